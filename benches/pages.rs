@@ -1,8 +1,9 @@
-//! How long pages take: random objects, classes and trees of a dump, asked by one client and by eight.
+//! Latency of pages: random objects, classes and trees of a dump, requested by one client and by eight.
 //!
-//! `HPROF_CLI_BENCH_DUMP=heap.hprof cargo bench --bench pages`, with `HPROF_CLI_BENCH_REQUESTS=1000` requests of each kind
-//! and as many for the growth of memory as `HPROF_CLI_BENCH_GROWTH` says. Prints median and 99th percentile in milliseconds,
-//! and the resident memory of the server with its workers. Answers are kept by the server, so no page is asked twice.
+//! `HPROF_CLI_BENCH_DUMP=heap.hprof cargo bench --bench pages`, with `HPROF_CLI_BENCH_REQUESTS=1000` requests of each
+//! kind; `HPROF_CLI_BENCH_GROWTH` is the number of requests for measuring the growth of memory. Prints median and
+//! 99th percentile in milliseconds, and the resident memory of the server with its workers. The server caches
+//! answers, so no page is requested twice.
 
 #![allow(
     missing_docs,

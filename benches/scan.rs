@@ -12,7 +12,7 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::{Heap, Options, Quiet};
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::{Header, record};
-use hprof_query::classes::histogram::{Question, histogram};
+use hprof_query::classes::histogram::{HistogramQuery, histogram};
 
 fn main() {
     divan::main();
@@ -79,5 +79,5 @@ fn warm(bencher: divan::Bencher<'_, '_>) {
 fn answer(dump: &Path, dir: &Path) -> u64 {
     let heap = Heap::open(dump, &options(dir), &Quiet).unwrap();
     let sizes = Sizes::new(heap.summary(), None);
-    histogram(heap.summary(), &sizes, &Question::default()).total.shallow_bytes
+    histogram(heap.summary(), &sizes, &HistogramQuery::default()).total.shallow_bytes
 }

@@ -25,12 +25,12 @@ use std::time::Instant;
 use hprof_index::{Heap, Options};
 use hprof_input::progress::Progress;
 
-/// What is told of a stage: seconds, page faults, memory that is there, and bytes given to write calls.
+/// Measurements of a stage: seconds, page faults, resident memory, and bytes passed to write calls.
 const COLUMNS: [&str; 7] = ["wall s", "user s", "sys s", "faults", "anon MB", "mapped MB", "written MB"];
 
 type Figures = [f64; COLUMNS.len()];
 
-/// What the process has used so far, by [`COLUMNS`].
+/// Returns the resources used so far, by [`COLUMNS`].
 fn used(start: Instant) -> Figures {
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     let (stat, status, io) = (read("/proc/self/stat"), read("/proc/self/status"), read("/proc/self/io"));
@@ -78,7 +78,7 @@ impl Progress for Clock {
 
 type Row = (String, Figures);
 
-/// Builds an index with so many threads.
+/// Builds an index with `threads` threads.
 fn run(dump: &Path, threads: usize, memory_bytes: Option<u64>) -> Vec<Row> {
     let dir = tempfile::tempdir_in(dump.parent().unwrap_or(Path::new("."))).unwrap();
     let options = Options { index_dir: Some(dir.path().to_owned()), memory_bytes, ..Options::default() };

@@ -17,14 +17,14 @@
 //! The ten classes that take most:
 //!
 //! ```no_run
-//! use hprof_cli::histogram::{Question, histogram};
+//! use hprof_cli::histogram::{HistogramQuery, histogram};
 //! use hprof_cli::sizes::Sizes;
 //! use hprof_cli::{Heap, Options, Quiet};
 //!
 //! # fn main() -> Result<(), hprof_cli::Error> {
 //! let heap = Heap::open("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
 //! let sizes = Sizes::new(heap.summary(), None);
-//! let question = Question { top: Some(10), ..Question::default() };
+//! let question = HistogramQuery { top: Some(10), ..HistogramQuery::default() };
 //! for row in histogram(heap.summary(), &sizes, &question).rows {
 //!     println!("{:>12} {:>14} {}", row.instances, row.shallow_bytes, row.name);
 //! }
@@ -61,7 +61,7 @@ pub use hprof_index::{Error, Heap, ObjectGraph, Options};
 pub use hprof_input::progress::{Progress, Quiet};
 pub use hprof_parser::{ObjectId, TraceSerial};
 
-/// Opening a dump: how it is compressed, what its index is and takes, and why it cannot be opened.
+/// Opening a dump: compression, index, required resources, and errors.
 ///
 /// ```no_run
 /// use hprof_cli::{Heap, Options, Quiet};
@@ -94,7 +94,7 @@ pub mod open {
     pub use hprof_parser::{FormatError, FormatErrorKind};
 }
 
-/// What is known of a dump without looking at single objects: classes, records, problems.
+/// Summary of a dump without its individual objects: classes, records, problems.
 ///
 /// ```no_run
 /// use hprof_cli::{Heap, Options, Quiet};
@@ -122,7 +122,7 @@ pub mod model {
     pub use hprof_parser::{BasicType, IdSize, RootKind, Version};
 }
 
-/// Sizes of objects: the layout of the JVM that wrote the dump, found from the distances between objects or given.
+/// Sizes of objects: the layout of the JVM that wrote the dump, detected from the distances between objects, or given.
 ///
 /// ```no_run
 /// use hprof_cli::sizes::{LayoutOverride, Sizes};
@@ -149,12 +149,12 @@ pub mod sizes {
 /// The histogram: instances, shallow and retained sizes by class, loader or package.
 ///
 /// ```no_run
-/// use hprof_cli::histogram::{GroupBy, Question, Scope, With, histogram_of};
+/// use hprof_cli::histogram::{HistogramGroupBy, HistogramQuery, Scope, With, histogram_of};
 /// use hprof_cli::{Heap, Options, Quiet};
 ///
 /// # fn main() -> Result<(), hprof_cli::Error> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
-/// let question = Question { group_by: GroupBy::Package, ..Question::default() };
+/// let question = HistogramQuery { group_by: HistogramGroupBy::Package, ..HistogramQuery::default() };
 /// let answer = histogram_of(heap.summary(), &graph, &question, Scope::Reachable, With::Retained);
 /// for row in answer.rows {
 ///     println!("{:>14} {}", row.retained_bytes.unwrap_or_default(), row.name);
@@ -164,22 +164,23 @@ pub mod sizes {
 /// ```
 pub mod histogram {
     pub use hprof_query::classes::histogram::{
-        GroupBy, Histogram, Loader, Question, Row, Scope, SortBy, Totals, With, histogram, histogram_of,
+        Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Loader, Scope, Totals,
+        With, histogram, histogram_of,
     };
     pub use hprof_query::classes::pattern::ClassPattern;
 }
 
-/// The dominator tree: who holds how much, and what sets of objects retain.
+/// The dominator tree: retained sizes of objects and sets of objects.
 ///
 /// ```no_run
-/// use hprof_cli::dominators::{Question, Start, list, row};
+/// use hprof_cli::dominators::{ListingQuery, Start, list, row};
 /// use hprof_cli::objects::Labels;
 /// use hprof_cli::{Heap, Options, Quiet};
 ///
 /// # fn main() -> Result<(), hprof_cli::Error> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
 /// let labels = Labels::new(&heap, &graph, heap.bytes(&Quiet)?);
-/// let question = Question { start: Start::Roots, levels: 2, top: Some(10), min_retained_bytes: 1 << 20 };
+/// let question = ListingQuery { start: Start::Roots, levels: 2, top: Some(10), min_retained_bytes: 1 << 20 };
 /// for place in list(&graph.tree, &question).positions {
 ///     let Some(row) = row(&graph, &labels, place) else { continue };
 ///     println!("{:>14} {:#x} {}", row.retained_bytes, row.id, row.label.unwrap_or_default());
@@ -189,9 +190,11 @@ pub mod histogram {
 /// ```
 pub mod dominators {
     pub use hprof_index::graph::tree::{ByPosition, Children, Tree};
-    pub use hprof_query::dominators::listing::{GroupRow, Listing, Question, Row, group, list, row};
+    pub use hprof_query::dominators::listing::{
+        GroupRow, Listing, ListingQuery, ListingRow, group, list, row,
+    };
     pub use hprof_query::dominators::preorder::Start;
-    pub use hprof_query::dominators::retained::{Retained, retained, retained_set};
+    pub use hprof_query::dominators::retained_of_set::{Retained, retained, retained_set};
     pub use roaring::RoaringBitmap;
 }
 
@@ -220,11 +223,11 @@ pub mod paths {
     pub use hprof_query::objects::strength::{Excluded, Strength, Strengths};
     pub use hprof_query::paths::beyond_frames;
     pub use hprof_query::paths::root_index::RootIndex;
-    pub use hprof_query::paths::shortest::{Found, paths};
-    pub use hprof_query::paths::steps::{RootView, Step, Thread, View};
+    pub use hprof_query::paths::shortest::{ShortestPaths, paths};
+    pub use hprof_query::paths::steps::{ObjectStep, RootView, StepThread, View};
 }
 
-/// Reading objects: ids and classes, references, fields, elements, texts.
+/// Reading objects: IDs and classes, references, fields, elements, strings.
 ///
 /// ```no_run
 /// use hprof_cli::objects::{Labels, ObjectReader};
@@ -253,24 +256,24 @@ pub mod objects {
     pub use hprof_index::graph::adjacency::{AdjacencyLists, Targets};
     pub use hprof_index::objects::address_index::AddressIndex;
     pub use hprof_index::objects::fields::Fields;
+    pub use hprof_index::objects::gc_roots::{GcRoot, Roots};
     pub use hprof_index::objects::object_table::ObjectTable;
-    pub use hprof_index::objects::reader::{Bits, Characters, ObjectReader, Place, Record, Slot};
-    pub use hprof_index::objects::roots::{GcRoot, Roots};
+    pub use hprof_index::objects::reader::{Bits, Characters, FieldPlace, FieldSlot, ObjectReader, Record};
     pub use hprof_parser::class_dump::{ClassDump, Constant, FieldDeclaration, StaticField};
     pub use hprof_parser::heap::{Instance, ObjectArray, PrimitiveArray};
     pub use hprof_query::objects::label::Labels;
 }
 
-/// The threads of a dump: their states and stacks, and what the stacks hold.
+/// The threads of a dump: states, stacks and local variables.
 ///
 /// ```no_run
-/// use hprof_cli::threads::{Question, Threads};
+/// use hprof_cli::threads::{ThreadQuery, Threads};
 /// use hprof_cli::{Heap, Options, Quiet};
 ///
 /// # fn main() -> Result<(), hprof_cli::Error> {
 /// let (heap, graph) = Heap::open_graph("heap.hprof".as_ref(), &Options::default(), &Quiet)?;
 /// let threads = Threads::new(&heap, &graph, heap.bytes(&Quiet)?);
-/// for row in threads.find(&Question::default()).rows {
+/// for row in threads.find(&ThreadQuery::default()).rows {
 ///     let thread = threads.thread(&row);
 ///     println!("{}", thread.name.unwrap_or_default());
 ///     for frame in &thread.frames {
@@ -281,11 +284,12 @@ pub mod objects {
 /// # }
 /// ```
 pub mod threads {
-    pub use hprof_query::objects::selection::{NoObjectId, ThreadPattern};
+    pub use hprof_query::objects::object_id::NoObjectId;
+    pub use hprof_query::objects::selection::ThreadPattern;
     pub use hprof_query::threads::frames::Frame;
     pub use hprof_query::threads::{
-        Answer, Doing, Kind, Local, Object, Question, Row, SortBy, StackFrame, State, Thread, Threads, Wait,
-        Which,
+        Doing, JavaThread, Local, Object, StackFrame, ThreadKind, ThreadOrder, ThreadQuery, ThreadReport,
+        ThreadRow, ThreadScope, ThreadState, Threads, Wait,
     };
 }
 
@@ -293,7 +297,7 @@ pub mod threads {
 ///
 /// ```no_run
 /// use hprof_cli::objects::ObjectReader;
-/// use hprof_cli::oql::{Evaluator, Query, Row};
+/// use hprof_cli::oql::{Evaluator, OqlRow, Query};
 /// use hprof_cli::{Heap, Options, Quiet};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -305,13 +309,13 @@ pub mod threads {
 /// let answer = evaluator.run(&query, Some(10))?;
 /// for row in answer.rows(&evaluator).take(10) {
 ///     match row {
-///         Row::Object(object) => println!("{:#x}", object.object),
-///         Row::Cells(cells) => println!("{cells:?}"),
+///         OqlRow::Object(object) => println!("{:#x}", object.object),
+///         OqlRow::Cells(cells) => println!("{cells:?}"),
 ///     }
 /// }
 /// # Ok(())
 /// # }
 /// ```
 pub mod oql {
-    pub use hprof_query::oql::{Answer, Cell, Evaluator, ObjectRow, Query, QueryError, Row};
+    pub use hprof_query::oql::{Evaluator, ObjectRow, OqlResult, OqlRow, OqlValue, Query, QueryError};
 }

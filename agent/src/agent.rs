@@ -1,4 +1,4 @@
-//! The agent: events of the JVM, and what is done at them.
+//! The agent: events of the JVM, and their handling.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use hprof_format::commands::{Command as Sent, Control};
 
-use crate::commands::{Answer, Command, What};
+use crate::commands::{Command, CommandReply, DumpContents};
 use crate::jvm::{Event, Events, Handler, Jni, Latest, Ref};
 use crate::messages::{self, complain};
 use crate::options::Cpu;
@@ -20,25 +20,26 @@ use crate::record::sites;
 use crate::record::times::Times;
 use crate::record::traces;
 use crate::record::{self, lock};
-use crate::state::State;
+use crate::state::AgentState;
 use crate::tags::Tag;
 use crate::tracker::is_wanted;
 
 static AGENT: Latest<Agent> = Latest::none();
 
-/// The agent of the last recording, if there was one.
+/// Returns the agent of the last recording, if there was one.
 #[inline]
 pub fn get() -> Option<&'static Agent> {
     AGENT.get()
 }
 
 thread_local! {
-    /// Whether this thread is one of the agent's. What it allocates is not the program's; and where it holds references to all
-    /// classes, `-Xcheck:jni` counts them in an event within, of which it expects 32.
+    /// `true` on the agent's own threads. Their allocations are not those of the program; and where they
+    /// have references to all classes, `-Xcheck:jni` counts these in a nested event, for which it expects
+    /// 32.
     static OWN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Which event told of an allocation.
+/// Event that reported an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SeenBy {
     /// `SampledObjectAlloc`.
@@ -47,44 +48,44 @@ enum SeenBy {
     Jvm,
 }
 
-/// What is recorded, and how.
+/// State of a recording.
 #[derive(Debug)]
 pub struct Agent {
-    /// What the parts of it share.
-    pub state: State,
+    /// State shared by the parts of the agent.
+    pub state: AgentState,
     /// CPU samples.
     pub samples: Option<Samples>,
     /// Time in methods.
     pub times: Option<Times>,
-    /// Where it is written: by one dump at a time.
+    /// Output: used by one dump at a time.
     pub output: Mutex<Output>,
-    /// The file of the first dump that the JVM writes.
+    /// File of the first dump that the JVM writes.
     pub file: OnceLock<Option<std::path::PathBuf>>,
     ended: AtomicBool,
     commands: Sender<Command>,
     receiver: Mutex<Option<Receiver<Command>>>,
-    /// The agent's threads that run.
+    /// Number of running threads of the agent.
     pub running: AtomicUsize,
-    /// Threads that handle events which may tag objects.
+    /// Number of threads that handle events which may tag objects.
     pub in_events: AtomicUsize,
-    /// No more events are handled.
+    /// `true` if no more events are handled.
     pub closed: AtomicBool,
-    /// Nothing is left of what was recorded.
+    /// `true` once the recorded data is cleared.
     pub retired: Mutex<bool>,
     attached: bool,
 }
 
 impl Deref for Agent {
-    type Target = State;
+    type Target = AgentState;
 
-    fn deref(&self) -> &State {
+    fn deref(&self) -> &AgentState {
         &self.state
     }
 }
 
 impl Agent {
-    /// The agent of this JVM, from now on. What was there before has retired.
-    pub fn install(state: State, output: Output, attached: bool) -> &'static Self {
+    /// Makes this the agent of the JVM. The previous one has retired.
+    pub fn install(state: AgentState, output: Output, attached: bool) -> &'static Self {
         record::next_recording();
         let (sender, receiver) = channel();
         let cpu = state.options.cpu;
@@ -108,19 +109,20 @@ impl Agent {
         AGENT.set(agent)
     }
 
-    /// Whether the recording was stopped.
+    /// Returns `true` if the recording was stopped.
     pub fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Asks the agent's own thread.
+    /// Sends a command to the agent's own thread.
     pub fn send(&self, command: Command) {
-        // A thread that ended needs no command.
+        // A thread that has ended needs no command.
         let _ = self.commands.send(command);
     }
 
-    /// As [`Self::send`], and waits until it is done: who loaded the agent again then finds the file. Says whether it was done,
-    /// and repeats what was said. Not for ever: other requests of `jcmd` wait meanwhile.
+    /// Does what [`Self::send`] does, and waits until the command is done, so that a user who loads the
+    /// agent again then finds the file. Returns whether it was done, and repeats its messages. The wait
+    /// is limited, because other requests of `jcmd` wait meanwhile.
     pub fn ask(&self, command: Command) -> bool {
         const PATIENCE: Duration = Duration::from_secs(600);
         let (done, told) = channel();
@@ -132,9 +134,7 @@ impl Agent {
             }
             Err(RecvTimeoutError::Timeout) => {
                 let seconds = PATIENCE.as_secs();
-                complain(&format!(
-                    "it is still being done after {seconds} s; the JVM's stderr tells of its end"
-                ));
+                complain(&format!("not finished after {seconds} s; the JVM's stderr reports its completion"));
                 false
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -144,7 +144,7 @@ impl Agent {
         }
     }
 
-    /// From now on the program is recorded.
+    /// Starts to record the program.
     pub fn live(&self, jni: &Jni<'_>) {
         if self.attached
             && let Some(times) = &self.times
@@ -175,7 +175,7 @@ impl Agent {
                 jni.delete(thread);
             }
             self.run(jni, "HPROF control", |agent, jni| agent.control(&jni));
-            // Also where nothing of the heap is recorded: a command may ask for it.
+            // Also if nothing of the heap is recorded: a command may request it.
             if !self.run(jni, "HPROF collector", |agent, _| agent.collector.run(agent.jvmti)) {
                 self.collector.end();
             }
@@ -189,7 +189,7 @@ impl Agent {
         });
         let stream = lock(&self.output).sink.stream();
         if let Some(stream) = stream {
-            // Commands are for this recording: a later one has a socket of its own, or none.
+            // Commands belong to this recording: a later one has its own socket, or none.
             let agent = get();
             crate::control::listen(stream, move |command| {
                 if let Some(agent) = agent {
@@ -198,16 +198,17 @@ impl Agent {
             });
         }
         for event in events {
-            // What the JVM has no capability for was said.
+            // Missing capabilities were already reported.
             let _ = self.jvmti.enable(event);
         }
         if self.options.sites {
-            // At a collection threads give up the buffers that they allocate in (TLABs); in the next ones they are sampled.
+            // At a collection, threads return their allocation buffers (TLABs); allocations in the new
+            // ones are sampled.
             let _ = self.jvmti.collect_garbage();
         }
     }
 
-    /// Starts a thread of the agent; says whether it did.
+    /// Starts a thread of the agent; returns whether it was started.
     fn run(&self, jni: &Jni<'_>, name: &str, run: fn(&'static Agent, Jni<'_>)) -> bool {
         let thread = || {
             let class = jni.find_class(c"java/lang/Thread")?;
@@ -220,7 +221,7 @@ impl Agent {
             let run = Box::new(move |jni: Jni<'_>| {
                 if let Some(agent) = agent {
                     OWN.set(true);
-                    // Counted down also if it panics.
+                    // Decremented even after a panic.
                     struct Ends(&'static Agent);
                     impl Drop for Ends {
                         fn drop(&mut self) {
@@ -240,36 +241,36 @@ impl Agent {
         started
     }
 
-    /// Does what came over the socket.
+    /// Handles a command from the socket.
     fn act(&self, command: Sent) {
-        let nothing = What::default();
+        let nothing = DumpContents::default();
         let what = match command {
             // Not implemented by the old agent either; a heap dump and SITES collect garbage themselves.
             Sent::ForceGc | Sent::Eof => return,
-            Sent::DumpHeap => What { heap: true, ..nothing },
-            Sent::AllocSites { cutoff, .. } => What { sites: Some(f64::from(cutoff)), ..nothing },
-            Sent::HeapSummary => What { summary: true, ..nothing },
+            Sent::DumpHeap => DumpContents { heap: true, ..nothing },
+            Sent::AllocSites { cutoff, .. } => DumpContents { sites: Some(f64::from(cutoff)), ..nothing },
+            Sent::HeapSummary => DumpContents { summary: true, ..nothing },
             Sent::Exit => return self.send(Command::Exit),
             Sent::DumpTraces => nothing,
-            Sent::CpuSamples { cutoff } => What { samples: Some(f64::from(cutoff)), ..nothing },
+            Sent::CpuSamples { cutoff } => DumpContents { samples: Some(f64::from(cutoff)), ..nothing },
             Sent::Control(control) => {
                 match (control, &self.samples) {
                     (Control::AllocTracesOn, _) => self.record_sites(true),
                     (Control::AllocTracesOff, _) => self.record_sites(false),
-                    // The thread is not looked at: all are sampled, or none.
+                    // The thread is ignored: all threads are sampled, or none.
                     (Control::CpuSamplingOn { .. }, Some(samples)) => samples.pause(false),
                     (Control::CpuSamplingOff { .. }, Some(samples)) => samples.pause(true),
                     (Control::ClearCpuSamples, Some(samples)) => samples.clear(),
                     (Control::Depth(depth), _) => self.set_depth(usize::from(depth)),
                     _ => {}
                 }
-                What { settings: true, ..nothing }
+                DumpContents { settings: true, ..nothing }
             }
         };
         self.send(Command::Dump(what));
     }
 
-    /// The agent's own thread: one command after another.
+    /// Runs the agent's own thread: handles one command after another.
     fn control(&self, jni: &Jni<'_>) {
         let Some(receiver) = lock(&self.receiver).take() else { return };
         if self.attached
@@ -284,7 +285,7 @@ impl Agent {
         }
     }
 
-    /// Does what a command says; says whether there may be more.
+    /// Handles a command; returns whether more may follow.
     fn obey(&self, jni: &Jni<'_>, command: Command) -> bool {
         let (command, asker) = match command {
             Command::Told(command, asker) => (*command, Some(asker)),
@@ -292,22 +293,22 @@ impl Agent {
         };
         let stops = matches!(command, Command::Stop);
         let ((done, more), said) = messages::listen(|| self.carry_out(jni, command));
-        // Before who asked for a stop is told: it may start the next recording at once.
+        // Before the requester of a stop is notified: it may start the next recording at once.
         let retired = if stops && !more { self.retire(jni, 1) } else { Ok(()) };
         if let Err(error) = retired {
             complain(&error);
         }
         if let Some(asker) = asker {
-            // It may have lost patience.
-            let _ = asker.send(Answer { done, said });
+            // The requester may have stopped waiting.
+            let _ = asker.send(CommandReply { done, said });
         }
         more
     }
 
-    /// Whether it was done, and whether there may be more.
+    /// Carries out a command. Returns whether it was done, and whether more may follow.
     fn carry_out(&self, jni: &Jni<'_>, command: Command) -> (bool, bool) {
         match command {
-            // The last dump is that of `VMDeath`; what was asked for before and not begun is in it.
+            // The last dump is that of `VMDeath`; it includes requests that were not started.
             Command::Dump(_) | Command::Stop if self.collector.is_ending() => {
                 messages::hear(["HPROF: the JVM ends".to_owned()]);
                 (false, true)
@@ -315,12 +316,12 @@ impl Agent {
             Command::Dump(what) => (self.dump(jni, what), true),
             Command::Stop => {
                 self.stop_events();
-                let done = self.dump(jni, What::all(&self.options));
+                let done = self.dump(jni, DumpContents::all(&self.options));
                 self.end();
                 (done, false)
             }
             Command::Exit => {
-                // `VMDeath` comes on this thread, and waits for all others of the agent.
+                // `VMDeath` is sent on this thread, and waits for all other threads of the agent.
                 self.running.fetch_sub(1, Ordering::AcqRel);
                 crate::control::exit(jni);
                 self.running.fetch_add(1, Ordering::AcqRel);
@@ -331,7 +332,7 @@ impl Agent {
         }
     }
 
-    /// The recording has ended.
+    /// Ends the recording.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.close();
@@ -357,8 +358,8 @@ impl Agent {
             }
             let Some(class) = self.classes.id_of(self.jvmti, &self.ids, class) else { return };
             let hash = traces::hash(thread, frames);
-            // The sampler's event told of it before. Its tag is lost: `Object.clone` resets the header, and JDK 21 and later
-            // find tags by the identity hash code that was there.
+            // The sampler's event reported it before. Its tag is lost: `Object.clone` resets the header,
+            // and JDK 21 and later find tags by the identity hash code in it.
             let again = seen_by == SeenBy::Jvm && sites::take_sampled() == Some((hash, class, size));
             if seen_by == SeenBy::Jvm && !again && self.sampling.is_estimate() {
                 // It was not sampled.
@@ -378,7 +379,7 @@ impl Agent {
                     SeenBy::Jvm => sites::counted_by_jvm(),
                 }
             }
-            // A class or thread may have its ID already.
+            // A class or thread may already have an ID.
             let _ = self.jvmti.set_tag(object, tag.with_trace(site.trace).0);
         });
     }
@@ -406,12 +407,16 @@ impl Handler for Agent {
     }
 
     fn vm_death(&self, jni: &Jni<'_>) {
-        /// How long the agent's threads may take to end: they are between two calls of the JVM.
+        /// Time in which the agent's threads must end: they are between two calls of the JVM.
         const PATIENCE: Duration = Duration::from_secs(2);
         self.collector.jvm_ends();
         self.stop_events();
         if !self.ended.swap(true, Ordering::AcqRel) {
-            let what = if self.options.dump_on_exit { What::all(&self.options) } else { What::default() };
+            let what = if self.options.dump_on_exit {
+                DumpContents::all(&self.options)
+            } else {
+                DumpContents::default()
+            };
             self.dump(jni, what);
             self.close();
         }
@@ -421,7 +426,7 @@ impl Handler for Agent {
             self.jvmti.disable(event);
         }
         let start = Instant::now();
-        // A collector that waits for ever is not waited for.
+        // A collector that waits forever is ignored.
         let stuck = usize::from(self.collector.is_stuck());
         while self.running.load(Ordering::Acquire) > stuck && start.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
@@ -439,7 +444,7 @@ impl Handler for Agent {
     }
 
     fn data_dump_request(&self) {
-        self.send(Command::Dump(What::all(&self.options)));
+        self.send(Command::Dump(DumpContents::all(&self.options)));
     }
 
     #[inline]
@@ -459,7 +464,7 @@ impl Handler for Agent {
     }
 
     fn vm_object_alloc(&self, jni: &Jni<'_>, object: Ref<'_>, class: Ref<'_>, size: u64) {
-        // With sampling it matters only for what was just sampled.
+        // With sampling, this matters only for objects that were just sampled.
         if !self.records_sites() || (self.sampling.is_estimate() && !sites::has_sampled()) {
             return;
         }
@@ -473,7 +478,7 @@ impl Handler for Agent {
     }
 
     fn contended_enter(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>) {
-        // A virtual thread may go on on another carrier, where nobody knows of the wait.
+        // A virtual thread may continue on another carrier, where the wait is unknown.
         let Some(_event) = self.enter().filter(|_| !jni.is_virtual(thread)) else { return };
         monitors::wait(self.waiting(jni, object));
     }

@@ -1,8 +1,9 @@
-//! Garbage collections that the agent asks for, on a thread of their own.
+//! Garbage collections requested by the agent, on a separate thread.
 //!
-//! When the JVM ends, HotSpot stops the threads of concurrent collectors (ZGC, Shenandoah) before it sends `VMDeath`: who asks
-//! for a collection then waits for ever, and so does who asked a moment before. Such a thread may hold nothing that others
-//! need, so none of those that write dumps asks itself.
+//! When the JVM ends, HotSpot stops the threads of concurrent collectors (ZGC, Shenandoah) before it
+//! sends `VMDeath`: a thread that requests a collection then, or shortly before, waits forever. Such a
+//! thread must not hold anything that others need, so threads that write dumps do not request collections
+//! themselves.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,22 +14,23 @@ use crate::jvm::Jvmti;
 use crate::messages::complain;
 use crate::record::lock;
 
-/// How long no pause of a collection may come, while the JVM ends: all threads have to come to a safepoint first.
+/// Maximum time without a pause of a collection while the JVM ends: all threads must reach a safepoint
+/// first.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Asks the JVM to collect garbage.
+/// Requests garbage collections from the JVM.
 #[derive(Debug)]
 pub struct Collector {
-    /// `None`: no more.
+    /// `None` once no more requests are accepted.
     requests: Mutex<Option<Sender<()>>>,
     receiver: Mutex<Option<Receiver<()>>>,
-    /// Collections that were asked for, and those that ended.
+    /// Number of requested collections, and of finished ones.
     asked: AtomicU64,
     collected: AtomicU64,
-    /// Pauses of any collection: how many started or ended, and whether one is now.
+    /// Number of starts and ends of pauses of any collection, and whether one is in progress.
     pauses: AtomicU64,
     paused: AtomicBool,
-    /// `VMDeath` came.
+    /// `true` once `VMDeath` was received.
     ending: AtomicBool,
     stuck: AtomicBool,
 }
@@ -50,7 +52,7 @@ impl Default for Collector {
 }
 
 impl Collector {
-    /// One collection after another, until [`Self::end`]: on a thread of the agent.
+    /// Runs one collection after another until [`Self::end`]: on a thread of the agent.
     pub fn run(&self, jvmti: Jvmti) {
         let Some(receiver) = lock(&self.receiver).take() else { return };
         while receiver.recv().is_ok() {
@@ -61,7 +63,7 @@ impl Collector {
         }
     }
 
-    /// Collects garbage and waits for it; says whether it was collected.
+    /// Collects garbage and waits for it; returns whether it was collected.
     pub fn collect(&self) -> bool {
         if self.is_stuck() {
             return false;
@@ -90,34 +92,34 @@ impl Collector {
         true
     }
 
-    /// A pause starts: nothing of the JVM may be called.
+    /// Handles the start of a pause. Must not call the JVM.
     pub fn started(&self) {
         self.paused.store(true, Ordering::Release);
         self.pauses.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// It ends: as above.
+    /// Handles the end of a pause. Must not call the JVM.
     pub fn finished(&self) {
         self.paused.store(false, Ordering::Release);
         self.pauses.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// From now on a collection may never come.
+    /// Handles the end of the JVM: from now on a collection may never finish.
     pub fn jvm_ends(&self) {
         self.ending.store(true, Ordering::Release);
     }
 
-    /// Whether the JVM ends.
+    /// Returns `true` if the JVM is ending.
     pub fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Acquire)
     }
 
-    /// Whether one never came.
+    /// Returns `true` if a collection never finished.
     pub fn is_stuck(&self) -> bool {
         self.stuck.load(Ordering::Acquire)
     }
 
-    /// The thread ends when it has done what was asked for.
+    /// Ends the thread after its current request.
     pub fn end(&self) {
         *lock(&self.requests) = None;
     }

@@ -1,45 +1,45 @@
-//! What the agent can be asked for.
+//! Commands to the agent.
 
 use std::sync::mpsc::Sender;
 
 use crate::options::{Cpu, Options};
 
-/// What the agent's own thread is asked for.
+/// Commands to the agent's own thread.
 #[derive(Debug)]
 pub enum Command {
-    /// To write.
-    Dump(What),
-    /// To write, then to record no more.
+    /// Write a dump.
+    Dump(DumpContents),
+    /// Write a dump, then stop recording.
     Stop,
-    /// One of the others, and to tell when it is done.
-    Told(Box<Command>, Sender<Answer>),
-    /// To write, and end the JVM.
+    /// One of the others, with a notification when it is done.
+    Told(Box<Command>, Sender<CommandReply>),
+    /// Write a dump, and end the JVM.
     Exit,
     /// The JVM ends.
     End,
 }
 
-/// What became of a command.
+/// Result of a command.
 #[derive(Debug)]
-pub struct Answer {
-    /// Whether all of it was done.
+pub struct CommandReply {
+    /// `true` if all of it was done.
     pub done: bool,
-    /// What was said meanwhile.
+    /// Messages of the command.
     pub said: Vec<String>,
 }
 
-/// What is asked for, beside definitions: threads, classes, traces.
+/// Sections to write, in addition to definitions: threads, classes, traces.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct What {
+pub struct DumpContents {
     /// MONITOR DUMP and MONITOR TIME.
     pub monitors: bool,
     /// HEAP DUMP.
     pub heap: bool,
-    /// SITES, and below which part rows are left out.
+    /// SITES, with the minimum share of rows.
     pub sites: Option<f64>,
     /// HEAP SUMMARY.
     pub summary: bool,
-    /// CPU SAMPLES, and the same.
+    /// CPU SAMPLES, with the minimum share of rows.
     pub samples: Option<f64>,
     /// CPU TIME, or the table of `cpu=old`.
     pub times: bool,
@@ -47,8 +47,8 @@ pub struct What {
     pub settings: bool,
 }
 
-impl What {
-    /// All that the options record.
+impl DumpContents {
+    /// Returns all sections that the options record.
     pub fn all(options: &Options) -> Self {
         Self {
             monitors: options.monitors,

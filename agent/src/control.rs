@@ -7,7 +7,7 @@ use hprof_format::commands::{self, Command, Incoming};
 use crate::jvm::{Argument, Jni};
 use crate::messages::complain;
 
-/// Reads commands on a thread of its own, and gives them to `act`.
+/// Reads commands on a separate thread, and passes them to `act`.
 pub fn listen(stream: TcpStream, act: impl Fn(Command) + Send + 'static) {
     let started = std::thread::Builder::new().name("HPROF commands".to_owned()).spawn(move || {
         read(stream, &act);
@@ -17,7 +17,7 @@ pub fn listen(stream: TcpStream, act: impl Fn(Command) + Send + 'static) {
     }
 }
 
-/// Until the other end closes, or says that it sends no more.
+/// Reads commands until the other end closes, or announces that it sends no more.
 fn read(mut stream: TcpStream, act: &dyn Fn(Command)) {
     loop {
         match commands::read(&mut stream) {
@@ -28,7 +28,7 @@ fn read(mut stream: TcpStream, act: &dyn Fn(Command)) {
             Err(error) => {
                 // The JVM ends, or the other end is gone.
                 if error.kind() == std::io::ErrorKind::InvalidData {
-                    complain(&format!("commands are not read any more: {error}"));
+                    complain(&format!("no longer reading commands: {error}"));
                 }
                 return;
             }
@@ -36,13 +36,13 @@ fn read(mut stream: TcpStream, act: &dyn Fn(Command)) {
     }
 }
 
-/// Ends the JVM, as `System.exit(0)`: it dies as it would without the agent.
+/// Ends the JVM like `System.exit(0)`, as if there were no agent.
 pub fn exit(jni: &Jni<'_>) {
     let ended = jni.frame(4, |jni| {
         let class = jni.find_class(c"java/lang/System")?;
         jni.call_static_void(class, c"exit", c"(I)V", &[Argument::Int(0)]).then_some(())
     });
     if ended.flatten().is_none() {
-        complain("the JVM could not be ended");
+        complain("cannot end the JVM");
     }
 }

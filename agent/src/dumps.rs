@@ -1,14 +1,14 @@
-//! What is written, and when.
+//! Contents and times of dumps.
 
 use hprof_format::heap_text;
 
 use crate::agent::Agent;
-use crate::commands::What;
+use crate::commands::DumpContents;
 use crate::heap::before::Before;
-use crate::heap::dump::{Counts, Dump};
+use crate::heap::dump::{Counts, DumpWriter};
 use crate::heap::fields::Layouts;
 use crate::heap::live::Live;
-use crate::heap::records::{self, Form, Out, Target};
+use crate::heap::records::{self, Out, RecordForm, RecordTarget};
 use crate::heap::roots::{Roots, ThreadRoot, ThreadRoots};
 use crate::heap::write::{self, Writer};
 use crate::jvm::Jni;
@@ -22,11 +22,11 @@ use crate::record::samples::Samples;
 use crate::suspended::Suspended;
 
 impl Agent {
-    /// Writes what is asked for. One at a time. Says whether all of it was written.
-    pub fn dump(&self, jni: &Jni<'_>, what: What) -> bool {
+    /// Writes the requested sections, one dump at a time. Returns whether all of it was written.
+    pub fn dump(&self, jni: &Jni<'_>, what: DumpContents) -> bool {
         let output = &mut *lock(&self.output);
         if let Some(failure) = output.sink.failure() {
-            messages::hear([format!("HPROF: nothing is written any more: {failure}")]);
+            messages::hear([format!("HPROF: output has stopped: {failure}")]);
             return false;
         }
         let mut heap = true;
@@ -44,7 +44,7 @@ impl Agent {
             output.sink.write(&lines);
             if dropped > 0 {
                 complain(&format!(
-                    "{dropped} WAIT and WAITED lines are left out: 64 MiB are kept between two dumps"
+                    "{dropped} WAIT and WAITED lines are omitted: at most 64 MiB are stored between two dumps"
                 ));
             }
             output.monitor_dump(self, jni);
@@ -77,7 +77,7 @@ impl Agent {
         let name = output.sink.name();
         let whole = output.sink.end();
         if self.traces.is_full() {
-            complain("more stack traces than can be kept: later ones are counted at trace 300000");
+            complain("too many distinct stack traces: later ones are counted as trace 300000");
         }
         if self.options.verbose && !told.is_empty() && whole {
             say(&format!("Dumping {} ... done: {name}", told.join(" ... ")));
@@ -96,10 +96,10 @@ impl Agent {
         }
     }
 
-    fn write_sites(&self, jni: &Jni<'_>, output: &mut Output, what: What) {
+    fn write_sites(&self, jni: &Jni<'_>, output: &mut Output, what: DumpContents) {
         let live = self.count_live(jni);
         let sites = AllSites::new(self, &live.counts);
-        // Traces and classes that the walk met.
+        // Traces and classes that the walk reached.
         output.definitions(self);
         output.unloaded(self, &live.classes);
         if what.summary {
@@ -109,7 +109,7 @@ impl Agent {
             let saturated = output.sites(self, &sites, cutoff);
             if saturated > 0 {
                 complain(&format!(
-                    "{saturated} sites have numbers above 4,294,967,295, which ALLOC SITES cannot hold: they are that"
+                    "{saturated} sites have numbers above 4,294,967,295, the maximum in ALLOC SITES: they are capped"
                 ));
             }
         }
@@ -121,9 +121,9 @@ impl Agent {
         }
     }
 
-    /// What is alive, after a garbage collection.
+    /// Counts live objects, after a garbage collection.
     fn count_live(&self, jni: &Jni<'_>) -> Live {
-        /// Classes can be loaded between their registration and the walk.
+        /// Maximum number of attempts: classes can be loaded between their registration and the walk.
         const ATTEMPTS: usize = 3;
         let collected = self.collector.collect();
         let mut live = Live::new(self, None);
@@ -132,7 +132,7 @@ impl Agent {
                 let _held = self.classes.hold();
                 self.classes.register_all(self.jvmti, jni, &self.ids);
             }
-            // Without a collection the walk tells what is alive: only reachable objects are counted.
+            // Without a collection, only reachable objects are counted: those that the walk reaches.
             let epoch = (!collected).then(|| self.next_epoch());
             live = Live::new(self, epoch);
             let walked = match epoch {
@@ -152,13 +152,13 @@ impl Agent {
 
     fn heap_dump(&self, jni: &Jni<'_>, output: &mut Output) -> bool {
         if !self.collector.collect() {
-            complain("garbage could not be collected before the heap dump: unreachable objects may be in it");
+            complain("cannot collect garbage before the heap dump: it may contain unreachable objects");
         }
         let spool = if output.sink.path().is_none() {
             match records::spool() {
                 Ok(file) => Some(file),
                 Err(error) => {
-                    complain(&format!("no heap dump: cannot make a temporary file: {error}"));
+                    complain(&format!("no heap dump: cannot create a temporary file: {error}"));
                     return false;
                 }
             }
@@ -196,9 +196,9 @@ impl Agent {
         let micros = output.micros();
         let is_text = output.format() == Format::Text;
         let (form, format) = if is_text {
-            (Form::Lines, write::Format::Text(rustc_hash::FxHashMap::default()))
+            (RecordForm::Lines, write::Format::Text(rustc_hash::FxHashMap::default()))
         } else {
-            (Form::Segments, write::Format::Binary(names))
+            (RecordForm::Segments, write::Format::Binary(names))
         };
         let epoch = self.next_epoch();
         if is_text {
@@ -207,20 +207,20 @@ impl Agent {
             output.sink.write(begin.as_bytes());
         }
         let target = match spool {
-            Some(file) => Target::Spool(file, None),
-            None => Target::Sink(&mut output.sink),
+            Some(file) => RecordTarget::Spool(file, None),
+            None => RecordTarget::Sink(&mut output.sink),
         };
         let writer = Writer::new(Out::new(target, form, micros), format, &layouts);
         let roots = Roots { threads: &threads, this_thread: this, class_class: self.class_class() };
-        let mut dump = Dump::new(self, &layouts, roots, writer, epoch);
+        let mut dump = DumpWriter::new(self, &layouts, roots, writer, epoch);
         let run = dump.run(self, jni, &classes, &before);
         let counts = dump.counts;
         let target = dump.writer.end(run.is_ok());
         drop(suspended);
         drop((classes_held, threads_held));
         let spooled = match target {
-            Target::Spool(file, failed) => Some((file, failed)),
-            Target::Sink(_) => None,
+            RecordTarget::Spool(file, failed) => Some((file, failed)),
+            RecordTarget::Sink(_) => None,
         };
         output.sink.release();
         if let Some((file, failed)) = spooled {
@@ -236,14 +236,14 @@ impl Agent {
         Ok(counts)
     }
 
-    /// Lets the JVM write the dump; what follows goes behind it. The file of a dump before keeps its name, and this one gets
-    /// a number behind its own.
+    /// Makes the JVM write the dump; further output is appended to it. The file of an earlier dump keeps
+    /// its name, and this one gets a number.
     fn jvm_dump(&self, jni: &Jni<'_>, output: &mut Output) -> bool {
         let first = self.file.get_or_init(|| output.sink.path().map(std::path::Path::to_owned));
         let Some(first) = first else { return false };
         let path = if output.is_behind_jvm() { numbered(first) } else { first.clone() };
         if !self.collector.collect() {
-            complain("garbage could not be collected before the heap dump: unreachable objects may be in it");
+            complain("cannot collect garbage before the heap dump: it may contain unreachable objects");
         }
         match crate::heap::jvm::dump(jni, &path) {
             Ok(behind) => {
@@ -257,14 +257,14 @@ impl Agent {
         }
     }
 
-    /// Objects and bytes of the heap, for the first line of a text dump.
+    /// Returns the number of objects and bytes of the heap, for the first line of a text dump.
     fn heap_size(&self) -> (u64, u64) {
         let mut size = crate::heap::live::Size { fillers: self.fillers(), ..Default::default() };
         let _ = self.jvmti.iterate(&mut size);
         (size.objects, size.bytes)
     }
 
-    /// Threads and their stacks, which get traces of their own.
+    /// Returns threads and their stacks, which get traces of their own.
     fn thread_roots(&self, jni: &Jni<'_>) -> ThreadRoots {
         let mut roots = ThreadRoots::default();
         for thread in self.jvmti.threads(jni).unwrap_or_default() {
@@ -280,7 +280,7 @@ impl Agent {
     }
 }
 
-/// `NAME.2`, or the next that is free.
+/// Returns `NAME.2`, or the next unused name.
 fn numbered(path: &std::path::Path) -> std::path::PathBuf {
     let mut number = 2u32;
     loop {
@@ -294,7 +294,7 @@ fn numbered(path: &std::path::Path) -> std::path::PathBuf {
     }
 }
 
-/// String IDs of all names of fields.
+/// Returns the string IDs of all field names.
 fn field_names(output: &mut Output, layouts: &Layouts) -> write::FieldNames {
     let mut names = write::FieldNames::default();
     if output.format() == Format::Text {
@@ -313,20 +313,20 @@ fn field_names(output: &mut Output, layouts: &Layouts) -> write::FieldNames {
     names
 }
 
-/// What is not in a dump is said.
+/// Reports what is missing from a dump.
 fn tell(counts: Counts) {
     if counts.lost > 0 {
         complain(&format!("{} unreachable objects are not in the heap dump", counts.lost));
     }
     if counts.cut > 0 {
         complain(&format!(
-            "{} arrays are larger than the 4 GiB that a record can hold: their first elements are in the heap dump",
+            "{} arrays exceed the record limit of 4 GiB: the heap dump contains only their first elements",
             counts.cut
         ));
     }
     if counts.late > 0 {
         complain(&format!(
-            "{} objects were visited twice: references that came the second time are not in the heap dump",
+            "{} objects were visited twice: the heap dump omits references from the second visit",
             counts.late
         ));
     }

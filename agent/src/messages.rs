@@ -1,33 +1,34 @@
-//! Messages on stderr: stdout is the program's. Who asked for something gets those about it as an answer too.
+//! Messages on stderr: stdout belongs to the program. The requester of a command also receives its
+//! messages as a response.
 
 use std::cell::RefCell;
 use std::io::Write;
 
 thread_local! {
-    /// Messages of this thread, where somebody waits for them.
+    /// Messages of this thread, if somebody waits for them.
     static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// A message.
+/// Writes a message.
 pub fn say(message: &str) {
-    // A closed stderr is no reason to stop.
+    // A closed stderr is not an error.
     let _ = writeln!(std::io::stderr(), "{message}");
     hear([message.to_owned()]);
 }
 
-/// A message about something that went wrong.
+/// Writes a message about an error.
 pub fn complain(message: &str) {
     say(&format!("HPROF: {message}"));
 }
 
-/// What this thread says meanwhile.
+/// Calls `run`, and returns the messages of this thread meanwhile.
 pub fn listen<T>(run: impl FnOnce() -> T) -> (T, Vec<String>) {
     HEARD.set(Some(Vec::new()));
     let result = run();
     (result, HEARD.take().unwrap_or_default())
 }
 
-/// Messages that another thread of the agent said for this one.
+/// Adds messages that another thread of the agent wrote on behalf of this one.
 pub fn hear(messages: impl IntoIterator<Item = String>) {
     let _ = HEARD.try_with(|heard| {
         if let Some(heard) = &mut *heard.borrow_mut() {

@@ -1,19 +1,21 @@
-//! Names of classes and methods, as they are written.
+//! Names of classes and methods in output.
 
 use hprof_format::names::java_class_name;
 
-/// A class in Java source form, from its signature: `Ljava/lang/String;` is `java.lang.String`, `[[I` is `int[][]`.
+/// Converts the signature of a class to Java source form: `Ljava/lang/String;` to `java.lang.String`,
+/// `[[I` to `int[][]`.
 pub fn java_class(signature: &str) -> String {
     java_class_name(without_ends(signature))
 }
 
-/// A class as HotSpot's dumps name it, from its signature: `java/lang/String`, `[I`, `[Ljava/lang/String;`. What a hidden
-/// class has behind its name, HotSpot's dumps join with `+`: `Shop$$Lambda+0x0000000801002a08`.
+/// Converts the signature of a class to its name in HotSpot's dumps: `java/lang/String`, `[I`,
+/// `[Ljava/lang/String;`. The suffix of a hidden class is joined with `+`:
+/// `Shop$$Lambda+0x0000000801002a08`.
 pub fn internal_class(signature: &str) -> String {
     without_ends(signature).replace('.', "+")
 }
 
-/// `java/lang/String` of `Ljava/lang/String;`. Signatures of arrays are names as they are.
+/// Returns `java/lang/String` for `Ljava/lang/String;`. Signatures of arrays are returned unchanged.
 fn without_ends(signature: &str) -> &str {
     match signature.strip_prefix('L') {
         Some(class) => class.strip_suffix(';').unwrap_or(class),

@@ -1,38 +1,38 @@
-//! Options, with the names, defaults and meanings of the agent of JDK 8, and what is new.
+//! Options, with the names, defaults and meanings of those of JDK 8's agent, and new ones.
 
 use std::path::PathBuf;
 
 pub use hprof_format::AGENT_USAGE as USAGE;
 
-/// Who writes heap dumps.
+/// Writer of heap dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dumper {
     /// The agent, over JVM TI: each object with the trace of its allocation.
     #[default]
     Agent,
-    /// The JVM; the agent's records are put behind it.
+    /// The JVM; the agent's records are appended.
     Jvm,
 }
 
-/// What is recorded of the processor.
+/// Kind of CPU recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cpu {
     /// Stacks of running threads, every `interval`.
     Samples,
     /// Time in methods.
     Times,
-    /// As times, written as calls of one method by another.
+    /// Like `Times`, written as calls of one method by another.
     Old,
 }
 
 impl Cpu {
-    /// Whether methods are instrumented.
+    /// Returns `true` if methods are instrumented.
     pub fn is_timed(self) -> bool {
         self != Self::Samples
     }
 }
 
-/// The format of the output.
+/// Format of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// `a`: text.
@@ -42,7 +42,7 @@ pub enum Format {
     Binary,
 }
 
-/// The options.
+/// Options of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// `heap=dump|all`: dump the heap.
@@ -65,21 +65,21 @@ pub struct Options {
     pub depth: usize,
     /// `interval=`: milliseconds between samples.
     pub interval_ms: u64,
-    /// `cutoff=`: rows below this part of the total are left out.
+    /// `cutoff=`: minimum share of the total for a row to be written.
     pub cutoff: f64,
-    /// `lineno=n`: traces without lines.
+    /// `lineno=n`: traces without line numbers.
     pub lines: bool,
-    /// `thread=y`: traces of different threads differ.
+    /// `thread=y`: traces of different threads are distinct.
     pub threads: bool,
-    /// `doe=y`: dump at the end of the JVM.
+    /// `doe=y`: dump when the JVM ends.
     pub dump_on_exit: bool,
-    /// `force=n`: another name if the file exists.
+    /// `force=n`: use another name if the file exists.
     pub force: bool,
     /// `verbose=n`: no messages about dumps.
     pub verbose: bool,
-    /// `sample=BYTES`: bytes between sampled allocations; 0 is all of them.
+    /// `sample=BYTES`: average number of bytes between sampled allocations; 0 for all.
     pub sample: u32,
-    /// `filter=`: the packages that `cpu=times` and `cpu=old` measure; empty: all but the JDK's own.
+    /// `filter=`: packages that `cpu=times` and `cpu=old` measure; empty: all except the JDK's own.
     pub filter: Vec<String>,
 }
 
@@ -108,26 +108,27 @@ impl Default for Options {
     }
 }
 
-/// The most frames of a trace: the JVM's own limit of recorded stacks (`MaxJavaStackTraceDepth`) is 1,024 by default.
+/// Maximum number of frames of a trace: the JVM's own limit of recorded stacks (`MaxJavaStackTraceDepth`)
+/// is 1,024 by default.
 pub const MAX_DEPTH: usize = 4096;
 
-/// What an option string asks for.
+/// Request in an option string.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {
     /// `help`.
     Help,
-    /// `dump`: an agent that runs writes what it has now.
+    /// `dump`: a running agent writes what it has recorded so far.
     Dump,
-    /// `stop`: as `dump`, then it records no more.
+    /// `stop`: like `dump`, then stops recording.
     Stop,
-    /// To record.
+    /// Start a recording.
     Record(Box<Options>),
 }
 
-/// Reads an option string.
+/// Parses an option string.
 ///
 /// # Errors
-/// Which option is wrong, and how it would be right.
+/// A message about the invalid option, with valid values.
 pub fn parse(text: &str) -> Result<Asked, String> {
     match text {
         "help" => return Ok(Asked::Help),
@@ -141,7 +142,7 @@ pub fn parse(text: &str) -> Result<Asked, String> {
         set(&mut options, name, value)?;
     }
     if !options.heap_dump && !options.sites && options.cpu.is_none() && !options.monitors {
-        // As the old agent: nothing asked for is heap=all.
+        // As in the old agent: the default is heap=all.
         (options.heap_dump, options.sites) = (true, true);
     }
     if options.format == Format::Binary {
@@ -165,7 +166,7 @@ pub fn parse(text: &str) -> Result<Asked, String> {
         }
     }
     if options.net.is_some() && options.file.is_some() {
-        return Err("net= and file= exclude each other".to_owned());
+        return Err("net= and file= cannot be used together".to_owned());
     }
     Ok(Asked::Record(Box::new(options)))
 }
@@ -228,7 +229,8 @@ fn set(options: &mut Options, name: &str, value: &str) -> Result<(), String> {
         "doe" => options.dump_on_exit = yes(name, value)?,
         "force" => options.force = yes(name, value)?,
         "verbose" => options.verbose = yes(name, value)?,
-        // Solaris' micro state accounting, and an option that JDK 5 dropped: accepted, as by the old agent.
+        // Solaris' micro state accounting, and an option that JDK 5 removed: accepted, as by the old
+        // agent.
         "msa" | "gc_okay" => {
             yes(name, value)?;
         }
@@ -329,14 +331,14 @@ mod tests {
             ("heap=sites,dump=jvm,format=b", "needs heap=dump"),
             ("heap=dump,dump=jvm", "format=b"),
             ("heap=dump,dump=jvm,format=b,net=h:1", "not net="),
-            ("net=h:1,file=x", "exclude each other"),
+            ("net=h:1,file=x", "cannot be used together"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(word), "{text}: {error}");
         }
     }
 
-    /// Every option that the usage lists is one, with one of the values that it lists.
+    /// Every option in the usage is valid, with one of the listed values.
     #[test]
     fn usage_and_options_agree() {
         let mut listed = 0;
@@ -345,7 +347,7 @@ mod tests {
             else {
                 continue;
             };
-            // A sentence may begin with an option.
+            // A sentence may start with an option.
             let is_example = values.contains(':') && !values.starts_with('<');
             if is_example || line.starts_with(' ') || !name.bytes().all(|byte| byte.is_ascii_lowercase()) {
                 continue;

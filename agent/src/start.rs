@@ -1,30 +1,31 @@
-//! The agent's start: what is asked for, what the JVM gives, and where output goes.
+//! Start of the agent: options, capabilities, and output.
 
 use std::io::Write;
 
 use crate::agent::{self, Agent};
-use crate::commands::{Command, What};
+use crate::commands::{Command, DumpContents};
 use crate::jvm::{Argument, Capability, Event, Events, Jni, Jvmti};
 use crate::messages::{self, complain, say};
 use crate::options::{self, Asked, Cpu, Options, USAGE};
 use crate::output::Output;
 use crate::output::sink::Sink;
-use crate::state::State;
+use crate::state::AgentState;
 use crate::tags::Ids;
 
-/// What becomes of a start.
+/// Result of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// It runs.
+    /// The agent runs.
     Runs,
-    /// The JVM is told of an error.
+    /// The agent reports an error to the JVM.
     Refuses,
     /// The JVM ends before it runs anything.
     Exit(i32),
 }
 
-/// As [`start`]. Who loads the agent into a JVM that runs is told no more than a number by the JVM: what is said meanwhile is
-/// in the system property [`hprof_format::AGENT_ANSWER`] after it, where `hprof-cli agent load` and `jcmd` find it.
+/// Does what [`start`] does. The JVM passes only a number to the process that loads the agent into a
+/// running JVM: the messages are stored in the system property [`hprof_format::AGENT_ANSWER`], where
+/// `hprof-cli agent load` and `jcmd` find them.
 pub fn answered(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     let Some(jni) = jni else { return start(jvmti, text, None) };
     let (start, said) = messages::listen(|| start(jvmti, text, Some(jni)));
@@ -38,7 +39,7 @@ pub fn answered(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     start
 }
 
-/// Starts the agent. `jni` is there if the JVM runs already.
+/// Starts the agent. `jni` is `Some` if the JVM is already running.
 fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     let asked = match options::parse(text) {
         Ok(asked) => asked,
@@ -58,18 +59,22 @@ fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
             say(USAGE);
             Start::Runs
         }
-        (Asked::Dump, Some(agent), Some(_)) => done(agent.ask(Command::Dump(What::all(&agent.options)))),
+        (Asked::Dump, Some(agent), Some(_)) => {
+            done(agent.ask(Command::Dump(DumpContents::all(&agent.options))))
+        }
         (Asked::Stop, Some(agent), Some(_)) => done(agent.ask(Command::Stop)),
         (Asked::Dump | Asked::Stop, ..) => {
             complain(match last {
-                Some(_) => "no recording runs in this JVM: it was stopped; other options start another one",
-                None => "no recording runs in this JVM: dump and stop are for one that was started",
+                Some(_) => {
+                    "no recording is running in this JVM: it was stopped; use other options to start a new one"
+                }
+                None => "no recording is running in this JVM: dump and stop require one",
             });
             Start::Refuses
         }
         (Asked::Record(_), Some(_), _) => {
             complain(
-                "a recording runs in this JVM already: dump writes it, and stop ends it before another one",
+                "a recording is already running in this JVM: dump writes it, stop ends it so that another can start",
             );
             Start::Refuses
         }
@@ -93,12 +98,12 @@ fn start(jvmti: Jvmti, text: &str, jni: Option<&Jni<'_>>) -> Start {
     }
 }
 
-/// What was not done is an error to who asked.
+/// Returns a command that was not done is an error for its requester.
 fn done(done: bool) -> Start {
     if done { Start::Runs } else { Start::Refuses }
 }
 
-/// The capabilities that the options need, and what is lost without each.
+/// Returns the capabilities that the options need, with the consequence of the lack of each.
 fn needed(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> {
     let mut needed = vec![
         (Capability::TagObjects, "nothing can be recorded"),
@@ -113,11 +118,13 @@ fn needed(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> 
         needed.push((Capability::VmObjectAlloc, "objects that the JVM allocates itself have no trace"));
     }
     if options.heap_dump || options.sites || options.net.is_some() {
-        needed
-            .push((Capability::CollectionEvents, "the last dump may wait for a collection that never comes"));
+        needed.push((
+            Capability::CollectionEvents,
+            "the last dump may wait for a collection that never finishes",
+        ));
     }
     if options.heap_dump || options.net.is_some() {
-        needed.push((Capability::Suspend, "threads run on between the walks of a heap dump"));
+        needed.push((Capability::Suspend, "threads keep running between the walks of a heap dump"));
     }
     if options.cpu == Some(Cpu::Samples) {
         needed.push((Capability::ThreadCpuTime, "runnable threads are sampled, whether they run or not"));
@@ -126,7 +133,7 @@ fn needed(options: &Options, attached: bool) -> Vec<(Capability, &'static str)> 
         needed.push((Capability::ClassHook, "no method is measured"));
     }
     if options.monitors {
-        needed.push((Capability::Monitors, "no contention is seen"));
+        needed.push((Capability::Monitors, "no contention is recorded"));
         needed.push((Capability::MonitorInfo, "MONITOR DUMP has no monitors"));
     }
     if !attached {
@@ -144,7 +151,7 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
         if given.contains(capability) || lost.is_empty() {
             continue;
         }
-        complain(&format!("the JVM does not give {capability:?}: {lost}"));
+        complain(&format!("the JVM does not provide {capability:?}: {lost}"));
         if *capability == Capability::TagObjects {
             return Start::Refuses;
         }
@@ -153,8 +160,8 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
         complain("only methods of classes that are loaded from now on are measured");
     }
     if options.sites && given.contains(&Capability::SampledObjectAlloc) {
-        // Before the first thread is made: each thread counts the bytes to its next sample from its start, and a thread that
-        // has started takes up the interval only when its present one is over.
+        // Before the first thread is created: each thread counts the bytes to its next sample from its
+        // start, and a running thread adopts the interval only when its current one is over.
         let interval = i32::try_from(options.sample).unwrap_or(i32::MAX);
         if let Err(error) = jvmti.set_sampling_interval(interval) {
             complain(&format!("cannot set the sampling interval: {error}"));
@@ -173,9 +180,9 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
         if has(Capability::VirtualThreads) { jvmti.virtual_thread_function() } else { None };
     let (format, cpu) = (options.format, options.cpu);
     let mut output = Output::new(sink, format, cpu == Some(Cpu::Old));
-    let state = State::new(jvmti, options, ids, virtual_threads, has(Capability::ThreadCpuTime));
-    // First, as the old agent: a JVM that ends before it has a thread leaves nothing else by which readers can tell what is
-    // there from the start of a heap dump.
+    let state = AgentState::new(jvmti, options, ids, virtual_threads, has(Capability::ThreadCpuTime));
+    // First, as in the old agent: if a JVM ends before it has a thread, nothing else distinguishes the
+    // file from the start of a heap dump.
     output.control_settings(&state, cpu == Some(Cpu::Samples));
     let agent = Agent::install(state, output, attached);
     let enabled = jvmti.register(agent).and_then(|()| {
@@ -186,13 +193,13 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
             jvmti.enable(Event::ClassFileLoad)?;
         }
         if has(Capability::SampledObjectAlloc) {
-            // It comes from `VMInit` on.
+            // Sent from `VMInit` on.
             jvmti.enable(Event::SampledObjectAlloc)?;
         }
         Ok(())
     });
     if let Err(error) = enabled {
-        complain(&format!("cannot turn on events: {error}"));
+        complain(&format!("cannot enable events: {error}"));
         agent.stop_events();
         agent.end();
         return Start::Refuses;
@@ -204,14 +211,14 @@ fn record(jvmti: Jvmti, options: Options, ids: Ids, jni: Option<&Jni<'_>>) -> St
     Start::Runs
 }
 
-/// The file or socket that the options name.
+/// Opens the file or socket that the options name.
 fn sink(options: &Options) -> Result<Sink, String> {
     if let Some((host, port)) = &options.net {
         return Sink::socket(host, *port);
     }
     let default = if options.format == options::Format::Text { "java.hprof.txt" } else { "java.hprof" };
     let path = options.file.clone().unwrap_or_else(|| default.into());
-    // The program may change its directory.
+    // The program may change its working directory.
     let path = std::path::absolute(&path).unwrap_or(path);
     Sink::file(path, options.force)
 }

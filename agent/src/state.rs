@@ -1,4 +1,4 @@
-//! What the parts of the agent share: what was recorded, and the JVM.
+//! State shared by the parts of the agent: recorded data, and the JVM.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,9 +14,9 @@ use crate::record::threads::Threads;
 use crate::record::traces::{self, Traces};
 use crate::tags::{Epoch, Ids, Tag};
 
-/// What the parts of the agent share.
+/// State shared by the parts of the agent.
 #[derive(Debug)]
-pub struct State {
+pub struct AgentState {
     /// JVM TI.
     pub jvmti: Jvmti,
     /// The options.
@@ -31,26 +31,26 @@ pub struct State {
     pub traces: Traces,
     /// Allocation sites.
     pub sites: Sites,
-    /// How allocations are sampled.
+    /// Sampling of allocations.
     pub sampling: Sampling,
     /// Contention.
     pub monitors: Monitors,
-    /// Finds virtual threads.
+    /// Function that finds virtual threads.
     pub virtual_threads: Option<VirtualThreadOf>,
-    /// Whether the JVM tells the processor time of threads.
+    /// `true` if the JVM provides the CPU time of threads.
     pub has_cpu_time: bool,
     depth: AtomicUsize,
     recording: AtomicBool,
-    /// Asks for garbage collections.
+    /// Requests garbage collections.
     pub collector: Collector,
-    /// Of the last walk that told what it had met.
+    /// Epoch of the last walk that marked the objects it visited.
     epoch: Mutex<Epoch>,
-    /// Whether any objects may have tags: else only classes and threads.
+    /// `true` if any objects may have tags; otherwise only classes and threads.
     tags_objects: AtomicBool,
 }
 
-impl State {
-    /// Nothing recorded yet.
+impl AgentState {
+    /// Creates the state of a new recording.
     pub fn new(
         jvmti: Jvmti,
         options: Options,
@@ -78,35 +78,36 @@ impl State {
         }
     }
 
-    /// Frames of a trace.
+    /// Returns the depth of traces.
     #[inline]
     pub fn depth(&self) -> usize {
         self.depth.load(Ordering::Relaxed)
     }
 
-    /// Changes it.
+    /// Sets the depth of traces.
     pub fn set_depth(&self, depth: usize) {
         self.depth.store(depth.min(options::MAX_DEPTH), Ordering::Relaxed);
     }
 
-    /// Whether allocations are recorded.
+    /// Returns `true` if allocations are recorded.
     pub fn records_sites(&self) -> bool {
         self.recording.load(Ordering::Relaxed)
     }
 
-    /// Allocations are recorded no more, whatever is asked for.
+    /// Stops recording allocations for good.
     pub fn end_recording(&self) {
         self.recording.store(false, Ordering::Relaxed);
     }
 
-    /// Takes the tags away, and forgets all that they refer to. No event may be on its way, and nothing be asked for.
+    /// Clears tags, and removes all data that they refer to. No event may be in progress, and no request
+    /// pending.
     pub fn clear(&self, jni: &Jni<'_>) -> crate::jvm::Result<()> {
         if self.tags_objects.load(Ordering::Relaxed) {
             self.jvmti.clear_tags()?;
             self.ids.restart();
             self.tags_objects.store(false, Ordering::Relaxed);
         } else {
-            // Without a walk over the heap, which stops the program. Threads that have ended keep theirs.
+            // Without a walk over the heap, which suspends the program. Ended threads keep their tags.
             jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
                 let classes = self.jvmti.loaded_classes(jni).unwrap_or_default();
                 let threads = self.jvmti.threads(jni).unwrap_or_default();
@@ -124,23 +125,23 @@ impl State {
         Ok(())
     }
 
-    /// Turns the recording of allocations on or off.
+    /// Starts or stops recording allocations.
     pub fn record_sites(&self, on: bool) {
         self.recording.store(on && self.options.sites, Ordering::Relaxed);
     }
 
-    /// The number of the stack of this thread, or of another.
+    /// Returns the number of the stack of this thread, or of another.
     pub fn number(&self, jni: &Jni<'_>, thread: u32, frames: &[crate::jvm::Frame]) -> u32 {
         let hash = traces::hash(thread, frames);
         self.traces.number(self.jvmti, jni, (&self.classes, &self.ids), thread, frames, hash)
     }
 
-    /// The trace of a thread, in the depth of the options.
+    /// Returns the number of a thread's trace, with the depth of the options.
     pub fn trace_of(&self, jni: &Jni<'_>, thread: Ref<'_>, serial: u32) -> u32 {
         self.trace_of_depth(jni, thread, serial, self.depth())
     }
 
-    /// The trace of a thread.
+    /// Returns the number of a thread's trace.
     pub fn trace_of_depth(&self, jni: &Jni<'_>, thread: Ref<'_>, serial: u32, depth: usize) -> u32 {
         let mut frames = Vec::new();
         match self.jvmti.stack(Some(thread), &mut frames, depth) {
@@ -149,7 +150,7 @@ impl State {
         }
     }
 
-    /// The ID of an object; it gets one if it has none.
+    /// Returns the ID of an object; assigns one if it has none.
     pub fn object_id(&self, object: Ref<'_>) -> Option<u64> {
         let tag = Tag(self.jvmti.tag(object).ok()?);
         if tag.id() != 0 {
@@ -160,7 +161,7 @@ impl State {
         Some(id)
     }
 
-    /// The serial number of this thread, if traces tell threads apart.
+    /// Returns the serial number of this thread, if traces of threads are distinct.
     pub fn this_thread(&self, jni: &Jni<'_>) -> u32 {
         if !self.options.threads {
             return 0;
@@ -171,7 +172,7 @@ impl State {
         serial
     }
 
-    /// The signature of an object's class.
+    /// Returns the signature of an object's class.
     pub fn signature_of(&self, jni: &Jni<'_>, object: Ref<'_>) -> String {
         let Some(class) = jni.class_of(object) else { return "Ljava/lang/Object;".to_owned() };
         let signature = self.jvmti.class_signature(class);
@@ -179,12 +180,12 @@ impl State {
         signature.unwrap_or_else(|_| "Ljava/lang/Object;".to_owned())
     }
 
-    /// The ID of an object that has a tag; 0 if it has none.
+    /// Returns the ID of a tagged object; 0 if it has none.
     pub fn known_id(&self, object: Ref<'_>) -> u64 {
         self.jvmti.tag(object).map_or(0, |tag| crate::tags::Tag(tag).id())
     }
 
-    /// The next walk's, which tags what it meets.
+    /// Returns the epoch of the next walk, which marks the objects it visits.
     pub fn next_epoch(&self) -> Epoch {
         self.tags_objects.store(true, Ordering::Relaxed);
         let mut epoch = lock(&self.epoch);
@@ -192,9 +193,10 @@ impl State {
         *epoch
     }
 
-    /// IDs of the classes of fillers, which collectors of JDK 20 and later put where objects died, so that the heap can be
-    /// walked. JVM TI iterates over them as over objects. They are dead: nothing may refer to them, or G1 is right to call the
-    /// heap corrupt. (Older collectors fill with `int[]` and `Object`, which cannot be told from others.)
+    /// Returns the IDs of the classes of fillers, which collectors of JDK 20 and later put in place of
+    /// dead objects, so that the heap can be walked. JVM TI reports them like objects. They are dead: a
+    /// reference to one would make G1 report a corrupt heap, correctly. (Older collectors fill with
+    /// `int[]` and `Object`, which cannot be distinguished from others.)
     pub fn fillers(&self) -> Vec<u64> {
         const PREFIX: &str = "Ljdk/internal/vm/Filler";
         let is_filler = |signature: &str| signature.trim_start_matches('[').starts_with(PREFIX);
@@ -202,7 +204,7 @@ impl State {
         all.iter().filter(|class| is_filler(&class.signature)).map(|class| class.id).collect()
     }
 
-    /// The ID of `java.lang.Class`; 0 if no class was met yet.
+    /// Returns the ID of `java.lang.Class`; 0 if no class is known yet.
     pub fn class_class(&self) -> u64 {
         let all = self.classes.all();
         all.iter().find(|class| class.signature == "Ljava/lang/Class;").map_or(0, |class| class.id)

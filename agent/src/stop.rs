@@ -1,8 +1,9 @@
-//! The end of a recording, after which another one can begin.
+//! End of a recording, after which another can begin.
 //!
-//! The JVM may be in the middle of sending events when they are turned off. So a thread that handles an event which may tag an
-//! object says so ([`Agent::enter`]); when none does any more, and the agent's own threads have ended, tags and tables are
-//! cleared. What is left of a recording that was stopped is a value of some hundred bytes: events that come late find it.
+//! The JVM may be sending events when they are disabled. So a thread that handles an event which may tag
+//! an object is counted ([`Agent::enter`]); when none is left, and the agent's own threads have ended,
+//! tags and tables are cleared. A value of some hundred bytes remains of a stopped recording, for late
+//! events.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,10 +12,10 @@ use crate::agent::Agent;
 use crate::jvm::{Event, Events, Jni};
 use crate::record::lock;
 
-/// How long is waited for threads that are between two calls of the JVM, or collect garbage.
+/// Maximum time to wait for threads that are between two calls of the JVM, or collect garbage.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A thread that handles an event.
+/// Guard of a thread that handles an event.
 pub struct InEvent<'a>(&'a Agent);
 
 impl Drop for InEvent<'_> {
@@ -24,16 +25,17 @@ impl Drop for InEvent<'_> {
 }
 
 impl Agent {
-    /// An event is handled. `None` if events are handled no more.
+    /// Enters the handling of an event. `None` if events are no longer handled.
     #[inline]
     pub fn enter(&self) -> Option<InEvent<'_>> {
-        // Counted before it is looked: who closed before waits for this thread, or this thread sees that it is closed.
+        // Counted before the check: either the closing thread waits for this one, or this thread sees
+        // that it is closed.
         self.in_events.fetch_add(1, Ordering::SeqCst);
         let event = InEvent(self);
         (!self.closed.load(Ordering::SeqCst)).then_some(event)
     }
 
-    /// Turns events off.
+    /// Disables events.
     pub fn stop_events(&self) {
         for event in [
             Event::SampledObjectAlloc,
@@ -59,11 +61,11 @@ impl Agent {
         }
     }
 
-    /// Clears what was recorded, once the recording was stopped. So many of the agent's threads still run: the one that calls
-    /// this, if it is one of them.
+    /// Clears the recorded data of a stopped recording. `threads` of the agent's threads are still
+    /// running: the calling one, if it is one of them.
     ///
     /// # Errors
-    /// If threads are still busy with it. It can be tried again.
+    /// If threads are still using the data. The call can be repeated.
     pub fn retire(&self, jni: &Jni<'_>, threads: usize) -> Result<(), String> {
         let mut retired = lock(&self.retired);
         if *retired {
@@ -75,14 +77,15 @@ impl Agent {
         let start = Instant::now();
         while busy() {
             if start.elapsed() > PATIENCE || self.collector.is_ending() {
-                return Err("threads are still busy with the recording that was stopped".to_owned());
+                return Err("threads are still using the stopped recording".to_owned());
             }
             std::thread::sleep(Duration::from_millis(1));
         }
         for event in [Event::CollectionStart, Event::CollectionFinish] {
             self.jvmti.disable(event);
         }
-        self.clear(jni).map_err(|error| format!("tags of the recording that was stopped stay: {error}"))?;
+        self.clear(jni)
+            .map_err(|error| format!("cannot clear the tags of the stopped recording: {error}"))?;
         if let Some(times) = &self.times {
             times.clear();
         }

@@ -1,21 +1,22 @@
-//! Threads that stand still while the heap is walked more than once.
+//! Suspension of threads while the heap is walked more than once.
 
 use crate::jvm::{Jni, Ref};
-use crate::state::State;
+use crate::state::AgentState;
 
-/// Resumes what it suspended when it is dropped.
+/// Suspended threads, which are resumed when this is dropped.
 pub struct Suspended<'a, 'j> {
-    state: &'a State,
+    state: &'a AgentState,
     threads: Vec<Ref<'j>>,
     virtual_threads: bool,
 }
 
 impl<'a, 'j> Suspended<'a, 'j> {
-    /// Suspends all threads but this one.
+    /// Suspends all threads except this one.
     ///
-    /// The caller holds what those threads may hold while they call the JVM ([`crate::record::classes::Classes::hold`],
-    /// [`crate::record::threads::Threads::hold`]): none of them is stopped with it.
-    pub fn all(state: &'a State, jni: &'j Jni<'_>) -> Self {
+    /// The caller holds the locks that those threads may hold while they call the JVM
+    /// ([`crate::record::classes::Classes::hold`], [`crate::record::threads::Threads::hold`]), so that
+    /// none of them is suspended with a lock.
+    pub fn all(state: &'a AgentState, jni: &'j Jni<'_>) -> Self {
         let jvmti = state.jvmti;
         let this = jvmti.current_thread(jni).ok();
         // A virtual thread that called `System.exit` would suspend itself too.
@@ -25,7 +26,8 @@ impl<'a, 'j> Suspended<'a, 'j> {
         let others: Vec<_> = (jvmti.threads(jni).unwrap_or_default().into_iter())
             .filter(|thread| this.is_none_or(|this| !jni.same(*thread, this)))
             .collect();
-        // Without the capability nothing is suspended, and the walks see what the program does between them.
+        // Without the capability nothing is suspended, and the walks see changes by the program between
+        // them.
         let done = jvmti.suspend(&others).unwrap_or_default();
         let threads =
             others.into_iter().zip(done).filter_map(|(thread, done)| done.then_some(thread)).collect();

@@ -1,14 +1,14 @@
-//! Tags of objects: 64 bits that the JVM keeps with an object.
+//! Tags of objects: 64 bits that the JVM stores for an object.
 //!
-//! | bits | what |
+//! | bits | contents |
 //! |---|---|
-//! | 0..40 | the object's ID in dumps, divided by 8; 0: it has none yet |
-//! | 40..42 | the heap dump in which it was met last, modulo 3, from 1; 0: none |
+//! | 0..40 | the object's ID in dumps, divided by 8; 0: none yet |
+//! | 40..42 | the heap dump in which it was last reported, modulo 3, from 1; 0: none |
 //! | 42..63 | the number of the trace where it was allocated; 0: it is older than the agent |
 //! | 63 | a class object whose class is known (others can have an ID too, from a walk), or a thread that has ended |
 //!
-//! IDs are as if addresses: they grow by the sizes of the objects that get them, so that the distance of two tells the size
-//! of one, as in dumps of HotSpot.
+//! IDs are similar to addresses: they grow by the sizes of the objects that they are assigned to, so that
+//! the distance of two is the size of one, as in dumps of HotSpot.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,19 +17,19 @@ const EPOCH_BITS: u32 = 2;
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
 const TRACE_SHIFT: u32 = ID_BITS + EPOCH_BITS;
 const KNOWN: u64 = 1 << 63;
-/// The highest number of a trace.
+/// Highest trace number.
 pub const MAX_TRACE: u32 = (1 << (63 - TRACE_SHIFT)) - 1;
 
 /// The tag of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Tag(pub i64);
 
-/// The dump in which an object was met: 1, 2 or 3; 0 is none.
+/// Heap dump in which an object was last reported: 1, 2 or 3; 0 for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Epoch(u8);
 
 impl Epoch {
-    /// That of the next dump.
+    /// Returns the epoch of the next dump.
     pub fn next(self) -> Self {
         Self(self.0 % 3 + 1)
     }
@@ -40,50 +40,50 @@ impl Tag {
         self.0.cast_unsigned()
     }
 
-    /// The object's ID; 0 for none.
+    /// Returns the object's ID; 0 for none.
     pub fn id(self) -> u64 {
         (self.bits() & ID_MASK) << 3
     }
 
-    /// The number of its trace.
+    /// Returns the trace number.
     pub fn trace(self) -> u32 {
         // 21 bits.
         u32::try_from(self.bits() >> TRACE_SHIFT & u64::from(MAX_TRACE)).unwrap_or(0)
     }
 
-    /// The dump in which it was met last.
+    /// Returns the epoch of the last dump that reported it.
     pub fn epoch(self) -> Epoch {
         Epoch(u8::try_from(self.bits() >> ID_BITS & 3).unwrap_or(0))
     }
 
-    /// With this ID.
+    /// Returns the tag with this ID.
     pub fn with_id(self, id: u64) -> Self {
         Self((self.bits() & !ID_MASK | id >> 3 & ID_MASK).cast_signed())
     }
 
-    /// Met in this dump.
+    /// Returns the tag with this epoch.
     pub fn with_epoch(self, epoch: Epoch) -> Self {
         Self((self.bits() & !(3 << ID_BITS) | u64::from(epoch.0) << ID_BITS).cast_signed())
     }
 
-    /// Whether it is a class object whose class is known, or a thread that has ended.
+    /// Returns `true` for a known class's class object, or an ended thread.
     pub fn is_known(self) -> bool {
         self.bits() & KNOWN != 0
     }
 
-    /// It is.
+    /// Returns the tag with the known bit set.
     pub fn with_known(self) -> Self {
         Self((self.bits() | KNOWN).cast_signed())
     }
 
-    /// With this trace.
+    /// Returns the tag with this trace number.
     pub fn with_trace(self, trace: u32) -> Self {
         let others = KNOWN | ((1 << TRACE_SHIFT) - 1);
         Self((self.bits() & others | u64::from(trace.min(MAX_TRACE)) << TRACE_SHIFT).cast_signed())
     }
 }
 
-/// Gives IDs.
+/// Generator of IDs.
 #[derive(Debug)]
 pub struct Ids(AtomicU64);
 
@@ -94,20 +94,22 @@ impl Default for Ids {
 }
 
 impl Ids {
-    /// IDs behind those that these gave: of the next recording, as threads that have ended may still have a tag of this one.
+    /// Returns a generator that continues after this one: for the next recording, as ended threads may
+    /// still have a tag of this one.
     pub fn behind(&self) -> Self {
         Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
     }
 
-    /// No object has any of them any more.
+    /// Restarts the IDs; no object may have one any more.
     pub fn restart(&self) {
         self.0.store(Self::FIRST, Ordering::Relaxed);
     }
 
-    /// No object is at 0; the first is a page behind it.
+    /// First ID, one page: no object has ID 0.
     const FIRST: u64 = 0x1000;
 
-    /// An ID for an object of this size. After 8 TiB of objects they start again: IDs are then ambiguous.
+    /// Returns an ID for an object of this size. After 8 TiB of objects IDs restart, and are then
+    /// ambiguous.
     pub fn next(&self, size: u64) -> u64 {
         self.0.fetch_add(size.next_multiple_of(8).max(8), Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! `cpu=times`: which methods are rewritten, and the class that they call.
+//! `cpu=times`: selection of the methods to rewrite, and the class that they call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,25 +13,27 @@ use crate::record::times::Times;
 use crate::record::traces::Method;
 use crate::rewrite::{self, Tracker};
 
-/// In a package that every module reads: classes of named modules do not read the boot loader's unnamed one.
+/// In a package that every module reads: classes of named modules do not read the boot loader's unnamed
+/// one.
 const TRACKER: Tracker<'static> = Tracker::new("java/lang/HprofTracker", "enter", "exit");
 
-/// Whether the tracker's class is defined.
+/// `true` once the tracker's class is defined.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 
-/// Defines the class that rewritten methods call. Classes that were loaded before stay as they are.
+/// Defines the class that rewritten methods call. Classes that were loaded before are not changed.
 ///
-/// The JVM finds its methods at once if it started with the agent, else only when `Agent_OnAttach` has returned: then
-/// [`wait_until_found`] has to be called.
+/// The JVM finds its methods at once if it started with the agent, otherwise only after `Agent_OnAttach`
+/// has returned: then [`wait_until_found`] must be called.
 pub fn install(times: &Times, jni: &Jni<'_>, attached: bool) {
-    // Its native methods are found in the agent's library, by their names: what a class of the JDK's own packages registers,
-    // the JVM warns of.
+    // Its native methods are found by name in the agent's library: the JVM prints a warning if a class in
+    // a package of the JDK registers them.
     let install = || {
         jni.frame(4, |jni| {
             jni.define_class(c"java/lang/HprofTracker", &rewrite::tracker_class(&TRACKER)).map(|_| ())
         })
     };
-    // By a recording before, for instance. What another copy of the library defined calls that one.
+    // By an earlier recording, for instance. A tracker defined by another copy of the library calls that
+    // copy.
     let installed = if INSTALLED.load(Ordering::Acquire) { Some(()) } else { install().flatten() };
     match installed {
         Some(()) => {
@@ -42,7 +44,7 @@ pub fn install(times: &Times, jni: &Jni<'_>, attached: bool) {
     }
 }
 
-/// Methods are measured from when the tracker's can be called.
+/// Waits until the tracker's methods can be called, and starts measuring.
 pub fn wait_until_found(times: &Times, jni: &Jni<'_>) {
     const ATTEMPTS: u32 = 100;
     for _ in 0..ATTEMPTS {
@@ -60,8 +62,8 @@ pub fn wait_until_found(times: &Times, jni: &Jni<'_>) {
     complain("the JVM does not find the agent's methods: cpu=times has no rows");
 }
 
-/// Whether the methods of a class are measured: those that come with the JVM only if `filter=` names them. `name` is as in
-/// Java.
+/// Returns `true` if the methods of a class are measured: those of the JDK only if `filter=` names them.
+/// `name` is in Java source form.
 pub fn is_wanted(filter: &[String], name: &str, boot: bool) -> bool {
     if filter.is_empty() {
         return !boot && !is_of_jdk(name);
@@ -72,7 +74,7 @@ pub fn is_wanted(filter: &[String], name: &str, boot: bool) -> bool {
     })
 }
 
-/// A class file that is loaded: the one that replaces it, if its methods are measured.
+/// Returns the replacement of a class file that is being loaded, if its methods are measured.
 pub fn instrument(
     options: &Options,
     times: &Times,
@@ -85,7 +87,7 @@ pub fn instrument(
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let name = text(name).replace('/', ".");
-    // What mounts virtual threads must not be interrupted by calls of the agent.
+    // Code that mounts virtual threads must not be interrupted by calls of the agent.
     let mounts =
         name.starts_with("jdk.internal.vm.Continuation") || name.starts_with("java.lang.VirtualThread");
     if mounts || !is_wanted(&options.filter, &name, boot) {

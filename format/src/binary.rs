@@ -1,9 +1,9 @@
-//! Records of a binary file, as the specification has them ("HPROF Agent", Binary Dump Format): big endian, identifiers of
-//! 8 bytes.
+//! Records of a binary file as specified ("HPROF Agent", Binary Dump Format): big-endian, with 8-byte
+//! identifiers.
 
-/// The format that has HEAP DUMP SEGMENT.
+/// Header text of the version with HEAP DUMP SEGMENT.
 pub const VERSION: &[u8] = b"JAVA PROFILE 1.0.2\0";
-/// Bytes of an identifier.
+/// Size of an identifier in bytes.
 pub const ID_BYTES: u32 = 8;
 
 /// Tags of records.
@@ -38,23 +38,24 @@ pub mod tag {
     pub const HEAP_DUMP_END: u8 = 0x2c;
 }
 
-/// The header: version, size of identifiers, milliseconds since 1970.
+/// Writes the header: version, identifier size, milliseconds since 1970.
 pub fn header(out: &mut Vec<u8>, millis: u64) {
     out.extend_from_slice(VERSION);
     out.extend_from_slice(&ID_BYTES.to_be_bytes());
     out.extend_from_slice(&millis.to_be_bytes());
 }
 
-/// The head of a record: its tag, microseconds since the header's time (modulo 2^32), the length of its body.
+/// Returns the head of a record: tag, microseconds since the header's time (modulo 2^32), length of the
+/// body.
 pub fn record_head(tag: u8, micros: u32, length: u32) -> [u8; 9] {
     let [t0, t1, t2, t3] = micros.to_be_bytes();
     let [l0, l1, l2, l3] = length.to_be_bytes();
     [tag, t0, t1, t2, t3, l0, l1, l2, l3]
 }
 
-/// A number in big-endian bytes.
+/// A number that is written as big-endian bytes.
 pub trait Put {
-    /// Appends it.
+    /// Appends the number to `out`.
     fn put(self, out: &mut Vec<u8>);
 }
 
@@ -71,7 +72,7 @@ macro_rules! put {
 
 put!(u8 u16 u32 u64 i32 f32);
 
-/// Appends records, all with the time that it was made with.
+/// Appends records that all have the same time.
 #[derive(Debug)]
 pub struct Records<'o> {
     out: &'o mut Vec<u8>,
@@ -85,13 +86,13 @@ pub struct Frame {
     pub id: u64,
     /// String ID of the method's name.
     pub method: u64,
-    /// String ID of its signature.
+    /// String ID of the signature.
     pub signature: u64,
     /// String ID of the source file; 0 for none.
     pub source: u64,
-    /// Serial number of its class.
+    /// Serial number of the class.
     pub class: u32,
-    /// Line; 0 for none, -1 not known, -3 native method.
+    /// Line number; 0 for none, -1 unknown, -3 native method.
     pub line: i32,
 }
 
@@ -104,42 +105,42 @@ pub struct StartThread {
     pub object: u64,
     /// Serial number of the trace where it started.
     pub trace: u32,
-    /// String ID of its name.
+    /// String ID of the thread's name.
     pub name: u64,
-    /// String ID of its group's name.
+    /// String ID of the group's name.
     pub group: u64,
-    /// String ID of the name of that group's parent.
+    /// String ID of the parent group's name.
     pub parent_group: u64,
 }
 
-/// Objects that are alive, and that were ever allocated: HEAP SUMMARY, and the head of ALLOC SITES.
+/// Live and allocated objects: HEAP SUMMARY, and the head of ALLOC SITES.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Bytes that are alive. The format has four bytes for it; more saturates.
+    /// Live bytes. The format has four bytes for them; larger numbers saturate.
     pub live_bytes: u64,
-    /// Objects that are alive; as above.
+    /// Live objects, likewise.
     pub live_objects: u64,
-    /// Bytes ever allocated.
+    /// Allocated bytes.
     pub allocated_bytes: u64,
-    /// Objects ever allocated.
+    /// Allocated objects.
     pub allocated_objects: u64,
 }
 
 /// A site of ALLOC SITES. Numbers that do not fit into four bytes saturate: see [`Site::saturates`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Site {
-    /// 0, or the basic type of a primitive array's elements, or 2 for arrays of objects.
+    /// 0, or the basic type of a primitive array's elements, or 2 for object arrays.
     pub array: u8,
     /// Class serial number.
     pub class: u32,
     /// Trace serial number.
     pub trace: u32,
-    /// What is and was there.
+    /// Live and allocated objects of the site.
     pub totals: Totals,
 }
 
 impl Site {
-    /// Whether a number of it does not fit into the format's four bytes.
+    /// Returns `true` if a number does not fit into the format's four bytes.
     pub const fn saturates(&self) -> bool {
         let Totals { live_bytes, live_objects, allocated_bytes, allocated_objects } = self.totals;
         let most = u32::MAX as u64;
@@ -147,7 +148,7 @@ impl Site {
     }
 }
 
-/// The most sites of one ALLOC SITES record: its length has four bytes.
+/// Maximum number of sites in an ALLOC SITES record, whose length has four bytes.
 pub const MAX_SITES: usize = 100_000_000;
 
 fn saturated(number: u64) -> u32 {
@@ -155,7 +156,8 @@ fn saturated(number: u64) -> u32 {
 }
 
 impl<'o> Records<'o> {
-    /// Records that are appended to `out`, with microseconds since the header's time.
+    /// Creates a writer that appends records to `out`, with their time in microseconds since the
+    /// header's.
     pub fn new(out: &'o mut Vec<u8>, micros: u32) -> Self {
         Self { out, micros }
     }
@@ -165,7 +167,7 @@ impl<'o> Records<'o> {
         self.out.extend_from_slice(body);
     }
 
-    /// STRING IN UTF8.
+    /// Appends STRING IN UTF8.
     pub fn string(&mut self, id: u64, text: &[u8]) {
         let mut body = Vec::with_capacity(8 + text.len());
         id.put(&mut body);
@@ -173,7 +175,7 @@ impl<'o> Records<'o> {
         self.record(tag::STRING, &body);
     }
 
-    /// LOAD CLASS: serial number, object ID, trace, string ID of the name.
+    /// Appends LOAD CLASS: serial number, object ID, trace, string ID of the name.
     pub fn load_class(&mut self, serial: u32, object: u64, trace: u32, name: u64) {
         let mut body = Vec::with_capacity(24);
         serial.put(&mut body);
@@ -183,12 +185,12 @@ impl<'o> Records<'o> {
         self.record(tag::LOAD_CLASS, &body);
     }
 
-    /// UNLOAD CLASS.
+    /// Appends UNLOAD CLASS.
     pub fn unload_class(&mut self, serial: u32) {
         self.record(tag::UNLOAD_CLASS, &serial.to_be_bytes());
     }
 
-    /// STACK FRAME.
+    /// Appends STACK FRAME.
     pub fn frame(&mut self, frame: &Frame) {
         let mut body = Vec::with_capacity(40);
         frame.id.put(&mut body);
@@ -200,7 +202,7 @@ impl<'o> Records<'o> {
         self.record(tag::FRAME, &body);
     }
 
-    /// STACK TRACE: serial number, thread serial number, frame IDs.
+    /// Appends STACK TRACE: serial number, thread serial number, frame IDs.
     pub fn trace(&mut self, serial: u32, thread: u32, frames: &[u64]) {
         let mut body = Vec::with_capacity(12 + 8 * frames.len());
         serial.put(&mut body);
@@ -212,11 +214,13 @@ impl<'o> Records<'o> {
         self.record(tag::TRACE, &body);
     }
 
-    /// ALLOC SITES: complete, ordered by live bytes unless `by_allocation`. At most [`MAX_SITES`].
+    /// Appends ALLOC SITES: complete, ordered by live bytes unless `by_allocation`. At most
+    /// [`MAX_SITES`].
     pub fn alloc_sites(&mut self, by_allocation: bool, cutoff: f32, totals: &Totals, sites: &[Site]) {
         let sites = sites.get(..MAX_SITES).unwrap_or(sites);
         let mut body = Vec::with_capacity(34 + 25 * sites.len());
-        // 0x1 is "incremental vs. complete", 0x2 "sorted by allocation vs. line": as the agent, 2 for by allocation.
+        // 0x1 is "incremental vs. complete", 0x2 "sorted by allocation vs. line": 2 means by allocation,
+        // as in the agent.
         u16::from(by_allocation).wrapping_mul(2).put(&mut body);
         cutoff.put(&mut body);
         put_totals(&mut body, totals);
@@ -233,14 +237,14 @@ impl<'o> Records<'o> {
         self.record(tag::ALLOC_SITES, &body);
     }
 
-    /// HEAP SUMMARY.
+    /// Appends HEAP SUMMARY.
     pub fn heap_summary(&mut self, totals: &Totals) {
         let mut body = Vec::with_capacity(24);
         put_totals(&mut body, totals);
         self.record(tag::HEAP_SUMMARY, &body);
     }
 
-    /// START THREAD.
+    /// Appends START THREAD.
     pub fn start_thread(&mut self, thread: &StartThread) {
         let mut body = Vec::with_capacity(40);
         thread.serial.put(&mut body);
@@ -252,12 +256,12 @@ impl<'o> Records<'o> {
         self.record(tag::START_THREAD, &body);
     }
 
-    /// END THREAD.
+    /// Appends END THREAD.
     pub fn end_thread(&mut self, serial: u32) {
         self.record(tag::END_THREAD, &serial.to_be_bytes());
     }
 
-    /// CPU SAMPLES: all samples, and how many each trace has.
+    /// Appends CPU SAMPLES: the total number of samples, and the number of each trace.
     pub fn cpu_samples(&mut self, total: u64, rows: &[(u64, u32)]) {
         let mut body = Vec::with_capacity(8 + 8 * rows.len());
         saturated(total).put(&mut body);
@@ -269,7 +273,8 @@ impl<'o> Records<'o> {
         self.record(tag::CPU_SAMPLES, &body);
     }
 
-    /// CONTROL SETTINGS: whether allocation traces (0x1) and CPU sampling (0x2) are on, and the depth of traces.
+    /// Appends CONTROL SETTINGS: flags for allocation traces (0x1) and CPU sampling (0x2), and the depth
+    /// of traces.
     pub fn control_settings(&mut self, flags: u32, depth: u16) {
         let mut body = Vec::with_capacity(6);
         flags.put(&mut body);

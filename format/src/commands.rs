@@ -1,18 +1,19 @@
 //! Commands to an HPROF agent over the socket on which it sends its recording: encoding and decoding.
 //!
-//! Source: the HPROF agent's documentation, "Socket Connection and Communication". A command is `u1` tag, `u4` serial
-//! number, `u4` length of the body, body; all big-endian. The agent never answers as such: what it is asked for appears as
-//! records (or text) in the recording.
+//! Source: the HPROF agent's documentation, "Socket Connection and Communication". A command is `u1` tag,
+//! `u4` serial number, `u4` length of the body, body; all big-endian. The agent sends no responses:
+//! requested data appears as records (or text) in the recording.
 //!
-//! This file depends on nothing but the standard library: both ends use it.
+//! This file depends only on the standard library: both ends use it.
 
 use std::fmt;
 use std::io::{self, Read};
 
-/// Bytes of a command before its body.
+/// Size of a command without its body, in bytes.
 pub const HEAD: usize = 9;
 
-/// The longest body that a reader skips to reach the next command. A longer one is not believed.
+/// Size of the longest body that a reader skips to reach the next command. A longer one is treated as
+/// invalid.
 pub const MAX_BODY: u32 = 1 << 16;
 
 mod tag {
@@ -27,7 +28,7 @@ mod tag {
     pub(super) const EOF: u8 = 0xff;
 }
 
-/// What an agent is told to do.
+/// A command to an agent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Command {
     /// FORCE GC (0x01): "not implemented" in the agent of JDK 5 to 8.
@@ -36,98 +37,99 @@ pub enum Command {
     DumpHeap,
     /// ALLOC SITES (0x03).
     AllocSites {
-        /// As in the record ALLOC SITES: bit 0 incremental, bit 1 sorted by allocation, bit 2 force a collection.
+        /// Flags of the record ALLOC SITES: bit 0 incremental, bit 1 sorted by allocation, bit 2 force a
+        /// collection.
         flags: u16,
-        /// Sites with a smaller share are left out: 0 to 1.
+        /// Minimum share of the sites to write: 0 to 1.
         cutoff: f32,
     },
     /// HEAP SUMMARY (0x04).
     HeapSummary,
     /// EXIT THE VM (0x05).
     Exit,
-    /// DUMP TRACES (0x06): those that were not written yet.
+    /// DUMP TRACES (0x06): those that were not written before.
     DumpTraces,
     /// CPU SAMPLES (0x07).
     CpuSamples {
-        /// Traces with a smaller share are left out: 0 to 1.
+        /// Minimum share of the traces to write: 0 to 1.
         cutoff: f32,
     },
     /// CONTROL (0x08).
     Control(Control),
-    /// EOF (0xFF): no more commands. The recording goes on.
+    /// EOF (0xFF): no more commands. The recording continues.
     Eof,
 }
 
-/// The sub-options of CONTROL.
+/// Sub-options of CONTROL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// 0x1: take traces of allocations.
+    /// 0x1: enable allocation traces.
     AllocTracesOn,
-    /// 0x2: take none.
+    /// 0x2: disable allocation traces.
     AllocTracesOff,
-    /// 0x3: sample a thread.
+    /// 0x3: enable sampling of a thread.
     CpuSamplingOn {
         /// Object ID of the thread; 0 for all.
         thread: u64,
     },
-    /// 0x4: do not sample a thread.
+    /// 0x4: disable sampling of a thread.
     CpuSamplingOff {
         /// Object ID of the thread; 0 for all.
         thread: u64,
     },
-    /// 0x5: forget the samples taken so far.
+    /// 0x5: discard the samples taken so far.
     ClearCpuSamples,
-    /// 0x6: the depth of traces from now on. The agent of JDK 8 does not read the argument, and takes it for the next
-    /// command.
+    /// 0x6: set the depth of future traces. The agent of JDK 8 does not read the argument, and interprets
+    /// it as the next command.
     Depth(u16),
 }
 
-/// Bytes of an object ID in a command: those of the recording.
+/// Size of an object ID in a command: that of the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdBytes {
-    /// As the agent of JDK 5 to 8 has them, also in 64-bit JVMs.
+    /// Size used by the agent of JDK 5 to 8, also in 64-bit JVMs.
     Four,
-    /// As in the dumps of 64-bit JVMs.
+    /// Size used in dumps of 64-bit JVMs.
     Eight,
 }
 
 /// A command with its serial number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Request {
-    /// Chosen by the sender.
+    /// Serial number, chosen by the sender.
     pub serial: u32,
     /// The command.
     pub command: Command,
 }
 
-/// What a reader of commands finds.
+/// Result of reading a command.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Incoming {
-    /// A command.
+    /// A valid command.
     Request(Request),
-    /// None that can be understood; its body was skipped, and the next one can be read.
+    /// An invalid command. Its body was skipped, and the next one can be read.
     Wrong(Wrong),
 }
 
-/// Something with the form of a command.
+/// An invalid command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wrong {
-    /// Its tag.
+    /// Tag.
     pub tag: u8,
-    /// Its serial number.
+    /// Serial number.
     pub serial: u32,
-    /// The length of its body, in bytes.
+    /// Length of the body in bytes.
     pub length: u32,
-    /// What is wrong with it.
+    /// Reason why it is invalid.
     pub why: Why,
 }
 
-/// What is wrong with a command.
+/// Reason why a command is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// There is no command with this tag.
     Tag,
-    /// The body has another length than the command needs.
+    /// The length of the body does not match the command.
     Length,
     /// CONTROL has no such sub-option.
     Option(u16),
@@ -149,7 +151,7 @@ impl fmt::Display for Wrong {
 }
 
 impl Request {
-    /// The bytes of the command; `None` if the object ID of a thread does not fit into `ids`.
+    /// Returns the bytes of the command; `None` if the object ID of a thread does not fit into `ids`.
     pub fn encode(&self, ids: IdBytes) -> Option<Vec<u8>> {
         let mut body = Vec::new();
         let mut cutoff_body = |flags: u16, cutoff: f32| {
@@ -206,7 +208,7 @@ impl Control {
         Some(())
     }
 
-    /// The length of an ID is told by the body's.
+    /// Parses CONTROL. The length of the body determines that of an ID.
     fn decode(body: &[u8]) -> Result<Self, Why> {
         let (option, argument) = body.split_first_chunk().ok_or(Why::Length)?;
         let option = u16::from_be_bytes(*option);
@@ -247,7 +249,7 @@ impl Command {
     }
 }
 
-/// The body of ALLOC SITES and CPU SAMPLES.
+/// Parses the body of ALLOC SITES and CPU SAMPLES.
 fn cutoff(body: &[u8]) -> Result<(u16, f32), Why> {
     let [flags_high, flags_low, ratio @ ..] = body else { return Err(Why::Length) };
     let ratio = f32::from_be_bytes(ratio.try_into().map_err(|_| Why::Length)?);
@@ -258,12 +260,12 @@ fn cutoff(body: &[u8]) -> Result<(u16, f32), Why> {
     }
 }
 
-/// Reads the next command; `None` if there is no whole one any more. What it waits for is the caller's: a socket that
-/// stays open and silent blocks.
+/// Reads the next command; `None` if no complete one is left. Blocks as long as a socket stays open
+/// without data: timeouts are the caller's responsibility.
 ///
 /// # Errors
-/// If `from` cannot be read, and [`io::ErrorKind::InvalidData`] for a body of more than [`MAX_BODY`] bytes: nothing behind
-/// it is a command.
+/// If `from` cannot be read, and [`io::ErrorKind::InvalidData`] for a body of more than [`MAX_BODY`]
+/// bytes: no command can be found after it.
 pub fn read(from: &mut impl Read) -> io::Result<Option<Incoming>> {
     let mut head = [0; HEAD];
     let got = fill(from, &mut head)?;
@@ -271,7 +273,7 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<Incoming>> {
     let serial = u32::from_be_bytes([s0, s1, s2, s3]);
     let length = u32::from_be_bytes([l0, l1, l2, l3]);
     if got < HEAD {
-        // A sender that is done may send the tag alone.
+        // A sender that is done may send only the tag.
         let eof = Incoming::Request(Request { serial: 0, command: Command::Eof });
         return Ok((got == 1 && tag == tag::EOF).then_some(eof));
     }
@@ -289,7 +291,7 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<Incoming>> {
     }))
 }
 
-/// Reads as many bytes as there are, up to the length of `into`.
+/// Reads up to `into.len()` bytes, as many as there are.
 fn fill(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     let mut at = 0;
     while let Some(rest) = into.get_mut(at..).filter(|rest| !rest.is_empty()) {
@@ -308,7 +310,7 @@ fn fill(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    /// Each command, and its bytes by the specification.
+    /// Returns each command with its bytes by the specification.
     fn all() -> Vec<(Command, IdBytes, &'static [u8])> {
         use IdBytes::{Eight, Four};
         let control = Command::Control;

@@ -5,7 +5,7 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const DAY: u64 = 24 * 60 * 60;
 
-/// Seconds since 1970 as a date in UTC.
+/// Formats seconds since 1970 as a date in UTC.
 ///
 /// The civil date is computed from eras of 400 years that start in March (Howard Hinnant, "chrono-Compatible Low-Level Date
 /// Algorithms", `civil_from_days`).
@@ -36,7 +36,7 @@ pub fn ctime(seconds: u64) -> String {
 mod tests {
     use super::*;
 
-    /// Expected is what `date -u -d @SECONDS +"%a %b %e %H:%M:%S %Y"` prints.
+    /// Expected are the results of `date -u -d @SECONDS +"%a %b %e %H:%M:%S %Y"`.
     #[test]
     fn dates_are_those_of_date() {
         for (seconds, expected) in [

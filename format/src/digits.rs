@@ -1,14 +1,14 @@
-//! Digits of numbers, appended to bytes: for what is written once an object, where `write!` is several times slower.
+//! Digits of numbers, appended to bytes, for output per object, where `write!` is several times slower.
 
 pub use itoa::Integer;
 
-/// Appends a number in decimal digits.
+/// Appends a number in decimal.
 #[inline(always)]
 pub fn push_decimal(out: &mut Vec<u8>, number: impl Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends a number in hexadecimal digits.
+/// Appends a number in hexadecimal.
 #[inline(always)]
 pub fn push_hex(out: &mut Vec<u8>, number: u64) {
     let mut text = [0; 16];
@@ -16,7 +16,7 @@ pub fn push_hex(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(text.get(..digits).unwrap_or_default());
 }
 
-/// A number in hexadecimal digits behind `0x`, as object IDs are written.
+/// Formats a number in hexadecimal with the prefix `0x`, as object IDs are written.
 #[inline(always)]
 pub fn prefixed_hex(number: u64, text: &mut [u8; 18]) -> &str {
     let [zero, x, rest @ ..] = text;
@@ -25,7 +25,7 @@ pub fn prefixed_hex(number: u64, text: &mut [u8; 18]) -> &str {
     text.get(..2 + digits).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default()
 }
 
-/// Writes a number in hexadecimal digits; says how many.
+/// Writes a number in hexadecimal; returns the number of digits.
 #[inline(always)]
 fn hex(number: u64, text: &mut [u8; 16]) -> usize {
     let digits = (67 - (number | 1).leading_zeros()) / 4;

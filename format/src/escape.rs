@@ -1,12 +1,13 @@
-//! Making text from a dump harmless.
+//! Escaping of text from a dump.
 //!
-//! A dump is hostile: a class name can hold escape sequences that rewrite the terminal, or bidirectional marks that
-//! show other text than there is. Control characters and invisible formatting characters are written as `\uNNNN`.
+//! A dump can be hostile: a class name can contain escape sequences that change the terminal, or
+//! bidirectional marks that display different text. Control characters and invisible formatting
+//! characters are written as `\uNNNN`.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character must not reach a terminal or a file as it is.
+/// Returns `true` if a character must not be written to a terminal or a file unescaped.
 pub fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -14,7 +15,7 @@ pub fn is_harmful(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text with harmful characters escaped.
+/// Escapes harmful characters.
 pub fn text(raw: &str) -> Cow<'_, str> {
     if !raw.contains(is_harmful) {
         return Cow::Borrowed(raw);
@@ -32,13 +33,13 @@ pub fn text(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A text in double quotes, those in it with a backslash, so that its end can be seen. Like [`text`] it leaves backslashes
-/// alone, and harmful characters to it.
+/// Encloses a text in double quotes, with a backslash before quotes in it, so that its end is visible.
+/// Does not change backslashes or harmful characters; [`text`] escapes the latter.
 pub fn quoted(raw: &str) -> String {
     format!("\"{}\"", raw.replace('"', "\\\""))
 }
 
-/// Appends a character as `\uNNNN`, one or two of them, as JSON and Java write it.
+/// Appends a character as one or two `\uNNNN`, as in JSON and Java.
 pub fn push_escaped(out: &mut String, c: char) {
     let mut units = [0; 2];
     for unit in c.encode_utf16(&mut units) {
@@ -47,10 +48,11 @@ pub fn push_escaped(out: &mut String, c: char) {
     }
 }
 
-/// As [`text`], for a cell of a CSV file: a cell that a spreadsheet would take for a formula gets an apostrophe. Some take
-/// the wide forms of East Asian input for the signs.
+/// Does what [`text`] does for a cell of a CSV file: a cell that a spreadsheet would interpret as a
+/// formula is prefixed with an apostrophe. Some spreadsheets also accept the wide forms of the signs in
+/// East Asian input.
 ///
-/// No name of a Java class, field or method starts with such a character.
+/// No name of a Java class, field or method starts with one of these characters.
 pub fn cell(raw: &str) -> Cow<'_, str> {
     let text = text(raw);
     if text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) {

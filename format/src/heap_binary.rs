@@ -2,7 +2,7 @@
 
 use crate::binary::Put;
 
-/// Tags of sub-records that are no roots.
+/// Tags of sub-records other than roots.
 pub mod tag {
     /// CLASS DUMP.
     pub const CLASS: u8 = 0x20;
@@ -23,7 +23,7 @@ pub mod tag {
 pub enum Root {
     /// 0xFF: of unknown kind.
     Unknown,
-    /// 0x01: a global JNI reference, and its ID.
+    /// 0x01: a global JNI reference: its ID.
     JniGlobal(u64),
     /// 0x02: a local JNI reference: thread and frame (-1: none).
     JniLocal(u32, i32),
@@ -33,11 +33,11 @@ pub enum Root {
     StickyClass,
     /// 0x07: a monitor in use.
     MonitorUsed,
-    /// 0x08: a thread, its serial number and its trace.
+    /// 0x08: a thread: its serial number and its trace.
     Thread(u32, u32),
 }
 
-/// A root of any kind.
+/// Appends a root of any kind.
 pub fn root(out: &mut Vec<u8>, object: u64, root: Root) {
     let tag: u8 = match root {
         Root::Unknown => 0xff,
@@ -79,23 +79,23 @@ pub struct Class {
     pub signers: u64,
     /// Object ID of the protection domain.
     pub protection_domain: u64,
-    /// Bytes of an instance.
+    /// Size of an instance in bytes.
     pub instance_size: u32,
 }
 
-/// A value of a static field: its bytes are as many as its type has.
+/// A static field with its value, whose size is that of its type.
 #[derive(Debug, Clone, Copy)]
 pub struct Static<'a> {
     /// String ID of the name.
     pub name: u64,
     /// Basic type.
     pub kind: u8,
-    /// The value, big endian.
+    /// Value, big-endian.
     pub value: &'a [u8],
 }
 
-/// CLASS DUMP: constants are index and object ID; fields string ID of the name and basic type. What does not fit into the
-/// format's two-byte counts is left out.
+/// Appends CLASS DUMP: constants are index and object ID; fields are string ID of the name and basic
+/// type. Entries beyond the format's two-byte counts are omitted.
 pub fn class<'a>(
     out: &mut Vec<u8>,
     class: &Class,
@@ -130,7 +130,7 @@ pub fn class<'a>(
     }
 }
 
-/// The head of INSTANCE DUMP; as many bytes of fields follow as it says.
+/// Appends the head of INSTANCE DUMP; `bytes` bytes of fields follow.
 pub fn instance(out: &mut Vec<u8>, object: u64, trace: u32, class: u64, bytes: u32) {
     tag::INSTANCE.put(out);
     object.put(out);
@@ -139,10 +139,10 @@ pub fn instance(out: &mut Vec<u8>, object: u64, trace: u32, class: u64, bytes: u
     bytes.put(out);
 }
 
-/// Bytes of the head of INSTANCE DUMP.
+/// Size of the head of INSTANCE DUMP in bytes.
 pub const INSTANCE_HEAD: usize = 25;
 
-/// The head of OBJECT ARRAY DUMP; the IDs of its elements follow.
+/// Appends the head of OBJECT ARRAY DUMP; the IDs of the elements follow.
 pub fn object_array(out: &mut Vec<u8>, object: u64, trace: u32, length: u32, class: u64) {
     tag::OBJECT_ARRAY.put(out);
     object.put(out);
@@ -151,10 +151,10 @@ pub fn object_array(out: &mut Vec<u8>, object: u64, trace: u32, length: u32, cla
     class.put(out);
 }
 
-/// Bytes of the head of OBJECT ARRAY DUMP.
+/// Size of the head of OBJECT ARRAY DUMP in bytes.
 pub const OBJECT_ARRAY_HEAD: usize = 25;
 
-/// The head of PRIMITIVE ARRAY DUMP; its elements follow, big endian.
+/// Appends the head of PRIMITIVE ARRAY DUMP; the elements follow, big-endian.
 pub fn primitive_array(out: &mut Vec<u8>, object: u64, trace: u32, length: u32, element: u8) {
     tag::PRIMITIVE_ARRAY.put(out);
     object.put(out);
@@ -163,5 +163,5 @@ pub fn primitive_array(out: &mut Vec<u8>, object: u64, trace: u32, length: u32, 
     element.put(out);
 }
 
-/// Bytes of the head of PRIMITIVE ARRAY DUMP.
+/// Size of the head of PRIMITIVE ARRAY DUMP in bytes.
 pub const PRIMITIVE_ARRAY_HEAD: usize = 18;

@@ -1,8 +1,8 @@
-//! Lines of the HEAP DUMP of a text report, appended to bytes: there is one for each reference of a heap.
+//! Lines of the HEAP DUMP of a text report, appended to bytes: one for each reference of a heap.
 
 use crate::digits::{push_decimal, push_hex};
 
-/// `HEAP DUMP BEGIN (N objects, N bytes) DATE`.
+/// Returns `HEAP DUMP BEGIN (N objects, N bytes) DATE`.
 pub fn begin(objects: u64, bytes: u64, date: &str) -> String {
     format!("HEAP DUMP BEGIN ({objects} objects, {bytes} bytes) {date}\n")
 }
@@ -10,12 +10,12 @@ pub fn begin(objects: u64, bytes: u64, date: &str) -> String {
 /// The last line.
 pub const END: &str = "HEAP DUMP END\n";
 
-/// A kind of GC root, with what the text says of it. Frames are -1 where none is known.
+/// Kind of a GC root, with its details in the text. Unknown frames are -1.
 #[derive(Debug, Clone, Copy)]
 pub enum Root<'a> {
     /// Of unknown kind.
     Unknown,
-    /// A global JNI reference: its ID, and the trace where it was made.
+    /// A global JNI reference: its ID, and the trace of its creation.
     JniGlobal(u64, u32),
     /// A local JNI reference: thread and frame.
     JniLocal(u32, i32),
@@ -25,17 +25,17 @@ pub enum Root<'a> {
     NativeStack(u32),
     /// A class that is never unloaded: its name, already escaped.
     SystemClass(&'a str),
-    /// Referred to from a thread block.
+    /// Referenced from a thread block.
     ThreadBlock(u32),
     /// A monitor in use.
     BusyMonitor,
     /// A thread: its serial number and its trace.
     Thread(u32, u32),
-    /// A kind that the agent does not know, already in words.
+    /// A kind that the agent does not know: its name.
     Other(&'a str),
 }
 
-/// `ROOT %x (kind=...)`.
+/// Appends `ROOT %x (kind=...)`.
 pub fn root(out: &mut Vec<u8>, id: u64, kind: Root<'_>) {
     let kind = match kind {
         Root::Unknown => "<unknown>".to_owned(),
@@ -54,31 +54,31 @@ pub fn root(out: &mut Vec<u8>, id: u64, kind: Root<'_>) {
     out.extend_from_slice(format!(" (kind={kind})\n").as_bytes());
 }
 
-/// `CLS %x (name=%s, trace=%u)`; the name is already escaped.
+/// Appends `CLS %x (name=%s, trace=%u)`; the name is already escaped.
 pub fn class(out: &mut Vec<u8>, id: u64, name: &str, trace: u32) {
     out.extend_from_slice(b"CLS ");
     push_hex(out, id);
     out.extend_from_slice(format!(" (name={name}, trace={trace})\n").as_bytes());
 }
 
-/// What a class object refers to, in the order of its lines.
+/// Kind of a class object's reference, in the order of the lines.
 #[derive(Debug, Clone, Copy)]
 pub enum ClassReference<'a> {
-    /// Its superclass.
+    /// Superclass.
     Super,
-    /// Its class loader.
+    /// Class loader.
     Loader,
-    /// Its signers.
+    /// Signers.
     Signers,
-    /// Its protection domain.
+    /// Protection domain.
     Domain,
     /// A static field: its name, already escaped.
     Static(&'a str),
-    /// An entry of its constant pool: its index.
+    /// An entry of the constant pool: its index.
     Constant(u32),
 }
 
-/// A line of a class object; none if it refers to nothing.
+/// Appends a line of a class object; nothing for a null reference.
 pub fn class_reference(out: &mut Vec<u8>, reference: ClassReference<'_>, id: u64) {
     if id == 0 {
         return;
@@ -97,7 +97,7 @@ pub fn class_reference(out: &mut Vec<u8>, reference: ClassReference<'_>, id: u64
     out.push(b'\n');
 }
 
-/// `WORD %x (sz=%u, trace=%u`: the head of an object's line.
+/// Appends `WORD %x (sz=%u, trace=%u`: the head of an object's line.
 #[inline(always)]
 fn head(out: &mut Vec<u8>, word: &[u8], id: u64, size: u64, trace: u32) {
     out.extend_from_slice(word);
@@ -108,13 +108,13 @@ fn head(out: &mut Vec<u8>, word: &[u8], id: u64, size: u64, trace: u32) {
     push_decimal(out, trace);
 }
 
-/// `OBJ %x (sz=%u, trace=%u, class=`: what follows is [`end_of_class`].
+/// Appends `OBJ %x (sz=%u, trace=%u, class=`; [`end_of_class`] must follow.
 pub fn object(out: &mut Vec<u8>, id: u64, size: u64, trace: u32) {
     head(out, b"OBJ ", id, size, trace);
     out.extend_from_slice(b", class=");
 }
 
-/// `%s@%x)`: a class to the end of the line; the name is already escaped.
+/// Appends `%s@%x)`: a class, and the end of the line; the name is already escaped.
 pub fn end_of_class(out: &mut Vec<u8>, name: &str, id: u64) {
     out.extend_from_slice(name.as_bytes());
     out.push(b'@');
@@ -122,21 +122,23 @@ pub fn end_of_class(out: &mut Vec<u8>, name: &str, id: u64) {
     out.extend_from_slice(b")\n");
 }
 
-/// The name of a field with the tabs around it, a second one behind names of up to seven bytes; already escaped.
+/// Appends the name of a field with the surrounding tabs, two after names of up to seven bytes; already
+/// escaped.
 pub fn field_name(out: &mut Vec<u8>, name: &str) {
     out.push(b'\t');
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(if name.len() < 8 { b"\t\t" } else { b"\t" });
 }
 
-/// The end of a line that refers to an object.
+/// Appends the end of a line that refers to an object.
 #[inline(always)]
 pub fn target(out: &mut Vec<u8>, id: u64) {
     push_hex(out, id);
     out.push(b'\n');
 }
 
-/// `ARR %x (sz=%u, trace=%u, nelems=%u, elem type=`: what follows is [`end_of_class`], or [`end_of_primitive`].
+/// Appends `ARR %x (sz=%u, trace=%u, nelems=%u, elem type=`; [`end_of_class`] or [`end_of_primitive`]
+/// must follow.
 pub fn array(out: &mut Vec<u8>, id: u64, size: u64, trace: u32, length: u32) {
     head(out, b"ARR ", id, size, trace);
     out.extend_from_slice(b", nelems=");
@@ -144,13 +146,13 @@ pub fn array(out: &mut Vec<u8>, id: u64, size: u64, trace: u32, length: u32) {
     out.extend_from_slice(b", elem type=");
 }
 
-/// `int[])`: the class of an array of a primitive type to the end of the line.
+/// Appends `int[])`: the class of an array of a primitive type, and the end of the line.
 pub fn end_of_primitive(out: &mut Vec<u8>, element: &str) {
     out.extend_from_slice(element.as_bytes());
     out.extend_from_slice(b"[])\n");
 }
 
-/// `\t[%u]\t\t%x`: an element of an array.
+/// Appends `\t[%u]\t\t%x`: an element of an array.
 #[inline(always)]
 pub fn element(out: &mut Vec<u8>, index: u32, id: u64) {
     out.extend_from_slice(b"\t[");

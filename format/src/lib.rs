@@ -1,9 +1,10 @@
-//! Writes HPROF: text reports (`java.hprof.txt`) and binary records.
+//! Writing HPROF: text reports (`java.hprof.txt`) and binary records.
 //!
-//! What the command line and the agent share: lines and columns of the text are those of the HPROF agent of JDK 8, and the
-//! records those of its specification ("HPROF Agent", Binary Dump Format). Reading is the library's.
+//! Shared by the command line and the agent. Lines and columns of the text are those of the HPROF agent
+//! of JDK 8, records those of its specification ("HPROF Agent", Binary Dump Format). Reading is
+//! implemented in the library.
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
 //! | [`text`] | lines and sections of a text report |
 //! | [`heap_text`] | lines of its HEAP DUMP |
@@ -12,7 +13,7 @@
 //! | [`commands`] | commands to an agent over its socket |
 //! | [`date`] | dates as C's `ctime` writes them |
 //! | [`digits`] | digits of numbers, appended to bytes |
-//! | [`escape`] | making text from a JVM harmless |
+//! | [`escape`] | escaping of text from a JVM |
 //! | [`names`] | class names in Java source form |
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
@@ -27,8 +28,8 @@ pub mod heap_text;
 pub mod names;
 pub mod text;
 
-/// What the agent prints for `help`: its options.
+/// Output of the agent for `help`: its options.
 pub const AGENT_USAGE: &str = include_str!("usage.txt");
 
-/// The system property in which an agent that was loaded into a running JVM leaves what it said about it.
+/// System property in which an agent loaded into a running JVM stores its response.
 pub const AGENT_ANSWER: &str = "hprof.agent.answer";

@@ -1,10 +1,11 @@
-//! Class names in the one form that is shown: Java source form.
+//! Class names in Java source form, the form in which they are shown.
 //!
 //! HotSpot writes `java/lang/String` and `[B`, the agent and Android `java.lang.String`, `byte[]` or
-//! `[Ljava.lang.String;`. All become `java.lang.String` and `byte[]`. Hidden classes keep the suffix that makes them
-//! unique as it stands (`Foo$$Lambda$14/0x0000000801002a08`, since JDK 15 `Foo$$Lambda$14+0x0000000801002a08`).
+//! `[Ljava.lang.String;`. All become `java.lang.String` and `byte[]`. Hidden classes keep their unique
+//! suffix unchanged (`Foo$$Lambda$14/0x0000000801002a08`, since JDK 15
+//! `Foo$$Lambda$14+0x0000000801002a08`).
 
-/// The class name in Java source form.
+/// Converts a class name to Java source form.
 pub fn java_class_name(name: &str) -> String {
     let dimensions = name.bytes().take_while(|b| *b == b'[').count();
     let element = name.get(dimensions..).unwrap_or_default();
@@ -15,7 +16,7 @@ pub fn java_class_name(name: &str) -> String {
     out
 }
 
-/// The element type of an array descriptor: `B`, `Ljava/lang/String;`, or already a name.
+/// Returns the element type of an array descriptor: `B`, `Ljava/lang/String;`, or a plain name.
 fn element_name(element: &str) -> String {
     let primitive = match element {
         "Z" => "boolean",
@@ -34,7 +35,8 @@ fn element_name(element: &str) -> String {
     primitive.to_owned()
 }
 
-/// Slashes to dots, save the one before a hidden class's suffix. JDK 1.2 writes arrays with a space: `char []`.
+/// Replaces slashes with dots, except the one before a hidden class's suffix. JDK 1.2 writes arrays with
+/// a space: `char []`.
 fn dotted(name: &str) -> String {
     let (name, brackets) = name.find("[]").map_or((name, ""), |at| name.split_at(at));
     let name = if brackets.is_empty() { name } else { name.trim_end_matches(' ') };
@@ -48,22 +50,22 @@ fn dotted(name: &str) -> String {
     }
 }
 
-/// The package of a class in Java source form; an array belongs to its element's package.
-/// Empty for primitive arrays and for the unnamed package.
+/// Returns the package of a class in Java source form; for an array, that of its element type. Empty for
+/// primitive arrays and for the unnamed package.
 pub fn package(java_name: &str) -> &str {
     let element = java_name.trim_end_matches("[]");
     let plain = element.split_once(['/', '+']).map_or(element, |(class, _)| class);
     plain.rfind('.').map_or("", |dot| &plain[..dot])
 }
 
-/// Whether a class comes with the JVM, by its name in Java source form; primitive arrays do.
+/// Returns `true` if a class is part of the JDK, by its name in Java source form; primitive arrays are.
 pub fn is_of_jdk(name: &str) -> bool {
     let element = name.trim_end_matches("[]");
     !element.contains('.') && element != name
         || ["java.", "javax.", "jdk.", "sun.", "com.sun."].iter().any(|start| element.starts_with(start))
 }
 
-/// The name of a class without its package: `Map$Entry[]` of `java.util.Map$Entry[]`.
+/// Returns the name of a class without its package: `Map$Entry[]` for `java.util.Map$Entry[]`.
 pub fn simple(java_name: &str) -> &str {
     let package = package(java_name);
     let name = java_name.strip_prefix(package).unwrap_or(java_name);

@@ -1,41 +1,41 @@
-//! Lines and sections of a text report, all but its HEAP DUMP.
+//! Lines and sections of a text report, except its HEAP DUMP.
 //!
-//! Words, columns and their widths are those of the agent of JDK 8 (`hprof_io.c`), so that programs which read its files
-//! read these: columns have a minimum width and widen with their numbers. Names are escaped, so that none can look like a
-//! record. Every function returns the error of its writer.
+//! Words, columns and their widths are those of the agent of JDK 8 (`hprof_io.c`), so that programs that
+//! read its files can read these: columns have a minimum width and widen for larger numbers. Names are
+//! escaped, so that none can look like a record. Every function returns the errors of its writer.
 
 use std::io::{self, Write};
 
 use crate::escape;
 
-/// What stands for a class that is not known.
+/// Text for an unknown class.
 pub const UNKNOWN_CLASS: &str = "<Unknown Class>";
-/// What stands for a method that is not known.
+/// Text for an unknown method.
 pub const UNKNOWN_METHOD: &str = "<Unknown Method>";
-/// What stands for a source file that is not known.
+/// Text for an unknown source file.
 pub const UNKNOWN_SOURCE: &str = "<Unknown Source>";
 
-/// `JAVA PROFILE 1.0.1, created DATE`, an explanation, and the line that ends the head.
+/// Writes `JAVA PROFILE 1.0.1, created DATE`, an explanation, and the line that ends the head.
 ///
-/// `date` is as [`crate::date::ctime`] writes it; `explanation` ends with a line feed.
+/// `date` is in the form of [`crate::date::ctime`]; `explanation` ends with a line feed.
 pub fn head(out: &mut dyn Write, date: &str, explanation: &str) -> io::Result<()> {
     write!(out, "JAVA PROFILE 1.0.1, created {date}\n\n{explanation}\n--------\n\n")
 }
 
-/// A thread started.
+/// Start of a thread.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadStart<'a> {
     /// Object ID of the thread.
     pub object: u64,
     /// Thread serial number.
     pub serial: u32,
-    /// Its name.
+    /// Name of the thread.
     pub name: &'a str,
-    /// The name of its group.
+    /// Name of the thread group.
     pub group: &'a str,
 }
 
-/// `THREAD START (obj=..., id = ..., name="...", group="...")`.
+/// Writes `THREAD START (obj=..., id = ..., name="...", group="...")`.
 pub fn thread_start(out: &mut dyn Write, thread: &ThreadStart<'_>) -> io::Result<()> {
     writeln!(
         out,
@@ -47,7 +47,7 @@ pub fn thread_start(out: &mut dyn Write, thread: &ThreadStart<'_>) -> io::Result
     )
 }
 
-/// `THREAD END (id = ...)`.
+/// Writes `THREAD END (id = ...)`.
 pub fn thread_end(out: &mut dyn Write, serial: u32) -> io::Result<()> {
     writeln!(out, "THREAD END (id = {serial})")
 }
@@ -55,17 +55,17 @@ pub fn thread_end(out: &mut dyn Write, serial: u32) -> io::Result<()> {
 /// A frame of a stack trace.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Frame<'a> {
-    /// Class, as in Java.
+    /// Class name in Java source form.
     pub class: Option<&'a str>,
-    /// Method.
+    /// Method name.
     pub method: Option<&'a str>,
     /// Source file.
     pub source: Option<&'a str>,
-    /// Line; -1 not known, -2 compiled method, -3 native method.
+    /// Line number; -1 unknown, -2 compiled method, -3 native method.
     pub line: i32,
 }
 
-/// `TRACE N:`, with the thread if it is not 0, and its frames or `<empty>`.
+/// Writes `TRACE N:`, with the thread unless it is 0, and its frames or `<empty>`.
 pub fn trace<'a>(
     out: &mut dyn Write,
     serial: u32,
@@ -99,16 +99,16 @@ fn frame<'a>(out: &mut dyn Write, frame: &Frame<'a>) -> io::Result<()> {
     }
 }
 
-/// What SITES are ordered by.
+/// Order of SITES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SiteOrder {
-    /// Bytes that are alive.
+    /// By live bytes.
     Live,
-    /// Bytes that were ever allocated.
+    /// By allocated bytes.
     Allocated,
 }
 
-/// `SITES BEGIN` and the two title lines.
+/// Writes `SITES BEGIN` and the two title lines.
 pub fn sites_begin(out: &mut dyn Write, order: SiteOrder, date: &str) -> io::Result<()> {
     let order = match order {
         SiteOrder::Live => "live",
@@ -122,25 +122,25 @@ pub fn sites_begin(out: &mut dyn Write, order: SiteOrder, date: &str) -> io::Res
 /// A row of SITES.
 #[derive(Debug, Clone, Copy)]
 pub struct SiteRow<'a> {
-    /// From 1.
+    /// Rank, from 1.
     pub rank: u64,
-    /// Part of the total, and of this row and all before it.
+    /// Percentage of the total, and accumulated percentage up to this row.
     pub percent: (f64, f64),
-    /// Bytes that are alive.
+    /// Live bytes.
     pub live_bytes: u64,
-    /// Objects that are alive.
+    /// Live objects.
     pub live_objects: u64,
-    /// Bytes that were ever allocated.
+    /// Allocated bytes.
     pub allocated_bytes: u64,
-    /// Objects that were ever allocated.
+    /// Allocated objects.
     pub allocated_objects: u64,
     /// Trace serial number.
     pub trace: u32,
-    /// Class, as in Java.
+    /// Class name in Java source form.
     pub class: &'a str,
 }
 
-/// A row of SITES.
+/// Writes a row of SITES.
 pub fn site(out: &mut dyn Write, row: &SiteRow<'_>) -> io::Result<()> {
     writeln!(
         out,
@@ -157,15 +157,15 @@ pub fn site(out: &mut dyn Write, row: &SiteRow<'_>) -> io::Result<()> {
     )
 }
 
-/// `SITES END`.
+/// Writes `SITES END`.
 pub fn sites_end(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "SITES END")
 }
 
-/// A section of traces ranked by what they cost.
+/// A section of traces ranked by cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Costs {
-    /// CPU SAMPLES: how often each trace was found running.
+    /// CPU SAMPLES: number of times that each trace was running.
     Samples,
     /// CPU TIME (ms).
     Times,
@@ -183,19 +183,19 @@ impl Costs {
 /// A row of [`Costs`].
 #[derive(Debug, Clone, Copy)]
 pub struct CostRow<'a> {
-    /// From 1.
+    /// Rank, from 1.
     pub rank: u64,
-    /// Part of the total, and of this row and all before it.
+    /// Percentage of the total, and accumulated percentage up to this row.
     pub percent: (f64, f64),
-    /// Samples, or calls.
+    /// Number of samples or calls.
     pub count: u64,
     /// Trace serial number.
     pub trace: u32,
-    /// Class and method of the trace's first frame; `None` if it has none.
+    /// Class and method of the trace's first frame; `None` without frames.
     pub method: Option<(Option<&'a str>, Option<&'a str>)>,
 }
 
-/// A whole section: samples, or milliseconds, altogether, and its rows.
+/// Writes a whole section: the total number of samples or milliseconds, and the rows.
 pub fn costs<'a>(
     out: &mut dyn Write,
     section: Costs,
@@ -221,12 +221,12 @@ pub fn costs<'a>(
     writeln!(out, "{} END", section.name())
 }
 
-/// The title line of `cpu=old`.
+/// Writes the title line of `cpu=old`.
 pub fn calls_title(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "count callee caller time")
 }
 
-/// A row of `cpu=old`: a method as `com.acme.Foo.bar(I)V`, calls, and milliseconds.
+/// Writes a row of `cpu=old`: a method as `com.acme.Foo.bar(I)V`, calls, and milliseconds.
 pub fn call(
     out: &mut dyn Write,
     count: u64,
@@ -245,19 +245,19 @@ pub fn call(
 /// A row of MONITOR TIME.
 #[derive(Debug, Clone, Copy)]
 pub struct ContentionRow<'a> {
-    /// From 1.
+    /// Rank, from 1.
     pub rank: u64,
-    /// Part of the total, and of this row and all before it.
+    /// Percentage of the total, and accumulated percentage up to this row.
     pub percent: (f64, f64),
-    /// How often the monitor was contended there.
+    /// Number of times that the monitor was contended at the trace.
     pub count: u64,
     /// Trace serial number.
     pub trace: u32,
-    /// The monitor's class, as in Java.
+    /// Class name of the monitor in Java source form.
     pub class: &'a str,
 }
 
-/// MONITOR TIME: milliseconds lost altogether, and its rows.
+/// Writes MONITOR TIME: the total number of milliseconds lost, and the rows.
 pub fn contention<'a>(
     out: &mut dyn Write,
     total_ms: u64,
@@ -283,28 +283,29 @@ pub fn contention<'a>(
 /// A monitor of MONITOR DUMP.
 #[derive(Debug, Clone, Default)]
 pub struct Monitor<'a> {
-    /// JVM signature of its class, `Ljava/lang/Object;`.
+    /// JVM signature of the monitor's class, `Ljava/lang/Object;`.
     pub signature: &'a str,
-    /// Serial number of the thread that owns it (`None`: a thread that is not known), and how often it entered.
+    /// Serial number of the owner thread (`None`: unknown thread), and the number of times that it has
+    /// entered.
     pub owner: Option<(u32, u32)>,
-    /// Serial numbers of threads that wait to enter; 0 is a thread that is not known.
+    /// Serial numbers of threads that wait to enter; 0 for an unknown thread.
     pub entering: Vec<u32>,
     /// Serial numbers of threads that wait to be notified.
     pub notified: Vec<u32>,
 }
 
-/// `MONITOR DUMP BEGIN`.
+/// Writes `MONITOR DUMP BEGIN`.
 pub fn monitor_dump_begin(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "MONITOR DUMP BEGIN")
 }
 
-/// A thread of MONITOR DUMP; `status` is one of the agent's words: R, SL, MW, CW, NS, ZO, UN, with `S|`, `intr|` and
-/// `native|` before it.
+/// Writes a thread of MONITOR DUMP; `status` is one of the agent's codes: R, SL, MW, CW, NS, ZO, UN,
+/// prefixed with `S|`, `intr|` and `native|`.
 pub fn thread_state(out: &mut dyn Write, thread: u32, trace: u32, status: &str) -> io::Result<()> {
     writeln!(out, "    THREAD {thread}, trace {trace}, status: {status}")
 }
 
-/// A monitor of MONITOR DUMP.
+/// Writes a monitor of MONITOR DUMP.
 pub fn monitor(out: &mut dyn Write, monitor: &Monitor<'_>) -> io::Result<()> {
     let signature = escape::text(monitor.signature);
     match monitor.owner {
@@ -330,21 +331,21 @@ pub fn monitor(out: &mut dyn Write, monitor: &Monitor<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// `MONITOR DUMP END`.
+/// Writes `MONITOR DUMP END`.
 pub fn monitor_dump_end(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "MONITOR DUMP END")
 }
 
-/// A thread starts to wait, or has waited.
+/// Start or end of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait<'a> {
     /// `Object.wait`: signature of the monitor's class, timeout in milliseconds (0: none).
     Wait(&'a str, i64),
-    /// It returned, after so many milliseconds.
+    /// Return from the wait, after this number of milliseconds.
     Waited(&'a str, i64),
 }
 
-/// A WAIT or WAITED line.
+/// Writes a WAIT or WAITED line.
 pub fn wait(out: &mut dyn Write, wait: Wait<'_>, thread: u32) -> io::Result<()> {
     match wait {
         Wait::Wait(class, ms) => {

@@ -28,7 +28,7 @@ pub fn agent(bytes: &[u8]) {
     }
 }
 
-/// What must hold of options.
+/// Checks the invariants of options.
 fn check(options: &Options) {
     assert!(options.depth <= MAX_DEPTH && options.interval_ms >= 1);
     assert!((0.0..=1.0).contains(&options.cutoff));

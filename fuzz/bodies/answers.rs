@@ -14,15 +14,15 @@ use hprof_query::classes::histogram::histogram;
 use hprof_query::classes::{hierarchy, loaders};
 use hprof_query::dominators::listing;
 use hprof_query::dominators::preorder::Start;
-use hprof_query::dominators::retained::retained;
+use hprof_query::dominators::retained_of_set::retained;
 use hprof_query::dump::info;
-use hprof_query::leaks::{self, Kind, Verdict, heap_facts};
+use hprof_query::leaks::{self, SuspectKind, Verdict, heap_facts};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reference_names::Edges;
 use hprof_query::objects::refs::{Direction, Refs};
 use hprof_query::objects::show::Shower;
 use hprof_query::objects::strength::Excluded;
-use hprof_query::paths::roots;
+use hprof_query::paths::root_report;
 use hprof_query::paths::shortest::paths;
 use hprof_query::paths::steps::View;
 use hprof_query::recordings::profile::binary;
@@ -30,7 +30,7 @@ use hprof_query::recordings::stacks;
 use hprof_query::strings;
 use hprof_query::threads::Threads;
 use hprof_query::threads::frames::Frames;
-use hprof_query::waste::{self, GroupBy};
+use hprof_query::waste::{self, FieldGroupBy};
 use hprof_report::hprof_text::{Report, Sections};
 use hprof_report::stacks::{folded, thread_dump};
 
@@ -44,7 +44,7 @@ const MOST_EDGES: usize = 1 << 16;
 /// A hash of what is written to it.
 pub(super) struct Sum {
     hash: Box<Xxh3>,
-    /// Whether what is said is to be true: not of an index that lies.
+    /// Whether answers must be consistent: not those from a corrupted index.
     is_true: bool,
 }
 
@@ -57,7 +57,7 @@ impl Sum {
         Self { hash: Box::default(), is_true: false }
     }
 
-    /// What has to hold of everything that is true.
+    /// Checks an invariant of all consistent answers.
     fn check(&self, holds: bool, what: &str) {
         assert!(holds || !self.is_true, "{what}");
     }
@@ -89,7 +89,7 @@ impl io::Write for Sum {
     }
 }
 
-/// What is said without looking at single objects.
+/// Computes all answers that need no single objects.
 pub(super) fn of_summary(heap: &Heap, sum: &mut Sum) {
     let summary = heap.summary();
     let sizes = Sizes::new(summary, None);
@@ -123,14 +123,14 @@ pub(super) fn of_summary(heap: &Heap, sum: &mut Sum) {
     profile(heap, &sizes, sum);
 }
 
-/// What was recorded, and all of it as text.
+/// Computes the recording, and writes it as text.
 fn profile(heap: &Heap, sizes: &Sizes, sum: &mut Sum) {
     let want = binary::Want { sites: true, traces: true };
     let (Ok(bytes), Ok(mut profile)) = (heap.bytes(&Quiet), binary::read(heap, want, &Quiet)) else { return };
     sum.add(&profile);
     profile.sites = profile.sites.or(binary::sites_of_objects(heap, sizes, &Quiet).ok().flatten());
     for of in stacks::held(&profile) {
-        if let Ok(stacks) = stacks::stacks(&profile, &stacks::Question::new(of)) {
+        if let Ok(stacks) = stacks::stacks(&profile, &stacks::StackQuery::new(of)) {
             folded::write(sum, &stacks).expect("a hash takes everything");
         }
     }
@@ -147,20 +147,20 @@ fn some(objects: u32) -> impl Iterator<Item = u32> {
     (0..first).chain(objects.saturating_sub(LOOKED_AT).max(first)..objects)
 }
 
-/// What is said of single objects.
+/// Computes all answers about single objects.
 pub(super) fn of_graph(heap: &Heap, graph: &ObjectGraph, sum: &mut Sum) {
     let Ok(bytes) = heap.bytes(&Quiet) else { return };
     let (summary, tree) = (heap.summary(), &graph.tree);
     check_tree(tree, sum);
     objects(graph, summary, bytes, sum);
     let labels = Labels::new(heap, graph, bytes);
-    let top = listing::Question { start: Start::Roots, levels: 3, top: Some(10), min_retained_bytes: 0 };
+    let top = listing::ListingQuery { start: Start::Roots, levels: 3, top: Some(10), min_retained_bytes: 0 };
     let listing = listing::list(tree, &top);
     let listed = listing.positions.iter().filter_map(|place| listing::row(graph, &labels, *place));
     listed.for_each(|row| sum.add(&row));
-    sum.add(&roots::roots(graph, &labels, &Frames::new(summary, bytes), &Default::default()));
+    sum.add(&root_report::roots(graph, &labels, &Frames::new(summary, bytes), &Default::default()));
     let objects = hprof_index::objects::reader::ObjectReader::new(summary, graph, bytes);
-    sum.add(&loaders::loaders(&objects, &labels, loaders::SortBy::default()));
+    sum.add(&loaders::loaders(&objects, &labels, loaders::LoaderOrder::default()));
     sum.add(&loaders::duplicates(summary, graph, &labels));
     let all = (0..graph.objects.len()).collect();
     let kept = retained(graph, &all);
@@ -178,10 +178,10 @@ pub(super) fn of_graph(heap: &Heap, graph: &ObjectGraph, sum: &mut Sum) {
     look(heap, graph, bytes, sum);
 }
 
-/// What is wasted, and what must hold of it.
+/// Computes waste and checks its invariants.
 fn wasted(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
-    for group_by in [GroupBy::Field, GroupBy::Loader] {
-        let question = waste::Question { kinds: Vec::new(), group_by, examples: 5 };
+    for group_by in [FieldGroupBy::Field, FieldGroupBy::Loader] {
+        let question = waste::WasteQuery { kinds: Vec::new(), group_by, examples: 5 };
         // No place for a file to work in says nothing of the dump.
         let Ok(found) = waste::waste(heap, graph, bytes, &question) else { continue };
         sum.check(found.wasted_bytes <= found.all_bytes, "more is wasted than is there");
@@ -189,7 +189,7 @@ fn wasted(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
             sum.check(row.added_bytes <= row.wasted_bytes, "a kind that adds more than it frees");
             sum.check(row.wasted_bytes <= found.all_bytes, "a kind that frees more than is there");
             let of_fields = row.fields.iter().fold(0u64, |sum, field| sum.saturating_add(field.wasted_bytes));
-            let has_fields = row.kind != waste::Kind::Unreachable;
+            let has_fields = row.kind != waste::WasteKind::Unreachable;
             sum.check(!has_fields || of_fields == row.wasted_bytes, "fields that do not add up");
             sum.add(&(row.kind, row.count, row.wasted_bytes, row.added_bytes));
             sum.add(&(&row.fields, &row.parts, &row.examples));
@@ -210,7 +210,7 @@ fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
             sum.check(suspect.accumulated_bytes <= retained, "more accumulates than is retained");
             sum.check(suspect.shallow_bytes <= retained, "less is retained than is there");
             sum.check(
-                (suspect.kind == Kind::Single) == suspect.group_class.is_none(),
+                (suspect.kind == SuspectKind::Single) == suspect.group_class.is_none(),
                 "a group without a class",
             );
             let is_accumulation = suspect.verdict == Verdict::Accumulation;
@@ -225,7 +225,7 @@ fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
     sum.add(&heap_facts::facts(heap, graph, bytes));
 }
 
-/// What must hold of every tree.
+/// Checks the invariants of a tree.
 fn check_tree(tree: &Tree, sum: &Sum) {
     sum.check(tree.reachable() <= tree.objects(), "more is reachable than there is");
     let retained = tree.top().fold(0u64, |all, position| all.saturating_add(tree.retained_bytes(position)));
@@ -268,17 +268,23 @@ fn objects(graph: &ObjectGraph, summary: &Summary, bytes: &[u8], sum: &mut Sum) 
 
 fn texts(summary: &Summary, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
     for (rows, sort_by) in [
-        (strings::Rows::Strings, strings::SortBy::Text),
-        (strings::Rows::Duplicates, strings::SortBy::Wasted),
+        (strings::StringRows::Strings, strings::StringOrder::Text),
+        (strings::StringRows::Duplicates, strings::StringOrder::Wasted),
     ] {
-        let question =
-            strings::Question { pattern: None, lengths: 0..=u64::MAX, live: false, rows, sort_by, top: None };
+        let question = strings::StringQuery {
+            pattern: None,
+            lengths: 0..=u64::MAX,
+            live: false,
+            rows,
+            sort_by,
+            top: None,
+        };
         let Ok(answer) = strings::strings(summary, graph, bytes, &question) else {
             // No place for a file to work in says nothing of the dump.
             continue;
         };
         sum.add(&answer.totals);
-        let reader = strings::Reader::new(summary, graph, bytes, &answer, (rows, 200));
+        let reader = strings::StringReader::new(summary, graph, bytes, &answer, (rows, 200));
         (0..answer.len().min(ROWS)).for_each(|number| sum.add(&reader.row(number)));
     }
 }

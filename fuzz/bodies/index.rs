@@ -91,7 +91,7 @@ fn replaced(right: &Right, stage: Stage, bytes: &[u8]) {
         matches!(sealed, Some(StageState::Good | StageState::Damaged | StageState::Foreign)),
         "{sealed:?}"
     );
-    // What it says is wrong, as nobody can tell. It is said all the same.
+    // The message cannot be predicted, but there must be one.
     assert!(with_threads(false, || open(place)).is_some(), "an index that stands in the way");
 }
 

@@ -41,8 +41,8 @@ struct Place {
 
 impl Place {
     fn new(bytes: &[u8]) -> Self {
-        // Where there is one in memory: some thousand inputs a second are written and forgotten. `fuzz/run.sh` names one
-        // that it removes, as a process that ends by a signal leaves its files.
+        // In memory, if there is such a directory: some thousand inputs a second are written and removed.
+        // `fuzz/run.sh` names one and removes it, as a process killed by a signal leaves its files.
         let named = std::env::var_os("HPROF_CLI_FUZZ_DIR").map(PathBuf::from);
         let memory = named.unwrap_or_else(|| PathBuf::from("/dev/shm"));
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
@@ -69,14 +69,14 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// The directory of the index that `options(name)` leads to.
+    /// Returns the directory of the index for `options(name)`.
     fn index(&self, name: &str) -> PathBuf {
         let entries = fs::read_dir(self.index_dir(name)).expect("an index was written");
         entries.flatten().next().expect("an index was written").path()
     }
 }
 
-/// Runs with so many threads, one or two.
+/// Runs with one or two threads.
 fn with_threads<R: Send>(two: bool, run: impl FnOnce() -> R + Send) -> R {
     static POOLS: [OnceLock<ThreadPool>; 2] = [const { OnceLock::new() }; 2];
     let [one, both] = &POOLS;

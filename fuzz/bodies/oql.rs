@@ -35,7 +35,7 @@ pub fn oql(bytes: &[u8]) {
         Ok(query) => query,
         Err(error) => {
             let error: hprof_query::oql::QueryError = error;
-            // Where it points to is in the query, or behind its end.
+            // The position is in the query, or just after its end.
             assert!(error.column >= 1 && error.column <= error.query.chars().count() + 1, "{error:?}");
             assert!(!error.to_string().is_empty());
             return;

@@ -1,19 +1,19 @@
 //! Any bytes as a dump that is shown in a browser, and any text as requests for pages.
 
-// What pages are checked with.
+// The checks of pages.
 #[path = "../../tests/pages/html.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod html;
-// The pages that are asked for.
+// The requested pages.
 #[path = "../../tests/pages/targets.rs"]
 mod targets;
 
 use super::{DUMP, Place};
-use hprof_cli::fuzzing::{Pages, Reply, is_harmful};
+use hprof_cli::fuzzing::{DumpPages, Reply, is_harmful};
 
-/// Objects whose pages are asked for.
+/// Number of objects whose pages are requested.
 const OBJECTS: usize = 3;
-/// Requests of one input, and bytes of it.
+/// Maximum number of requests of one input, and of their bytes.
 const MAX_REQUESTS: usize = 8;
 const MAX_BYTES: usize = 4096;
 
@@ -23,7 +23,7 @@ pub fn pages(bytes: &[u8]) {
         return requests(bytes);
     }
     let place = Place::new(bytes);
-    let pages = Pages::new(&place.file(), Some(place.file()), &place.index_dir("pages"));
+    let pages = DumpPages::new(&place.file(), Some(place.file()), &place.index_dir("pages"));
     let mut objects = Vec::new();
     let mut shown = 0;
     for target in targets::OF_DUMP {
@@ -34,7 +34,7 @@ pub fn pages(bytes: &[u8]) {
             links(&html, &mut objects);
         }
     }
-    // What cannot be opened at all is told on each page.
+    // An input that cannot be opened is reported on each page.
     objects.truncate(if shown == 0 { 0 } else { OBJECTS });
     for object in &objects {
         for target in targets::OF_OBJECT {
@@ -56,10 +56,10 @@ fn links(html: &Reply, objects: &mut Vec<String>) {
 
 fn requests(bytes: &[u8]) {
     thread_local! {
-        // The files are there as long as the pages.
-        static OPENED: (Pages, Place) = {
+        // The files exist as long as the pages.
+        static OPENED: (DumpPages, Place) = {
             let place = Place::new(DUMP);
-            (Pages::new(&place.file(), Some(place.file()), &place.index_dir("pages")), place)
+            (DumpPages::new(&place.file(), Some(place.file()), &place.index_dir("pages")), place)
         };
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -75,7 +75,7 @@ fn requests(bytes: &[u8]) {
 }
 
 /// A page and its JSON.
-fn both(pages: &Pages, target: &str) -> (Reply, Reply) {
+fn both(pages: &DumpPages, target: &str) -> (Reply, Reply) {
     let replies = [false, true].map(|wants_json| pages.reply(target, wants_json));
     for reply in &replies {
         check(reply, target);
@@ -85,7 +85,7 @@ fn both(pages: &Pages, target: &str) -> (Reply, Reply) {
     (html, json)
 }
 
-/// What must hold of every reply.
+/// Checks the invariants of a reply.
 fn check(reply: &Reply, target: &str) {
     let Reply { status, content_type, body, location } = reply;
     assert!(matches!(status, 200 | 303 | 400 | 404 | 414), "{target}: {status}");

@@ -25,7 +25,7 @@ fn check(error: &Error) {
     assert!(!error.to_string().is_empty());
 }
 
-/// What is said of the input without its graph.
+/// Computes all answers that need no graph.
 fn summary(place: &Place, name: &str) -> Option<u64> {
     match Heap::open(&place.file(), &place.options(name), &Quiet) {
         Ok(heap) => {
@@ -40,7 +40,7 @@ fn summary(place: &Place, name: &str) -> Option<u64> {
     }
 }
 
-/// What is said of its objects.
+/// Computes all answers about objects.
 fn whole(place: &Place, name: &str) -> Option<u64> {
     match Heap::open_graph(&place.file(), &place.options(name), &Quiet) {
         Ok((heap, graph)) => {

@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use super::{DUMP, Place};
 use hprof_index::{Heap, Quiet};
-use hprof_query::sql::{self, Dump, Limits, Source, SqlError};
+use hprof_query::sql::{self, SqlDump, SqlError, SqlLimits, SqlSource};
 
 /// Rows that are taken.
 const ROWS: usize = 500;
-/// How much a query may take: little, as most that take long go on for ever.
-const LIMITS: Limits = Limits { time: Some(Duration::from_secs(1)), memory: Some(64 << 20) };
+/// Limits of a query: low, as most long ones never end.
+const LIMITS: SqlLimits = SqlLimits { time: Some(Duration::from_secs(1)), memory: Some(64 << 20) };
 
 /// The dump, opened once.
-fn opened() -> &'static [Arc<Dump>] {
-    static OPENED: OnceLock<[Arc<Dump>; 1]> = OnceLock::new();
+fn opened() -> &'static [Arc<SqlDump>] {
+    static OPENED: OnceLock<[Arc<SqlDump>; 1]> = OnceLock::new();
     OPENED.get_or_init(|| {
         let place = Place::new(DUMP);
         let opened = Heap::open_graph(&place.file(), &place.options("index"), &Quiet);
         let (heap, graph) = opened.expect("the dump opens");
         // The files go when this returns; what is mapped of them stays.
-        let source = Source { schema: "main".to_owned(), heap: Arc::new(heap), graph: Arc::new(graph) };
-        [Arc::new(Dump::new(source).expect("the dump has tables"))]
+        let source = SqlSource { schema: "main".to_owned(), heap: Arc::new(heap), graph: Arc::new(graph) };
+        [Arc::new(SqlDump::new(source).expect("the dump has tables"))]
     })
 }
 
@@ -46,7 +46,7 @@ fn ask(query: &str) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// What must hold of every error.
+/// Checks the invariants of an error.
 fn check(query: &str, error: &SqlError) {
     assert!(!error.message.is_empty() && !error.to_string().is_empty());
     // A thread that panics says nothing.

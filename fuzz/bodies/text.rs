@@ -3,13 +3,13 @@
 use super::Place;
 use super::answers::Sum;
 use hprof_input::file::TextFile;
-use hprof_parser::text::{Event, TextReader};
+use hprof_parser::text::{TextEvent, TextReader};
 use hprof_query::classes::text_histogram::histogram;
 use hprof_query::recordings::profile::text::{TextReport, find_loaders, read, show};
 use hprof_query::recordings::stacks;
 use hprof_report::stacks::folded;
 
-/// Runs of a file that are asked for one by one.
+/// Number of runs of a file that are read one by one.
 const RUNS: u32 = 4;
 
 /// Reads bytes as lines of a text report; and, if they look like one, as a file: its profile, histogram and objects.
@@ -40,7 +40,7 @@ fn lines(bytes: &[u8]) {
         // The end of a file can be an event of its own.
         assert!(line >= last && line <= most + 1, "line {line} behind {last} of {most}");
         last = line;
-        if let Event::Malformed { expected, .. } = event {
+        if let TextEvent::Malformed { expected, .. } = event {
             assert!(!expected.is_empty());
         }
     }
@@ -54,7 +54,7 @@ fn ask(file: &TextFile, mut report: TextReport) -> u64 {
     assert!(report.malformed.len() as u64 <= report.not_understood);
     sum.add(&(&report.profile, &report.heap, report.run));
     for of in stacks::held(&report.profile) {
-        if let Ok(stacks) = stacks::stacks(&report.profile, &stacks::Question::new(of)) {
+        if let Ok(stacks) = stacks::stacks(&report.profile, &stacks::StackQuery::new(of)) {
             folded::write(&mut sum, &stacks).expect("a hash takes everything");
         }
     }
@@ -66,7 +66,7 @@ fn ask(file: &TextFile, mut report: TextReport) -> u64 {
         .filter_map(|class| class.class_object)
         .chain([0, 0x5000_1f93].map(hprof_parser::ObjectId));
     for object in objects.take(4) {
-        let question = show::Question { object, elements: 0..20, incoming: true };
+        let question = show::TextObjectQuery { object, elements: 0..20, incoming: true };
         let answer = show::show(file, report.run, &question);
         assert!(answer.is_ok(), "the file was read a moment ago");
         sum.add(&answer.ok());

@@ -1,5 +1,4 @@
-//! The first word of a command line that is no command: a dump to look at, a slip of the keyboard, or a word of another
-//! tool.
+//! The first word of a command line if it is not a command: a dump, a typo, or a command of another tool.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -8,11 +7,11 @@ use hprof_query::classes::suggestions;
 
 use super::shared::commands::quoted;
 
-/// What takes the place of a missing command.
+/// Command that is run for a dump without a command.
 const OVERVIEW: &str = "overview";
 
-/// Words of jhat, jmap, jcmd, Eclipse MAT, VisualVM and others, and the command that does the same. They are compared
-/// without leading hyphens, in lower case, `-` and `.` as `_`.
+/// Commands of jhat, jmap, jcmd, Eclipse MAT, VisualVM and others, with our equivalent. Input is compared without
+/// leading hyphens, in lower case, with `-` and `.` as `_`.
 const HABITS: &[(&[&str], &str)] = &[
     (&["heap", "open", "load", "jhat", "hat", "top_components"], "overview DUMP"),
     (
@@ -93,16 +92,17 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["completion"], "completions bash"),
 ];
 
-/// There is no such command.
+/// An unknown command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NoCommand {
-    /// What was typed.
+    /// The word as typed.
     pub(super) word: String,
-    /// What may have been meant.
+    /// Suggestion, if there is one.
     pub(super) hint: String,
 }
 
-/// The command line with a command: a dump alone is looked at. `commands` are the names of all.
+/// Returns the command line with a command: `overview` if there is only a dump. `commands` are the names of all
+/// commands.
 pub(super) fn with_command(
     mut arguments: Vec<OsString>,
     commands: &[&str],
@@ -117,7 +117,7 @@ pub(super) fn with_command(
     let is_dump = if word == "-" {
         true
     } else if word.starts_with('-') {
-        // Options of a command that is not there.
+        // Options without a command.
         let mut rest = arguments.iter().skip(2);
         rest.clone().any(is_file) && !rest.any(|word| is_command(word)) && habit(&word).is_none()
     } else {
@@ -138,7 +138,7 @@ pub(super) fn with_command(
     }
     let hint = match (habit(&word), word.starts_with('-')) {
         (Some(meant), _) => format!("try `hprof-cli {meant}`"),
-        // What --help and --version are, the parser knows.
+        // The parser handles --help and --version.
         (None, true) => return Ok(arguments),
         (None, false) => match suggestions::names_like(&word, commands.iter().copied()).as_slice() {
             [] => "`hprof-cli --help` lists all commands".to_owned(),
@@ -148,7 +148,7 @@ pub(super) fn with_command(
     Err(NoCommand { word, hint })
 }
 
-/// What does what a word of another tool means.
+/// Returns our equivalent of another tool's command.
 fn habit(word: &str) -> Option<&'static str> {
     let word = word.trim_start_matches('-').to_lowercase().replace(['-', '.'], "_");
     // `jmap -histo:live`

@@ -1,12 +1,12 @@
-//! The grammar of options: in all commands, a name of an option has one value, one meaning and one letter. CONTRIBUTING.md has
-//! it as a table.
+//! The grammar of options: in all commands, an option has the same values, meaning and letter. CONTRIBUTING.md
+//! contains it as a table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use clap::{Arg, Command};
 
-/// Names that mean something else in one command: option, command, and why.
+/// Options with a different meaning in one command: option, command, and why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("class", "trend", "its rows are of classes, while the others filter stack traces"),
     ("heap", "run", "an option of the agent, called so since JDK 5"),
@@ -21,7 +21,7 @@ const WITHOUT_FORMAT: &[(&str, &str)] = &[
     ("serve", "answers in a browser, each page also as JSON"),
 ];
 
-/// Commands whose answer is neither rows nor written with `--output`, and why.
+/// Commands whose answer is not rows and not written with `--output`, and why.
 const WITHOUT_OUTPUT: &[(&str, &str)] = &[
     ("agent load", "prints a line"),
     ("completions", "what it prints is sourced, or redirected"),
@@ -29,22 +29,22 @@ const WITHOUT_OUTPUT: &[(&str, &str)] = &[
     ("serve", "answers in a browser"),
 ];
 
-/// Names in which 0 does not mean all, and why.
+/// Options for which 0 does not mean "all", and why.
 const ZERO: &[(&str, &str, &str)] = &[("depth", "run", "the agent records no stack traces then")];
 
-/// What stands in CONTRIBUTING.md before and after the table.
+/// Markers around the table in CONTRIBUTING.md.
 const BEGIN: &str = "<!-- made by src/cli/grammar.rs -->\n";
 const END: &str = "<!-- end of what is made -->\n";
 
-/// An option as one command has it.
+/// An option as used by one command.
 struct Use {
     command: String,
     option: Arg,
 }
 
-/// What an option is to whoever types it.
+/// The user-visible properties of an option.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug, Clone)]
-struct Shape {
+struct OptionShape {
     letter: Option<char>,
     value: String,
     meaning: String,
@@ -63,13 +63,13 @@ impl Use {
         self.option.get_help().map(ToString::to_string).unwrap_or_default()
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> OptionShape {
         let names = self.option.get_value_names().filter(|_| self.takes_value()).unwrap_or_default();
         let help = self.help();
-        // What follows are values, examples and what is special in a command.
+        // The rest is values, examples and details of a command.
         let end = [": ", "; ", ", ", ". ", " ["].iter().filter_map(|mark| help.find(mark)).min();
         let meaning = help.get(..end.unwrap_or(help.len())).unwrap_or_default().to_owned();
-        Shape { letter: self.option.get_short(), value: names.join(" "), meaning }
+        OptionShape { letter: self.option.get_short(), value: names.join(" "), meaning }
     }
 
     fn is_exception(&self) -> bool {
@@ -90,7 +90,7 @@ fn commands() -> Vec<(String, Command)> {
     found
 }
 
-/// The options of all commands that help shows.
+/// All options that are shown in help.
 fn uses() -> Vec<Use> {
     let all = commands().into_iter().flat_map(|(command, declared)| {
         let options: Vec<Arg> =
@@ -100,7 +100,7 @@ fn uses() -> Vec<Use> {
     all.filter(|one| !one.option.is_hide_set()).collect()
 }
 
-/// The options by name.
+/// Groups options by name.
 fn by_name(uses: &[Use]) -> BTreeMap<&str, Vec<&Use>> {
     let mut names: BTreeMap<&str, Vec<&Use>> = BTreeMap::new();
     for one in uses {
@@ -109,7 +109,7 @@ fn by_name(uses: &[Use]) -> BTreeMap<&str, Vec<&Use>> {
     names
 }
 
-/// The table of options that several commands have, and the exceptions.
+/// Returns the table of options that several commands share, and the exceptions.
 fn table() -> String {
     let (all, commands) = (uses(), commands());
     let mut out = "| option | meaning | commands |\n|---|---|---|\n".to_owned();
@@ -161,7 +161,7 @@ mod tests {
         let mut letters: BTreeMap<char, &str> = BTreeMap::new();
         let mut wrong = Vec::new();
         for (name, uses) in by_name(&all) {
-            let mut shapes: BTreeMap<Shape, Vec<&str>> = BTreeMap::new();
+            let mut shapes: BTreeMap<OptionShape, Vec<&str>> = BTreeMap::new();
             for one in uses.iter().filter(|one| !one.is_exception()) {
                 shapes.entry(one.shape()).or_default().push(&one.command);
             }
@@ -229,7 +229,7 @@ mod tests {
         for one in uses() {
             let (name, command, shape) = (one.name(), &one.command, one.shape());
             let words = one.option.get_possible_values();
-            // Those of flags are not typed.
+            // The default values of flags are never typed.
             for word in words.iter().filter(|_| one.takes_value()) {
                 if !is_kebab(word.get_name()) {
                     wrong.push(format!("{command} --{name} {}: not kebab-case", word.get_name()));

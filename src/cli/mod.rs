@@ -1,6 +1,8 @@
-//! The command line: arguments -> a question -> an answer -> text. The only place that prints or decides exit codes.
+//! The command line: arguments -> query -> answer -> text. Only this module prints and decides exit codes.
 //!
-//! One file a command. `args` has what commands share; `messages` owns stderr, `progress` the progress bar.
+//! One file per command. `args` contains shared arguments; `context` says where a command's dump comes from and where its
+//! answer goes; `messages` writes to stderr, `progress` shows the progress
+//! bar.
 
 mod agent;
 mod class;
@@ -29,7 +31,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use shared::{messages, signals, spool, terminal};
+use shared::context::RunContext;
+use shared::{color, messages, signals, spool};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -53,51 +56,50 @@ use hprof_report::answer::Declared;
 )]
 struct Program {}
 
-/// What exit codes mean; the end of every long help.
+/// Exit codes; the end of each long help.
 pub(crate) const EXIT_CODES: &str = "Exit codes:
   0  success
-  1  no result: nothing was found, an index is not right, or a rule failed
+  1  no result: nothing was found, an index is missing or damaged, or a rule failed
   2  wrong usage, or an error
   3  an answer from a damaged dump: part of it is missing or unreadable";
 
-/// The commands, each once, in the groups of `--help`: its name in the code and on the command line, and the file that
-/// has it.
+/// The commands, each listed once, in the groups of `--help`: type name, command name, and module.
 macro_rules! commands {
     (@declared $all:ident [] $($module:ident)::+) => { $all.extend($($module)::+::declared()); };
     (@declared $all:ident [$without_rows:literal] $($module:ident)::+) => {};
-    ($($group:literal { $($(#[$on:meta])* $name:ident = $word:literal in $($module:ident)::+ $(, $without_rows:literal)?;)* })*) => {
+    ($($group:literal { $($(#[$on:meta])* $name:ident($args:ident) = $word:literal in $($module:ident)::+ $(, $without_rows:literal)?;)* })*) => {
         #[derive(Debug, Subcommand)]
         enum Command {
-            $($($(#[$on])* #[command(name = $word)] $name($($module)::+::Args),)*)*
+            $($($(#[$on])* #[command(name = $word)] $name($($module)::+::$args),)*)*
         }
 
         impl Command {
-            fn run(&self) -> anyhow::Result<Outcome> {
+            fn run(&self, cx: &RunContext) -> anyhow::Result<Outcome> {
                 match self {
-                    $($($(#[$on])* Self::$name(args) => $($module)::+::run(args),)*)*
+                    $($($(#[$on])* Self::$name(args) => $($module)::+::run(cx, args),)*)*
                 }
             }
         }
 
-        /// What each command is called, in the order of help.
+        /// Command names in the order of help.
         const NAMES: &[&str] = &[$($($(#[$on])* $word),*),*];
 
-        /// The groups, and how many commands each has.
+        /// Groups and the number of commands in each.
         const GROUPS: &[(&str, usize)] = &[$(($group, [$($(#[$on])* stringify!($name)),*].len())),*];
 
-        /// One command, for the parser.
+        /// Returns one command for the parser.
         fn one(name: &str) -> Option<clap::Command> {
             let (command, examples) = match name {
                 $($($(#[$on])* $word => {
                     let command = clap::Command::new($word);
-                    (<$($module)::+::Args as clap::Args>::augment_args(command), $($module)::+::EXAMPLES)
+                    (<$($module)::+::$args as clap::Args>::augment_args(command), $($module)::+::EXAMPLES)
                 })*)*
                 _ => return None,
             };
             Some(command.after_long_help(format!("{examples}\n\n{EXIT_CODES}")))
         }
 
-        /// What the answers of all commands hold.
+        /// Returns the declared answers of all commands.
         #[cfg_attr(not(test), expect(dead_code, reason = "a test makes docs/json-schema.md of it"))]
         fn declared() -> Vec<Declared> {
             let mut all = Vec::new();
@@ -109,66 +111,66 @@ macro_rules! commands {
 
 commands! {
     "Find the leak" {
-        Overview = "overview" in dump::overview;
-        Leaks = "leaks" in retention::leaks;
-        Histo = "histo" in class::histo;
-        Dominators = "dominators" in retention::dominators;
-        Places = "places" in retention::places;
-        Retained = "retained" in retention::retained;
-        PathsToRoot = "paths-to-root" in retention::paths_to_root;
-        Loaders = "loaders" in class::loaders;
-        Threads = "threads" in threads;
-        Strings = "strings" in object::strings;
-        Waste = "waste" in retention::waste;
+        Overview(OverviewArgs) = "overview" in dump::overview;
+        Leaks(LeaksArgs) = "leaks" in retention::leaks;
+        Histo(HistoArgs) = "histo" in class::histo;
+        Dominators(DominatorsArgs) = "dominators" in retention::dominators;
+        Places(PlacesArgs) = "places" in retention::places;
+        Retained(RetainedArgs) = "retained" in retention::retained;
+        PathsToRoot(PathsToRootArgs) = "paths-to-root" in retention::paths_to_root;
+        Loaders(LoadersArgs) = "loaders" in class::loaders;
+        Threads(ThreadsArgs) = "threads" in threads;
+        Strings(StringsArgs) = "strings" in object::strings;
+        Waste(WasteArgs) = "waste" in retention::waste;
     }
     "In a browser" {
         #[cfg(feature = "serve")]
-        Serve = "serve" in serve, "without rows";
-        Report = "report" in report, "without rows";
+        Serve(ServeArgs) = "serve" in serve, "without rows";
+        Report(ReportArgs) = "report" in report, "without rows";
     }
     "Compare" {
-        Diff = "diff" in compare::diff;
-        Trend = "trend" in compare::trend;
-        Check = "check" in compare::check;
+        Diff(DiffArgs) = "diff" in compare::diff;
+        Trend(TrendArgs) = "trend" in compare::trend;
+        Check(CheckArgs) = "check" in compare::check;
     }
     "For other engines" {
-        Export = "export" in export;
+        Export(ExportArgs) = "export" in export;
     }
     "Look at objects" {
-        Show = "show" in object::show;
-        Instances = "instances" in object::instances;
-        Refs = "refs" in object::refs;
-        Roots = "roots" in retention::roots;
-        Classes = "classes" in class::classes;
-        Oql = "oql" in object::oql;
+        Show(ShowArgs) = "show" in object::show;
+        Instances(InstancesArgs) = "instances" in object::instances;
+        Refs(RefsArgs) = "refs" in object::refs;
+        Roots(RootsArgs) = "roots" in retention::roots;
+        Classes(ClassesArgs) = "classes" in class::classes;
+        Oql(OqlArgs) = "oql" in object::oql;
         #[cfg(feature = "sql")]
-        Sql = "sql" in object::sql;
+        Sql(SqlArgs) = "sql" in object::sql;
     }
     "HPROF reports" {
-        Sites = "sites" in recording::sites;
-        Traces = "traces" in recording::traces;
-        Cpu = "cpu" in recording::cpu;
-        Cputime = "cputime" in recording::cputime;
-        Monitors = "monitors" in recording::monitors;
-        Summary = "summary" in recording::summary;
-        Flamegraph = "flamegraph" in recording::flamegraph, "without rows";
-        Convert = "convert" in recording::convert, "without rows";
+        Sites(SitesArgs) = "sites" in recording::sites;
+        Traces(TracesArgs) = "traces" in recording::traces;
+        Cpu(CpuArgs) = "cpu" in recording::cpu;
+        Cputime(CputimeArgs) = "cputime" in recording::cputime;
+        Monitors(MonitorsArgs) = "monitors" in recording::monitors;
+        Summary(SummaryArgs) = "summary" in recording::summary;
+        Flamegraph(FlamegraphArgs) = "flamegraph" in recording::flamegraph, "without rows";
+        Convert(ConvertArgs) = "convert" in recording::convert, "without rows";
     }
     "Record" {
-        Run = "run" in agent::run, "without rows";
-        Listen = "listen" in agent::listen;
-        Agent = "agent" in agent::locate;
+        Run(RunArgs) = "run" in agent::run, "without rows";
+        Listen(ListenArgs) = "listen" in agent::listen;
+        Agent(AgentArgs) = "agent" in agent::locate;
     }
     "Housekeeping" {
-        Info = "info" in dump::info;
-        Doctor = "doctor" in dump::doctor;
-        Index = "index" in dump::index;
-        Completions = "completions" in meta::completions, "without rows";
-        Man = "man" in meta::man, "without rows";
+        Info(InfoArgs) = "info" in dump::info;
+        Doctor(DoctorArgs) = "doctor" in dump::doctor;
+        Index(IndexArgs) = "index" in dump::index;
+        Completions(CompletionsArgs) = "completions" in meta::completions, "without rows";
+        Man(ManArgs) = "man" in meta::man, "without rows";
     }
 }
 
-/// The beginning of the help, for who has no time.
+/// First lines of the help, for readers in a hurry.
 const WHAT_NOW: &str = "OutOfMemoryError: what now?
   hprof-cli DUMP                            failed thread, biggest objects
   hprof-cli leaks DUMP                      the leak suspects, with evidence
@@ -176,7 +178,7 @@ const WHAT_NOW: &str = "OutOfMemoryError: what now?
   hprof-cli loaders DUMP                    class loaders and what they retain
   hprof-cli threads DUMP                    stacks, and what the locals retain";
 
-/// What is shown where nothing is asked for: it fits on a screen of 24 lines.
+/// Returns the text shown without arguments: it fits on a screen of 24 lines.
 fn first_screen() -> String {
     let about = Program::command().get_about().map(ToString::to_string).unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
@@ -191,95 +193,98 @@ fn first_screen() -> String {
     )
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// An answer.
+    /// Success.
     Fine,
-    /// The answer is "no".
+    /// No result.
     No,
-    /// An answer from a damaged dump.
+    /// Success, but the dump is damaged.
     Damaged,
 }
 
-/// Runs the program with these arguments, the first being its name.
+/// Runs the program with these arguments; the first is the program's name.
 ///
-/// It takes the process for its own: it handles signals, so that temporary files are removed.
+/// It assumes that it owns the process: it handles signals in order to remove temporary files.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
+    let mut cx = RunContext::shell();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     if meta::version::is_verbose(&arguments) {
-        return exit_code(meta::version::run().map(|()| Outcome::Fine));
+        return exit_code(&cx, meta::version::run(&cx).map(|()| Outcome::Fine));
     }
     if arguments.len() < 2 {
-        // On stderr, as all usage where nothing was asked for.
+        // On stderr, as with any usage message that was not requested.
         let _ = io::stderr().write_all(first_screen().as_bytes());
         return ExitCode::from(2);
     }
     let arguments = match first_word::with_command(arguments, NAMES) {
         Ok(arguments) => options::renamed(arguments),
         Err(none) => {
-            messages::line("error", &format!("there is no command {}", none.word));
-            messages::line("hint", &none.hint);
+            cx.say("error", &format!("there is no command {}", none.word));
+            cx.say("hint", &none.hint);
             return ExitCode::from(2);
         }
     };
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let parser = || parser(words.get(1).map(String::as_str));
-    let matches = parser().try_get_matches_from(&arguments).inspect(terminal::choose_color);
+    let matches =
+        parser().try_get_matches_from(&arguments).inspect(|matches| cx.color = color::color_of(matches));
     let matches = matches.map_err(|error| match words.get(1).and_then(|name| one(name)) {
         Some(command) => options::with_tip(error, &command, &words),
         None => error,
     });
     let usage = |error: clap::Error| {
-        messages::usage(&error);
+        messages::usage(&cx, &error);
         ExitCode::from(if error.use_stderr() { 2 } else { 0 })
     };
     let matches = match matches {
         Ok(matches) => matches,
         Err(error) => return usage(error),
     };
-    // All else is right: what comes through a pipe comes once.
-    let line = match spool::line(parser, &arguments, matches) {
+    // The command line is valid: only now is a pipe read, as it can be read only once.
+    let line = match spool::line(&cx, parser, &arguments, matches) {
         Ok(line) => line,
-        Err(error) => return exit_code(Err(error)),
+        Err(error) => return exit_code(&cx, Err(error)),
     };
     match Command::from_arg_matches(&line.matches) {
-        Ok(command) => exit_code(command.run()),
+        Ok(command) => exit_code(&cx, command.run(&cx)),
         Err(error) => usage(error),
     }
 }
 
-/// The exit code of a run; an error is written to stderr.
-fn exit_code(outcome: anyhow::Result<Outcome>) -> ExitCode {
+/// Returns the exit code of a run and writes its error to stderr.
+fn exit_code(cx: &RunContext, outcome: anyhow::Result<Outcome>) -> ExitCode {
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::No) => ExitCode::from(1),
         Ok(Outcome::Damaged) => ExitCode::from(3),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            messages::error(&error);
+            messages::error(cx, &error);
             ExitCode::from(2)
         }
     }
 }
 
-/// What to do about a dump that cannot be opened, in one line.
+/// Returns one line of advice about a dump that cannot be opened.
 pub fn advice(error: &hprof_index::Error) -> Option<&'static str> {
     shared::advice::of_dump(error)
 }
 
-/// Runs one command for a page, on a desk ([`shared::desk`]): its name and its arguments.
+/// Runs one command for a page, on a desk ([`shared::desk`]), with its name and arguments.
 ///
 /// # Errors
-/// As the command's, and clap's if the arguments are wrong.
-pub(crate) fn answer(arguments: &[OsString]) -> anyhow::Result<Outcome> {
+///
+/// Those of the command, and clap's if the arguments are invalid.
+pub(crate) fn answer(cx: &RunContext, arguments: &[OsString]) -> anyhow::Result<Outcome> {
     let all = std::iter::once(OsStr::new("hprof-cli")).chain(arguments.iter().map(OsString::as_os_str));
     let matches = parser(arguments.first().and_then(|first| first.to_str())).try_get_matches_from(all)?;
-    Command::from_arg_matches(&matches)?.run()
+    Command::from_arg_matches(&matches)?.run(cx)
 }
 
-/// The command with all its subcommands, for help, completions and man pages.
+/// Returns the command with all its subcommands, for help, completions and man pages.
 pub(crate) fn command() -> clap::Command {
     let command = Program::command().subcommands(NAMES.iter().filter_map(|name| one(name)));
     let groups = groups(&command);
@@ -288,17 +293,17 @@ pub(crate) fn command() -> clap::Command {
     ))
 }
 
-/// What parses a command line with this first word.
+/// Returns the parser for a command line with this first word.
 fn parser(first: Option<&str>) -> clap::Command {
     first.and_then(alone).unwrap_or_else(command)
 }
 
-/// The program with one command: to put all of them together takes longer than many an answer.
+/// Returns the program with one command: building all of them takes longer than many an answer.
 pub(crate) fn alone(name: &str) -> Option<clap::Command> {
     Some(Program::command().subcommand(one(name)?))
 }
 
-/// The commands by group, a line each: clap lists them without.
+/// Returns the commands by group, one line each: clap does not group subcommands.
 fn groups(command: &clap::Command) -> String {
     let width = command.get_subcommands().map(|command| command.get_name().len()).max().unwrap_or(0);
     let mut commands = command.get_subcommands();
@@ -313,7 +318,7 @@ fn groups(command: &clap::Command) -> String {
     text
 }
 
-/// Whether the reader of stdout has gone, as `head` does when it has enough.
+/// Returns whether the reader of stdout has closed the pipe, as `head` does when it has enough.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
@@ -322,7 +327,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// What is said of a wrong or asking command line.
+    /// Returns the help or the usage error for a command line.
     fn said(parser: clap::Command, line: &[&str]) -> String {
         let error = parser.term_width(100).try_get_matches_from(line).map(|_| ()).err();
         error.map_or_else(|| panic!("{line:?} says nothing"), |error| error.to_string())

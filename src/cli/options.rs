@@ -1,4 +1,4 @@
-//! Options that a command does not have, as other tools call them: what they are called here.
+//! Options of other tools, and their equivalents here.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use hprof_query::classes::suggestions::names_like;
 
-/// Options of other tools, and what is called so here: of several the first that the command has.
+/// Options of other tools and our equivalents: the first one that the command has applies.
 const HABITS: &[(&[&str], &[&str])] = &[
     (&["limit", "n", "count", "max", "head", "rows", "lines", "max-rows"], &["--top"]),
     (&["by", "sort-by", "order", "order-by", "s"], &["--sort", "--group-by"]),
@@ -26,11 +26,11 @@ const HABITS: &[(&[&str], &[&str])] = &[
     (&["min-size", "min"], &["--min-retained"]),
 ];
 
-/// Options that were renamed together with their value, which no alias does: the command, old words, new words.
+/// Options that were renamed together with their value, which an alias cannot do: command, old words, new words.
 const RENAMED: &[(&str, [&str; 2], [&str; 2])] =
     &[("dominators", ["--merge", "class"], ["--group-by", "class-tree"])];
 
-/// The words of a command line with the names that options have now.
+/// Replaces renamed options in a command line.
 pub(super) fn renamed(mut words: Vec<OsString>) -> Vec<OsString> {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     for (command, [old, old_value], [new, new_value]) in RENAMED {
@@ -53,14 +53,14 @@ pub(super) fn renamed(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// The same error with what may have been meant, if an option is not known to `command`.
+/// Adds a suggestion to an error about an option that `command` does not have.
 pub(super) fn with_tip(mut error: clap::Error, command: &clap::Command, words: &[String]) -> clap::Error {
     if error.kind() != ErrorKind::UnknownArgument {
         return error;
     }
     let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else { return error };
     let wrong = wrong.clone();
-    // That an option may be a value is true, and never what was meant.
+    // Clap's tip that the option may be a value is correct, but never what was meant.
     error.remove(ContextKind::Suggested);
     if let Some(tip) = tip(&wrong, value(&wrong, words), command) {
         error.remove(ContextKind::SuggestedArg);
@@ -69,19 +69,19 @@ pub(super) fn with_tip(mut error: clap::Error, command: &clap::Command, words: &
         && let Some(name) = wrong.strip_prefix("--")
         && let Some(like) = names_like(name, command.get_arguments().filter_map(clap::Arg::get_long)).first()
     {
-        // Letters that have changed their places.
+        // Letters whose meaning has changed.
         error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{like}")));
     }
     error
 }
 
-/// What an option of a command line may have for a value: what is written with it, or else the word behind it.
+/// Returns the value of an unknown option: attached to it, or the next word.
 fn value<'w>(wrong: &str, words: &'w [String]) -> Option<&'w str> {
     let is_short = !wrong.starts_with("--");
     let mut words = words.iter().map(String::as_str).take_while(|word| *word != "--");
     let with_it = |word: &'w str| {
         let rest = word.strip_prefix(wrong)?;
-        // `-n5`, `-n=5`, `--limit=5`; but `--limits` is another option.
+        // `-n5`, `-n=5`, `--limit=5`; but `--limits` is a different option.
         (is_short || rest.is_empty() || rest.starts_with('=')).then_some(rest)
     };
     let rest = words.find_map(with_it)?;
@@ -99,7 +99,7 @@ fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<Stri
         command.get_arguments().find(|argument| argument.get_long() == long)
     };
     let mut options = meant.iter().copied().filter(|option| find(option).is_some());
-    // `-o json` is a format, `-o answer.json` a file.
+    // `-o json` is a format, `-o answer.json` is a file.
     let is_format = value.is_some_and(|word| ["json", "csv", "table", "markdown", "text"].contains(&word));
     let option = match options.next()? {
         "--format" if !is_format && value.is_some() => match options.next() {
@@ -110,7 +110,7 @@ fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<Stri
         },
         option => option,
     };
-    // An option that takes none, or has its own, leaves the word behind it alone: that may be the dump.
+    // An option without a value, or with an attached one, does not consume the next word, which may be the dump.
     let takes_value = find(option).is_some_and(|argument| argument.get_action().takes_values());
     Some(match value.filter(|_| takes_value && !option.contains(' ')) {
         Some(value) => format!("'{option} {value}' does that here"),
@@ -118,7 +118,7 @@ fn tip(wrong: &str, value: Option<&str>, command: &clap::Command) -> Option<Stri
     })
 }
 
-/// The words of `--format`.
+/// Returns the values of `--format`.
 fn formats(command: &clap::Command) -> String {
     let format = command.get_arguments().find(|argument| argument.get_long() == Some("format"));
     let words = format.map(|format| format.get_possible_values()).unwrap_or_default();
@@ -161,7 +161,7 @@ mod tests {
             let said = said(line);
             assert!(said.contains(tip) && !said.contains("as a value"), "{line:?}: {said}");
         }
-        // What is only a slip is told by the parser.
+        // The parser itself suggests corrections of typos.
         let slip = said(&["hprof-cli", "histo", "a", "--tpo", "5"]);
         assert!(slip.contains("--top") && !slip.contains("as a value"), "{slip}");
     }

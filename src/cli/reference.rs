@@ -1,24 +1,24 @@
-//! The reference of JSON and CSV, made from the declarations of the commands: `docs/json-schema.md` lists the keys of each
-//! answer, `docs/names.md` says once what each of them means.
+//! The reference of JSON and CSV, generated from the declarations of the commands: `docs/json-schema.md` lists the
+//! keys of each answer, `docs/names.md` explains each key once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use hprof_query::dictionary::{self, Kind, Name};
+use hprof_query::dictionary::{self, Name, ValueKind};
 use hprof_query::tables;
 use hprof_report::answer::Declared;
-use hprof_report::column::Field;
+use hprof_report::column::JsonField;
 
-/// The line of a page after which everything is generated.
+/// Marker line: everything after it is generated.
 const BEGIN: &str = "<!-- The rest of this page is made from the declarations of the commands. -->\n";
 
-/// A page with its generated part; `None` if it lacks the line after which it is generated.
+/// Returns a page with its generated part; `None` if it lacks the marker line.
 fn page(present: &str, generated: &str) -> Option<String> {
     let (written, _) = present.split_once(BEGIN)?;
     Some(format!("{written}{BEGIN}{generated}"))
 }
 
-/// The keys of all commands.
+/// Returns the keys of all commands.
 fn keys(answers: &[Declared]) -> String {
     let mut out = String::new();
     let mut command = "";
@@ -40,14 +40,15 @@ fn keys(answers: &[Declared]) -> String {
     out
 }
 
-/// Fields in a line: `key`, `key?` if it can be `null`, `key {…}` of a record, `key […]` of a list of records.
-fn list(fields: &[Field]) -> String {
-    let one = |field: &Field| {
+/// Formats fields as a line: `key`, `key?` if it can be `null`, `key {…}` for a record, `key […]` for a list of
+/// records.
+fn list(fields: &[JsonField]) -> String {
+    let one = |field: &JsonField| {
         let mark = if field.null.is_some() { "?" } else { "" };
         let inner = match (field.key.kind, field.fields.as_slice()) {
-            (Kind::Record | Kind::Records, []) => " {}".to_owned(),
-            (Kind::Record, fields) => format!(" {{{}}}", list(fields)),
-            (Kind::Records, fields) => format!(" [{}]", list(fields)),
+            (ValueKind::Record | ValueKind::Records, []) => " {}".to_owned(),
+            (ValueKind::Record, fields) => format!(" {{{}}}", list(fields)),
+            (ValueKind::Records, fields) => format!(" [{}]", list(fields)),
             _ => String::new(),
         };
         format!("`{}`{mark}{inner}", field.key.text)
@@ -55,7 +56,7 @@ fn list(fields: &[Field]) -> String {
     fields.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// All names with their types and meanings, and when they are `null`.
+/// Returns all names with their types, meanings, and when they are `null`.
 fn names(answers: &[Declared]) -> String {
     let mut nulls = Nulls::default();
     answers.iter().for_each(|answer| nulls.add(&answer.rows));
@@ -75,12 +76,12 @@ fn names(answers: &[Declared]) -> String {
     out
 }
 
-/// By name: when it is `null`.
+/// Conditions under which each name is `null`.
 #[derive(Default)]
 struct Nulls(BTreeMap<String, Vec<String>>);
 
 impl Nulls {
-    fn add(&mut self, fields: &[Field]) {
+    fn add(&mut self, fields: &[JsonField]) {
         for field in fields {
             if let Some(when) = field.null {
                 self.one(field.key.name.key, when);
@@ -101,21 +102,21 @@ impl Nulls {
     }
 }
 
-fn type_of(kind: Kind) -> &'static str {
+fn type_of(kind: ValueKind) -> &'static str {
     match kind {
-        Kind::Text => "string",
-        Kind::Id => "id",
-        Kind::Integer => "integer",
-        Kind::Signed => "signed integer",
-        Kind::Float => "number",
-        Kind::Boolean => "boolean",
-        Kind::Time => "time",
-        Kind::Texts => "list of strings",
-        Kind::Integers => "list of integers",
-        Kind::Ids => "list of ids",
-        Kind::Record => "object",
-        Kind::Records => "list of objects",
-        Kind::Any => "any",
+        ValueKind::Text => "string",
+        ValueKind::Id => "id",
+        ValueKind::Integer => "integer",
+        ValueKind::Signed => "signed integer",
+        ValueKind::Float => "number",
+        ValueKind::Boolean => "boolean",
+        ValueKind::Time => "time",
+        ValueKind::Texts => "list of strings",
+        ValueKind::Integers => "list of integers",
+        ValueKind::Ids => "list of ids",
+        ValueKind::Record => "object",
+        ValueKind::Records => "list of objects",
+        ValueKind::Any => "any",
     }
 }
 
@@ -159,9 +160,10 @@ mod tests {
 
     #[test]
     fn only_records_have_fields() {
-        fn check(fields: &[Field]) {
+        fn check(fields: &[JsonField]) {
             for field in fields {
-                let is_record = matches!(field.key.kind, Kind::Record | Kind::Records | Kind::Any);
+                let is_record =
+                    matches!(field.key.kind, ValueKind::Record | ValueKind::Records | ValueKind::Any);
                 assert!(is_record || field.fields.is_empty(), "{}", field.key.text);
                 check(&field.fields);
             }
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn every_name_of_the_dictionary_is_used() {
-        fn add(used: &mut BTreeSet<String>, fields: &[Field]) {
+        fn add(used: &mut BTreeSet<String>, fields: &[JsonField]) {
             for field in fields {
                 used.extend(field.key.text.split('.').map(str::to_owned));
                 used.insert(field.key.name.key.to_owned());

@@ -1,30 +1,32 @@
-//! CLASS DUMP, the one sub-record of varying shape.
+//! CLASS DUMP, the only sub-record of varying structure.
 
 use super::heap_tag::CLASS;
 use super::{
     BasicType, FormatError, FormatErrorKind, IdSize, ObjectId, TraceSerial, be_id, be_u16, be_u32, be_value,
 };
 
-/// A class as dumped. Constant pool, statics and fields are checked to be there and decoded on demand.
+/// A class as dumped. Constant pool, statics and fields are checked to be complete, and decoded on
+/// demand.
 #[derive(Debug, Clone, Copy)]
 pub struct ClassDump<'a> {
     /// Offset of the sub-record's tag in the file.
     pub offset: usize,
-    /// Bytes that the sub-record takes, tag included.
+    /// Size of the sub-record, including the tag, in bytes.
     pub len: usize,
-    /// Id of the class object.
+    /// ID of the class object.
     pub id: ObjectId,
     /// Serial number of the allocation trace.
     pub trace: TraceSerial,
-    /// Id of the superclass's class object; 0 for none.
+    /// ID of the superclass's class object; 0 for none.
     pub super_class: ObjectId,
-    /// Object id of the loader; 0 for the boot loader.
+    /// Object ID of the loader; 0 for the boot loader.
     pub loader: ObjectId,
-    /// Object id of the signers; 0 for none.
+    /// Object ID of the signers; 0 for none.
     pub signers: ObjectId,
-    /// Object id of the protection domain; 0 for none.
+    /// Object ID of the protection domain; 0 for none.
     pub protection_domain: ObjectId,
-    /// The instance size as stated: bytes of the fields in HotSpot, the real size by the agent, JDK 6 and Android.
+    /// Instance size as stated: size of the fields in HotSpot dumps, real size in dumps of the agent, JDK
+    /// 6 and Android.
     pub instance_size: u32,
     id_size: IdSize,
     constants: &'a [u8],
@@ -35,20 +37,20 @@ pub struct ClassDump<'a> {
 /// A static field with its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StaticField {
-    /// String id of the name.
+    /// String ID of the name.
     pub name: u64,
-    /// The type.
+    /// Type.
     pub kind: BasicType,
-    /// The value's bits; an object id for references.
+    /// Bits of the value; an object ID for references.
     pub value: u64,
 }
 
 /// An instance field as declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldDeclaration {
-    /// String id of the name.
+    /// String ID of the name.
     pub name: u64,
-    /// The type.
+    /// Type.
     pub kind: BasicType,
 }
 
@@ -57,13 +59,14 @@ pub struct FieldDeclaration {
 pub struct Constant {
     /// Index in the constant pool.
     pub index: u16,
-    /// The type.
+    /// Type.
     pub kind: BasicType,
-    /// The value's bits; an object id for references.
+    /// Bits of the value; an object ID for references.
     pub value: u64,
 }
 
-/// The entries of a list that starts with a u2 count: how long, before the type, is the part of each.
+/// Returns the size of a list that starts with a u2 count. `before_type` is the size of the part of each
+/// entry before its type.
 fn list_len(
     bytes: &[u8],
     at: usize,
@@ -120,7 +123,7 @@ pub(super) fn parse(rest: &[u8], offset: usize, id_size: IdSize) -> Result<Class
 }
 
 impl<'a> ClassDump<'a> {
-    /// The constant-pool entries.
+    /// Returns the constant-pool entries.
     pub fn constants(&self) -> impl Iterator<Item = Constant> + use<'a> {
         let (mut rest, id_size) = (self.constants, self.id_size);
         std::iter::from_fn(move || {
@@ -132,7 +135,7 @@ impl<'a> ClassDump<'a> {
         })
     }
 
-    /// The static fields, pseudo fields of the JVM (`<resolved_references>`) included.
+    /// Returns the static fields, including pseudo fields of the JVM (`<resolved_references>`).
     pub fn statics(&self) -> impl Iterator<Item = StaticField> + use<'a> {
         let (mut rest, id_size) = (self.statics, self.id_size);
         let w = id_size.bytes();
@@ -145,7 +148,7 @@ impl<'a> ClassDump<'a> {
         })
     }
 
-    /// The instance fields that the class itself declares.
+    /// Returns the instance fields that the class itself declares.
     pub fn fields(&self) -> impl Iterator<Item = FieldDeclaration> + use<'a> {
         let (mut rest, id_size) = (self.fields, self.id_size);
         let w = id_size.bytes();

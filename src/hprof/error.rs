@@ -1,8 +1,8 @@
-//! What can be wrong with the bytes of a dump, and where.
+//! Errors in the bytes of a dump, with their offsets.
 
 use std::fmt;
 
-/// An error in the bytes of a dump: what was expected, and at which offset in the file.
+/// An error in the bytes of a dump: the kind, and the offset in the file.
 ///
 /// One word wide, so that results stay small on the hot path.
 #[derive(Debug, thiserror::Error)]
@@ -15,38 +15,38 @@ struct Inner {
     offset: u64,
 }
 
-/// The kinds of [`FormatError`].
+/// Kind of a [`FormatError`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FormatErrorKind {
-    /// The file holds no byte.
+    /// The file is empty.
     Empty,
-    /// The file does not start as an HPROF binary does; the text names what it looks like.
+    /// The file does not start like an HPROF binary; the text describes its apparent format.
     NotADump(String),
     /// The identifier size is neither 4 nor 8.
     IdSize(u32),
-    /// The header is cut.
+    /// The header is truncated.
     HeaderCut,
-    /// A record of this tag runs past the end of what holds it.
+    /// A record of this tag extends beyond the end of its container.
     RecordCut {
-        /// The record's tag.
+        /// Tag of the record.
         tag: u8,
-        /// Bytes that it needs, tag included, if that is known.
+        /// Size of the record, including the tag, if known.
         needed: Option<u64>,
-        /// Bytes that are left.
+        /// Number of bytes left.
         left: u64,
     },
     /// A heap sub-record with a tag that no version of the format knows.
     UnknownSubRecord(u8),
     /// A top-level record with a tag that no version of the format knows.
     UnknownRecord(u8),
-    /// The segments of a heap dump that begins here are not followed by HEAP DUMP END.
+    /// The segments of a heap dump that starts here are not followed by HEAP DUMP END.
     NoHeapDumpEnd,
-    /// A basic type that does not exist, in a sub-record of this tag.
+    /// An invalid basic type in a sub-record of this tag.
     BasicType {
-        /// The sub-record's tag.
+        /// Tag of the sub-record.
         tag: u8,
-        /// The type's number as found.
+        /// Type code that was read.
         found: u8,
     },
 }
@@ -57,12 +57,12 @@ impl FormatError {
         Self(Box::new(Inner { kind, offset }))
     }
 
-    /// What is wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> &FormatErrorKind {
         &self.0.kind
     }
 
-    /// The offset in the (unpacked) file at which it is wrong.
+    /// Returns the offset of the error in the (unpacked) file.
     pub fn offset(&self) -> u64 {
         self.0.offset
     }

@@ -5,7 +5,7 @@ use super::error::{FormatError, FormatErrorKind};
 use super::sniff;
 use super::types::IdSize;
 
-/// The format's versions.
+/// Version of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// `JAVA PROFILE 1.0`: before JDK 1.2.
@@ -19,7 +19,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The format's name as it stands at the start of the file.
+    /// Returns the name of the format, as at the start of the file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V1_0 => "JAVA PROFILE 1.0",
@@ -29,28 +29,28 @@ impl Version {
         }
     }
 
-    /// All versions, longest name first among those that share a start.
+    /// All versions; of those that share a prefix, the longest name first.
     pub const ALL: [Self; 4] = [Self::V1_0_1, Self::V1_0_2, Self::V1_0_3, Self::V1_0];
 }
 
 /// The header of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The format's version.
+    /// Version of the format.
     pub version: Version,
-    /// The size of identifiers.
+    /// Size of identifiers.
     pub id_size: IdSize,
-    /// Creation time, milliseconds since 1970-01-01 UTC. Android and some writers put 0.
+    /// Creation time in milliseconds since 1970-01-01 UTC. 0 for Android and some other writers.
     pub created_ms: u64,
-    /// Bytes that the header takes: the offset of the first record.
+    /// Size of the header in bytes: the offset of the first record.
     pub len: usize,
 }
 
 impl Header {
-    /// Reads the header of a file's bytes.
+    /// Parses the header of a file.
     ///
     /// # Errors
-    /// [`FormatErrorKind::Empty`], [`FormatErrorKind::NotADump`] naming what it looks like,
+    /// [`FormatErrorKind::Empty`], [`FormatErrorKind::NotADump`] with the apparent format,
     /// [`FormatErrorKind::HeaderCut`] or [`FormatErrorKind::IdSize`].
     pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         if bytes.is_empty() {

@@ -1,7 +1,7 @@
 //! The sub-records of a HEAP DUMP or HEAP DUMP SEGMENT record.
 //!
-//! [`walk`] is the one decoder: it calls a [`HeapVisitor`] for each sub-record, monomorphised, so that a visitor pays
-//! for what it looks at and nothing else. Everything that reads sub-records goes through it.
+//! [`walk`] is the only decoder: it calls a [`HeapVisitor`] for each sub-record, monomorphized, so that a
+//! visitor pays only for the data it uses. All code that reads sub-records uses it.
 //!
 //! Sources: specification, HEAP DUMP; Android's tags 0x89-0x90, 0xC3, 0xFE from `art/runtime/hprof/hprof.cc`.
 
@@ -16,15 +16,15 @@ use super::{
 pub struct Instance<'a> {
     /// Offset of the sub-record's tag in the file.
     pub offset: usize,
-    /// Offset just past the sub-record.
+    /// End of the sub-record (exclusive).
     pub end: usize,
     /// Object ID.
     pub id: ObjectId,
     /// Serial number of the allocation trace.
     pub trace: TraceSerial,
-    /// Id of the class object.
+    /// ID of the class object.
     pub class: ObjectId,
-    /// The values of its fields: the class's own first, then its superclass's, and so on up.
+    /// Values of the fields: the class's own first, then its superclass's, and so on.
     pub fields: &'a [u8],
 }
 
@@ -33,17 +33,17 @@ pub struct Instance<'a> {
 pub struct ObjectArray<'a> {
     /// Offset of the sub-record's tag in the file.
     pub offset: usize,
-    /// Offset just past the sub-record.
+    /// End of the sub-record (exclusive).
     pub end: usize,
     /// Object ID.
     pub id: ObjectId,
     /// Serial number of the allocation trace.
     pub trace: TraceSerial,
-    /// Id of the array's class object.
+    /// ID of the array's class object.
     pub class: ObjectId,
     /// Number of elements.
     pub length: u32,
-    /// The elements, identifiers one after another.
+    /// Elements: consecutive identifiers.
     pub elements: &'a [u8],
 }
 
@@ -52,81 +52,82 @@ pub struct ObjectArray<'a> {
 pub struct PrimitiveArray<'a> {
     /// Offset of the sub-record's tag in the file.
     pub offset: usize,
-    /// Offset just past the sub-record.
+    /// End of the sub-record (exclusive).
     pub end: usize,
     /// Object ID.
     pub id: ObjectId,
     /// Serial number of the allocation trace.
     pub trace: TraceSerial,
-    /// The elements' type.
+    /// Element type.
     pub element: BasicType,
     /// Number of elements.
     pub length: u32,
-    /// The elements, big-endian; `None` in Android's arrays without data.
+    /// Elements, big-endian; `None` in Android's arrays without data.
     pub elements: Option<&'a [u8]>,
 }
 
 /// A GC root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RootRecord {
-    /// Why it is a root.
+    /// Kind of the root.
     pub kind: RootKind,
-    /// Object ID; null occurs.
+    /// Object ID, which can be null.
     pub id: ObjectId,
-    /// Serial number of the thread, for the kinds that have one.
+    /// Serial number of the thread, for kinds that have one.
     pub thread: Option<u32>,
-    /// The frame's number in the thread's trace (`java frame`, `JNI local`), or the trace's serial number
-    /// (`thread object`); `u32::MAX` stands for none.
+    /// Frame number in the thread's trace (`java frame`, `JNI local`), or serial number of the trace
+    /// (`thread object`); `u32::MAX` means none.
     pub frame: Option<u32>,
 }
 
-/// What [`walk`] calls. Methods that a visitor does not need have empty defaults.
+/// Callbacks of [`walk`]. Methods that a visitor does not need have empty defaults.
 pub trait HeapVisitor<'a> {
-    /// An INSTANCE DUMP.
+    /// Visits an INSTANCE DUMP.
     fn instance(&mut self, record: Instance<'a>) {
         let _ = record;
     }
-    /// An OBJECT ARRAY DUMP.
+    /// Visits an OBJECT ARRAY DUMP.
     fn object_array(&mut self, record: ObjectArray<'a>) {
         let _ = record;
     }
-    /// A PRIMITIVE ARRAY DUMP, or Android's without data.
+    /// Visits a PRIMITIVE ARRAY DUMP, or Android's variant without data.
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let _ = record;
     }
-    /// A CLASS DUMP.
+    /// Visits a CLASS DUMP.
     fn class(&mut self, record: ClassDump<'a>) {
         let _ = record;
     }
-    /// Any of the root sub-records.
+    /// Visits any of the root sub-records.
     fn root(&mut self, offset: usize, root: RootRecord) {
         let _ = (offset, root);
     }
-    /// Android's HEAP DUMP INFO: the following objects are of this heap (`app`, `zygote`, `image`).
+    /// Visits Android's HEAP DUMP INFO: the following objects belong to this heap (`app`, `zygote`,
+    /// `image`).
     fn heap_info(&mut self, offset: usize, heap: u32, name: u64) {
         let _ = (offset, heap, name);
     }
-    /// Called before each sub-record: `false` ends the walk there.
+    /// Called before each sub-record; returning `false` ends the walk.
     #[inline(always)]
     fn go_on(&mut self) -> bool {
         true
     }
 }
 
-/// Where a walk ended.
+/// End of a walk.
 #[derive(Debug)]
 pub struct Walked {
-    /// Offset of the first byte not walked over.
+    /// Offset of the first byte that was not read.
     pub next: usize,
-    /// Why it ended before `end`, if it did.
+    /// Error that ended it before `end`, if any.
     pub error: Option<FormatError>,
 }
 
-/// The longest start of a sub-record that holds its length: tag, two identifiers, three u4.
+/// Size of the longest sub-record prefix that contains its length: tag, two identifiers, three u4.
 const HEAD: usize = 32;
 
-/// Walks the sub-records of `bytes` (the whole file) that start in `start..end`; none may reach past `limit`, the end
-/// of the record that holds them. Positions are offsets in the file.
+/// Walks over the sub-records of `bytes` (the whole file) that start in `start..end`; none may extend
+/// beyond `limit`, the end of the record that contains them. Positions are offsets in the file.
 pub fn walk<'a, V: HeapVisitor<'a>>(
     bytes: &'a [u8],
     id_size: IdSize,
@@ -196,7 +197,7 @@ fn step<'a, const W: usize, V: HeapVisitor<'a>>(
 ) -> Result<usize, FormatError> {
     let rest = bytes.get(at..limit.min(bytes.len())).unwrap_or_default();
     let mut padded = [0; HEAD];
-    // All fixed parts are read from HEAD bytes, zero-padded near the end; whether they were really there is checked
+    // All fixed parts are read from HEAD bytes, zero-padded near the end; whether they exist is checked
     // with the record's length before anything is visited.
     let head: &[u8; HEAD] = match rest.first_chunk() {
         Some(head) => head,
@@ -212,7 +213,7 @@ fn step<'a, const W: usize, V: HeapVisitor<'a>>(
     let cut = |needed: u64| {
         FormatError::new(FormatErrorKind::RecordCut { tag, needed: Some(needed), left }, at as u64)
     };
-    // The bytes after a fixed part of `fixed` bytes, `data` of them, or the error that they are not there.
+    // The `data` bytes after a fixed part of `fixed` bytes, or the error that the record is truncated.
     let body = |fixed: usize, data: u64| {
         let needed = fixed as u64 + data;
         let end = usize::try_from(needed).ok().filter(|_| needed <= left).ok_or_else(|| cut(needed))?;
@@ -280,7 +281,7 @@ fn step<'a, const W: usize, V: HeapVisitor<'a>>(
     }
 }
 
-/// The rare sub-records: roots, and Android's heap info.
+/// Visits a rare sub-record: a root, or Android's heap info.
 #[cold]
 fn cold_step<'a, const W: usize, V: HeapVisitor<'a>>(
     head: &[u8; HEAD],

@@ -1,26 +1,26 @@
-//! The numbers by which records name objects and stack traces: types of their own, so that they are not mixed.
+//! Identifiers of objects and stack traces in records, as distinct types so that they are not mixed up.
 
 use std::fmt;
 
 use zerocopy::little_endian::{U32, U64};
 
-/// The identifier of an object in the dump; in HotSpot's dumps its address. 0 is null.
+/// Identifier of an object in the dump; its address in HotSpot dumps. 0 is null.
 ///
-/// Written in hexadecimal (`{:#x}`).
+/// Formatted in hexadecimal (`{:#x}`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ObjectId(pub u64);
 
 impl ObjectId {
-    /// The identifier that stands for no object.
+    /// The null identifier.
     pub const NULL: Self = Self(0);
 
-    /// Whether it stands for no object.
+    /// Returns `true` for the null identifier.
     #[inline]
     pub fn is_null(self) -> bool {
         self == Self::NULL
     }
 
-    /// Itself; `None` for null.
+    /// Returns the identifier; `None` for null.
     #[inline]
     pub fn non_null(self) -> Option<Self> {
         (!self.is_null()).then_some(self)
@@ -45,13 +45,13 @@ impl fmt::LowerHex for ObjectId {
     }
 }
 
-/// The serial number of a stack trace: what STACK TRACE records define, and objects, threads and samples refer to. 0 is
-/// none.
+/// Serial number of a stack trace, defined by STACK TRACE records and referenced by objects, threads and
+/// samples. 0 means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TraceSerial(pub u32);
 
 impl TraceSerial {
-    /// The number that stands for no trace.
+    /// The number for no trace.
     pub const NONE: Self = Self(0);
 }
 

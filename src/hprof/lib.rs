@@ -1,18 +1,18 @@
-//! The HPROF file formats, and nothing else: bytes in, records out.
+//! Parsers for the HPROF file formats: bytes in, records out.
 //!
-//! * [`sniff`] recognises what a file is by its first bytes.
-//! * [`header`] reads the first line, the identifier size and the date.
-//! * [`record`] walks over the top-level records and reads their bodies.
-//! * [`heap`] walks over the sub-records of a heap dump or heap dump segment; [`class_dump`] reads the one of varying
-//!   shape, [`heap_tag`] has their tags.
+//! * [`sniff`] detects the format of a file from its first bytes.
+//! * [`header`] parses the format name, the identifier size and the date.
+//! * [`record`] walks over the top-level records and parses their bodies.
+//! * [`heap`] walks over the sub-records of a heap dump or heap dump segment; [`class_dump`] parses the
+//!   one of varying structure, [`heap_tag`] defines their tags.
 //! * [`resync`] finds a record boundary in the middle of a heap dump, for chunks and for damaged files.
-//! * [`mutf8`] and [`names`] turn the bytes of names into the one form in which they are shown.
-//! * [`text`] reads the text reports of the HPROF agent.
-//! * [`stream`] follows the records of a recording while it arrives.
+//! * [`mutf8`] and [`names`] decode names into the form in which they are shown.
+//! * [`text`] parses the text reports of the HPROF agent.
+//! * [`stream`] tracks the records of a recording while it arrives.
 //!
-//! Nothing here opens a file, or knows of an index, a class table or a question. Every error carries the offset in the file
-//! ([`FormatError`]). Nothing panics on any input: positions are checked against the bytes that are there, and
-//! lengths are added in `u64`, in which no sum of lengths that a file states can overflow.
+//! Nothing here opens a file, or depends on an index or a class table. Every error contains the offset in
+//! the file ([`FormatError`]). Nothing panics on any input: positions are checked against the available
+//! bytes, and lengths are added as `u64`, which no sum of lengths in a file can overflow.
 //!
 //! Sources: the HPROF agent's documentation ("Binary Dump Format"), `heapDumper.cpp` of the JDK, and
 //! `art/runtime/hprof` of Android for the 1.0.3 sub-records.

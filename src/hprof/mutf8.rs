@@ -1,15 +1,16 @@
-//! Modified UTF-8, the encoding of all strings in a dump, to text that can be shown.
+//! Decoding of modified UTF-8, the encoding of all strings in a dump, to displayable text.
 //!
-//! Modified UTF-8 (JVM specification, section 4.4.7) writes NUL as two bytes and supplementary characters as two
-//! three-byte surrogates. Strings of real dumps can be invalid. Decoding is lossless: what is no character becomes
-//! an escape (`\xNN` for a stray byte, `\uNNNN` for a lone surrogate). So that escapes cannot be forged, a text that
-//! needs one, or that holds `\x` or `\u` itself, has all its backslashes doubled.
+//! Modified UTF-8 (JVM specification, section 4.4.7) encodes NUL as two bytes and supplementary
+//! characters as two three-byte surrogates. Strings of real dumps can be invalid. Decoding is lossless:
+//! invalid input becomes an escape (`\xNN` for a stray byte, `\uNNNN` for a lone surrogate). So that
+//! escapes cannot be forged, all backslashes are doubled in a text that needs an escape, or that contains
+//! `\x` or `\u` itself.
 
 use std::borrow::Cow;
 
 /// Decodes a string of a dump. Borrows if the bytes are plain UTF-8 without anything to escape.
 ///
-/// Control characters are kept as they are: escaping for a terminal is the renderer's business.
+/// Control characters are kept: escaping for a terminal is the renderer's responsibility.
 pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     let plain = !bytes.windows(2).any(|pair| matches!(pair, [b'\\', b'x' | b'u']));
     match std::str::from_utf8(bytes) {
@@ -18,7 +19,7 @@ pub fn decode(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Whether a text needs an escape, or could be taken for one.
+/// Returns `true` if a text needs an escape, or contains something that looks like one.
 fn needs_escapes(bytes: &[u8]) -> bool {
     let mut rest = bytes;
     let mut high = None;
@@ -72,7 +73,7 @@ enum Unit {
     Stray(u8),
 }
 
-/// The next character, surrogate or stray byte, and the bytes it takes.
+/// Returns the next character, surrogate or stray byte, and its size in bytes.
 fn next_unit(bytes: &[u8]) -> Option<(Unit, usize)> {
     let first = *bytes.first()?;
     let continuation = |at: usize| bytes.get(at).filter(|b| **b & 0xc0 == 0x80).map(|b| u32::from(b & 0x3f));
@@ -82,14 +83,15 @@ fn next_unit(bytes: &[u8]) -> Option<(Unit, usize)> {
         0xe0..=0xef => continuation(1)
             .zip(continuation(2))
             .map(|(a, b)| ((u32::from(first & 0x0f) << 12) | (a << 6) | b, 3)),
-        // Four bytes are not modified UTF-8, but other writers than the JVM use them.
+        // Four bytes are not modified UTF-8, but writers other than the JVM use them.
         0xf0..=0xf7 => continuation(1)
             .zip(continuation(2))
             .zip(continuation(3))
             .map(|((a, b), c)| ((u32::from(first & 0x07) << 18) | (a << 12) | (b << 6) | c, 4)),
         _ => None,
     };
-    // A character in more bytes than it needs could hide from whoever looks at bytes; only NUL is written so.
+    // An overlong encoding could hide a character from code that compares bytes; only NUL may be
+    // overlong.
     let code = code.filter(|(code, used)| match used {
         2 => *code >= 0x80 || *code == 0,
         3 => *code >= 0x800,
@@ -144,7 +146,7 @@ mod tests {
         assert_eq!(decode(b"C:\\temp"), "C:\\temp");
         assert_eq!(decode(b"a\\b\xc0\x80"), "a\\b\0");
         assert_eq!(decode(b"a\\b\xed\xa0\xbd\xed\xb8\x80"), "a\\b\u{1f600}");
-        // An overlong `x` is no `x`.
+        // An overlong `x` is not an `x`.
         assert_eq!(decode(b"\\\xc1\xb8ff"), "\\\\\\xc1\\xb8ff");
     }
 }

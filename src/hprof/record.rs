@@ -1,4 +1,4 @@
-//! The top-level records: their headers, and readers of their bodies.
+//! Top-level records: headers, and parsers of their bodies.
 
 use super::{
     BasicType, FormatError, FormatErrorKind, IdSize, ObjectId, TraceSerial, be_id, be_u16, be_u32, be_u64,
@@ -6,56 +6,57 @@ use super::{
 
 pub use hprof_format::binary::tag;
 
-/// Bytes of a record's header: tag, time, length.
+/// Size of a record header in bytes: tag, time, length.
 pub const RECORD_HEADER: usize = 9;
 
-/// Whether a top-level record with this tag is known.
+/// Returns `true` if the tag is that of a known top-level record.
 pub const fn is_known(tag: u8) -> bool {
     matches!(tag, 0x01..=0x07 | 0x0a..=0x0e | 0x1c | 0x2c)
 }
 
-/// A top-level record as its header states it.
+/// Header of a top-level record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     /// Offset of the tag in the file.
     pub offset: usize,
-    /// The tag, see [`tag`].
+    /// Tag, see [`tag`].
     pub tag: u8,
     /// Microseconds since the header's time.
     pub time_us: u32,
-    /// Length of the body as stated. A heap dump of over 4 GiB states it modulo 2^32.
+    /// Length of the body as stated. That of a heap dump of over 4 GiB is modulo 2^32.
     pub length: u32,
 }
 
 impl Record {
-    /// Reads the record header at `offset`, if all of it is there.
+    /// Parses the record header at `offset`, if it is complete.
     pub fn at(bytes: &[u8], offset: usize) -> Option<Self> {
         let head: &[u8; RECORD_HEADER] = bytes.get(offset..)?.first_chunk()?;
         Some(Self { offset, tag: head[0], time_us: be_u32(head, 1)?, length: be_u32(head, 5)? })
     }
 
-    /// Offset of the body.
+    /// Returns the offset of the body.
     pub const fn body_offset(&self) -> usize {
         self.offset + RECORD_HEADER
     }
 
-    /// Offset just past the body as stated, in u64: it may lie past the end of the file.
+    /// Returns the end of the body as stated (exclusive), as `u64`: it may be beyond the end of the file.
     pub const fn end(&self) -> u64 {
         self.offset as u64 + RECORD_HEADER as u64 + self.length as u64
     }
 
-    /// The body, as much of it as is there.
+    /// Returns the available part of the body.
     pub fn body<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         let end = usize::try_from(self.end()).unwrap_or(usize::MAX).min(bytes.len());
         bytes.get(self.body_offset()..end).unwrap_or_default()
     }
 }
 
-/// Whether a chain of known records leads from `offset` to the end of the file, or far enough to believe it.
+/// Follows known records from `offset` to the end of the file, or through `enough` records.
 ///
-/// Tells whether a heap dump record really ends where its header says ([`super::record`] bodies are not looked at).
-/// `None` if it does not; otherwise how sure that is: the number of records seen, and whether the end was met exactly.
-/// `budget` is how many records may still be walked over: with none left, nothing is believed.
+/// Determines whether a heap dump record really ends where its header says (the bodies of the records are
+/// not read). Returns `None` if it does not; otherwise the evidence: the number of records, and whether
+/// they end exactly at the end of the file. `budget` is the number of records that may still be read;
+/// when it is exhausted, nothing is accepted.
 pub fn chain(bytes: &[u8], offset: usize, enough: usize, budget: &mut usize) -> Option<Chain> {
     let mut at = offset;
     let mut records = 0;
@@ -71,7 +72,7 @@ pub fn chain(bytes: &[u8], offset: usize, enough: usize, budget: &mut usize) -> 
         records += 1;
         match usize::try_from(record.end()) {
             Ok(end) if end <= bytes.len() => at = end,
-            // A record that runs past the end of a cut file: believe it only after others.
+            // A record that extends beyond the end of a truncated file: accepted only after others.
             _ => {
                 return (records > 1).then_some(Chain { records, to_end: false });
             }
@@ -80,12 +81,12 @@ pub fn chain(bytes: &[u8], offset: usize, enough: usize, budget: &mut usize) -> 
     Some(Chain { records, to_end: false })
 }
 
-/// What [`chain`] saw.
+/// Result of [`chain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chain {
-    /// Records walked over.
+    /// Number of records read.
     pub records: usize,
-    /// Whether the last one ended exactly where the file ends.
+    /// `true` if the last one ends exactly at the end of the file.
     pub to_end: bool,
 }
 
@@ -98,24 +99,24 @@ pub struct LoadClass {
     pub id: ObjectId,
     /// Trace serial number.
     pub trace: TraceSerial,
-    /// String id of the name.
+    /// String ID of the name.
     pub name: u64,
 }
 
 /// STACK FRAME (0x04).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameRecord {
-    /// Frame id.
+    /// Frame ID.
     pub id: u64,
-    /// String id of the method's name.
+    /// String ID of the method's name.
     pub method: u64,
-    /// String id of the method's signature.
+    /// String ID of the method's signature.
     pub signature: u64,
-    /// String id of the source file's name; 0 for none.
+    /// String ID of the source file's name; 0 for none.
     pub source: u64,
     /// Serial number of the class.
     pub class_serial: u32,
-    /// Line: > 0 a line, 0 none, -1 unknown, -2 compiled, -3 native.
+    /// Line number if positive; 0 none, -1 unknown, -2 compiled, -3 native.
     pub line: i32,
 }
 
@@ -131,7 +132,7 @@ pub struct TraceRecord<'a> {
 }
 
 impl<'a> TraceRecord<'a> {
-    /// The frames' ids, innermost first.
+    /// Returns the IDs of the frames, innermost first.
     pub fn frames(&self) -> impl Iterator<Item = u64> + use<'a> {
         let (frames, id_size) = (self.frames, self.id_size);
         frames.chunks_exact(id_size.bytes()).filter_map(move |chunk| be_id(chunk, 0, id_size))
@@ -147,42 +148,42 @@ pub struct StartThread {
     pub id: ObjectId,
     /// Trace serial number.
     pub trace: TraceSerial,
-    /// String id of the name.
+    /// String ID of the name.
     pub name: u64,
-    /// String id of the group's name.
+    /// String ID of the group's name.
     pub group: u64,
-    /// String id of the parent group's name.
+    /// String ID of the parent group's name.
     pub parent_group: u64,
 }
 
 /// HEAP SUMMARY (0x07).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapSummary {
-    /// Total live bytes.
+    /// Live bytes.
     pub live_bytes: u32,
-    /// Total live instances.
+    /// Live instances.
     pub live_instances: u32,
-    /// Total bytes allocated.
+    /// Allocated bytes.
     pub allocated_bytes: u64,
-    /// Total instances allocated.
+    /// Allocated instances.
     pub allocated_instances: u64,
 }
 
 /// CONTROL SETTINGS (0x0E).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlSettings {
-    /// Bit 0: allocation traces on; bit 1: CPU sampling on.
+    /// Bit 0: allocation traces enabled; bit 1: CPU sampling enabled.
     pub flags: u32,
     /// Depth of traces.
     pub depth: u16,
 }
 
-/// ALLOC SITES (0x06): the head; the sites follow by [`AllocSites::sites`].
+/// Head of ALLOC SITES (0x06); [`AllocSites::sites`] returns the sites.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AllocSites<'a> {
     /// Bit 0: incremental; bit 1: sorted by allocation, not by live bytes; bit 2: GC forced.
     pub flags: u16,
-    /// The cutoff ratio, if it is one: the agent of JDK 5 to 8 writes the low half of a double, which is none.
+    /// Cutoff ratio, if valid: the agent of JDK 5 to 8 writes the low half of a double, which is not.
     pub cutoff: Option<f32>,
     /// Totals.
     pub totals: HeapSummary,
@@ -192,7 +193,7 @@ pub struct AllocSites<'a> {
 /// One site of ALLOC SITES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllocSite {
-    /// The elements' type for primitive arrays; [`BasicType::Object`] for object arrays; `None` for instances.
+    /// Element type of primitive arrays; [`BasicType::Object`] for object arrays; `None` for instances.
     pub array: Option<BasicType>,
     /// Class serial number.
     pub class_serial: u32,
@@ -202,9 +203,9 @@ pub struct AllocSite {
     pub live_bytes: u32,
     /// Live instances.
     pub live_instances: u32,
-    /// Bytes allocated.
+    /// Allocated bytes.
     pub allocated_bytes: u32,
-    /// Instances allocated.
+    /// Allocated instances.
     pub allocated_instances: u32,
 }
 
@@ -216,7 +217,7 @@ pub struct CpuSamples<'a> {
     samples: &'a [u8],
 }
 
-/// One row of CPU SAMPLES.
+/// Row of CPU SAMPLES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuSample {
     /// Number of samples.
@@ -226,7 +227,7 @@ pub struct CpuSample {
 }
 
 impl CpuSamples<'_> {
-    /// The rows, in the order of the file.
+    /// Returns the rows, in file order.
     pub fn samples(&self) -> impl Iterator<Item = CpuSample> + '_ {
         self.samples.chunks_exact(8).filter_map(|row| {
             Some(CpuSample { samples: be_u32(row, 0)?, trace: TraceSerial(be_u32(row, 4)?) })
@@ -235,7 +236,7 @@ impl CpuSamples<'_> {
 }
 
 impl AllocSites<'_> {
-    /// The sites, in the order of the file.
+    /// Returns the sites, in file order.
     pub fn sites(&self) -> impl Iterator<Item = AllocSite> + '_ {
         self.sites.chunks_exact(25).filter_map(|row| {
             Some(AllocSite {
@@ -251,7 +252,7 @@ impl AllocSites<'_> {
     }
 }
 
-/// Reads the bodies of top-level records.
+/// Parser for the bodies of top-level records.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyReader<'a> {
     bytes: &'a [u8],
@@ -259,7 +260,7 @@ pub struct BodyReader<'a> {
 }
 
 impl<'a> BodyReader<'a> {
-    /// A reader of the records of `bytes`, the whole file.
+    /// Creates a parser for the records of `bytes`, the whole file.
     pub const fn new(bytes: &'a [u8], id_size: IdSize) -> Self {
         Self { bytes, id_size }
     }
@@ -281,18 +282,18 @@ impl<'a> BodyReader<'a> {
         be_id(body, at, self.id_size)
     }
 
-    /// STRING: its id, and its bytes in modified UTF-8.
+    /// Parses STRING: its ID, and its bytes in modified UTF-8.
     ///
     /// # Errors
-    /// [`FormatErrorKind::RecordCut`], here and in all other readers of bodies.
+    /// [`FormatErrorKind::RecordCut`], here and in all other methods.
     pub fn string(&self, record: &Record) -> Result<(u64, &'a [u8]), FormatError> {
         self.read(record, |body, w| Some((self.id(body, 0)?, body.get(w..)?)))
     }
 
-    /// LOAD CLASS.
+    /// Parses LOAD CLASS.
     ///
     /// # Errors
-    /// If the record is cut.
+    /// If the record is truncated.
     pub fn load_class(&self, record: &Record) -> Result<LoadClass, FormatError> {
         self.read(record, |body, w| {
             Some(LoadClass {
@@ -304,18 +305,18 @@ impl<'a> BodyReader<'a> {
         })
     }
 
-    /// UNLOAD CLASS or END THREAD: the serial number that they hold.
+    /// Parses UNLOAD CLASS or END THREAD: a serial number.
     ///
     /// # Errors
-    /// If the record is cut.
+    /// If the record is truncated.
     pub fn serial(&self, record: &Record) -> Result<u32, FormatError> {
         self.read(record, |body, _| be_u32(body, 0))
     }
 
-    /// STACK FRAME.
+    /// Parses STACK FRAME.
     ///
     /// # Errors
-    /// If the record is cut.
+    /// If the record is truncated.
     pub fn frame(&self, record: &Record) -> Result<FrameRecord, FormatError> {
         self.read(record, |body, w| {
             Some(FrameRecord {
@@ -329,10 +330,10 @@ impl<'a> BodyReader<'a> {
         })
     }
 
-    /// STACK TRACE. Frames past the end of the record are left out.
+    /// Parses STACK TRACE. Frames beyond the end of the record are omitted.
     ///
     /// # Errors
-    /// If the record is cut before its frames.
+    /// If the record is truncated before its frames.
     pub fn trace(&self, record: &Record) -> Result<TraceRecord<'a>, FormatError> {
         self.read(record, |body, w| {
             let wanted = u64::from(be_u32(body, 8)?) * w as u64;
@@ -347,10 +348,10 @@ impl<'a> BodyReader<'a> {
         })
     }
 
-    /// START THREAD.
+    /// Parses START THREAD.
     ///
     /// # Errors
-    /// If the record is cut.
+    /// If the record is truncated.
     pub fn start_thread(&self, record: &Record) -> Result<StartThread, FormatError> {
         self.read(record, |body, w| {
             Some(StartThread {
@@ -364,28 +365,28 @@ impl<'a> BodyReader<'a> {
         })
     }
 
-    /// HEAP SUMMARY.
+    /// Parses HEAP SUMMARY.
     ///
     /// # Errors
-    /// If the record is cut.
+    /// If the record is truncated.
     pub fn heap_summary(&self, record: &Record) -> Result<HeapSummary, FormatError> {
         self.read(record, |body, _| totals(body, 0))
     }
 
-    /// CONTROL SETTINGS.
+    /// Parses CONTROL SETTINGS.
     ///
     /// # Errors
-    /// If the record is cut.
+    /// If the record is truncated.
     pub fn control_settings(&self, record: &Record) -> Result<ControlSettings, FormatError> {
         self.read(record, |body, _| {
             Some(ControlSettings { flags: be_u32(body, 0)?, depth: be_u16(body, 4)? })
         })
     }
 
-    /// ALLOC SITES. Sites past the end of the record are left out.
+    /// Parses ALLOC SITES. Sites beyond the end of the record are omitted.
     ///
     /// # Errors
-    /// If the record is cut before its sites.
+    /// If the record is truncated before its sites.
     pub fn alloc_sites(&self, record: &Record) -> Result<AllocSites<'a>, FormatError> {
         self.read(record, |body, _| {
             let cutoff = f32::from_bits(be_u32(body, 2)?);
@@ -401,10 +402,10 @@ impl<'a> BodyReader<'a> {
         })
     }
 
-    /// CPU SAMPLES. Rows past the end of the record are left out.
+    /// Parses CPU SAMPLES. Rows beyond the end of the record are omitted.
     ///
     /// # Errors
-    /// If the record is cut before its rows.
+    /// If the record is truncated before its rows.
     pub fn cpu_samples(&self, record: &Record) -> Result<CpuSamples<'a>, FormatError> {
         self.read(record, |body, _| {
             let wanted = u64::from(be_u32(body, 4)?) * 8;

@@ -1,30 +1,33 @@
-//! Resynchronisation: finding a sub-record boundary in the middle of a heap dump, by what its bytes look like.
+//! Resynchronization: finding a sub-record boundary in the middle of a heap dump from the appearance of
+//! its bytes.
 //!
-//! Used to divide one giant heap dump record into chunks for all cores, and to continue after a damaged region. A boundary
-//! is only *guessed* here: whoever makes chunks checks that the chunk before ends exactly where the next one starts.
+//! Used to divide a giant heap dump record into chunks for all cores, and to continue after a damaged
+//! region. A boundary is only a *guess* here: code that makes chunks checks that the preceding chunk ends
+//! exactly where the next one starts.
 
 use super::class_dump::ClassDump;
 use super::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use super::heap_tag;
 use super::{IdSize, ObjectId, be_id};
 
-/// What is known of the classes when a boundary is sought.
+/// Class data for the search for a boundary.
 pub trait KnownClasses {
-    /// Whether `id` is a class: `Some(Some(bytes))` if also the bytes of its instances' fields are known.
+    /// Returns `Some` if `id` is a class: `Some(Some(bytes))` if the size of its instances' fields is
+    /// known too.
     fn class(&self, id: ObjectId) -> Option<Option<u64>>;
 }
 
-/// Objects that have to follow one another without a doubt before a boundary is believed.
+/// Number of consecutive, unambiguous objects that confirm a boundary.
 const CONVINCED: usize = 24;
-/// Bytes that may be walked over in one search, beside some for each byte that is searched.
+/// Number of bytes that one search may read, in addition to some for each byte that is searched.
 const BUDGET: usize = 64 << 20;
-/// Class dumps that may stand among the objects that convince.
+/// Maximum number of class dumps among the objects that confirm a boundary.
 const MAX_CLASSES: usize = 4;
-/// Bytes of the largest class dump, about.
+/// Approximate size of the largest class dump in bytes.
 const MAX_CLASS: usize = 4 << 20;
-/// Bytes that are looked at of another record.
+/// Number of bytes read of any other record.
 const HEAD: usize = 32;
-/// Sub-records of any kind that are looked at from one place; roots and classes convince nobody.
+/// Maximum number of sub-records of any kind read from one position; roots and classes confirm nothing.
 const PATIENCE: usize = 256;
 
 struct Judge<'k, K> {
@@ -51,7 +54,7 @@ impl<'a, K: KnownClasses> HeapVisitor<'a> for Judge<'_, K> {
         self.judge(!record.id.is_null());
     }
     fn class(&mut self, _: ClassDump<'a>) {
-        // The agent and Android dump classes among objects, but not many of them in a row.
+        // The agent and Android dump classes among objects, but only a few in a row.
         self.classes += 1;
         self.bad |= self.classes > MAX_CLASSES;
     }
@@ -68,10 +71,11 @@ impl<K> Judge<'_, K> {
     }
 }
 
-/// The first offset in `from..to` at which sub-records seem to start; those may reach up to `limit`.
+/// Returns the first offset in `from..to` at which sub-records seem to start; these may extend up to
+/// `limit`.
 ///
-/// It has to be the start of an instance or of an array, followed by a run of objects of known classes and of the
-/// right lengths, or by nothing but such objects up to `limit`.
+/// It is the start of an instance or of an array, followed by a run of objects of known classes and of
+/// the right lengths, or only by such objects up to `limit`.
 pub fn find<K: KnownClasses>(
     bytes: &[u8],
     id_size: IdSize,
@@ -81,10 +85,10 @@ pub fn find<K: KnownClasses>(
     known: &K,
 ) -> Option<usize> {
     let w = id_size.bytes();
-    // Records that many starts lead to (class dumps of a megabyte) must not be walked over from each of them.
+    // Records that many starts lead to (class dumps of a megabyte) must not be read from each of them.
     let mut budget = BUDGET + 16 * to.saturating_sub(from);
     (from..to.min(bytes.len())).find(|&at| {
-        // A cheap look first: the tag, and a class that is known.
+        // A cheap check first: the tag, and a known class.
         let Some(record) = bytes.get(at..) else {
             return false;
         };

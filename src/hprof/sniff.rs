@@ -1,8 +1,8 @@
-//! What a file looks like, by its first bytes, never by its name.
+//! Detection of a file's format from its first bytes, never from its name.
 
 use crate::text;
 
-/// What the first bytes of a file say.
+/// Apparent format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Looks {
@@ -34,15 +34,15 @@ pub enum Looks {
     Xz,
     /// JSON.
     Json,
-    /// Nothing but zeros.
+    /// Only zeros.
     Zeros,
-    /// Some text.
+    /// Other text.
     Text,
     /// None of these.
     Other,
 }
 
-/// Says what `bytes`, the start of a file, look like. 600 bytes suffice.
+/// Detects the format of `bytes`, the start of a file. 600 bytes suffice.
 pub fn sniff(bytes: &[u8]) -> Looks {
     let text = bytes.trim_ascii_start();
     let head = bytes.get(..bytes.len().min(600)).unwrap_or_default();
@@ -76,7 +76,7 @@ pub fn sniff(bytes: &[u8]) -> Looks {
         return Looks::Html;
     }
     let is_text = head.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..));
-    // JSON is UTF-8 (RFC 8259); the last character of the head may be cut.
+    // JSON is UTF-8 (RFC 8259); the last character of the head may be truncated.
     let is_utf8 = std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true);
     if is_text && is_utf8 && matches!(text.first(), Some(b'{' | b'[')) {
         return Looks::Json;
@@ -93,8 +93,8 @@ pub fn sniff(bytes: &[u8]) -> Looks {
     Looks::Other
 }
 
-/// What follows the skippable frames that a file of Zstandard can begin with (RFC 8878, section 3.1.2): `pzstd` writes one
-/// before each frame.
+/// Skips the skippable frames at the start of a Zstandard file (RFC 8878, section 3.1.2): `pzstd` writes
+/// one before each frame.
 fn behind_skippable_frames(mut bytes: &[u8]) -> &[u8] {
     while let Some(([0x50..=0x5f, 0x2a, 0x4d, 0x18, length @ ..], rest)) = bytes.split_first_chunk::<8>() {
         let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
@@ -104,7 +104,7 @@ fn behind_skippable_frames(mut bytes: &[u8]) -> &[u8] {
 }
 
 impl Looks {
-    /// One clause for an error message.
+    /// Returns a clause for an error message.
     pub fn describe(self) -> String {
         match self {
             Self::Hprof => "it looks like an HPROF binary of an unknown version",

@@ -1,22 +1,22 @@
-//! The records of a binary recording while it arrives, from a socket for instance: where each begins, and whether the
-//! recording is whole when no more comes. Bodies are counted, never kept.
+//! The records of a binary recording while it arrives, from a socket for instance: their boundaries, and
+//! whether the recording is complete when it ends. Bodies are counted, never stored.
 
 use super::record::{RECORD_HEADER, Record, is_known, tag};
 use super::{FormatError, FormatErrorKind, Header};
 
-/// Bytes of the longest header: `JAVA PROFILE 1.0.2`, a zero, the size of IDs, the time.
+/// Size of the longest header in bytes: `JAVA PROFILE 1.0.2`, a zero, the identifier size, the time.
 const LONGEST_HEADER: usize = 31;
 
-/// Something whole that has arrived.
+/// A complete received item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceivedPart {
-    /// What.
+    /// Kind of the item.
     pub kind: PartKind,
-    /// Bytes of its records' bodies.
+    /// Total size of the bodies of its records, in bytes.
     pub bytes: u64,
 }
 
-/// What an agent sends when it is asked for it.
+/// Kinds of items that an agent sends on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartKind {
     /// A HEAP DUMP, or HEAP DUMP SEGMENTs up to their HEAP DUMP END.
@@ -30,7 +30,7 @@ pub enum PartKind {
 }
 
 impl PartKind {
-    /// The name of the record in the specification.
+    /// Returns the name of the record in the specification.
     pub const fn name(self) -> &'static str {
         match self {
             Self::HeapDump => "HEAP DUMP",
@@ -41,47 +41,47 @@ impl PartKind {
     }
 }
 
-/// Follows the records of a recording.
+/// Tracks the records of a recording.
 #[derive(Debug, Default)]
 pub struct StreamScanner {
     header: Option<Header>,
-    /// The start of the header or of a record's header.
+    /// Received part of the header, or of a record header.
     head: Vec<u8>,
-    /// The record whose body is arriving, and the offset at which it begins.
+    /// Record whose body is arriving, and its offset.
     record: Option<(Record, u64)>,
-    /// Bytes of its body that have not arrived.
+    /// Number of missing bytes of the body.
     missing: u64,
-    /// Bytes so far.
+    /// Number of bytes received.
     offset: u64,
     records: u64,
-    /// The heap dump whose HEAP DUMP END has not arrived: where it begins, and its bytes.
+    /// Heap dump whose HEAP DUMP END has not arrived: its offset and size in bytes.
     segments: Option<(u64, u64)>,
 }
 
 impl StreamScanner {
-    /// A scanner of a recording from its first byte.
+    /// Creates a scanner for a recording from its first byte.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The header, once it has arrived.
+    /// Returns the header, once it has arrived.
     pub fn header(&self) -> Option<&Header> {
         self.header.as_ref()
     }
 
-    /// Whole records so far.
+    /// Returns the number of complete records.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Takes the next bytes, and tells `seen` what is whole with them.
+    /// Processes the next bytes, and passes the items that they complete to `seen`.
     ///
-    /// A heap dump of more than 4 GiB in a single HEAP DUMP record states its length modulo 2^32: where it ends cannot be
-    /// known without its content, and what follows looks like an unknown record.
+    /// A heap dump of more than 4 GiB in a single HEAP DUMP record states its length modulo 2^32: its end
+    /// cannot be determined without its content, and the following bytes look like an unknown record.
     ///
     /// # Errors
-    /// As [`Header::parse`], and [`FormatErrorKind::UnknownRecord`]: what follows cannot be followed, and no more may be
-    /// given.
+    /// Those of [`Header::parse`], and [`FormatErrorKind::UnknownRecord`]: the rest cannot be parsed, and
+    /// `feed` must not be called again.
     pub fn feed(&mut self, mut bytes: &[u8], seen: &mut dyn FnMut(ReceivedPart)) -> Result<(), FormatError> {
         while !bytes.is_empty() {
             if self.record.is_some() {
@@ -100,9 +100,9 @@ impl StreamScanner {
         Ok(())
     }
 
-    /// Reads the header, if all of it is there.
+    /// Parses the header, if it is complete.
     fn begin(&mut self) -> Result<(), FormatError> {
-        // A name without its zero is no header yet, but looks like none.
+        // A name without its zero is an incomplete header, but looks like an invalid one.
         if self.head.len() < LONGEST_HEADER && !self.head.contains(&0) {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl StreamScanner {
         }
     }
 
-    /// Reads a record's header, if all of it is there.
+    /// Parses a record header, if it is complete.
     fn begin_record(&mut self) -> Result<(), FormatError> {
         let start = self.offset - self.head.len() as u64;
         if let [tag] = self.head[..]
@@ -133,7 +133,7 @@ impl StreamScanner {
         Ok(())
     }
 
-    /// Notes a record whose body has arrived.
+    /// Handles a record whose body has arrived.
     fn finish_record(&mut self, seen: &mut dyn FnMut(ReceivedPart)) {
         if self.missing > 0 {
             return;
@@ -159,10 +159,10 @@ impl StreamScanner {
         }
     }
 
-    /// Whether the recording is whole if it ends here: at the end of a record, with no heap dump open.
+    /// Checks that the recording may end here: after a record, without an open heap dump.
     ///
     /// # Errors
-    /// What is missing, and where it begins.
+    /// The kind and offset of the incomplete item.
     pub fn end(&self) -> Result<(), FormatError> {
         let at = |kind, offset| Err(FormatError::new(kind, offset));
         if self.header.is_none() {
@@ -198,7 +198,7 @@ mod tests {
 
     const HEADER: &[u8] = b"JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\0\0\0\0\0\x01";
 
-    /// A recording, and the offsets at which it may end.
+    /// Returns a recording, and the offsets at which it may end.
     fn recording() -> (Vec<u8>, Vec<usize>) {
         let mut bytes = HEADER.to_vec();
         let mut whole = vec![bytes.len()];

@@ -1,6 +1,6 @@
-//! The small closed sets of the format: identifier sizes, basic types, root kinds.
+//! Enumerations of the format: identifier sizes, basic types, root kinds.
 
-/// The size of identifiers in a dump, fixed by its header and independent of the machine that wrote it.
+/// Size of identifiers in a dump, stated in its header and independent of the machine that wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdSize {
     /// 4 bytes: 32-bit JVMs, the HPROF agent, Android.
@@ -10,7 +10,7 @@ pub enum IdSize {
 }
 
 impl IdSize {
-    /// The size in bytes.
+    /// Returns the size in bytes.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Four => 4,
@@ -19,7 +19,7 @@ impl IdSize {
     }
 }
 
-/// The type of a field or of an array's elements ("Basic Type" of the specification).
+/// Type of a field or of an array's elements ("Basic Type" of the specification).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum BasicType {
@@ -44,7 +44,7 @@ pub enum BasicType {
 }
 
 impl BasicType {
-    /// All primitive types, in the order of their numbers.
+    /// All primitive types, in ascending order of their codes.
     pub const PRIMITIVES: [Self; 8] = [
         Self::Boolean,
         Self::Char,
@@ -56,7 +56,7 @@ impl BasicType {
         Self::Long,
     ];
 
-    /// The type with this number.
+    /// Returns the type with this code.
     pub const fn from_code(code: u8) -> Option<Self> {
         Some(match code {
             2 => Self::Object,
@@ -72,12 +72,12 @@ impl BasicType {
         })
     }
 
-    /// The type's number in the file.
+    /// Returns the type's code in the file.
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// Bytes that a value takes in a dump, identifiers being `id_size`.
+    /// Returns the size of a value in a dump in bytes, with identifiers of `id_size`.
     pub const fn dump_bytes(self, id_size: IdSize) -> usize {
         match self {
             Self::Object => id_size.bytes(),
@@ -88,7 +88,7 @@ impl BasicType {
         }
     }
 
-    /// The name in Java source; `Object` for references.
+    /// Returns the name in Java source; `Object` for references.
     pub const fn java_name(self) -> &'static str {
         match self {
             Self::Object => "Object",
@@ -104,7 +104,7 @@ impl BasicType {
     }
 }
 
-/// Why an object is a GC root: the root sub-records of the specification and Android's.
+/// Kind of a GC root: the root sub-records of the specification and Android's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum RootKind {
@@ -163,17 +163,17 @@ impl RootKind {
         Self::Unknown,
     ];
 
-    /// The kind with this sub-record tag.
+    /// Returns the kind with this sub-record tag.
     pub fn from_tag(tag: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.tag() == tag)
     }
 
-    /// The sub-record's tag.
+    /// Returns the sub-record's tag.
     pub const fn tag(self) -> u8 {
         self as u8
     }
 
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::JniGlobal => "JNI global",

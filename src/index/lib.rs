@@ -1,14 +1,14 @@
-//! The index: what is known of a dump, in columns, in memory and on disk.
+//! The index: data about a dump, in columns, in memory and on disk.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! |---|---|
 //! | [`storage`] | columns on disk and in memory, the scratch arena, the memory budget, the store of files |
-//! | [`model`] | what is known of a dump: summary, tables, problems |
+//! | [`model`] | data that needs no access to single objects: summary, tables, problems |
 //! | [`layout`] | sizes of objects: measured, fitted, computed |
 //! | `records` | the records of a dump, and its heap dump in chunks |
-//! | `scan` | reads a dump with all cores, and builds its summary |
+//! | `scan` | reads a dump on all cores and builds its summary |
 //! | [`objects`] | objects by index: IDs, classes, records, references, roots |
-//! | [`graph`] | adjacency lists, their transpose and the dominator tree; knows nothing of dumps |
+//! | [`graph`] | adjacency lists, their transpose and the dominator tree; independent of dumps |
 //! | [`open`] | opens a dump, from its index or by reading it |
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]

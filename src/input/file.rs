@@ -1,6 +1,6 @@
-//! Opening a file: mapping it, and reading a text report. What is packed is unpacked by [`super::packed`].
+//! Opening and mapping files, and reading text reports. [`super::packed`] unpacks compressed files.
 //!
-//! The `unsafe` of memory maps is here.
+//! All `unsafe` code for memory maps is here.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::{Advice, Mmap, MmapMut, UncheckedAdvice};
 
-use super::mapped_files::{self, Content, Known};
+use super::mapped_files::{self, Content, KnownMap};
 pub use super::packed::Compression;
 use hprof_parser::sniff::{self, Looks};
 
@@ -18,13 +18,13 @@ use hprof_parser::sniff::{self, Looks};
 pub struct Mapped {
     path: PathBuf,
     // Before the map: it has to be dropped first.
-    _known: Known,
+    _known: KnownMap,
     map: Option<Mmap>,
     stamp: Stamp,
     id: FileId,
 }
 
-/// What tells an open file from another of the same name; nothing where there is no such thing.
+/// Identity of an open file, which another file of the same name does not share; `None` on platforms without one.
 type FileId = Option<(u64, u64)>;
 
 fn file_id(file: &File) -> FileId {
@@ -40,7 +40,7 @@ fn file_id(file: &File) -> FileId {
     }
 }
 
-/// What a file's metadata says of its content: changes when somebody writes to it.
+/// Metadata of a file that changes when somebody writes to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Length in bytes.
@@ -50,7 +50,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of an open file.
+    /// Returns the stamp of an open file.
     ///
     /// # Errors
     /// If the file's metadata cannot be read.
@@ -65,23 +65,23 @@ impl Stamp {
     }
 }
 
-/// Why a file could not be opened.
+/// Error while opening a file.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The path names a directory.
     #[error("{} is a directory", .0.display())]
     Directory(PathBuf),
-    /// The path names something that cannot be mapped: a pipe, a socket, a device.
+    /// The path names a file that cannot be mapped: a pipe, a socket, a device.
     #[error("{} is not a regular file", .0.display())]
     NotAFile(PathBuf),
-    /// The system refused.
+    /// I/O error.
     #[error("cannot {what} {}: {error}", path.display())]
     Io {
-        /// What was tried: "open", "map", ...
+        /// Failed action: "open", "map", ...
         what: &'static str,
-        /// On which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         error: io::Error,
     },
 }
@@ -90,10 +90,10 @@ impl Mapped {
     /// Opens and maps a file. An empty file maps to no bytes.
     ///
     /// # Errors
-    /// [`OpenError`]: not there, no permission, a directory, a pipe.
+    /// [`OpenError`]: missing, no permission, a directory, a pipe.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let fail = |what| move |error| OpenError::Io { what, path: path.to_owned(), error };
-        // Looked at before it is opened: opening a named pipe would wait for its writer.
+        // Checked before opening: opening a named pipe would wait for its writer.
         let metadata = std::fs::metadata(path).map_err(fail("open"))?;
         if metadata.is_dir() {
             return Err(OpenError::Directory(path.to_owned()));
@@ -105,7 +105,7 @@ impl Mapped {
         Self::of(&file, path.to_owned(), Content::File)
     }
 
-    /// Maps an open file. `path`, for messages, is that of its directory if it has no name.
+    /// Maps an open file. `path`, for messages, is that of its directory if the file has no name.
     ///
     /// # Errors
     /// If it cannot be mapped.
@@ -114,34 +114,34 @@ impl Mapped {
             let path = path.clone();
             move |error| OpenError::Io { what, path, error }
         };
-        let stamp = Stamp::of(file).map_err(fail("look at"))?;
+        let stamp = Stamp::of(file).map_err(fail("read the metadata of"))?;
         let map = if stamp.len == 0 { None } else { Some(map(file).map_err(fail("map"))?) };
         let known = mapped_files::known(map.as_deref().unwrap_or_default(), &path, content);
         Ok(Self { path, _known: known, map, stamp, id: file_id(file) })
     }
 
-    /// All bytes of the file.
+    /// Returns all bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file's stamp when it was opened.
+    /// Returns the file's stamp when it was opened.
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
 
-    /// Whether the file's metadata is still what it was when it was opened.
+    /// Returns whether the file's metadata is unchanged since it was opened.
     pub fn is_unchanged(&self) -> bool {
         File::open(&self.path).and_then(|file| Stamp::of(&file)).is_ok_and(|now| now == self.stamp)
     }
 
-    /// Whether somebody has written to the file since it was opened. One that was replaced by another of its name, or
-    /// removed, stays as it is for whoever has it open.
+    /// Returns whether somebody has written to the file since it was opened. A file that was replaced by another of its
+    /// name, or removed, stays unchanged for a process that has it open.
     pub fn was_written(&self) -> bool {
         let Ok(file) = File::open(&self.path) else { return false };
         let same = file_id(&file) == self.id;
@@ -151,29 +151,29 @@ impl Mapped {
     /// Tells the kernel that the file will be read from start to end.
     pub fn will_scan(&self) {
         if let Some(map) = &self.map {
-            // Advice: a kernel that does not take it still reads the file.
+            // Advisory: a kernel that ignores it still reads the file.
             let _ = map.advise(Advice::Sequential);
         }
     }
 }
 
 impl Mapped {
-    /// Tells the kernel that these bytes will not be read soon: they no longer count as memory of this process, and what is
-    /// read of them again comes from the page cache.
+    /// Tells the kernel that these bytes will not be read soon: they no longer count as memory of this process, and
+    /// reading them again uses the page cache.
     #[cfg(target_os = "linux")]
     #[allow(unsafe_code)]
     pub fn give_back(&self, range: Range<usize>) {
         if let Some(map) = self.map.as_ref().filter(|map| range.start <= range.end && range.end <= map.len())
         {
-            // SAFETY: The map is shared with the file and never written to: what is read again is what the file holds, as if
-            // these pages had not been read before.
+            // SAFETY: The map is shared with the file and never written to: reading again returns the content of the
+            // file, as if these pages had not been read before.
             let _ = unsafe {
                 map.unchecked_advise_range(UncheckedAdvice::DontNeed, range.start, range.end - range.start)
             };
         }
     }
 
-    /// Elsewhere the kernel decides.
+    /// Does nothing: elsewhere the kernel decides.
     #[cfg(not(target_os = "linux"))]
     pub fn give_back(&self, _: Range<usize>) {}
 }
@@ -188,7 +188,7 @@ fn map(file: &File) -> io::Result<Mmap> {
     unsafe { Mmap::map(file) }
 }
 
-/// Maps a whole file that nobody else knows of, to be written.
+/// Maps a whole file that no other process knows, for writing.
 #[allow(unsafe_code)]
 pub fn map_scratch(file: &File) -> io::Result<MmapMut> {
     // SAFETY: The file has no name, so that no other process changes or truncates it, and this is its only map.
@@ -204,13 +204,13 @@ pub struct TextFile {
 }
 
 impl TextFile {
-    /// The file, if it looks like a text report of the HPROF agent.
+    /// Opens the file, if it looks like a text report of the HPROF agent.
     ///
     /// # Errors
     /// As [`Mapped::open`].
     pub fn open(path: &Path) -> Result<Option<Self>, OpenError> {
         let map = Mapped::open(path)?;
-        // Text reports are not looked for in archives.
+        // Text reports in archives are not supported.
         let compression = Compression::of(map.bytes()).filter(|compression| !compression.is_archive());
         let looks = match compression {
             None => sniff::sniff(map.bytes()),
@@ -220,20 +220,20 @@ impl TextFile {
         Ok((looks == Looks::HprofText).then_some(file))
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Length of the file as it was given.
+    /// Returns the length of the file on disk.
     pub fn file_bytes(&self) -> u64 {
         self.len
     }
 
-    /// Reads it from its start, unpacked.
+    /// Returns a reader of the unpacked file from its start.
     ///
     /// # Errors
-    /// If it cannot be opened any more.
+    /// If it can no longer be opened.
     pub fn reader(&self) -> io::Result<Box<dyn BufRead>> {
         let file = File::open(&self.path)?;
         Ok(match self.compression {

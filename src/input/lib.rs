@@ -1,8 +1,8 @@
-//! Opening files: mapping them, recognising what they are, unpacking what is compressed.
+//! Opening files: mapping, detecting the format, unpacking.
 //!
-//! * `file` opens and maps; what a file looks like is told by [`hprof_parser::sniff`].
+//! * `file` opens and maps; [`hprof_parser::sniff`] detects the format.
 //! * [`packed`] unpacks gzip, Zstandard, tar and zip.
-//! * `mapped_files` knows which files are mapped where, for the handler of bus errors.
+//! * `mapped_files` records the mapped files, for the handler of bus errors.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

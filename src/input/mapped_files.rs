@@ -1,69 +1,69 @@
-//! Which files are mapped where: so that a bus error can be told as what it is, a file that was shortened.
+//! Registry of mapped files, so that a bus error can be reported as its cause: a file that was truncated.
 //!
-//! A read of a map behind the new end of its file is no error that a program could look at: the kernel sends it SIGBUS.
-//! The handler of that signal, which is not here, has the address that was read; this tells what lies there. It may be
-//! asked at any moment, in the middle of anything, so that nothing here waits for a lock or allocates when asked.
+//! Reading a map beyond the new end of its file is not an error that a program could check: the kernel sends SIGBUS.
+//! The handler of that signal, which is elsewhere, has the address that was read; this module finds its map. It may be
+//! called at any moment, so lookups neither wait for a lock nor allocate.
 //!
-//! Nothing is kept until somebody says by [`watch`] that there is such a handler.
+//! Nothing is recorded until [`watch`] declares that there is such a handler.
 
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
-/// What is mapped.
+/// Kind of a mapped file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
-    /// A file that others can write to as well; the path is its own.
+    /// A file that others can write to; the path is its own.
     File,
-    /// A file without a name, to work in; the path is that of the directory.
+    /// A scratch file without a name; the path is that of the directory.
     Scratch,
 }
 
-/// What to say if a file is gone under its map.
+/// Function that returns the message for a map whose file was truncated.
 pub(crate) type Describe = fn(&Path, Content) -> String;
 
-/// Maps are known from now on, each with what `describe` says of it.
+/// Records maps from now on, each with the text of `describe`.
 pub fn watch(describe: Describe) {
     MAPS.watch(describe);
 }
 
-/// Bytes of text that are kept of a map.
+/// Maximum length of the text of a map in bytes.
 pub const TEXT: usize = 512;
-/// Maps that are known at the same time: several times what a command has.
+/// Maximum number of recorded maps: several times what a command uses.
 const SLOTS: usize = 1024;
 
-/// A map that is known.
+/// A recorded map.
 #[derive(Debug)]
-struct Slot {
+struct MapSlot {
     taken: AtomicBool,
-    /// Address of the first byte; 0 while the rest is not right.
+    /// Address of the first byte; 0 while the other fields are invalid.
     start: AtomicUsize,
     end: AtomicUsize,
     len: AtomicUsize,
     text: [AtomicU8; TEXT],
 }
 
-/// All that is known.
+/// Registry of maps.
 struct Maps {
     describe: OnceLock<Describe>,
-    slots: &'static [Slot; SLOTS],
+    slots: &'static [MapSlot; SLOTS],
 }
 
-/// Those of the process.
+/// Registry of the process.
 static MAPS: Maps = Maps::new(&SLOTS_OF_PROCESS);
-// Apart: all zeros take no place in the program's file.
-static SLOTS_OF_PROCESS: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
+// Separate: all zeros take no space in the executable.
+static SLOTS_OF_PROCESS: [MapSlot; SLOTS] = [const { MapSlot::new() }; SLOTS];
 
-/// A map is known as long as this lives: it has to be dropped before the map.
+/// Registration of a map, which ends when this is dropped: it has to be dropped before the map.
 #[derive(Debug)]
-pub struct Known(Option<&'static Slot>);
+pub struct KnownMap(Option<&'static MapSlot>);
 
-/// Makes a map known, if anybody watches.
-pub fn known(bytes: &[u8], path: &Path, content: Content) -> Known {
+/// Registers a map, if [`watch`] was called.
+pub fn known(bytes: &[u8], path: &Path, content: Content) -> KnownMap {
     MAPS.known(bytes, path, content)
 }
 
-impl Drop for Known {
+impl Drop for KnownMap {
     fn drop(&mut self) {
         if let Some(slot) = self.0 {
             slot.start.store(0, Ordering::Relaxed);
@@ -72,16 +72,16 @@ impl Drop for Known {
     }
 }
 
-/// Writes what there is to say of the map that holds this address into `text`. Gives its length, or `None` if no map is
-/// known there.
+/// Writes the text of the map that contains this address into `text`. Returns its length, or `None` if no map is
+/// registered there.
 ///
-/// Takes no lock and no memory: it may be called in the handler of a signal. The map has to be one that is in use, as that
-/// is which a thread just reads: then it does not change meanwhile.
+/// Neither locks nor allocates: may be called in a signal handler. The map must be in use, such as one that a thread is
+/// reading: then it does not change meanwhile.
 pub fn at(address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
     MAPS.at(address, text)
 }
 
-impl Slot {
+impl MapSlot {
     const fn new() -> Self {
         Self {
             taken: AtomicBool::new(false),
@@ -94,25 +94,25 @@ impl Slot {
 }
 
 impl Maps {
-    const fn new(slots: &'static [Slot; SLOTS]) -> Self {
+    const fn new(slots: &'static [MapSlot; SLOTS]) -> Self {
         Self { describe: OnceLock::new(), slots }
     }
 
     fn watch(&self, describe: Describe) {
-        // Whoever came first stays.
+        // The first caller wins.
         let _ = self.describe.set(describe);
     }
 
-    fn known(&'static self, bytes: &[u8], path: &Path, content: Content) -> Known {
+    fn known(&'static self, bytes: &[u8], path: &Path, content: Content) -> KnownMap {
         let Some(describe) = self.describe.get().filter(|_| !bytes.is_empty()) else {
-            return Known(None);
+            return KnownMap(None);
         };
-        let free = |slot: &&Slot| {
+        let free = |slot: &&MapSlot| {
             slot.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
-        // Without a place it stays unknown: a signal, as it would be without all this.
+        // Without a slot the map stays unregistered, and its signal unexplained.
         let Some(slot) = self.slots.iter().find(free) else {
-            return Known(None);
+            return KnownMap(None);
         };
         let text = describe(path, content);
         let len = (0..=text.len().min(TEXT)).rev().find(|len| text.is_char_boundary(*len)).unwrap_or(0);
@@ -123,14 +123,14 @@ impl Maps {
         let start = bytes.as_ptr().addr();
         slot.end.store(start + bytes.len(), Ordering::Relaxed);
         slot.start.store(start, Ordering::Release);
-        Known(Some(slot))
+        KnownMap(Some(slot))
     }
 
     fn at(&self, address: usize, text: &mut [u8; TEXT]) -> Option<usize> {
-        let holds = |slot: &&Slot| {
+        let holds = |slot: &&MapSlot| {
             let start = slot.start.load(Ordering::Acquire);
             let end = slot.end.load(Ordering::Relaxed);
-            // Another thread may have given the slot to another map between the two.
+            // Another thread may have given the slot to another map meanwhile.
             start != 0 && (start..end).contains(&address) && slot.start.load(Ordering::Acquire) == start
         };
         let slot = self.slots.iter().find(holds)?;
@@ -146,9 +146,9 @@ impl Maps {
 mod tests {
     use super::*;
 
-    /// Not those of the process: other tests map files meanwhile.
+    /// Separate from those of the process: other tests map files meanwhile.
     static OWN: Maps = Maps::new(&OWN_SLOTS);
-    static OWN_SLOTS: [Slot; SLOTS] = [const { Slot::new() }; SLOTS];
+    static OWN_SLOTS: [MapSlot; SLOTS] = [const { MapSlot::new() }; SLOTS];
 
     fn text_at(address: usize) -> Option<String> {
         let mut text = [0; TEXT];
@@ -170,9 +170,9 @@ mod tests {
         drop(map);
         assert_eq!(text_at(first), None);
 
-        // Long text is cut between characters; when all places are taken the rest is unknown.
+        // A long text is truncated between characters; once all slots are taken, maps stay unregistered.
         let long = "ü".repeat(TEXT);
-        let maps: Vec<Known> =
+        let maps: Vec<KnownMap> =
             bytes.chunks(4).map(|part| OWN.known(part, long.as_ref(), Content::Scratch)).collect();
         assert_eq!(maps.iter().filter(|map| map.0.is_some()).count(), SLOTS);
         assert_eq!(text_at(first + 6).unwrap(), "ü".repeat(TEXT / 2));

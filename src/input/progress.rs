@@ -1,22 +1,22 @@
-//! How long work tells of its progress: the library reports, the caller shows.
+//! Progress of long work: the library reports it, the caller shows it.
 
 /// Receives the progress of long work. Called from many threads.
 pub trait Progress: Sync {
-    /// A stage begins; `total` is the number of bytes or objects it will work through, 0 if nobody knows.
+    /// Starts a stage; `total` is its number of bytes or objects, 0 if unknown.
     fn begin(&self, stage: &str, total: u64);
-    /// Something that another process does is waited for.
+    /// Reports a wait for another process.
     fn wait(&self, what: &str) {
         self.begin(what, 0);
     }
-    /// Something begins, and later is over, that runs beside the stage that was begun.
+    /// Reports the start or the end of work that runs in parallel to the current stage.
     fn beside(&self, _what: &str, _is_over: bool) {}
-    /// Another `bytes` of the stage are done.
+    /// Reports another `bytes` of the stage as done.
     fn advance(&self, bytes: u64);
-    /// The stage is done.
+    /// Ends the stage.
     fn end(&self);
 }
 
-/// Shows nothing.
+/// Ignores progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
 

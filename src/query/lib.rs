@@ -1,6 +1,6 @@
-//! Questions to an opened heap, answered as plain data: no text, no terminal.
+//! Queries on an open heap, answered as plain data: no text, no terminal.
 //!
-//! One file a question. Renderers are in the crate above, `hprof-report`.
+//! One file per query. Renderers are in the crate above, `hprof-report`.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 

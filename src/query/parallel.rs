@@ -1,7 +1,7 @@
-//! Work on chunks, by all threads.
+//! Parallel work on chunks.
 //!
-//! rayon is compiled again for each closure that it is given: thousands of lines a call. Here it gets numbers of chunks,
-//! and closures behind a trait object. A virtual call a chunk costs nothing: each has thousands of objects.
+//! rayon is monomorphized for each closure passed to it: thousands of lines per call. Here it gets chunk numbers and
+//! closures behind a trait object. One virtual call per chunk costs nothing: each chunk has thousands of objects.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +10,12 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 use roaring::RoaringBitmap;
 
-/// Does something with each chunk.
+/// Runs `work` for each chunk.
 pub(crate) fn each<C: Clone + Sync>(chunks: &[C], work: impl Fn(C) + Sync) {
     each_number(chunks.len(), &|at| chunks.get(at).cloned().into_iter().for_each(&work));
 }
 
-/// Makes something of each chunk; results are in the order of chunks.
+/// Maps each chunk to a result; results are in the order of chunks.
 pub(crate) fn map<C: Clone + Sync, T: Send>(chunks: &[C], make: impl Fn(C) -> T + Sync) -> Vec<T> {
     let made: Vec<Mutex<Option<T>>> = chunks.iter().map(|_| Mutex::new(None)).collect();
     each_number(chunks.len(), &|at| {
@@ -27,7 +27,7 @@ pub(crate) fn map<C: Clone + Sync, T: Send>(chunks: &[C], make: impl Fn(C) -> T 
     made.into_iter().filter_map(|made| made.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// As [`map`], until something goes wrong.
+/// Like [`map`], but stops at the first error.
 ///
 /// # Errors
 /// One of the errors of `make`.
@@ -47,7 +47,7 @@ pub(crate) fn try_map<C: Clone + Sync, T: Send>(
     made.into_iter().filter_map(Result::transpose).collect()
 }
 
-/// All that is found in the chunks.
+/// Returns the union of what `find` returns for each chunk.
 pub(crate) fn union<C: Clone + Sync>(
     chunks: &[C],
     find: impl Fn(C) -> RoaringBitmap + Sync,

@@ -1,19 +1,20 @@
 //! Sorting of rows.
 //!
-//! A sort of the standard library is compiled again for each type and each closure, a thousand lines each time. Here one sort
-//! of positions is compiled, which compares behind a trait object. What sorts objects by the million keeps its own.
+//! A sort of the standard library is monomorphized for each type and closure, a thousand lines each time. Here a single
+//! sort of positions is compiled, which compares through a trait object. Code that sorts millions of objects uses its
+//! own.
 
 use std::cmp::Ordering;
 
-/// Stable sorts of rows, of tens to hundreds of thousands.
+/// Stable sorts of tens to hundreds of thousands of rows.
 pub(crate) trait SortRows<T> {
-    /// As `sort_by`.
+    /// Like `sort_by`.
     fn sort_rows_by(&mut self, compare: impl Fn(&T, &T) -> Ordering);
 
-    /// As `sort_by_key`.
+    /// Like `sort_by_key`.
     fn sort_rows_by_key<K: Ord>(&mut self, key: impl Fn(&T) -> K);
 
-    /// As `sort_by_cached_key`: each key is made once.
+    /// Like `sort_by_cached_key`: each key is computed once.
     fn sort_rows_by_cached_key<K: Ord>(&mut self, key: impl Fn(&T) -> K);
 }
 
@@ -34,7 +35,7 @@ impl<T> SortRows<T> for [T] {
     }
 }
 
-/// Position of what comes first, then of what comes second, ...
+/// Returns the positions of the items in sorted order.
 fn order<T>(items: &[T], compare: &impl Fn(&T, &T) -> Ordering) -> Vec<usize> {
     order_of_positions(items.len(), &|a, b| match (items.get(a), items.get(b)) {
         (Some(a), Some(b)) => compare(a, b),

@@ -1,4 +1,4 @@
-//! Cells one below the other: each as wide as the widest of its column.
+//! Aligned cells: each as wide as the widest of its column.
 
 use std::ops::Range;
 
@@ -6,33 +6,33 @@ use super::column::Align;
 use super::fit::width;
 use super::layout::GAP;
 
-/// Columns, while their cells are measured and then written.
+/// Columns whose cells are first measured and then written.
 #[derive(Debug)]
 pub(super) struct Aligned(Vec<(usize, Align)>);
 
 impl Aligned {
-    /// Columns of no width.
+    /// Creates columns of width 0.
     pub(super) fn new(columns: impl Iterator<Item = Align>) -> Self {
         Self(columns.map(|align| (0, align)).collect())
     }
 
-    /// Makes columns as wide as this, if they are not.
+    /// Widens columns to at least these widths.
     pub(super) fn widen(&mut self, widths: impl Iterator<Item = usize>) {
         self.0.iter_mut().zip(widths).for_each(|((width, _), other)| *width = (*width).max(other));
     }
 
-    /// Makes columns as wide as these cells.
+    /// Widens columns to fit these cells.
     pub(super) fn measure(&mut self, cells: &[String]) {
         self.widen(cells.iter().map(|cell| cell.split('\n').map(width).max().unwrap_or(0)));
     }
 
-    /// How wide the columns are.
+    /// Returns the widths of the columns.
     pub(super) fn widths(&self) -> impl Iterator<Item = usize> {
         self.0.iter().map(|(width, _)| *width)
     }
 
-    /// Writes the lines of a row, without spaces at their ends: as many as the cell of most lines has. With each is told which
-    /// bytes of it, by column, are of the cell.
+    /// Writes the lines of a row, without trailing spaces: as many as its tallest cell has. Each is passed with the
+    /// byte ranges of its cells, by column.
     pub(super) fn lines<E>(
         &self,
         cells: &[String],
@@ -43,7 +43,7 @@ impl Aligned {
         for number in most.map_or(0..0, |most| 0..most + 1) {
             line.clear();
             places.clear();
-            // Spaces that stand before what comes next.
+            // Spaces before the next cell.
             let mut spaces = 0;
             for (cell, (column, align)) in cells.iter().zip(&self.0) {
                 let text = cell.split('\n').nth(number).unwrap_or_default();

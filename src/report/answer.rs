@@ -1,7 +1,7 @@
-//! An answer: rows by declared columns and what stands beside them, in any format.
+//! Result of a command in any format: rows by declared columns, and the texts around them.
 //!
-//! Rows are made while they are written: an answer of millions of them takes no memory. As a table the first some thousands
-//! are put together, which say how wide columns are.
+//! Rows are made while they are written: millions of them take no memory. A table collects the first few thousand rows
+//! to determine the widths of columns.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -9,59 +9,59 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use super::column::{Columns, Field, Node, Schema};
-pub use super::grid::Line;
-use super::grid::{self, Grid, Piece};
-use super::json::{self, Dump};
+use super::column::{Columns, JsonField, KeyNode, Schema};
+pub use super::grid::RowLine;
+use super::grid::{self, Grid, GridBlock};
+use super::json::{self, DumpHeader};
 use super::number::grouped;
-use super::rows::{Below, Cells, Cursor, Rows};
-use super::table::{self, Builder, Parts, Style};
+use super::rows::{Below, Cells, ColumnRows, RowCursor};
+use super::table::{self, Parts, Style, TableBuilder};
 use super::value::Value;
 use super::{Format, csv, escape};
 
-/// What stands above or below a table.
+/// A text or table above or below a table.
 #[derive(Debug)]
 pub enum Section {
     /// A line; escaped here.
     Line(String),
     /// Lines; escaped here.
     Text(String),
-    /// Lines that are not broken, such as commands to copy; escaped here. Pages that have links leave them out.
+    /// Lines that are not wrapped, such as commands to copy; escaped here. Pages with links omit them.
     Whole(Vec<String>),
-    /// A line about options, for a shell: pages leave it out. Escaped here.
+    /// A line about options, for a shell; escaped here. Pages omit it.
     Options(String),
     /// Another table.
-    Table(Builder),
+    Table(TableBuilder),
 }
 
 impl Section {
-    /// Another table, of these rows.
+    /// Creates a table of these rows.
     pub fn table<R>(columns: &Columns<'_, R>, rows: impl IntoIterator<Item = R>) -> Self {
         Self::table_with(columns, rows, |_| Vec::new())
     }
 
-    /// Another table, with lines below each of its rows.
+    /// Creates a table with lines below each of its rows.
     pub fn table_with<R>(
         columns: &Columns<'_, R>,
         rows: impl IntoIterator<Item = R>,
-        below: impl Fn(&R) -> Vec<Line>,
+        below: impl Fn(&R) -> Vec<RowLine>,
     ) -> Self {
-        Self::table_of(columns.schema(), &mut Cursor::new(columns, rows.into_iter(), Some(&below)))
+        Self::table_of(columns.schema(), &mut ColumnRows::new(columns, rows.into_iter(), Some(&below)))
     }
 
-    fn table_of(schema: &Schema, rows: &mut dyn Rows) -> Self {
-        let mut table = Builder::of(schema);
+    fn table_of(schema: &Schema, rows: &mut dyn RowCursor) -> Self {
+        let mut table = TableBuilder::of(schema);
         table.push_all(schema, rows);
         Self::Table(table)
     }
 
-    fn into_piece(self) -> Option<Piece> {
+    fn into_piece(self) -> Option<GridBlock> {
         Some(match self {
-            Self::Line(line) => Piece::Line(line),
-            Self::Text(text) => Piece::Text(text),
-            Self::Whole(lines) => Piece::Commands(lines),
+            Self::Line(line) => GridBlock::Line(line),
+            Self::Text(text) => GridBlock::Text(text),
+            Self::Whole(lines) => GridBlock::Commands(lines),
             Self::Options(_) => return None,
-            Self::Table(table) => Piece::Grid(table.into_grid()),
+            Self::Table(table) => GridBlock::Grid(table.into_grid()),
         })
     }
 
@@ -80,7 +80,7 @@ impl Section {
     }
 }
 
-/// What a table shows that has no rows.
+/// Display of a table without rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum NoRows {
     /// Titles and totals.
@@ -92,7 +92,7 @@ pub enum NoRows {
     Line(Cow<'static, str>),
 }
 
-/// An answer of rows `R`.
+/// Result with rows `R`.
 pub struct Answer<'a, R> {
     columns: Columns<'a, R>,
     rows: Box<dyn Iterator<Item = R> + 'a>,
@@ -100,18 +100,18 @@ pub struct Answer<'a, R> {
     around: Around,
 }
 
-/// What stands around the rows of an answer.
+/// Content around the rows of a result.
 #[derive(Debug)]
 struct Around {
     beside: Value<'static>,
     above: Vec<Section>,
     under: Vec<Section>,
     totals: Vec<Vec<(&'static str, String)>>,
-    /// Rows that are shown at most.
+    /// Maximum number of rows shown.
     most: usize,
-    /// How many rows match, if they were counted, and what they are.
+    /// Number of matching rows, if counted, and their noun.
     matching: Option<(Option<u64>, &'static str)>,
-    /// The options that show all rows.
+    /// Options that show all rows.
     all: Option<&'static str>,
     no_rows: NoRows,
 }
@@ -123,55 +123,56 @@ impl<R> std::fmt::Debug for Answer<'_, R> {
 }
 
 impl<'a, R> Answer<'a, R> {
-    /// An answer of these rows.
+    /// Creates a result of these rows.
     pub fn new(columns: Columns<'a, R>, rows: impl IntoIterator<Item = R, IntoIter: 'a>) -> Self {
         Self { columns, rows: Box::new(rows.into_iter()), below: None, around: Around::default() }
     }
 
-    /// Keys beside `rows` in JSON, declared as columns of one row.
+    /// Sets the keys beside `rows` in JSON, declared as columns of one row.
     pub fn beside<M>(mut self, columns: &Columns<'_, M>, of: &M) -> Self {
         self.around.beside = columns.record(of);
         self
     }
 
-    /// Adds what stands above the table.
+    /// Adds a section above the table.
     pub fn above(mut self, section: Section) -> Self {
         self.around.above.push(section);
         self
     }
 
-    /// Adds what stands below the table, behind the line about rows that are not shown.
+    /// Adds a section below the table, after the line about omitted rows.
     pub fn under(mut self, section: Section) -> Self {
         self.around.under.push(section);
         self
     }
 
-    /// Adds a row of totals below a table: cells by the title of their column.
+    /// Adds a row of totals below the table: cells by the title of their column.
     pub fn total(mut self, cells: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         self.around.totals.push(cells.into_iter().collect());
         self
     }
 
-    /// Tables show this instead of rows and columns: lines of facts about one thing.
-    pub fn instead_of_table(mut self, table: Builder) -> Self {
+    /// Replaces rows and columns in tables: for facts about one thing.
+    pub fn instead_of_table(mut self, table: TableBuilder) -> Self {
         self.columns.hide_from_tables();
         self.around.no_rows = NoRows::Nothing;
         self.above(Section::Table(table))
     }
 
-    /// Lines below each row of a table.
-    pub fn below(mut self, lines: impl Fn(&R) -> Vec<Line> + 'a) -> Self {
+    /// Sets the lines below each row of a table.
+    pub fn below(mut self, lines: impl Fn(&R) -> Vec<RowLine> + 'a) -> Self {
         self.below = Some(Box::new(lines));
         self
     }
 
-    /// How many rows there would be without `--top`, and what they are: "rows", "objects". A table says how many more.
+    /// Sets the number of rows without `--top`, and their noun: "rows", "objects". A table shows how many more there
+    /// are.
     pub fn matching(mut self, total: u64, what: &'static str) -> Self {
         self.around.matching = Some((Some(total), what));
         self
     }
 
-    /// Shows no more than so many rows, which are not counted before. A table says whether there are others: only then one more
+    /// Limits the rows, which are not counted before. A table states whether there are more; only for this one more row
     /// is made.
     pub fn first_of(mut self, most: usize, what: &'static str) -> Self {
         self.around.most = most;
@@ -179,19 +180,19 @@ impl<'a, R> Answer<'a, R> {
         self
     }
 
-    /// The options that show all rows, if that of [`Style`] alone does not.
+    /// Sets the options that show all rows, if that of [`Style`] alone does not.
     pub fn all_by(mut self, options: &'static str) -> Self {
         self.around.all = Some(options);
         self
     }
 
-    /// What a table shows that has no rows.
+    /// Sets the display of a table without rows.
     pub fn without_rows(mut self, no_rows: NoRows) -> Self {
         self.around.no_rows = no_rows;
         self
     }
 
-    /// Writes the answer in a format. Returns how many rows there were.
+    /// Writes the result in a format. Returns the number of rows.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -201,15 +202,15 @@ impl<'a, R> Answer<'a, R> {
         format: Format,
         style: Style,
         command: &str,
-        dump: &Dump<'_>,
+        dump: &DumpHeader<'_>,
     ) -> io::Result<u64> {
         self.with_erased(|answer| answer.write(out, format, style, command, dump))
     }
 
-    /// Gives `show` the answer without the type of its rows: what `show` does is compiled once.
+    /// Calls `show` with the result without the type of its rows, so that `show` is compiled once.
     pub fn with_erased<T>(self, show: impl FnOnce(ErasedAnswer<'_>) -> T) -> T {
         let Self { columns, rows, below, around } = self;
-        let mut rows = Cursor::new(&columns, rows, below.as_deref()).first_of(around.most);
+        let mut rows = ColumnRows::new(&columns, rows, below.as_deref()).first_of(around.most);
         show(ErasedAnswer { schema: columns.schema(), rows: &mut rows, around })
     }
 }
@@ -232,7 +233,7 @@ impl Default for Around {
 /// An [`Answer`] without the type of its rows.
 pub struct ErasedAnswer<'m> {
     schema: &'m Schema,
-    rows: &'m mut dyn Rows,
+    rows: &'m mut dyn RowCursor,
     around: Around,
 }
 
@@ -243,7 +244,7 @@ impl std::fmt::Debug for ErasedAnswer<'_> {
 }
 
 impl ErasedAnswer<'_> {
-    /// Writes the answer in a format. Returns how many rows there were.
+    /// Writes the result in a format. Returns the number of rows.
     ///
     /// # Errors
     /// If `out` cannot be written.
@@ -253,7 +254,7 @@ impl ErasedAnswer<'_> {
         format: Format,
         style: Style,
         command: &str,
-        dump: &Dump<'_>,
+        dump: &DumpHeader<'_>,
     ) -> io::Result<u64> {
         match format {
             Format::Table => self.write_table(out, style),
@@ -266,7 +267,7 @@ impl ErasedAnswer<'_> {
         }
     }
 
-    /// The answer as a grid, with the number of its rows: what a table shows, for a page.
+    /// Converts the result to a grid for a page, with the number of its rows.
     pub fn into_grid(self) -> (Grid, u64) {
         let Self { schema, rows: all, around } = self;
         let mut rows = Vec::new();
@@ -313,7 +314,7 @@ impl ErasedAnswer<'_> {
             match &around.no_rows {
                 NoRows::Nothing if shown == 0 => {}
                 NoRows::Line(line) if shown == 0 => table::write_text(out, line, style)?,
-                // All of it stands above and below.
+                // Everything is above or below the table.
                 _ if parts.has_no_columns() => {}
                 _ => parts.write(part, out, is_last)?,
             }
@@ -329,18 +330,18 @@ impl ErasedAnswer<'_> {
     }
 }
 
-/// How many rows there are beyond those shown, if they were counted; `None` if there are none.
+/// Returns the number of rows beyond those shown, if counted; `None` if there are none.
 fn more(
     matching: Option<(Option<u64>, &'static str)>,
     shown: u64,
-    rows: &mut dyn Rows,
+    rows: &mut dyn RowCursor,
 ) -> Option<(Option<u64>, &'static str)> {
     let (total, what) = matching?;
     let more = total.map(|total| total.saturating_sub(shown));
     more.map_or_else(|| rows.has_more(), |more| more > 0).then_some((more, what))
 }
 
-/// The line below a table that does not show all rows.
+/// Writes the line below a table that does not show all rows.
 fn more_rows(
     out: &mut dyn Write,
     more: Option<u64>,
@@ -358,9 +359,9 @@ fn more_rows(
     table::write_text(out, &format!("{} more {one}{all}", grouped(more)), style)
 }
 
-/// A row, or the part of it behind a dot, as a JSON object. Values are made while they are written.
+/// A row, or the part of it after a dot in its keys, as a JSON object. Values are made while they are written.
 pub(super) struct JsonRow<'m> {
-    pub(super) keys: &'m [(Cow<'static, str>, Node)],
+    pub(super) keys: &'m [(Cow<'static, str>, KeyNode)],
     pub(super) row: &'m dyn Cells,
 }
 
@@ -369,19 +370,19 @@ impl Serialize for JsonRow<'_> {
         let mut map = serializer.serialize_map(Some(self.keys.len()))?;
         for (key, node) in self.keys {
             match node {
-                Node::Value(at) => map.serialize_entry(key, &self.row.value(*at))?,
-                Node::Record(keys) => map.serialize_entry(key, &JsonRow { keys, row: self.row })?,
+                KeyNode::Value(at) => map.serialize_entry(key, &self.row.value(*at))?,
+                KeyNode::Record(keys) => map.serialize_entry(key, &JsonRow { keys, row: self.row })?,
             }
         }
         map.end()
     }
 }
 
-/// Rows as a JSON list, once. They are made while they are written.
+/// Rows as a JSON list, made while they are written, once.
 struct JsonRows<'m> {
-    keys: &'m [(Cow<'static, str>, Node)],
-    rows: RefCell<&'m mut dyn Rows>,
-    /// How many were written.
+    keys: &'m [(Cow<'static, str>, KeyNode)],
+    rows: RefCell<&'m mut dyn RowCursor>,
+    /// Number of rows written.
     count: Cell<u64>,
 }
 
@@ -397,19 +398,19 @@ impl Serialize for JsonRows<'_> {
     }
 }
 
-/// One kind of answer of a command, for the reference.
+/// Declaration of one variant of a command's result, for the reference.
 #[derive(Debug, Clone)]
 pub struct Declared {
-    /// The command.
+    /// Command.
     pub command: &'static str,
-    /// Which of its answers, as a heading: `--group-by package`; empty if there is one.
+    /// Variant, as a heading: `--group-by package`; empty if there is one.
     pub variant: &'static str,
-    /// What a row is, and what else has to be said of the answer, in Markdown.
+    /// Meaning of a row, and remarks, in Markdown.
     pub about: &'static str,
     /// Keys of a row.
-    pub rows: Vec<Field>,
+    pub rows: Vec<JsonField>,
     /// Keys beside `rows`.
-    pub beside: Vec<Field>,
+    pub beside: Vec<JsonField>,
 }
 
 #[cfg(test)]
@@ -418,11 +419,11 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::column::{Align, Column, Key, Kind};
+    use crate::column::{Align, Column, ColumnKey, ValueKind};
     use crate::value::Each;
 
-    fn dump() -> Dump<'static> {
-        Dump {
+    fn dump() -> DumpHeader<'static> {
+        DumpHeader {
             path: "a".into(),
             file_bytes: None,
             format: None,
@@ -436,7 +437,7 @@ mod tests {
 
     #[test]
     fn a_list_beside_a_key_with_a_dot_is_made_while_it_is_written() {
-        /// Takes 64 KiB.
+        /// Accepts 64 KiB.
         struct Full(usize);
 
         impl Write for Full {
@@ -452,8 +453,8 @@ mod tests {
 
         static MADE: AtomicU64 = AtomicU64::new(0);
         let columns = Columns::new([
-            Column::of(Key::chosen("a.b", Kind::Integer), |_: &()| 1u64.into()),
-            Column::of(Key::chosen("c", Kind::Any), |_: &()| {
+            Column::of(ColumnKey::chosen("a.b", ValueKind::Integer), |_: &()| 1u64.into()),
+            Column::of(ColumnKey::chosen("c", ValueKind::Any), |_: &()| {
                 let one = |number: u64| {
                     MADE.fetch_add(1, Ordering::Relaxed);
                     Value::Integer(number)
@@ -469,12 +470,14 @@ mod tests {
     #[test]
     fn what_dots_put_into_one_object_is_together() {
         let columns = || {
-            let key = |key: &'static str| Column::of(Key::chosen(key, Kind::Text), move |_: &()| key.into());
+            let key = |key: &'static str| {
+                Column::of(ColumnKey::chosen(key, ValueKind::Text), move |_: &()| key.into())
+            };
             Columns::new(["a.b", "c", "a.d.e", "a.f", "a.d.g"].map(key))
         };
         let row = r#"{"a":{"b":"a.b","d":{"e":"a.d.e","g":"a.d.g"},"f":"a.f"},"c":"c"}"#;
         let json = |columns: &Columns<'_, ()>| {
-            let mut row = Cursor::new(columns, std::iter::once(()), None);
+            let mut row = ColumnRows::new(columns, std::iter::once(()), None);
             assert!(row.advance());
             serde_json::to_string(&JsonRow { keys: columns.schema().keys(), row: &row }).unwrap()
         };
@@ -487,12 +490,14 @@ mod tests {
     #[test]
     fn a_header_says_what_a_table_shows_wherever_it_is_declared() {
         let columns = Columns::new([
-            Column::of(Key::chosen("a", Kind::Integer), |_: &()| 1u64.into())
+            Column::of(ColumnKey::chosen("a", ValueKind::Integer), |_: &()| 1u64.into())
                 .place(1)
                 .align(Align::Left)
                 .header("first"),
-            Column::of(Key::chosen("b", Kind::Integer), |_: &()| 2u64.into()).header("second").place(0),
-            Column::of(Key::chosen("c", Kind::Integer), |_: &()| 3u64.into()).place(2),
+            Column::of(ColumnKey::chosen("b", ValueKind::Integer), |_: &()| 2u64.into())
+                .header("second")
+                .place(0),
+            Column::of(ColumnKey::chosen("c", ValueKind::Integer), |_: &()| 3u64.into()).place(2),
         ]);
         let mut out = Vec::new();
         Answer::new(columns, [()]).write(&mut out, Format::Table, Style::default(), "a", &dump()).unwrap();

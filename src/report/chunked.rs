@@ -1,4 +1,4 @@
-//! Answers of millions of rows, which several threads write: each makes the text of a chunk.
+//! Results of millions of rows, written by several threads: each formats a chunk.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,47 +7,47 @@ use super::answer::JsonRow;
 use super::column::{Columns, Schema};
 use super::csv;
 use super::in_order::{in_order, is_long};
-use super::json::{self, Dump};
-use super::rows::{Cursor, Rows};
+use super::json::{self, DumpHeader};
+use super::rows::{ColumnRows, RowCursor};
 
-/// An answer of rows `R` in CSV or JSON: what [`super::answer::Answer`] writes.
+/// Result with rows `R` in CSV or JSON, equal to the output of [`super::answer::Answer`].
 #[derive(Debug)]
 pub struct Chunked<'a, R> {
     columns: Columns<'a, R>,
-    form: Form,
+    form: ChunkedForm,
 }
 
 #[derive(Debug)]
-enum Form {
+enum ChunkedForm {
     Csv,
     Json(json::DocumentFrame),
 }
 
 impl<'a, R> Chunked<'a, R> {
-    /// CSV. No declared record may be without fields: titles do not depend on rows.
+    /// Creates CSV. Declared records must have fields: titles do not depend on rows.
     pub fn csv(columns: Columns<'a, R>) -> Self {
-        Self { columns, form: Form::Csv }
+        Self { columns, form: ChunkedForm::Csv }
     }
 
-    /// A JSON document, with these keys beside `rows`.
+    /// Creates a JSON document, with these keys beside `rows`.
     ///
     /// # Errors
     /// If it cannot be serialized.
     pub fn json<M>(
         columns: Columns<'a, R>,
         command: &str,
-        dump: &Dump<'_>,
+        dump: &DumpHeader<'_>,
         beside: &Columns<'_, M>,
         of: &M,
     ) -> io::Result<Self> {
         let frame = json::DocumentFrame::new(command, dump, beside.record(of))?;
-        Ok(Self { columns, form: Form::Json(frame) })
+        Ok(Self { columns, form: ChunkedForm::Json(frame) })
     }
 
-    /// Writes all chunks in order; none is empty. Returns how many rows there were.
+    /// Writes all chunks in order; none is empty. Returns the number of rows.
     ///
-    /// Each thread holds the text of one chunk, or of the part of it that a few megabytes hold. It is written if `check`
-    /// finds nothing wrong after its rows were made.
+    /// Each thread holds the text of one chunk, or the part of it that fits into a few megabytes. It is written if
+    /// `check` succeeds after its rows were made.
     ///
     /// # Errors
     /// The first error of `out` or `check`.
@@ -59,11 +59,11 @@ impl<'a, R> Chunked<'a, R> {
         check: impl Fn() -> io::Result<()> + Sync,
     ) -> io::Result<u64> {
         let (head, count) = (self.head()?, AtomicU64::new(0));
-        // If the first chunk is wrong, nothing at all is written.
+        // If the first chunk is wrong, nothing is written.
         let heads = std::iter::once(head.as_slice()).chain(std::iter::repeat([].as_slice()));
         in_order(chunks.into_iter().zip(heads), out, |(chunk, head), text| {
             text.made.extend_from_slice(head);
-            let mut rows = Cursor::new(&self.columns, rows(chunk).into_iter(), None);
+            let mut rows = ColumnRows::new(&self.columns, rows(chunk).into_iter(), None);
             let mut made = 0;
             loop {
                 made += self.form.push(&mut text.made, self.columns.schema(), &mut rows)?;
@@ -80,7 +80,7 @@ impl<'a, R> Chunked<'a, R> {
         if count == 0 {
             out.write_all(&head)?;
         }
-        if let Form::Json(frame) = &self.form {
+        if let ChunkedForm::Json(frame) = &self.form {
             frame.tail(count).try_for_each(|part| out.write_all(part))?;
         }
         Ok(count)
@@ -88,10 +88,10 @@ impl<'a, R> Chunked<'a, R> {
 
     fn head(&self) -> io::Result<Vec<u8>> {
         match &self.form {
-            Form::Json(frame) => Ok(frame.head().to_vec()),
-            Form::Csv => {
+            ChunkedForm::Json(frame) => Ok(frame.head().to_vec()),
+            ChunkedForm::Csv => {
                 let mut head = Vec::new();
-                let none = Cursor::new(&self.columns, std::iter::empty::<R>(), None);
+                let none = ColumnRows::new(&self.columns, std::iter::empty::<R>(), None);
                 csv::Writer::new(&mut head).header(self.columns.schema(), &none)?;
                 Ok(head)
             }
@@ -99,9 +99,9 @@ impl<'a, R> Chunked<'a, R> {
     }
 }
 
-impl Form {
-    /// Appends rows until that is much; says how many.
-    fn push(&self, out: &mut Vec<u8>, schema: &Schema, rows: &mut dyn Rows) -> io::Result<u64> {
+impl ChunkedForm {
+    /// Appends rows up to a size limit; returns their number.
+    fn push(&self, out: &mut Vec<u8>, schema: &Schema, rows: &mut dyn RowCursor) -> io::Result<u64> {
         let mut made = 0;
         match self {
             Self::Csv => {
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::Format;
     use crate::answer::Answer;
-    use crate::column::{Column, Key, Kind};
+    use crate::column::{Column, ColumnKey, ValueKind};
     use crate::table::Style;
     use crate::value::{Value, list};
 
@@ -138,19 +138,23 @@ mod tests {
 
     fn columns() -> Columns<'static, u64> {
         Columns::new([
-            Column::of(Key::chosen("id", Kind::Id), |row: &u64| Value::Id(hprof_parser::ObjectId(*row))),
-            Column::of(Key::chosen("a.text", Kind::Text), |row: &u64| format!("{TEXT} {row}").into()),
-            Column::of(Key::chosen("a.none", Kind::Integer), |_: &u64| Value::Null),
-            Column::of(Key::chosen("list", Kind::Any), |row: &u64| list(0..*row % 3)),
+            Column::of(ColumnKey::chosen("id", ValueKind::Id), |row: &u64| {
+                Value::Id(hprof_parser::ObjectId(*row))
+            }),
+            Column::of(ColumnKey::chosen("a.text", ValueKind::Text), |row: &u64| {
+                format!("{TEXT} {row}").into()
+            }),
+            Column::of(ColumnKey::chosen("a.none", ValueKind::Integer), |_: &u64| Value::Null),
+            Column::of(ColumnKey::chosen("list", ValueKind::Any), |row: &u64| list(0..*row % 3)),
         ])
     }
 
     fn beside() -> Columns<'static, ()> {
-        Columns::new([Column::of(Key::chosen("beside.rows", Kind::Text), |(): &()| TEXT.into())])
+        Columns::new([Column::of(ColumnKey::chosen("beside.rows", ValueKind::Text), |(): &()| TEXT.into())])
     }
 
     fn chunked(format: Format, chunks: &[Range<u64>]) -> (String, io::Result<u64>) {
-        let dump = Dump { path: TEXT.into(), ..Dump::default() };
+        let dump = DumpHeader { path: TEXT.into(), ..DumpHeader::default() };
         let answer = match format {
             Format::Json => Chunked::json(columns(), TEXT, &dump, &beside(), &()).unwrap(),
             _ => Chunked::csv(columns()),
@@ -162,7 +166,7 @@ mod tests {
 
     #[test]
     fn chunks_are_the_answer_that_one_thread_writes() {
-        let dump = Dump { path: TEXT.into(), ..Dump::default() };
+        let dump = DumpHeader { path: TEXT.into(), ..DumpHeader::default() };
         for format in [Format::Csv, Format::Json] {
             for count in [0, 1, 2, 100] {
                 let chunks: Vec<Range<u64>> = (0..count).map(|at| at * 7..at * 7 + 7).collect();

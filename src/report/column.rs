@@ -1,103 +1,104 @@
-//! Columns: the one declaration of what an answer holds, from which all formats are made.
+//! Columns: the single declaration of a result, from which all formats are made.
 //!
-//! A command declares its columns once, in the order of JSON and CSV: key, type, meaning and value of each, and its title
-//! if it is shown in tables. Tables, CSV, JSON and the reference in `docs/json-schema.md` come from the same list, so they
-//! cannot disagree.
+//! A command declares its columns once, in the order of JSON and CSV: key, type, meaning and value of each, and its
+//! title if tables show it. Tables, CSV, JSON and the reference in `docs/json-schema.md` are generated from the same
+//! list, so they cannot disagree.
 
 use std::borrow::Cow;
 
 use hprof_parser::ObjectId;
-pub use hprof_query::dictionary::{Key, Kind};
+pub use hprof_query::dictionary::{ColumnKey, ValueKind};
 
 use super::escape;
 use super::ink::Ink;
 use super::number::grouped;
 use super::value::{Value, list};
 
-/// What a cell stands for.
+/// Link target of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum CellTarget {
     /// An object.
     Object(ObjectId),
-    /// A class: its name, and its class object where the row says it.
+    /// A class: name, and class object if the row contains it.
     Class(String, Option<ObjectId>),
-    /// An answer: the path of its page below that of the dump, whose parts are encoded.
+    /// A page: path below that of the dump, with encoded parts.
     Page(String),
 }
 
-/// A declared key of JSON, which is the title in CSV.
+/// A declared key of JSON, also the title in CSV.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Field {
-    /// The key: a name of the dictionary. A dot nests: `total.rows`.
-    pub key: Key,
-    /// The fields of a record, or of each record of a list; none if they are the dump's.
-    pub fields: Vec<Field>,
-    /// When it is `null`, if it can be.
+pub struct JsonField {
+    /// Key: a name of the dictionary. A dot nests: `total.rows`.
+    pub key: ColumnKey,
+    /// Fields of a record, or of each record of a list; empty if the dump determines them.
+    pub fields: Vec<JsonField>,
+    /// Condition under which it is `null`, if it can be.
     pub null: Option<&'static str>,
 }
 
-impl Field {
-    /// A field that is never `null`.
-    pub fn of(key: impl Into<Key>) -> Self {
+impl JsonField {
+    /// Creates a field that is never `null`.
+    pub fn of(key: impl Into<ColumnKey>) -> Self {
         Self::nested(key, Vec::new())
     }
 
-    /// A record, or a list of records, with these fields.
-    pub fn nested(key: impl Into<Key>, fields: Vec<Self>) -> Self {
+    /// Creates a record, or a list of records, with these fields.
+    pub fn nested(key: impl Into<ColumnKey>, fields: Vec<Self>) -> Self {
         Self { key: key.into(), fields, null: None }
     }
 
-    /// The fields of a record; none if they are the dump's.
+    /// Returns the fields of a record; empty if the dump determines them.
     pub(super) fn record(&self) -> Option<&[Self]> {
-        (self.key.kind == Kind::Record).then_some(&self.fields)
+        (self.key.kind == ValueKind::Record).then_some(&self.fields)
     }
 
-    /// The same, `null` when this is so.
+    /// Marks the field as `null` under a condition.
     pub fn or_null(self, when: &'static str) -> Self {
         Self { null: Some(when), ..self }
     }
 }
 
-/// The side of a column on which its texts stand.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Texts.
+    /// Left, for texts.
     Left,
-    /// Numbers.
+    /// Right, for numbers.
     Right,
 }
 
-/// What happens to a column of a table that is too wide for the terminal.
+/// Treatment of a table's column that is too wide for the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fit {
-    /// It stays as it is: numbers, IDs.
+    /// Unchanged: numbers, IDs.
     #[default]
     Whole,
-    /// It is left out before anything is shortened: what can be done without. The lowest priority goes first.
+    /// Left out before anything is shortened: for dispensable columns. The lowest priority goes first.
     Secondary {
-        /// From 0.
+        /// Priority, from 0.
         priority: u8,
     },
-    /// Its cells are names, which are shortened. Columns of a lower priority are shortened first.
+    /// Shortened as names. Columns of a lower priority are shortened first.
     Shorten {
-        /// From 0.
+        /// Priority, from 0.
         priority: u8,
     },
-    /// Its cells lose their ends: texts. Priorities are those of [`Fit::Shorten`].
+    /// Truncated at the end: texts. Priorities are those of [`Fit::Shorten`].
     Cut {
-        /// From 0.
+        /// Priority, from 0.
         priority: u8,
     },
-    /// Its cells lose their middle: names of files, of which both ends tell. Priorities are those of [`Fit::Shorten`].
+    /// Shortened in the middle: names of files, whose ends are both significant. Priorities are those of
+    /// [`Fit::Shorten`].
     Middle {
-        /// From 0.
+        /// Priority, from 0.
         priority: u8,
     },
-    /// Its lines are broken: sentences, and what is copied.
+    /// Wrapped: sentences, and texts to copy.
     Wrap,
 }
 
-type Make<'c, R, T> = Box<dyn for<'r> Fn(&'r R) -> T + Send + Sync + 'c>;
+type MakeCell<'c, R, T> = Box<dyn for<'r> Fn(&'r R) -> T + Send + Sync + 'c>;
 type MakeValue<'c, R> = Box<dyn for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c>;
 
 /// A column of rows `R`.
@@ -106,29 +107,29 @@ pub struct Column<'c, R> {
     making: Making<'c, R>,
 }
 
-/// What is known of a column whatever its rows are.
+/// Properties of a column that do not depend on its rows.
 #[derive(Debug)]
 pub(super) struct Declaration {
-    /// `None` of a column that is in tables only.
-    field: Option<Field>,
+    /// `None` for a column that only tables have.
+    field: Option<JsonField>,
     pub(super) header: Header,
-    /// Whether the column is in tables.
+    /// `true` if tables show the column.
     is_shown: bool,
-    /// Whether CSV has something else than the value.
+    /// `true` if CSV has another value.
     has_csv: bool,
-    /// Whether its cells are drawn with characters.
+    /// `true` if its cells are drawn with characters.
     pub(super) is_drawn: bool,
 }
 
-/// How a column is made of a row.
+/// Functions that make the column of a row.
 struct Making<'c, R> {
     value: MakeValue<'c, R>,
     csv: Option<MakeValue<'c, R>>,
-    cell: Option<Make<'c, R, String>>,
-    target: Option<Make<'c, R, Option<Target>>>,
+    cell: Option<MakeCell<'c, R, String>>,
+    target: Option<MakeCell<'c, R, Option<CellTarget>>>,
 }
 
-/// A column's place in a table.
+/// Title and position of a column in a table.
 #[derive(Debug, Clone)]
 pub(super) struct Header {
     pub(super) title: Cow<'static, str>,
@@ -152,10 +153,10 @@ fn escaped(title: Cow<'static, str>) -> Cow<'static, str> {
 }
 
 impl Declaration {
-    /// A column of JSON and CSV.
-    fn new(field: Field) -> Self {
+    /// Creates a column of JSON and CSV.
+    fn new(field: JsonField) -> Self {
         let align = match field.key.kind {
-            Kind::Integer | Kind::Signed | Kind::Float => Align::Right,
+            ValueKind::Integer | ValueKind::Signed | ValueKind::Float => Align::Right,
             _ => Align::Left,
         };
         let mut header = Header::new("", align, Fit::Whole);
@@ -165,7 +166,7 @@ impl Declaration {
         Self { field: Some(field), header, is_shown: false, has_csv: false, is_drawn: false }
     }
 
-    /// A column of tables only.
+    /// Creates a column of tables only.
     fn table(title: Cow<'static, str>, align: Align) -> Self {
         let header = Header::new(title, align, Fit::Whole);
         Self { field: None, header, is_shown: true, has_csv: false, is_drawn: false }
@@ -180,46 +181,49 @@ impl Declaration {
         self.field.as_ref().map(|field| field.key.text.as_ref())
     }
 
-    /// The fields of the record that CSV has cells for; `None` if it has one cell.
-    pub(super) fn csv_record(&self) -> Option<&[Field]> {
-        self.field.as_ref().filter(|_| !self.has_csv).and_then(Field::record)
+    /// Returns the fields of the record that CSV has cells for; `None` if it has one cell.
+    pub(super) fn csv_record(&self) -> Option<&[JsonField]> {
+        self.field.as_ref().filter(|_| !self.has_csv).and_then(JsonField::record)
     }
 
-    /// Whether its cells are texts, not numbers.
+    /// Returns whether its cells are texts, not numbers.
     pub(super) fn is_text(&self) -> bool {
         self.header.align == Align::Left
     }
 }
 
 impl<'c, R> Column<'c, R> {
-    /// A column of JSON and CSV. Tables show it if it gets a [`Column::header`].
-    pub fn of(key: impl Into<Key>, value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c) -> Self {
+    /// Creates a column of JSON and CSV. Tables show it if it gets a [`Column::header`].
+    pub fn of(
+        key: impl Into<ColumnKey>,
+        value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
+    ) -> Self {
         Self::nested(key, Vec::new(), value)
     }
 
-    /// A record, or a list of records, with these fields; see [`Column::of`].
+    /// Creates a record, or a list of records, with these fields; see [`Column::of`].
     pub fn nested(
-        key: impl Into<Key>,
-        fields: Vec<Field>,
+        key: impl Into<ColumnKey>,
+        fields: Vec<JsonField>,
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
     ) -> Self {
         let making = Making { value: Box::new(value), csv: None, cell: None, target: None };
-        Self { declaration: Declaration::new(Field::nested(key, fields)), making }
+        Self { declaration: Declaration::new(JsonField::nested(key, fields)), making }
     }
 
-    /// A column of tables only: what is put together out of others, such as a share or a bar.
+    /// Creates a column of tables only: for values derived from others, such as a share or a bar.
     pub fn table(
         title: impl Into<Cow<'static, str>>,
         align: Align,
         cell: impl Fn(&R) -> String + Send + Sync + 'c,
     ) -> Self {
-        let cell: Make<'c, R, String> = Box::new(cell);
+        let cell: MakeCell<'c, R, String> = Box::new(cell);
         let making = Making { value: Box::new(|_| Value::Null), csv: None, cell: Some(cell), target: None };
         Self { declaration: Declaration::table(title.into(), align), making }
     }
 
-    /// A record by declared columns, or `null`; see [`Column::of`].
-    pub fn record<T: 'c>(key: impl Into<Key>, columns: Columns<'c, T>, of: fn(&R) -> Option<T>) -> Self
+    /// Creates a record by declared columns, or `null`; see [`Column::of`].
+    pub fn record<T: 'c>(key: impl Into<ColumnKey>, columns: Columns<'c, T>, of: fn(&R) -> Option<T>) -> Self
     where
         R: 'c,
     {
@@ -227,8 +231,8 @@ impl<'c, R> Column<'c, R> {
         Self::nested(key, fields, move |row| of(row).map_or(Value::Null, |of| columns.record(&of)))
     }
 
-    /// A list of records by declared columns; see [`Column::of`].
-    pub fn records<T: 'c>(key: impl Into<Key>, columns: Columns<'c, T>, of: fn(&R) -> &[T]) -> Self
+    /// Creates a list of records by declared columns; see [`Column::of`].
+    pub fn records<T: 'c>(key: impl Into<ColumnKey>, columns: Columns<'c, T>, of: fn(&R) -> &[T]) -> Self
     where
         R: 'c,
     {
@@ -236,7 +240,7 @@ impl<'c, R> Column<'c, R> {
         Self::nested(key, fields, move |row| list(of(row).iter().map(|of| columns.record(of))))
     }
 
-    /// When the value is `null`.
+    /// Sets the condition under which the value is `null`.
     pub fn or_null(mut self, when: &'static str) -> Self {
         if let Some(field) = &mut self.declaration.field {
             field.null = Some(when);
@@ -244,55 +248,55 @@ impl<'c, R> Column<'c, R> {
         self
     }
 
-    /// Shows the column in tables: numbers on the right, with their thousands apart.
+    /// Shows the column in tables: numbers right-aligned, with thousands separators.
     pub fn header(mut self, title: impl Into<Cow<'static, str>>) -> Self {
         self.declaration.show(title.into());
         self
     }
 
-    /// Takes the column out of tables.
+    /// Hides the column from tables.
     pub fn hidden(mut self) -> Self {
         self.declaration.is_shown = false;
         self
     }
 
-    /// The column's place in tables, where it is another than in JSON. Those without one come last, in their order.
+    /// Sets the position in tables, if it differs from that in JSON. Columns without one come last, in order.
     pub fn place(mut self, place: usize) -> Self {
         self.declaration.header.place = place;
         self
     }
 
-    /// On which side the cells of a table stand.
+    /// Sets the alignment in tables.
     pub fn align(mut self, align: Align) -> Self {
         self.declaration.header.align = align;
         self
     }
 
-    /// What happens to cells that are too wide.
+    /// Sets the treatment of cells that are too wide.
     pub fn fit(mut self, fit: Fit) -> Self {
         self.declaration.header.fit = fit;
         self
     }
 
-    /// What tables show instead of the value.
+    /// Sets the text that tables show instead of the value.
     pub fn cell(mut self, cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Self {
         self.making.cell = Some(Box::new(cell));
         self
     }
 
-    /// What a cell leads to on a page, where its type and key do not say it.
-    pub fn target(mut self, target: impl Fn(&R) -> Option<Target> + Send + Sync + 'c) -> Self {
+    /// Sets the link target of a cell on a page, if type and key do not determine it.
+    pub fn target(mut self, target: impl Fn(&R) -> Option<CellTarget> + Send + Sync + 'c) -> Self {
         self.making.target = Some(Box::new(target));
         self
     }
 
-    /// Marks a column of bars drawn with characters, instead of which pages have bars of their own.
+    /// Marks a column of bars drawn with characters, which pages replace by their own.
     pub fn drawn(mut self) -> Self {
         self.declaration.is_drawn = true;
         self
     }
 
-    /// What CSV has instead of the value.
+    /// Sets the value for CSV.
     pub fn csv(mut self, value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c) -> Self {
         self.declaration.has_csv = true;
         self.making.csv = Some(Box::new(value));
@@ -306,7 +310,7 @@ impl<R> std::fmt::Debug for Column<'_, R> {
     }
 }
 
-/// A value as a table shows it.
+/// Formats a value for a table.
 pub(super) fn plain(value: &Value<'_>) -> String {
     match value {
         Value::Null => String::new(),
@@ -326,27 +330,28 @@ pub(super) fn plain(value: &Value<'_>) -> String {
     }
 }
 
-/// The columns of an answer whose rows are `R`, in the order of JSON and CSV.
+/// Columns of a result with rows `R`, in the order of JSON and CSV.
 pub struct Columns<'c, R> {
     schema: Schema,
     makings: Vec<Making<'c, R>>,
 }
 
-/// The columns of an answer, whatever its rows are: all that renderers need beside the [`super::rows::Cells`] of a row.
+/// Columns of a result, regardless of the type of its rows: everything that renderers need besides the
+/// [`super::rows::Cells`] of a row.
 pub(super) struct Schema {
     columns: Vec<Declaration>,
-    /// Those that tables show, in their order.
+    /// Columns that tables show, in their order.
     shown: Vec<usize>,
-    /// Those of JSON and CSV.
-    keys: Vec<(Cow<'static, str>, Node)>,
+    /// Keys of JSON and CSV.
+    keys: Vec<(Cow<'static, str>, KeyNode)>,
 }
 
-/// What a key of a row stands for.
-pub(super) enum Node {
+/// Content of a key of a row.
+pub(super) enum KeyNode {
     /// A column, by number.
     Value(usize),
-    /// A record of the columns whose keys go on behind a dot.
-    Record(Vec<(Cow<'static, str>, Node)>),
+    /// A record of the columns whose keys continue after a dot.
+    Record(Vec<(Cow<'static, str>, KeyNode)>),
 }
 
 impl<R> std::fmt::Debug for Columns<'_, R> {
@@ -356,7 +361,7 @@ impl<R> std::fmt::Debug for Columns<'_, R> {
 }
 
 impl<'c, R> Columns<'c, R> {
-    /// These columns.
+    /// Creates a list of columns.
     pub fn new(columns: impl IntoIterator<Item = Column<'c, R>>) -> Self {
         let (mut declarations, mut makings) = (Vec::new(), Vec::new());
         for Column { declaration, making } in columns {
@@ -366,54 +371,54 @@ impl<'c, R> Columns<'c, R> {
         Self { schema: Schema::new(declarations), makings }
     }
 
-    /// The same, but dots in keys mean nothing: the user chose the keys.
+    /// Ignores dots in keys: the user chose the keys.
     pub fn flat(mut self) -> Self {
         self.schema.flatten();
         self
     }
 
-    /// What the reference says of them.
-    pub fn fields(&self) -> Vec<Field> {
+    /// Returns the fields for the reference.
+    pub fn fields(&self) -> Vec<JsonField> {
         self.schema.fields()
     }
 
-    /// The row as one value: a record, nested where keys have dots.
+    /// Returns the row as one value: a record, nested where keys have dots.
     pub fn record(&self, row: &R) -> Value<'static> {
         record(&self.schema.keys, &|at| self.value(at, row).into_owned())
     }
 
-    /// The columns without what makes them of a row.
+    /// Returns the columns without the functions for their values.
     pub(super) fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// Takes all columns out of tables.
+    /// Hides all columns from tables.
     pub(super) fn hide_from_tables(&mut self) {
         self.schema.shown.clear();
     }
 
-    /// The value of a column, by number.
+    /// Returns the value of a column, by number.
     #[inline]
     pub(super) fn value<'r>(&self, at: usize, row: &'r R) -> Value<'r> {
         let Some(making) = self.makings.get(at) else { return Value::Null };
         (making.value)(row)
     }
 
-    /// What CSV has of a column, by number.
+    /// Returns the CSV value of a column, by number.
     #[inline]
     pub(super) fn csv_value<'r>(&self, at: usize, row: &'r R) -> Value<'r> {
         let Some(making) = self.makings.get(at) else { return Value::Null };
         making.csv.as_ref().unwrap_or(&making.value)(row)
     }
 
-    /// What tables show of a column instead of its value, by number.
+    /// Returns the text that tables show for a column instead of its value, by number.
     #[inline]
     pub(super) fn cell(&self, at: usize, row: &R) -> Option<String> {
         Some(self.makings.get(at)?.cell.as_ref()?(row))
     }
 
-    /// What a cell of a column leads to, by number; `None` if the column does not say it.
-    pub(super) fn target(&self, at: usize, row: &R) -> Option<Option<Target>> {
+    /// Returns the link target of a column's cell, by number; `None` if the column does not set it.
+    pub(super) fn target(&self, at: usize, row: &R) -> Option<Option<CellTarget>> {
         Some(self.makings.get(at)?.target.as_ref()?(row))
     }
 }
@@ -436,45 +441,45 @@ impl Schema {
 
     fn flatten(&mut self) {
         let key = |(at, column): (usize, &Declaration)| {
-            Some((column.field.as_ref()?.key.text.clone(), Node::Value(at)))
+            Some((column.field.as_ref()?.key.text.clone(), KeyNode::Value(at)))
         };
         self.keys = self.columns.iter().enumerate().filter_map(key).collect();
     }
 
-    fn fields(&self) -> Vec<Field> {
+    fn fields(&self) -> Vec<JsonField> {
         self.columns.iter().filter_map(|column| column.field.clone()).collect()
     }
 
-    /// The keys of a row.
-    pub(super) fn keys(&self) -> &[(Cow<'static, str>, Node)] {
+    /// Returns the keys of a row.
+    pub(super) fn keys(&self) -> &[(Cow<'static, str>, KeyNode)] {
         &self.keys
     }
 
-    /// The columns of JSON and CSV, with their numbers.
+    /// Returns the columns of JSON and CSV, with their numbers.
     pub(super) fn programs(&self) -> impl Iterator<Item = (usize, &Declaration)> {
         self.columns.iter().enumerate().filter(|(_, column)| column.field.is_some())
     }
 
-    /// The columns of tables with their numbers, in their order.
+    /// Returns the columns of tables with their numbers, in their order.
     pub(super) fn shown(&self) -> impl Iterator<Item = (usize, &Declaration)> {
         self.shown.iter().filter_map(|at| Some((*at, self.columns.get(*at)?)))
     }
 }
 
-fn record(keys: &[(Cow<'static, str>, Node)], of: &dyn Fn(usize) -> Value<'static>) -> Value<'static> {
-    let value = |node: &Node| match node {
-        Node::Value(at) => of(*at),
-        Node::Record(keys) => record(keys, of),
+fn record(keys: &[(Cow<'static, str>, KeyNode)], of: &dyn Fn(usize) -> Value<'static>) -> Value<'static> {
+    let value = |node: &KeyNode| match node {
+        KeyNode::Value(at) => of(*at),
+        KeyNode::Record(keys) => record(keys, of),
     };
     Value::Record(keys.iter().map(|(key, node)| (key.clone(), value(node))).collect())
 }
 
-/// Puts a column where its key says: behind each dot in a record of its own.
-fn nest(out: &mut Vec<(Cow<'static, str>, Node)>, key: Cow<'static, str>, at: usize) {
-    let Some((outer, inner)) = key.split_once('.') else { return out.push((key, Node::Value(at))) };
+/// Inserts a column by its key: each dot opens a record.
+fn nest(out: &mut Vec<(Cow<'static, str>, KeyNode)>, key: Cow<'static, str>, at: usize) {
+    let Some((outer, inner)) = key.split_once('.') else { return out.push((key, KeyNode::Value(at))) };
     let inner = Cow::Owned(inner.to_owned());
     for (known, node) in out.iter_mut() {
-        if let Node::Record(keys) = node
+        if let KeyNode::Record(keys) = node
             && known == outer
         {
             return nest(keys, inner, at);
@@ -482,5 +487,5 @@ fn nest(out: &mut Vec<(Cow<'static, str>, Node)>, key: Cow<'static, str>, at: us
     }
     let mut keys = Vec::new();
     nest(&mut keys, inner, at);
-    out.push((Cow::Owned(outer.to_owned()), Node::Record(keys)));
+    out.push((Cow::Owned(outer.to_owned()), KeyNode::Record(keys)));
 }

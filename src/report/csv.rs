@@ -1,20 +1,20 @@
-//! CSV (RFC 4180): a header line, then one line a row, with the JSON's keys as columns.
+//! CSV (RFC 4180): a header line, then one line per row, with the JSON's keys as columns.
 //!
-//! A declared record is a column for each of its fields, `holder.daemon`. What has no columns of its own is one cell, and
-//! plain text there too, never JSON: the values of a list are joined by `; `, the fields of a record in it are
-//! `key=value`, joined by `, `. A list or a record inside these is in parentheses. Of what is null nothing is written.
+//! A declared record has a column for each of its fields, `holder.daemon`. A value without columns of its own is one
+//! cell of plain text, never JSON: the values of a list are joined by `; `, the fields of a record in it are
+//! `key=value`, joined by `, `. Lists and records inside these are in parentheses. Null is empty.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::column::{Columns, Field, Schema};
-use super::rows::{Cells, Cursor, Rows};
+use super::column::{Columns, JsonField, Schema};
+use super::rows::{Cells, ColumnRows, RowCursor};
 use super::value::Value;
 use super::{digits, escape};
 use hprof_parser::ObjectId;
 
-/// Writes rows by declared columns. Returns how many there were.
+/// Writes rows by declared columns. Returns the number of rows.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -23,11 +23,11 @@ pub fn write<R>(
     columns: &Columns<'_, R>,
     rows: impl IntoIterator<Item = R>,
 ) -> io::Result<u64> {
-    write_rows(out, columns.schema(), &mut Cursor::new(columns, rows.into_iter(), None))
+    write_rows(out, columns.schema(), &mut ColumnRows::new(columns, rows.into_iter(), None))
 }
 
-/// As [`write()`], of rows without their type.
-pub(super) fn write_rows(out: &mut dyn Write, schema: &Schema, rows: &mut dyn Rows) -> io::Result<u64> {
+/// Writes rows without their type, as [`write()`].
+pub(super) fn write_rows(out: &mut dyn Write, schema: &Schema, rows: &mut dyn RowCursor) -> io::Result<u64> {
     let mut writer = Writer::new(out);
     let mut count = 0;
     let mut is_there = rows.advance();
@@ -40,25 +40,25 @@ pub(super) fn write_rows(out: &mut dyn Write, schema: &Schema, rows: &mut dyn Ro
     Ok(count)
 }
 
-/// Writes rows one by one: several can write chunks of one answer side by side.
+/// Writer of single rows: several can write chunks of one result in parallel.
 ///
-/// It writes by itself what the csv crate would write: `dominators --all` has a row for each of 10^8 objects, and most of
+/// Writes the same as the csv crate, but faster: `dominators --all` has a row for each of 10^8 objects, and most of
 /// their cells are numbers, which need no quotes.
 #[derive(Debug)]
 pub(super) struct Writer<W: Write> {
     out: W,
-    /// The row so far; a comma follows each cell.
+    /// Current row; a comma follows each cell.
     line: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes to `out`.
+    /// Creates a writer to `out`.
     pub(super) fn new(out: W) -> Self {
         Self { out, line: Vec::new() }
     }
 
-    /// Writes the line of titles. A record has a column for each of its declared fields. Which keys a record has that declares
-    /// none, the first row tells.
+    /// Writes the line of titles. A record has a column for each of its declared fields. If it declares none, the first
+    /// row determines its keys.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -70,7 +70,7 @@ impl<W: Write> Writer<W> {
         self.end_of_row()
     }
 
-    fn titles(&mut self, key: &str, record: Option<&[Field]>, value: &Value<'_>) {
+    fn titles(&mut self, key: &str, record: Option<&[JsonField]>, value: &Value<'_>) {
         match (record, value) {
             (Some([]), Value::Record(values)) => {
                 values
@@ -96,8 +96,8 @@ impl<W: Write> Writer<W> {
         self.end_of_row()
     }
 
-    /// As many cells as there are titles, also of a record that is `null` in this row.
-    fn cells(&mut self, record: Option<&[Field]>, value: &Value<'_>) -> io::Result<()> {
+    /// Writes as many cells as there are titles, also for a record that is `null` in this row.
+    fn cells(&mut self, record: Option<&[JsonField]>, value: &Value<'_>) -> io::Result<()> {
         match (record, value) {
             (Some([]), Value::Record(values)) => {
                 values.iter().try_for_each(|(_, value)| self.cells(record, value))
@@ -122,14 +122,14 @@ impl<W: Write> Writer<W> {
             Value::List(_) | Value::Each(_) | Value::Record(_) => {
                 let mut text = String::new();
                 joined(&mut text, value)?;
-                // Numbers are no formulas, whatever their sign.
+                // Numbers, of any sign, are not formulas.
                 if is_numbers(value) { self.escaped(&text) } else { self.text(&text) }
             }
         }
         Ok(())
     }
 
-    /// A cell that needs neither escapes nor quotes.
+    /// Writes a cell that needs neither escapes nor quotes.
     fn plain(&mut self, cell: &[u8]) {
         self.line.extend_from_slice(cell);
         self.line.push(b',');
@@ -140,16 +140,16 @@ impl<W: Write> Writer<W> {
         self.line.push(b',');
     }
 
-    /// `0x7c00012a8`
+    /// Writes an object ID: `0x7c00012a8`.
     fn id(&mut self, id: ObjectId) {
         self.line.extend_from_slice(b"0x");
         digits::push_hex(&mut self.line, id.0);
         self.line.push(b',');
     }
 
-    /// A text of a dump.
+    /// Writes a text of a dump.
     fn text(&mut self, text: &str) {
-        // Nearly all texts. To look at all bytes without a branch for each takes a few vector instructions.
+        // Nearly all texts are plain. Examining all bytes without branches takes a few vector instructions.
         let is_plain =
             |plain: bool, byte: u8| plain & matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b',');
         if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().fold(true, is_plain)
@@ -159,7 +159,7 @@ impl<W: Write> Writer<W> {
         self.escaped(&escape::cell(text));
     }
 
-    /// A text that was escaped, so that it has no line breaks.
+    /// Writes a text that was escaped, so that it has no line breaks.
     fn escaped(&mut self, text: &str) {
         if memchr::memchr2(b'"', b',', text.as_bytes()).is_some() {
             self.plain(format!("\"{}\"", text.replace('"', "\"\"")).as_bytes());
@@ -180,19 +180,19 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// What is written to.
+    /// Returns the underlying writer.
     pub(super) fn get_ref(&self) -> &W {
         &self.out
     }
 }
 
-/// A value as part of a cell. It is not escaped: the cell is, as a whole.
+/// Appends a value as part of a cell. It is not escaped: the cell is, as a whole.
 fn joined(out: &mut String, value: &Value<'_>) -> io::Result<()> {
     fn list<'v>(out: &mut String, values: impl Iterator<Item = Cow<'v, Value<'v>>>) -> io::Result<()> {
         for (at, value) in values.enumerate() {
             out.push_str(if at > 0 { "; " } else { "" });
             match &*value {
-                // The parentheses tell where it ends.
+                // Parentheses delimit it.
                 inner @ (Value::List(_) | Value::Each(_)) => nested(out, inner)?,
                 inner => joined(out, inner)?,
             }
@@ -229,7 +229,7 @@ fn joined(out: &mut String, value: &Value<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// A value inside another.
+/// Appends a value inside another.
 fn nested(out: &mut String, value: &Value<'_>) -> io::Result<()> {
     out.push('(');
     joined(out, value)?;
@@ -237,7 +237,7 @@ fn nested(out: &mut String, value: &Value<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a value is a list of numbers only.
+/// Returns whether a value is a list of numbers only.
 fn is_numbers(value: &Value<'_>) -> bool {
     let is_number = |value: &Value<'_>| match value {
         Value::Integer(_) | Value::Signed(_) | Value::Float(_) | Value::Id(_) => true,
@@ -251,7 +251,7 @@ fn is_numbers(value: &Value<'_>) -> bool {
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
-    use crate::column::{Column, Key, Kind};
+    use crate::column::{Column, ColumnKey, ValueKind};
     use crate::value::{Each, list};
 
     fn record<'a, const N: usize>(values: [(&'a str, Value<'a>); N]) -> Value<'a> {
@@ -261,8 +261,8 @@ mod tests {
     #[test]
     fn cells_are_as_the_csv_crate_writes_them() {
         let columns = Columns::new([
-            Column::of(Key::chosen("a,b", Kind::Any), |row: &[Value<'static>; 2]| row[0].clone()),
-            Column::of(Key::chosen("c", Kind::Any), |row: &[Value<'static>; 2]| row[1].clone()),
+            Column::of(ColumnKey::chosen("a,b", ValueKind::Any), |row: &[Value<'static>; 2]| row[0].clone()),
+            Column::of(ColumnKey::chosen("c", ValueKind::Any), |row: &[Value<'static>; 2]| row[1].clone()),
         ]);
         let ids = [0, 1, 0xf, 0x10, 0x7_c000_12a8, u64::MAX].map(|id| [Value::Id(ObjectId(id)), id.into()]);
         let texts =
@@ -286,7 +286,9 @@ mod tests {
             String::from_utf8(expected.into_inner().unwrap()).unwrap()
         );
         let one =
-            Columns::new([Column::of(Key::chosen("a", Kind::Text), |row: &&'static str| (*row).into())]);
+            Columns::new([Column::of(ColumnKey::chosen("a", ValueKind::Text), |row: &&'static str| {
+                (*row).into()
+            })]);
         let mut out = Vec::new();
         write(&mut out, &one, ["", "b"]).unwrap();
         assert_eq!(out, b"a\n\"\"\nb\n");
@@ -294,13 +296,13 @@ mod tests {
 
     #[test]
     fn nested_rows_become_columns() {
-        let fields = ["c", "d"].map(|key| Field::of(Key::chosen(key, Kind::Text)));
+        let fields = ["c", "d"].map(|key| JsonField::of(ColumnKey::chosen(key, ValueKind::Text)));
         let columns = Columns::new([
-            Column::of(Key::chosen("a", Kind::Integer), |_: &()| 1u64.into()),
-            Column::nested(Key::chosen("b", Kind::Record), fields.to_vec(), |_: &()| {
+            Column::of(ColumnKey::chosen("a", ValueKind::Integer), |_: &()| 1u64.into()),
+            Column::nested(ColumnKey::chosen("b", ValueKind::Record), fields.to_vec(), |_: &()| {
                 record([("c", "=x".into()), ("d", Value::Null)])
             }),
-            Column::of(Key::chosen("e", Kind::Any), |_: &()| list([1u64, 2])),
+            Column::of(ColumnKey::chosen("e", ValueKind::Any), |_: &()| list([1u64, 2])),
         ]);
         let mut out = Vec::new();
         write(&mut out, &columns, [()]).unwrap();
@@ -311,7 +313,9 @@ mod tests {
     fn no_cell_is_json() {
         let cell = |value: Value<'static>| {
             let columns =
-                Columns::new([Column::of(Key::chosen("a", Kind::Any), move |_: &()| value.clone())]);
+                Columns::new([Column::of(ColumnKey::chosen("a", ValueKind::Any), move |_: &()| {
+                    value.clone()
+                })]);
             let mut out = Vec::new();
             write(&mut out, &columns, [()]).unwrap();
             String::from_utf8(out).unwrap().strip_prefix("a\n").unwrap().trim_end_matches('\n').to_owned()
@@ -334,12 +338,14 @@ mod tests {
     #[test]
     fn titles_are_declared_and_not_those_of_the_first_row() {
         let inner = Columns::new([
-            Column::of(Key::chosen("x.y", Kind::Integer), |n: &u64| (*n).into()),
-            Column::of(Key::chosen("x.z", Kind::Integer), |n: &u64| (*n + 1).into()),
+            Column::of(ColumnKey::chosen("x.y", ValueKind::Integer), |n: &u64| (*n).into()),
+            Column::of(ColumnKey::chosen("x.z", ValueKind::Integer), |n: &u64| (*n + 1).into()),
         ]);
         let columns = Columns::new([
-            Column::record(Key::chosen("a", Kind::Record), inner, |row: &Option<u64>| *row),
-            Column::nested(Key::chosen("b", Kind::Record), Vec::new(), |row: &Option<u64>| (*row).into()),
+            Column::record(ColumnKey::chosen("a", ValueKind::Record), inner, |row: &Option<u64>| *row),
+            Column::nested(ColumnKey::chosen("b", ValueKind::Record), Vec::new(), |row: &Option<u64>| {
+                (*row).into()
+            }),
         ]);
         let text = |rows: &[Option<u64>]| {
             let mut out = Vec::new();
@@ -353,10 +359,11 @@ mod tests {
 
     #[test]
     fn a_record_without_declared_fields_has_the_keys_of_the_first_row() {
-        let columns =
-            Columns::new([Column::nested(Key::chosen("a", Kind::Record), Vec::new(), |key: &&str| {
-                record([(key, 1u64.into()), ("e", record([("f.g", 2u64.into())]))])
-            })]);
+        let columns = Columns::new([Column::nested(
+            ColumnKey::chosen("a", ValueKind::Record),
+            Vec::new(),
+            |key: &&str| record([(key, 1u64.into()), ("e", record([("f.g", 2u64.into())]))]),
+        )]);
         let mut out = Vec::new();
         write(&mut out, &columns, ["b.c"]).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "a.b.c,a.e.f.g\n1,2\n");

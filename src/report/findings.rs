@@ -1,11 +1,11 @@
-//! What a finding about a dump means for the answers: the words of `doctor`.
+//! Consequences of a dump's findings: the words of `doctor`.
 
 use std::borrow::Cow;
 
 use hprof_index::model::problem::ProblemKind;
 use hprof_query::dump::doctor::{Finding, RetainedSizes, Subject};
 
-/// What a finding means for the answers.
+/// Returns the consequence of a finding.
 pub fn means(finding: &Finding) -> Cow<'static, str> {
     match finding.read_until {
         Some(offset) => {
@@ -82,7 +82,7 @@ const fn problem_means(kind: ProblemKind) -> &'static str {
     }
 }
 
-/// How far retained sizes can be believed, in words.
+/// Returns how far retained sizes can be trusted, in words.
 pub const fn retained(sizes: RetainedSizes) -> &'static str {
     match sizes {
         RetainedSizes::Exact => "exact: everything that was dumped was read",

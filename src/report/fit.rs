@@ -1,70 +1,70 @@
-//! Texts that fit a terminal: names are shortened from the left, sentences are wrapped.
+//! Fits texts to a terminal: names are shortened from the left, sentences are wrapped.
 //!
-//! What is recognized in a cell: the lines that draw a tree, names of classes with their packages, outer classes and
-//! members, object IDs, texts in quotes, and the places of stack frames. A cell loses what tells least first. Object IDs are
-//! never cut, simple class names and members last. `…` is the only mark of what was left out, and a shortened class name is a
-//! pattern that matches the class. All texts are escaped already.
+//! Recognized in a cell: the lines of a tree, names of classes with their packages, outer classes and members, object
+//! IDs, quoted texts, and the places of stack frames. The least informative parts are shortened first. Object IDs are
+//! never shortened, simple class names and members last. `…` is the only mark of omissions, and a shortened class name
+//! is a pattern that matches the class. All texts are already escaped.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A text in quotes keeps so much before packages are dropped.
+/// Minimum width of a quoted text before packages are dropped.
 const LONG_LABEL: usize = 40;
-/// A text in quotes keeps so much before outer classes are dropped.
+/// Minimum width of a quoted text before outer classes are dropped.
 const SHORT_LABEL: usize = 16;
-/// What is left of a text in quotes before a simple class name is cut.
+/// Minimum width of a quoted text before a simple class name is truncated.
 const SHORTEST_LABEL: usize = 6;
-/// A text in quotes of which nothing is left but the mark.
+/// Width of a quoted text that is reduced to the mark.
 const NO_LABEL: usize = 3;
-/// What is left of the fields before the class that they hold.
+/// Minimum width of the fields before the class that they hold.
 const SHORTEST_HELD: usize = 8;
-/// The lines of a tree that are always drawn: one level.
+/// Minimum width of the lines of a tree: one level.
 const SHORTEST_TREE: usize = 3;
 
-/// Columns that a text takes in a terminal; East Asian characters take two.
+/// Returns the width of a text in terminal columns; East Asian characters take two.
 pub fn width(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
     }
-    // Terminals differ in what they put together into one sign.
+    // Terminals differ in the sequences that they combine.
     text.width().max(text.chars().map(|c| c.width().unwrap_or(0)).sum())
 }
 
-/// Shortens a text with names to a width: drops packages from the left, then cuts texts in quotes, then drops outer classes,
-/// then cuts the fields before the class that they hold; at last its end, but no object ID.
+/// Shortens a text with names to a width: drops packages from the left, then truncates quoted texts, then drops outer
+/// classes, then truncates the fields before the class that they hold; finally truncates the end, but no object ID.
 pub fn names(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }
-    let mut cell = Cell::parse(text, room);
+    let mut cell = FitCell::parse(text, room);
     cell.labels(LONG_LABEL);
-    cell.drop_first(Kind::Package, "…");
+    cell.drop_first(PieceKind::Package, "…");
     cell.tree(room / 2);
     cell.labels(SHORT_LABEL);
     cell.places();
-    cell.drop_first(Kind::Outer, "…$");
-    cell.drop_all(Kind::Package);
-    cell.drop_all(Kind::Outer);
+    cell.drop_first(PieceKind::Outer, "…$");
+    cell.drop_all(PieceKind::Package);
+    cell.drop_all(PieceKind::Outer);
     cell.labels(SHORTEST_LABEL);
     cell.tree(SHORTEST_TREE);
-    cell.drop_all(Kind::Place);
+    cell.drop_all(PieceKind::Place);
     cell.inner_labels();
     cell.held(room);
     cell.cut_end();
     cell.text()
 }
 
-/// Cuts the end of a text to a width, but no object ID in it.
+/// Truncates a text to a width, but no object ID in it.
 pub fn end(text: &str, room: usize) -> String {
     if width(text) <= room {
         return text.to_owned();
     }
-    let mut cell = Cell::parse(text, room);
+    let mut cell = FitCell::parse(text, room);
     cell.labels(0);
     cell.cut_end();
     cell.text()
 }
 
-/// Takes out the middle of a text that is too long: both ends tell more.
+/// Removes the middle of a text that is too long: both ends are more informative.
 pub fn middle(text: &str, room: usize) -> String {
     let length = text.chars().count();
     if length <= room {
@@ -75,30 +75,32 @@ pub fn middle(text: &str, room: usize) -> String {
     text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
 }
 
-/// The width that a cell asks for before other columns are left out: texts in quotes can do with less than they have.
+/// Returns the width that a cell needs before other columns are left out: quoted texts can be shorter.
 pub fn wanted(text: &str) -> usize {
     let all = width(text);
     if all <= LONG_LABEL || !text.contains('"') {
         return all;
     }
-    let mut cell = Cell::parse(text, 0);
+    let mut cell = FitCell::parse(text, 0);
     cell.labels(LONG_LABEL);
     cell.width()
 }
 
-/// The width below which not even the end can be cut: that of the object IDs, with a mark of what was cut.
+/// Returns the width below which not even the end can be truncated: that of the object IDs, with a mark of the
+/// omission.
 pub fn least(text: &str) -> usize {
     let all = width(text);
     if !text.contains("0x") {
         return all.min(1);
     }
-    let cell = Cell::parse(text, 0);
-    let ids: usize = cell.pieces.iter().filter(|piece| piece.kind == Kind::Id).map(|piece| piece.width).sum();
+    let cell = FitCell::parse(text, 0);
+    let ids: usize =
+        cell.pieces.iter().filter(|piece| piece.kind == PieceKind::Id).map(|piece| piece.width).sum();
     all.min(if ids == 0 { 1 } else { ids + 2 })
 }
 
-/// Breaks a text into lines of a width, between words where it can. Lines after the first are indented as the first is,
-/// and by `hanging` columns more.
+/// Wraps a text to lines of a width, between words if possible. Later lines are indented like the first, and by
+/// `hanging` columns more.
 pub fn wrap(text: &str, room: usize, hanging: usize) -> Vec<String> {
     let room = room.max(1);
     let spaces = text.len() - text.trim_start_matches(' ').len();
@@ -108,7 +110,7 @@ pub fn wrap(text: &str, room: usize, hanging: usize) -> Vec<String> {
     let mut used = 0;
     let mut rest = text;
     while !rest.is_empty() {
-        // A word with the spaces before it.
+        // A word with its leading spaces.
         let blank = rest.len() - rest.trim_start_matches(' ').len();
         let (_, word) = rest.split_at(blank);
         let length = blank + word.find(' ').unwrap_or(word.len());
@@ -119,10 +121,10 @@ pub fn wrap(text: &str, room: usize, hanging: usize) -> Vec<String> {
             used = indent.len();
             next = next.trim_start_matches(' ');
         }
-        // A word that no line holds.
+        // A word wider than a line.
         while used + width(next) > room {
             let first = head(next, room.saturating_sub(used));
-            // A character may be wider than the room.
+            // A character may be wider than the line.
             let length =
                 if first.is_empty() { next.chars().next().map_or(0, char::len_utf8) } else { first.len() };
             let (first, after) = next.split_at(length);
@@ -138,7 +140,7 @@ pub fn wrap(text: &str, room: usize, hanging: usize) -> Vec<String> {
     lines
 }
 
-/// The longest start of a text that is no wider.
+/// Returns the longest prefix of a text that fits.
 pub(super) fn head(text: &str, room: usize) -> &str {
     let mut used = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -149,67 +151,67 @@ pub(super) fn head(text: &str, room: usize) -> &str {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// The lines that lead to a row of a tree, or spaces.
+enum PieceKind {
+    /// Lines that lead to a row of a tree, or spaces.
     Tree,
-    /// The packages of a name, with a dot behind each.
+    /// Packages of a name, with a dot after each.
     Package,
-    /// The outer classes of a name, with a `$` behind each.
+    /// Outer classes of a name, with a `$` after each.
     Outer,
     /// An object ID.
     Id,
-    /// A text in quotes.
+    /// Quoted text.
     Label,
-    /// The place of a stack frame: `(HashMap.java:635)`.
+    /// Place of a stack frame: `(HashMap.java:635)`.
     Place,
-    /// Simple class names, members, and what is no name.
+    /// Simple class names, members, and everything that is not a name.
     Plain,
 }
 
 /// A part of a cell that is shortened in one way.
 #[derive(Debug)]
-struct Piece {
-    kind: Kind,
+struct CellPiece {
+    kind: PieceKind,
     text: String,
     width: usize,
 }
 
 /// A cell that is being shortened.
 #[derive(Debug)]
-struct Cell {
-    pieces: Vec<Piece>,
-    /// Columns that are too many.
+struct FitCell {
+    pieces: Vec<CellPiece>,
+    /// Number of excess columns.
     excess: usize,
 }
 
-impl Cell {
+impl FitCell {
     fn parse(text: &str, room: usize) -> Self {
         let mut cell = Self { pieces: Vec::new(), excess: 0 };
         let tree = text.len() - text.trim_start_matches([' ', '│', '├', '└', '─']).len();
         let (tree, mut rest) = text.split_at(tree);
-        cell.push(Kind::Tree, tree);
+        cell.push(PieceKind::Tree, tree);
         let mut before = ' ';
         while let Some(c) = rest.chars().next() {
-            // The address in the name of a hidden class follows a slash or a plus: it is no object's.
+            // The address in the name of a hidden class follows a slash or a plus: it is not an object ID.
             let is_start = !before.is_alphanumeric() && !matches!(before, '.' | '/' | '+');
             let id = id_length(rest);
             let (kind, length) = if id > 0 && is_start {
-                (Kind::Id, id)
+                (PieceKind::Id, id)
             } else if c == '"' {
-                (Kind::Label, label_length(rest))
+                (PieceKind::Label, label_length(rest))
             } else if c == '(' && before.is_alphanumeric() | (before == '>') {
-                (Kind::Place, rest.find(')').map_or(rest.len(), |at| at + 1))
+                (PieceKind::Place, rest.find(')').map_or(rest.len(), |at| at + 1))
             } else if is_start && (c.is_alphabetic() || c == '_' || c == '$') {
                 let length = name_length(rest);
                 let (name, _) = rest.split_at(length);
                 cell.name(name);
-                (Kind::Plain, length)
+                (PieceKind::Plain, length)
             } else {
-                cell.push(Kind::Plain, c.encode_utf8(&mut [0; 4]));
-                (Kind::Plain, c.len_utf8())
+                cell.push(PieceKind::Plain, c.encode_utf8(&mut [0; 4]));
+                (PieceKind::Plain, c.len_utf8())
             };
             let (piece, after) = rest.split_at(length);
-            if kind != Kind::Plain {
+            if kind != PieceKind::Plain {
                 cell.push(kind, piece);
             }
             before = piece.chars().next_back().unwrap_or(' ');
@@ -219,14 +221,14 @@ impl Cell {
         cell
     }
 
-    fn push(&mut self, kind: Kind, text: &str) {
+    fn push(&mut self, kind: PieceKind, text: &str) {
         match self.pieces.last_mut() {
             _ if text.is_empty() => {}
-            Some(last) if last.kind == Kind::Plain && kind == Kind::Plain => {
+            Some(last) if last.kind == PieceKind::Plain && kind == PieceKind::Plain => {
                 last.text.push_str(text);
                 last.width += width(text);
             }
-            _ => self.pieces.push(Piece { kind, text: text.to_owned(), width: width(text) }),
+            _ => self.pieces.push(CellPiece { kind, text: text.to_owned(), width: width(text) }),
         }
     }
 
@@ -238,25 +240,25 @@ impl Cell {
         let class = segments.iter().position(is_class).unwrap_or(segments.len() - 1);
         for (at, segment) in segments.iter().enumerate() {
             if at < class {
-                self.push(Kind::Package, &format!("{segment}."));
+                self.push(PieceKind::Package, &format!("{segment}."));
                 continue;
             }
             let parts: Vec<&str> = segment.split('$').collect();
-            // `Outer$1` and `Outer$$Lambda$14` are no names without the outer class.
+            // `Outer$1` and `Outer$$Lambda$14` mean nothing without the outer class.
             let is_name = |part: &&str| {
                 !part.is_empty() && *part != "Lambda" && !part.starts_with(|c: char| c.is_ascii_digit())
             };
             let simple = if at == class { parts.iter().rposition(is_name).unwrap_or(0) } else { 0 };
             for (number, part) in parts.iter().enumerate() {
                 if number < simple && !part.is_empty() {
-                    self.push(Kind::Outer, &format!("{part}$"));
+                    self.push(PieceKind::Outer, &format!("{part}$"));
                 } else {
-                    self.push(Kind::Plain, part);
-                    self.push(Kind::Plain, if number + 1 < parts.len() { "$" } else { "" });
+                    self.push(PieceKind::Plain, part);
+                    self.push(PieceKind::Plain, if number + 1 < parts.len() { "$" } else { "" });
                 }
             }
             if at + 1 < segments.len() {
-                self.push(Kind::Plain, ".");
+                self.push(PieceKind::Plain, ".");
             }
         }
     }
@@ -270,7 +272,7 @@ impl Cell {
     }
 
     /// Replaces pieces of a kind, from the left, until the cell fits.
-    fn shorten(&mut self, kind: Kind, shorter: impl Fn(&Piece, usize) -> String) {
+    fn shorten(&mut self, kind: PieceKind, shorter: impl Fn(&CellPiece, usize) -> String) {
         for piece in self.pieces.iter_mut().filter(|piece| piece.kind == kind) {
             if self.excess == 0 {
                 return;
@@ -279,14 +281,14 @@ impl Cell {
             let width = width(&text);
             if width < piece.width {
                 self.excess = self.excess.saturating_sub(piece.width - width);
-                *piece = Piece { kind, text, width };
+                *piece = CellPiece { kind, text, width };
             }
         }
     }
 
-    /// Replaces pieces of a kind by a mark, as few as possible: of each name the first ones, from the left, until the cell
-    /// fits. The mark of outer classes stands for the packages before them too.
-    fn drop_first(&mut self, kind: Kind, mark: &str) {
+    /// Replaces as few pieces of a kind as possible by a mark: of each name the first ones, from the left, until the
+    /// cell fits. The mark of outer classes also stands for the packages before them.
+    fn drop_first(&mut self, kind: PieceKind, mark: &str) {
         let mark_width = width(mark);
         let mut kept = Vec::with_capacity(self.pieces.len());
         for piece in std::mem::take(&mut self.pieces) {
@@ -294,10 +296,11 @@ impl Cell {
                 kept.push(piece);
                 continue;
             }
-            let before = kept.pop_if(|last: &mut Piece| last.kind == kind || last.kind == Kind::Package);
+            let before =
+                kept.pop_if(|last: &mut CellPiece| last.kind == kind || last.kind == PieceKind::Package);
             let dropped = piece.width + before.as_ref().map_or(0, |before| before.width);
             if dropped > mark_width {
-                kept.push(Piece { kind, text: mark.to_owned(), width: mark_width });
+                kept.push(CellPiece { kind, text: mark.to_owned(), width: mark_width });
                 self.excess = self.excess.saturating_sub(dropped - mark_width);
             } else {
                 kept.extend(before);
@@ -307,36 +310,36 @@ impl Cell {
         self.pieces = kept;
     }
 
-    /// Empties all pieces of a kind: a class name without its packages or outer classes is a pattern, but one with `$` is
-    /// matched as written and needs a mark, `…Weak$1`.
-    fn drop_all(&mut self, kind: Kind) {
+    /// Empties all pieces of a kind: a class name without its packages or outer classes is a pattern, but one with `$`
+    /// is matched as written and needs a mark, `…Weak$1`.
+    fn drop_all(&mut self, kind: PieceKind) {
         if self.excess > 0 {
             let before = self.width();
             let mut pieces = self.pieces.iter_mut().peekable();
             while let Some(piece) = pieces.next() {
                 if piece.kind == kind {
                     let has_dollar =
-                        |next: &&mut Piece| next.text.split_at(name_length(&next.text)).0.contains('$');
-                    let is_marked = kind == Kind::Outer && pieces.peek().is_some_and(has_dollar);
+                        |next: &&mut CellPiece| next.text.split_at(name_length(&next.text)).0.contains('$');
+                    let is_marked = kind == PieceKind::Outer && pieces.peek().is_some_and(has_dollar);
                     let text = if is_marked { "…" } else { "" };
-                    *piece = Piece { kind, text: text.to_owned(), width: width(text) };
+                    *piece = CellPiece { kind, text: text.to_owned(), width: width(text) };
                 }
             }
             self.excess = self.excess.saturating_sub(before - self.width());
         }
     }
 
-    /// Leaves the line number: the file is named as the class is.
+    /// Reduces places to the line number: the file has the name of the class.
     fn places(&mut self) {
-        self.shorten(Kind::Place, |piece, _| match piece.text.rsplit_once(':') {
+        self.shorten(PieceKind::Place, |piece, _| match piece.text.rsplit_once(':') {
             Some((_, line)) => format!("(:{line}"),
             None => "()".to_owned(),
         });
     }
 
-    /// Cuts texts in quotes, but none below a width.
+    /// Truncates quoted texts, but not below a width.
     fn labels(&mut self, least: usize) {
-        self.shorten(Kind::Label, |piece, excess| {
+        self.shorten(PieceKind::Label, |piece, excess| {
             let room = piece.width.saturating_sub(excess).max(least);
             if room >= piece.width || room < 3 {
                 return piece.text.clone();
@@ -345,22 +348,22 @@ impl Cell {
         });
     }
 
-    /// Cuts texts in quotes to the mark, but none at the end of the cell, where there is nothing behind it to be spared.
+    /// Reduces quoted texts to the mark, except at the end of the cell, where nothing follows.
     fn inner_labels(&mut self) {
-        let last = self.pieces.pop_if(|last| last.kind == Kind::Label);
+        let last = self.pieces.pop_if(|last| last.kind == PieceKind::Label);
         self.labels(NO_LABEL);
         self.pieces.extend(last);
     }
 
-    /// Cuts the fields that stand before the first object ID, `left, right: Node 0x7c00012a8`, until the class and the ID fit:
-    /// of several fields the first tells enough.
+    /// Truncates the fields before the first object ID, `left, right: Node 0x7c00012a8`, until the class and the ID
+    /// fit: of several fields the first is sufficient.
     fn held(&mut self, room: usize) {
-        let Some(id) = self.pieces.iter().position(|piece| piece.kind == Kind::Id) else { return };
+        let Some(id) = self.pieces.iter().position(|piece| piece.kind == PieceKind::Id) else { return };
         let before = self.pieces.get(..id).unwrap_or_default();
-        let first = usize::from(before.first().is_some_and(|piece| piece.kind == Kind::Tree));
+        let first = usize::from(before.first().is_some_and(|piece| piece.kind == PieceKind::Tree));
         let text: String = before.iter().skip(first).map(|piece| piece.text.as_str()).collect();
         let Some((held, class)) = text.split_once(": ") else { return };
-        // With the mark of what is cut behind the ID.
+        // Includes the mark of the omission after the ID.
         let mark = usize::from(id + 1 < self.pieces.len());
         let used: usize = self.pieces.iter().take(id + 1).map(|piece| piece.width).sum();
         let left = width(held).saturating_sub((used + mark).saturating_sub(room)).max(SHORTEST_HELD);
@@ -368,15 +371,15 @@ impl Cell {
             return;
         }
         let text = format!("{}…: {class}", head(held, left - 1));
-        let shorter = Piece { kind: Kind::Plain, width: width(&text), text };
+        let shorter = CellPiece { kind: PieceKind::Plain, width: width(&text), text };
         let before = self.width();
         self.pieces.splice(first..id, [shorter]);
         self.excess = self.excess.saturating_sub(before - self.width());
     }
 
-    /// Cuts the lines of a tree on their left, where a number says how many levels there are.
+    /// Shortens the lines of a tree on the left, where a number shows the level.
     fn tree(&mut self, least: usize) {
-        self.shorten(Kind::Tree, |piece, excess| {
+        self.shorten(PieceKind::Tree, |piece, excess| {
             let level = format!("…{}", piece.width / 3);
             let room = piece.width.saturating_sub(excess).max(least).saturating_sub(width(&level));
             // A level takes three columns.
@@ -386,37 +389,38 @@ impl Cell {
         });
     }
 
-    /// Cuts the end, around object IDs.
+    /// Truncates the end, around object IDs.
     fn cut_end(&mut self) {
-        // Most of them may be one character: a mark for each would take as much.
+        // Most pieces may be one character: a mark for each would take as much.
         let mut room = self.width().saturating_sub(self.excess);
         if self.excess == 0 {
             return;
         }
-        room -= room
-            .min(self.pieces.iter().filter(|piece| piece.kind == Kind::Id).map(|piece| piece.width).sum());
+        room -= room.min(
+            self.pieces.iter().filter(|piece| piece.kind == PieceKind::Id).map(|piece| piece.width).sum(),
+        );
         room = room.saturating_sub(1);
         let mut is_cut = false;
         let mut is_nested = false;
-        for piece in self.pieces.iter_mut().filter(|piece| piece.kind != Kind::Id) {
+        for piece in self.pieces.iter_mut().filter(|piece| piece.kind != PieceKind::Id) {
             if is_cut {
                 piece.text.clear();
             } else if piece.width > room {
-                // The start of a nested class's name is no pattern without a mark for the outer class.
+                // The start of a nested class's name is not a pattern without a mark for the outer class.
                 let start = head(&piece.text, room.saturating_sub(is_nested.into()));
                 let mark = if is_nested && !start.is_empty() { "…" } else { "" };
                 piece.text = format!("{mark}{start}…");
                 is_cut = true;
             }
-            is_nested = piece.kind == Kind::Outer && piece.text.is_empty();
+            is_nested = piece.kind == PieceKind::Outer && piece.text.is_empty();
             room = room.saturating_sub(piece.width);
         }
         self.excess = 0;
     }
 }
 
-/// The length of the text in quotes at the start of a text. Quotes in it have a backslash; if it ends with one, the end
-/// cannot be seen.
+/// Returns the length of the quoted text at the start of a text. Quotes in it have a backslash; if it ends with one,
+/// the end cannot be determined.
 fn label_length(text: &str) -> usize {
     let is_end =
         |(at, _): &(usize, &str)| *at > 0 && text.get(..*at).is_some_and(|before| !before.ends_with('\\'));
@@ -424,14 +428,14 @@ fn label_length(text: &str) -> usize {
     end.filter(|at| *at > 0).map_or(text.len(), |at| at + 1)
 }
 
-/// The length of an object ID at the start of a text; 0 if there is none.
+/// Returns the length of an object ID at the start of a text; 0 if there is none.
 pub(super) fn id_length(text: &str) -> usize {
     let Some(digits) = text.strip_prefix("0x") else { return 0 };
     let digits = digits.bytes().take_while(u8::is_ascii_hexdigit).count();
     if digits == 0 { 0 } else { digits + 2 }
 }
 
-/// The length of the name at the start of a text: words with single dots between them.
+/// Returns the length of the name at the start of a text: words separated by single dots.
 fn name_length(text: &str) -> usize {
     let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$' || c == '-';
     let mut before_dot = false;
@@ -478,7 +482,7 @@ mod tests {
         assert_eq!(names("a.Outer$Inner$Deep", 11), "…$Deep");
         assert_eq!(names("java.lang.WeakPairMap$Pair$Weak$1", 8), "…$Weak$1");
         assert_eq!(names("java.lang.WeakPairMap$Pair$Weak$1", 7), "…Weak$1");
-        // Those of the first name before those of the next.
+        // The parts of the first name go before those of the next.
         let two = "java.util.HashMap of java.lang.String";
         assert_eq!(names(two, 33), "…util.HashMap of java.lang.String");
         assert_eq!(names(two, 24), "…HashMap of …lang.String");
@@ -521,7 +525,7 @@ mod tests {
         ] {
             assert_eq!(names(text, room), expected, "{room}");
         }
-        // Behind an ID there is no field.
+        // Only the part before the ID is a field.
         let root = "java.lang.Thread 0xffb548a0 \"main\": thread object of thread \"main\"";
         assert_eq!(names(root, 48), "Thread 0xffb548a0 \"…\": thread object of thread …");
     }

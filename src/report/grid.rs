@@ -1,66 +1,66 @@
-//! An answer as a grid: what a table shows, with what its cells stand for, so that a page can link them.
+//! A result as a grid: the content of a table, with the link targets of its cells, for a page.
 
 use std::borrow::Cow;
 
-use super::column::{Align, Declaration, Fit, Schema, Target};
-pub use super::rows::Line;
-use super::rows::{Rows, table_cell};
+use super::column::{Align, CellTarget, Declaration, Fit, Schema};
+pub use super::rows::RowLine;
+use super::rows::{RowCursor, table_cell};
 use super::value::Value;
 use hprof_parser::ObjectId;
 
-/// Rows and columns, and what stands above and below.
+/// Rows and columns, with the pieces above and below.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Grid {
-    /// The columns.
+    /// Columns.
     pub columns: Vec<GridColumn>,
-    /// The rows, in order.
+    /// Rows, in order.
     pub rows: Vec<GridRow>,
     /// Rows of totals.
     pub totals: Vec<Vec<String>>,
-    /// What stands above.
-    pub above: Vec<Piece>,
-    /// What stands below.
-    pub under: Vec<Piece>,
-    /// How many rows are not shown, if they were counted, and what they are: `classes`.
+    /// Pieces above the rows.
+    pub above: Vec<GridBlock>,
+    /// Pieces below the rows.
+    pub under: Vec<GridBlock>,
+    /// Number of omitted rows, if counted, and their noun: `classes`.
     pub more: Option<(Option<u64>, &'static str)>,
-    /// What is shown instead of columns without rows.
+    /// Text shown instead of columns without rows.
     pub instead: Option<Cow<'static, str>>,
 }
 
 /// A column of a grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GridColumn {
-    /// Its title; empty if it has none.
+    /// Title; may be empty.
     pub title: Cow<'static, str>,
-    /// Whether cells are numbers.
+    /// `true` if cells are numbers.
     pub is_number: bool,
-    /// Whether it is what one came for.
+    /// `true` if it is the most important column.
     pub is_bold: bool,
-    /// Whether it can be done without where there is little room.
+    /// `true` if it is dispensable where there is little space.
     pub is_secondary: bool,
 }
 
 /// A row of a grid.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GridRow {
-    /// Its cells, one a column.
+    /// Cells, one per column.
     pub cells: Vec<GridCell>,
     /// Lines below it, such as the frames of a stack.
-    pub below: Vec<Line>,
+    pub below: Vec<RowLine>,
 }
 
-/// A cell: text as it is in the dump, not escaped.
+/// A cell: text as in the dump, not escaped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GridCell {
-    /// What it says.
+    /// Text.
     pub text: String,
-    /// What it stands for.
-    pub target: Option<Target>,
+    /// Link target.
+    pub target: Option<CellTarget>,
 }
 
-/// What stands above or below a grid.
+/// A piece above or below a grid.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Piece {
+pub enum GridBlock {
     /// A paragraph.
     Line(String),
     /// Lines that keep their breaks.
@@ -71,18 +71,18 @@ pub enum Piece {
     Grid(Grid),
 }
 
-/// The columns of an answer that a grid has.
+/// Returns the columns of a result that a grid has.
 pub(super) fn columns(schema: &Schema) -> Vec<GridColumn> {
     shown(schema).map(|(_, column)| column.header.grid_column()).collect()
 }
 
-/// What tables show and is not drawn with characters.
+/// Returns the columns that tables show and that are not drawn with characters.
 fn shown(schema: &Schema) -> impl Iterator<Item = (usize, &Declaration)> {
     schema.shown().filter(|(_, column)| !column.is_drawn)
 }
 
-/// The row of an answer where `rows` are.
-pub(super) fn row(schema: &Schema, rows: &dyn Rows) -> GridRow {
+/// Returns the current row of a result.
+pub(super) fn row(schema: &Schema, rows: &dyn RowCursor) -> GridRow {
     let of_key = |wanted: &str| {
         let (at, _) = schema.programs().find(|(_, column)| column.key() == Some(wanted))?;
         match rows.value(at) {
@@ -93,14 +93,14 @@ pub(super) fn row(schema: &Schema, rows: &dyn Rows) -> GridRow {
     let object = of_key("object");
     let cell = |(at, column): (usize, &Declaration)| {
         let of_value = || match (column.key(), rows.value(at)) {
-            (_, Value::Id(id)) => Some(Target::Object(id)),
+            (_, Value::Id(id)) => Some(CellTarget::Object(id)),
             (Some(key), Value::Text(name)) if key == "class" || key.ends_with("_class") => {
                 let class_object = if key == "class" { of_key("class_object") } else { None };
-                Some(Target::Class(name.into_owned(), class_object))
+                Some(CellTarget::Class(name.into_owned(), class_object))
             }
-            (Some("name"), Value::Text(_)) => object.map(Target::Object),
-            // What is put together out of others describes the object of the row.
-            (None, _) if column.is_text() => object.map(Target::Object),
+            (Some("name"), Value::Text(_)) => object.map(CellTarget::Object),
+            // Derived values describe the object of the row.
+            (None, _) if column.is_text() => object.map(CellTarget::Object),
             _ => None,
         };
         let target = rows.own_target(at).unwrap_or_else(of_value);
@@ -109,7 +109,7 @@ pub(super) fn row(schema: &Schema, rows: &dyn Rows) -> GridRow {
     GridRow { cells: shown(schema).map(cell).collect(), below: rows.below() }
 }
 
-impl Target {
+impl CellTarget {
     fn is_null(&self) -> bool {
         matches!(self, Self::Object(id) if *id == ObjectId::NULL)
     }

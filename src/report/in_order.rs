@@ -1,45 +1,46 @@
-//! Work that several threads do, whose results go out in the order of the work.
+//! Parallel work whose results are written in the order of the work items.
 
 use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Bytes that a thread's buffer may keep between items, and above which a text goes out before it is whole.
+/// Maximum number of bytes that a thread's buffer may keep between items, and above which a text is written before it
+/// is complete.
 const KEPT: usize = 16 << 20;
 
-/// Takes what was made, and leaves an empty one.
+/// Function that takes what was made and leaves an empty value.
 pub(super) type Put<'o, T> = &'o mut (dyn FnMut(&mut T) -> io::Result<()> + Send);
 
-/// Where results go, and whose turn it is.
+/// Output, and the item whose turn it is.
 struct Turn<'o, T> {
     put: Put<'o, T>,
     number: u64,
     failed: Option<io::Error>,
 }
 
-struct Shared<'o, T> {
+struct SharedTurn<'o, T> {
     turn: Mutex<Turn<'o, T>>,
     changed: Condvar,
 }
 
-/// What an item becomes.
-pub(super) struct Item<'s, 'o, T: Default> {
-    /// What is still to go out.
+/// Result of a work item.
+pub(super) struct OrderedItem<'s, 'o, T: Default> {
+    /// Part that is not written yet.
     pub(super) made: T,
     number: u64,
-    shared: &'s Shared<'o, T>,
+    shared: &'s SharedTurn<'o, T>,
 }
 
-/// The text of an item.
-pub(super) type Text<'s, 'o> = Item<'s, 'o, Vec<u8>>;
+/// Text of an item.
+pub(super) type Text<'s, 'o> = OrderedItem<'s, 'o, Vec<u8>>;
 
-/// Whether a text goes out before it is whole.
+/// Returns whether a text is written before it is complete.
 #[inline(always)]
 pub(super) fn is_long(bytes: &[u8]) -> bool {
     bytes.len() > KEPT
 }
 
 impl Text<'_, '_> {
-    /// Writes what there is if that is much, when it is the item's turn: what one item becomes need not fit into memory.
+    /// Writes a long text on the item's turn: the result of one item need not fit into memory.
     #[inline(always)]
     pub(super) fn limit(&mut self) {
         if is_long(&self.made) {
@@ -48,15 +49,15 @@ impl Text<'_, '_> {
     }
 }
 
-impl<T: Default> Item<'_, '_, T> {
-    /// Lets go out what there is, when it is the item's turn; there is more to come. Says whether all went well so far.
+impl<T: Default> OrderedItem<'_, '_, T> {
+    /// Writes what was made so far on the item's turn, with more to follow. Returns `false` after a failure.
     #[inline(never)]
     pub(super) fn send(&mut self) -> bool {
-        self.go_out(Ok(()), Part::More)
+        self.go_out(Ok(()), ItemOutput::More)
     }
 
-    /// Waits for the item's turn and lets go out what was made, if it was; says whether all went well so far.
-    fn go_out(&mut self, made: io::Result<()>, part: Part) -> bool {
+    /// Waits for the item's turn and writes what was made, if successful; returns `false` after a failure.
+    fn go_out(&mut self, made: io::Result<()>, part: ItemOutput) -> bool {
         let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
         while turn.number != self.number && turn.failed.is_none() {
             turn = self.shared.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +67,7 @@ impl<T: Default> Item<'_, '_, T> {
         {
             turn.failed = Some(error);
         }
-        turn.number += u64::from(part == Part::Last);
+        turn.number += u64::from(part == ItemOutput::Last);
         self.shared.changed.notify_all();
         if turn.failed.is_some() {
             self.made = T::default();
@@ -75,17 +76,17 @@ impl<T: Default> Item<'_, '_, T> {
     }
 }
 
-/// What goes out of an item.
+/// Part of an item's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    /// There is more to come.
+enum ItemOutput {
+    /// More follows.
     More,
-    /// The rest, or all.
+    /// The rest, or everything.
     Last,
 }
 
 /// A thread that panics must not let the others wait for its turn.
-impl<T: Default> Drop for Item<'_, '_, T> {
+impl<T: Default> Drop for OrderedItem<'_, '_, T> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let mut turn = self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +96,7 @@ impl<T: Default> Drop for Item<'_, '_, T> {
     }
 }
 
-/// Lets all threads of the pool make text of the items, and writes the texts in the order of the items.
+/// Formats the items on all threads of the pool, and writes the texts in the order of the items.
 ///
 /// # Errors
 /// As [`ordered`].
@@ -107,7 +108,7 @@ pub(super) fn in_order<I: Send>(
     let mut put = |text: &mut Vec<u8>| {
         let written = out.write_all(text);
         text.clear();
-        // Not of each long text: the next one of the item is as long.
+        // Not for each part of a long text: the next part is as long.
         if text.capacity() > 4 * KEPT {
             text.shrink_to(KEPT);
         }
@@ -116,27 +117,28 @@ pub(super) fn in_order<I: Send>(
     ordered(items, &mut put, make)
 }
 
-/// Lets all threads of the pool make something of the items, and puts it out in the order of the items.
+/// Processes the items on all threads of the pool, and passes the results to `put` in the order of the items.
 ///
-/// Each thread holds what one item becomes: it waits for its turn before it takes the next.
+/// Each thread holds the result of one item: it waits for its turn before it takes the next.
 ///
 /// # Errors
-/// The first error of `put`, or of `make`: of an item that it fails for nothing more goes out.
+/// The first error of `put` or `make`: nothing is written for the item for which `make` fails, or after it.
 pub(super) fn ordered<I: Send, T: Default + Send>(
     items: impl Iterator<Item = I> + Send,
     put: Put<'_, T>,
-    make: impl Fn(I, &mut Item<'_, '_, T>) -> io::Result<()> + Sync,
+    make: impl Fn(I, &mut OrderedItem<'_, '_, T>) -> io::Result<()> + Sync,
 ) -> io::Result<()> {
     let items = Mutex::new((0..).zip(items));
-    let shared = Shared { turn: Mutex::new(Turn { put, number: 0, failed: None }), changed: Condvar::new() };
+    let shared =
+        SharedTurn { turn: Mutex::new(Turn { put, number: 0, failed: None }), changed: Condvar::new() };
     rayon::broadcast(|_| {
-        let mut out = Item { made: T::default(), number: 0, shared: &shared };
+        let mut out = OrderedItem { made: T::default(), number: 0, shared: &shared };
         loop {
             let next = items.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some((number, item)) = next else { return };
             out.number = number;
             let made = make(item, &mut out);
-            if !out.go_out(made, Part::Last) {
+            if !out.go_out(made, ItemOutput::Last) {
                 return;
             }
         }

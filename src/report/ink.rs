@@ -1,27 +1,27 @@
-//! Colours on a terminal: bold and dim text, and yellow and red, which dark and light backgrounds both show. The colours of
-//! the terminal itself are left alone.
+//! Terminal colours: bold and dim text, and yellow and red, which are visible on dark and light backgrounds. Other
+//! colours stay those of the terminal.
 
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// How a text looks.
+/// Style of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ink {
-    /// As the terminal writes; names.
+    /// Default style; names.
     #[default]
     Plain,
     /// Titles, totals, retained sizes.
     Bold,
     /// Object IDs.
     Dim,
-    /// Warnings, and what is damaged.
+    /// Warnings and damage.
     Yellow,
     /// Errors.
     Red,
 }
 
 impl Ink {
-    /// The text with escape sequences around it.
+    /// Returns the text with escape sequences around it.
     pub fn paint(self, text: &str) -> String {
         let code = match self {
             Self::Plain => return text.to_owned(),
@@ -34,7 +34,7 @@ impl Ink {
     }
 }
 
-/// Writes a line with object IDs dim, and these bytes of it bold.
+/// Writes a line with dim object IDs, and these byte ranges in bold.
 pub(super) fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>]) -> io::Result<()> {
     let mut at = 0;
     let mut rest = line;
@@ -48,7 +48,7 @@ pub(super) fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>])
                 id => (Ink::Dim, id),
             }
         };
-        // Cells end with a character; spaces at the end of the last one are not in the line.
+        // Cells end with a character; trailing spaces of the last one are not in the line.
         let (text, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
         at += text.len();
         let blank = text.len() - text.trim_start_matches(' ').len();

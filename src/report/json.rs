@@ -1,7 +1,7 @@
-//! JSON: one document a command.
+//! JSON: one document per command.
 //!
-//! `{"schema_version": 2, "command": ..., "dump": {...}, "rows": [...], ...}`, described in `docs/json-schema.md`. A key
-//! means the same everywhere (`docs/names.md`). Object ids are hex strings, sizes are integers in bytes.
+//! `{"schema_version": 2, "command": ..., "dump": {...}, "rows": [...], ...}`, described in `docs/json-schema.md`. A
+//! key has the same meaning everywhere (`docs/names.md`). Object IDs are hex strings, sizes are integers in bytes.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
@@ -12,7 +12,7 @@ use serde_json::ser::Formatter;
 
 use super::escape;
 
-/// The version of the schema.
+/// Version of the schema.
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// The document.
@@ -20,30 +20,30 @@ pub const SCHEMA_VERSION: u32 = 2;
 struct Document<'a, R, E> {
     schema_version: u32,
     command: &'a str,
-    dump: &'a Dump<'a>,
+    dump: &'a DumpHeader<'a>,
     rows: R,
     #[serde(flatten)]
     more: E,
 }
 
-/// What every document says of the dump.
+/// Facts about the dump in every document.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Dump<'a> {
-    /// The path as it was given.
+pub struct DumpHeader<'a> {
+    /// Path as given.
     pub path: Cow<'a, str>,
-    /// Length of the file, if it was looked at.
+    /// Length of the file in bytes, if known.
     pub file_bytes: Option<u64>,
-    /// The format's name and version, if it was read.
+    /// Name and version of the format, if read.
     pub format: Option<&'a str>,
-    /// Bytes of an identifier, if it was read.
+    /// Size of an identifier in bytes, if read.
     pub id_bytes: Option<u8>,
-    /// When it was made, RFC 3339, if it says.
+    /// Creation time, RFC 3339, if the dump states it.
     pub created: Option<Cow<'a, str>>,
-    /// The heap dump that was read, from 1; 0 if the file holds none.
+    /// Number of the heap dump that was read, from 1; 0 if the file contains none.
     pub heap_dump: Option<u32>,
-    /// Whether part of the dump is missing or unreadable, if it was read.
+    /// `true` if part of the dump is missing or unreadable; `None` if it was not read.
     pub is_damaged: Option<bool>,
-    /// Shallow bytes of unreachable objects, if the command reads the graph.
+    /// Shallow size of unreachable objects in bytes, if the command reads the graph.
     pub unreachable_bytes: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ pub struct Dump<'a> {
 pub fn write<R: Serialize, E: Serialize>(
     out: &mut dyn Write,
     command: &str,
-    dump: &Dump<'_>,
+    dump: &DumpHeader<'_>,
     rows: R,
     more: E,
 ) -> io::Result<()> {
@@ -66,7 +66,7 @@ pub fn write<R: Serialize, E: Serialize>(
     out.flush()
 }
 
-/// A document that is put together from those of several commands, as text: escaped as every other.
+/// Serializes a document assembled from those of several commands: escaped like every other.
 ///
 /// # Errors
 /// If it cannot be serialized.
@@ -77,7 +77,7 @@ pub fn document(value: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// A document without its rows, for rows that several threads write: what comes before and after them.
+/// A document without its rows, which several threads write: the text before and after them.
 #[derive(Debug)]
 pub(super) struct DocumentFrame {
     document: Vec<u8>,
@@ -85,32 +85,32 @@ pub(super) struct DocumentFrame {
 }
 
 impl DocumentFrame {
-    /// The document that [`write()`] writes.
+    /// Creates the document that [`write()`] writes.
     ///
     /// # Errors
     /// If it cannot be serialized.
-    pub(super) fn new<E: Serialize>(command: &str, dump: &Dump<'_>, more: E) -> io::Result<Self> {
+    pub(super) fn new<E: Serialize>(command: &str, dump: &DumpHeader<'_>, more: E) -> io::Result<Self> {
         let mut document = Vec::new();
         write(&mut document, command, dump, [(); 0], more)?;
-        // A line break of the document itself: in a string it is escaped. What is nested has more spaces.
+        // A line break of the document itself: in a string it is escaped, and nested values are indented more.
         let rows_at =
             memchr::memmem::find(&document, NO_ROWS).map_or(document.len(), |at| at + NO_ROWS.len());
         Ok(Self { document, rows_at })
     }
 
-    /// What comes before the first row.
+    /// Returns the text before the first row.
     pub(super) fn head(&self) -> &[u8] {
         self.document.get(..self.rows_at - 1).unwrap_or_default()
     }
 
-    /// What comes after the last of `rows` rows.
+    /// Returns the text after the last of `rows` rows.
     pub(super) fn tail(&self, rows: u64) -> impl Iterator<Item = &[u8]> {
         let end_of_line = if rows > 0 { LINE.get(1..2 + ROWS_DEPTH - 1) } else { None };
         [end_of_line, self.document.get(self.rows_at - 1..)].into_iter().flatten()
     }
 }
 
-/// Appends a row, behind a comma unless the list begins right before it.
+/// Appends a row, after a comma unless the list starts directly before it.
 ///
 /// # Errors
 /// If it cannot be serialized.
@@ -121,7 +121,7 @@ pub(super) fn push_row(out: &mut Vec<u8>, row: &impl Serialize) -> io::Result<()
     Ok(row.serialize(&mut Serializer::with_formatter(out, formatter))?)
 }
 
-/// Appends a text in quotes.
+/// Appends a quoted text.
 ///
 /// # Errors
 /// If it cannot be serialized.
@@ -129,23 +129,24 @@ pub(super) fn push_text(out: &mut Vec<u8>, text: &str) -> io::Result<()> {
     Ok(text.serialize(&mut Serializer::with_formatter(out, Pretty::default()))?)
 }
 
-/// Bytes that the serializer fills before they are passed on. What is held back of a wrong answer is more than that.
+/// Size of the serializer's buffer in bytes. More than that is held back of a wrong result.
 const BUFFER: usize = 1 << 13;
-/// Rows that are not there, in a document.
+/// An empty list of rows in a document.
 const NO_ROWS: &[u8] = b"\n \"rows\": []";
-/// The depth of rows.
+/// Depth of rows.
 const ROWS_DEPTH: usize = 2;
 /// A comma, a line break, and indentation.
 const LINE: &[u8] = b",\n                                ";
 
-/// Each value on a line of its own, indented by one space a level. Escapes also what JSON itself would let pass:
-/// bidirectional marks, DEL, C1 controls. A parser gets the same text.
+/// Formatter that writes each value on a line of its own, indented by one space per level. Also escapes characters that
+/// JSON allows: bidirectional marks, DEL, C1 controls. A parser gets the same text.
 ///
-/// It writes what [`serde_json::ser::PrettyFormatter`] writes, but each line break with its indentation at once.
+/// The output is that of [`serde_json::ser::PrettyFormatter`], but each line break is written together with its
+/// indentation.
 #[derive(Debug, Default)]
 struct Pretty {
     depth: usize,
-    /// Whether the list or record has a value.
+    /// `true` if the list or record has a value.
     has_value: bool,
 }
 
@@ -166,7 +167,7 @@ impl Pretty {
         writer.write_all(&[bracket])
     }
 
-    /// Starts a line; from 0 in [`LINE`] ends the value before it.
+    /// Starts a line; with `from` 0 the comma in [`LINE`] ends the previous value.
     #[inline]
     fn line<W: ?Sized + Write>(&self, writer: &mut W, from: usize) -> io::Result<()> {
         match LINE.get(from..2 + self.depth) {
@@ -182,7 +183,7 @@ impl Pretty {
 impl Formatter for Pretty {
     #[inline]
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
-        // Nearly all texts. To look at all bytes without a branch for each takes a few vector instructions.
+        // Nearly all texts are plain. Examining all bytes without branches takes a few vector instructions.
         let is_plain = fragment.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
         if is_plain || !fragment.contains(escape::is_harmful) {
             return writer.write_all(fragment.as_bytes());
@@ -250,7 +251,7 @@ mod tests {
     #[test]
     fn hostile_text_comes_back_from_a_parser_and_is_harmless_in_the_file() {
         let name = "a\u{1b}[2J\u{202e}\u{7f}\u{85}\"\\";
-        let dump = Dump { path: "x".into(), ..Dump::default() };
+        let dump = DumpHeader { path: "x".into(), ..DumpHeader::default() };
         let mut out = Vec::new();
         write(
             &mut out,

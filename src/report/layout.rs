@@ -1,32 +1,32 @@
-//! How the columns of a table share the width of a terminal.
+//! Distribution of a terminal's width over the columns of a table.
 
 use std::cmp::Reverse;
 
 use super::column::Fit;
 
-/// Columns of the terminal between two columns of a table.
+/// Number of terminal columns between two columns of a table.
 pub(super) const GAP: usize = 2;
-/// Names and texts are not shortened below this while others can be.
+/// Width below which names and texts are not shortened while others can be.
 const NARROWEST: usize = 20;
-/// Sentences lose nothing when they are wrapped.
+/// The same for sentences, which lose nothing when they are wrapped.
 const NARROWEST_WRAPPED: usize = 12;
-/// No text is shortened below this.
+/// Width below which no text is shortened.
 const LEAST: usize = 4;
 
-/// A column that needs room.
+/// Width requirements of a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ColumnWidth {
-    /// What its widest cell takes.
+    /// Width of the widest cell.
     pub(super) width: usize,
-    /// What it needs before secondary columns are left out.
+    /// Required width before secondary columns are left out.
     pub(super) wanted: usize,
-    /// What object IDs in it take.
+    /// Width of the object IDs in it.
     pub(super) least: usize,
     pub(super) fit: Fit,
     pub(super) is_text: bool,
 }
 
-/// The width of columns with the gaps between them.
+/// Returns the width of columns with the gaps between them.
 pub(super) fn total(widths: impl Iterator<Item = usize>) -> usize {
     widths.map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
 }
@@ -35,9 +35,9 @@ fn excess(rooms: &[Option<usize>], terminal: usize) -> usize {
     total(rooms.iter().copied().flatten()).saturating_sub(terminal)
 }
 
-/// By column: how wide its cells may be; `None` of a column that is left out. Secondary columns go first. Then columns that
-/// can be shortened lose what is too much, those of the lowest priority first, the widest of several most. If that is not
-/// enough, any text does, and at last columns are left out from the right.
+/// Returns the width of each column; `None` for one that is left out. Secondary columns are left out first. Then
+/// columns that can be shortened lose the excess, lowest priority first, the widest of several most. If that is not
+/// enough, all texts are shortened, and finally columns are left out from the right.
 pub(super) fn rooms(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usize>> {
     // Texts can always be longer: they do not displace other columns for more than half of the line.
     let wanted = |column: &ColumnWidth| match column.fit {
@@ -65,15 +65,15 @@ pub(super) fn rooms(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usiz
     rooms
 }
 
-/// By column: how wide its cells may be, of columns that have to stay. Where nothing is left to shorten, lines are longer than
-/// the terminal is wide: a number is never cut.
+/// Returns the width of each column, if none may be left out. If nothing can be shortened further, lines exceed the
+/// width of the terminal: numbers are never truncated.
 pub(super) fn shrunk(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usize>> {
     let mut rooms: Vec<Option<usize>> = columns.iter().map(|column| Some(column.width)).collect();
     shorten(columns, &mut rooms, terminal);
     rooms
 }
 
-/// Takes what is too much from columns that can be shortened, and from any text if that is not enough.
+/// Removes the excess from columns that can be shortened, and from all texts if that is not enough.
 fn shorten(columns: &[ColumnWidth], rooms: &mut [Option<usize>], terminal: usize) {
     let flexible = by_priority(columns, |fit| match fit {
         Fit::Shorten { priority } | Fit::Cut { priority } | Fit::Middle { priority } => Some(priority),
@@ -92,7 +92,7 @@ fn shorten(columns: &[ColumnWidth], rooms: &mut [Option<usize>], terminal: usize
     });
 }
 
-/// Columns with their priorities, lowest first, the last of several first.
+/// Returns columns with their priorities, lowest first, the last of several first.
 fn by_priority(columns: &[ColumnWidth], of: impl Fn(Fit) -> Option<u8>) -> Vec<(u8, usize)> {
     let all = columns.iter().enumerate();
     let mut found: Vec<_> = all.filter_map(|(at, column)| Some((of(column.fit)?, at))).collect();
@@ -106,7 +106,7 @@ fn leave_out(rooms: &mut [Option<usize>], at: usize) {
     }
 }
 
-/// Takes what is too much from the columns that `least` has a lower limit for: the widest become equally wide.
+/// Removes the excess from the columns for which `least` returns a minimum: the widest become equally wide.
 fn shrink(rooms: &mut [Option<usize>], terminal: usize, least: impl Fn(usize) -> Option<usize>) {
     let excess = excess(rooms, terminal);
     let shrunk =

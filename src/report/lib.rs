@@ -1,19 +1,19 @@
-//! Renderers: plain results in, text out.
+//! Renderers of results as text.
 //!
-//! * [`escape`] makes text from a dump harmless; every renderer goes through it.
-//! * `column` declares what an answer holds, [`value`] what a cell does; [`answer`] writes it in each format: [`json`],
-//!   [`csv`], [`table`]; [`fit`] makes texts as wide as the terminal is, [`ink`] colours
-//!   them. [`chunked`] writes answers of millions of rows with all threads.
-//! * [`grid`] is what a page shows of an answer, [`html`] shows it.
+//! * [`escape`] makes text from a dump harmless; every renderer uses it.
+//! * `column` declares the columns of a result, [`value`] the values of cells; [`answer`] writes a result in each
+//!   format: [`json`], [`csv`], [`table`]; [`fit`] fits texts to the width of the terminal, [`ink`] colours them.
+//!   [`chunked`] writes results of millions of rows with all threads.
+//! * [`grid`] is a result for a page, which [`html`] renders.
 //! * [`tables`] writes the tables of a dump for other engines: Parquet, CSV, NDJSON.
 //! * [`tree`] draws trees and bars; `flamegraph`, `folded` and `speedscope` are stacks as pictures.
 //! * [`picture`] draws trees of memory as SVG for pages: treemaps and icicles.
 //! * [`ci`] writes the results of `check` for CI servers and code hosts.
 //! * [`markdown`] escapes texts for tickets.
-//! * [`findings`] has the words of `doctor`.
+//! * [`findings`] contains the words of `doctor`.
 //! * [`hprof_text`] writes the text report of the HPROF agent.
 //!
-//! Nothing here writes to the terminal by itself: renderers write to the [`std::io::Write`] that they are given.
+//! Nothing here writes to the terminal: renderers write to the [`std::io::Write`] that they are given.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
@@ -46,7 +46,7 @@ pub mod value;
 pub(crate) use hprof_format::digits;
 pub use hprof_format::escape;
 
-/// The formats of every command.
+/// Formats of every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// For people.
@@ -54,6 +54,6 @@ pub enum Format {
     Table,
     /// One document.
     Json,
-    /// A header line, then one line a row.
+    /// A header line, then one line per row.
     Csv,
 }

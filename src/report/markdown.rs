@@ -1,17 +1,18 @@
-//! Markdown: answers as tables, and texts of a dump, in which nothing means anything.
+//! Markdown: results as tables, and texts of a dump without any markup.
 
 use super::escape;
-use super::grid::{Grid, GridRow, Piece};
+use super::grid::{Grid, GridBlock, GridRow};
 use super::number::grouped;
 
-/// Characters that mean something in Markdown.
+/// Characters with a meaning in Markdown.
 const SPECIAL: &[char] = &['\\', '`', '*', '_', '{', '}', '[', ']', '<', '>', '#', '|', '~', '!', '&', '$'];
 
-/// A word joiner, which has no width and breaks no line. GitHub seeks mail addresses and names of people after escapes are
-/// resolved, so a backslash does not keep `@` from making a link; a character beside it that is part of neither does.
+/// A word joiner, which has no width and allows no line break. GitHub searches mail addresses and user names after
+/// escapes are resolved, so a backslash does not keep `@` from becoming a link; an adjacent character that is part of
+/// neither does.
 const JOINER: char = '\u{2060}';
 
-/// A text of the dump: nothing in it is Markdown, wherever it stands.
+/// Escapes a text of the dump: nothing in it is Markdown, in any position.
 pub fn text(text: &str) -> String {
     let text = escape::text(text);
     // Blanks at the start of a line would make code.
@@ -37,8 +38,8 @@ pub fn text(text: &str) -> String {
     escaped
 }
 
-/// Whether a character makes a link of what stands around it (GitHub Flavored Markdown, section 6.9): `https://`, `www.`.
-/// Mail addresses have their [`JOINER`] anywhere.
+/// Returns whether a character turns the text around it into a link (GitHub Flavored Markdown, section 6.9):
+/// `https://`, `www.`. Mail addresses contain a [`JOINER`] in any case.
 fn is_of_link(text: &str, at: usize, c: char) -> bool {
     let before = text.get(..at).unwrap_or_default();
     match c {
@@ -50,25 +51,26 @@ fn is_of_link(text: &str, at: usize, c: char) -> bool {
     }
 }
 
-/// A text of the dump as code, unchanged: it stands between more backquotes than it has in a row (CommonMark, section 6.1).
+/// Formats a text of the dump as code, unchanged: delimited by more backquotes than it has in a row (CommonMark,
+/// section 6.1).
 pub fn code(text: &str) -> String {
     let text = escape::text(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let is_blank = text.trim_matches(' ').is_empty();
-    // One blank on each side is taken away again, unless there is nothing else.
+    // One blank on each side is stripped, unless there is nothing else.
     let is_stripped = text.starts_with(' ') && text.ends_with(' ') && !is_blank;
     let blank =
         if text.is_empty() || text.starts_with('`') || text.ends_with('`') || is_stripped { " " } else { "" };
     format!("{fence}{blank}{text}{blank}{fence}")
 }
 
-/// A text of the dump in a cell of a table, which is one line.
+/// Escapes a text of the dump for a cell of a table, which is one line.
 pub fn table_cell(raw: &str) -> String {
     text(&raw.replace(['\n', '\r'], " "))
 }
 
-/// An answer as paragraphs and tables, each after an empty line, with at most so many rows.
+/// Formats a result as paragraphs and tables, each after an empty line, with at most `rows` rows.
 pub fn grid(grid: &Grid, rows: usize) -> String {
     let mut out = pieces(&grid.above, rows);
     if let (true, Some(line)) = (grid.rows.is_empty(), &grid.instead) {
@@ -94,7 +96,7 @@ pub fn grid(grid: &Grid, rows: usize) -> String {
     out + &pieces(&grid.under, rows)
 }
 
-/// The cells of a row; the last has the lines below it.
+/// Returns the cells of a row; the last includes the lines below it.
 fn cells(row: &GridRow) -> Vec<String> {
     let mut cells: Vec<String> = row.cells.iter().map(|cell| table_cell(&cell.text)).collect();
     if let Some(last) = cells.last_mut() {
@@ -103,19 +105,19 @@ fn cells(row: &GridRow) -> Vec<String> {
     cells
 }
 
-fn pieces(pieces: &[Piece], rows: usize) -> String {
+fn pieces(pieces: &[GridBlock], rows: usize) -> String {
     let mut out = String::new();
     for piece in pieces {
         match piece {
-            Piece::Line(line) if line.trim().is_empty() => {}
-            Piece::Line(line) => out.push_str(&format!("\n{}\n", text(line))),
-            // They are for a terminal.
-            Piece::Commands(_) => {}
-            Piece::Text(lines) => {
+            GridBlock::Line(line) if line.trim().is_empty() => {}
+            GridBlock::Line(line) => out.push_str(&format!("\n{}\n", text(line))),
+            // Commands are for a terminal.
+            GridBlock::Commands(_) => {}
+            GridBlock::Text(lines) => {
                 let lines = lines.lines().filter(|line| !line.trim().is_empty());
                 lines.for_each(|line| out.push_str(&format!("\n{}\n", text(line))));
             }
-            Piece::Grid(each) => out.push_str(&grid(each, rows)),
+            GridBlock::Grid(each) => out.push_str(&grid(each, rows)),
         }
     }
     out
@@ -124,13 +126,13 @@ fn pieces(pieces: &[Piece], rows: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grid::{GridCell, GridColumn, Line};
+    use crate::grid::{GridCell, GridColumn, RowLine};
 
     #[test]
     fn nothing_in_a_text_is_markdown() {
         assert_eq!(text("<b>|`*_[x](y)\u{202e}"), "\\<b\\>\\|\\`\\*\\_\\[x\\](y)\\\\u202e");
         assert_eq!(table_cell("a|b\nc"), "a\\|b c");
-        // GitHub makes no link of them, nor do the other renderers that find addresses in text.
+        // Neither GitHub nor other renderers that find addresses in text make links of these.
         assert_eq!(text("@octocat"), "\u{2060}@\u{2060}octocat");
         assert_eq!(text("see https://evil.example"), "see https\\://evil.example");
         assert_eq!(text("WWW.evil.example, a.www"), "WWW\\.evil.example, a.www");
@@ -149,14 +151,14 @@ mod tests {
         let rows = vec![
             GridRow {
                 cells: vec![cell("1"), cell("a|b\n<br>")],
-                below: vec![Line { indent: 4, text: "| c".to_owned() }],
+                below: vec![RowLine { indent: 4, text: "| c".to_owned() }],
             },
             GridRow { cells: vec![cell("2"), cell("d")], below: Vec::new() },
         ];
         let answer = Grid {
             columns: vec![column("#", true), column("name", false)],
             rows,
-            above: vec![Piece::Line("# e".to_owned()), Piece::Commands(vec!["hprof-cli".to_owned()])],
+            above: vec![GridBlock::Line("# e".to_owned()), GridBlock::Commands(vec!["hprof-cli".to_owned()])],
             more: Some((Some(2), "rows")),
             ..Grid::default()
         };

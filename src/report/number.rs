@@ -4,12 +4,12 @@ use hprof_index::storage::human_bytes::HumanBytes;
 pub use hprof_index::storage::human_bytes::grouped;
 pub use hprof_query::recordings::percent::hundredths;
 
-/// A count with what it counts: "1 object", "2,000 objects".
+/// Formats a count with its noun: "1 object", "2,000 objects".
 pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
-/// A difference with its sign: `+2,000`, `-3`, `0`.
+/// Formats a difference with its sign: `+2,000`, `-3`, `0`.
 pub fn signed(difference: i64) -> String {
     let sign = match difference {
         0 => "",
@@ -19,13 +19,13 @@ pub fn signed(difference: i64) -> String {
     format!("{sign}{}", grouped(difference.unsigned_abs()))
 }
 
-/// A difference of sizes with its sign: `+1.5 GiB`.
+/// Formats a difference of sizes with its sign: `+1.5 GiB`.
 pub fn signed_bytes(difference: i64) -> String {
     let sign = if difference < 0 { "-" } else { "+" };
     format!("{sign}{}", human_bytes(difference.unsigned_abs()))
 }
 
-/// A part of a whole in percent, with one decimal, and not rounded up to all of it; empty if the whole is nothing.
+/// Formats a share in percent, with one decimal, never rounded up to 100; empty if the whole is 0.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return String::new();
@@ -35,15 +35,14 @@ pub fn percent(part: u64, whole: u64) -> String {
     format!("{:.1}%", if part < whole { percent.min(99.9) } else { percent })
 }
 
-/// A part of a whole in percent, rounded, but not up to all of it, where no more than that is known; empty if the whole is
-/// nothing.
+/// Formats a share in percent, rounded, but never up to 100, for lower bounds; empty if the whole is 0.
 pub fn whole_percent(part: u64, whole: u64) -> String {
     let percent = (u128::from(part) * 200 + u128::from(whole)).checked_div(u128::from(whole) * 2);
     let shown = |percent: u128| format!("{}%", if part < whole { percent.min(99) } else { percent });
     percent.map_or_else(String::new, shown)
 }
 
-/// A size for people: `1.5 GiB`.
+/// Formats a size: `1.5 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
     HumanBytes(bytes).to_string()
 }

@@ -1,75 +1,75 @@
-//! Rows without their type: renderers are compiled once, not once for each type of rows.
+//! Rows without their type: renderers are compiled once, not for each type of rows.
 
-use super::column::{Columns, Target, plain};
+use super::column::{CellTarget, Columns, plain};
 use super::value::Value;
 
 /// A line below a row of a table, such as a frame of its stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// Columns of space before it.
+pub struct RowLine {
+    /// Indentation in columns.
     pub indent: usize,
-    /// Its text, not escaped yet.
+    /// Text, not escaped yet.
     pub text: String,
 }
 
-/// What the columns of a row say, by number of the column.
+/// Cells of a row, by number of the column.
 pub(super) trait Cells {
-    /// The value.
+    /// Returns the value.
     fn value(&self, at: usize) -> Value<'_>;
 
-    /// What CSV has, which is the value unless the column says otherwise.
+    /// Returns the CSV value, which is the value unless the column sets another.
     fn csv_value(&self, at: usize) -> Value<'_>;
 
-    /// What tables show instead of the value, not escaped yet.
+    /// Returns the text that tables show instead of the value, not escaped yet.
     fn own_cell(&self, at: usize) -> Option<String>;
 
-    /// What the cell leads to on a page, if the column says it.
-    fn own_target(&self, at: usize) -> Option<Option<Target>>;
+    /// Returns the link target of the cell on a page, if the column sets it.
+    fn own_target(&self, at: usize) -> Option<Option<CellTarget>>;
 }
 
-/// The cell of a table, not escaped yet.
+/// Returns the cell of a table, not escaped yet.
 pub(super) fn table_cell(row: &dyn Cells, at: usize) -> String {
     row.own_cell(at).unwrap_or_else(|| plain(&row.value(at)))
 }
 
-/// Rows, one at a time: they are made while they are written.
-pub(super) trait Rows: Cells {
-    /// Makes the next row, of which [`Cells`] are from then on; `false` behind the last.
+/// Rows, one at a time, made while they are written.
+pub(super) trait RowCursor: Cells {
+    /// Makes the next row, to which [`Cells`] refer from then on; returns `false` after the last.
     fn advance(&mut self) -> bool;
 
-    /// Looks, behind the last row that is wanted, whether there is another.
+    /// Returns whether there is another row after the last requested one.
     fn has_more(&mut self) -> bool;
 
-    /// The lines below the row in a table.
-    fn below(&self) -> Vec<Line>;
+    /// Returns the lines below the row in a table.
+    fn below(&self) -> Vec<RowLine>;
 }
 
-/// The lines below a row of a table.
-pub(super) type Below<'m, R> = dyn Fn(&R) -> Vec<Line> + 'm;
+/// Function that returns the lines below a row of a table.
+pub(super) type Below<'m, R> = dyn Fn(&R) -> Vec<RowLine> + 'm;
 
 /// Rows by declared columns.
-pub(super) struct Cursor<'m, 'c, R, I> {
+pub(super) struct ColumnRows<'m, 'c, R, I> {
     columns: &'m Columns<'c, R>,
     below: Option<&'m Below<'m, R>>,
     rows: I,
     row: Option<R>,
-    /// Rows that are still wanted.
+    /// Number of rows that may still be made.
     left: usize,
 }
 
-impl<'m, 'c, R, I> Cursor<'m, 'c, R, I> {
-    /// Before the first of these rows.
+impl<'m, 'c, R, I> ColumnRows<'m, 'c, R, I> {
+    /// Creates a cursor before the first of these rows.
     pub(super) fn new(columns: &'m Columns<'c, R>, rows: I, below: Option<&'m Below<'m, R>>) -> Self {
         Self { columns, below, rows, row: None, left: usize::MAX }
     }
 
-    /// No more than so many rows.
+    /// Limits the number of rows.
     pub(super) fn first_of(self, most: usize) -> Self {
         Self { left: most, ..self }
     }
 }
 
-impl<R, I> Cells for Cursor<'_, '_, R, I> {
+impl<R, I> Cells for ColumnRows<'_, '_, R, I> {
     fn value(&self, at: usize) -> Value<'_> {
         match &self.row {
             Some(row) => self.columns.value(at, row),
@@ -88,12 +88,12 @@ impl<R, I> Cells for Cursor<'_, '_, R, I> {
         self.columns.cell(at, self.row.as_ref()?)
     }
 
-    fn own_target(&self, at: usize) -> Option<Option<Target>> {
+    fn own_target(&self, at: usize) -> Option<Option<CellTarget>> {
         self.columns.target(at, self.row.as_ref()?)
     }
 }
 
-impl<R, I: Iterator<Item = R>> Rows for Cursor<'_, '_, R, I> {
+impl<R, I: Iterator<Item = R>> RowCursor for ColumnRows<'_, '_, R, I> {
     fn advance(&mut self) -> bool {
         let left = self.left.checked_sub(1);
         self.row = left.and_then(|left| {
@@ -107,7 +107,7 @@ impl<R, I: Iterator<Item = R>> Rows for Cursor<'_, '_, R, I> {
         self.left == 0 && self.rows.next().is_some()
     }
 
-    fn below(&self) -> Vec<Line> {
+    fn below(&self) -> Vec<RowLine> {
         match (self.below, &self.row) {
             (Some(below), Some(row)) => below(row),
             _ => Vec::new(),

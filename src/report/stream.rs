@@ -1,4 +1,4 @@
-//! Rows that are made while they are written: an answer of millions of them takes no memory.
+//! Rows that are made while they are written: millions of them take no memory.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 pub struct Streamed<I>(RefCell<Option<I>>);
 
 impl<I> Streamed<I> {
-    /// The list of what `rows` gives.
+    /// Creates a list of the items of `rows`.
     pub fn new(rows: I) -> Self {
         Self(RefCell::new(Some(rows)))
     }

@@ -7,61 +7,62 @@ use std::ops::Range;
 use super::aligned::Aligned;
 pub use super::column::{Align, Fit};
 use super::column::{Header, Schema};
-use super::grid::{Grid, GridCell, GridRow, Line};
+use super::grid::{Grid, GridCell, GridRow, RowLine};
 use super::ink::{self, Ink};
-use super::rows::{Rows, table_cell};
+use super::rows::{RowCursor, table_cell};
 use super::{escape, fit, layout};
 
-/// How a table is shown.
+/// Style of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
-    /// Columns of the terminal; `None` in a pipe, where lines are as long as they are.
+    /// Width of the terminal in columns; `None` in a pipe, where lines are not shortened.
     pub width: Option<u16>,
-    /// Whether to use colours.
+    /// `true` to use colours.
     pub color: bool,
-    /// The option that shows all rows; empty if there is none.
+    /// Option that shows all rows; may be empty.
     pub all_rows: &'static str,
-    /// The option that shows all columns; empty if there is none.
+    /// Option that shows all columns; may be empty.
     pub all_columns: &'static str,
 }
 
-/// What an option does, behind what it is about.
+/// Returns the effect of an option in parentheses, to append to a sentence.
 pub(crate) fn option(option: &str, does: &str) -> String {
     if option.is_empty() { String::new() } else { format!(" ({option} {does})") }
 }
 
-/// A table that is being put together.
+/// Builder of a table.
 #[derive(Debug)]
-pub struct Builder {
+pub struct TableBuilder {
     columns: Vec<Header>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
     footer: Vec<Vec<String>>,
-    /// Bytes of the longest cell.
+    /// Length of the longest cell in bytes.
     longest: usize,
-    /// Whether long cells are cut.
+    /// `true` if long cells are shortened.
     is_cut: bool,
 }
 
-/// A row, and the lines below it.
+/// A row with the lines below it.
 #[derive(Debug, Default)]
-struct Row {
+struct TableRow {
     cells: Vec<String>,
-    below: Vec<Line>,
+    below: Vec<RowLine>,
 }
 
-/// Columns that a cell may take in a table of [`MAX_BYTES`]. No name of a real class is that long; a hostile dump can give
-/// one of 64 KB to a million rows.
+/// Maximum number of columns of a cell in a table of [`MAX_BYTES`]. No name of a real class is that long; a malicious
+/// dump can have a name of 64 KB in a million rows.
 pub const LONGEST_CELL: usize = 1000;
-/// Bytes that the rows of a table would take, all as wide as the widest, before long cells lose their middle.
+/// Size in bytes that the rows of a table would take, all as wide as the widest, above which long cells lose their
+/// middle.
 pub const MAX_BYTES: usize = 1 << 26;
-/// Rows of an answer that are put together at a time. The first so many say which columns there are and how wide they are at
-/// least; those behind them are written as they come, so that an answer of any length takes no more memory than these.
+/// Number of rows that are collected at a time. The first part determines the columns and their minimum widths; later
+/// rows are written as they come, so that a result of any length takes no more memory than one part.
 pub(super) const PART: u64 = 1 << 13;
 
-/// What a part of a table has found out for those behind it.
+/// Properties of a table's part that later parts depend on.
 #[derive(Debug)]
-struct Found {
-    /// By column: how wide it was; `None` of a column that is left out, which the parts behind leave out too.
+struct ColumnWidths {
+    /// Width of each column; `None` for one that is left out, also in later parts.
     widths: Vec<Option<usize>>,
     is_cut: bool,
 }
@@ -71,23 +72,23 @@ pub(super) struct Parts<'m> {
     schema: &'m Schema,
     totals: &'m [Vec<(&'static str, String)>],
     style: Style,
-    found: Option<Found>,
+    found: Option<ColumnWidths>,
 }
 
 impl<'m> Parts<'m> {
-    /// A table of an answer's columns, with rows of totals.
+    /// Creates a table of a result's columns, with rows of totals.
     pub(super) fn new(schema: &'m Schema, totals: &'m [Vec<(&'static str, String)>], style: Style) -> Self {
         Self { schema, totals, style, found: None }
     }
 
-    /// Whether it has no columns to show rows in.
+    /// Returns whether it has no columns to show rows in.
     pub(super) fn has_no_columns(&self) -> bool {
         self.schema.shown().next().is_none()
     }
 
-    /// Puts the next part together; and says how many rows it has, and whether there are no others.
-    pub(super) fn next(&self, rows: &mut dyn Rows) -> (Builder, u64, bool) {
-        let mut part = Builder::of(self.schema);
+    /// Builds the next part; returns it with its number of rows, and whether it is the last.
+    pub(super) fn next(&self, rows: &mut dyn RowCursor) -> (TableBuilder, u64, bool) {
+        let mut part = TableBuilder::of(self.schema);
         part.is_cut = self.found.as_ref().is_some_and(|found| found.is_cut);
         self.totals.iter().for_each(|total| part.total_by_title(total));
         let (count, is_last) = part.push_some(self.schema, rows, PART);
@@ -98,14 +99,14 @@ impl<'m> Parts<'m> {
     ///
     /// # Errors
     /// If `out` cannot be written.
-    pub(super) fn write(&mut self, part: Builder, out: &mut dyn Write, is_last: bool) -> io::Result<()> {
+    pub(super) fn write(&mut self, part: TableBuilder, out: &mut dyn Write, is_last: bool) -> io::Result<()> {
         self.found = Some(part.write_part(out, self.style, self.found.take(), is_last)?);
         Ok(())
     }
 }
 
-impl Builder {
-    /// A table with these columns, of which the last is shortened to fit the terminal.
+impl TableBuilder {
+    /// Creates a table with these columns, the last of which is shortened to fit the terminal.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
         let last = columns.len().saturating_sub(1);
         let fit = |at: usize| if at == last { Fit::Shorten { priority: 0 } } else { Fit::Whole };
@@ -114,7 +115,7 @@ impl Builder {
         Self::with(columns.iter().enumerate().map(header).collect())
     }
 
-    /// A table of an answer's columns.
+    /// Creates a table of a result's columns.
     pub(super) fn of(schema: &Schema) -> Self {
         Self::with(schema.shown().map(|(_, column)| column.header.clone()).collect())
     }
@@ -123,7 +124,7 @@ impl Builder {
         Self { columns, rows: Vec::new(), footer: Vec::new(), longest: 0, is_cut: false }
     }
 
-    /// Breaks lines of the last column that do not fit the terminal, instead of shortening them: for sentences.
+    /// Wraps lines of the last column that do not fit the terminal, instead of shortening them: for sentences.
     pub fn wrapping(mut self) -> Self {
         if let Some(last) = self.columns.last_mut() {
             last.fit = Fit::Wrap;
@@ -131,7 +132,7 @@ impl Builder {
         self
     }
 
-    /// A table of names and texts, without titles; long texts are broken.
+    /// Creates a table of names and texts, without titles; long texts are wrapped.
     pub fn pairs<K: AsRef<str>, V: AsRef<str>>(rows: impl IntoIterator<Item = (K, V)>) -> Self {
         let mut table = Self::new(&[("", Align::Left), ("", Align::Left)]).wrapping();
         rows.into_iter().for_each(|(name, text)| table.row([name.as_ref(), text.as_ref()]));
@@ -141,30 +142,30 @@ impl Builder {
     /// Adds a row; texts are escaped here.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let cells = cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect();
-        self.push_row(Row { cells, below: Vec::new() });
+        self.push_row(TableRow { cells, below: Vec::new() });
     }
 
     /// Adds all rows by declared columns, and the lines below them.
-    pub(super) fn push_all(&mut self, schema: &Schema, rows: &mut dyn Rows) {
+    pub(super) fn push_all(&mut self, schema: &Schema, rows: &mut dyn RowCursor) {
         self.push_some(schema, rows, u64::MAX);
     }
 
-    /// Adds up to so many rows. Returns how many there were, and whether these are all.
-    fn push_some(&mut self, schema: &Schema, rows: &mut dyn Rows, most: u64) -> (u64, bool) {
+    /// Adds up to `most` rows. Returns their number, and whether these are all.
+    fn push_some(&mut self, schema: &Schema, rows: &mut dyn RowCursor, most: u64) -> (u64, bool) {
         let mut count = 0;
         while count < most {
             if !rows.advance() {
                 return (count, true);
             }
             let cells = schema.shown().map(|(at, _)| escaped(table_cell(&*rows, at)));
-            let row = Row { cells: cells.collect(), below: rows.below() };
+            let row = TableRow { cells: cells.collect(), below: rows.below() };
             self.push_row(row);
             count += 1;
         }
         (count, false)
     }
 
-    fn push_row(&mut self, mut row: Row) {
+    fn push_row(&mut self, mut row: TableRow) {
         if self.is_cut {
             cut(&mut row.cells);
         }
@@ -176,7 +177,7 @@ impl Builder {
         }
     }
 
-    /// Adds a row of totals, which stands below a line.
+    /// Adds a row of totals, below a line.
     pub fn total<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.footer.push(cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect());
     }
@@ -193,9 +194,9 @@ impl Builder {
         self.total(row);
     }
 
-    /// The same as a grid, whose cells stand for nothing.
+    /// Converts to a grid without link targets.
     pub(super) fn into_grid(self) -> Grid {
-        let row = |row: Row| GridRow {
+        let row = |row: TableRow| GridRow {
             cells: row.cells.into_iter().map(|text| GridCell { text, target: None }).collect(),
             below: row.below,
         };
@@ -207,9 +208,9 @@ impl Builder {
         }
     }
 
-    /// By column: how wide its cells may be; `None` of a column that is left out. Behind other parts no other column is left
-    /// out, and none is less wide than it was if the terminal has room: a number that needs more gets it.
-    fn rooms(&self, terminal: usize, before: Option<&Found>) -> Vec<Option<usize>> {
+    /// Returns the width of each column; `None` for one that is left out. After other parts no further column is left
+    /// out, and none is narrower than before if the terminal is wide enough: a number that needs more gets it.
+    fn rooms(&self, terminal: usize, before: Option<&ColumnWidths>) -> Vec<Option<usize>> {
         let was = |column: usize| before.and_then(|found| *found.widths.get(column)?);
         let measure = |column: usize, of: fn(&str) -> usize| -> usize {
             let rows = self.rows.iter().map(|row| &row.cells).chain(&self.footer);
@@ -256,15 +257,15 @@ impl Builder {
         self.write_part(out, style, None, true).map(drop)
     }
 
-    /// Writes the table, or what of it comes behind another part.
+    /// Writes the table, or a later part of it.
     fn write_part(
         self,
         out: &mut dyn Write,
         style: Style,
-        before: Option<Found>,
+        before: Option<ColumnWidths>,
         is_last: bool,
-    ) -> io::Result<Found> {
-        // A pipe gets all as wide as it is.
+    ) -> io::Result<ColumnWidths> {
+        // A pipe gets everything at full width.
         let rooms = match style.width {
             Some(width) => self.rooms(width.into(), before.as_ref()),
             None => vec![Some(usize::MAX); self.columns.len()],
@@ -275,7 +276,7 @@ impl Builder {
             columns.iter().zip(&rooms).filter_map(|(header, room)| room.map(|_| header)).collect();
         let fit = |row: Vec<String>| -> Vec<String> {
             let cells = row.into_iter().zip(&columns).zip(&rooms);
-            // A pipe gets all of a cell, also if its column was less wide before.
+            // A pipe gets each cell in full, also if its column was narrower before.
             let room = |room: usize| if style.width.is_some() { room } else { usize::MAX };
             cells.filter_map(|((cell, header), of)| Some(fit_cell(cell, header.fit, room((*of)?)))).collect()
         };
@@ -284,17 +285,17 @@ impl Builder {
         let titles = (has_titles && is_first)
             .then(|| fit(columns.iter().map(|header| header.title.clone().into_owned()).collect()));
         if let Some(found) = &before {
-            // Columns are at least as wide as before, if there is still room.
+            // Columns are at least as wide as before, if they still fit.
             let widths = found.widths.iter().zip(&rooms);
             grid.widen(widths.filter_map(|(width, room)| Some((*width)?.min((*room)?))));
         }
-        let rows: Vec<Row> =
-            rows.into_iter().map(|row| Row { cells: fit(row.cells), below: row.below }).collect();
-        // Widths are those of the totals too, wherever they stand.
+        let rows: Vec<TableRow> =
+            rows.into_iter().map(|row| TableRow { cells: fit(row.cells), below: row.below }).collect();
+        // Widths include the totals, wherever they are.
         let footer: Vec<Vec<String>> = footer.into_iter().filter(|_| is_last || is_first).map(fit).collect();
         let all = titles.iter().chain(rows.iter().map(|row| &row.cells)).chain(&footer);
         all.for_each(|cells| grid.measure(cells));
-        let mut write = |cells: &[String], is_bold: bool, below: &[Line]| {
+        let mut write = |cells: &[String], is_bold: bool, below: &[RowLine]| {
             grid.lines(cells, |line, places| {
                 let bold = places.iter().zip(&kept).filter(|(_, header)| header.ink == Ink::Bold);
                 let all = is_bold.then_some(0..line.len()).into_iter();
@@ -309,7 +310,7 @@ impl Builder {
         let mut shown = grid.widths();
         let widths = rooms.iter().map(|room| room.and_then(|_| shown.next())).collect();
         let missing = columns.iter().zip(&rooms).filter(|(header, room)| {
-            // Secondary columns are not missed.
+            // Omitted secondary columns are not reported.
             room.is_none() && !matches!(header.fit, Fit::Secondary { .. })
         });
         let missing: Vec<&str> = missing.map(|(header, _)| header.title.as_ref()).collect();
@@ -324,11 +325,11 @@ impl Builder {
                 style,
             )?;
         }
-        Ok(Found { widths, is_cut })
+        Ok(ColumnWidths { widths, is_cut })
     }
 }
 
-/// A cell, escaped: hardly any needs to be, and then it is as it was.
+/// Escapes a cell; most need no change.
 fn escaped(cell: String) -> String {
     match escape::text(&cell) {
         Cow::Borrowed(_) => cell,
@@ -336,7 +337,7 @@ fn escaped(cell: String) -> String {
     }
 }
 
-/// A cell as wide as its column may be.
+/// Fits a cell to the width of its column.
 fn fit_cell(cell: String, fit: Fit, room: usize) -> String {
     match fit {
         _ if fit::width(&cell) <= room => cell,
@@ -347,7 +348,7 @@ fn fit_cell(cell: String, fit: Fit, room: usize) -> String {
     }
 }
 
-/// Writes a line of text, as several if the terminal is narrower. It is escaped already.
+/// Writes a line of text, wrapped if the terminal is narrower. It is already escaped.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -356,24 +357,24 @@ pub fn write_text(out: &mut dyn Write, text: &str, style: Style) -> io::Result<(
     lines.iter().try_for_each(|line| write_line(out, line, &[], style))
 }
 
-/// Writes a line that fits the terminal; these bytes of it are bold, if there are colours.
+/// Writes a line that fits the terminal; these byte ranges are bold, if there are colours.
 fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>], style: Style) -> io::Result<()> {
     if style.color { ink::write_line(out, line, bold) } else { writeln!(out, "{line}") }
 }
 
-impl Line {
+impl RowLine {
     fn write(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
         let text = escape::text(&self.text);
         let indent = style.width.map_or(self.indent, |width| self.indent.min(usize::from(width) / 2));
         let room = style.width.map_or(usize::MAX, |width| usize::from(width) - indent);
-        // A path is read from its start to its end: it goes on in the next lines, and is not cut.
+        // A path is read from start to end: it is wrapped, not truncated.
         let is_path = text.contains(" -> ") && fit::width(&text) > room;
         let lines = if is_path { fit::wrap(&text, room, 2) } else { vec![fit::names(&text, room)] };
         lines.iter().try_for_each(|line| write_line(out, &format!("{:indent$}{line}", ""), &[], style))
     }
 }
 
-/// Cuts the cells of a row that are too long for a large table.
+/// Shortens the cells of a row that are too long for a large table.
 fn cut(row: &mut [String]) {
     for cell in row.iter_mut().filter(|cell| cell.len() > LONGEST_CELL) {
         *cell = fit::middle(cell, LONGEST_CELL);
@@ -387,7 +388,7 @@ mod tests {
     use crate::number::grouped;
 
     fn sample(style: Style) -> String {
-        let mut table = Builder::new(&[("bytes", Align::Right), ("class", Align::Left)]);
+        let mut table = TableBuilder::new(&[("bytes", Align::Right), ("class", Align::Left)]);
         table.row(["1,234,567", "com.example.with.a.very.long.name.indeed.Customer$Address"]);
         table.row(["16", "x\u{1b}[2J"]);
         table.total(["1,234,583", "total"]);
@@ -399,17 +400,20 @@ mod tests {
     #[test]
     fn a_long_table_is_written_in_parts_as_if_it_were_one() {
         use crate::answer::Answer;
-        use crate::column::{Column, Columns, Key, Kind};
-        use crate::{Format, json::Dump};
+        use crate::column::{Column, ColumnKey, Columns, ValueKind};
+        use crate::{Format, json::DumpHeader};
         let written = |rows: u64, style: Style| {
             let columns = Columns::new([
-                Column::of(Key::chosen("number", Kind::Integer), |row: &u64| (*row).into()).header("number"),
-                Column::of(Key::chosen("name", Kind::Text), |row: &u64| format!("name {}", row % 100).into())
-                    .header("name"),
+                Column::of(ColumnKey::chosen("number", ValueKind::Integer), |row: &u64| (*row).into())
+                    .header("number"),
+                Column::of(ColumnKey::chosen("name", ValueKind::Text), |row: &u64| {
+                    format!("name {}", row % 100).into()
+                })
+                .header("name"),
             ]);
             let answer = Answer::new(columns, 0..rows).total([("number", "all".to_owned())]);
             let mut out = Vec::new();
-            answer.write(&mut out, Format::Table, style, "x", &Dump::default()).unwrap();
+            answer.write(&mut out, Format::Table, style, "x", &DumpHeader::default()).unwrap();
             String::from_utf8(out).unwrap()
         };
         for style in [Style::default(), Style { width: Some(80), color: false, ..Style::default() }] {
@@ -418,7 +422,7 @@ mod tests {
                 let lines: Vec<&str> = text.lines().collect();
                 assert_eq!(lines.len() as u64, rows + 2, "{rows}");
                 assert!(lines[0].trim_start().starts_with("number"));
-                // The first part says how wide columns are, and those behind it keep to that.
+                // The first part determines the widths of columns for later ones.
                 for (row, line) in (0..rows).zip(&lines[1..]) {
                     let width = if rows > PART { 6 } else { line.find("name").unwrap() - 2 };
                     assert_eq!(*line, format!("{:>width$}  name {}", grouped(row), row % 100), "{rows}");
@@ -431,34 +435,37 @@ mod tests {
     #[test]
     fn numbers_behind_the_first_part_are_whole() {
         use crate::answer::Answer;
-        use crate::column::{Column, Columns, Key, Kind};
-        use crate::{Format, json::Dump};
+        use crate::column::{Column, ColumnKey, Columns, ValueKind};
+        use crate::{Format, json::DumpHeader};
         let rows = PART * 2 + 100;
         let name = |row: u64| {
-            // The widest name is in the second part, too.
+            // The widest name is in the second part.
             let more = if row == PART + 7 { "with.more.than.fits." } else { "" };
             format!("com.example.{more}shop.orders.Customer{}", row % 10)
         };
         let cube = |row: u64| row * row * row * 1_000_003;
         let written = |width: u16| {
             let columns = Columns::new([
-                Column::of(Key::chosen("n", Kind::Integer), |row: &u64| (*row).into()).header("n"),
-                Column::of(Key::chosen("cube", Kind::Integer), |row: &u64| cube(*row).into()).header("cube"),
-                Column::of(Key::chosen("name", Kind::Text), |row: &u64| name(*row).into())
+                Column::of(ColumnKey::chosen("n", ValueKind::Integer), |row: &u64| (*row).into()).header("n"),
+                Column::of(ColumnKey::chosen("cube", ValueKind::Integer), |row: &u64| cube(*row).into())
+                    .header("cube"),
+                Column::of(ColumnKey::chosen("name", ValueKind::Text), |row: &u64| name(*row).into())
                     .header("name")
                     .fit(Fit::Shorten { priority: 0 }),
-                Column::of(Key::chosen("secondary", Kind::Integer), |row: &u64| (row * row).into())
-                    .header("2")
-                    .fit(Fit::Secondary { priority: 0 }),
+                Column::of(ColumnKey::chosen("secondary", ValueKind::Integer), |row: &u64| {
+                    (row * row).into()
+                })
+                .header("2")
+                .fit(Fit::Secondary { priority: 0 }),
             ]);
             let mut out = Vec::new();
             let style = Style { width: Some(width), color: false, ..Style::default() };
             Answer::new(columns, 0..rows)
-                .write(&mut out, Format::Table, style, "x", &Dump::default())
+                .write(&mut out, Format::Table, style, "x", &DumpHeader::default())
                 .unwrap();
             String::from_utf8(out).unwrap()
         };
-        // In the first part names fit into 78 columns, but not beside the numbers of the last.
+        // Names fit into 78 columns in the first part, but not next to the numbers of the last.
         for width in [78, 80, 120] {
             let text = written(width);
             for (row, line) in (0..rows).zip(text.lines().skip(1)) {
@@ -468,11 +475,11 @@ mod tests {
                 assert_eq!([n, cubed, squared], expected.each_ref().map(String::as_str), "{width}");
                 assert!(fit::width(line) <= width.into(), "{width}: {line}");
                 assert!(named.ends_with(&format!("Customer{}", row % 10)), "{width}: {line}");
-                // A name is as long as there is room.
+                // A name is as long as the line allows.
                 assert!(width < 120 || named == name(row), "{width}: {line}");
             }
         }
-        // Where there is nothing to shorten, numbers are still right.
+        // If nothing can be shortened, numbers are still right.
         let expected = [rows - 1, cube(rows - 1)].map(grouped).join("  ");
         assert!(written(31).lines().any(|line| line == expected), "{expected}");
     }
@@ -481,7 +488,7 @@ mod tests {
     fn long_names_lose_their_middle_where_they_would_fill_the_memory() {
         let name = format!("first{}last", "x".repeat(60_000));
         let table = |rows: usize| {
-            let mut table = Builder::new(&[("class", Align::Left)]);
+            let mut table = TableBuilder::new(&[("class", Align::Left)]);
             (0..rows).for_each(|_| table.row([&name]));
             let mut out = Vec::new();
             table.write(&mut out, Style::default()).unwrap();
@@ -507,7 +514,7 @@ mod tests {
         );
     }
 
-    /// Whatever stands before them: an empty column, names that come out narrower than there is room, wide characters.
+    /// Regardless of what is before them: an empty column, shortened names, wide characters.
     #[test]
     fn cells_are_bold_where_they_stand() {
         let columns = || {
@@ -521,7 +528,7 @@ mod tests {
         for (width, name) in
             [(Some(40), name), (Some(30), name), (None, name), (None, "東京❤\u{fe0f}👍\u{1f3fd}")]
         {
-            let mut table = Builder::with(columns());
+            let mut table = TableBuilder::with(columns());
             table.row(["", name, "1,234", "own"]);
             table.row(["", "a", "16", "own"]);
             let mut out = Vec::new();

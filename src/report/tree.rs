@@ -1,13 +1,13 @@
 //! Trees and bars for people.
 
-/// Deeper levels are not drawn one by one: a line would be mostly space.
+/// Level below which levels are not drawn separately: a line would be mostly space.
 const DEEPEST: usize = 40;
-/// Characters of a bar.
+/// Width of a bar in characters.
 const BAR_WIDTH: u64 = 10;
 
-/// The lines that lead to each row of a tree, given the rows' depths in preorder. Rows of depth 0 get none.
+/// Returns the lines that lead to each row of a tree, given the rows' depths in preorder. Rows of depth 0 get none.
 pub fn branches(depths: &[u32]) -> Vec<String> {
-    // Bottom up it is known whether a sibling follows: by depth, whether there is one before the level ends.
+    // Whether a sibling follows is known from the bottom up: by depth, `true` if there is one before the level ends.
     let mut follows: Vec<bool> = Vec::new();
     let mut out: Vec<String> = Vec::with_capacity(depths.len());
     for depth in depths.iter().rev().map(|depth| *depth as usize) {
@@ -24,7 +24,7 @@ pub fn branches(depths: &[u32]) -> Vec<String> {
             line.push_str(if follows.get(depth).copied().unwrap_or(false) { "├─ " } else { "└─ " });
         }
         out.push(line);
-        // This row ends what is deeper, and is a sibling for the rows above.
+        // This row ends all deeper levels, and is a sibling for the rows above.
         follows.truncate(depth.min(DEEPEST) + 1);
         if let Some(level) = follows.get_mut(depth.min(DEEPEST)) {
             *level = true;
@@ -34,10 +34,10 @@ pub fn branches(depths: &[u32]) -> Vec<String> {
     out
 }
 
-/// How many children of each row there are among the rows, given the rows' depths in preorder.
+/// Returns the number of children of each row among the rows, given the rows' depths in preorder.
 pub fn children(depths: &[u32]) -> Vec<u64> {
     let mut out = vec![0; depths.len()];
-    // The rows that the current one is below.
+    // Ancestors of the current row.
     let mut above: Vec<(usize, u32)> = Vec::new();
     for (row, depth) in depths.iter().enumerate() {
         while above.pop_if(|(_, other)| *other >= *depth).is_some() {}
@@ -49,7 +49,7 @@ pub fn children(depths: &[u32]) -> Vec<u64> {
     out
 }
 
-/// A part of a whole as a bar, to an eighth of a character.
+/// Draws a share as a bar, to an eighth of a character.
 pub fn bar(part: u64, whole: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if whole == 0 {

@@ -1,4 +1,4 @@
-//! Values of cells: what a column says of a row, before a renderer gives it a form.
+//! Values of cells, before a renderer formats them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,13 +11,13 @@ use super::digits;
 use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::dictionary::Name;
 
-/// The value of a cell. Texts are raw, as they are in the dump: each renderer escapes them.
+/// Value of a cell. Texts are raw, as in the dump: each renderer escapes them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value<'a> {
-    /// Not known, or there is none: `null` in JSON, empty elsewhere.
+    /// Unknown or missing: `null` in JSON, empty elsewhere.
     #[default]
     Null,
-    /// Yes or no.
+    /// A boolean.
     Boolean(bool),
     /// A count, or a size in bytes.
     Integer(u64),
@@ -29,9 +29,9 @@ pub enum Value<'a> {
     Id(ObjectId),
     /// A text.
     Text(Cow<'a, str>),
-    /// A text that CSV takes as it is: a number with the digits that Java gives it, or what is escaped already.
+    /// A text that CSV does not escape: a number with the digits that Java prints, or an escaped text.
     Verbatim(Cow<'a, str>),
-    /// A list; in CSV a cell, its values joined by `; `.
+    /// A list; in CSV a cell with its values joined by `; `.
     List(Vec<Value<'a>>),
     /// A record; in CSV a column for each field that its column declares, else `key=value` in a cell.
     Record(Vec<(Cow<'a, str>, Value<'a>)>),
@@ -41,23 +41,23 @@ pub enum Value<'a> {
 
 /// A list of values that need not fit into memory.
 #[derive(Clone)]
-pub struct Each<'a>(Arc<dyn Make + Send + Sync + 'a>);
+pub struct Each<'a>(Arc<dyn MakeValues + Send + Sync + 'a>);
 
-/// Makes the values of a list. A trait of its own, so that [`Value`] stays covariant.
-trait Make {
+/// Source of a list's values. A trait of its own, so that [`Value`] stays covariant.
+trait MakeValues {
     fn make(&self) -> Box<dyn Iterator<Item = Value<'static>> + '_>;
 }
 
 struct Maker<F, I>(F, PhantomData<fn() -> I>);
 
-impl<F: Fn() -> I, I: Iterator<Item = Value<'static>>> Make for Maker<F, I> {
+impl<F: Fn() -> I, I: Iterator<Item = Value<'static>>> MakeValues for Maker<F, I> {
     fn make(&self) -> Box<dyn Iterator<Item = Value<'static>> + '_> {
         Box::new((self.0)())
     }
 }
 
 impl<'a> Each<'a> {
-    /// The list of what `make` gives, as often as it is written.
+    /// Creates a list of the values of `make`, which is called whenever it is written.
     pub fn new<I: Iterator<Item = Value<'static>> + 'a>(make: impl Fn() -> I + Send + Sync + 'a) -> Self {
         Self(Arc::new(Maker(make, PhantomData)))
     }
@@ -81,7 +81,7 @@ impl PartialEq for Each<'_> {
 }
 
 impl Value<'_> {
-    /// The value that a record has for a key, nested ones behind a dot; `Null` if there is none.
+    /// Returns the value that a record has for a key, nested ones after a dot; `Null` if there is none.
     pub(super) fn at(&self, key: &str) -> &Self {
         let Self::Record(values) = self else { return &Self::Null };
         match (values.iter().find(|(known, _)| known == key), key.split_once('.')) {
@@ -91,7 +91,7 @@ impl Value<'_> {
         }
     }
 
-    /// The value, independent of what it was read from.
+    /// Returns the value without borrowed data.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Self::Null => Value::Null,
@@ -154,7 +154,7 @@ impl From<TraceSerial> for Value<'_> {
     }
 }
 
-/// What serde makes of a type of the library: records of figures.
+/// Converts what serde makes of a type of the library: records of figures.
 impl From<serde_json::Value> for Value<'_> {
     fn from(value: serde_json::Value) -> Self {
         use serde_json::Value as Json;
@@ -175,17 +175,17 @@ impl From<serde_json::Value> for Value<'_> {
     }
 }
 
-/// A record of names and values.
+/// Creates a record of names and values.
 pub fn record<'a, const N: usize>(values: [(Name, Value<'a>); N]) -> Value<'a> {
     Value::Record(values.into_iter().map(|(name, value)| (Cow::Borrowed(name.key), value)).collect())
 }
 
-/// A list of what `values` gives.
+/// Creates a list of values.
 pub fn list<'a, T: Into<Value<'a>>>(values: impl IntoIterator<Item = T>) -> Value<'a> {
     Value::List(values.into_iter().map(Into::into).collect())
 }
 
-/// An object ID, if there is one.
+/// Creates an object ID, or null.
 pub fn id<'a>(id: impl Into<Option<ObjectId>>) -> Value<'a> {
     id.into().map_or(Value::Null, Value::Id)
 }

@@ -64,13 +64,13 @@ fn a_jvm_is_recorded_more_than_once() {
             let java = run.jvm(&["-XX:+EnableDynamicAgentLoading"]).start(&["Again"]);
             java.wait_for("READY");
             if !from_start {
-                refused(&java, "dump", "no recording runs in this JVM");
+                refused(&java, "dump", "no recording is running in this JVM");
                 refused(&java, "file=/nowhere/at/all", "/nowhere/at/all");
                 refused(&java, "heap=some", "heap=some");
                 record(&java, "heap=sites,cutoff=0,depth=8", "out");
             }
             java.tell("first");
-            refused(&java, "cpu=samples", "a recording runs in this JVM already");
+            refused(&java, "cpu=samples", "a recording is already running in this JVM");
             stop(&java, "out");
             let text = std::fs::read(java.path("out")).unwrap();
             check(&text, Writer::Agent).unwrap();

@@ -3,8 +3,8 @@
 use crate::kit::{Jdk, each_jdk};
 use crate::report::Report;
 
-/// A collector with which compiled loops stop at safepoints (`LoopStripMiningIter`): with the serial and the parallel one a
-/// counted loop is left before its thread can be stopped, and the sample is found behind it.
+/// A collector with which compiled loops stop at safepoints (`LoopStripMiningIter`): with the serial and the parallel
+/// one, a counted loop ends before its thread can be stopped, and the sample is taken after it.
 const JVM: &[&str] = &["-XX:+UseG1GC"];
 
 #[test]
@@ -21,7 +21,7 @@ fn samples_find_the_methods_of_busy() {
     });
 }
 
-/// What the program says of its own processor time, in percent of the three.
+/// Returns the CPU time that the program reports, in percent of the three.
 fn spent(stdout: &str) -> Vec<(String, f64)> {
     let line = stdout.lines().find_map(|line| line.strip_prefix("spent ")).unwrap();
     let words: Vec<_> = line.split(' ').collect();

@@ -7,8 +7,8 @@ use crate::kit::{ask, each_jdk, line, not_run};
 
 const LEAK: &str = include_str!("java/Leak.java");
 
-/// Instances and bytes by class. Hidden classes have no name that is the same in two dumps; those of JDK 11 (anonymous ones)
-/// have a number behind it, which the JVM's dumps leave out.
+/// Instances and bytes by class. Hidden classes have different names in two dumps; those of JDK 11 (anonymous ones)
+/// end with a number that the JVM's dumps omit.
 fn histogram(dump: &Path) -> BTreeMap<String, (u64, u64)> {
     let mut classes = BTreeMap::<String, (u64, u64)>::new();
     for row in ask("histo", dump, &["--top", "0"])["rows"].as_array().unwrap() {
@@ -24,17 +24,17 @@ fn histogram(dump: &Path) -> BTreeMap<String, (u64, u64)> {
     classes
 }
 
-/// What collectors of JDK 20 and later put where objects died. It is no object.
+/// Filler that collectors of JDK 20 and later put in place of dead objects. It is not an object.
 const FILLER: &str = "jdk.internal.vm.FillerElement[]";
 
 /// Classes in which the two dumps may differ, and why.
 fn is_tolerated(class: &str) -> bool {
     // Their size in the JVM's dumps is that of the class's static fields.
     class == "java.lang.Class"
-        // The JVM made them before it could prepare their classes, of which it tells agents nothing.
+        // The JVM created them before it could prepare their classes, and reports nothing about these to agents.
         || class == "jdk.internal.module.ArchivedModuleGraph"
         || class == "jdk.internal.module.SystemModuleFinders$SystemModuleFinder"
-        // What fills the space of the dead is in the JVM's dumps, as if it were objects.
+        // The JVM's dumps contain filler as if it were objects.
         || class == FILLER
 }
 

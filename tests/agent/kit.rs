@@ -20,7 +20,7 @@ pub const AT_ALL: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub struct Jdk {
     pub home: PathBuf,
-    /// Its feature release, such as 17.
+    /// Feature release, such as 17.
     pub release: u32,
 }
 
@@ -109,7 +109,7 @@ pub fn line(source: &str, mark: &str) -> u32 {
 }
 
 impl Jdk {
-    /// A tool of this JDK, if it is there.
+    /// Returns a tool of this JDK, if it exists.
     pub fn tool(&self, name: &str) -> Option<Command> {
         let tool = self.home.join("bin").join(name);
         tool.exists().then(|| Command::new(tool))
@@ -279,7 +279,7 @@ impl Waiting {
         self.wait_in(&self.stdout.0, words);
     }
 
-    /// Gives the program a line, and waits until it says that it is done.
+    /// Sends the program a line, and waits until it reports completion.
     pub fn tell(&self, line: &str) {
         writeln!(self.stdin.as_ref().unwrap(), "{line}").unwrap();
         self.wait_for(&format!("DONE {line}"));
@@ -343,13 +343,13 @@ impl Drop for Waiting {
     }
 }
 
-/// What hprof-cli answers about a file, as JSON.
+/// Returns hprof-cli's answer about a file, as JSON.
 pub fn ask(command: &str, file: &Path, arguments: &[&str]) -> serde_json::Value {
     let output = cli(command, file, &[arguments, &["--format", "json"]].concat());
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What hprof-cli answers about a file.
+/// Returns hprof-cli's answer about a file.
 pub fn cli(command: &str, file: &Path, arguments: &[&str]) -> Output {
     let mut cli = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
     cli.arg(command).arg(file).args(arguments).env_remove("HPROF_CLI_INDEX_DIR");

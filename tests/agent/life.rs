@@ -53,7 +53,7 @@ fn exit_codes_are_the_programs() {
                     .unwrap_or_else(|error| panic!("{how}, {options}: {error}"));
             }
         }
-        // Nothing is told of a halt before it is over.
+        // A halt is not reported before it is over.
         let done = jdk.run("heap=sites").finish(&["Ends", "halt"]);
         assert_eq!(done.output.status.code(), Some(5), "{}", done.stderr());
     });
@@ -131,7 +131,7 @@ fn an_agent_loaded_late_records_from_then_on() {
         let out = java.path("late");
         let load = |options: &str| {
             let library = crate::kit::library();
-            // What the diagnostic command parses: quotes keep the commas.
+            // The diagnostic command parses this: quotes protect the commas.
             jdk.jcmd(java.pid(), &["JVMTI.agent_load", library.to_str().unwrap(), &format!("\"{options}\"")])
         };
         let said = load(&format!("heap=sites,cutoff=0,file={}", out.display()));

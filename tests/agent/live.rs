@@ -1,4 +1,4 @@
-//! What is alive, against what the JVM says is alive at the same moment.
+//! Live objects, compared with the JVM's own figures at the same moment.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +33,8 @@ fn without_address(name: &str) -> String {
 }
 
 fn compare(jdk: &Jdk, program: &[&str]) {
-    // The serial collector leaves some dead objects where they are, made into int[] that fill the space, unless it is told
-    // to compact always: the histogram does not count these, and JVM TI's walk cannot tell them from others.
+    // The serial collector leaves some dead objects in place, turned into int[] that fill the space, unless it always
+    // compacts: the histogram does not count these, and JVM TI's walk cannot distinguish them.
     let run = jdk.run("heap=sites,cutoff=0,depth=2").jvm(&["-XX:MarkSweepAlwaysCompactCount=1"]);
     let java = run.start(program);
     java.wait_for("READY");

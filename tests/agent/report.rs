@@ -201,7 +201,8 @@ impl Report {
         self.sum(class, |trace| trace.innermost(program).is_some_and(|frame| frame.method == method))
     }
 
-    /// What the costs of a class's methods are: of all rows whose innermost frame of the program is the method.
+    /// Returns the costs of a class's methods: the sum of all rows whose innermost frame of the program is the
+    /// method.
     pub fn percent_of(&self, costs: &[Cost], program: &str, method: &str) -> f64 {
         let is_in = |cost: &&Cost| {
             self.traces[&cost.trace].innermost(program).is_some_and(|frame| frame.method == method)

@@ -175,7 +175,7 @@ fn what_died_is_not_live() {
     });
 }
 
-/// What the program of the old agent's recordings allocates.
+/// The allocations of the program of the old agent's recordings.
 #[test]
 fn plain_has_what_the_old_agent_saw() {
     each_jdk("Plain", |jdk| {
@@ -266,7 +266,7 @@ fn cutoff_leaves_small_rows_out() {
         for (cutoff, percent) in [("0.02", 2.0), ("0.0001", 0.01)] {
             let report = sites(jdk, &format!("heap=sites,depth=24,cutoff={cutoff}"), &[], &["Known", "1000"]);
             assert!(report.sites.iter().all(|site| share(site) >= percent * 0.95 - 0.01), "{cutoff}");
-            // The same rows are there, but for those near the edge: the JVM's own objects are not the same in each run.
+            // The same rows exist, except near the edge: the JVM's own objects differ in each run.
             let sure = all.sites.iter().filter(|site| share(site) > percent * 1.05 + 0.01).count();
             let maybe = all.sites.iter().filter(|site| share(site) > percent * 0.95 - 0.01).count();
             assert!(

@@ -114,7 +114,7 @@ fn binaries_and_texts_say_the_same() {
             .cloned()
             .unwrap();
         assert_eq!((small["instances"].as_u64(), small["shallow_bytes"].as_u64()), (Some(600), Some(9600)));
-        // What `convert` makes of it is a text again, with the same sites.
+        // `convert` turns it into a text again, with the same sites.
         let converted = binary.dir.path().join("converted.txt");
         cli("convert", &out, &["-o", converted.to_str().unwrap()]);
         let counted = check(&std::fs::read(&converted).unwrap(), Writer::Convert).unwrap();

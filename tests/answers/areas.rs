@@ -2,7 +2,7 @@
 
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId as Id;
-use hprof_query::dominators::areas::{Area, Question, What, areas};
+use hprof_query::dominators::areas::{Area, AreaObjects, AreaQuery, areas};
 use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::label::Labels;
 use hprof_writer::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, examples};
@@ -24,13 +24,13 @@ impl Made {
         Self { heap, graph, _dump: dump }
     }
 
-    fn areas(&self, question: &Question) -> Area {
+    fn areas(&self, question: &AreaQuery) -> Area {
         picture(&self.heap, &self.graph, question)
     }
 
     /// The picture of what an object retains.
     fn below(&self, object: ObjectId) -> Area {
-        self.areas(&Question { start: self.start(object), ..Question::default() })
+        self.areas(&AreaQuery { start: self.start(object), ..AreaQuery::default() })
     }
 
     fn start(&self, object: ObjectId) -> Start {
@@ -43,7 +43,7 @@ impl Made {
     }
 }
 
-/// What an area is of, in words.
+/// Describes an area.
 fn name(heap: &Heap, area: &Area) -> String {
     let summary = heap.summary();
     let class = |class: &Option<_>| {
@@ -51,17 +51,17 @@ fn name(heap: &Heap, area: &Area) -> String {
         row.map_or("?".to_owned(), |row| summary.class_name(row).to_owned())
     };
     match &area.what {
-        What::All => "all".to_owned(),
-        What::Object { class: of, chain, .. } => {
+        AreaObjects::All => "all".to_owned(),
+        AreaObjects::Object { class: of, chain, .. } => {
             chain.iter().map(|link| class(&link.class) + " > ").collect::<String>() + &class(of)
         }
-        What::Merged { class: of, objects, .. } => format!("{objects} x {}", class(of)),
-        What::Others { objects } => format!("{objects} others"),
+        AreaObjects::Merged { class: of, objects, .. } => format!("{objects} x {}", class(of)),
+        AreaObjects::Others { objects } => format!("{objects} others"),
     }
 }
 
 /// Makes a picture and checks it.
-fn picture(heap: &Heap, graph: &ObjectGraph, question: &Question) -> Area {
+fn picture(heap: &Heap, graph: &ObjectGraph, question: &AreaQuery) -> Area {
     let labels = Labels::new(heap, graph, bytes(heap));
     let area = areas(heap.summary(), graph, &labels, question);
     let mut count = 0;
@@ -71,16 +71,16 @@ fn picture(heap: &Heap, graph: &ObjectGraph, question: &Question) -> Area {
 }
 
 /// All adds up.
-fn check(heap: &Heap, area: &Area, depth: u32, question: &Question, count: &mut usize) {
+fn check(heap: &Heap, area: &Area, depth: u32, question: &AreaQuery, count: &mut usize) {
     *count += 1;
     assert!(depth <= question.max_depth);
     assert!(area.shallow_bytes <= area.retained_bytes);
     let below: u64 = area.children.iter().map(|child| child.retained_bytes).sum();
     let objects: u64 = area.children.iter().map(|child| child.retained_objects).sum();
     let own = match &area.what {
-        What::All => 0,
-        What::Object { chain, .. } => chain.len() as u64 + 1,
-        What::Merged { objects, .. } | What::Others { objects } => *objects,
+        AreaObjects::All => 0,
+        AreaObjects::Object { chain, .. } => chain.len() as u64 + 1,
+        AreaObjects::Merged { objects, .. } | AreaObjects::Others { objects } => *objects,
     };
     assert!(own <= area.retained_objects);
     if area.children.is_empty() {
@@ -92,7 +92,7 @@ fn check(heap: &Heap, area: &Area, depth: u32, question: &Question, count: &mut 
     }
     let mut last = u64::MAX;
     for (number, child) in area.children.iter().enumerate() {
-        if matches!(child.what, What::Others { .. }) {
+        if matches!(child.what, AreaObjects::Others { .. }) {
             assert!(number > 0 && number + 1 == area.children.len(), "others are last, and not alone");
         } else {
             assert!(child.retained_bytes <= last);
@@ -110,12 +110,12 @@ fn print(heap: &Heap, area: &Area, depth: usize, out: &mut String) {
 }
 
 /// Questions of all kinds of limits.
-fn questions(start: Start) -> Vec<Question> {
+fn questions(start: Start) -> Vec<AreaQuery> {
     let mut questions = Vec::new();
     for max_areas in [0, 1, 2, 3, 10, 100, 1500] {
         for min_share in [0.0, 0.0005, 0.01, 0.5, 2.0, f64::NAN, -1.0] {
             for max_depth in [0, 1, 3, 64] {
-                questions.push(Question { start, max_areas, min_share, max_depth });
+                questions.push(AreaQuery { start, max_areas, min_share, max_depth });
             }
         }
     }
@@ -138,7 +138,7 @@ fn small_heaps_add_up_within_all_limits() {
     }
     let tree = &made.graph.tree;
     for position in hprof_cli::TreePosition::range(tree.all()) {
-        let area = made.areas(&Question { start: Start::Object(position), ..Question::default() });
+        let area = made.areas(&AreaQuery { start: Start::Object(position), ..AreaQuery::default() });
         assert_eq!(area.retained_bytes, tree.retained_bytes(position));
         assert_eq!(area.retained_objects, u64::from(tree.retained_objects(position)));
     }
@@ -158,7 +158,7 @@ fn a_chain_is_folded_into_what_it_holds() {
     let made = Made::new(&model);
     let area = made.below(outer);
     assert_eq!(made.name(&area), "app.Holder > app.Holder > app.Two");
-    let What::Object { id, chain, .. } = &area.what else { panic!("{area:?}") };
+    let AreaObjects::Object { id, chain, .. } = &area.what else { panic!("{area:?}") };
     assert_eq!(
         (id.0, chain.iter().map(|link| link.id.0).collect::<Vec<_>>()),
         (two.0, vec![outer.0, inner.0])
@@ -167,8 +167,8 @@ fn a_chain_is_folded_into_what_it_holds() {
     assert_eq!(names, ["byte[]", "byte[]"]);
     assert_eq!(area.children[0].retained_bytes, 60_016);
     // The whole heap has it too.
-    let all = made.areas(&Question::default());
-    assert_eq!(all.what, What::All);
+    let all = made.areas(&AreaQuery::default());
+    assert_eq!(all.what, AreaObjects::All);
     assert!(all.children.contains(&area), "{all:?}");
 }
 
@@ -194,12 +194,12 @@ fn many_children_are_merged_by_class() {
     let area = made.below(array);
     let names: Vec<String> = area.children.iter().map(|child| made.name(child)).collect();
     assert_eq!(names, ["5000 x app.Entry", "byte[]", "byte[]", "byte[]", "500 x byte[]"]);
-    let What::Merged { parent, .. } = area.children[0].what else { panic!() };
+    let AreaObjects::Merged { parent, .. } = area.children[0].what else { panic!() };
     assert_eq!(parent, Some(Id(array.0)));
     let [products] = area.children[0].children.as_slice() else { panic!() };
     assert_eq!(made.name(products), "5000 x app.Product");
     assert_eq!(made.name(&products.children[0]), "5000 x byte[]");
-    assert!(matches!(products.what, What::Merged { parent: None, .. }));
+    assert!(matches!(products.what, AreaObjects::Merged { parent: None, .. }));
     for question in questions(made.start(array)) {
         made.areas(&question);
     }
@@ -244,7 +244,7 @@ fn chains_of_several_classes_end_somewhere() {
     for question in questions(made.start(next)).iter().step_by(11) {
         made.areas(question);
     }
-    made.areas(&Question { max_depth: u32::MAX, ..Question::default() });
+    made.areas(&AreaQuery { max_depth: u32::MAX, ..AreaQuery::default() });
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn real_dumps_add_up() {
     for name in ["leaks/s4.hprof.zst", "leaks/s5.hprof.zst", "jdk/jdk17.hprof.zst", "agent/all.hprof.zst"] {
         let Sample { heap, graph, .. } = Sample::open(name);
         for (max_areas, min_share) in [(1500, 0.0005), (100, 0.0), (30, 0.001)] {
-            let area = picture(&heap, &graph, &Question { max_areas, min_share, ..Question::default() });
+            let area = picture(&heap, &graph, &AreaQuery { max_areas, min_share, ..AreaQuery::default() });
             assert_eq!(area.retained_bytes, graph.tree.reachable_bytes(), "{name}");
             assert_eq!(area.retained_objects, u64::from(graph.tree.reachable()), "{name}");
         }
@@ -262,7 +262,7 @@ fn real_dumps_add_up() {
 #[test]
 fn the_leak_of_a_cache_is_one_area_of_9000_products() {
     let Sample { heap, graph, .. } = Sample::open("leaks/s1.hprof.zst");
-    let area = picture(&heap, &graph, &Question::default());
+    let area = picture(&heap, &graph, &AreaQuery::default());
     let mut text = String::new();
     print(&heap, &area, 0, &mut text);
     let largest = &area.children[0];

@@ -29,7 +29,7 @@ fn dump(ids: &[u64], more: &[u64]) -> Dump {
     Dump::of(&out.into_bytes())
 }
 
-/// All objects are there, each refers to the next; and the tree is the same when only that is built again.
+/// Checks that all objects exist, each refers to the next, and the tree is the same when only that is rebuilt.
 fn check(ids: &[u64], more: &[u64]) {
     let dump = dump(ids, more);
     let (heap, graph) = dump.open_graph();
@@ -57,7 +57,7 @@ fn check(ids: &[u64], more: &[u64]) {
 #[test]
 fn class_objects_with_strange_ids() {
     let near: Vec<u64> = (1..40_000).map(|at| 0x10_0000 + at * 16).collect();
-    // So far apart that no set of bits takes them.
+    // Too far apart for a bitmap.
     let far: Vec<u64> = (1..200).map(|at| at << 40).collect();
     for ids in [near, far] {
         for more in [&[][..], &[0], &[0, 0], &[CLASS], &[ids[3]], &[ids[3] + 8], &[u64::MAX - 7]] {

@@ -1,5 +1,5 @@
-//! What class loaders retain with their classes and instances: against walks over the graph that know no dominator tree, and
-//! what was planted in a program that leaks loaders.
+//! Retained sizes of class loaders with their classes and instances: compared with walks over the graph that use no
+//! dominator tree, and with what was planted in a program that leaks loaders.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,9 +7,9 @@ use hprof_cli::{ObjectIndex, TreePosition};
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::classes::loader_sets::{self, Loaders};
-use hprof_query::classes::loaders::{self, SortBy};
-use hprof_query::dominators::retained;
-use hprof_query::dominators::retained_sets::{self, Sets};
+use hprof_query::classes::loaders::{self, LoaderOrder};
+use hprof_query::dominators::retained_of_many_sets::{self, Sets};
+use hprof_query::dominators::retained_of_set;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reader::ObjectReader;
 use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value as Field};
@@ -30,8 +30,8 @@ fn open(name: &str) -> (Dump, Heap, ObjectGraph) {
 fn answer(heap: &Heap, graph: &ObjectGraph) -> Loaders {
     let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet).unwrap());
     let labels = Labels::new(heap, graph, bytes);
-    let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, SortBy::Retained);
-    loader_sets::with_classes(summary, graph, rows, SortBy::Retained).unwrap()
+    let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, LoaderOrder::Retained);
+    loader_sets::with_classes(summary, graph, rows, LoaderOrder::Retained).unwrap()
 }
 
 fn json(dump: &Dump, arguments: &[&str]) -> Value {
@@ -83,7 +83,7 @@ fn loaders_retain_what_a_walk_without_them_misses() {
             let truth = naive.retained(&members(&heap, &graph, &group.loaders), &sizes);
             assert_eq!((group.retained.objects, group.retained.bytes), truth, "{name}");
         }
-        // What lives as long as the JVM: the loader object alone.
+        // A loader that lives as long as the JVM: the loader object alone.
         for row in found.rows.iter().filter(|row| loader_sets::is_permanent(heap.summary(), row.row.id)) {
             assert_eq!(row.with_classes, None);
             let alone = naive.retained(&HashSet::from([row.row.id.0]), &sizes);
@@ -111,7 +111,7 @@ fn many_sets_at_once_retain_what_each_retains_alone() {
             let object = ObjectIndex(random(graph.objects.len().into()) as u32);
             sets.of_object.entry(object).or_default().push(random(24) as u32);
         }
-        let answers = retained_sets::retained(&graph, &sets).unwrap();
+        let answers = retained_of_many_sets::retained(&graph, &sets).unwrap();
         assert_eq!(answers.len(), 24);
         for (set, answer) in (0u32..).zip(answers) {
             let mut members = RoaringBitmap::new();
@@ -122,7 +122,7 @@ fn many_sets_at_once_retain_what_each_retains_alone() {
                     members.insert(object.0);
                 }
             }
-            let truth = retained::retained(&graph, &members);
+            let truth = retained_of_set::retained(&graph, &members);
             assert_eq!(
                 (answer.objects, answer.bytes),
                 (truth.retained_objects, truth.retained_bytes),
@@ -235,7 +235,7 @@ fn ten_thousand_loaders_each_retain_their_own() {
     assert_eq!(name.retained.map(|retained| (retained.objects, retained.bytes)), Some(whole));
 }
 
-/// What java.lang.Class objects stand for that have no class.
+/// Names of java.lang.Class objects without a class.
 const PRIMITIVES: [&str; 9] = ["boolean", "byte", "char", "short", "int", "long", "float", "double", "void"];
 
 /// By package and by loader: objects and what they retain, added up over the first level of the tree, where a class object
@@ -270,7 +270,7 @@ fn class_objects_belong_to_the_class_that_they_represent() {
         }
         assert!(seen > 5, "{name}");
     }
-    // What static fields hold is the application's, not the JDK's.
+    // Objects in static fields belong to the application, not to the JDK.
     let dump = Dump::at(Some(&sample("leaks/s1.hprof.zst")));
     let loaders = json(&dump, &["dominators", "--group-by", "loader"]);
     let first = loaders["rows"][0]["loader"].as_str().unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use hprof_index::{Heap, ObjectGraph, Options, Quiet};
-use hprof_query::objects::collections::{Collections, Kind};
+use hprof_query::objects::collections::{CollectionKind, Collections};
 use hprof_query::objects::reader::{Bits, ObjectReader};
 
 /// A heap, opened.
@@ -72,7 +72,7 @@ fn keeps(zoo: &Zoo<'_>, dump: &str) {
     let collections = Collections::new(&zoo.objects);
     let keep = collections.collection(ObjectIndex(zoo.static_field("keep"))).unwrap();
     let kept: Vec<u32> = collections.entries(&keep).map(|entry| zoo.object(entry.value)).collect();
-    assert_eq!((keep.kind, keep.size), (Kind::List, Some(kept.len() as u64)), "{dump}");
+    assert_eq!((keep.kind, keep.size), (CollectionKind::List, Some(kept.len() as u64)), "{dump}");
     assert!(kept.len() > 5_300, "{dump}: {}", kept.len());
 
     let mut counts = std::collections::BTreeMap::new();
@@ -91,7 +91,7 @@ fn keeps(zoo: &Zoo<'_>, dump: &str) {
             }
             "java.util.LinkedList" => {
                 let numbers: Vec<i64> = entries.iter().map(|entry| zoo.integer(entry.value)).collect();
-                assert_eq!((found.kind, numbers), (Kind::List, vec![1, 2, 3]), "{dump}");
+                assert_eq!((found.kind, numbers), (CollectionKind::List, vec![1, 2, 3]), "{dump}");
             }
             "java.util.TreeMap" => {
                 let pairs =
@@ -128,7 +128,7 @@ fn a_map_of_two_thousand_sessions() {
         with_zoo(dump, |zoo| {
             let collections = Collections::new(&zoo.objects);
             let cache = collections.collection(ObjectIndex(zoo.static_field("SESSION_CACHE"))).unwrap();
-            assert_eq!((cache.kind, cache.size), (Kind::Map, Some(2000)), "{dump}");
+            assert_eq!((cache.kind, cache.size), (CollectionKind::Map, Some(2000)), "{dump}");
             let mut keys = BTreeSet::new();
             for entry in collections.entries(&cache) {
                 let key = zoo.text(entry.key.unwrap());

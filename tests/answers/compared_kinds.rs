@@ -28,7 +28,7 @@ fn rows(answer: &Json) -> &[Json] {
     answer["rows"].as_array().unwrap()
 }
 
-/// What another command says of one dump.
+/// Returns another command's answer about one dump.
 fn said(dump: &Dump, arguments: &[&str]) -> Json {
     let output = dump.run(&[arguments, &["--format", "json"]].concat());
     serde_json::from_slice(&output.stdout).unwrap()

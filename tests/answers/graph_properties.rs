@@ -9,8 +9,8 @@ use crate::kit::dump::{Dump, bytes, with_threads};
 use crate::kit::strategies::dump;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::dominators::jointly::Limits;
-use hprof_query::dominators::retained::{self, Retained};
+use hprof_query::dominators::retained_of_set::{self, Retained};
+use hprof_query::dominators::retained_of_set_search::WalkLimits;
 use hprof_query::objects::strength::Excluded;
 use hprof_query::paths::merged::{self, Show};
 use hprof_query::paths::shortest;
@@ -30,7 +30,7 @@ struct Naive {
     /// The class object of each object's class.
     classes: Vec<Option<u32>>,
     roots: BTreeSet<u32>,
-    /// Roots that name no object of the dump, and those that name no thread of it.
+    /// Numbers of roots whose object is not in the dump, and of those whose thread is not.
     missing: (u64, u64),
     assumed: bool,
 }
@@ -99,12 +99,12 @@ impl Naive {
         }
     }
 
-    /// Which objects can be reached if one is not there.
+    /// Returns the objects that are reachable if one is removed.
     fn reached(&self, without: Option<u32>) -> BTreeSet<u32> {
         self.reached_without(&without.into_iter().collect())
     }
 
-    /// Which objects can be reached if some are not there.
+    /// Returns the objects that are reachable if some are removed.
     fn reached_without(&self, without: &BTreeSet<u32>) -> BTreeSet<u32> {
         let mut seen = BTreeSet::new();
         let mut open: Vec<u32> = self.roots.iter().copied().collect();
@@ -116,7 +116,7 @@ impl Naive {
         seen
     }
 
-    /// What each object dominates, itself included.
+    /// Returns the objects that each object dominates, itself included.
     fn dominated(&self) -> BTreeMap<u32, BTreeSet<u32>> {
         let all = self.reached(None);
         let without = |object: &u32| (*object, &all - &self.reached(Some(*object)));
@@ -124,12 +124,12 @@ impl Naive {
     }
 }
 
-/// What an object refers to, by ids, but for its class object.
+/// Returns the IDs that an object refers to, except its class object.
 fn targets(model: &HeapModel, object: &ExpectedObject) -> Vec<u64> {
     let known = |class: &hprof_writer::ClassId| model.class_def(*class).dumps > 0;
     match object.kind {
         ObjectKind::Instance => {
-            // Where a class is not dumped its fields are not known, nor what lies above it.
+            // If a class is not dumped, its fields and superclasses are unknown.
             let chain = model.chain(object.class.unwrap()).into_iter().take_while(known);
             let fields: usize = chain.map(|class| model.class_def(class).fields.len()).sum();
             let values = model.values(ObjectId(object.id)).unwrap();
@@ -240,7 +240,7 @@ fn check_dominators(naive: &Naive, graph: &ObjectGraph) {
     assert_eq!(top.iter().sum::<u64>(), tree.reachable_bytes());
 }
 
-/// What sets of objects retain together, in each of the ways in which it is found.
+/// Checks the retained sizes of sets of objects, in each of the ways in which they are computed.
 fn check_retained(naive: &Naive, graph: &ObjectGraph) {
     let tree = &graph.tree;
     let all = naive.reached(None);
@@ -259,8 +259,8 @@ fn check_retained(naive: &Naive, graph: &ObjectGraph) {
         for (visited, looked_at) in
             [(0, 0), (u32::MAX, 0), (u32::MAX, 4), (u32::MAX, u32::MAX), (3, u32::MAX)]
         {
-            let limits = Limits { dominated: u32::MAX, visited, looked_at };
-            let retained = retained::retained_within(graph, &set, limits);
+            let limits = WalkLimits { dominated: u32::MAX, visited, looked_at };
+            let retained = retained_of_set::retained_within(graph, &set, limits);
             let expected = Retained {
                 objects: members.len() as u64,
                 unreachable_objects: (&members - &all).len() as u64,
@@ -270,7 +270,7 @@ fn check_retained(naive: &Naive, graph: &ObjectGraph) {
             };
             assert_eq!(retained, expected, "{members:?} {limits:?}");
             let found: BTreeSet<u32> =
-                retained::retained_set_within(graph, &set, limits).into_iter().collect();
+                retained_of_set::retained_set_within(graph, &set, limits).into_iter().collect();
             assert_eq!(found, &gone | &members, "{members:?} {limits:?}");
         }
     }
@@ -426,7 +426,7 @@ fn references_of_large_dumps_are_all_there() {
     }
 }
 
-/// Classes in a chain so long that nothing may look at all of it for each class, or for each object.
+/// A chain of classes too long to be walked for each class or object.
 #[test]
 fn fields_of_a_very_long_chain_of_superclasses() {
     const CLASSES: u64 = 40_000;

@@ -175,7 +175,7 @@ fn an_object_on_merged_paths_says_that_it_is_also_a_local() {
     let answer = json(&dump, &[&[class], &depth[..]].concat());
     let rows = answer["rows"].as_array().unwrap();
     let (_, table, _) = run(&dump, &[class]);
-    // The table of the map is a local of the thread that fills it: the line says so, below its top only.
+    // The table of the map is a local of the thread that fills it: the line says so, only below its top.
     let in_text = "java.util.HashMap$Node[] 0x";
     let line = table.lines().find(|line| line.contains(in_text)).unwrap();
     assert!(
@@ -273,7 +273,7 @@ fn paths_of_small_heaps_are_those_of_a_naive_search() {
                     let has_fields = found.paths.iter().any(|path| !path.through_frame);
                     assert_eq!(has_fields, !through_fields.is_empty(), "{context}");
                     assert_eq!(found.only_frames(), through_fields.is_empty() && !expected.is_empty());
-                    // Where exactly so many are found, it is not known that there are no more.
+                    // If exactly that many are found, there may be more.
                     if most == 1000 {
                         assert!(found.are_all, "{context}");
                     } else if found.are_all {

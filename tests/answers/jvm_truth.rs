@@ -20,7 +20,7 @@ fn samples() -> PathBuf {
 /// The files of a folder whose names contain `part`, as paths below `samples/`.
 fn files(folder: &str, part: &str) -> Vec<String> {
     let entries = fs::read_dir(samples().join(folder)).unwrap().map(|entry| entry.unwrap());
-    // Who has asked a sample has its index beside it.
+    // Samples that were used have their index beside them.
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
     let names = files.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> =
@@ -89,7 +89,7 @@ fn histogram(summary: &Summary) -> Table {
     table
 }
 
-/// What a comparison of two tables brought.
+/// Result of comparing two tables.
 #[derive(Debug, Default)]
 struct Compared {
     /// Classes whose sizes were compared.
@@ -204,8 +204,8 @@ fn layouts_are_those_of_the_flags() {
     assert_eq!(seen.len(), 7, "{seen:?}");
 }
 
-/// Counts per class of all samples: dump, class, objects. They were made once by a slow, independent reader (not this
-/// program, and in another language), with `java.lang.Class` as class dumps plus instances of it.
+/// Counts per class of all samples: dump, class, objects. They were made once by a slow, independent reader (in
+/// another language), with `java.lang.Class` as class dumps plus instances of it.
 fn reference_counts() -> BTreeMap<String, BTreeMap<String, u64>> {
     let packed = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/reference_counts.tsv.zst"));
     let text = String::from_utf8(zstd::decode_all(packed.unwrap().as_slice()).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Labels of collections, class loaders and values of ThreadLocals, against what is in the objects.
+//! Labels of collections, class loaders and values of ThreadLocals, compared with the contents of the objects.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -10,15 +10,15 @@ use crate::kit::texts::sample_path;
 use crate::raw::Raw;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::classes::hierarchy::{self, SortBy as ClassOrder};
+use hprof_query::classes::hierarchy::{self, ClassOrder};
 use hprof_query::classes::loaders;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::{Condition, Filter};
-use hprof_query::objects::instances::{self, Question, SortBy};
+use hprof_query::objects::instances::{self, InstanceOrder, InstanceQuery};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reader::ObjectReader;
 use hprof_query::objects::refs::{Direction, Refs};
-use hprof_query::objects::show::{Shower, Value};
+use hprof_query::objects::show::{Shower, ShownValue};
 use hprof_query::paths::steps::View;
 use hprof_writer::{Elements, HeapModel, Jdk, Root, Type, Value as Stored};
 
@@ -86,11 +86,11 @@ impl Opened {
         let labels = Labels::new(&self.heap, &self.graph, bytes(&self.heap));
         let objects = ObjectReader::new(self.summary(), &self.graph, bytes(&self.heap));
         let filter = Filter::new(&objects, &labels, &conditions, &classes).unwrap();
-        let question = Question {
+        let question = InstanceQuery {
             classes: &classes,
             filter: (!conditions.is_empty()).then_some(&filter),
             live: false,
-            sort_by: SortBy::Address,
+            sort_by: InstanceOrder::Address,
             top: None,
         };
         let found = instances::find(&self.graph, &question);
@@ -137,17 +137,19 @@ fn the_first_are_those_that_retain_most() {
             .collect();
         for live in [false, true] {
             naive.retain(|object| !live || tree.reachable_position(*object).is_some());
-            for sort_by in [SortBy::Retained, SortBy::Shallow, SortBy::Address] {
+            for sort_by in [InstanceOrder::Retained, InstanceOrder::Shallow, InstanceOrder::Address] {
                 let mut sorted = naive.clone();
                 sorted.sort_by_key(|object| match sort_by {
-                    SortBy::Retained => {
+                    InstanceOrder::Retained => {
                         std::cmp::Reverse(opened.retained(object.0).map_or(0, |bytes| bytes + 1))
                     }
-                    SortBy::Shallow => std::cmp::Reverse(tree.shallow_bytes(tree.position(*object).unwrap())),
-                    SortBy::Address => std::cmp::Reverse(0),
+                    InstanceOrder::Shallow => {
+                        std::cmp::Reverse(tree.shallow_bytes(tree.position(*object).unwrap()))
+                    }
+                    InstanceOrder::Address => std::cmp::Reverse(0),
                 });
                 for (top, threads) in [(None, 2), (Some(1), 1), (Some(50), 3), (Some(50), 1)] {
-                    let question = Question { classes: &classes, filter: None, live, sort_by, top };
+                    let question = InstanceQuery { classes: &classes, filter: None, live, sort_by, top };
                     let found = dump::with_threads(threads, || instances::find(&opened.graph, &question));
                     assert_eq!(found.total, naive.len() as u64);
                     sorted.truncate(sorted.len().min(top.unwrap_or(usize::MAX)).max(50));
@@ -171,7 +173,7 @@ fn conditions_hold_for_those_that_are_kept() {
     for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
         let view = View::new(&opened.heap, &opened.graph, bytes(&opened.heap));
         let shower = Shower::new(opened.summary(), &opened.graph, bytes(&opened.heap), view);
-        let check = |class: &str, condition: &str, field: &str, holds: &dyn Fn(&Value) -> bool| {
+        let check = |class: &str, condition: &str, field: &str, holds: &dyn Fn(&ShownValue) -> bool| {
             let naive: Vec<u64> = (opened.naive_instances(class).into_iter())
                 .filter(|id| {
                     let shown = shower.show(ObjectIndex(opened.index(*id)));
@@ -181,39 +183,39 @@ fn conditions_hold_for_those_that_are_kept() {
             assert_eq!(opened.find(class, false, &[condition]), naive, "{}: {condition}", opened.name);
             naive.len()
         };
-        let integer = |value: &Value| match value {
-            Value::Integer(number) => *number,
+        let integer = |value: &ShownValue| match value {
+            ShownValue::Integer(number) => *number,
             other => panic!("{other:?}"),
         };
         let map = "java.util.HashMap";
         assert!(check(map, "size > 10", "size", &|value| integer(value) > 10) > 0);
         assert!(check(map, "size != 0", "size", &|value| integer(value) != 0) > 0);
         // Only the JDK's have no table until there is something in it.
-        let none = check(map, "table = null", "table", &|value| *value == Value::Reference(None));
+        let none = check(map, "table = null", "table", &|value| *value == ShownValue::Reference(None));
         assert!(none > 0 || !opened.name.starts_with("jdk/"), "{}", opened.name);
         assert!(check(map, "size < 1KB", "size", &|value| integer(value) < 1024) > 0);
         // Android's has none.
         if !opened.name.contains("android") {
-            let usual = |value: &Value| *value == Value::Float(0.75);
+            let usual = |value: &ShownValue| *value == ShownValue::Float(0.75);
             assert!(check(map, "loadFactor = 0.75", "loadFactor", &usual) > 0);
             check(
                 map,
                 "loadFactor < 0.75",
                 "loadFactor",
-                &|value| matches!(value, Value::Float(f) if *f < 0.75),
+                &|value| matches!(value, ShownValue::Float(f) if *f < 0.75),
             );
         }
-        let label = |value: &Value| match value {
-            Value::Reference(Some(to)) => to.label.clone(),
+        let label = |value: &ShownValue| match value {
+            ShownValue::Reference(Some(to)) => to.label.clone(),
             _ => None,
         };
         let thread = "java.lang.Thread";
         if opened.name.starts_with("jdk") {
-            let main = |value: &Value| label(value).as_deref() == Some("main");
+            let main = |value: &ShownValue| label(value).as_deref() == Some("main");
             assert_eq!(check(thread, "name = main", "name", &main), 1);
             assert_eq!(check(thread, "name = 'main'", "name", &main), 1);
         }
-        let contains = |value: &Value| label(value).is_some_and(|label| label.contains("er"));
+        let contains = |value: &ShownValue| label(value).is_some_and(|label| label.contains("er"));
         assert!(check(thread, "name ~ er", "name", &contains) > 0);
         // All conditions must hold.
         let both: BTreeSet<u64> = opened.find(map, false, &["size > 1", "size <= 10"]).into_iter().collect();
@@ -252,12 +254,12 @@ fn conditions_that_make_no_sense_are_refused() {
     let classes = ClassSet::new(opened.summary(), &opened.graph, &thread, false);
     for (text, said) in [
         ("nam = main", "no field `nam` in java.lang.Thread; its fields are "),
-        ("tid = x", "`tid` is a whole number, and `x` is not"),
-        ("daemon = 1", "`daemon` is a boolean, and `1` is not"),
-        ("tid ~ 1", "~ is for texts"),
+        ("tid = x", "`tid` is a whole number, but `x` is not"),
+        ("daemon = 1", "`daemon` is a boolean, but `1` is not"),
+        ("tid ~ 1", "~ applies only to texts"),
         ("name.nope = 1", "no field `nope` in any class"),
         ("tid.name = 1", "`tid` is a whole number, and has no fields"),
-        ("name.hash ~ 1", "~ is for texts"),
+        ("name.hash ~ 1", "~ applies only to texts"),
     ] {
         let conditions = [text.parse().unwrap()];
         let labels = Labels::new(&opened.heap, &opened.graph, bytes(&opened.heap));
@@ -298,7 +300,7 @@ fn references_are_those_of_the_dump() {
             let found = counted(there.map(|row| (row.reference.as_deref().unwrap(), row.id.0)));
             let raw = &opened.raw.references[&id];
             let known = raw.iter().map(|reference| (reference.label.as_str(), reference.to));
-            // Where the dump has no class for primitive arrays there is one in the table, without a class object.
+            // If the dump has no class for primitive arrays, the table has one without a class object.
             assert_eq!(found, counted(known), "{}: {id:#x}", opened.name);
             for row in &rows {
                 let raw =
@@ -350,7 +352,7 @@ fn classes_add_up() {
             }
         }
         for sort_by in [ClassOrder::Instances, ClassOrder::Name] {
-            let question = hierarchy::Question { sort_by, ..hierarchy::Question::default() };
+            let question = hierarchy::HierarchyQuery { sort_by, ..hierarchy::HierarchyQuery::default() };
             let answer = hierarchy::list(summary, &question);
             let mut totals: HashMap<&str, u64> = HashMap::new();
             for row in &answer.rows {
@@ -364,7 +366,7 @@ fn classes_add_up() {
                 assert_eq!(total, below.get(name).copied().unwrap_or(0), "{}: {name}", opened.name);
             }
         }
-        let tree = hierarchy::tree(summary, &hierarchy::Question::default());
+        let tree = hierarchy::tree(summary, &hierarchy::HierarchyQuery::default());
         let first = tree.rows.first().unwrap();
         assert_eq!(opened.chain(first.class), ["java.lang.Object"], "{}", opened.name);
         assert_eq!(tree.total, tree.rows.len() as u64);
@@ -381,7 +383,7 @@ fn loaders_define_what_the_dump_says() {
     for opened in portion::samples(SAMPLES).into_iter().map(Opened::sample) {
         let labels = Labels::new(&opened.heap, &opened.graph, bytes(&opened.heap));
         let objects = ObjectReader::new(opened.summary(), &opened.graph, bytes(&opened.heap));
-        let rows = loaders::loaders(&objects, &labels, loaders::SortBy::Retained);
+        let rows = loaders::loaders(&objects, &labels, loaders::LoaderOrder::Retained);
         let mut defined: HashMap<u64, u64> = HashMap::new();
         for reference in opened.raw.references.values().flatten() {
             if reference.label == "<loader>" {
@@ -412,7 +414,7 @@ fn loaders_define_what_the_dump_says() {
         }
         // The agent's dumps are of a JVM that had started just then.
         assert!(with_parent > 0, "{}", opened.name);
-        let sum = |figure: fn(&loaders::Row) -> u64| rows.iter().map(figure).sum::<u64>();
+        let sum = |figure: fn(&loaders::ClassLoaderRow) -> u64| rows.iter().map(figure).sum::<u64>();
         let dumped = opened.summary().classes().iter().filter(|class| class.is_dumped()).count();
         assert_eq!(sum(|row| row.classes), dumped as u64, "{}", opened.name);
         let of_dumped = (0..opened.graph.objects.len()).filter(|object| {
@@ -454,7 +456,7 @@ fn a_loader_with_a_field_named_parent() {
     let (heap, graph) = dump.open_graph();
     let labels = Labels::new(&heap, &graph, bytes(&heap));
     let objects = ObjectReader::new(heap.summary(), &graph, bytes(&heap));
-    let rows = loaders::loaders(&objects, &labels, loaders::SortBy::Retained);
+    let rows = loaders::loaders(&objects, &labels, loaders::LoaderOrder::Retained);
     let parent =
         |loader: hprof_writer::ObjectId| rows.iter().find(|row| row.id == ObjectId(loader.0)).unwrap().parent;
     assert_eq!((parent(first), parent(second)), (Some(ObjectId(0)), Some(ObjectId(first.0))));
@@ -493,11 +495,11 @@ fn conditions_on_what_is_no_string() {
         let labels = Labels::new(&heap, &graph, bytes(&heap));
         let objects = ObjectReader::new(heap.summary(), &graph, bytes(&heap));
         let filter = Filter::new(&objects, &labels, &conditions, &classes).unwrap();
-        let question = Question {
+        let question = InstanceQuery {
             classes: &classes,
             filter: Some(&filter),
             live: false,
-            sort_by: SortBy::Address,
+            sort_by: InstanceOrder::Address,
             top: None,
         };
         let found = instances::find(&graph, &question).objects;
@@ -548,7 +550,7 @@ fn the_commands_answer() {
         assert_eq!(run("refs", &arguments).0, Some(0), "{extra:?}");
     }
 
-    // What is not there: exit code 1, and what is near.
+    // If something does not exist: exit code 1, and suggestions.
     let nothing = ["refs", "instances", "classes"].map(|command| run(command, &["java.lang.Thrad"]).0);
     assert_eq!(nothing, [Some(1); 3]);
     let (code, out, err) = run("refs", &["0x123", "--format", "csv"]);

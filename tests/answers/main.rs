@@ -1,5 +1,5 @@
-//! What is said of the objects in a dump: sizes, dominators, paths, values, Strings, threads, queries; against naive
-//! readings, the JVM's and Eclipse MAT's own figures, and what the dumped program did.
+//! Answers about the objects in a dump: sizes, dominators, paths, values, Strings, threads, queries; compared with
+//! naive implementations, the JVM's and Eclipse MAT's own figures, and the behaviour of the dumped program.
 
 #![allow(
     missing_docs,

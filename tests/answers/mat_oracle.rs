@@ -1,9 +1,9 @@
-//! What Eclipse MAT says of real dumps: which objects are reachable, what dominates each of them, which are roots, and
-//! what they retain. `samples/README.md` tells how the answers were made and how they are written.
+//! Comparison with Eclipse MAT on real dumps: reachable objects, their dominators, roots, and retained sets.
+//! `samples/README.md` describes how the answers were made and their format.
 //!
-//! MAT's shallow sizes are guesses, so what it retains in bytes is not compared: our own sizes are added up over MAT's
-//! tree instead. Objects and dominators are compared one by one, without exceptions but for MAT's object 0x0: it stands
-//! for the boot loader, which has no object in a dump.
+//! MAT's shallow sizes are guesses, so its retained bytes are not compared: our own sizes are added up over MAT's
+//! tree instead. Objects and dominators are compared one by one, without exceptions but for MAT's object 0x0: it
+//! represents the boot loader, which has no object in a dump.
 
 use hprof_cli::{ObjectId, ObjectIndex, TreePosition};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +45,7 @@ pub fn mat_tree(name: &str) -> BTreeMap<u64, Option<u64>> {
     for row in table(name, "objects") {
         let [gap, _, _, back] = &row[..] else { panic!("{row:?}") };
         at += address(gap);
-        // So many rows further up.
+        // The number of rows further up.
         let back: Option<i64> = (back != "-").then(|| back.parse().unwrap());
         rows.push((at, back));
     }
@@ -135,7 +135,7 @@ fn reachable_and_unreachable_objects_are_as_many_as_in_mat() {
     }
 }
 
-/// What each object retains is the sum of our shallow sizes over MAT's tree.
+/// The retained size of each object is the sum of our shallow sizes over MAT's tree.
 #[test]
 fn retained_sizes_are_sums_over_the_tree_of_mat() {
     for oracle in Oracle::all() {
@@ -149,7 +149,7 @@ fn retained_sizes_are_sums_over_the_tree_of_mat() {
             .collect();
         let mut below: BTreeMap<u64, u32> = BTreeMap::new();
         mat.values().flatten().for_each(|above| *below.entry(*above).or_default() += 1);
-        // What dominates nothing that is still to be added goes to its dominator.
+        // A node without pending children is added to its dominator.
         let mut ready: Vec<u64> =
             retained.keys().filter(|address| !below.contains_key(address)).copied().collect();
         let mut top = 0;
@@ -174,13 +174,13 @@ fn retained_sizes_are_sums_over_the_tree_of_mat() {
             assert_eq!(ours, *wanted, "{}: {address:#x}", oracle.name);
         }
         assert_eq!(top, tree.reachable_bytes(), "{}", oracle.name);
-        // All that is reachable, as the shallow sizes tell it.
+        // The total of reachable objects by shallow sizes.
         let all: u64 = (0..tree.reachable()).map(|position| tree.shallow_bytes(TreePosition(position))).sum();
         assert_eq!(top, all, "{}", oracle.name);
     }
 }
 
-/// What MAT calls a root of ours.
+/// Returns MAT's name of a root kind.
 fn mat_kind(kind: RootKind) -> &'static str {
     match kind {
         RootKind::JniGlobal => "JNI Global",

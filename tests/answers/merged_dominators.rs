@@ -228,7 +228,7 @@ fn the_tree_of_a_class_starts_with_those_that_no_other_of_them_dominates() {
         plain.merge(&tops, "", 4, &mut truth);
         let rows = sample.rows(&["--of", class, "--group-by", "class-tree", "--depth", "4"]);
         assert_eq!(by_path(&sample, &rows), truth, "{class}");
-        // What they dominate, added up.
+        // The objects they dominate, added up.
         let below: Vec<usize> = tops.iter().flat_map(|object| plain.children[*object].clone()).collect();
         let rows = sample.rows(&["--of", class, "--group-by", "class"]);
         let objects = rows.iter().map(|row| row["objects"].as_u64().unwrap()).sum::<u64>();

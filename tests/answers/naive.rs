@@ -118,7 +118,7 @@ impl Naive {
         }
     }
 
-    /// What the roots lead to without stepping on these.
+    /// Returns the objects reachable from the roots without passing through these.
     pub fn reached(&self, without: &HashSet<u64>) -> Vec<bool> {
         let mut reached: Vec<bool> = self.ids.iter().map(|id| without.contains(id)).collect();
         let mut stack = self.roots.clone();

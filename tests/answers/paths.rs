@@ -13,7 +13,7 @@ use hprof_parser::RootKind;
 use hprof_query::objects::selection::Selection;
 use hprof_query::objects::strength::{Excluded, Strength};
 use hprof_query::paths::merged::{self, Merged, Show};
-use hprof_query::paths::shortest::{self, Found};
+use hprof_query::paths::shortest::{self, ShortestPaths};
 use hprof_query::paths::steps::View;
 use hprof_writer::{
     ClassDump, ClassId, DumpWriter, HeapModel, HeapWriter, IdSize, Jdk, ObjectId, Options, Root, StackFrame,
@@ -53,7 +53,7 @@ impl Opened {
         self.graph.objects.addresses.id_of(object).unwrap().0
     }
 
-    fn paths(&self, id: impl Into<ObjectId>, most: usize, excluded: Excluded) -> Found {
+    fn paths(&self, id: impl Into<ObjectId>, most: usize, excluded: Excluded) -> ShortestPaths {
         shortest::paths(&self.view().edges, self.index(id), most, excluded)
     }
 
@@ -68,7 +68,7 @@ impl Opened {
         merged::merged(&self.view().edges, &objects, excluded, show).unwrap()
     }
 
-    /// Checks that each link of a path is there, and what is said of it.
+    /// Checks that each link of a path exists, and its description.
     pub fn check(&self, view: &View<'_>, path: &[ObjectIndex], excluded: &[&str]) {
         let raw = &self.raw;
         let ids: Vec<u64> = path.iter().map(|object| self.id(*object)).collect();
@@ -188,7 +188,7 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
             .filter(|(_, class)| opened.raw.names.get(*class).is_some_and(|name| name == pattern));
         opened.check_merged(&merged, &ids.map(|(id, _)| *id).collect(), ALL);
     }
-    // What is left out is counted, and the sums stay.
+    // Omitted rows are counted, and the sums stay the same.
     for show in [
         Show { top: Some(2), ..Show::default() },
         Show { depth: Some(4), ..Show::default() },

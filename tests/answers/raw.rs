@@ -16,7 +16,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Whether it is one of a thread to what its stack holds.
+    /// Returns whether it is a reference from a thread to a local.
     fn is_of_stack(&self) -> bool {
         RootKind::ALL.iter().any(|kind| is_of_stack(*kind) && self.label == format!("<{}>", kind.name()))
     }
@@ -35,7 +35,7 @@ pub struct Raw {
     pub class_of: BTreeMap<u64, u64>,
     /// Class id -> name.
     pub names: HashMap<u64, String>,
-    /// Object id -> references, to what is in the dump.
+    /// Object ID -> references to objects in the dump.
     pub references: HashMap<u64, Vec<Reference>>,
     /// Root objects and their kinds.
     pub roots: BTreeMap<u64, Vec<RootKind>>,
@@ -194,7 +194,8 @@ impl Raw {
         self.references[&from].iter().filter(|reference| reference.to == to).collect()
     }
 
-    /// How strongly the referent of an object is held: `strong`, `weak`, `soft`, `phantom` or `finalizer`.
+    /// Returns the strength of the reference to an object's referent: `strong`, `weak`, `soft`, `phantom` or
+    /// `finalizer`.
     pub fn strength(&self, object: u64) -> &'static str {
         let mut class = self.class_of[&object];
         loop {
@@ -212,17 +213,18 @@ impl Raw {
         }
     }
 
-    /// Whether a reference from this object is followed if references of these strengths are not.
+    /// Returns whether a reference from this object is followed if references of these strengths are excluded.
     pub fn is_followed(&self, from: u64, reference: &Reference, excluded: &[&str]) -> bool {
         !reference.is_referent || !excluded.contains(&self.strength(from))
     }
 
-    /// How far objects are from the nearest root.
+    /// Returns the distances of objects from the nearest root.
     pub fn distances(&self, excluded: &[&str]) -> HashMap<u64, usize> {
         self.distances_from(|_| true, excluded)
     }
 
-    /// How far objects are from the nearest root that has a kind that is wanted. A thread's stack is no reference of it.
+    /// Returns the distances of objects from the nearest root of an accepted kind. A thread's stack does not count as
+    /// a reference from the thread.
     pub fn distances_from(
         &self,
         wanted: impl Fn(RootKind) -> bool,
@@ -246,8 +248,8 @@ impl Raw {
         distances
     }
 
-    /// How deep objects are in merged paths: how far from the nearest root that is no local of a thread; what is not
-    /// reachable from these, from the nearest local.
+    /// Returns the depths of objects in merged paths: the distance from the nearest root that is not a local of a
+    /// thread; for objects not reachable from these, from the nearest local.
     pub fn depths(&self, wanted: impl Fn(RootKind) -> bool + Copy, excluded: &[&str]) -> HashMap<u64, usize> {
         let mut depths = self.distances_from(|kind| wanted(kind) && is_of_stack(kind), excluded);
         depths.extend(self.distances_from(|kind| wanted(kind) && !is_of_stack(kind), excluded));
@@ -260,8 +262,8 @@ impl Raw {
         roots.map(|(id, _)| *id).collect()
     }
 
-    /// All paths to an object, shortest first: chains in which no object is there twice and none in between is a root.
-    /// That a thread's stack holds a root makes no path of its own.
+    /// Returns all paths to an object, shortest first: chains without repeated objects or roots in between. A
+    /// thread's stack that refers to a root does not make a separate path.
     pub fn all_paths(&self, object: u64, excluded: &[&str]) -> Vec<Vec<u64>> {
         self.all_paths_from(&self.starts(|_| true), object, excluded)
     }
@@ -303,7 +305,7 @@ impl Raw {
     }
 }
 
-/// Whether a thread's stack makes an object a root of this kind.
+/// Returns whether a root of this kind is on a thread's stack.
 pub fn is_of_stack(kind: RootKind) -> bool {
     matches!(kind, RootKind::JavaFrame | RootKind::JniLocal | RootKind::NativeStack | RootKind::ThreadBlock)
 }

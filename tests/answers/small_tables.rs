@@ -1,7 +1,7 @@
 //! The small tables of a dump say what the commands say that they are made of.
 
-use hprof_query::compare::places::{Aligned, Places};
-use hprof_query::tables::{About, Cell, Kind, Question, Table, Tables, Wanted};
+use hprof_query::compare::places::{Aligned, DumpPlaces};
+use hprof_query::tables::{About, Cell, ColumnType, Table, TableQuery, Tables, Wanted};
 use serde_json::{Value, json};
 
 use crate::kit::dump::{Dump, bytes};
@@ -47,17 +47,17 @@ fn with_counts(thread: &Value) -> Value {
 fn rows(table: &dyn Table) -> Vec<Value> {
     let columns = &table.definition().columns;
     let mut all = Vec::new();
-    for chunk in table.chunks(&Question::All).unwrap() {
+    for chunk in table.chunks(&TableQuery::All).unwrap() {
         let mut batch = table.batch(Wanted::ALL);
         table.read(&chunk, Wanted::ALL, &mut batch).unwrap();
         for row in 0..batch.rows {
             let cell = |(at, column): (usize, &hprof_query::tables::Column)| {
                 let value = match batch.cell(row, at) {
                     Cell::Null => Value::Null,
-                    Cell::Integer(id) if column.kind == Kind::Id => {
+                    Cell::Integer(id) if column.kind == ColumnType::Id => {
                         json!(format!("{:#x}", id.cast_unsigned()))
                     }
-                    Cell::Integer(value) if column.kind == Kind::Boolean => json!(value != 0),
+                    Cell::Integer(value) if column.kind == ColumnType::Boolean => json!(value != 0),
                     Cell::Integer(value) => json!(value),
                     Cell::Real(value) => json!(value),
                     Cell::Text(text) => json!(text),
@@ -71,7 +71,7 @@ fn rows(table: &dyn Table) -> Vec<Value> {
     all
 }
 
-/// The rows of a command's answer.
+/// Returns the rows of a command's answer.
 fn told(dump: &Dump, arguments: &[&str]) -> Vec<Value> {
     let output = dump.run(&[arguments, &["--format", "json"]].concat());
     assert_ne!(output.status.code(), Some(2), "{output:?}");
@@ -204,7 +204,7 @@ fn loaders_suspects_waste_and_places() {
             &["class"],
         );
         let context = tables.context();
-        let places = Places::new(context.heap, context.graph, context.bytes).unwrap();
+        let places = DumpPlaces::new(context.heap, context.graph, context.bytes).unwrap();
         let places = Aligned::with_all_keys(&[places]);
         let table = rows(tables.find("places").unwrap());
         assert_eq!(table.len(), places.places().count(), "{name}");

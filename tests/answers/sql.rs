@@ -251,7 +251,7 @@ fn two_dumps_are_asked_at_once() {
     assert_eq!((&document["rows"][0]["old"], &document["rows"][0]["new"]), (&info(&other), &Value::from(1)));
     let output = place.run(&["sql", "SELECT * FROM java.\"lang.Thread\"", "--attach", &attach]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("there is no table or class lang.Thread"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no table or class named lang.Thread"), "{}", stderr(&output));
 }
 
 #[test]
@@ -286,11 +286,7 @@ fn a_name_without_a_schema_means_the_first_dump() {
     ] {
         let output = ask(&query);
         assert_eq!(output.status.code(), Some(1), "{query}: {}", stderr(&output));
-        assert!(
-            stderr(&output).contains(&format!("there is no table or class {name}")),
-            "{}",
-            stderr(&output)
-        );
+        assert!(stderr(&output).contains(&format!("no table or class named {name}")), "{}", stderr(&output));
     }
 }
 
@@ -357,7 +353,7 @@ fn names_of_two_dumps_that_differ_in_case_only_are_one() {
     let two = format!("\"com.two@{}\"", id(&new, "com.TWO"));
     assert_eq!(ask(&[&two]).as_deref(), Ok("2"));
     let said = ask(&["old.\"com.Gone\"", "\"com.gone\""]).unwrap_err().to_lowercase();
-    assert!(said.contains("there is no table or class com.gone"), "{said}");
+    assert!(said.contains("no table or class named com.gone"), "{said}");
 }
 
 #[test]

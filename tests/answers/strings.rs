@@ -452,7 +452,7 @@ fn texts_that_are_shown_again_and_again_are_cut() {
     assert_eq!(lengths[shown..], vec![256; COPIES - shown]);
     assert!(long.iter().zip(&lengths).all(|(row, length)| row["is_truncated"] == (*length < LENGTH)));
     assert!(long.iter().all(|row| row["length"] == LENGTH));
-    // What is short, or stands elsewhere, is whole.
+    // Texts that are short or elsewhere are complete.
     assert!(rest.len() == COPIES + 1 && rest.iter().all(|row| row["is_truncated"] == false));
     let answer = json(&dump, &["--max-chars", "256"]);
     assert_eq!(answer["rows"][0]["label"].as_str().unwrap().len(), 256);

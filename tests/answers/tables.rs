@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hprof_cli::ObjectIndex;
-use hprof_query::dominators::{all, nodes};
+use hprof_query::dominators::{reachable_rows, tree_nodes};
 use hprof_query::tables::{
-    About, Batch, Cell, Key, Kind, Operator, Question, Table, Tables, Wanted, definitions,
+    About, Batch, Cell, ColumnType, LookupKey, Operator, Table, TableQuery, Tables, Wanted, definitions,
 };
 use hprof_writer::{HeapModel, Jdk, Options, Root};
 use proptest::prelude::*;
@@ -35,7 +35,7 @@ fn value(cell: Cell<'_>) -> Value {
     }
 }
 
-fn rows(table: &dyn Table, question: &Question, wanted: Wanted) -> Vec<Vec<Value>> {
+fn rows(table: &dyn Table, question: &TableQuery, wanted: Wanted) -> Vec<Vec<Value>> {
     let columns = table.definition().columns.len();
     let mut rows = Vec::new();
     let mut batch: Batch = table.batch(wanted);
@@ -44,7 +44,7 @@ fn rows(table: &dyn Table, question: &Question, wanted: Wanted) -> Vec<Vec<Value
         table.read(&chunk, wanted, &mut batch).unwrap();
         for row in 0..batch.rows {
             let mut cells: Vec<Value> = (0..columns).map(|column| value(batch.cell(row, column))).collect();
-            // The number of a row is the same in every question: SQL tells rows apart by it.
+            // The number of a row is the same in every query: SQL identifies rows by it.
             cells.extend(batch.row_numbers.get(row).map(|number| Value::Integer(*number)));
             rows.push(cells);
         }
@@ -62,14 +62,14 @@ fn rows(table: &dyn Table, question: &Question, wanted: Wanted) -> Vec<Vec<Value
 }
 
 fn all_rows(table: &dyn Table) -> Vec<Vec<Value>> {
-    rows(table, &Question::All, Wanted::ALL)
+    rows(table, &TableQuery::All, Wanted::ALL)
 }
 
 /// No two rows have one number.
 fn numbers_differ(table: &dyn Table) {
     let mut batch = table.batch(Wanted(0));
     let mut numbers = BTreeSet::new();
-    for chunk in table.chunks(&Question::All).unwrap() {
+    for chunk in table.chunks(&TableQuery::All).unwrap() {
         batch.clear();
         table.read(&chunk, Wanted(0), &mut batch).unwrap();
         assert!(batch.row_numbers.is_empty() || batch.row_numbers.len() == batch.rows);
@@ -81,13 +81,13 @@ fn numbers_differ(table: &dyn Table) {
     }
 }
 
-/// What every table promises. Of large ones only some keys are looked up.
+/// Checks the invariants of a table. Of large ones only some keys are looked up.
 fn is_consistent(table: &dyn Table, keys: usize) {
     let name = &table.definition().name;
     numbers_differ(table);
     let all = all_rows(table);
     for (at, column) in table.definition().columns.iter().enumerate() {
-        let some = rows(table, &Question::All, Wanted(1 << at.min(63)));
+        let some = rows(table, &TableQuery::All, Wanted(1 << at.min(63)));
         assert_eq!(some.len(), all.len(), "{name}.{}", column.name);
         for (some, all) in some.iter().zip(&all) {
             assert_eq!(some[at], all[at], "{name}.{}", column.name);
@@ -96,17 +96,17 @@ fn is_consistent(table: &dyn Table, keys: usize) {
             }
             let fits = match (&all[at], column.kind) {
                 (Value::Null, _) => true,
-                (Value::Integer(value), Kind::Boolean) => (0..=1).contains(value),
-                (Value::Integer(_), Kind::Integer | Kind::Id) => true,
-                (Value::Real(_), Kind::Real) => true,
-                (Value::Text(_), Kind::Text | Kind::Name) => true,
+                (Value::Integer(value), ColumnType::Boolean) => (0..=1).contains(value),
+                (Value::Integer(_), ColumnType::Integer | ColumnType::Id) => true,
+                (Value::Real(_), ColumnType::Real) => true,
+                (Value::Text(_), ColumnType::Text | ColumnType::Name) => true,
                 _ => false,
             };
             assert!(fits, "{name}.{}: {:?}", column.name, all[at]);
         }
     }
     for column in table.orders() {
-        let mut sorted = rows(table, &Question::OrderedBy(column), Wanted::ALL);
+        let mut sorted = rows(table, &TableQuery::OrderedBy(column), Wanted::ALL);
         assert!(sorted.is_sorted_by_key(|row| row[column].clone()), "{name} by {column}");
         let mut all = all.clone();
         sorted.sort();
@@ -120,15 +120,15 @@ fn is_consistent(table: &dyn Table, keys: usize) {
         let step = known.len().div_ceil(keys).max(1);
         for wanted in known.into_iter().step_by(step) {
             let key = match wanted {
-                Value::Integer(value) => Key::Integer(*value),
-                Value::Text(text) => Key::Text(text.clone()),
+                Value::Integer(value) => LookupKey::Integer(*value),
+                Value::Text(text) => LookupKey::Text(text.clone()),
                 _ => continue,
             };
             let matches = |row: &Vec<Value>| match lookup.operator {
                 Operator::Equal => row[lookup.column] == *wanted,
                 Operator::AtLeast => row[lookup.column] >= *wanted && row[lookup.column] != Value::Null,
             };
-            let question = Question::Of(lookup.column, lookup.operator, key);
+            let question = TableQuery::Of(lookup.column, lookup.operator, key);
             let mut found = rows(table, &question, Wanted::ALL);
             found.retain(matches);
             let mut expected: Vec<Vec<Value>> = all.iter().filter(|row| matches(row)).cloned().collect();
@@ -212,9 +212,9 @@ fn references_are_those_of_a_plain_reading() {
 fn objects_are_those_of_the_dominators_of_all() {
     opened(&Dump::at(Some(&sample_path("jdk/jdk17.hprof.zst"))), |tables| {
         let graph = tables.context().graph;
-        let dominators = all::Rows::new(graph);
+        let dominators = reachable_rows::ReachableRows::new(graph);
         let mut expected = BTreeMap::new();
-        for chunk in nodes::chunks(&graph.tree) {
+        for chunk in tree_nodes::chunks(&graph.tree) {
             for row in dominators.of(chunk) {
                 expected.insert(row.id.0, row);
             }

@@ -40,8 +40,8 @@ fn form(name: &str) -> String {
     form
 }
 
-/// What the stacks of a group hold, as `threads` without `--group` says it: objects by class, without the threads
-/// themselves.
+/// Returns the objects on the stacks of a group, as reported by `threads` without `--group`: by class, without the
+/// threads themselves.
 fn held(threads: &Json, group: &Json) -> BTreeMap<String, std::collections::BTreeSet<String>> {
     let members: Vec<&str> =
         group["thread_objects"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();

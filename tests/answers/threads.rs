@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::kit::dump::{Dump, bytes};
 use crate::kit::texts::sample_path as sample;
-use hprof_query::threads::{Answer, Question, SortBy, State, Thread, Threads};
+use hprof_query::threads::{JavaThread, ThreadOrder, ThreadQuery, ThreadReport, ThreadState, Threads};
 use hprof_writer::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Type, Value, Version};
 
 /// Dumps with a thread dump of the same process beside them, and how many frames that has.
@@ -288,7 +288,7 @@ fn thread(heap: &mut HeapWriter, id: u64) {
 fn ends(
     name: &str,
     bytes_of: Vec<u8>,
-    check: impl FnOnce(Answer, &mut dyn Iterator<Item = Thread>) + Send + 'static,
+    check: impl FnOnce(ThreadReport, &mut dyn Iterator<Item = JavaThread>) + Send + 'static,
 ) {
     let (done, wait) = std::sync::mpsc::channel();
     let start = Instant::now();
@@ -296,10 +296,14 @@ fn ends(
         let dump = Dump::of(&bytes_of);
         let (heap, graph) = dump.open_graph();
         let threads = Threads::new(&heap, &graph, bytes(&heap));
-        for sort_by in [SortBy::Name, SortBy::State, SortBy::Retained] {
-            threads.find(&Question { sort_by, name: "no such name".parse().ok(), ..Question::default() });
+        for sort_by in [ThreadOrder::Name, ThreadOrder::State, ThreadOrder::Retained] {
+            threads.find(&ThreadQuery {
+                sort_by,
+                name: "no such name".parse().ok(),
+                ..ThreadQuery::default()
+            });
         }
-        let answer = threads.find(&Question { sort_by: SortBy::Address, ..Question::default() });
+        let answer = threads.find(&ThreadQuery { sort_by: ThreadOrder::Address, ..ThreadQuery::default() });
         let rows = answer.rows.clone();
         check(answer, &mut rows.iter().map(|row| threads.thread(row)));
         let _ = done.send(());
@@ -310,7 +314,7 @@ fn ends(
     work.join().unwrap();
 }
 
-/// Where instances are.
+/// Returns the address of an instance.
 fn at(number: u32) -> u64 {
     0x1_0000 + u64::from(number) * 32
 }
@@ -485,7 +489,10 @@ fn virtual_threads_that_carry_themselves() {
     ends("virtual", dump, |answer, threads| {
         assert_eq!((answer.threads, answer.virtual_threads), (2, 2));
         let thread = threads.next().unwrap();
-        assert_eq!((thread.carrier, thread.doing.state), (Some(hprof_cli::ObjectId(at(0))), None::<State>));
+        assert_eq!(
+            (thread.carrier, thread.doing.state),
+            (Some(hprof_cli::ObjectId(at(0))), None::<ThreadState>)
+        );
         assert_eq!((thread.is_daemon, thread.priority), (Some(true), Some(5)));
         assert_eq!(threads.next().unwrap().name, None);
     });

@@ -1,5 +1,5 @@
-//! What the shells themselves complete with the scripts of `completions`. A shell that is not installed is named on
-//! stderr, and its test passes.
+//! Completion by the shells themselves, with the scripts of `completions`. If a shell is not installed, stderr names
+//! it, and its test passes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,7 +49,8 @@ while zpty -r shell text; do :; done
 cat $ZDOTDIR/answers
 "#;
 
-/// What the zsh in the terminal reads first. It asks as soon as there is a line to edit, so nothing depends on time.
+/// Startup file of the zsh in the terminal. It completes as soon as there is a line to edit, so nothing depends on
+/// time.
 const ZSHRC: &str = r#"
 fpath=($ZDOTDIR $fpath)
 autoload -Uz compinit && compinit -u -D
@@ -88,7 +89,7 @@ fn commands() -> Vec<String> {
     let (_, list) = help.split_once("Usage: ").unwrap();
     let (list, _) = list.split_once("Options:\n").unwrap();
     let names = list.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    // What every program with commands has is not listed.
+    // Commands that every program has are not listed.
     names.chain(["help"]).map(str::to_owned).collect()
 }
 
@@ -97,7 +98,7 @@ fn long_options(command: &str) -> Vec<String> {
     let help = text(&[command, "--help"]);
     let name = |line: &str| {
         let option = line.split_once("--").filter(|(before, _)| {
-            // `      --live`, `  -q, --quiet`; what is indented by more is description.
+            // `      --live`, `  -q, --quiet`; lines with more indentation are descriptions.
             before.len() == 6 && (before.trim().is_empty() || before.trim().starts_with('-'))
         });
         option.map(|(_, rest)| format!("--{}", rest.split([' ', '=', '[']).next().unwrap()))

@@ -1,5 +1,5 @@
-//! Processes that are killed, told to end, or robbed of their files while they work; and many at once. What they leave is
-//! never wrong, and what has a reason to be left is all that is.
+//! Processes that are killed, interrupted, or deprived of their files while they work; and many at once. The files
+//! that they leave are never wrong, and are only those that must be left.
 //!
 //! More kills, also of another dump: `HPROF_CLI_KILLS=100 HPROF_CLI_KILL_DUMP=heap.hprof cargo test --test commands
 //! crashes::killed -- --nocapture`.
@@ -19,8 +19,8 @@ const INT: i32 = 2;
 const TERM: i32 = 15;
 const HUP: i32 = 1;
 
-/// Whether this process ignores a signal, and so all that it starts: in the background of a script, say. That is found out
-/// on Linux only.
+/// Returns whether this process ignores a signal, and so do all its children: in the background of a script, for
+/// example. Known on Linux only.
 fn is_ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -125,7 +125,7 @@ fn a_process_that_is_told_to_end_leaves_no_temporary_file() {
         let output = finish(child);
         assert_eq!((output.status.signal(), stderr(&output)), (Some(number), String::new()));
         assert_eq!(place.leftovers(), Vec::<PathBuf>::new());
-        // An index directory that was made for nothing is gone too.
+        // An index directory that was created in vain is removed, too.
         let left: Vec<_> = fs::read_dir(place.index()).into_iter().flatten().map(Result::unwrap).collect();
         assert!(left.is_empty() || left.len() > 1, "{left:?}");
 
@@ -246,7 +246,7 @@ fn what_a_killed_convert_left_is_removed_by_the_next() {
     assert!(fs::read(out).unwrap() == fs::read(place.path("other.txt")).unwrap());
 }
 
-/// Starts a command whose answer is long, and reads the start of it. The rest waits until it is read.
+/// Starts a command with a long answer and reads its start. The rest waits until it is read.
 fn begun(place: &Place, arguments: &[&str]) -> Child {
     let mut child = place.command(arguments).spawn().unwrap();
     child.stdout.as_mut().unwrap().read_exact(&mut [0; 1000]).unwrap();
@@ -286,8 +286,8 @@ fn a_shortened_dump_leaves_no_temporary_file_and_the_terminal_is_safe() {
         place.answer(&["histo"]);
         place.command(&["convert", "--threads", "1", "--output", out.to_str().unwrap()])
     };
-    // The file is there before the dump is opened, and something is in it after: one that is short when it is opened is
-    // another dump, and damaged.
+    // The file exists before the dump is opened and has contents afterwards: an empty one would be another dump, and
+    // damaged.
     let is_begun = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.len() > 0);
     let child = stop_while(&place, convert, || place.leftovers().iter().any(is_begun));
     shorten(&place.dump);
@@ -340,7 +340,8 @@ fn a_dump_that_is_replaced_or_removed_while_it_is_read_is_answered_as_it_was() {
     assert!(output.stdout == right.as_bytes());
 }
 
-/// Files of the index, as they tell whether somebody has written them again. The lock is touched by all that hold it.
+/// Files of the index with data that shows whether they were rewritten. The lock is touched by each process that
+/// holds it.
 fn files(place: &Place) -> Vec<(PathBuf, u64, i64, i64)> {
     let mut files: Vec<_> = fs::read_dir(place.index())
         .unwrap()
@@ -361,7 +362,7 @@ fn processes_that_come_at_once_build_once() {
     let built = files(&place).len();
     for crowd in [2, 8] {
         place.forget_index();
-        // Nobody begins before all are there: the test holds the lock.
+        // No process starts work before all have started: the test holds the lock.
         place.create_index();
         let lock = File::create(place.index().join("lock")).unwrap();
         lock.lock().unwrap();
@@ -378,7 +379,7 @@ fn processes_that_come_at_once_build_once() {
         let mut builders = 0;
         for (child, question) in children.into_iter().zip(&questions) {
             let output = finish(child);
-            // All is there when the first one has its answer; nobody makes anything of it again.
+            // The index is complete when the first one has its answer; nobody rewrites it.
             first.get_or_insert_with(|| files(&place));
             assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
             assert!(output.stdout == right[*question].as_bytes());

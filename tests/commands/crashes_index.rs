@@ -43,7 +43,7 @@ impl Indexed {
         for (stage, bytes) in &self.files {
             let path = self.place.index().join(stage);
             if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) {
-                // What a question did not need it has left as it was.
+                // The command left files that it did not need unchanged.
                 let _ = fs::remove_dir(&path).or_else(|_| fs::remove_file(&path));
             }
             if fs::read(&path).ok().as_ref() != Some(bytes) {
@@ -74,7 +74,7 @@ impl Indexed {
     }
 }
 
-/// State of each stage as `index --verify` tells it.
+/// Returns the state of each stage according to `index --verify`.
 fn verified(place: &Place) -> Vec<(String, String)> {
     let output = place.run(&["index", "--verify", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -216,7 +216,7 @@ fn what_is_no_file_in_the_place_of_one_does_no_harm() {
             assert_eq!(said, if stage == "summary" { 3 } else { 2 }, "{what}");
             indexed.place.answer(GRAPH);
         }
-        // What is in a directory is not the program's.
+        // Other contents of a directory do not belong to the program.
         fs::remove_file(&path).unwrap();
         fs::create_dir_all(path.join("mine")).unwrap();
         let output = indexed.place.run(GRAPH);
@@ -312,7 +312,7 @@ fn without_any_place_for_an_index_there_are_answers_and_one_note() {
             assert!(output.stdout == right.as_bytes() && said.contains("note: no index is kept"), "{said}");
             assert!(place.leftovers().is_empty(), "{:?}", place.leftovers());
         }
-        // `index` is asked for the index itself.
+        // `index` must produce the index itself.
         let output = run(&["index"], &place.path("tmp"));
         assert_eq!(output.status.code(), Some(2));
         assert!(stderr(&output).contains("hint: name a writable directory with --index-dir"));
@@ -332,7 +332,7 @@ fn a_damaged_index_that_cannot_be_removed_is_passed_over() {
     let indexed = Indexed::new();
     let (dir, path) = (indexed.place.index(), indexed.place.index().join("dominators"));
     let mut changed = fs::read(&path).unwrap();
-    // In the first block of what retained sizes are read from, which is looked at when it is asked for.
+    // In the first block of the data for retained sizes, which is checked when they are read.
     let sizes = changed[72..].chunks(32).find(|row| row[0] == 7).unwrap();
     let at = u64::from_le_bytes(*sizes[8..].first_chunk().unwrap()) as usize;
     changed[at] ^= 1;
@@ -352,7 +352,8 @@ fn a_damaged_index_that_cannot_be_removed_is_passed_over() {
     }
 }
 
-/// What only the rows read, not what finds them: the first thing that a damaged block could spoil after it was shown.
+/// Data that only rows read, not the search for them: the first data with which a damaged block could spoil an answer
+/// after it was shown.
 #[test]
 fn a_block_found_damaged_while_rows_are_made_is_built_again() {
     let place = Place::new("heap.hprof", &zoo());
@@ -379,12 +380,13 @@ fn a_block_found_damaged_while_rows_are_made_is_built_again() {
     }
 }
 
-/// Runs a command whose files may have so many blocks of 512 bytes (some shells: 1024).
+/// Runs a command whose files are limited to `blocks` blocks of 512 bytes (some shells: 1024).
 fn limited(place: &Place, blocks: u32, arguments: &[&str]) -> Output {
     finish(place.in_shell(&format!("ulimit -f {blocks}"), arguments).spawn().unwrap())
 }
 
-/// What comes of a command on a full disk: the right answer, or an error that says so; nothing is left that is not whole.
+/// Checks the result of a command on a full disk: the right answer, or an error that says so; no incomplete file is
+/// left.
 fn is_clean(place: &Place, output: &Output, right: &str, what: &str) -> bool {
     let said = stderr(output);
     let fine = output.status.code() == Some(0);
@@ -434,7 +436,7 @@ fn a_disk_that_is_full_at_any_write_is_an_error_and_leaves_nothing() {
         }
         assert!(errors > 0 && answers > 0, "{there}: {errors} errors, {answers} answers");
     }
-    // A directory that was made for nothing is gone.
+    // A directory that was created in vain is removed.
     place.forget_index();
     assert_eq!(limited(place, 0, GRAPH).status.code(), Some(2));
     assert!(!place.index().exists());

@@ -23,7 +23,7 @@ fn parsed(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
 }
 
-/// What a command says of one file.
+/// Returns a command's answer about one file.
 fn said(command: &str, file: &Path) -> Value {
     parsed(&Place::of(file).run(&[command, "--stack", "--format", "json"]))
 }
@@ -32,7 +32,7 @@ fn rows(document: &Value) -> &[Value] {
     document["rows"].as_array().unwrap()
 }
 
-/// What frames show; native methods have no line, and texts name no source of theirs.
+/// Returns frames as shown; native methods have no line, and text reports name no source for them.
 fn frames(row: &Value) -> String {
     let frame = |frame: &Value| {
         let place = if frame["is_native"] == true {
@@ -70,7 +70,7 @@ fn sums<const N: usize>(
     sums
 }
 
-/// Whether each row has the figures of both files, and each key of either is one row.
+/// Checks that each row has the figures of both files, and that each key of either is one row.
 fn assert_figures<const N: usize>(
     compared: &Value,
     key: impl Fn(&Value) -> String,
@@ -281,7 +281,7 @@ fn times_are_the_times_of_both_files() {
     assert_eq!((&row["self_percent_old"], &row["self_percent_new"]), (&percent.into(), &1.0.into()));
     assert_eq!((row["count_old"].to_string(), row["count_new"].as_u64()), (count.to_owned(), Some(77)));
     assert_eq!(document["total"]["rows"], 1);
-    // What shrank comes last.
+    // Shrinking rows come last.
     assert_eq!(rows(&document).last(), Some(row));
 }
 
@@ -412,7 +412,7 @@ fn a_difference_is_drawn_and_what_is_not_in_it_is_said() {
     // Nothing has changed: all frames are white.
     let same = std::fs::read_to_string(&svg).unwrap();
     let filled = |rgb: &str| same.matches(&format!("fill=\"rgb({rgb}")).count();
-    // What is black is text.
+    // Black is used for text.
     assert_eq!(filled(""), filled("250,250,250)") + filled("0,0,0)"));
     assert!(filled("250,250,250)") > 10);
 }
@@ -424,7 +424,7 @@ fn baselines_that_cannot_be_compared_are_refused() {
     let cases: [(&Path, &[&str], i32, &str); 5] = [
         (&cpu, &["--format", "speedscope"], 2, "speedscope cannot show a difference"),
         (&cpu, &["--colors", "hot"], 2, "cannot be used with"),
-        (&sites, &[], 1, "the files contain nothing of one kind"),
+        (&sites, &[], 1, "the files have no data in common"),
         (&sites, &["--data", "cpu", "--format", "folded"], 1, "sites.txt.zst contains no CPU samples"),
         (Path::new("no/such/file"), &[], 2, "no/such/file"),
     ];

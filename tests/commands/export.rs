@@ -1,6 +1,6 @@
 //! `export`: what lies where and when, and that files say what the tables say, read by other readers than ours.
 
-// What was not run is said.
+// Skipped tests are reported.
 #![allow(clippy::print_stderr)]
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::process::Output;
 
 use hprof_cli::{Heap, Options, Quiet};
-use hprof_query::tables::{About, Cell, Kind, Question, Table, Tables, Wanted};
+use hprof_query::tables::{About, Cell, ColumnType, Table, TableQuery, Tables, Wanted};
 use hprof_writer::{HeapModel, Jdk, Layout, Root, Type, Value, damage};
 use serde_json::Value as Json;
 
@@ -20,7 +20,7 @@ use crate::kit::process::{Folder, sample};
 /// A name that leads elsewhere, and that terminals, engines and shells would misread.
 const EVIL: &str = "../../evil\u{1b}[2J\u{202e}'\"; DROP TABLE x=%2F,\n";
 
-/// What a String of [`tiny`] says.
+/// Text of a String in [`tiny`].
 const SECRET: &str = "hunter2 is secret";
 
 impl Folder {
@@ -35,7 +35,7 @@ impl Folder {
         (output.status.code().unwrap(), output)
     }
 
-    /// All files below a directory, with what is in them.
+    /// Returns all files below a directory with their contents.
     fn files(&self, dir: &str) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         let mut dirs = vec![self.path(dir)];
@@ -97,7 +97,7 @@ fn a_partition_is_whole_replaced_and_the_same_bytes_again() {
             assert_eq!((bytes, row["dump"].as_str()), (row["file_bytes"].as_u64().unwrap(), Some("jdk11")));
             expected += parts;
         }
-        // Nothing else is there, and nothing that is hidden.
+        // Nothing else exists, not even hidden files.
         assert_eq!(files.len() as u64, expected);
         let stale = place.path(&format!("{format}/objects/dump=jdk11/part-9.{format}"));
         fs::write(&stale, "stale").unwrap();
@@ -129,39 +129,39 @@ enum Read {
     Text(String),
 }
 
-fn cell(cell: Cell<'_>, kind: Kind) -> Read {
+fn cell(cell: Cell<'_>, kind: ColumnType) -> Read {
     match cell {
         Cell::Null => Read::Null,
-        Cell::Integer(value) if kind == Kind::Boolean => Read::Boolean(value != 0),
+        Cell::Integer(value) if kind == ColumnType::Boolean => Read::Boolean(value != 0),
         Cell::Integer(value) => Read::Integer(value),
         Cell::Real(value) => Read::Real(value),
         Cell::Text(text) => Read::Text(text.to_owned()),
     }
 }
 
-fn of_csv(text: &str, is_quoted: bool, kind: Kind) -> Read {
+fn of_csv(text: &str, is_quoted: bool, kind: ColumnType) -> Read {
     match kind {
         _ if text.is_empty() && !is_quoted => Read::Null,
-        Kind::Integer | Kind::Id => Read::Integer(text.parse().unwrap()),
-        Kind::Real => Read::Real(text.parse().unwrap()),
-        Kind::Boolean => Read::Boolean(text.parse().unwrap()),
-        Kind::Text | Kind::Name => Read::Text(text.to_owned()),
+        ColumnType::Integer | ColumnType::Id => Read::Integer(text.parse().unwrap()),
+        ColumnType::Real => Read::Real(text.parse().unwrap()),
+        ColumnType::Boolean => Read::Boolean(text.parse().unwrap()),
+        ColumnType::Text | ColumnType::Name => Read::Text(text.to_owned()),
     }
 }
 
-fn of_json(value: &Json, kind: Kind) -> Read {
+fn of_json(value: &Json, kind: ColumnType) -> Read {
     match (value, kind) {
         (Json::Null, _) => Read::Null,
-        (Json::Number(number), Kind::Real) => Read::Real(number.as_f64().unwrap()),
+        (Json::Number(number), ColumnType::Real) => Read::Real(number.as_f64().unwrap()),
         (Json::Number(number), _) => Read::Integer(number.as_i64().unwrap()),
         (Json::Bool(value), _) => Read::Boolean(*value),
-        (Json::String(text), Kind::Real) => Read::Real(text.parse().unwrap()),
+        (Json::String(text), ColumnType::Real) => Read::Real(text.parse().unwrap()),
         (Json::String(text), _) => Read::Text(text.clone()),
         _ => panic!("{value}"),
     }
 }
 
-/// RFC 4180 by hand: the csv crate does not tell a quoted cell from one that is not.
+/// Parses RFC 4180 by hand: the csv crate does not distinguish quoted cells.
 fn csv_rows(text: &str) -> Vec<Vec<(String, bool)>> {
     let (mut rows, mut row, mut cell, mut quoted, mut inside) =
         (Vec::new(), Vec::new(), String::new(), false, false);
@@ -185,7 +185,7 @@ fn csv_rows(text: &str) -> Vec<Vec<(String, bool)>> {
 fn expected(table: &dyn Table) -> Vec<Vec<Read>> {
     let columns = &table.definition().columns;
     let (mut rows, mut batch) = (Vec::new(), table.batch(Wanted::ALL));
-    for chunk in table.chunks(&Question::All).unwrap() {
+    for chunk in table.chunks(&TableQuery::All).unwrap() {
         batch.clear();
         table.read(&chunk, Wanted::ALL, &mut batch).unwrap();
         let row = |row| {
@@ -357,7 +357,7 @@ fn without_parquet_it_says_how_to_get_it() {
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("--features parquet"), "{}", said(&output));
     assert!(!place.path("out").exists());
-    // What it can write is what it writes if nothing is said.
+    // The default format is one that it can write.
     let output = place.run(&["export", &dump, "--output-dir", &to]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(place.path("out/classes/dump=heap/part-0.csv").exists());

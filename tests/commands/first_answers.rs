@@ -1,4 +1,4 @@
-//! What a new user types first: an answer covers what it seems to cover, and one that is empty says why.
+//! Commands that a new user types first: an answer covers what it seems to cover, and an empty one says why.
 //!
 //! Each line of a table is a command, its exit code, and what stdout and stderr must contain.
 
@@ -38,7 +38,7 @@ fn check(place: &Place, cases: &[Case]) {
         for part in case.stderr {
             assert!(err.contains(part), "stderr lacks {part:?}: {said}");
         }
-        // What is right of an empty answer is right of a quiet one.
+        // An empty answer must look the same with --quiet.
         let quiet = place.run(&[case.command, &["-q"]].concat());
         let err = stderr(&quiet);
         assert!(!err.contains("hprof-cli: note"), "{:?} -q\n{err}", case.command);
@@ -46,7 +46,7 @@ fn check(place: &Place, cases: &[Case]) {
     }
 }
 
-/// A heap with nested classes, a text with quotes, a thread with a stack, and 400 KB that no root leads to.
+/// Creates a heap with nested classes, a text with quotes, a thread with a stack, and 400 KB of unreachable objects.
 fn shop() -> Vec<u8> {
     let mut model = HeapModel::default();
     let jdk = Jdk::add_to(&mut model);
@@ -165,7 +165,7 @@ fn percentages_are_of_the_heap() {
     assert!((shares.last().unwrap() - part * 100.0 / whole).abs() < 0.06, "{shares:?}");
 }
 
-/// A heap with two arrays; with as much garbage if asked for.
+/// Creates a heap with two arrays; optionally with as much garbage.
 fn two_arrays(with_garbage: bool) -> Place {
     let mut model = HeapModel::default();
     Jdk::add_to(&mut model);
@@ -188,7 +188,7 @@ fn percentages_of_instances_are_those_of_histo() {
     for class in ["byte[]", "int[]"] {
         let live = share(&garbage, &["histo", class, "--live"]);
         assert!(live > 5.0, "{class} {live}");
-        // What is unreachable is no part of the heap here.
+        // Unreachable objects are not part of the heap here.
         for arguments in [
             &["instances", class, "--live"][..],
             &["instances", class],
@@ -272,7 +272,7 @@ fn nothing_found_says_so_and_what_may_be_meant() {
             &["no root of these kinds that belongs to such a thread"],
         ),
         case(&["strings", "--pattern", "nope"], 1, &[], &["no String matches"]),
-        case(&["strings", "--duplicates"], 1, &[], &["no text is that of several Strings"]),
+        case(&["strings", "--duplicates"], 1, &[], &["no String has duplicates"]),
         case(&["threads", "--thread", "nope"], 1, &[], &["none of 1 threads matches"]),
         case(&["dominators", "--min-retained", "1GiB"], 1, &[], &["no object retains 1.0 GiB or more"]),
     ];
@@ -392,7 +392,7 @@ fn a_thread_is_found_by_the_name_of_its_thread_object() {
 
 #[test]
 fn doctor_claims_no_more_than_is_known_of_a_truncated_dump() {
-    // A third of the records that the JVM would have written are not there, which nobody can tell.
+    // A third of the records that the JVM would have written are missing, which cannot be detected.
     let whole = process::sample("jdk/jdk17");
     let place = Place::new("cut.hprof", &damage::cut(&whole, whole.len() * 68 / 100));
     let output = place.run(&["doctor"]);

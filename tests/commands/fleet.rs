@@ -3,7 +3,7 @@
 //!
 //! DuckDB is a Python module: `pip install duckdb`. Where it is missing these tests say NOT RUN and pass.
 
-// What was not run is said.
+// Skipped tests are reported.
 #![allow(clippy::print_stderr)]
 
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn in_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Whether a program runs with these arguments and has nothing to complain of.
+/// Returns whether a program runs successfully with these arguments.
 fn runs(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success())
 }
@@ -56,7 +56,7 @@ fn export(dumps: &[&str], lake: &str, options: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// How many questions are answered of a lake.
+/// Counts the answered questions about a lake.
 fn count_answers(lake: &str) -> usize {
     let output = python("examples/fleet.py", &[lake]);
     let answers = String::from_utf8(output.stdout).unwrap();
@@ -131,7 +131,7 @@ fn a_fleet_of_fifty_dumps() {
     let (dumps, work) = (dumps.to_str().unwrap(), work.path().to_str().unwrap());
     python("docs/fleet/make_dumps.py", &[dumps]);
     let program = env!("CARGO_BIN_EXE_hprof-cli");
-    // Spark too, if it is there.
+    // Spark too, if installed.
     let output = python("docs/fleet/check.py", &[dumps, "--program", program, "--work", work]);
     eprint!("{}", String::from_utf8_lossy(&output.stdout));
 }

@@ -10,8 +10,8 @@ use hprof_index::{Heap, Options, Quiet};
 #[test]
 fn answers_are_as_recorded() {
     let dir = tempfile::tempdir().unwrap();
-    // Reading a compressed dump for the first time says so on stderr, and `info` knows more when dominators are there: do
-    // all that before, so that no case depends on another.
+    // The first reading of a compressed dump prints a note, and `info` shows more once dominators exist: do all that
+    // before, so that no case depends on another.
     for dump in samples() {
         let options = Options { index_dir: Some(dir.path().to_owned()), ..Options::default() };
         Heap::open_graph(&dump, &options, &Quiet).unwrap();
@@ -29,7 +29,7 @@ fn samples() -> Vec<PathBuf> {
         let folder = Path::new("samples").join(folder);
         for entry in std::fs::read_dir(&folder).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
-            // Who has tried the program has an index beside the dump.
+            // Dumps that were used with the program have an index beside them.
             if name.contains(".hprof") && !name.ends_with(".index") {
                 found.push(folder.join(name));
             }

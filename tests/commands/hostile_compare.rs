@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 /// A hundred times what these take on a slow machine, in a debug build.
 const BARK: Duration = Duration::from_secs(180);
-/// What a process may ask for, in KiB, for memory and all that it maps.
+/// Limit of address space in KiB.
 const MEMORY: u64 = 3 << 20;
 
 // Names of fields, in this order.

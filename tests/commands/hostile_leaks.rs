@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 /// A hundred times what these take on a slow machine, in a debug build.
 const BARK: Duration = Duration::from_secs(120);
-/// What a process may ask for, in KiB, for memory and all that it maps: the dumps take up to 100 MB, their indexes as much.
+/// Limit of address space in KiB: the dumps take up to 100 MB, their indexes as much.
 const MEMORY: u64 = 2 << 20;
 /// Bytes that an answer has at most.
 const LONGEST: usize = 8 << 20;
@@ -36,7 +36,7 @@ fn maker() -> Maker {
     made
 }
 
-/// A chain of so many links, the last of which has `end`; returns the first.
+/// Adds a chain of `links` links, the last of which refers to `end`; returns the first.
 fn chain(made: &mut Maker, links: u64, end: u64) -> u64 {
     (0..links).fold(end, |next, _| made.instance(LINK, &[Value::Object(next)]))
 }
@@ -48,7 +48,7 @@ fn ends(dump: &Dump, more: &[&str]) -> (Json, String) {
     ends_within(dump, more, LONGEST)
 }
 
-/// As [`ends`], with answers of so many bytes.
+/// Like [`ends`], with a limit on the size of answers.
 #[track_caller]
 fn ends_within(dump: &Dump, more: &[&str], longest: usize) -> (Json, String) {
     let run = |command: &str, more: &[&str]| {
@@ -183,7 +183,7 @@ fn classes_above_each_other() {
     ends(&made.dump(), &["--threshold", "1"]);
 }
 
-/// What is looked for by name, below a chain of classes that is as long as a file can make it, with objects of each.
+/// Fields looked up by name, below a chain of classes as long as a file allows, with objects of each.
 #[test]
 fn long_chains_of_classes_that_are_looked_for() {
     const CLASSES: u64 = 20_000;

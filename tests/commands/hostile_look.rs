@@ -11,7 +11,7 @@ use hprof_writer::{ClassDump, DumpWriter, Elements, HeapWriter, IdSize, Root, Ty
 
 /// A hundred times what these take on a slow machine, in a debug build.
 const BARK: Duration = Duration::from_secs(60);
-/// What a process may ask for, in KiB. The dumps take a few megabytes.
+/// Limit of address space in KiB. The dumps take a few megabytes.
 const MEMORY: u64 = 3_000_000;
 
 /// A class and its fields.

@@ -1,6 +1,6 @@
-//! Names and texts that are made to be misread: control characters, escapes of terminals, bidirectional marks, formulas.
-//! They stand wherever a dump can hold a text, and every command shows them, in every format. What must not come out is
-//! told here anew, not asked of the program.
+//! Names and texts made to be misread: control characters, terminal escapes, bidirectional marks, formulas. They
+//! occur wherever a dump can contain a text, and every command shows them, in every format. The list of forbidden
+//! output is repeated here, independent of the program.
 
 use std::fs;
 use std::path::Path;
@@ -15,10 +15,10 @@ use crate::kit::evil::made;
 
 /// Clears a screen, turns text around, rings, and looks like a formula. U+009B is what terminals take for ESC [.
 const EVIL: &str = "=evil\u{1b}[2J\u{202e}\u{7}\u{9b}1m\u{2066}\u{feff}\u{e0041}\r";
-/// How it stands in an answer.
+/// Its form in an answer.
 const SHOWN: &str = "=evil\\u001b[2J\\u202e\\u0007\\u009b1m\\u2066\\ufeff\\udb40\\udc41\\r";
 
-/// Whether a terminal, an editor or a browser would do something else with it than show it.
+/// Returns whether a terminal, editor or browser would not display it literally.
 fn is_harmful(c: char) -> bool {
     let code = u32::from(c);
     // C0 and C1 controls and DEL; the bidirectional ones of UAX 9; tags, of which texts can be made that nobody sees.
@@ -36,7 +36,7 @@ fn run(index: &Path, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// What came out; it is text, and none of it is harmful.
+/// Returns the output as text, after checking that it is harmless.
 fn harmless(output: &Output, what: &str) -> String {
     for (stream, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
         let text = std::str::from_utf8(bytes).unwrap_or_else(|error| panic!("{what}: {stream}: {error}"));
@@ -88,7 +88,7 @@ fn no_command_lets_them_out_in_any_format() {
     let index = made.dir.path().join("index");
     let [class, instance, text, thread] =
         [made.class.0, made.instance.0, made.text.0, made.thread.0].map(|id| format!("{id:#x}"));
-    // In which none of it is, so that tables show all.
+    // A dump that contains none of it, so that tables show all.
     let other = made.dir.path().join("other.hprof");
     fs::write(&other, DumpWriter::new(Version::V1_0_2, IdSize::Eight).into_bytes()).unwrap();
     let other = other.to_str().unwrap();
@@ -146,7 +146,7 @@ fn no_command_lets_them_out_in_any_format() {
         ("oql", &["SELECT s, toString(s) FROM java.lang.String s"], true),
         ("oql", &["SELECT * FROM OBJECTS java.lang.String"], false),
         ("oql", &[&query], false),
-        // What is asked for is not there: the message says what was asked.
+        // The object does not exist: the message quotes the argument.
         ("show", &["x\u{1b}[2J\u{202e}"], false),
         ("instances", &["x\u{1b}[2J\u{202e}"], false),
         ("histo", &["--class", "x\u{1b}[2J\u{202e}"], false),
@@ -243,7 +243,7 @@ const MARKUP: &[&str] = &[
     ": a",
 ];
 
-/// What CommonMark and GitHub's Markdown make of a text, as far as it is not text: nothing but what the command writes itself.
+/// Checks that CommonMark and GitHub's Markdown interpret nothing in a text except what the command writes itself.
 fn check_markdown(text: &str, what: &str) {
     let mut is_stack = false;
     for line in text.lines() {
@@ -438,7 +438,7 @@ fn text_reports_that_hold_them() {
             let with_format = [more, &["--format", format]].concat();
             let more = if matches!(command, "flamegraph" | "convert") { more } else { &with_format };
             let output = run(dir.path(), &[&[command, file][..], more].concat());
-            // What `convert` and `info` say goes to stderr.
+            // Messages of `convert` and `info` go to stderr.
             let what = format!("{command} {more:?} of a text").replace("convert", "converted");
             let out = harmless(&output, &what);
             shown += usize::from(out.contains("evil\\u001b[2J\\u202e"));
@@ -450,7 +450,7 @@ fn text_reports_that_hold_them() {
     assert!(shown >= 15, "{shown}");
 }
 
-/// The path of a dump is as hostile as what is in it: somebody sent it.
+/// The path of a dump is as hostile as its contents: somebody sent it.
 #[cfg(unix)]
 #[test]
 fn paths_that_hold_them() {

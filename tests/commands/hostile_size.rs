@@ -30,7 +30,7 @@ impl Place {
         self.0.path().join("dump.hprof")
     }
 
-    /// Runs a command with so many KiB of addresses for memory and all that it maps; gives its exit code and answer.
+    /// Runs a command with a limit of `kib` KiB of address space; returns its exit code and answer.
     fn run(&self, kib: u64, command: &str, more: &[&str]) -> (i32, String) {
         let mut shell = process::in_addresses(kib, command, &self.file(), more);
         let child = shell.arg("--index-dir").arg(self.0.path().join("index")).spawn().unwrap();
@@ -49,7 +49,7 @@ impl Place {
 
 const THREADS: u32 = 1_000_000;
 
-/// START THREAD, a stack trace, a thread object and two roots for each of so many threads.
+/// Writes START THREAD, a stack trace, a thread object and two roots for each of `threads` threads.
 fn many_threads(path: &Path, threads: u32) {
     let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
     for (id, text) in
@@ -240,7 +240,7 @@ fn a_name_of_hundreds_of_megabytes_does_not_fill_the_memory_or_the_screen() {
     ] {
         // The dump is mapped, 300 MB of it.
         let (code, answer) = place.run(1_200_000, command, more);
-        // A name is cut where a class file would have to end it, at 64 KB. Suspects are told with all their evidence.
+        // A name is truncated at 64 KB, the maximum in a class file. Suspects are shown with all their evidence.
         let longest = if command == "leaks" { 16 << 20 } else { 4 << 20 };
         assert!(
             matches!(code, 0 | 1) && answer.len() < longest,
@@ -252,8 +252,8 @@ fn a_name_of_hundreds_of_megabytes_does_not_fill_the_memory_or_the_screen() {
     assert_eq!(code, 0);
 }
 
-/// Fifty thousand classes with one name of 64 KB, and a loader each of such a class: a megabyte in the file for each three
-/// gigabytes of names in an answer. It is kept once, and in a table its middle is left out.
+/// Fifty thousand classes with one name of 64 KB, each with a loader of such a class: a megabyte in the file for each
+/// three gigabytes of names in an answer. The name is stored once, and a table omits its middle.
 #[test]
 fn a_long_name_of_many_classes_is_kept_once() {
     // Each name once more would be more than there is.
@@ -303,7 +303,7 @@ fn a_long_name_of_many_classes_is_kept_once() {
     assert!(names.all(|line| line.contains("com.acme.Firstx") && line.contains('…')));
 }
 
-/// What refers to itself, and to what is not there.
+/// Objects that refer to themselves and to missing objects.
 #[test]
 fn traces_that_name_each_other_and_frames_that_are_not_there() {
     let place = Place::new();

@@ -14,7 +14,7 @@ use serde_json::Value as Json;
 
 /// A hundred times what these take on a slow machine, in a debug build.
 const BARK: Duration = Duration::from_secs(120);
-/// What a process may ask for, in KiB, for memory and all that it maps.
+/// Limit of address space in KiB.
 const MEMORY: u64 = 3 << 20;
 
 // Names, in this order.

@@ -1,4 +1,4 @@
-//! What the documents claim of imports: no circles, neither of files nor of folders.
+//! Claims of the documents about imports: no cycles, neither of files nor of folders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -104,7 +104,7 @@ fn paths(source: &str) -> Vec<String> {
     found
 }
 
-/// What a path leads to: the longest part of it that is a module.
+/// Returns the target of a path: its longest prefix that is a module.
 fn target(path: &str, from: &Module, known: &BTreeSet<Module>) -> Option<Module> {
     let mut names: Vec<&str> = path.split("::").map(str::trim).collect();
     let mut at = match *names.first()? {
@@ -150,7 +150,7 @@ fn modules(root: &Path, others: &[&str]) -> BTreeMap<Module, String> {
     found
 }
 
-/// What each module imports.
+/// Returns the imports of each module.
 fn imports(modules: &BTreeMap<Module, String>) -> Graph {
     let known: BTreeSet<Module> = modules.keys().cloned().collect();
     let of = |(from, source): (&Module, &String)| {

@@ -13,7 +13,8 @@ use hprof_writer::{Elements, HeapModel, Options, Root, Type, examples};
 /// A question that an index helps, but that needs none.
 const HISTO: &[&str] = &["histo", "--format", "csv"];
 
-/// A dump with an instance of `t.Left` or one of `t.Right` in its middle, where no sample is taken for its identity.
+/// Creates a dump with an instance of `t.Left` or of `t.Right` in its middle, where no sample is taken for its
+/// identity.
 fn dump(is_left: bool) -> Vec<u8> {
     let mut model = HeapModel::default();
     let object = model.class("java.lang.Object", None, &[]);
@@ -54,7 +55,7 @@ fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// All files below a directory, with what is in them.
+/// Returns all files below a directory with their contents.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for path in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
@@ -105,11 +106,11 @@ fn check_refused(place: &Place, right: &str, why: &str) {
 #[test]
 fn a_directory_that_others_could_have_written_is_not_used() {
     let (place, [forged, right]) = forged();
-    // What is forged is believed where only the user can have put it.
+    // A forged index is trusted where only the user can have put it.
     assert_eq!(place.answer(HISTO), forged);
     for open in [0o770, 0o707, 0o1777] {
         mode(&place.index(), open);
-        check_refused(&place, &right, "others can write to it (`chmod go-w` keeps them out)");
+        check_refused(&place, &right, "others can write to it (`chmod go-w` prevents this)");
     }
     mode(&place.index(), 0o755);
     assert_eq!(place.answer(HISTO), forged);
@@ -146,7 +147,7 @@ fn a_link_in_the_place_of_the_directory_is_not_followed() {
     symlink(&victim, place.index()).unwrap();
     check_refused(&place, &right, "it is a symbolic link");
     assert!(fs::symlink_metadata(place.index()).unwrap().is_symlink());
-    // Nor is anything made where a link leads to nothing.
+    // Nor is anything created where a link is dangling.
     fs::remove_file(place.index()).unwrap();
     symlink(place.path("nothing"), place.index()).unwrap();
     assert!(note(&place.run(HISTO)).contains("it is a symbolic link"));
@@ -338,7 +339,7 @@ fn a_directory_is_looked_at_when_it_is_there() {
     }
 }
 
-/// Its owner can lead it to any directory of the user.
+/// Its owner could make it lead to any directory of the user.
 #[test]
 #[allow(clippy::print_stderr)] // What was not run is said.
 fn a_link_of_another_user_is_not_followed() {
@@ -416,7 +417,7 @@ fn a_lock_that_is_held_for_ever_holds_nobody_up() {
     }
 }
 
-/// What is said names the directory whose lock is held, and no index in it that there is not.
+/// The message names the directory whose lock is held, and no index that does not exist.
 #[test]
 fn a_lock_that_is_held_in_the_cache_is_named_there() {
     let place = Place::new("heap.hprof", &dump(true));

@@ -107,7 +107,7 @@ fn what_cannot_work_is_refused_with_numbers() {
     // An empty option is a slip.
     let refused = index(&dump.path, Path::new(""), &[]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(refused.status.code() == Some(2) && said.contains("a directory is expected"), "{said}");
+    assert!(refused.status.code() == Some(2) && said.contains("expected a directory"), "{said}");
     let name = format!("{}.index", dump.path.file_name().unwrap().to_str().unwrap());
     assert!(dump.path.with_file_name(name).join("summary").is_file());
 }
@@ -164,14 +164,14 @@ fn a_limit_of_data_is_obeyed() {
     assert!(refused.status.code() == Some(2) && said.contains("ulimit -d leaves"), "{said}");
 }
 
-/// Where mapped files count, it works or says what is in the way.
+/// Where mapped files count, it works or names the obstacle.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_limit_of_addresses_is_an_error_with_a_way_out() {
     let dump = Dump::written(&model(200_000).write(&Options::hotspot()));
     let (path, dir) = (dump.path.to_str().unwrap(), tempfile::tempdir().unwrap());
     let packed = concat!(env!("CARGO_MANIFEST_DIR"), "/samples/jdk/jdk17.hprof.zst");
-    // What the program itself takes differs: with less it does not start, which is not its doing.
+    // The program's own needs vary: with less memory it does not start, which it cannot help.
     let starts = (30..400)
         .step_by(2)
         .find(|megabytes| limited(&format!("-v {}", megabytes * 1000), &["--version"]).status.success());
@@ -186,7 +186,7 @@ fn a_limit_of_addresses_is_an_error_with_a_way_out() {
             let run =
                 limited(&limit, &["index", dump, "--index-dir", index.to_str().unwrap(), "--threads", "2"]);
             let said = String::from_utf8_lossy(&run.stderr).into_owned();
-            // Where the last pages are gone, any small allocation may be the one that fails, and ends the process.
+            // When the last pages are used up, any small allocation may fail and end the process.
             if run.status.code().is_none() && megabytes < starts + 20 && said.contains("memory allocation of")
             {
                 continue;
@@ -330,7 +330,7 @@ fn a_table_of_any_length_takes_the_memory_of_a_part() {
     }
 }
 
-/// What a run says, and the most memory that it had, in KiB, as Linux tells until it ends.
+/// Returns the output of a run and its peak memory in KiB, as reported by Linux until it ends.
 #[cfg(target_os = "linux")]
 fn largest(arguments: &[&str]) -> (Option<i32>, u64) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));

@@ -145,7 +145,7 @@ fn two_agents_get_commands_from_stdin() {
         }
         all
     };
-    // Which of them is the first, the order in which they are accepted decides.
+    // The order of acceptance decides which of them is the first.
     let depth = Sent::Control(commands::Control::Depth(7));
     assert_eq!(commands(&mut one), [Sent::DumpHeap, depth, Sent::Eof]);
     assert_eq!(commands(&mut two), [Sent::DumpHeap, Sent::Eof]);
@@ -301,7 +301,7 @@ fn programs_run_with_the_agent() {
     };
     let (code, said) = exact_and("thread=y,sample=4096");
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("drop --exact to sample, or sample=4096 to record all"), "{said}");
+    assert!(said.contains("omit --exact to sample, or sample=4096 to record all"), "{said}");
     // All of them.
     assert_eq!(exact_and("sample=0").0, Some(42));
     let output = program(&["run", "--", &script("mvn"), "test"], &library);

@@ -8,7 +8,7 @@ pub const OBJECT: u64 = 0x1000;
 pub const ARRAY: u64 = 0x1200;
 pub const CLASS: u64 = 0x10_0000;
 
-/// Where objects start.
+/// Address of the first object.
 pub const FIRST: u64 = 0x1_0000_0000;
 /// Names of fields are numbered from 1, those of classes from here on.
 const CLASS_NAMES: u64 = 1000;
@@ -22,7 +22,7 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// With java.lang.Object, an array of it, and fields of these names, whose numbers start at 1.
+    /// Creates a heap with java.lang.Object, an array of it, and fields of these names, numbered from 1.
     pub fn new(names: &[&str]) -> Self {
         let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
         for (id, name) in (1..CLASS_NAMES).zip(names) {
@@ -51,7 +51,7 @@ impl Maker {
         self.next
     }
 
-    /// Takes the place of an object with so many bytes behind its header.
+    /// Reserves the address of an object with `bytes` bytes after its header.
     pub fn place(&mut self, bytes: usize) -> u64 {
         let id = self.next;
         self.next += (bytes as u64 + 16).next_multiple_of(8);

@@ -211,7 +211,7 @@ fn leaks_ends_by_what_it_found() {
         assert!(stderr(&output).contains("hprof-cli: error: "), "{more:?}: {}", stderr(&output));
     }
     assert_eq!(code(&Dump::of(b"no dump"), &[]), Some(2));
-    // A dump of which half is there: whatever is found in it.
+    // A dump whose second half is missing: whatever is found in it.
     for bytes in [list_and_parts(true), list_and_parts(false)] {
         let cut = Dump::of(&bytes[..bytes.len() / 2]);
         for format in formats {
@@ -390,7 +390,7 @@ impl Shell {
         command.output().unwrap()
     }
 
-    /// What a command says of a file here.
+    /// Returns a command's answer about a file here.
     fn ask(&self, name: &[u8], words: &[&std::ffi::OsStr], index: Option<&str>) -> String {
         use std::os::unix::ffi::OsStrExt as _;
         let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
@@ -438,7 +438,7 @@ fn files_of_any_name_are_named_so_that_a_shell_finds_them() {
         let text = shell.ask(name, &["overview".as_ref()], index);
         let next = text.split_once("\nNext\n").unwrap().1.replace("\\\n    ", "");
         let line = next.lines().find(|line| line.trim().starts_with("hprof-cli")).unwrap();
-        // What follows after two spaces says why.
+        // The text after two spaces is the reason.
         shell.check(line.trim().split("  ").next().unwrap(), index);
         if name.starts_with(b"app") {
             assert!(text.starts_with("app.prod.eu-west-1.hprof: "), "{text}");

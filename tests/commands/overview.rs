@@ -70,7 +70,7 @@ fn commands(screen: &str) -> Vec<&str> {
     commands
 }
 
-/// What must be on the screen, and what in the answers of its commands.
+/// Checks for texts on the screen, and in the answers of its commands.
 #[track_caller]
 fn is_found(sample: &str, on_screen: &[&str], in_answers: &[&str]) -> Screen {
     let screen = Screen::new(sample);
@@ -165,7 +165,7 @@ fn a_heap_without_a_leak() {
     let limit = flags.split("-XX:MaxHeapSize=").nth(1).unwrap().split_whitespace().next().unwrap();
     let row = screen.row();
     assert_eq!(row["heap_limit_bytes"].to_string(), limit);
-    // What other commands say.
+    // Answers of other commands.
     let info: serde_json::Value =
         serde_json::from_str(&screen.answer("hprof-cli info jdk17.hprof --format json")).unwrap();
     assert_eq!(row["reachable"], info["rows"][0]["reachable"]);
@@ -283,7 +283,7 @@ fn the_directory_of_the_index_is_repeated() {
         let next = text.split("Next\n").nth(1).unwrap();
         assert_eq!(next.matches(option).count(), 3, "{text}");
     }
-    // What the environment says is said to these commands as well.
+    // The commands use the same environment.
     let text = screen.answer(&format!("HPROF_CLI_INDEX_DIR=elsewhere hprof-cli {}", screen.name));
     assert!(!text.contains("elsewhere"), "{text}");
     assert!(!screen.dir.path().join(format!("{}.index", screen.name)).exists());
@@ -307,7 +307,7 @@ fn long_paths_are_not_cut() {
     }
 }
 
-/// Threads whose stacks hold most of the heap, and whose texts are all the same.
+/// Creates threads whose stacks hold most of the heap, and whose texts are all the same.
 fn many_threads(count: u32) -> Vec<u8> {
     let mut model = HeapModel::default();
     let jdk = Jdk::add_to(&mut model);
@@ -345,7 +345,7 @@ fn many_threads_are_one_row_and_waste_is_told() {
         first["retained_bytes"].as_u64().unwrap() * 10
             > row["reachable"]["shallow_bytes"].as_u64().unwrap() * 9
     );
-    // The same figures as those of the commands that it leads to.
+    // The same figures as in the commands that it suggests.
     let line = text.lines().find(|line| line.contains("wasted")).unwrap();
     let waste = screen.answer(&format!("hprof-cli waste {} --format json", screen.name));
     let waste: serde_json::Value = serde_json::from_str(&waste).unwrap();
@@ -361,7 +361,7 @@ fn many_threads_are_one_row_and_waste_is_told() {
     assert!(group.contains(" 500 x vt.RequestContext in vt.Server.handle"), "{group}");
 }
 
-/// Threads of a class of their own are in one row, whether that is of the group or of the class: of each byte it is told once.
+/// Threads of a class of their own are in one row, of the group or of the class: each byte is reported once.
 #[test]
 fn threads_of_a_class_of_their_own_count_once() {
     let mut model = HeapModel::default();

@@ -28,7 +28,7 @@ impl Place {
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         std::thread::scope(|scope| {
-            // Who does not read to the end closes the pipe.
+            // A program that does not read to the end closes the pipe.
             scope.spawn(move || stdin.write_all(bytes));
             let mut out = Vec::new();
             let mut said = Vec::new();
@@ -43,13 +43,13 @@ impl Place {
         })
     }
 
-    /// What is left of copies and their indexes.
+    /// Returns the remains of copies and their indexes.
     fn left(&self) -> Vec<String> {
         names(&self.0.path().join("cache/hprof-cli"))
     }
 }
 
-/// What is in a directory.
+/// Returns the names in a directory.
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).into_iter().flatten();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -88,7 +88,7 @@ fn standard_input_is_read_packed_or_not() {
                 assert_eq!(rows_of_pipe, rows(&expected).0, "{name}");
             }
             assert_eq!(shown, "-", "{name}");
-            // Nothing is there that could be removed.
+            // Nothing exists that could be removed.
             assert!(!String::from_utf8_lossy(&output.stderr).contains("--remove"), "{output:?}");
             assert_eq!(place.left(), Vec::<String>::new(), "{name}");
         }
@@ -97,7 +97,7 @@ fn standard_input_is_read_packed_or_not() {
     let text = answer(&Place::piped(place.command(&["-"]), &plain));
     let next = text.split("Next\n").nth(1).unwrap().lines().next().unwrap();
     assert!(next.contains("hprof-cli leaks -"), "{text}");
-    // A comparison with what is there.
+    // A comparison with an existing file.
     let same = Place::piped(place.command(&["diff", "s3.hprof", "-"]), &plain);
     assert!(String::from_utf8_lossy(&same.stderr).contains("nothing has changed"), "{same:?}");
 }
@@ -223,7 +223,7 @@ fn a_server_of_a_pipe_leaves_nothing() {
     use std::io::{BufRead as _, BufReader};
     use std::os::unix::ffi::OsStrExt as _;
 
-    // Workers are told of the copy by its path, which need not be text.
+    // Workers get the path of the copy, which need not be text.
     let name = OsStr::from_bytes(b"index\xe9s");
     for is_variable in [false, true] {
         let place = Place::new();

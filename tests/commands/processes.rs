@@ -15,7 +15,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// A dump of a class with this name, and an instance of it.
+/// Creates a dump of a class with this name, and an instance of it.
 fn dump_of(class: &str) -> Vec<u8> {
     let mut model = HeapModel::default();
     let object = model.class("java.lang.Object", None, &[]);
@@ -105,7 +105,7 @@ fn no_place_for_an_index_is_a_note_and_the_answer_comes() {
     assert_eq!((code(&output), stdout(&output).contains("A")), (0, true));
     assert!(stderr(&output).contains("note: no index is kept"), "{}", stderr(&output));
     assert!(place.run(&["histo", &dump, "--index-dir", &file, "--quiet"]).stderr.is_empty());
-    // `index` is asked for the index itself.
+    // `index` must produce the index itself.
     let output = place.run(&["index", &dump, "--index-dir", &file]);
     assert_eq!(code(&output), 2);
     assert!(stderr(&output).contains("hint: name a writable directory"), "{}", stderr(&output));
@@ -206,7 +206,7 @@ fn several_heap_dumps_are_selected_by_number() {
     }
     let missing = place.run(&["histo", &dump, "--dump", "3"]);
     assert_eq!(code(&missing), 2);
-    assert!(stderr(&missing).contains("there is no heap dump 3 in the file: it contains 2"));
+    assert!(stderr(&missing).contains("heap dump 3 does not exist: the file contains 2"));
     assert_eq!(code(&place.run(&["histo", &dump, "--dump", "0"])), 2);
 }
 

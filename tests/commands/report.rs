@@ -1,4 +1,4 @@
-//! `report`: one file, small enough to be sent, that loads nothing and tells no secrets if it is told not to.
+//! `report`: one file, small enough to be sent, that loads nothing and, with --no-values, contains no secrets.
 
 use std::collections::HashSet;
 
@@ -124,7 +124,7 @@ fn the_headline_is_that_of_leaks_and_costs_no_graph_of_its_own() {
             let (_, text) = report(&place, &["--format", format, "--sections", sections]);
             let [before, after] = if format == "html" { ["<h1>", "</h1>"] } else { ["**", "**\n"] };
             let title = text.split_once(before).unwrap().1.split_once(after).unwrap().0;
-            // Its words: what else there is may be escaped.
+            // Its words: everything else may be escaped.
             let mut words = leaks["headline"].as_str().unwrap().split(|c: char| !c.is_alphanumeric());
             assert!(words.all(|word| title.contains(word)), "{format} {sections}: {title}");
         }
@@ -156,11 +156,11 @@ fn secrets(place: &Place) -> Vec<String> {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let names = String::from_utf8(place.run(&["classes", "-q", "--format", "csv"]).stdout).unwrap();
     let texts = document["rows"].as_array().unwrap().iter().filter_map(|row| row["label"].as_str());
-    // What has a blank, a slash or a digit and no dot is no name of a class, a field or a method.
+    // A text with a blank, slash or digit and without a dot is not the name of a class, field or method.
     let texts = texts.filter(|text| {
         text.contains([' ', '/', '-']) && !text.contains(['.', '$', '(', ';']) && !names.contains(text)
     });
-    // Which JVM it was is no secret, nor are words of the report itself.
+    // The JVM is not a secret, nor are words of the report itself.
     let jvm = ["OpenJDK", "mixed mode", "Debian"];
     let own = ["field", "Native Method)", "Unknown Source)", "Module"];
     let texts = texts.filter(|text| {
@@ -182,7 +182,7 @@ fn no_values_are_told_if_none_are_wanted() {
         for format in ["html", "markdown", "json"] {
             let (code, hidden) = report(&place, &["--no-values", "--format", format]);
             assert_eq!(code, Some(0), "{name}");
-            // What the report says itself, of no dump.
+            // The report's own words, independent of the dump.
             let own = |secret: &str| {
                 format!(
                     "{}{}",
@@ -198,19 +198,19 @@ fn no_values_are_told_if_none_are_wanted() {
                 assert!(!hidden.contains(known), "{name} {format}: {known}");
             }
         }
-        // They are there otherwise.
+        // Otherwise they are present.
         let (_, told) = report(&place, &[]);
         assert!(secrets.iter().any(|secret| told.contains(secret.as_str())), "{name}");
     }
 }
 
-/// Compares two documents: all figures are the same, texts may be hidden. Gives how many figures there were.
+/// Compares two documents: all figures must be equal, texts may be hidden. Returns the number of figures.
 fn same_figures(at: &str, told: &Json, hidden: &Json) -> usize {
     match (told, hidden) {
         (Json::Object(told), Json::Object(hidden)) => {
             let keys = |of: &serde_json::Map<String, Json>| of.keys().cloned().collect::<Vec<_>>();
             assert_eq!(keys(told), keys(hidden), "{at}");
-            // Which properties there are is a value: those of the user are left out.
+            // The set of properties is itself a value: those of the user are omitted.
             let all = told.iter().filter(|(key, _)| !["properties", "no_values"].contains(&key.as_str()));
             all.map(|(key, value)| same_figures(&format!("{at}/{key}"), value, &hidden[key])).sum()
         }
@@ -225,7 +225,7 @@ fn same_figures(at: &str, told: &Json, hidden: &Json) -> usize {
             assert_eq!(told, hidden, "{at}");
             1
         }
-        // A text that is not told.
+        // A hidden text.
         (Json::String(_), Json::String(_) | Json::Null) | (Json::Null, Json::Null) => 0,
         _ => panic!("{at}: {told} {hidden}"),
     }
@@ -272,7 +272,7 @@ fn names_of_a_hostile_dump_are_text_and_leave_room() {
     }
     let (_, markdown) = report(&place, &["--format", "markdown"]);
     assert!(!markdown.contains("<script>"));
-    // Nor does JSON tell a terminal anything; a parser gets the same text.
+    // JSON does not control a terminal either; a parser gets the same text.
     let (_, json) = report(&place, &["--format", "json"]);
     assert!(!json.contains('\u{202e}') && json.contains("\\u202e"));
 }

@@ -134,7 +134,7 @@ fn errors_have_a_place_a_hint_and_a_code() {
         ("SELECT nosuch(1)", 2, "no such function"),
         ("SELECT 1 WHERE 0", 1, "no rows"),
         ("SELECT text('x')", 2, "an object ID is a number"),
-        ("SELECT text(1, 'old')", 2, "names no attached dump"),
+        ("SELECT text(1, 'old')", 2, "is not the name of an attached dump"),
         ("SELECT count(*) FROM objects a, objects b, objects c", 2, "--time-limit"),
     ] {
         let output = place.run(&["sql", query, "--time-limit", "1s"]);
@@ -219,7 +219,7 @@ fn the_shell_answers_on_a_terminal() {
     typing.join().unwrap();
     assert!(child.wait().unwrap().success());
     let said = String::from_utf8_lossy(&all);
-    for expected in ["answer", "42", "objects", "there is no table or class nowhere", "state"] {
+    for expected in ["answer", "42", "objects", "no table or class named nowhere", "state"] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
     let history = std::fs::read_to_string(place.path("state/hprof-cli/sql_history")).unwrap();

@@ -1,5 +1,5 @@
-//! Answers on a terminal: no line is wider than it, what is cut is not what tells most, and colours are few. All through a
-//! pseudo-terminal, since a pipe gets all as wide as it is.
+//! Answers on a terminal: no line is too wide, truncation keeps what is most informative, and colors are few. All
+//! through a pseudo-terminal, since lines in a pipe are never truncated.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -92,7 +92,7 @@ const COMMANDS: &[&str] = &[
     "histo NoSuchClass",
 ];
 
-/// Where all tests have their indexes.
+/// Directory of the indexes of all tests.
 static INDEXES: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
 
 fn command(arguments: &[String]) -> Command {
@@ -105,7 +105,7 @@ fn command(arguments: &[String]) -> Command {
     command
 }
 
-/// A terminal of so many columns: what is at it, and its other end for a program.
+/// Opens a terminal with `columns` columns; returns both ends.
 fn terminal(columns: u16) -> (File, File) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -116,7 +116,7 @@ fn terminal(columns: u16) -> (File, File) {
     (File::from(master), slave)
 }
 
-/// What a command writes on a terminal of so many columns.
+/// Returns a command's output on a terminal with `columns` columns.
 fn on_terminal(command: Command, columns: u16) -> String {
     typed(command, columns, "", &[])
 }

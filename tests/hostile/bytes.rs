@@ -20,7 +20,7 @@ use hprof_input::file::Compression;
 use hprof_parser::sniff::sniff;
 use hprof_parser::{mutf8, names};
 use hprof_query::leaks::{self, heap_facts};
-use hprof_query::waste::{self, GroupBy};
+use hprof_query::waste::{self, FieldGroupBy};
 use hprof_writer::{
     DumpWriter, Elements, HeapModel, HeapTag, HeapWriter, IdSize, Jdk, Layout, Options, Order, Place, Root,
     StackFrame, StatedLength, Type, Value, Version, damage, examples, modified_utf8,
@@ -66,7 +66,7 @@ const MOST_TIME: Duration = Duration::from_secs(20);
 /// Dumps that were opened.
 static OPENED: AtomicUsize = AtomicUsize::new(0);
 
-/// What is being opened, and since when.
+/// The file being opened, and since when.
 static WATCHED: Mutex<BTreeMap<usize, (Instant, String)>> = Mutex::new(BTreeMap::new());
 
 /// Ends the process with a message if it lives too long: what hangs cannot be stopped otherwise.
@@ -130,7 +130,8 @@ fn survive(dump: &Dump, mutated: &[u8], what: &dyn Fn() -> String) -> bool {
             // A disk without room says nothing of the dump.
             let _ = leaks::leaks(heap, graph, bytes(heap), 1);
             heap_facts::facts(heap, graph, bytes(heap));
-            let question = waste::Question { kinds: Vec::new(), group_by: GroupBy::Field, examples: 3 };
+            let question =
+                waste::WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 3 };
             let _ = waste::waste(heap, graph, bytes(heap), &question);
             assert!(!graph.is_damaged(), "{}", what());
             // Reading an index back is tested elsewhere: now and then is enough here.
@@ -172,7 +173,7 @@ fn tiny() -> HeapModel {
     model
 }
 
-/// Two forms of it: small identifiers in one HEAP DUMP, large ones in segments with the strings behind.
+/// Two forms of it: small identifiers in one HEAP DUMP, large ones in segments followed by the strings.
 fn tiny_dumps() -> [Vec<u8>; 2] {
     let segments = Options { segment_bytes: Some(100), strings: Place::Last, ..Options::hotspot() };
     [tiny().write(&Options::agent()).bytes(), tiny().write(&segments).bytes()]
@@ -391,7 +392,7 @@ fn edit() -> impl Strategy<Value = Edit> {
 fn apply(base: &[u8], edits: &[Edit]) -> Vec<u8> {
     let mut out = base.to_vec();
     for edit in edits {
-        // The header is spoiled elsewhere: behind it there is more to see.
+        // The header is damaged elsewhere: more can be seen after it.
         let place = |at: usize| 31 + at % (out.len() - 40).max(1);
         match edit {
             Edit::Set(at, value) => out = damage::with_byte(&out, place(*at), *value),

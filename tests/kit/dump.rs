@@ -1,4 +1,4 @@
-//! A dump in a directory of its own, and all that the library says of it as text.
+//! A dump in a directory of its own, and all answers of the library about it as text.
 
 use std::fmt::Write;
 use std::fs;
@@ -21,7 +21,7 @@ pub struct Dump {
     dir: TempDir,
     /// The dump's file.
     pub path: PathBuf,
-    /// Which heap dump is asked for.
+    /// Number of the heap dump to read, if given.
     pub heap_dump: Option<u32>,
 }
 
@@ -33,7 +33,7 @@ impl Dump {
         dump
     }
 
-    /// What the writer wrote, sparse if it has holes.
+    /// Creates a dump from the writer's output, sparse if it has holes.
     pub fn written(written: &Written) -> Self {
         let dump = Self::at(None);
         written.write_file(&dump.path).expect("the temporary directory takes a file");
@@ -52,7 +52,7 @@ impl Dump {
         fs::write(&self.path, bytes).expect("the file can be written again");
     }
 
-    /// Where the index is to lie.
+    /// Returns options with the directory of the index.
     pub fn options(&self) -> Options {
         Options {
             index_dir: Some(self.dir.path().join("indexes")),
@@ -70,7 +70,7 @@ impl Dump {
 
     /// Removes the index.
     pub fn forget_index(&self) {
-        // Where there is none there is nothing to remove.
+        // Without an index there is nothing to remove.
         let _ = fs::remove_dir_all(self.dir.path().join("indexes"));
     }
 
@@ -181,7 +181,7 @@ pub fn digest_graph(graph: &ObjectGraph, bytes: &[u8], id_size: IdSize) -> Strin
     out
 }
 
-/// Runs with so many threads.
+/// Runs with `threads` threads.
 pub fn with_threads<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.expect("threads can be started").install(run)

@@ -8,7 +8,7 @@ use hprof_writer::{
     Root, StackFrame, StartThread, Type, Value, Version,
 };
 
-/// The dump, and what is in it.
+/// The dump, and its contents.
 pub struct Made {
     pub dir: tempfile::TempDir,
     pub dump: PathBuf,

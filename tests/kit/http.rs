@@ -91,7 +91,7 @@ fn exactly(stream: &mut impl BufRead, size: u64, into: &mut Vec<u8>) -> io::Resu
     if read as u64 == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Somebody whom a server of pages has let in.
+/// A client that a server of pages has admitted.
 pub struct Client {
     port: u16,
     cookie: String,
@@ -107,18 +107,18 @@ impl Client {
         Self { port, cookie }
     }
 
-    /// What lets it in, as a Cookie header has it.
+    /// Returns its cookie, as in a Cookie header.
     pub fn cookie(&self) -> &str {
         &self.cookie
     }
 
-    /// What is at an address, as the server has it now.
+    /// Returns the server's current response at an address.
     pub fn get(&self, target: &str) -> Response {
         let headers = [("Cookie", self.cookie.as_str()), ("Accept", "text/html,*/*")];
         request(self.port, "GET", target, &headers, &[]).unwrap_or_else(|error| panic!("{target}: {error}"))
     }
 
-    /// What is at an address when the server is done with it.
+    /// Returns the response at an address once the server has finished it.
     pub fn ready(&self, target: &str) -> Response {
         let start = Instant::now();
         loop {

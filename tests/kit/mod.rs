@@ -1,5 +1,5 @@
-//! What the tests share, and what needs the library or the program: each test binary includes it once. The writer of
-//! dumps needs neither: it is a crate of its own, `tests/writer`.
+//! Code that the tests share and that needs the library or the program: each test binary includes it once. The writer
+//! of dumps needs neither: it is a crate of its own, `tests/writer`.
 
 // No binary uses all of it.
 #![allow(dead_code, unreachable_pub)]

@@ -1,13 +1,14 @@
-//! How much of what hunts for rare things runs: random heaps in their thousands, changes of every byte, widths over all
-//! samples.
+//! The portion of expensive searches that runs: random heaps in their thousands, changes of every byte, widths over
+//! all samples.
 //!
-//! `cargo test` runs a portion, the same in every run. With `HPROF_CLI_WHOLE_TESTS=1`, as in `.ci/run`, all of it runs.
+//! `cargo test` runs a portion, the same in every run. With `HPROF_CLI_WHOLE_TESTS=1`, as in `.ci/run`, all of it
+//! runs.
 
-/// What runs by default is one in so many. Neither even nor a divisor of the sizes of records, so that a portion of all
-/// positions of a dump has those of every alignment.
+/// Fraction that runs by default: one in this many. Neither even nor a divisor of the sizes of records, so that a
+/// portion of all positions of a dump includes every alignment.
 const ONE_IN: usize = 7;
 
-/// Whether all of it runs.
+/// Returns whether everything runs.
 pub fn is_whole() -> bool {
     std::env::var_os("HPROF_CLI_WHOLE_TESTS").is_some_and(|value| value == "1")
 }
@@ -27,7 +28,7 @@ pub fn samples<'s>(all: &'s [&'s str]) -> Vec<&'s str> {
     all.iter().copied().step_by(if is_whole() { 1 } else { 3 }).collect()
 }
 
-/// How many of so many random cases run.
+/// Returns how many of `all` random cases run.
 pub fn cases(all: u64) -> u64 {
     all.div_ceil(step() as u64)
 }

@@ -100,7 +100,7 @@ impl Place {
         self.dir.path().join(name)
     }
 
-    /// Where the index lies: beside a dump that is here, else in a directory for indexes.
+    /// Returns the directory of the index: beside a dump in this place, else in a directory for indexes.
     pub fn index(&self) -> PathBuf {
         if self.dump.starts_with(self.dir.path()) {
             return self.path(&format!("{}.index", self.dump.file_name().unwrap().to_str().unwrap()));
@@ -139,7 +139,7 @@ impl Place {
         finish(self.command(arguments).spawn().unwrap())
     }
 
-    /// What a command answers, which has to be fine.
+    /// Returns a command's answer, which must succeed.
     pub fn answer(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let said = stderr(&output);
@@ -161,7 +161,7 @@ impl Place {
     }
 
     pub fn forget_index(&self) {
-        // Where there is none there is nothing to remove.
+        // Without an index there is nothing to remove.
         let _ = fs::remove_dir_all(self.index());
     }
 
@@ -176,7 +176,7 @@ impl Place {
         entries.map(|entry| entry.unwrap().path()).filter(is_left).collect()
     }
 
-    /// Whether `index --verify` finds every stage good.
+    /// Returns whether `index --verify` finds every stage valid.
     pub fn is_verified(&self) -> bool {
         let code = self.run(&["index", "--verify"]).status.code();
         assert!(matches!(code, Some(0 | 1)), "{code:?}");
@@ -184,7 +184,7 @@ impl Place {
     }
 }
 
-/// A command on a dump, with so many KiB of addresses for memory and all that it maps.
+/// Returns a command on a dump with a limit of `kib` KiB of address space.
 pub fn in_addresses(kib: u64, command: &str, dump: &Path, more: &[&str]) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "ulimit -v \"$1\" && shift && exec \"$@\"", "sh", &kib.to_string()]);
@@ -217,8 +217,8 @@ pub fn finish(child: Child) -> Output {
     finish_within(child, AT_ALL, u64::MAX).0
 }
 
-/// As [`finish`], of a process that ends before, and of whose answer so many bytes are looked at. Tells how many more
-/// there were.
+/// Like [`finish`], with a time limit and a limit on the bytes of output that are kept. Returns how many more there
+/// were.
 pub fn finish_within(mut child: Child, most: Duration, bytes: u64) -> (Output, u64) {
     fn all(pipe: Option<impl Read + Send + 'static>, bytes: u64) -> JoinHandle<(Vec<u8>, u64)> {
         std::thread::spawn(move || {

@@ -152,8 +152,8 @@ pub fn dump() -> impl Strategy<Value = ArbDump> {
         })
 }
 
-/// The configuration of a property test: a portion of so many cases, the same in every run, so that a run that fails tells
-/// of a change. For a soak, choose others: `PROPTEST_RNG_SEED=$RANDOM PROPTEST_CASES=5000 cargo test`.
+/// Returns the configuration of a property test: a portion of `cases` cases, the same in every run, so that a failure
+/// indicates a change. For a soak, choose others: `PROPTEST_RNG_SEED=$RANDOM PROPTEST_CASES=5000 cargo test`.
 pub fn property(cases: u32) -> Config {
     let mut config = Config { failure_persistence: None, max_shrink_iters: 2000, ..Config::default() };
     if config.rng_seed == RngSeed::Random {

@@ -9,7 +9,7 @@ use crate::web_driver::{self, Browser};
 /// Closes whatever it may stand in, and runs a script if it is let.
 const EVIL: &str = "=\"'`--></title></script><script>alert(1)</script><img src=x onerror=alert(2)>&amp;<svg onload=alert(3)>\u{202e}\u{1b}[2J\u{7}";
 
-/// Whether a browser would do something else with it than show it.
+/// Returns whether a browser would not display it literally.
 fn is_harmful(c: char) -> bool {
     let code = u32::from(c);
     code < 0x20 && !matches!(c, '\n' | '\t')
@@ -28,7 +28,7 @@ pub fn targets(made: &evil::Made) -> Vec<String> {
         let of_object = targets::OF_OBJECT.iter().map(|page| page.replace("{}", &format!("{id:#x}")));
         all.extend(of_object.map(|page| format!("/1/{page}")));
     }
-    // What comes back from the address.
+    // Parameters that appear on the page.
     for page in [
         "class/{}",
         "object/{}",
@@ -100,7 +100,7 @@ fn nothing_of_a_dump_or_an_address_is_markup() {
         assert!(document.status < 500, "{json}: {}", document.status);
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    // It is there, as text.
+    // It appears as text.
     assert!(shown > 40, "{shown}");
 }
 
@@ -116,7 +116,7 @@ fn no_browser_runs_a_name() {
         browser.open(&format!("{}{target}", server.origin()));
     }
     let console = browser.console();
-    // Pages that there are not are told by the browser too.
+    // The browser reports missing pages, too.
     let wrong: Vec<&String> =
         console.iter().filter(|line| !line.contains("the server responded with a status of")).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");

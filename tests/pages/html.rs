@@ -36,7 +36,7 @@ pub fn tags(page: &str) -> Vec<Tag> {
     tags
 }
 
-/// Where a tag ends: at the first `>` that is not in quotes.
+/// Returns the end of a tag: the first `>` outside quotes.
 fn end(tag: &str) -> usize {
     let mut quote = None;
     for (at, c) in tag.char_indices() {
@@ -103,7 +103,7 @@ pub fn forms(tags: &[Tag]) -> Vec<String> {
     found
 }
 
-/// What a form sends; `None` if something is required.
+/// Returns the query of a form; `None` if a value is required.
 fn query(form: &[Tag]) -> Option<String> {
     let mut query = form_urlencoded::Serializer::new(String::new());
     for (at, control) in form.iter().enumerate() {

@@ -11,7 +11,7 @@ const MAX_PAGES: usize = 400;
 /// Of them, those of one kind; of what pages are for programs, one.
 const MAX_OF_KIND: usize = 4;
 
-/// What was seen of a server.
+/// Observations about a server.
 struct Crawl {
     client: Client,
     pages: usize,
@@ -20,11 +20,11 @@ struct Crawl {
     /// The addresses that are known.
     known: HashSet<String>,
     left: VecDeque<String>,
-    /// What is wrong: all of it, not the first only.
+    /// All errors, not just the first.
     wrong: Vec<String>,
 }
 
-/// What pages look alike: a path without what it is about, and the names of parameters that have values.
+/// Returns the kind of a page: its path without the subject, and the names of parameters that have values.
 fn kind(target: &str) -> String {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let page = path.split('/').nth(2).unwrap_or_default();
@@ -126,14 +126,14 @@ impl Crawl {
     }
 }
 
-/// Whether a page can say only what it needs: it is about an object or a class, and none is given.
+/// Returns whether a page can only ask for its subject: it is about an object or a class, and none is given.
 fn needs_more(target: &str) -> bool {
     matches!(kind(target).split(' ').next(), Some("instances" | "refs" | "paths" | "retained"))
         && !kind(target).contains("class")
         && !kind(target).contains("of")
 }
 
-/// What is wrong with a document.
+/// Returns the error in a document, if any.
 fn wrong_json(response: &Response) -> Option<String> {
     if response.header("content-type") != Some("application/json") {
         return Some(format!("it is {:?}", response.header("content-type")));
@@ -146,7 +146,7 @@ fn wrong_json(response: &Response) -> Option<String> {
     document.get(key).is_none().then(|| format!("no {key} in {document}"))
 }
 
-/// What is wrong with a table for a spreadsheet.
+/// Returns the error in a table for a spreadsheet, if any.
 fn wrong_csv(response: &Response) -> Option<String> {
     let name = response.header("content-disposition").unwrap_or_default();
     if response.header("content-type") != Some("text/csv; charset=utf-8; header=present")
@@ -159,8 +159,8 @@ fn wrong_csv(response: &Response) -> Option<String> {
     wrong.or_else(|| reader.headers().unwrap().is_empty().then(|| "it has no columns".to_owned()))
 }
 
-/// What a page says that only makes sense in a terminal: options, outside of commands and of their help, and bars of
-/// characters.
+/// Returns texts of a page that make sense only in a terminal: options outside of commands and their help, and bars
+/// of characters.
 fn of_a_terminal(tags: &[Tag]) -> Vec<String> {
     let (mut is_help, mut wrong) = (false, Vec::new());
     for tag in tags {
@@ -182,7 +182,7 @@ fn of_a_terminal(tags: &[Tag]) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a page, whatever it is about.
+/// Returns errors that any page can have.
 fn wrong_page(response: &Response, tags: &[Tag]) -> Vec<String> {
     let mut wrong = Vec::new();
     if response.header("content-type") != Some("text/html; charset=utf-8") {

@@ -1,5 +1,4 @@
-//! Questions that take long: they show how far they are, are given up when somebody says so or when they take too long, and
-//! the server goes on.
+//! Long questions: they show progress, are cancelled by a user or after their time limit, and the server continues.
 
 #![cfg(unix)]
 
@@ -32,7 +31,7 @@ fn slow(more: &[&str]) -> Slow {
     fs::set_permissions(&index, fs::Permissions::from_mode(0o700)).unwrap();
     let lock = File::create(index.join("lock")).unwrap();
     lock.lock().unwrap();
-    // Who builds touches the lock; of a dead one it is not believed for long.
+    // The builder touches the lock; a dead one is not trusted for long.
     let (building, ends) = mpsc::channel::<()>();
     std::thread::spawn(move || {
         while ends.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -101,7 +100,7 @@ fn long_questions_leave_a_turn_for_short_ones() {
         })
         .collect();
     assert!(asked.into_iter().all(|asked| asked.join().unwrap() == 202));
-    // JSON comes when it is there.
+    // JSON is sent when it is complete.
     for sort in ["class", "instances"] {
         assert_eq!(client.get(&format!("/1/histo.json?sort={sort}")).status, 200);
     }

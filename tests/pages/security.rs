@@ -1,4 +1,4 @@
-//! Who gets in and what gets out, asked by a client that keeps no rules.
+//! Access control and output, tested by a client that follows no rules.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -238,7 +238,7 @@ fn no_path_leads_to_a_file() {
         assert!((400..500).contains(&response.status), "{path}: {}", response.status);
         assert!(!body.contains("root:") && !body.contains("[package]"), "{path}");
     }
-    // What would be an option, or a file, is a value.
+    // Text that looks like an option or a file is treated as a value.
     for target in [
         "/1/histo?pattern=--index-dir%3D%2Ftmp",
         "/1/histo?index-dir=%2Ftmp%2Fevil",
@@ -367,7 +367,7 @@ fn clients_that_send_nothing_keep_nobody_out() {
     assert!(String::from_utf8_lossy(&rest).starts_with("HTTP/1.1 408") || rest.is_empty());
 }
 
-/// Who asks for much and reads nothing shares it with all others that do.
+/// A client that requests much and reads nothing shares the memory with others like it.
 #[cfg(target_os = "linux")]
 #[test]
 fn clients_that_read_nothing_share_one_answer() {

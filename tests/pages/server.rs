@@ -60,7 +60,7 @@ impl Server {
         Self { place, child, port, url, shared }
     }
 
-    /// What all its addresses begin with.
+    /// Returns the prefix of all its addresses.
     pub fn origin(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
@@ -70,14 +70,14 @@ impl Server {
         &self.place.dump
     }
 
-    /// What a command answers about the dump.
+    /// Returns a command's answer about the dump.
     pub fn command(&self, arguments: &[&str]) -> Vec<u8> {
         let output = self.place.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         output.stdout
     }
 
-    /// What it wrote to stderr.
+    /// Returns its output on stderr.
     pub fn stderr(&self) -> String {
         std::fs::read_to_string(self.place.path("stderr")).unwrap()
     }

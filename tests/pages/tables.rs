@@ -26,7 +26,7 @@ fn a_table_is_saved_as_the_command_writes_it() {
         ("/1/dominators.csv?of=0xfc2f1518", &["dominators", "--of", "0xfc2f1518"]),
         ("/1/threads.csv?group=1", &["threads", "--group"]),
         ("/1/leaks.csv", &["leaks"]),
-        // What a spreadsheet would take for a formula.
+        // Text that a spreadsheet would take for a formula.
         (
             "/1/oql.csv?q=SELECT+toString(%22%3D1%2B1%22)+FROM+OBJECTS+0xfc2f1518",
             &["oql", "SELECT toString(\"=1+1\") FROM OBJECTS 0xfc2f1518"],
@@ -97,7 +97,7 @@ fn large() -> Vec<u8> {
 fn a_search_for_paths_gives_up_and_can_go_on() {
     let server = Server::start("large.hprof", &large(), &[]);
     let client = server.client();
-    // What all items refer to.
+    // An object that all items refer to.
     let items = client.ready("/1/instances?class=com.acme.Holder&top=1").text();
     let holder = items.split("/1/object/").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let all = client.ready(&format!("/1/object/{holder}.json")).json();
@@ -112,7 +112,7 @@ fn a_search_for_paths_gives_up_and_can_go_on() {
     let on = tags.iter().find(|tag| tag.text == "Search on" && tag.name == "a").unwrap();
     let found = client.ready(on.attribute("href").unwrap());
     assert!(found.status == 200 && found.text().contains("com.acme.Holder"), "{}", found.text());
-    // Where little has to be looked at nothing is given up.
+    // With few objects to read, nothing gives up.
     assert!(!client.ready(&format!("/1/object/{item}")).text().contains("gave up"));
 }
 

@@ -1,4 +1,4 @@
-//! The pages that are asked for of hostile dumps, by tests and by the fuzz target.
+//! The pages that tests and the fuzz target request for hostile dumps.
 
 /// Pages of any dump. The first are those of a summary, which a dump without objects has too.
 pub const OF_DUMP: &[&str] = &[

@@ -158,7 +158,7 @@ impl Walk {
         assert!(failed.contains("line 2, column 1") && failed.contains("`FORM`"), "{failed}");
         let place = browser.text(".failed pre");
         assert!(place.contains("FORM shop.Product\n^"), "{place}");
-        // What was asked before can be asked again.
+        // Earlier queries can be repeated.
         let earlier = browser.all(By::Css("select[aria-label='Earlier queries'] option"));
         assert_eq!(earlier.len(), if self.has_script { 3 } else { 0 });
         if self.has_script {
@@ -252,7 +252,7 @@ impl Walk {
         assert_eq!(browser.is_shown(&copy), self.has_script);
         if self.has_script {
             browser.click_on(&copy);
-            // Whether it may write to the clipboard is up to the browser.
+            // The browser decides whether it may write to the clipboard.
             browser
                 .wait("the copy", || matches!(&*browser.text_of(&copy), "Copied" | "Selected").then_some(()));
         }
@@ -270,7 +270,7 @@ impl Walk {
         assert!(others.is_empty(), "{others:?}");
         assert!(!self.server.stderr().contains("panicked"), "{}", self.server.stderr());
 
-        // What the policy forbids is seen here.
+        // Violations of the policy are detected here.
         self.browser.run("document.body.insertAdjacentHTML('beforeend', '<p style=\"color: red\">')");
         let refused = |line: &String| line.contains("Content Security Policy");
         self.browser

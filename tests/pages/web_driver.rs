@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::kit::http;
 
-/// What does not come in this time never will.
+/// Maximum time to wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The key of an element's reference.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
@@ -42,7 +42,7 @@ pub struct Browser {
     driver: Child,
     port: u16,
     session: String,
-    /// Its profile.
+    /// The browser's profile.
     _dir: tempfile::TempDir,
 }
 
@@ -50,7 +50,7 @@ pub struct Browser {
 #[derive(Debug, Clone)]
 pub struct Element(Json);
 
-/// How elements are found.
+/// Strategy for finding elements.
 #[derive(Debug, Clone, Copy)]
 pub enum By<'a> {
     Css(&'a str),
@@ -243,7 +243,7 @@ impl Browser {
         self.post("execute/sync", &json!({ "script": script, "args": [] }))
     }
 
-    /// Waits until something is there.
+    /// Waits until something is found.
     pub fn wait<T>(&self, what: &str, found: impl Fn() -> Option<T>) -> T {
         let start = Instant::now();
         loop {
@@ -264,13 +264,13 @@ impl Browser {
         self.post("se/log", &json!({ "type": of })).as_array().unwrap().clone()
     }
 
-    /// What was written to the console since the last call: by scripts, and by the browser about what it refused.
+    /// Returns what scripts and the browser wrote to the console since the last call.
     pub fn console(&self) -> Vec<String> {
         let line = |entry: &Json| format!("{} {}: {}", entry["level"], entry["source"], entry["message"]);
         self.log("browser").iter().map(line).collect()
     }
 
-    /// The addresses that were asked for since the last call.
+    /// Returns the addresses requested since the last call.
     pub fn requests(&self) -> Vec<String> {
         let mut urls = Vec::new();
         for entry in self.log("performance") {

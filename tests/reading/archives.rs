@@ -97,7 +97,7 @@ fn long_names_directories_and_links_in_tar_archives_are_read() {
     assert_eq!(members.dumps, [long, other]);
 }
 
-/// Archives of a dump that are cut, and of which one byte is changed, at each so many bytes.
+/// Tests archives of a dump that are truncated, or in which one byte is changed, at regular offsets.
 fn cut_and_damaged(dump: &[u8], cut_step: usize, byte_step: usize) {
     for (name, packed) in archives(&[("a.txt", b"a"), ("heap.hprof", dump)]) {
         let mut used = 0;
@@ -112,15 +112,14 @@ fn cut_and_damaged(dump: &[u8], cut_step: usize, byte_step: usize) {
                 used = used.max(bytes.len());
             }
         }
-        // A zip archive that is cut tells of its first file only.
-        // Zstandard has nothing of a block that is not whole.
+        // A truncated zip archive contains only its first file. Zstandard returns nothing of an incomplete block.
         let is_used = used > dump.len() / 2 || ["zip", "tar in zstd"].contains(&name);
         assert!(is_used, "{name}: {used} of {}", dump.len());
         for at in (0..packed.len()).step_by(byte_step) {
             let mut spoiled = packed.clone();
             spoiled[at] ^= 0xff;
             if Compression::of(&spoiled).is_some() {
-                // Wrong bytes are said to be wrong. tar itself has no checksum of what is in it.
+                // Wrong bytes are reported as wrong. tar itself has no checksum of its contents.
                 if let Ok((bytes, unpacked)) = try_unpack(&spoiled, 1) {
                     let is_said = unpacked.error.is_some() || name == "tar";
                     assert!(bytes == dump || is_said, "{name}, byte {at}: nothing was said");
@@ -271,19 +270,19 @@ fn a_zip_directory_that_lies_gives_no_byte_that_is_not_there() {
     for method in [0, 8, 93] {
         let packed = zip(&[("heap.hprof", &dump, method)]);
         let (packed_len, offset) = (packed.len() as u32, 42);
-        // Where it is: nowhere, behind all of it, in the directory, in the middle of the data.
+        // Its position: nowhere, after everything, in the directory, in the middle of the data.
         for lie in [u32::MAX, u32::MAX - 1, packed_len, packed_len - 1, packed_len - 60, 1000] {
             let Err(UnpackError::Members(members)) = try_unpack(&with_field(&packed, offset, lie), 1) else {
                 panic!("method {method}, at {lie}: a dump")
             };
             assert!(members.to_string().contains("no heap dump: heap.hprof"), "{members}");
         }
-        // How many packed bytes it has: more than there are, also those of the directory; or fewer.
+        // Its packed length: more than exists, including the directory; or less.
         for lie in [u32::MAX - 1, packed_len, 200_000] {
             let (bytes, error) = unpack(&with_field(&packed, 20, lie), 1);
             let is_more = lie > 200_000;
             if is_more && method == 0 {
-                // Stored: nothing but the directory tells where it ends.
+                // Stored: only the directory states its end.
                 assert!(bytes.starts_with(&dump) && bytes.len() < packed.len());
             } else {
                 assert!(
@@ -294,11 +293,11 @@ fn a_zip_directory_that_lies_gives_no_byte_that_is_not_there() {
             }
             assert!(error.is_some(), "method {method}, {lie} packed bytes: nothing was said");
         }
-        // How many bytes it becomes: what it becomes, counts.
+        // Its unpacked length: the actual one counts.
         for lie in [u32::MAX - 1, 1_000_000, 0, 1] {
             assert!(unpack(&with_field(&packed, 24, lie), 1).0 == dump, "method {method}, {lie} bytes");
         }
-        // How long its name and what is behind that are.
+        // The lengths of its name and of the field after that.
         for field in [28, 30] {
             let error = try_unpack(&with_field(&packed, field, u32::MAX), 1);
             assert!(matches!(error, Err(UnpackError::Members(_))), "method {method}, field {field}");
@@ -446,7 +445,7 @@ fn a_zip_directory_that_names_the_same_bytes_again_and_again_is_not_followed_for
     let looks = packed.len() / entry.min(1 << 18) + 1;
     assert!((2..=looks as u64).contains(&members.dump_count), "{} of {looks}", members.dump_count);
     assert_eq!(members.file_count, u64::from(count));
-    // So many files that lie side by side are all looked into.
+    // This many files side by side are all examined.
     let names: Vec<String> = (0..count).map(|number| format!("log-{number}")).collect();
     let mut files: Vec<(&str, &[u8], u16)> = names.iter().map(|name| (name.as_str(), &b"x"[..], 8)).collect();
     files.push(("heap.hprof", &dump, 8));

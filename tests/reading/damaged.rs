@@ -1,5 +1,5 @@
-//! Damaged dumps: what is there is used, and the account of what is not is right. Expected figures come from the places
-//! that the tests' own writer notes, never from the reader.
+//! Damaged dumps: the readable part is used, and the account of the rest is right. Expected figures come from offsets
+//! noted by the tests' own writer, never from the reader.
 
 use crate::kit::dump::{Dump, count, problems};
 use hprof_cli::ObjectId;
@@ -36,7 +36,8 @@ fn segments_with(objects: i32, options: &Options) -> Written {
 
 /// Instances of `t.Pair`, as the tag and place of sub-records say.
 fn pairs(written: &Written, keep: impl Fn(u64, u64) -> bool) -> u64 {
-    // A pair is longer than any other instance of this dump that is no String, Thread or the like: told by its bytes.
+    // A pair is longer than any other instance of this dump that is not a String, Thread or the like: recognized by
+    // its bytes.
     let all = written.bytes();
     let class = written.subs_of(0x20).last().unwrap().id;
     let of_pair = |at: u64| all[at as usize + 13..at as usize + 21] == class.to_be_bytes();
@@ -56,7 +57,7 @@ fn the_account_of_a_cut_says_what_is_read_and_what_had_to_come() {
         assert!(summary.is_damaged(), "cut at {at}");
         assert_eq!(found.file_bytes, at as u64);
         let at = at as u64;
-        // The record that holds the cut, unless the cut is between two: then nobody can tell what had to follow.
+        // The record in which the file ends, unless it ends between two: then the missing part is unknown.
         let cut =
             written.records.iter().find(|record| record.at < at && record.at + 9 + record.body_len > at);
         let end = |record: &&hprof_writer::RecordMark| match at < record.at + 9 {
@@ -65,7 +66,7 @@ fn the_account_of_a_cut_says_what_is_read_and_what_had_to_come() {
         };
         let expected = cut.as_ref().map(end);
         assert_eq!(found.expected_bytes, expected, "cut at {at}");
-        // What is there of it and cannot be used: all of a record, or the last sub-record.
+        // The unusable bytes of it: a whole record, or the last sub-record.
         let in_heap = cut.filter(|record| record.tag == 0x1C && at >= record.at + 9);
         let unread = match (in_heap, cut) {
             (Some(record), _) => {
@@ -155,7 +156,7 @@ fn a_wrong_length_of_a_string_loses_no_object() {
     }
 }
 
-/// Of [`segments`], changed: it is damaged, and all that it held is there, as one heap dump.
+/// Checks a changed [`segments`]: it is damaged, but all its contents are found, as one heap dump.
 fn nothing_is_lost(bytes: &[u8], pairs: u64, what: &str) -> Account {
     let dump = Dump::of(bytes);
     let heap = dump.open();

@@ -1,6 +1,7 @@
-//! What real dumps do beyond the specification, each as the smallest dump that does it: situation, then expectation.
+//! Behaviour of real dumps beyond the specification, each in the smallest dump that shows it: situation, then
+//! expectation.
 //!
-//! Random combinations of most of it are in `reader_properties.rs`; here each has its name.
+//! Random combinations of most of it are in `reader_properties.rs`; here each has a name.
 
 use hprof_cli::ObjectId;
 use std::sync::mpsc;
@@ -20,7 +21,7 @@ use hprof_writer::{
 
 const HOTSPOT: Version = Version::V1_0_2;
 
-/// Runs what must not hang. (If it does its thread goes on until the process ends.)
+/// Runs code that must not hang. (If it does, its thread runs until the process ends.)
 fn within<R: Send + 'static>(seconds: u64, run: impl FnOnce() -> R + Send + 'static) -> R {
     let (done, wait) = mpsc::channel();
     let thread = std::thread::spawn(move || done.send(run()));
@@ -137,7 +138,7 @@ fn several_heap_dumps_are_never_merged_and_the_last_is_the_default() {
     }
 }
 
-/// They are counted from 1; what is asked for does not depend on whether there is an index already.
+/// They are counted from 1; the result does not depend on whether an index exists.
 #[test]
 fn there_is_no_heap_dump_0_with_or_without_an_index() {
     let mut dump = three_dumps(HeapTag::Dump);
@@ -396,7 +397,7 @@ fn of_an_object_dumped_again_the_last_record_counts() {
     }
 }
 
-/// As collectors write that follow references: sizes are measured all the same.
+/// Written as by collectors that follow references: sizes are measured nevertheless.
 #[test]
 fn ids_that_jump_about_are_measured_and_found() {
     let model = many(3000);
@@ -413,7 +414,7 @@ fn ids_that_jump_about_are_measured_and_found() {
     assert_eq!(layout(heap.summary()), layout(ordered.summary()));
 }
 
-/// So far apart that a bit for each place would take too much memory.
+/// So far apart that a bitmap of addresses would take too much memory.
 #[test]
 fn ids_that_are_scattered_over_all_addresses_are_listed() {
     let (heap_len, found) = within(20, || {
@@ -427,7 +428,7 @@ fn ids_that_are_scattered_over_all_addresses_are_listed() {
     assert_eq!((heap_len, found), (6000, 5999));
 }
 
-/// The first 50,000 objects tell how ids are aligned; one that comes later may be otherwise.
+/// The first 50,000 objects determine the alignment of IDs; a later one may differ.
 #[test]
 fn ids_may_turn_out_to_be_less_aligned_than_the_first_ones() {
     let (heap_len, found) = within(20, || {
@@ -442,7 +443,7 @@ fn ids_may_turn_out_to_be_less_aligned_than_the_first_ones() {
     assert_eq!((heap_len, found), (61_001, 61_000));
 }
 
-/// Nor do the first ones tell it if there is damage among them. With an index or without, the answer is one.
+/// Nor do the first ones determine it if they are damaged. With or without an index, the answer is the same.
 #[test]
 fn an_unaligned_id_behind_damage_gives_one_answer() {
     let (with, without) = within(20, || {
@@ -539,7 +540,7 @@ fn of_a_cut_file_all_before_the_cut_is_read() {
     }
 }
 
-/// What opening such a file says, in error or problems.
+/// Returns the messages of opening such a file, as error or problems.
 fn said_of(mangled: &[u8]) -> String {
     match Dump::of(mangled).try_open() {
         Ok(heap) => {

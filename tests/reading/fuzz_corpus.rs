@@ -1,8 +1,8 @@
-//! The bodies of the fuzz targets over the corpus, and over some thousands of changed samples: in every run of the tests,
-//! with a compiler that knows nothing of coverage.
+//! The bodies of the fuzz targets over the corpus, and over some thousands of changed samples: in every run of the
+//! tests, without coverage instrumentation.
 //!
-//! `HPROF_CLI_SOAK_SEED` and `HPROF_CLI_SOAK_CASES` (changed samples of each kind) make more of it. A case that fails
-//! is named by its seed; its bytes are kept.
+//! `HPROF_CLI_SOAK_SEED` and `HPROF_CLI_SOAK_CASES` (changed samples of each kind) extend it. A failing case is named
+//! by its seed; its bytes are kept.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -61,7 +61,7 @@ fn replay(body: Body) {
     }
 }
 
-/// Changes inputs of a body in so many ways.
+/// Changes inputs of a body in `usual` ways.
 fn change(body: Body, bases: &[Vec<u8>], usual: u64) {
     let seed = setting("HPROF_CLI_SOAK_SEED", 20_261_121);
     let maps: Vec<Option<Map>> = bases.iter().map(|bytes| Map::of(bytes)).collect();
@@ -70,7 +70,7 @@ fn change(body: Body, bases: &[Vec<u8>], usual: u64) {
         let mut numbers = Numbers::new(seed ^ case.wrapping_mul(0xA24B_AED4_963E_E407));
         let (one, other) = (case as usize % bases.len(), numbers.below(bases.len()));
         let mut changed = mutate(&base(one), &base(other), &mut numbers);
-        // What is put together of two can be put together again: it need not get longer and longer.
+        // Combined inputs can be combined again: they must not grow without limit.
         changed.truncate(2 * MOST_BYTES);
         survives(body, &changed, &|| format!("seed {seed}, case {case}, base {one}"));
     }

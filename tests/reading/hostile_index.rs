@@ -51,7 +51,7 @@ struct Indexed {
     file: Vec<u8>,
 }
 
-/// What came of a file that was changed.
+/// Result of reading a changed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// It was taken: what was changed is nothing that is read.
@@ -251,7 +251,7 @@ fn lists() -> Dump {
     Dump::written(&model.write(&Options::hotspot()))
 }
 
-/// What is asked for is right until something of a damaged block is asked for; then the mark is set.
+/// Answers are right until data in a damaged block is read; then the mark is set.
 #[test]
 fn a_damaged_block_gives_no_data_and_the_rest_does() {
     let right = {
@@ -286,7 +286,7 @@ fn a_damaged_block_gives_no_data_and_the_rest_does() {
             was_damaged |= graph.is_damaged();
         }
         assert!(was_damaged && (1..all).contains(&wrong), "{stage:?}: {wrong} of {all} wrong");
-        // What lies in another block can be had.
+        // Data in another block is available.
         let (_, graph) = indexed.dump.open_graph();
         if stage != Stage::Dominators {
             assert_eq!(ask(&graph, 0), right[0], "{stage:?}");
@@ -300,7 +300,7 @@ fn a_damaged_block_gives_no_data_and_the_rest_does() {
 /// Class, references, referrers, position and retained bytes of an object.
 type Answer = (Option<u32>, Vec<ObjectIndex>, Vec<ObjectIndex>, Option<(TreePosition, u64)>);
 
-/// What a graph says of an object.
+/// Returns the graph's answer about an object.
 fn ask(graph: &ObjectGraph, object: u32) -> Answer {
     let tree = &graph.tree;
     let retained =
@@ -314,7 +314,7 @@ fn ask(graph: &ObjectGraph, object: u32) -> Answer {
     )
 }
 
-/// What is built anew may not rest on a damaged file: it would outlive the damage.
+/// A rebuilt stage must not depend on a damaged file: the damage would persist.
 #[test]
 fn nothing_is_built_upon_damage() {
     for (stage, lost) in [
@@ -362,7 +362,7 @@ fn what_is_missing_is_built_again_and_is_the_same() {
     }
 }
 
-/// What is built is not built again.
+/// A stage that exists is not rebuilt.
 #[test]
 fn what_is_there_stays() {
     let dump = Dump::written(&examples::zoo().write(&Options::hotspot()));

@@ -1,4 +1,4 @@
-//! How dumps and indexes are read: whole, damaged, odd, compressed, in archives, hostile; what is found is what was
+//! Reading of dumps and indexes: complete, damaged, odd, compressed, in archives, hostile; the result is what was
 //! written.
 
 #![allow(

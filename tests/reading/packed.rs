@@ -21,7 +21,7 @@ fn blocks_of_hotspot_become_the_plain_dump_with_any_number_of_threads() {
 
 #[test]
 fn members_of_any_size_are_unpacked_whatever_their_bytes_look_like() {
-    // Members in members, not packed: headers stand everywhere in their data.
+    // Members in members, not compressed: their data is full of headers.
     let inner: Vec<u8> = (0..40).flat_map(|seed| member(&noise(3000, seed), Level::none(), None)).collect();
     let large = [noise(5 << 20, 1), vec![0; 9 << 20]].concat();
     let (empty, small): (&[u8], &[u8]) = (&[], b"JAVA");
@@ -70,7 +70,7 @@ fn of_a_file_that_is_cut_anywhere_all_is_used_that_is_there() {
         let (bytes, error) = unpack(&packed[..cut], 1 + cut % 3);
         let whole = places.iter().take_while(|(at, _)| *at <= cut).last().unwrap();
         assert!(plain.starts_with(&bytes) && bytes.len() >= whole.1, "{cut}: {} bytes", bytes.len());
-        // Between two blocks nobody can tell.
+        // Between two blocks this cannot be detected.
         assert_eq!(error.is_some(), whole.0 != cut, "{cut}: {error:?}");
         // Of the block that is cut there is about as much as of its packed bytes.
         assert!(bytes.len() + 600 >= whole.1 + (cut - whole.0), "{cut}: {} bytes", bytes.len());
@@ -165,7 +165,7 @@ fn a_gzip_file_in_a_damaged_block_is_not_the_next_block() {
     // One with a header of its own, one with the header of the blocks themselves.
     for inner in [named, member(b"inner", Level::fast(), None)] {
         let mut plain = plain.clone();
-        // The length in front of it is a likely one.
+        // The length before it is a plausible one.
         plain[10_900..10_904].copy_from_slice(&500_u32.to_le_bytes());
         plain[10_904..10_904 + inner.len()].copy_from_slice(&inner);
         let (mut packed, mut starts) = (Vec::new(), Vec::new());
@@ -186,7 +186,7 @@ fn blocks_behind_a_damaged_one_are_found_though_no_header_is_as_another() {
     let plain = noise(40_000, 16);
     let (mut packed, mut places) = (Vec::new(), Vec::new());
     for (number, block) in plain.chunks(2000).enumerate() {
-        // As files that were packed at other times, each with its name, and put together.
+        // Like files that were compressed separately, each with its name, and concatenated.
         let builder =
             GzBuilder::new().mtime(1_700_000_000 + number as u32).filename(format!("part-{number}"));
         let mut encoder = builder.write(Vec::new(), Level::none());
@@ -198,7 +198,7 @@ fn blocks_behind_a_damaged_one_are_found_though_no_header_is_as_another() {
     for damaged in [1, 7, 18] {
         let mut spoiled = packed.clone();
         spoiled[places[damaged] + 500] ^= 1;
-        // A gzip file within the damaged one is no part.
+        // A gzip file within the damaged one is not a part of it.
         let inner = member(b"inner", Level::fast(), None);
         spoiled[places[damaged] + 600..places[damaged] + 600 + inner.len()].copy_from_slice(&inner);
         let (bytes, error) = unpack(&spoiled, 2);
@@ -251,7 +251,7 @@ fn zeros_behind_a_large_member_are_padding() {
             let (bytes, error) = unpack(&[padded.as_slice(), b"x"].concat(), 2);
             assert!(bytes == plain && error.is_some_and(|error| error.contains("not gzip")), "{padding}");
         }
-        // Where an error of a stream comes is said.
+        // The position of a stream error is reported.
         let (bytes, error) = unpack(&packed[..packed.len() - 4], 2);
         let after = format!("after {} unpacked bytes", plain.len());
         assert!(bytes == plain && error.is_some_and(|error| error.contains(&after)));
@@ -283,7 +283,7 @@ fn the_length_is_known_before_as_far_as_it_can_be() {
     let bytes = about(&members(&parts.flat_map(|part| [part, &zeros]).collect::<Vec<_>>(), None).0);
     let is = 3_000_000 + (60 << 20);
     assert!((is / 2..is * 2).contains(&bytes), "{bytes} of {is}");
-    // Of two nobody can tell.
+    // With two this is unknown.
     assert_eq!(expected(&members(&[&zeros, &plain], None).0), None);
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
     encoder.set_pledged_src_size(Some(3_000_000)).unwrap();
@@ -339,7 +339,7 @@ fn what_gives_nothing_is_looked_at_so_far_only() {
         ),
     ];
     for (compression, part, packed) in nothing {
-        // Some of it is no obstacle; a file of nothing else is not read to its end.
+        // Some of it is accepted; a file that consists only of it is not read to its end.
         let some = [part.repeat(50_000 / part.len()), packed.clone()].concat();
         assert!(unpack(&some, 2) == (dump.clone(), None) && compression.peek(&some, 4096).1.is_none());
         let much = [part.repeat(500_000 / part.len()), packed].concat();
@@ -371,7 +371,7 @@ fn a_cut_block_file_is_answered_with_an_account() {
         said.contains("compressed file is truncated") && said.contains("in the middle of a block"),
         "{said}"
     );
-    // A block of strings, classes or objects that is damaged costs what is in it.
+    // A damaged block of strings, classes or objects loses only its contents.
     let starts: Vec<usize> = memchr::memmem::find_iter(&packed, b"\x1f\x8b\x08\0\0\0").collect();
     assert_eq!(starts.len(), 3, "four blocks, the first with a comment");
     let mut block = Vec::new();
@@ -449,7 +449,7 @@ fn without_a_place_for_the_index_the_copy_lies_in_the_temporary_directory_and_ha
         let output = place.command(&arguments).env("TMPDIR", &temporary).output().unwrap();
         assert_eq!((code(&output), &output.stdout), (0, &plain.stdout), "{name}: {}", stderr(&output));
         assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{name}");
-        // It is there that the copy goes.
+        // The copy is written there.
         let output = place.command(&arguments).env("TMPDIR", place.path("nowhere")).output().unwrap();
         let said = stderr(&output);
         assert!(code(&output) == 2 && said.contains("cannot unpack") && said.contains("nowhere"), "{said}");
@@ -460,7 +460,7 @@ fn without_a_place_for_the_index_the_copy_lies_in_the_temporary_directory_and_ha
 fn why_nothing_can_be_unpacked_is_said() {
     let place = Folder::new();
     let whole = zstd::encode_all(heap().as_slice(), 1).unwrap();
-    // Of Zstandard nothing is there before its first block is whole.
+    // Zstandard returns nothing before its first block is complete.
     let cut = whole[..5000].to_vec();
     let mut damaged = whole;
     damaged[7..300].fill(0xff);

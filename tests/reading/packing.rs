@@ -9,7 +9,7 @@ use hprof_input::packed::{self, Compression, Output, Size, UnpackError, Unpacked
 use crate::kit::process::Folder;
 use hprof_writer::{Elements, Options, examples};
 
-/// What was unpacked, in memory.
+/// Unpacked bytes, in memory.
 #[derive(Default)]
 pub struct Memory {
     pub bytes: Mutex<Vec<u8>>,
@@ -93,7 +93,8 @@ pub fn zoo() -> Vec<u8> {
     examples::zoo().write(&Options::hotspot()).bytes()
 }
 
-/// A dump that is larger than what is looked at of a file to tell what it is: an array of bytes that do not pack well.
+/// Creates a dump larger than the part of a file that is read to detect its format: an array of bytes that do not
+/// compress well.
 pub fn heap() -> Vec<u8> {
     let mut model = examples::zoo();
     let bytes = noise(400_000, 21).into_iter().map(u8::cast_signed).collect();

@@ -40,7 +40,7 @@ fn bits(value: Value) -> u64 {
     }
 }
 
-/// What the library found, by the ids of classes.
+/// Findings of the library, by class IDs.
 struct Found<'h> {
     summary: &'h Summary,
     by_id: BTreeMap<u64, (ClassNumber, &'h ClassRow)>,
@@ -240,7 +240,7 @@ fn check_sizes(summary: &Summary, arb: &ArbDump, model: &HeapModel) {
         packing: Some(Packing::Dense),
     };
     let sizes = Sizes::new(summary, Some(&given));
-    // Where a superclass is missing the fields above are not known.
+    // If a superclass is missing, the fields above it are unknown.
     let whole = |def: &&ClassDef| model.chain(def.id).iter().all(|class| model.class_def(*class).dumps > 0);
     for (number, row) in summary.numbered_classes().filter(|(_, row)| row.kind() == ClassKind::Instance) {
         let def = model.classes().iter().find(|def| def.id.0 == row.id.get());

@@ -290,7 +290,7 @@ fn walk(bytes: &[u8]) -> Vec<(u8, usize, usize)> {
     found
 }
 
-/// That what `Written` says of places is what is in the bytes.
+/// Checks that the offsets in `Written` match the bytes.
 pub(crate) fn check_places(written: &Written) {
     let bytes = written.bytes();
     let walked = walk(&bytes);

@@ -26,7 +26,7 @@ fn same_text(what: &str, found: &str, expected: &str) {
     panic!("{what}: {lengths:?} lines, and all that both have are equal");
 }
 
-/// What each class has: objects and bytes, as `histo` counts them.
+/// Objects and bytes of each class, as counted by `histo`.
 type Histogram = BTreeMap<String, (u64, u64)>;
 
 fn histo(place: &Folder, dump: &str) -> Histogram {
@@ -82,7 +82,7 @@ fn sites_of(text: &str) -> Vec<(String, u64, [u64; 4])> {
         .collect()
 }
 
-/// What the objects of a text amount to by class and trace; class objects are of `java.lang.Class`.
+/// Sums up the objects of a text by class and trace; class objects are of `java.lang.Class`.
 fn sites_by_lines(text: &str) -> BTreeMap<(String, u64), u64> {
     let mut counts = BTreeMap::new();
     for line in text.lines() {
@@ -203,7 +203,7 @@ fn blocks(text: &str) -> BTreeMap<u64, String> {
     blocks
 }
 
-/// What stands in a text for each object of a model.
+/// Returns the expected text for each object of a model.
 fn blocks_of(model: &HeapModel, expected: &Expected) -> BTreeMap<u64, String> {
     let name_of = |id: u64| {
         let def = model.classes().iter().find(|def| def.id.0 == id).unwrap();
@@ -309,7 +309,7 @@ proptest! {
     }
 }
 
-/// What real dumps seldom hold.
+/// Constructs that are rare in real dumps.
 #[test]
 fn what_is_missing_hostile_or_twice() {
     let mut model = HeapModel::default();

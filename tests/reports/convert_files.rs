@@ -74,7 +74,7 @@ fn a_file_holds_what_stdout_shows() {
     let output = place.run(&["convert", AGENT, "-o", &out, "--quiet"]);
     assert_eq!((code(&output), output.stdout.len(), stderr(&output).as_str()), (0, 0, ""));
     assert!(std::fs::read_to_string(&out).unwrap() == place.convert(AGENT, &[]));
-    // It replaces what is there.
+    // It replaces the existing file.
     let output = place.run(&["convert", SAMPLE, "-o", &out, "--sections", "traces"]);
     assert_eq!(code(&output), 0);
     assert!(std::fs::read_to_string(&out).unwrap() == place.convert(SAMPLE, &["--sections", "traces"]));
@@ -133,7 +133,7 @@ fn a_full_disk_behind_stdout_is_an_error() {
 #[cfg(unix)]
 fn a_full_disk_leaves_nothing_and_what_was_there() {
     let place = Folder::new();
-    // The index is there already: it is not what does not fit.
+    // The index exists already: it is not the file that does not fit.
     place.convert(SAMPLE, &["--sections", "traces"]);
     let dir = place.path("texts");
     std::fs::create_dir(&dir).unwrap();
@@ -188,7 +188,7 @@ fn a_text_is_not_converted_again() {
     for text in ["samples/agent/monitor.txt", "samples/agent/sites.txt.zst", &own] {
         let output = place.run(&["convert", text, "-o", &place.text("out.txt")]);
         assert_eq!((code(&output), output.stdout.len()), (2, 0));
-        assert!(stderr(&output).contains("is a text report already"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("is already a text report"), "{}", stderr(&output));
         assert!(stderr(&output).contains("sites"), "what to do instead: {}", stderr(&output));
         assert!(!place.path("out.txt").exists());
     }
@@ -320,7 +320,7 @@ fn behind_damage_it_goes_on_as_everything_else_does() {
     }
 }
 
-/// What is written when part of the file is missing is the beginning of what would have been.
+/// The output for a file with a missing end is a prefix of the whole output.
 #[test]
 fn a_dump_that_is_cut_gives_what_is_there() {
     let place = Folder::new();

@@ -42,7 +42,7 @@ fn lines(text: &str, word: &str) -> u64 {
     text.lines().filter(|line| line.starts_with(word)).count() as u64
 }
 
-/// What is counted is what is there: the grammar has left out nothing.
+/// Checks that all contents were counted: the grammar omitted nothing.
 fn check_counts(what: &str, text: &str, counted: &Counted) {
     let objects = [lines(text, "CLS "), lines(text, "OBJ "), lines(text, "ARR ")];
     assert_eq!([counted.classes, counted.instances, counted.arrays], objects, "{what}");

@@ -89,7 +89,7 @@ fn every_kind_of_record() {
         for id_size in IdSize::ALL {
             let what = format!("{version:?} {id_size:?}");
             let dump = place.write(&format!("{what}.hprof"), examples::every_kind(version, id_size).bytes());
-            // Its class is of instances and of arrays, which no text can tell: a histogram would be another.
+            // Its class has both instances and arrays, which a text cannot express: a histogram would differ.
             for command in &COMMANDS[..3] {
                 assert_eq!(rows(&place, &what, &dump, command), 1, "{what}: {command:?}");
             }

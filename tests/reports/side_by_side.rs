@@ -6,7 +6,7 @@
 use crate::kit::process::Folder;
 use crate::kit::texts::sample;
 
-/// What is shown: from the first line that holds these words, so many lines.
+/// Lines to show: from the first one with this text, this many.
 type Rule = (&'static str, &'static str, usize);
 
 /// Name, the agent's text, the binary, what is shown of both.
@@ -73,7 +73,8 @@ fn excerpt(text: &str, rules: &[Rule]) -> String {
     out
 }
 
-/// What may not differ: ids as `@`, numbers that need no width as `#`, others digit by digit, dates as they are long.
+/// Normalizes what may differ: IDs as `@`, numbers without fixed width as `#`, others digit by digit, dates by their
+/// length.
 fn layout(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

@@ -2,7 +2,7 @@
 
 use crate::agent_texts::{ALL, Texts, run};
 use hprof_cli::ObjectId;
-use hprof_query::objects::show::Value;
+use hprof_query::objects::show::ShownValue;
 use hprof_query::recordings::profile::text::show;
 
 #[test]
@@ -10,11 +10,11 @@ fn objects_of_a_text() {
     let texts = Texts::new();
     let file = texts.file(ALL);
     let show = |object| {
-        let question = show::Question { object: ObjectId(object), elements: 0..1, incoming: true };
+        let question = show::TextObjectQuery { object: ObjectId(object), elements: 0..1, incoming: true };
         show::show(&file, 1, &question).unwrap()
     };
-    let value = |part: &hprof_query::objects::show::Part| match &part.value {
-        Value::Reference(Some(to)) => {
+    let value = |part: &hprof_query::objects::show::ShownPart| match &part.value {
+        ShownValue::Reference(Some(to)) => {
             format!("{} {:x} {:?} {:?}", part.name, to.object, to.class.as_deref(), to.label.as_deref())
         }
         other => panic!("{other:?}"),
@@ -98,7 +98,8 @@ fn show_says_the_same_of_a_dump_and_its_text() {
             pairs
         };
         assert_eq!(references(&of_dump), references(&of_text), "{id}");
-        // The graph has neither constants nor signers and domains; a text does not count locals as references of threads.
+        // The graph has neither constants nor signers and domains; a text does not count locals as references of
+        // threads.
         let incoming = |row: &serde_json::Value| -> Vec<String> {
             let list = row["incoming"].as_array().unwrap().iter();
             let list = list.filter(|from| {

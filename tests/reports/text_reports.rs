@@ -167,7 +167,7 @@ fn heaps_of_real_texts_count_up() {
             *sum = (sum.0 + class.instances, sum.1 + class.shallow_bytes);
         }
         assert_eq!(found, naive, "{name}");
-        // Its loader stands behind it in the file, or before it.
+        // Its loader comes after it in the file, or before it.
         let plain = heap.classes.iter().find(|class| class.name == "Plain").unwrap();
         assert_eq!(plain.loader_class.as_deref(), Some("sun.misc.Launcher$AppClassLoader"));
         let class = heap.classes.iter().find(|class| class.name == "java.lang.Class").unwrap();
@@ -335,7 +335,7 @@ fn runs_that_were_appended() {
     assert_eq!([of(Some(1)), of(Some(2)), of(None)].map(|report| report.profile.calls.len()), [0, 1, 1]);
     for run in [0, 4] {
         let error = read(&file, Some(run)).unwrap_err().to_string();
-        assert_eq!(error, format!("there is no run {run}: the file contains 3"));
+        assert_eq!(error, format!("run {run} does not exist: the file contains 3"));
     }
 }
 
@@ -412,7 +412,7 @@ fn a_bad_line_loses_only_itself() {
             report.malformed.iter().map(|line| (line.line, line.text.as_str())).collect();
         assert_eq!(found, [(at as u64 + 1, "@ rubbish")]);
         assert_eq!(report.profile, plain.profile, "{at}");
-        // What stands below it in a HEAP DUMP could be of an object whose line it was.
+        // Lines below it in a HEAP DUMP could belong to an object whose line it was.
         if !lines[at].starts_with('\t') {
             assert_eq!(report.heap, plain.heap, "{at}");
         }
@@ -458,7 +458,7 @@ fn changed_texts_are_read_without_a_panic() {
         let mut report = read(&file, None).unwrap();
         find_loaders(&file, &mut report).unwrap();
         let question =
-            show::Question { object: ObjectId(0x5000_1f93), elements: 0..u64::MAX, incoming: true };
+            show::TextObjectQuery { object: ObjectId(0x5000_1f93), elements: 0..u64::MAX, incoming: true };
         show::show(&file, report.run, &question).unwrap();
         assert!(report.malformed.len() as u64 <= report.not_understood);
         assert!(

@@ -1,18 +1,18 @@
-//! The long soak: every sample cut everywhere, and changed in thousands of ways, over the program as processes. Changed
-//! samples are given to the built program; for the cuts, which are many more, each file is given to one process that is
-//! forked from this one and asks all commands (`soak/server.rs`).
+//! The long soak: every sample truncated everywhere, and changed in thousands of ways, processed by the program.
+//! Changed samples are passed to the built program; for truncations, which are many more, each file is handled by one
+//! process that is forked from this one and runs all commands (`soak/server.rs`).
 //!
-//! It takes two hours, so it is asked for:
+//! It takes two hours, so it must be requested:
 //!
 //! ```sh
 //! cargo test --release --test soak -- --ignored --nocapture
 //! ```
 //!
 //! `HPROF_CLI_SOAK_PARTS` (boundaries,bytes,inner,changed), `HPROF_CLI_SOAK_STRIDE` (every Nth boundary),
-//! `HPROF_CLI_SOAK_CUTS` (random cuts of each sample), `HPROF_CLI_SOAK_CASES` (changed samples altogether),
-//! `HPROF_CLI_SOAK_SEED`, `HPROF_CLI_SOAK_SECONDS` (end after so long), `HPROF_CLI_SOAK_ONLY` (samples whose names
-//! contain this), `HPROF_CLI_SOAK_FROM` (samples from this name on) and `HPROF_CLI_SOAK_DIR` choose. Every 30 seconds a
-//! line tells what was done so far; what fails is told at once, and its file is kept.
+//! `HPROF_CLI_SOAK_CUTS` (random truncations of each sample), `HPROF_CLI_SOAK_CASES` (changed samples altogether),
+//! `HPROF_CLI_SOAK_SEED`, `HPROF_CLI_SOAK_SECONDS` (time limit), `HPROF_CLI_SOAK_ONLY` (samples whose names contain
+//! this), `HPROF_CLI_SOAK_FROM` (samples from this name on) and `HPROF_CLI_SOAK_DIR` configure it. Every 30 seconds a
+//! line shows the progress; failures are reported at once, and their files are kept.
 
 #![cfg(unix)]
 #![allow(
@@ -43,7 +43,7 @@ use server::{Before, Server};
 
 /// The part of a dump in which a case cuts, or what else it does.
 const PARTS: [&str; 4] = ["boundaries", "bytes", "inner", "changed"];
-/// What each file is asked.
+/// Commands run on each file.
 const COMMANDS: [&str; 7] = ["info", "histo", "dominators", "leaks", "waste", "convert", "show"];
 /// The parts in which the program is forked and not started, and asked about several files: as processes of their own they
 /// would take a night.
@@ -55,7 +55,7 @@ const TOGETHER: usize = 8;
 /// Files of failures that are kept.
 const KEPT: usize = 20;
 
-/// What is shared by the threads that run cases.
+/// State shared by the threads that run cases.
 struct Soak {
     runner: Runner,
     dir: PathBuf,
@@ -72,11 +72,11 @@ struct Place {
     dump: PathBuf,
     index: PathBuf,
     threads: usize,
-    /// Who runs the program, if it is not started anew each time.
+    /// Process that runs the program, if it is not started anew each time.
     server: Option<Server>,
 }
 
-/// A file, and what is to be said of it.
+/// A file, and the expected answers.
 struct Case<'a> {
     /// For `show`.
     object: String,
@@ -96,7 +96,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What has to be done before the file is asked about.
+    /// Returns the preparations for a file.
     fn before(&self, place: &Place) -> Vec<Before> {
         let cut = self.cut.map(|(_, len)| Before::Cut(place.dump.clone(), len as u64));
         [Before::Remove(place.index.clone())].into_iter().chain(cut).collect()
@@ -112,7 +112,7 @@ fn program(arguments: &[&str]) -> Command {
 impl Soak {
     fn new() -> Self {
         let dir = std::env::var_os("HPROF_CLI_SOAK_DIR").map(PathBuf::from);
-        // Where no disk has to turn.
+        // Not on a disk, if possible.
         let memory = Some(PathBuf::from("/dev/shm")).filter(|dir| dir.is_dir());
         let dir = dir.or(memory).unwrap_or_else(std::env::temp_dir);
         let dir = dir.join(format!("hprof-cli-soak-{}", std::process::id()));
@@ -223,7 +223,7 @@ impl Soak {
         });
     }
 
-    /// Asks so many changed samples.
+    /// Tests `cases` changed samples.
     fn change(&self, all: &[Sample], cases: u64, seed: u64) {
         let workers = self.runner.workers() as u64;
         std::thread::scope(|scope| {
@@ -329,7 +329,7 @@ fn samples_cut_and_changed() {
     assert!(tally.is_clean() && (tally.runs() > 0 || soak.is_over()), "{}", tally.line());
 }
 
-/// What walks, changes and counts does so: else a soak would prove nothing.
+/// Tests of this harness: otherwise a soak would prove nothing.
 mod this_harness {
     use super::*;
 
@@ -406,7 +406,7 @@ mod this_harness {
             assert_eq!(forked.is_panic, ran.is_panic);
             assert!(forked.said.contains(&ran.said), "{list:?}: {} and {}", forked.said, ran.said);
         }
-        // What takes too long is ended.
+        // Commands that take too long are ended.
         let mut hurried = Server::start(test, Duration::ZERO);
         let all = hurried.run(&lists[..2], |_| &[]);
         assert_eq!(all.len(), 2);

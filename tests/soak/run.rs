@@ -1,6 +1,6 @@
 //! Running the program as a process with bounded time and memory, and counting how it went.
 
-// wait4 tells the memory of one child; nothing in the standard library does.
+// wait4 returns the memory of one child; nothing in the standard library does.
 #![allow(unsafe_code, clippy::cast_possible_truncation)]
 
 use std::collections::BTreeMap;
@@ -17,21 +17,21 @@ pub(crate) const MOST_MEMORY: u64 = 1 << 30;
 /// Bytes of stderr that are kept.
 pub(crate) const MOST_SAID: u64 = 1 << 20;
 
-/// What a command has to say.
+/// Expected outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// An answer or an error.
     Any,
     /// An answer from a damaged dump.
     Damaged,
-    /// The same, or that what was asked for is not in what is left.
+    /// The same, or the requested object is in the missing part.
     DamagedOrNo,
     /// An error.
     Refused,
 }
 
 impl Expected {
-    /// What that is for a command: `show` may not find its object in a damaged dump.
+    /// Returns the outcome for a command: `show` may not find its object in a damaged dump.
     pub(crate) fn of(self, command: &str) -> Self {
         if command == "show" && self == Self::Damaged { Self::DamagedOrNo } else { self }
     }
@@ -72,7 +72,7 @@ fn bytes_of(maxrss: libc::c_long) -> u64 {
     u64::try_from(maxrss).unwrap_or(0) * unit
 }
 
-/// How a process ended.
+/// End of a process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -86,7 +86,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// How a process ended with this status of the system.
+    /// Creates the result of a process from its exit status.
     pub(crate) fn new(
         status: libc::c_int,
         is_late: bool,
@@ -106,7 +106,7 @@ impl Ran {
         }
     }
 
-    /// What is wrong with it.
+    /// Returns a description of the failure, if any.
     pub(crate) fn wrong(&self, expected: Expected) -> Option<String> {
         if self.is_late {
             return Some(format!("ran longer than {MOST_TIME:?}: {:?}", self.took));
@@ -126,7 +126,7 @@ impl Ran {
 pub(crate) struct Runner {
     workers: usize,
     most_time: Duration,
-    /// What runs now, and until when it may.
+    /// Running processes, and their deadlines.
     running: Arc<Mutex<BTreeMap<libc::pid_t, Instant>>>,
 }
 
@@ -205,7 +205,7 @@ pub(crate) fn wait(process: libc::pid_t) -> (libc::c_int, u64) {
     (status, bytes_of(usage.ru_maxrss))
 }
 
-/// How the runs of one command in one part went.
+/// Results of one command in one part.
 #[derive(Debug, Clone, Default)]
 struct Row {
     runs: u64,
@@ -248,7 +248,7 @@ impl Row {
     }
 }
 
-/// How all runs went.
+/// Results of all runs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
     rows: BTreeMap<(&'static str, &'static str), Row>,
@@ -269,7 +269,7 @@ impl Tally {
         }
         row.panics += u64::from(ran.is_panic);
         row.late += u64::from(ran.is_late);
-        // Who is late is killed, and that signal is ours.
+        // Late processes are killed, with our signal.
         row.signals += u64::from(ran.signal.is_some() && !ran.is_late);
         row.wrong += u64::from(is_wrong && !ran.is_panic && !ran.is_late && ran.signal.is_none());
         row.took += ran.took;
@@ -291,7 +291,7 @@ impl Tally {
         self.sum().runs
     }
 
-    /// Whether nothing went wrong.
+    /// Returns whether there were no failures.
     pub(crate) fn is_clean(&self) -> bool {
         let sum = self.sum();
         sum.panics + sum.signals + sum.late + sum.wrong == 0

@@ -24,7 +24,7 @@ pub(crate) struct Sample {
     pub(crate) kind: Kind,
     pub(crate) file: PathBuf,
     pub(crate) len: usize,
-    /// Where top-level records end, and the header's length.
+    /// Ends of top-level records, and the header's length.
     ends: Vec<usize>,
     header: usize,
     /// From where on its heap dump is known to have an end, which is its last record; the recordings of the agent that
@@ -98,12 +98,12 @@ impl Sample {
         fs::read(&self.file).unwrap()
     }
 
-    /// Where its records are; made anew each time, as it is large.
+    /// Returns the positions of its records; computed anew each time, as the map is large.
     pub(crate) fn map(&self, bytes: &[u8]) -> Option<Map> {
         if self.kind == Kind::Dump { Map::of(bytes) } else { None }
     }
 
-    /// Where top-level records begin, and the end; in texts, where lines begin.
+    /// Returns the starts of top-level records, and the end; in texts, the starts of lines.
     pub(crate) fn boundaries(&self) -> Vec<usize> {
         match self.kind {
             Kind::Dump => [self.header].into_iter().chain(self.ends.iter().copied()).collect(),
@@ -116,7 +116,7 @@ impl Sample {
         }
     }
 
-    /// Where records in heap dumps end.
+    /// Returns the ends of records in heap dumps.
     pub(crate) fn inner_boundaries(&self) -> Vec<usize> {
         self.map(&self.bytes()).map_or_else(Vec::new, |map| map.inner.iter().map(|spot| spot.end).collect())
     }
@@ -129,7 +129,7 @@ impl Sample {
         self.objects.get(chosen).map_or(0x1000, |(_, id)| *id)
     }
 
-    /// What commands have to say of the first `cut` bytes.
+    /// Returns the expected outcome for the first `cut` bytes.
     pub(crate) fn expected(&self, cut: usize) -> Expected {
         match self.kind {
             Kind::Dump if cut < self.header => Expected::Refused,

@@ -22,10 +22,10 @@ use crate::run::{self, MOST_SAID, Ran};
 /// Says to a process of this harness that it is a server.
 const SERVER: &str = "HPROF_CLI_SOAK_SERVER";
 
-/// What is done before a command is run.
+/// Preparation for running a command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Before {
-    /// Removes a directory and all that is in it, if it is there.
+    /// Removes a directory and its contents, if it exists.
     Remove(PathBuf),
     /// Cuts a file.
     Cut(PathBuf, u64),
@@ -59,8 +59,8 @@ impl Server {
         Self { stream: BufReader::new(ours), process: command.spawn().unwrap() }
     }
 
-    /// Runs the program with these lists of arguments, without its name, after what is to be done `before` each. One that does
-    /// not come to an exit code ends its process; the lists behind it are run by another.
+    /// Runs the program with these lists of arguments, without its name, after the preparations of each. A run
+    /// without an exit code ends its process; the remaining lists are run by another one.
     pub(crate) fn run<'b>(
         &mut self,
         lists: &[Vec<&str>],
@@ -112,10 +112,10 @@ pub(crate) fn serve_if_asked() -> bool {
     true
 }
 
-/// What is to be done before, and arguments.
+/// Preparations and arguments.
 type Job = (Vec<Before>, Vec<String>);
 
-/// Runs the program in a child, and tells how that went.
+/// Runs the program in a child and returns the results.
 fn fork(jobs: &[Job], nowhere: &File, most_time: Duration) -> Value {
     let (mut said_to, says) = io::pipe().unwrap();
     // Nobody else in the child knows of this pipe, so it is closed when the child ends.
@@ -139,7 +139,7 @@ fn fork(jobs: &[Job], nowhere: &File, most_time: Duration) -> Value {
     loop {
         match listen(&mut said_to, &mut codes, start + most_time, &mut said) {
             Heard::Code(code) => {
-                // As the system would tell it.
+                // In the form of the system.
                 runs.push(json!([u64::from(code) << 8, 0, nanos_since(start)]));
                 start = Instant::now();
             }
@@ -166,7 +166,7 @@ fn nanos_since(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap()
 }
 
-/// Runs the program once for each job, and tells its exit codes.
+/// Runs the program once for each job and writes its exit codes.
 fn be_the_program(jobs: &[Job], mut coded: PipeWriter) -> ! {
     for (before, list) in jobs {
         before.iter().for_each(Before::make);
@@ -181,7 +181,7 @@ fn be_the_program(jobs: &[Job], mut coded: PipeWriter) -> ! {
     std::process::exit(0)
 }
 
-/// What a child let know.
+/// Message from a child.
 enum Heard {
     /// A command ended with it.
     Code(u8),
@@ -191,7 +191,7 @@ enum Heard {
     Nothing,
 }
 
-/// Takes what a child says until it tells a code, it ends, or `until`.
+/// Reads a child's output until it writes a code, ends, or `until` is reached.
 fn listen(said_to: &mut PipeReader, codes: &mut PipeReader, until: Instant, said: &mut Vec<u8>) -> Heard {
     let mut buffer = [0; 4096];
     let mut listens = true;

@@ -1,10 +1,10 @@
-//! What a heap dump needs of Java: asked for before the threads stand still. One of them may be in the middle of initializing
-//! a class, or hold a lock of its loader.
+//! Data that a heap dump needs from Java, read before the threads are suspended: one of them may be
+//! initializing a class, or hold a lock of its loader.
 
 use crate::jvm::{Jni, Ref};
-use crate::state::State;
+use crate::state::AgentState;
 
-/// Wrapper classes, whose fields `TYPE` have the class objects of primitive types.
+/// Wrapper classes, whose fields `TYPE` contain the class objects of primitive types.
 const WRAPPERS: [&str; 9] = [
     "Ljava/lang/Boolean;",
     "Ljava/lang/Byte;",
@@ -17,20 +17,20 @@ const WRAPPERS: [&str; 9] = [
     "Ljava/lang/Void;",
 ];
 
-/// What was asked for.
+/// Data read from Java.
 #[derive(Debug)]
 pub struct Before<'j> {
     /// `java.lang.Object`.
     pub object: Ref<'j>,
     /// IDs of the class objects of primitive types.
     pub primitives: Vec<u64>,
-    /// Bytes of the heap that are free; only known when garbage is not collected any more.
+    /// Free bytes of the heap; known only when garbage is no longer collected.
     pub free: Option<u64>,
 }
 
 impl<'j> Before<'j> {
-    /// Asks. `None` if there is no `java.lang.Object`.
-    pub fn new(state: &State, jni: &Jni<'j>) -> Option<Self> {
+    /// Reads the data. `None` if there is no `java.lang.Object`.
+    pub fn new(state: &AgentState, jni: &Jni<'j>) -> Option<Self> {
         let mut primitives = Vec::new();
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
             for class in state.jvmti.loaded_classes(jni).unwrap_or_default() {

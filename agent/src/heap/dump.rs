@@ -1,12 +1,14 @@
 //! A heap dump over JVM TI.
 //!
-//! 1. Threads are suspended, so that all walks see one heap. Classes and threads are registered, stacks taken.
-//! 2. A walk from an array of all class objects, not beyond them: statics, constants, signers. CLASS DUMPs are written.
-//! 3. A walk from the roots writes each object as it is visited: HotSpot reports all that an object refers to in one go, its
-//!    class object first. What is referred to gets its ID then, with its size, if it has none.
-//! 4. An iteration over the heap finds what was not visited: what only instance fields of class objects refer to (JVM TI does
-//!    not report these), and what is not reachable. Objects are fetched by their tags, put into an array, and walked from
-//!    there. Fillers, which it meets too, are no objects.
+//! 1. Threads are suspended, so that all walks see the same heap. Classes and threads are registered,
+//!    stacks are read.
+//! 2. A walk from an array of all class objects, but not beyond them, reports statics, constants and signers.
+//!    CLASS DUMPs are written.
+//! 3. A walk from the roots writes each object as it is visited: HotSpot reports all references of an object
+//!    consecutively, that to its class object first. A referent without an ID is assigned one, with its size.
+//! 4. An iteration over the heap finds objects that were not visited: those referenced only from instance
+//!    fields of class objects (which JVM TI does not report), and unreachable ones. They are fetched by their
+//!    tags, put into an array, and walked from there. Fillers, which are also reported, are not objects.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,57 +19,57 @@ use super::fields::{ClassData, Layout, Layouts, field_bytes};
 use super::records::Out;
 use super::roots::Roots;
 use super::write::Writer;
-use crate::jvm::walk::{Kind, Reference, Tag as Place, Then, Value, Visitor, bytes_of};
+use crate::jvm::walk::{PrimitiveBytes, Reference, ReferenceKind, Tag as Place, Then, Visitor, bytes_of};
 use crate::jvm::{Jni, MAX_REFERENCES, Ref};
 use crate::messages::complain;
 use crate::output::serial;
-use crate::state::State;
+use crate::state::AgentState;
 use crate::tags::{Epoch, Ids, Tag};
 
-/// What a dump holds.
+/// Counts of a dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Objects, class objects among them.
+    /// Number of objects, including class objects.
     pub objects: u64,
-    /// Their bytes.
+    /// Total size of the objects in bytes.
     pub bytes: u64,
-    /// Objects that the walk from the roots did not visit.
+    /// Number of objects that the walk from the roots did not visit.
     pub beyond: u64,
-    /// Of these, objects that could not be fetched.
+    /// Number of these that could not be fetched.
     pub lost: u64,
-    /// References that came when their object was written already.
+    /// Number of references reported after their object was written.
     pub late: u64,
-    /// Arrays of more than the format's 4 GiB, of which only a part was written.
+    /// Number of arrays of more than the format's 4 GiB, which are truncated.
     pub cut: u64,
 }
 
-/// Tags that objects are fetched by: `GetObjectsWithTags` compares each tag of the JVM with each of these.
+/// Maximum number of tags per call: `GetObjectsWithTags` compares each tag of the JVM with each of these.
 const MAX_TAGS: usize = 4096;
 
-/// How far the walk goes.
+/// Extent of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Class objects only.
     Classes,
     /// From the roots.
     Roots,
-    /// From what was not visited.
+    /// From objects that were not visited.
     Beyond,
 }
 
-/// The object whose references are coming.
+/// Object whose references are being reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Current {
     None,
-    /// Not written: a class object, or an array of the agent's own.
+    /// Not written: a class object, or one of the agent's own arrays.
     Silent(u64),
-    /// Object, class, and where the fields start in the buffer.
+    /// Object, class, and start of the fields in the buffer.
     Instance(u64, u64, usize),
-    /// Object, and where the elements start in the buffer, and how many there are.
+    /// Object, start of the elements in the buffer, and number of elements.
     Array(u64, usize, u32),
-    /// An array that is written in parts: the next element, and how many there are.
+    /// An array that is written in parts: object, next element, and number of elements.
     LargeArray(u64, u32, u32),
-    /// An array of primitive values, whose elements have not come yet; its class.
+    /// An array of primitive values whose elements were not reported yet: object, class and trace.
     Primitive(u64, u64, u32),
 }
 
@@ -85,11 +87,11 @@ impl Current {
 }
 
 /// Writes objects as they are visited.
-pub struct Dump<'a, 's> {
+pub struct DumpWriter<'a, 's> {
     ids: &'a Ids,
     layouts: &'a Layouts,
     roots: Roots<'a>,
-    /// What makes records or lines of objects.
+    /// Writer of records or lines.
     pub writer: Writer<'a, 's>,
     epoch: Epoch,
     stage: Stage,
@@ -97,24 +99,24 @@ pub struct Dump<'a, 's> {
     class_class: u64,
     /// IDs of the classes of fillers.
     fillers: Vec<u64>,
-    /// The first ID of this dump.
+    /// First ID of this dump.
     first: u64,
     /// IDs of the agent's own arrays.
     hidden: FxHashSet<u64>,
-    /// Lengths of arrays of objects that were referred to and not visited yet.
+    /// Lengths of object arrays that were referenced and not visited yet.
     lengths: FxHashMap<u64, u32>,
     classes: FxHashMap<u64, ClassData>,
     current: Current,
-    /// By trace: objects without ID that were not visited; and those with one, by tag.
+    /// Unvisited objects: those without an ID, by trace; and those with one, by tag.
     unvisited: FxHashSet<i64>,
-    /// What was written.
+    /// Counts of written objects.
     pub counts: Counts,
 }
 
-impl<'a, 's> Dump<'a, 's> {
-    /// A dump of this epoch.
+impl<'a, 's> DumpWriter<'a, 's> {
+    /// Creates a dump for this epoch.
     pub fn new(
-        state: &'a State,
+        state: &'a AgentState,
         layouts: &'a Layouts,
         roots: Roots<'a>,
         writer: Writer<'a, 's>,
@@ -139,13 +141,13 @@ impl<'a, 's> Dump<'a, 's> {
         }
     }
 
-    /// The whole of it. The threads are suspended.
+    /// Writes the whole dump. The threads are suspended.
     ///
     /// # Errors
-    /// What JVM TI says.
+    /// Errors of JVM TI.
     pub fn run(
         &mut self,
-        state: &State,
+        state: &AgentState,
         jni: &Jni<'_>,
         classes: &[Ref<'_>],
         before: &Before<'_>,
@@ -160,7 +162,7 @@ impl<'a, 's> Dump<'a, 's> {
         self.finish_object();
         self.write_classes();
         self.write_primitive_classes(&before.primitives);
-        // References of the agent's own would be roots in the walk.
+        // The agent's own references would be roots in the walk.
         for class in classes {
             jni.delete(*class);
         }
@@ -171,14 +173,15 @@ impl<'a, 's> Dump<'a, 's> {
         self.beyond(state, jni, before)
     }
 
-    /// What was not visited.
-    fn beyond(&mut self, state: &State, jni: &Jni<'_>, before: &Before<'_>) -> crate::jvm::Result<()> {
+    /// Writes objects that were not visited.
+    fn beyond(&mut self, state: &AgentState, jni: &Jni<'_>, before: &Before<'_>) -> crate::jvm::Result<()> {
         let mut tags: Vec<_> = std::mem::take(&mut self.unvisited).into_iter().collect();
         if tags.is_empty() {
             return Ok(());
         }
         if state.collector.is_stuck() && self.counts.beyond > MAX_REFERENCES as u64 {
-            // Garbage that is not collected any more: at the end of the JVM it is not worth a reference for each.
+            // Garbage that is no longer collected: at the end of the JVM it is not worth a reference for
+            // each.
             self.counts.lost = self.counts.beyond;
             return Ok(());
         }
@@ -202,24 +205,25 @@ impl<'a, 's> Dump<'a, 's> {
         })
     }
 
-    /// An array of the agent's own, that is in no dump. `None` if there is no memory for it.
+    /// Returns one of the agent's own arrays, which is omitted from dumps. `None` if there is no memory
+    /// for it.
     fn hidden_array<'j>(
         &mut self,
-        state: &State,
+        state: &AgentState,
         jni: &Jni<'j>,
         objects: &[Ref<'_>],
         before: &Before<'_>,
     ) -> Option<Ref<'j>> {
-        /// More than the pages that ZGC gives to small objects (2 MiB).
+        /// More than the size of ZGC's pages for small objects (2 MiB).
         const MARGIN: u64 = 8 << 20;
-        // Where a thread waits for memory until garbage is collected, it would wait for ever.
+        // A thread that waits for memory until garbage is collected would wait forever.
         if state.collector.is_stuck()
             && before.free.is_none_or(|free| free < MARGIN + 8 * objects.len() as u64)
         {
             return None;
         }
         let array = jni.object_array(before.object, objects)?;
-        // Of no size, so that no gap is in the IDs but the least.
+        // Of minimal size, to leave the smallest possible gap in the IDs.
         let id = self.ids.next(8);
         self.hidden.insert(id);
         state.jvmti.set_tag(array, Tag::default().with_id(id).0).ok()?;
@@ -238,8 +242,8 @@ impl<'a, 's> Dump<'a, 's> {
         }
     }
 
-    /// The class objects of primitive types are instances without a class of their own, as in HotSpot's dumps. What is in their
-    /// fields JVM TI does not tell.
+    /// Writes the class objects of primitive types, which are instances without a class of their own, as
+    /// in HotSpot's dumps. JVM TI does not report the contents of their fields.
     fn write_primitive_classes(&mut self, ids: &[u64]) {
         let Some(layout) = self.layouts.by_id.get(&self.class_class) else { return };
         let bytes = layout.bytes;
@@ -253,12 +257,12 @@ impl<'a, 's> Dump<'a, 's> {
         }
     }
 
-    /// The ID of what a reference or root leads to; it gets one if it has none.
+    /// Returns the ID of the target of a reference or root; assigns one if it has none.
     #[inline]
     fn id_of(&mut self, reference: &Reference<'_>) -> u64 {
         let mut tag = Tag(reference.tag.get());
         if tag.id() == 0 {
-            // Objects that were marked as not visited have an epoch without an ID.
+            // Objects marked as not visited have an epoch without an ID.
             tag = tag.with_epoch(Epoch::default()).with_id(self.ids.next(reference.size));
             reference.tag.set(tag.0);
         }
@@ -283,7 +287,7 @@ impl<'a, 's> Dump<'a, 's> {
         tag.id() != 0 && tag.epoch() == self.epoch
     }
 
-    /// References of this object come from now on.
+    /// Starts an object whose references follow.
     fn begin_object(&mut self, place: &Place, class: i64) {
         self.finish_object();
         let tag = Tag(place.get());
@@ -324,7 +328,7 @@ impl<'a, 's> Dump<'a, 's> {
             }
             Some(b'L' | b'[') => {
                 let length = self.lengths.remove(&id).unwrap_or(0);
-                // A length of the format has four bytes.
+                // The format's length has four bytes.
                 let most = u32::MAX / 8 - 8;
                 if length > most {
                     self.counts.cut += 1;
@@ -344,7 +348,7 @@ impl<'a, 's> Dump<'a, 's> {
         };
     }
 
-    /// No more references of the current object come.
+    /// Ends the current object: it has no more references.
     fn finish_object(&mut self) {
         match std::mem::replace(&mut self.current, Current::None) {
             Current::None | Current::Silent(_) => {}
@@ -353,7 +357,7 @@ impl<'a, 's> Dump<'a, 's> {
                 self.zeros(length.saturating_sub(next));
                 self.writer.finish_large();
             }
-            // The JVM tells nothing of the elements of an array that has none.
+            // The JVM does not report the elements of an empty array.
             Current::Primitive(id, class, trace) => self.primitive(id, class, trace, &[]),
         }
     }
@@ -371,7 +375,7 @@ impl<'a, 's> Dump<'a, 's> {
     fn primitive(&mut self, id: u64, class: u64, trace: u32, bytes: &[u8]) {
         let element = self.layouts.by_id.get(&class).and_then(Layout::element).unwrap_or(b'B');
         let width = bytes_of(element);
-        // A length of the format has four bytes.
+        // The format's length has four bytes.
         let most = (u32::MAX as usize - 64) / width * width;
         if bytes.len() > most {
             self.counts.cut += 1;
@@ -397,21 +401,21 @@ impl<'a, 's> Dump<'a, 's> {
         }
     }
 
-    /// A value of the current object.
-    fn put(&mut self, kind: Kind, id: u64) {
+    /// Adds a value to the current object.
+    fn put(&mut self, kind: ReferenceKind, id: u64) {
         match (self.current, kind) {
-            (Current::Instance(_, class, start), Kind::Field(number)) => {
+            (Current::Instance(_, class, start), ReferenceKind::Field(number)) => {
                 let slot = self.layouts.by_id.get(&class).and_then(|layout| layout.slot(number));
                 if let Some(slot) = slot {
                     overwrite(&mut self.writer.record, start + slot.offset, &id.to_be_bytes());
                 }
             }
-            (Current::Array(_, start, length), Kind::Element(index)) => {
+            (Current::Array(_, start, length), ReferenceKind::Element(index)) => {
                 if let Some(index) = u32::try_from(index).ok().filter(|index| *index < length) {
                     overwrite(&mut self.writer.record, start + index as usize * 8, &id.to_be_bytes());
                 }
             }
-            (Current::LargeArray(array, next, length), Kind::Element(index)) => {
+            (Current::LargeArray(array, next, length), ReferenceKind::Element(index)) => {
                 if let Some(index) = u32::try_from(index).ok().filter(|index| (next..length).contains(index))
                 {
                     self.zeros(index - next);
@@ -423,17 +427,17 @@ impl<'a, 's> Dump<'a, 's> {
         }
     }
 
-    fn class_reference(&mut self, class: u64, kind: Kind, id: u64) {
+    fn class_reference(&mut self, class: u64, kind: ReferenceKind, id: u64) {
         let data = self.classes.entry(class).or_default();
         match kind {
-            Kind::Signers => data.signers = id,
-            Kind::ProtectionDomain => data.protection_domain = id,
-            Kind::ConstantPool(index) => {
+            ReferenceKind::Signers => data.signers = id,
+            ReferenceKind::ProtectionDomain => data.protection_domain = id,
+            ReferenceKind::ConstantPool(index) => {
                 if let Ok(index) = u16::try_from(index) {
                     data.constants.push((index, id));
                 }
             }
-            Kind::StaticField(number) => {
+            ReferenceKind::StaticField(number) => {
                 if let Some(at) = self.layouts.by_id.get(&class).and_then(|layout| layout.declared_at(number))
                 {
                     data.statics.insert(at, (id.to_be_bytes(), 8));
@@ -444,7 +448,7 @@ impl<'a, 's> Dump<'a, 's> {
     }
 }
 
-impl Visitor for Dump<'_, '_> {
+impl Visitor for DumpWriter<'_, '_> {
     fn reference(&mut self, reference: &Reference<'_>) -> Then {
         let Some(referrer) = reference.referrer else {
             let id = self.id_of(reference);
@@ -461,7 +465,7 @@ impl Visitor for Dump<'_, '_> {
             self.begin_object(referrer, reference.referrer_class);
         }
         let from_agent = self.hidden.contains(&of);
-        if from_agent && !matches!(reference.kind, Kind::Element(_)) {
+        if from_agent && !matches!(reference.kind, ReferenceKind::Element(_)) {
             return Then::Skip;
         }
         let unvisited = !self.is_visited(Tag(reference.tag.get()));
@@ -485,7 +489,14 @@ impl Visitor for Dump<'_, '_> {
         }
     }
 
-    fn field(&mut self, is_static: bool, index: i32, object: &Place, class: i64, value: Value) -> Then {
+    fn field(
+        &mut self,
+        is_static: bool,
+        index: i32,
+        object: &Place,
+        class: i64,
+        value: PrimitiveBytes,
+    ) -> Then {
         let of = Tag(object.get()).id();
         if of != self.current.id() || of == 0 {
             self.begin_object(object, class);
@@ -535,8 +546,8 @@ impl Visitor for Dump<'_, '_> {
         self.counts.bytes += size;
         if !self.is_visited(tag) {
             self.counts.beyond += 1;
-            // An ID of a dump before is given up: by their traces they are found many at a time. One of this dump is in
-            // records already.
+            // An ID of an earlier dump is dropped: objects are found many at a time by their traces. One
+            // of this dump is already in records.
             let marked = if id < self.first { tag.with_id(0).with_epoch(self.epoch) } else { tag };
             if self.unvisited.len() < MAX_TAGS {
                 object.set(marked.0);
@@ -553,7 +564,7 @@ fn overwrite(record: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// Elements of this width, as this machine has them, in big-endian order.
+/// Appends elements of this width from native to big-endian byte order.
 fn push_big_endian(out: &mut Vec<u8>, elements: &[u8], width: usize) {
     let start = out.len();
     out.extend_from_slice(elements);

@@ -1,102 +1,102 @@
-//! Where the value of a numbered field is in an instance's record.
+//! Offsets of numbered fields in an instance's record.
 //!
-//! JVM TI numbers the fields of a class, static or not, behind those of all its superinterfaces and superclasses, the topmost
-//! class first ("jvmtiHeapReferenceInfoField"). INSTANCE DUMP has the fields of the class itself first, then those of its
-//! superclass, and so on.
+//! JVM TI numbers the fields of a class, static or not, after those of all its superinterfaces and
+//! superclasses, the topmost class first ("jvmtiHeapReferenceInfoField"). INSTANCE DUMP contains the
+//! fields of the class itself first, then those of its superclass, and so on.
 
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::jvm::walk::{Value, bytes_of};
-use crate::jvm::{Field, Jni, Ref};
+use crate::jvm::walk::{PrimitiveBytes, bytes_of};
+use crate::jvm::{Jni, JvmField, Ref};
 use crate::record::classes::Class;
-use crate::state::State;
+use crate::state::AgentState;
 
 /// A field in an instance's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
-    /// Where its value starts, behind the record's head.
+pub struct FieldSlot {
+    /// Start of the value, relative to the end of the record's head.
     pub offset: usize,
-    /// First character of its signature.
+    /// First character of the signature.
     pub kind: u8,
 }
 
-/// What instances of a class and its class object look like.
+/// Layout of a class's instances and of its class object.
 #[derive(Debug, Default)]
 pub struct Layout {
-    /// The class.
+    /// Class.
     pub class: Option<Arc<Class>>,
     /// ID of the superclass; 0 for none.
     pub super_class: u64,
     /// ID of the class loader; 0 for the boot loader.
     pub loader: u64,
-    /// The fields that it declares itself.
-    pub declared: Vec<Field>,
-    /// The number of the first field of the topmost superclass.
+    /// Fields that the class itself declares.
+    pub declared: Vec<JvmField>,
+    /// Number of the first field of the topmost superclass.
     first: usize,
-    /// The number of the first field that it declares itself.
+    /// Number of the first field that the class itself declares.
     own: usize,
-    /// By number, from `first`: instance fields.
-    slots: Vec<Option<Slot>>,
-    /// Bytes of an instance's fields.
+    /// Instance fields by number, from `first`.
+    slots: Vec<Option<FieldSlot>>,
+    /// Size of an instance's fields in bytes.
     pub bytes: usize,
 }
 
 impl Layout {
-    /// The instance field with this number.
+    /// Returns the instance field with this number.
     #[inline]
-    pub fn slot(&self, number: i32) -> Option<Slot> {
+    pub fn slot(&self, number: i32) -> Option<FieldSlot> {
         let number = usize::try_from(number).ok()?.checked_sub(self.first)?;
         *self.slots.get(number)?
     }
 
-    /// The place among the declared fields of a field with this number.
+    /// Returns the index, among the declared fields, of the field with this number.
     pub fn declared_at(&self, number: i32) -> Option<usize> {
         let at = usize::try_from(number).ok()?.checked_sub(self.own)?;
         (at < self.declared.len()).then_some(at)
     }
 
-    /// The signature of the elements, if it is a class of arrays.
+    /// Returns the first character of the element signature, for a class of arrays.
     pub fn element(&self) -> Option<u8> {
         self.class.as_ref()?.signature.strip_prefix('[')?.bytes().next()
     }
 
-    /// Whether its instances are arrays of references.
+    /// Returns `true` if its instances are arrays of references.
     pub fn is_object_array(&self) -> bool {
         self.element().is_some_and(|element| matches!(element, b'L' | b'['))
     }
 }
 
-/// What a class object holds.
+/// Contents of a class object.
 #[derive(Debug, Default)]
 pub struct ClassData {
-    /// ID of its signers.
+    /// ID of the signers.
     pub signers: u64,
-    /// ID of its protection domain.
+    /// ID of the protection domain.
     pub protection_domain: u64,
     /// Constants: index and object ID.
     pub constants: Vec<(u16, u64)>,
-    /// By place among the declared fields: values of statics.
-    pub statics: FxHashMap<usize, Value>,
+    /// Values of static fields, by index among the declared fields.
+    pub statics: FxHashMap<usize, PrimitiveBytes>,
 }
 
-/// Bytes of a field in a record.
+/// Returns the size of a field in a record in bytes.
 pub fn field_bytes(kind: u8) -> usize {
     if matches!(kind, b'L' | b'[') { 8 } else { bytes_of(kind) }
 }
 
-/// What the JVM says of a class.
+/// Class data from the JVM.
 #[derive(Debug, Default)]
 struct Said {
     class: Option<Arc<Class>>,
     super_class: u64,
     loader: u64,
     interfaces: Vec<u64>,
-    fields: Vec<Field>,
+    fields: Vec<JvmField>,
 }
 
-/// The layouts of all classes that are loaded.
+/// Layouts of all loaded classes.
 #[derive(Debug, Default)]
 pub struct Layouts {
     /// By class ID.
@@ -104,8 +104,8 @@ pub struct Layouts {
 }
 
 impl Layouts {
-    /// Asks the JVM. All classes are registered.
-    pub fn new(state: &State, jni: &Jni<'_>, classes: &[Ref<'_>]) -> Self {
+    /// Reads the layouts from the JVM. All classes are registered.
+    pub fn new(state: &AgentState, jni: &Jni<'_>, classes: &[Ref<'_>]) -> Self {
         let mut said = FxHashMap::default();
         for class in classes {
             let id = state.known_id(*class);
@@ -117,7 +117,7 @@ impl Layouts {
         Self { by_id }
     }
 
-    fn ask(state: &State, jni: &Jni<'_>, id: u64, class: Ref<'_>) -> Said {
+    fn ask(state: &AgentState, jni: &Jni<'_>, id: u64, class: Ref<'_>) -> Said {
         let jvmti = state.jvmti;
         let id_of = |reference: Ref<'_>| {
             let id = state.object_id(reference).unwrap_or(0);
@@ -141,7 +141,8 @@ impl Layouts {
     }
 
     fn layout(said: &FxHashMap<u64, Said>, id: u64) -> Layout {
-        // The class itself first. Superclasses end; a limit keeps damage from going round.
+        // The class itself first. The chain of superclasses is finite; a limit prevents endless loops
+        // after damage.
         const MAX_CHAIN: usize = 1 << 16;
         let mut chain = Vec::new();
         let mut next = id;
@@ -159,14 +160,14 @@ impl Layouts {
             }
         }
         let first = interfaces.iter().filter_map(|id| said.get(id)).map(|of| of.fields.len()).sum();
-        // Offsets go from the class up, numbers from the top down.
+        // Offsets ascend from the class upwards, numbers from the topmost superclass down.
         let mut offset = 0;
         let mut levels = Vec::new();
         for class in &chain {
             let level: Vec<_> = (class.fields.iter())
                 .map(|field| {
                     (!field.is_static).then(|| {
-                        let slot = Slot { offset, kind: field.kind };
+                        let slot = FieldSlot { offset, kind: field.kind };
                         offset += field_bytes(field.kind);
                         slot
                     })

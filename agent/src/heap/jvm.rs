@@ -1,7 +1,7 @@
-//! `dump=jvm`: the JVM writes the dump, and the agent's records go behind it.
+//! `dump=jvm`: the JVM writes the dump, and the agent's records are appended to it.
 //!
-//! JVM TI gives no addresses, so the objects of such a dump have no traces. SITES, traces and samples are of the same moment:
-//! their classes have the serial numbers that the JVM gave them, by name.
+//! JVM TI provides no addresses, so the objects of such a dump have no traces. SITES, traces and samples
+//! are of the same time: their classes have the serial numbers that the JVM gave them, by name.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -15,10 +15,10 @@ use crate::jvm::{Argument, Jni};
 use crate::output::sink::{Sink, only_a_file, partial_of};
 use crate::output::{JvmClasses, Output};
 
-/// Lets the JVM write a dump, and gives what writes behind it.
+/// Makes the JVM write a dump, and returns an output that appends to it.
 ///
 /// # Errors
-/// What could not be called, written or read.
+/// A description of the failed call, write or read.
 pub fn dump(jni: &Jni<'_>, path: &Path) -> Result<Output, String> {
     only_a_file(path)?;
     let partial = partial_of(path);
@@ -31,15 +31,16 @@ pub fn dump(jni: &Jni<'_>, path: &Path) -> Result<Output, String> {
         std::fs::rename(&by_jvm, &partial)
             .map_err(|error| format!("cannot rename {}: {error}", by_jvm.display()))?;
     }
-    called
-        .ok_or("HotSpotDiagnosticMXBean.dumpHeap cannot be called (is the module jdk.management there?)")?;
+    called.ok_or(
+        "HotSpotDiagnosticMXBean.dumpHeap cannot be called (is the module jdk.management available?)",
+    )?;
     let (started, classes) =
         classes(&partial).map_err(|error| format!("cannot read {}: {error}", partial.display()))?;
     Ok(Output::behind(Sink::behind(path.to_owned())?, started, classes))
 }
 
-/// `ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).dumpHeap(path, false)`: garbage was collected before,
-/// and when the JVM ends, another collection may never come.
+/// Calls `ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class).dumpHeap(path, false)`:
+/// garbage was collected before, and at the end of the JVM another collection may never finish.
 fn call(jni: &Jni<'_>, path: &Path) -> Option<()> {
     let factory = jni.find_class(c"java/lang/management/ManagementFactory")?;
     let class = jni.find_class(c"com/sun/management/HotSpotDiagnosticMXBean")?;
@@ -54,7 +55,7 @@ fn call(jni: &Jni<'_>, path: &Path) -> Option<()> {
     jni.call_void(bean, class, c"dumpHeap", c"(Ljava/lang/String;Z)V", &arguments).then_some(())
 }
 
-/// The time of a dump's head, and its classes: HotSpot writes all of them before the heap.
+/// Returns the time in a dump's header, and its classes: HotSpot writes all of them before the heap.
 fn classes(path: &Path) -> io::Result<(std::time::SystemTime, JvmClasses)> {
     let mut file = BufReader::new(File::open(path)?);
     // "JAVA PROFILE 1.0.2" and a NUL.
@@ -69,7 +70,7 @@ fn classes(path: &Path) -> io::Result<(std::time::SystemTime, JvmClasses)> {
     file.read_exact(&mut ids)?;
     file.read_exact(&mut millis)?;
     if u32::from_be_bytes(ids) != 8 {
-        return Err(io::Error::other("identifiers are not of 8 bytes"));
+        return Err(io::Error::other("identifiers do not have 8 bytes"));
     }
     let started = UNIX_EPOCH + Duration::from_millis(u64::from_be_bytes(millis));
     let mut strings: FxHashMap<u64, String> = FxHashMap::default();

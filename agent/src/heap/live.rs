@@ -1,33 +1,33 @@
-//! What is alive at each site: a walk over all objects after a garbage collection.
+//! Live objects of each site: a walk over all objects after a garbage collection.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::jvm::walk::{Reference, Tag as Place, Then, Visitor};
-use crate::record::sites::{Key, Sampling, Weight};
-use crate::state::State;
+use crate::record::sites::{Sampling, SiteKey, Weight};
+use crate::state::AgentState;
 use crate::tags::{Epoch, Tag};
 
 /// Counts objects by class and trace.
 #[derive(Debug)]
 pub struct Live {
     /// Counts.
-    pub counts: FxHashMap<Key, Weight>,
-    /// Objects whose class was not known.
+    pub counts: FxHashMap<SiteKey, Weight>,
+    /// Number of objects of unknown class.
     pub unknown: u64,
     /// IDs of classes that have a class object.
     pub classes: FxHashSet<u64>,
     sampling: Sampling,
-    last: (Key, Weight),
+    last: (SiteKey, Weight),
     class_class: u64,
     /// IDs of the classes of fillers.
     fillers: Vec<u64>,
-    /// Objects that were counted have it, if they come more than once.
+    /// Mark of objects that were counted, if they can be reported more than once.
     epoch: Option<Epoch>,
 }
 
 impl Live {
-    /// None yet. With an epoch, objects are counted as references to them are met.
-    pub fn new(state: &State, epoch: Option<Epoch>) -> Self {
+    /// Creates an empty count. With an epoch, objects are counted when references to them are reported.
+    pub fn new(state: &AgentState, epoch: Option<Epoch>) -> Self {
         Self {
             counts: FxHashMap::default(),
             unknown: 0,
@@ -40,7 +40,7 @@ impl Live {
         }
     }
 
-    /// Puts the last of it into the counts.
+    /// Adds the last batch to the counts.
     pub fn finish(&mut self) {
         let (key, weight) = std::mem::take(&mut self.last);
         if weight.objects > 0 {
@@ -63,8 +63,8 @@ impl Visitor for Live {
         if class == self.class_class && tag.id() != 0 {
             self.classes.insert(tag.id());
         }
-        // With sampling, an object that was not sampled is counted by those that were; what is older than the agent has no
-        // trace and is not in any sample.
+        // With sampling, an object that was not sampled is represented by those that were; one that is
+        // older than the agent has no trace and is not in any sample.
         let weight = if tag.trace() == 0 {
             if self.sampling.is_estimate() {
                 return Then::Visit;
@@ -94,14 +94,14 @@ impl Visitor for Live {
     }
 }
 
-/// Objects and bytes of the whole heap.
+/// Number of objects and bytes of the whole heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Size {
     /// IDs of the classes of fillers.
     pub fillers: Vec<u64>,
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Their bytes.
+    /// Total size in bytes.
     pub bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The heap: what is alive, and dumps of it.
+//! The heap: counts of live objects, and heap dumps.
 
 pub mod before;
 pub mod dump;

@@ -1,4 +1,4 @@
-//! Sub-records of a heap dump on their way out: as HEAP DUMP SEGMENTs, or as lines of text.
+//! Output of a heap dump's sub-records: as HEAP DUMP SEGMENTs, or as lines of text.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,19 +7,19 @@ use hprof_format::binary::{record_head, tag};
 
 use crate::output::sink::{Sink, private};
 
-/// Bytes of a segment, unless a single record has more.
+/// Size of a segment in bytes, unless a single record is larger.
 const SEGMENT: usize = 1 << 20;
 
-/// Where the bytes go while the threads of the program stand still.
+/// Destination of the bytes while the threads of the program are suspended.
 #[derive(Debug)]
-pub enum Target<'s> {
-    /// Straight to the file.
+pub enum RecordTarget<'s> {
+    /// Directly to the file.
     Sink(&'s mut Sink),
-    /// To a file without a name: a socket may be slow, and is only fed when the program runs again.
+    /// To an unnamed file: a socket may be slow, and is written to only when the program runs again.
     Spool(File, Option<io::Error>),
 }
 
-impl Target<'_> {
+impl RecordTarget<'_> {
     fn write(&mut self, bytes: &[u8]) {
         match self {
             Self::Sink(sink) => sink.write(bytes),
@@ -32,10 +32,10 @@ impl Target<'_> {
     }
 }
 
-/// A file that is deleted when it is closed.
+/// Creates a file that is deleted when it is closed.
 ///
 /// # Errors
-/// If none can be made in the directory for temporary files.
+/// If none can be created in the directory for temporary files.
 pub fn spool() -> io::Result<File> {
     let name = format!("hprof-agent-{}-{:x}", std::process::id(), std::ptr::from_ref(&SEGMENT).addr());
     let path = std::env::temp_dir().join(name);
@@ -44,10 +44,10 @@ pub fn spool() -> io::Result<File> {
     Ok(file)
 }
 
-/// Copies what was spooled.
+/// Copies the spooled bytes.
 ///
 /// # Errors
-/// If it cannot be read.
+/// If the file cannot be read.
 pub fn unspool(mut file: File, to: &mut Sink) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
     let mut buffer = vec![0; SEGMENT];
@@ -59,32 +59,32 @@ pub fn unspool(mut file: File, to: &mut Sink) -> io::Result<()> {
     }
 }
 
-/// How sub-records are written.
+/// Form of the sub-records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum RecordForm {
     /// In HEAP DUMP SEGMENTs.
     Segments,
-    /// As they are: lines.
+    /// Unchanged: lines.
     Lines,
 }
 
 /// Collects sub-records.
 #[derive(Debug)]
 pub struct Out<'s> {
-    target: Target<'s>,
-    form: Form,
+    target: RecordTarget<'s>,
+    form: RecordForm,
     micros: u32,
-    /// What is not written yet.
+    /// Bytes that are not written yet.
     pub bytes: Vec<u8>,
 }
 
 impl<'s> Out<'s> {
-    /// Nothing yet; `micros` is the time of all segments.
-    pub fn new(target: Target<'s>, form: Form, micros: u32) -> Self {
+    /// Creates an empty collector; `micros` is the time of all segments.
+    pub fn new(target: RecordTarget<'s>, form: RecordForm, micros: u32) -> Self {
         Self { target, form, micros, bytes: Vec::with_capacity(SEGMENT + (SEGMENT >> 2)) }
     }
 
-    /// A sub-record is complete.
+    /// Ends a sub-record.
     #[inline]
     pub fn record(&mut self) {
         if self.bytes.len() >= SEGMENT {
@@ -92,12 +92,12 @@ impl<'s> Out<'s> {
         }
     }
 
-    /// Writes what there is.
+    /// Writes the collected bytes.
     pub fn flush(&mut self) {
         if self.bytes.is_empty() {
             return;
         }
-        if self.form == Form::Segments {
+        if self.form == RecordForm::Segments {
             let length = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
             self.target.write(&record_head(tag::HEAP_DUMP_SEGMENT, self.micros, length));
         }
@@ -105,28 +105,28 @@ impl<'s> Out<'s> {
         self.bytes.clear();
     }
 
-    /// A single record of this length gets a segment of its own: its bytes come by [`Self::part`].
+    /// Starts a single record of this length in a segment of its own; [`Self::part`] appends its bytes.
     pub fn large(&mut self, length: u32) {
         self.flush();
-        if self.form == Form::Segments {
+        if self.form == RecordForm::Segments {
             self.target.write(&record_head(tag::HEAP_DUMP_SEGMENT, self.micros, length));
         }
     }
 
-    /// Bytes of a large record.
+    /// Appends bytes of a large record.
     pub fn part(&mut self, bytes: &[u8]) {
         self.target.write(bytes);
     }
 
-    /// Whether a record of this length is written in parts.
+    /// Returns `true` if a record of this length is written in parts.
     pub fn is_large(length: usize) -> bool {
         length > SEGMENT
     }
 
-    /// HEAP DUMP END if it is whole, or nothing behind lines; and the target.
-    pub fn end(mut self, whole: bool) -> Target<'s> {
+    /// Writes HEAP DUMP END if the dump is complete (nothing after lines), and returns the target.
+    pub fn end(mut self, whole: bool) -> RecordTarget<'s> {
         self.flush();
-        if whole && self.form == Form::Segments {
+        if whole && self.form == RecordForm::Segments {
             self.target.write(&record_head(tag::HEAP_DUMP_END, self.micros, 0));
         }
         self.target

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hprof_format::heap_binary::Root;
 use rustc_hash::FxHashMap;
 
-use crate::jvm::walk::{Kind, Reference};
+use crate::jvm::walk::{Reference, ReferenceKind};
 use crate::record::traces::{NATIVE, Trace};
 use crate::tags::Tag;
 
@@ -14,41 +14,42 @@ use crate::tags::Tag;
 pub struct ThreadRoot {
     /// Serial number.
     pub serial: u32,
-    /// Serial number of its stack.
+    /// Serial number of the stack trace.
     pub trace: u32,
-    /// Its stack.
+    /// Stack trace.
     pub stack: Option<Arc<Trace>>,
 }
 
 impl ThreadRoot {
-    /// Whether a frame is that of a native method.
+    /// Returns `true` if a frame is that of a native method.
     fn is_native(&self, frame: i32) -> bool {
         let place = usize::try_from(frame).ok().and_then(|at| self.stack.as_ref()?.places.get(at));
         place.is_some_and(|place| place.line == NATIVE)
     }
 }
 
-/// By object ID.
+/// Threads by object ID.
 pub type ThreadRoots = FxHashMap<u64, ThreadRoot>;
 
-/// What tells the kind of a root.
+/// Data that determines the kind of a root.
 #[derive(Debug)]
 pub struct Roots<'a> {
     /// Threads and their stacks.
     pub threads: &'a ThreadRoots,
-    /// ID of the thread that dumps, whose local references are the agent's; 0 if it is not known.
+    /// ID of the dumping thread, whose local references are the agent's; 0 if unknown.
     pub this_thread: u64,
     /// ID of `java.lang.Class`.
     pub class_class: u64,
 }
 
 impl Roots<'_> {
-    /// The root that a reference is to the object with this ID; `None` if it is none of a heap dump.
+    /// Returns the root that a reference to the object with this ID is; `None` if it is not a root of a
+    /// heap dump.
     pub fn root(&self, reference: &Reference<'_>, id: u64) -> Option<Root> {
         let thread = |tag: i64| self.threads.get(&Tag(tag).id());
-        if let Kind::JniLocal(tag, frame, of_method) = reference.kind {
-            // HotSpot tells what compiled code refers to as if it were local references of its frame. Only native methods have
-            // such; HotSpot's own dumps do not name the others.
+        if let ReferenceKind::JniLocal(tag, frame, of_method) = reference.kind {
+            // HotSpot reports references from compiled code as local references of the frame. Only native
+            // methods have these; HotSpot's own dumps omit the others.
             let is_native = !of_method || thread(tag).is_none_or(|thread| thread.is_native(frame));
             let own = self.this_thread != 0 && Tag(tag).id() == self.this_thread;
             if own || !is_native {
@@ -56,14 +57,23 @@ impl Roots<'_> {
             }
         }
         let root = match reference.kind {
-            Kind::JniGlobal => Some(Root::JniGlobal(0)),
-            // HotSpot names all that the boot loader's data refers to: class objects, and arrays of resolved constants.
-            Kind::SystemClass if Tag(reference.class).id() == self.class_class => Some(Root::StickyClass),
-            Kind::Monitor => Some(Root::MonitorUsed),
-            // Threads that are not known are virtual.
-            Kind::StackLocal(tag, frame) => thread(tag).map(|thread| Root::JavaFrame(thread.serial, frame)),
-            Kind::JniLocal(tag, frame, _) => thread(tag).map(|thread| Root::JniLocal(thread.serial, frame)),
-            Kind::Thread => self.threads.get(&id).map(|thread| Root::Thread(thread.serial, thread.trace)),
+            ReferenceKind::JniGlobal => Some(Root::JniGlobal(0)),
+            // HotSpot reports everything that the boot loader's data refers to: class objects, and arrays
+            // of resolved constants.
+            ReferenceKind::SystemClass if Tag(reference.class).id() == self.class_class => {
+                Some(Root::StickyClass)
+            }
+            ReferenceKind::Monitor => Some(Root::MonitorUsed),
+            // Unknown threads are virtual.
+            ReferenceKind::StackLocal(tag, frame) => {
+                thread(tag).map(|thread| Root::JavaFrame(thread.serial, frame))
+            }
+            ReferenceKind::JniLocal(tag, frame, _) => {
+                thread(tag).map(|thread| Root::JniLocal(thread.serial, frame))
+            }
+            ReferenceKind::Thread => {
+                self.threads.get(&id).map(|thread| Root::Thread(thread.serial, thread.trace))
+            }
             _ => None,
         };
         Some(root.unwrap_or(Root::Unknown))

@@ -1,4 +1,4 @@
-//! Makes records, or lines, of what a walk visits.
+//! Conversion of visited objects to records or lines.
 
 use hprof_format::{escape, heap_binary as binary, heap_text as text};
 use rustc_hash::FxHashMap;
@@ -9,38 +9,38 @@ use crate::names;
 use crate::output::sections::basic_type;
 use crate::record::traces::FIRST_SERIAL;
 
-/// Names of fields have string IDs in binary dumps.
+/// String IDs of field names in binary dumps.
 pub type FieldNames = FxHashMap<String, u64>;
 
-/// In which format.
+/// Format of the output.
 pub enum Format {
     /// Records.
     Binary(FieldNames),
-    /// Lines: sizes of objects that were referred to and not written yet, and of those that were.
+    /// Lines: sizes of objects that were referenced and not written yet, and of those that were.
     Text(FxHashMap<u64, u64>),
 }
 
-/// A writer.
+/// A writer of objects.
 pub struct Writer<'a, 's> {
     out: Out<'s>,
     format: Format,
-    /// The record that is being made, in the binary format.
+    /// Current record, in the binary format.
     pub record: Vec<u8>,
     layouts: &'a Layouts,
 }
 
 impl<'a, 's> Writer<'a, 's> {
-    /// Nothing yet.
+    /// Creates a writer without output yet.
     pub fn new(out: Out<'s>, format: Format, layouts: &'a Layouts) -> Self {
         Self { out, format, record: Vec::new(), layouts }
     }
 
-    /// Whether it writes records.
+    /// Returns `true` if it writes records.
     pub fn is_binary(&self) -> bool {
         matches!(self.format, Format::Binary(_))
     }
 
-    /// An object has this size.
+    /// Stores the size of an object.
     #[inline]
     pub fn met(&mut self, id: u64, size: u64) {
         if let Format::Text(sizes) = &mut self.format {
@@ -48,12 +48,12 @@ impl<'a, 's> Writer<'a, 's> {
         }
     }
 
-    /// No more comes; whether it is all.
-    pub fn end(self, whole: bool) -> super::records::Target<'s> {
+    /// Ends the output; `whole` states whether it is complete.
+    pub fn end(self, whole: bool) -> super::records::RecordTarget<'s> {
         self.out.end(whole)
     }
 
-    /// The record is complete.
+    /// Ends the record.
     pub fn finish(&mut self) {
         match &mut self.format {
             Format::Binary(_) => self.out.bytes.extend_from_slice(&self.record),
@@ -63,7 +63,7 @@ impl<'a, 's> Writer<'a, 's> {
         self.out.record();
     }
 
-    /// The record's head is complete; so many bytes follow, by [`Self::part`].
+    /// Ends the record's head; `bytes` bytes follow, by [`Self::part`].
     pub fn begin_large(&mut self, bytes: u32) {
         let head = u32::try_from(self.record.len()).unwrap_or(0);
         self.out.large(head.saturating_add(bytes));
@@ -71,17 +71,17 @@ impl<'a, 's> Writer<'a, 's> {
         self.record.clear();
     }
 
-    /// Bytes of a large record.
+    /// Appends bytes of a large record.
     pub fn part(&mut self, bytes: &[u8]) {
         self.out.part(bytes);
     }
 
-    /// All of its bytes came.
+    /// Ends a large record.
     pub fn finish_large(&mut self) {
         self.record.clear();
     }
 
-    /// A root.
+    /// Writes a root.
     pub fn root(&mut self, id: u64, root: binary::Root) {
         match &self.format {
             Format::Binary(_) => binary::root(&mut self.out.bytes, id, root),
@@ -99,7 +99,7 @@ impl<'a, 's> Writer<'a, 's> {
                             name = class;
                             text::Root::SystemClass(&name)
                         }
-                        // A root of this kind that is no class.
+                        // A root of this kind that is not a class.
                         None => text::Root::Unknown,
                     },
                 };
@@ -109,7 +109,7 @@ impl<'a, 's> Writer<'a, 's> {
         self.out.record();
     }
 
-    /// A class object.
+    /// Writes a class object.
     pub fn class(&mut self, id: u64, layout: &Layout, data: &ClassData) {
         match &self.format {
             Format::Binary(names) => {
@@ -184,7 +184,7 @@ fn u64_at(record: &[u8], at: usize) -> u64 {
     record.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes)
 }
 
-/// The lines of an object, from its record.
+/// Writes the lines of an object, from its record.
 fn object_text(out: &mut Vec<u8>, record: &[u8], sizes: &mut FxHashMap<u64, u64>, layouts: &Layouts) {
     let (id, trace) = (u64_at(record, 1), u32_at(record, 9));
     let size = sizes.remove(&id).unwrap_or(0);
@@ -194,7 +194,8 @@ fn object_text(out: &mut Vec<u8>, record: &[u8], sizes: &mut FxHashMap<u64, u64>
             text::object(out, id, size, trace);
             let name = layouts.by_id.get(&class).and_then(name_of).unwrap_or_default();
             text::end_of_class(out, &name, class);
-            // The fields of the topmost superclass come first, as the agent writes them; in the record they are last.
+            // The fields of the topmost superclass come first, as in the agent; in the record they are
+            // last.
             let mut chain = Vec::new();
             let (mut next, mut at) = (class, binary::INSTANCE_HEAD);
             while let Some(layout) = layouts.by_id.get(&next) {

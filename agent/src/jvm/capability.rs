@@ -1,31 +1,31 @@
-//! What the agent can ask the JVM for.
+//! Capabilities of the JVM that the agent can request.
 
 use jvmti_bindings::sys::jvmti as sys;
 
-/// What can be asked of the JVM.
+/// Capabilities of the JVM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
     /// Tags of objects, and heap walks.
     TagObjects,
-    /// Events of objects that the JVM allocates itself.
+    /// Events for objects that the JVM itself allocates.
     VmObjectAlloc,
-    /// Events of sampled allocations (JEP 331).
+    /// Events for sampled allocations (JEP 331).
     SampledObjectAlloc,
     /// Names of source files.
     SourceFileName,
     /// Line numbers.
     LineNumbers,
-    /// Events of monitors.
+    /// Events for monitors.
     Monitors,
     /// Owned and contended monitors of threads.
     MonitorInfo,
     /// CPU time of threads.
     ThreadCpuTime,
-    /// Events of garbage collections.
+    /// Events for garbage collections.
     CollectionEvents,
-    /// Suspending threads.
+    /// Suspension of threads.
     Suspend,
-    /// Class files when they are loaded, also those of the boot loader before `VMInit`.
+    /// Class files at load time, including those of the boot loader before `VMInit`.
     ClassHook,
     /// Virtual threads (JDK 21).
     VirtualThreads,

@@ -1,43 +1,45 @@
-//! A clock that is read twice for each call that is measured.
+//! A clock that is read twice per measured call.
 //!
-//! `clock_gettime` waits until all instructions before it are done, which costs more than a small method. Where the kernel keeps
-//! its own time by the processor's counter, which it does only if that runs evenly on all processors, the counter is read.
+//! `clock_gettime` waits until all instructions before it are done, which costs more than a small method.
+//! Where the kernel itself derives time from the processor's counter, which it does only if the counter
+//! runs evenly on all processors, the counter is read directly.
 
 use std::sync::OnceLock;
 use std::time::Instant;
 
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum ClockSource {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Counter,
     Nanoseconds(Instant),
 }
 
-static SOURCE: OnceLock<Source> = OnceLock::new();
+static SOURCE: OnceLock<ClockSource> = OnceLock::new();
 
-fn source() -> Source {
+fn source() -> ClockSource {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     {
         const NAME: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         if std::fs::read_to_string(NAME).is_ok_and(|name| name.trim() == "tsc") {
-            return Source::Counter;
+            return ClockSource::Counter;
         }
     }
-    Source::Nanoseconds(Instant::now())
+    ClockSource::Nanoseconds(Instant::now())
 }
 
-/// Now, in units that [`Clock`] knows.
+/// Returns the current time in units of [`Clock`].
 #[inline]
 pub fn ticks() -> u64 {
     match SOURCE.get_or_init(source) {
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-        // SAFETY: all processors of this architecture have it, and Linux lets programs read it unless they asked it not to.
-        Source::Counter => unsafe { std::arch::x86_64::_rdtsc() },
-        Source::Nanoseconds(start) => u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        // SAFETY: all processors of this architecture have the counter, and Linux lets programs read it
+        // unless they requested otherwise.
+        ClockSource::Counter => unsafe { std::arch::x86_64::_rdtsc() },
+        ClockSource::Nanoseconds(start) => u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
     }
 }
 
-/// How long ticks are: measured from when it was made to when it is asked.
+/// Length of ticks, measured from the creation of the clock to the query.
 #[derive(Debug)]
 pub struct Clock {
     start: Instant,
@@ -51,7 +53,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Nanoseconds of one tick.
+    /// Returns the length of a tick in nanoseconds.
     pub fn nanoseconds(&self) -> f64 {
         let (nanos, ticks) = (self.start.elapsed().as_nanos(), ticks().saturating_sub(self.ticks));
         if ticks == 0 { 1.0 } else { nanos as f64 / ticks as f64 }

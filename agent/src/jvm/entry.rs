@@ -14,7 +14,7 @@ const JNI_OK: i32 = 0;
 const JNI_ERR: i32 = -1;
 
 /// # Safety
-/// The JVM gives a text that ends with NUL, or null.
+/// The JVM passes a text that ends with NUL, or null.
 unsafe fn options(options: *const c_char) -> String {
     if options.is_null() {
         return String::new();
@@ -24,9 +24,9 @@ unsafe fn options(options: *const c_char) -> String {
 }
 
 fn start(vm: *mut JavaVM, options: &str, attached: bool) -> i32 {
-    /// All recordings have one: it is never given back.
+    /// Environment of all recordings: never disposed.
     static ENVIRONMENT: Mutex<Option<Jvmti>> = Mutex::new(None);
-    // No two recordings start at once.
+    // Two recordings must not start at the same time.
     let mut environment = ENVIRONMENT.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(jvmti) = environment.or_else(|| Jvmti::new(vm)) else {
         crate::messages::complain("this JVM has no JVM TI of JDK 11 or later");
@@ -37,7 +37,7 @@ fn start(vm: *mut JavaVM, options: &str, attached: bool) -> i32 {
     match start::answered(jvmti, options, jni.as_ref()) {
         Start::Runs => JNI_OK,
         Start::Refuses => JNI_ERR,
-        // As the old agent: `help` ends the JVM before it runs anything.
+        // As in the old agent: `help` ends the JVM before it runs anything.
         Start::Exit(code) => std::process::exit(code),
     }
 }
@@ -53,7 +53,7 @@ fn jni_of<'j>(vm: *mut JavaVM) -> Option<Jni<'j>> {
 /// Called by the JVM when it starts with `-agentpath`.
 ///
 /// # Safety
-/// Only the JVM calls it.
+/// Only the JVM may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnLoad(
     vm: *mut JavaVM,
@@ -65,10 +65,10 @@ pub unsafe extern "system" fn Agent_OnLoad(
     catch_unwind(|| start(vm, &text, false)).unwrap_or(JNI_ERR)
 }
 
-/// Called by the JVM when the agent is loaded while it runs.
+/// Called by the JVM when the agent is loaded into a running JVM.
 ///
 /// # Safety
-/// Only the JVM calls it.
+/// Only the JVM may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnAttach(
     vm: *mut JavaVM,
@@ -80,10 +80,10 @@ pub unsafe extern "system" fn Agent_OnAttach(
     catch_unwind(|| start(vm, &text, true)).unwrap_or(JNI_ERR)
 }
 
-/// Called by the JVM when it ends. Nothing is given back: threads of the JVM may still be in the agent's code, and the
-/// process ends.
+/// Called by the JVM when it ends. Nothing is released: threads of the JVM may still be in the agent's
+/// code, and the process ends.
 ///
 /// # Safety
-/// Only the JVM calls it.
+/// Only the JVM may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn Agent_OnUnload(_vm: *mut JavaVM) {}

@@ -1,4 +1,4 @@
-//! The functions of JVM TI that the agent calls.
+//! Functions of JVM TI that the agent calls.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{NonNull, null, null_mut};
@@ -10,7 +10,7 @@ use super::capability::Capability;
 use super::jni::{Jni, Ref};
 use super::{Error, Result};
 
-/// The environment of JVM TI.
+/// Environment of JVM TI.
 #[derive(Debug, Clone, Copy)]
 pub struct Jvmti(NonNull<sys::jvmtiEnv>);
 
@@ -19,14 +19,14 @@ unsafe impl Send for Jvmti {}
 // SAFETY: as above.
 unsafe impl Sync for Jvmti {}
 
-/// A method: a number that the JVM gives it.
+/// A method: its number in the JVM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MethodId(pub usize);
 
-/// A frame of a stack: a method, and where in it (a bytecode index; -1 in native methods).
+/// A stack frame: a method, and the location in it (a bytecode index; -1 in native methods).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The method.
+    /// Method.
     pub method: MethodId,
     /// Bytecode index.
     pub location: i64,
@@ -37,20 +37,20 @@ const NO_FRAME: sys::jvmtiFrameInfo = sys::jvmtiFrameInfo { method: null_mut(), 
 /// Name and group of a thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadInfo {
-    /// Its name.
+    /// Name of the thread.
     pub name: String,
-    /// The name of its group; empty if it has none any more.
+    /// Name of the group; empty if the thread no longer has one.
     pub group: String,
-    /// The name of the group's parent.
+    /// Name of the parent group.
     pub parent_group: String,
 }
 
-/// The state of a thread: bits of `GetThreadState`.
+/// State of a thread: bits of `GetThreadState`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadState(pub i32);
 
 impl ThreadState {
-    /// Whether all of these bits are set.
+    /// Returns `true` if all of these bits are set.
     pub const fn has(self, bits: i32) -> bool {
         self.0 & bits == bits
     }
@@ -75,10 +75,10 @@ impl ThreadState {
     pub const IN_NATIVE: i32 = 0x40_0000;
 }
 
-/// Who owns a monitor, and who waits for it.
+/// Owner of a monitor, and waiting threads.
 #[derive(Debug, Clone, Default)]
 pub struct Monitor<'j> {
-    /// The owner, and how often it entered.
+    /// Owner, and the number of times that it has entered.
     pub owner: Option<(Ref<'j>, i32)>,
     /// Threads that wait to enter.
     pub entering: Vec<Ref<'j>>,
@@ -86,26 +86,26 @@ pub struct Monitor<'j> {
     pub notified: Vec<Ref<'j>>,
 }
 
-/// A field as the class declares it.
+/// A field as declared by its class.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct JvmField {
     /// Name.
     pub name: String,
-    /// First character of its signature.
+    /// First character of the signature.
     pub kind: u8,
-    /// Whether it is static.
+    /// `true` for a static field.
     pub is_static: bool,
 }
 
-/// The fields of a class, in the order in which JVM TI numbers them.
-pub type Fields = Vec<Field>;
+/// Fields of a class, in the order in which JVM TI numbers them.
+pub type Fields = Vec<JvmField>;
 
-/// Calls a function of the table.
+/// Calls a function of the function table.
 macro_rules! call {
     ($env:expr, $name:ident $(, $argument:expr)* $(,)?) => {{
         let env = $env.0.as_ptr();
-        // SAFETY: the environment is the JVM's (see the module), and the arguments are what the function's documentation
-        // asks for: pointers to places that outlive the call, and references of this thread.
+        // SAFETY: the environment is the JVM's (see the module), and the arguments meet the function's
+        // documentation: pointers to places that outlive the call, and references of this thread.
         match unsafe { (*(*env).functions).$name } {
             Some(function) => Error::check(unsafe { function(env $(, $argument)*) }),
             None => Err(Error::missing()),
@@ -114,12 +114,12 @@ macro_rules! call {
 }
 
 impl Jvmti {
-    /// A new environment of the JVM; `None` if it gives none (JVM TI of JDK 11).
+    /// Creates an environment of the JVM; `None` if the JVM refuses (JVM TI of JDK 11).
     pub(super) fn new(vm: *mut JavaVM) -> Option<Self> {
         /// `JVMTI_VERSION_11`.
         const VERSION: i32 = 0x3000_0000 | 11 << 16;
         let mut env: *mut c_void = null_mut();
-        // SAFETY: the JVM gave `vm` to an entry point that is running.
+        // SAFETY: the JVM passed `vm` to an entry point that is running.
         let code = unsafe { ((**vm).GetEnv)(vm, &mut env, VERSION) };
         if code == 0 { NonNull::new(env.cast()).map(Self) } else { None }
     }
@@ -128,24 +128,24 @@ impl Jvmti {
         NonNull::new(env).map(Self)
     }
 
-    /// A text that the JVM allocated.
+    /// Copies and releases a text that the JVM allocated.
     fn text(self, text: *mut c_char) -> String {
         if text.is_null() {
             return String::new();
         }
-        // SAFETY: the JVM gives texts that end with NUL.
+        // SAFETY: texts of the JVM end with NUL.
         let copy = unsafe { CStr::from_ptr(text) }.to_bytes().to_vec();
         self.give_back(text);
         jvmti_bindings::mutf8::decode_lossy(&copy)
     }
 
-    /// An array that the JVM allocated.
+    /// Copies and releases an array that the JVM allocated.
     fn array<T: Copy>(self, array: *mut T, count: i32) -> Vec<T> {
         let count = usize::try_from(count).unwrap_or(0);
         if array.is_null() {
             return Vec::new();
         }
-        // SAFETY: the JVM gives as many elements as it says.
+        // SAFETY: the array has the number of elements that the JVM states.
         let copy = unsafe { std::slice::from_raw_parts(array, count) }.to_vec();
         self.give_back(array);
         copy
@@ -157,8 +157,8 @@ impl Jvmti {
         }
     }
 
-    /// Which of the wanted capabilities it gives: each by itself, so that one which another agent has does not take the
-    /// others away.
+    /// Requests the wanted capabilities one by one, so that one which another agent has does not prevent
+    /// the others; returns the granted ones.
     pub fn add_capabilities(self, wanted: &[Capability]) -> Vec<Capability> {
         let mut available = sys::jvmtiCapabilities::default();
         let _ = call!(self, GetPotentialCapabilities, &mut available);
@@ -173,7 +173,7 @@ impl Jvmti {
         given
     }
 
-    /// Gives all capabilities back: other agents may want those that only one can have.
+    /// Relinquishes all capabilities: other agents may want those that only one can have.
     pub fn relinquish_capabilities(self) {
         let mut all = sys::jvmtiCapabilities::default();
         if call!(self, GetCapabilities, &mut all).is_ok() {
@@ -183,7 +183,7 @@ impl Jvmti {
 
     pub(super) fn set_callbacks(self, callbacks: &sys::jvmtiEventCallbacks) -> Result<()> {
         let size = i32::try_from(size_of::<sys::jvmtiEventCallbacks>()).unwrap_or(i32::MAX);
-        // JDK 11 to 20 have fewer events: they take what they know.
+        // JDK 11 to 20 have fewer events: they read the ones that they know.
         call!(self, SetEventCallbacks, callbacks, size)
     }
 
@@ -191,12 +191,12 @@ impl Jvmti {
         call!(self, SetEventNotificationMode, mode as _, event as _, null_mut())
     }
 
-    /// Bytes between sampled allocations, on average; 0 for all.
+    /// Sets the average number of bytes between sampled allocations; 0 for all.
     pub fn set_sampling_interval(self, bytes: i32) -> Result<()> {
         call!(self, SetHeapSamplingInterval, bytes)
     }
 
-    /// The tag of an object; 0 for none.
+    /// Returns the tag of an object; 0 for none.
     #[inline]
     pub fn tag(self, object: Ref<'_>) -> Result<i64> {
         let mut tag = 0;
@@ -210,7 +210,7 @@ impl Jvmti {
         call!(self, SetTag, object.raw(), tag)
     }
 
-    /// Objects with any of these tags.
+    /// Returns the objects with any of these tags.
     pub fn objects_with_tags<'j>(self, _jni: &'j Jni<'_>, tags: &[i64]) -> Result<Vec<Ref<'j>>> {
         let (mut count, mut objects) = (0, null_mut());
         let tag_count = i32::try_from(tags.len()).unwrap_or(i32::MAX);
@@ -218,7 +218,7 @@ impl Jvmti {
         Ok(refs(self.array(objects, count)))
     }
 
-    /// The size of an object.
+    /// Returns the size of an object.
     pub fn object_size(self, object: Ref<'_>) -> Result<u64> {
         let mut size = 0;
         call!(self, GetObjectSize, object.raw(), &mut size)?;
@@ -230,10 +230,11 @@ impl Jvmti {
         call!(self, ForceGarbageCollection)
     }
 
-    /// The innermost frames of a thread (`None`: this one), written over `frames`; how many there are.
+    /// Writes the innermost frames of a thread (`None`: this one) to `frames`.
     #[inline]
     pub fn stack(self, thread: Option<Ref<'_>>, frames: &mut Vec<Frame>, depth: usize) -> Result<()> {
-        // The most frames that are fetched without asking for memory: allocation events come in the millions.
+        // Maximum number of frames that are fetched without allocating memory: there are millions of
+        // allocation events.
         const ON_STACK: usize = 64;
         frames.clear();
         let thread = thread.map_or(null_mut(), Ref::raw);
@@ -256,34 +257,35 @@ impl Jvmti {
         Ok(())
     }
 
-    /// How many frames a thread has.
+    /// Returns the number of frames of a thread.
     pub fn frame_count(self, thread: Ref<'_>) -> Result<usize> {
         let mut count = 0;
         call!(self, GetFrameCount, thread.raw(), &mut count)?;
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// Name and signature of a method. It has to be on a stack, or its class be held by a reference.
+    /// Returns name and signature of a method. It must be on a stack, or its class be held by a
+    /// reference.
     pub fn method_name(self, method: MethodId) -> Result<(String, String)> {
         let (mut name, mut signature) = (null_mut(), null_mut());
         call!(self, GetMethodName, method.0 as _, &mut name, &mut signature, null_mut())?;
         Ok((self.text(name), self.text(signature)))
     }
 
-    /// The class that declares a method.
+    /// Returns the class that declares a method.
     pub fn method_class<'j>(self, _jni: &'j Jni<'_>, method: MethodId) -> Result<Ref<'j>> {
         let mut class = null_mut();
         call!(self, GetMethodDeclaringClass, method.0 as _, &mut class)?;
         Ref::new(class).ok_or(Error::missing())
     }
 
-    /// Whether a method is native.
+    /// Returns `true` if a method is native.
     pub fn is_native(self, method: MethodId) -> bool {
         let mut native = 0;
         call!(self, IsMethodNative, method.0 as _, &mut native).is_ok() && native != 0
     }
 
-    /// Bytecode indices at which lines start, and the lines.
+    /// Returns bytecode indices at which lines start, with the lines.
     pub fn lines(self, method: MethodId) -> Result<Vec<(i64, i32)>> {
         let (mut count, mut table) = (0, null_mut());
         call!(self, GetLineNumberTable, method.0 as _, &mut count, &mut table)?;
@@ -291,42 +293,42 @@ impl Jvmti {
         Ok(lines.into_iter().map(|entry| (entry.start_location, entry.line_number)).collect())
     }
 
-    /// The source file of a class.
+    /// Returns the source file of a class.
     pub fn source_file(self, class: Ref<'_>) -> Result<String> {
         let mut name = null_mut();
         call!(self, GetSourceFileName, class.raw(), &mut name)?;
         Ok(self.text(name))
     }
 
-    /// The signature of a class: `Ljava/lang/String;`, `[I`.
+    /// Returns the signature of a class: `Ljava/lang/String;`, `[I`.
     pub fn class_signature(self, class: Ref<'_>) -> Result<String> {
         let mut signature = null_mut();
         call!(self, GetClassSignature, class.raw(), &mut signature, null_mut())?;
         Ok(self.text(signature))
     }
 
-    /// All classes that are loaded, also those of arrays.
+    /// Returns all loaded classes, including array classes.
     pub fn loaded_classes<'j>(self, _jni: &'j Jni<'_>) -> Result<Vec<Ref<'j>>> {
         let (mut count, mut classes) = (0, null_mut());
         call!(self, GetLoadedClasses, &mut count, &mut classes)?;
         Ok(refs(self.array(classes, count)))
     }
 
-    /// The class loader; `None` for the boot loader.
+    /// Returns the class loader; `None` for the boot loader.
     pub fn class_loader<'j>(self, _jni: &'j Jni<'_>, class: Ref<'_>) -> Result<Option<Ref<'j>>> {
         let mut loader = null_mut();
         call!(self, GetClassLoader, class.raw(), &mut loader)?;
         Ok(Ref::new(loader))
     }
 
-    /// The interfaces that a class names itself.
+    /// Returns the interfaces that a class itself declares.
     pub fn interfaces<'j>(self, _jni: &'j Jni<'_>, class: Ref<'_>) -> Result<Vec<Ref<'j>>> {
         let (mut count, mut interfaces) = (0, null_mut());
         call!(self, GetImplementedInterfaces, class.raw(), &mut count, &mut interfaces)?;
         Ok(refs(self.array(interfaces, count)))
     }
 
-    /// The fields of a class. An error if it is not prepared yet.
+    /// Returns the fields of a class. Fails if it is not prepared yet.
     pub fn fields(self, class: Ref<'_>) -> Result<Fields> {
         const ACC_STATIC: i32 = 0x8;
         let (mut count, mut fields) = (0, null_mut());
@@ -338,26 +340,26 @@ impl Jvmti {
             let (name, signature) = (self.text(name), self.text(signature));
             call!(self, GetFieldModifiers, class.raw(), field, &mut modifiers)?;
             let kind = signature.as_bytes().first().copied().unwrap_or(b'L');
-            found.push(Field { name, kind, is_static: modifiers & ACC_STATIC != 0 });
+            found.push(JvmField { name, kind, is_static: modifiers & ACC_STATIC != 0 });
         }
         Ok(found)
     }
 
-    /// All platform threads.
+    /// Returns all platform threads.
     pub fn threads<'j>(self, _jni: &'j Jni<'_>) -> Result<Vec<Ref<'j>>> {
         let (mut count, mut threads) = (0, null_mut());
         call!(self, GetAllThreads, &mut count, &mut threads)?;
         Ok(refs(self.array(threads, count)))
     }
 
-    /// This thread.
+    /// Returns this thread.
     pub fn current_thread<'j>(self, _jni: &'j Jni<'_>) -> Result<Ref<'j>> {
         let mut thread = null_mut();
         call!(self, GetCurrentThread, &mut thread)?;
         Ref::new(thread).ok_or(Error::missing())
     }
 
-    /// Name and group of a thread.
+    /// Returns name and group of a thread.
     pub fn thread_info(self, jni: &Jni<'_>, thread: Ref<'_>) -> Result<ThreadInfo> {
         let mut info = sys::jvmtiThreadInfo {
             name: null_mut(),
@@ -377,7 +379,7 @@ impl Jvmti {
         Ok(ThreadInfo { name, group, parent_group })
     }
 
-    /// Name and parent of a thread group.
+    /// Returns name and parent of a thread group.
     fn group(self, group: jobject) -> (String, jobject) {
         let mut info =
             sys::jvmtiThreadGroupInfo { parent: null_mut(), name: null_mut(), max_priority: 0, is_daemon: 0 };
@@ -387,14 +389,14 @@ impl Jvmti {
         (self.text(info.name), info.parent)
     }
 
-    /// The state of a thread.
+    /// Returns the state of a thread.
     pub fn thread_state(self, thread: Ref<'_>) -> Result<ThreadState> {
         let mut state = 0;
         call!(self, GetThreadState, thread.raw(), &mut state)?;
         Ok(ThreadState(state))
     }
 
-    /// Nanoseconds of processor time that a thread has used.
+    /// Returns the CPU time that a thread has used, in nanoseconds.
     #[inline]
     pub fn thread_cpu_time(self, thread: Ref<'_>) -> Result<u64> {
         let mut nanos = 0;
@@ -402,7 +404,7 @@ impl Jvmti {
         Ok(u64::try_from(nanos).unwrap_or(0))
     }
 
-    /// Suspends threads; says for each whether it did.
+    /// Suspends threads; returns for each whether it was suspended.
     pub fn suspend(self, threads: &[Ref<'_>]) -> Result<Vec<bool>> {
         let raw: Vec<_> = threads.iter().map(|thread| thread.raw()).collect();
         let mut results = vec![sys::jvmtiError::from_raw(0); raw.len()];
@@ -427,26 +429,26 @@ impl Jvmti {
         call!(self, SuspendAllVirtualThreads, i32::from(spared.is_some()), &raw const except)
     }
 
-    /// Resumes them.
+    /// Resumes all virtual threads.
     pub fn resume_virtual_threads(self) {
         let _ = call!(self, ResumeAllVirtualThreads, 0, null());
     }
 
-    /// The monitor that a thread waits for, or waits in.
+    /// Returns the monitor that a thread waits to enter, or waits in.
     pub fn contended_monitor<'j>(self, _jni: &'j Jni<'_>, thread: Ref<'_>) -> Result<Option<Ref<'j>>> {
         let mut monitor = null_mut();
         call!(self, GetCurrentContendedMonitor, thread.raw(), &mut monitor)?;
         Ok(Ref::new(monitor))
     }
 
-    /// The monitors that a thread owns.
+    /// Returns the monitors that a thread owns.
     pub fn owned_monitors<'j>(self, _jni: &'j Jni<'_>, thread: Ref<'_>) -> Result<Vec<Ref<'j>>> {
         let (mut count, mut monitors) = (0, null_mut());
         call!(self, GetOwnedMonitorInfo, thread.raw(), &mut count, &mut monitors)?;
         Ok(refs(self.array(monitors, count)))
     }
 
-    /// Who owns a monitor, and who waits for it.
+    /// Returns the owner of a monitor, and the waiting threads.
     pub fn monitor<'j>(self, _jni: &'j Jni<'_>, object: Ref<'_>) -> Result<Monitor<'j>> {
         let mut usage = sys::jvmtiMonitorUsage {
             owner: null_mut(),
@@ -459,7 +461,7 @@ impl Jvmti {
         call!(self, GetObjectMonitorUsage, object.raw(), &mut usage)?;
         let waiters: Vec<Ref<'j>> = refs(self.array(usage.waiters, usage.waiter_count));
         let notified: Vec<Ref<'j>> = refs(self.array(usage.notify_waiters, usage.notify_waiter_count));
-        // Before JDK 23, HotSpot counted those that wait to be notified among those that wait to enter.
+        // Before JDK 23, HotSpot counted threads that wait to be notified among those that wait to enter.
         let entering = waiters.into_iter().filter(|thread| !notified.iter().any(|other| other == thread));
         Ok(Monitor {
             owner: Ref::new(usage.owner).map(|owner| (owner, usage.entry_count)),
@@ -468,7 +470,7 @@ impl Jvmti {
         })
     }
 
-    /// A system property.
+    /// Returns a system property.
     pub fn system_property(self, name: &CStr) -> Option<String> {
         let mut value = null_mut();
         call!(self, GetSystemProperty, name.as_ptr(), &mut value).ok()?;
@@ -495,7 +497,8 @@ impl Jvmti {
         started
     }
 
-    /// HotSpot's extension `com.sun.hotspot.functions.GetVirtualThread` (JDK 21): the virtual thread on a carrier.
+    /// Returns HotSpot's extension `com.sun.hotspot.functions.GetVirtualThread` (JDK 21), which returns
+    /// the virtual thread on a carrier.
     pub fn virtual_thread_function(self) -> Option<VirtualThreadOf> {
         let (mut count, mut functions) = (0, null_mut());
         call!(self, GetExtensionFunctions, &mut count, &mut functions).ok()?;
@@ -534,18 +537,19 @@ impl Jvmti {
         call!(self, IterateThroughHeap, filter, null_mut(), callbacks, data)
     }
 
-    /// Memory of the JVM with these bytes: for a class file that replaces another. The JVM gives it back.
+    /// Allocates memory of the JVM with these bytes, for a class file that replaces another. The JVM
+    /// frees it.
     pub(super) fn allocate(self, bytes: &[u8]) -> Result<*mut u8> {
         let mut memory = null_mut();
         let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
         call!(self, Allocate, size, &mut memory)?;
-        // SAFETY: it has as many bytes, and nobody else knows it.
+        // SAFETY: it has the same size, and nobody else knows it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), memory, bytes.len()) };
         Ok(memory)
     }
 }
 
-/// See [`Jvmti::virtual_thread_function`].
+/// Function that [`Jvmti::virtual_thread_function`] returns.
 #[derive(Debug, Clone, Copy)]
 pub struct VirtualThreadOf {
     env: Jvmti,
@@ -553,10 +557,11 @@ pub struct VirtualThreadOf {
 }
 
 impl VirtualThreadOf {
-    /// The virtual thread that is mounted on this thread.
+    /// Returns the virtual thread that is mounted on this thread.
     pub fn get<'j>(&self, _jni: &'j Jni<'_>, carrier: Ref<'_>) -> Option<Ref<'j>> {
         let mut thread: jobject = null_mut();
-        // SAFETY: its parameters are a thread and a place for a thread (`jvmtiExport.cpp`, `GetVirtualThread`).
+        // SAFETY: the parameters are a thread and a place for a thread (`jvmtiExport.cpp`,
+        // `GetVirtualThread`).
         let code =
             unsafe { (self.function)(self.env.0.as_ptr(), carrier.raw(), &mut thread as *mut jobject) };
         Error::check(code).ok()?;

@@ -1,4 +1,4 @@
-//! Events: from the JVM's callbacks to a [`Handler`].
+//! Events: dispatch from the JVM's callbacks to a [`Handler`].
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,12 +11,12 @@ use super::jni::{Jni, Ref};
 use super::latest::Latest;
 use super::{Error, Result};
 
-/// A kind of event that can be turned on.
+/// A kind of event that can be enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The JVM can run Java.
     VmStart,
-    /// The JVM is ready.
+    /// The JVM is initialized.
     VmInit,
     /// The JVM ends.
     VmDeath,
@@ -34,15 +34,15 @@ pub enum Event {
     VmObjectAlloc,
     /// A thread waits to enter a monitor.
     ContendedEnter,
-    /// It entered.
+    /// A thread has entered a monitor after waiting.
     ContendedEntered,
     /// A thread starts `Object.wait`.
     MonitorWait,
-    /// It ended.
+    /// A thread ends `Object.wait`.
     MonitorWaited,
     /// A garbage collection starts.
     CollectionStart,
-    /// It ends.
+    /// A garbage collection ends.
     CollectionFinish,
 }
 
@@ -68,12 +68,12 @@ impl Event {
     }
 }
 
-/// Who is told of events.
+/// Receiver of events.
 pub trait Handler: Sync {
     /// The JVM can run Java.
     fn vm_start(&self, jni: &Jni<'_>);
 
-    /// The JVM is ready.
+    /// The JVM is initialized.
     fn vm_init(&self, jni: &Jni<'_>, thread: Ref<'_>);
 
     /// The JVM ends.
@@ -97,16 +97,16 @@ pub trait Handler: Sync {
     /// A thread waits to enter a monitor.
     fn contended_enter(&self, jni: &Jni<'_>, _: Ref<'_>, object: Ref<'_>);
 
-    /// It entered.
+    /// A thread has entered a monitor after waiting.
     fn contended_entered(&self, _: &Jni<'_>, _: Ref<'_>, thread: Ref<'_>);
 
     /// A thread starts `Object.wait`.
     fn monitor_wait(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>, timeout: i64);
 
-    /// It ended.
+    /// A thread ends `Object.wait`.
     fn monitor_waited(&self, jni: &Jni<'_>, thread: Ref<'_>, object: Ref<'_>);
 
-    /// A class file is loaded: what it is replaced with.
+    /// A class file is loaded. Returns its replacement.
     fn class_file(&self, name: &[u8], boot: bool, bytes: &[u8]) -> Option<Vec<u8>>;
 
     /// A rewritten method was entered.
@@ -115,10 +115,10 @@ pub trait Handler: Sync {
     /// A rewritten method was left.
     fn method_left(&self, method: i32);
 
-    /// A garbage collection starts: nothing of the JVM may be called.
+    /// A garbage collection starts. The handler must not call the JVM.
     fn collection_started(&self);
 
-    /// It ends: as above.
+    /// A garbage collection ends. The handler must not call the JVM.
     fn collection_finished(&self);
 }
 
@@ -128,19 +128,19 @@ fn handler() -> Option<&'static dyn Handler> {
     HANDLER.get().copied()
 }
 
-/// Turns events on and off.
+/// Registration and enabling of events.
 pub trait Events {
-    /// Says where events go, instead of where they went before. Before any is turned on.
+    /// Sets the receiver of events, replacing any previous one. Call it before enabling any event.
     ///
     /// # Errors
-    /// What JVM TI says.
+    /// Errors of JVM TI.
     fn register(&self, handler: &'static dyn Handler) -> Result<()>;
-    /// Turns an event on.
+    /// Enables an event.
     ///
     /// # Errors
     /// If the capability for it is missing.
     fn enable(&self, event: Event) -> Result<()>;
-    /// Turns an event off.
+    /// Disables an event.
     fn disable(&self, event: Event);
 }
 
@@ -175,8 +175,8 @@ impl Events for Jvmti {
     }
 }
 
-/// Tells the handler, if there is one: nothing unwinds into the JVM. A panic is told by the hook of the standard library, on
-/// stderr.
+/// Calls the handler, if there is one: nothing unwinds into the JVM. The standard library's hook reports
+/// a panic on stderr.
 fn tell(run: impl FnOnce(&dyn Handler)) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if let Some(handler) = handler() {
@@ -185,7 +185,7 @@ fn tell(run: impl FnOnce(&dyn Handler)) {
     }));
 }
 
-/// As [`tell`], of an event of a thread that may call JNI.
+/// Does what [`tell`] does for an event of a thread that may call JNI.
 fn tell_with_jni(jni: *mut JNIEnv, run: impl FnOnce(&dyn Handler, &Jni<'_>)) {
     tell(|handler| {
         if let Some(jni) = Jni::from_raw(jni) {
@@ -194,7 +194,7 @@ fn tell_with_jni(jni: *mut JNIEnv, run: impl FnOnce(&dyn Handler, &Jni<'_>)) {
     });
 }
 
-/// As [`tell_with_jni`], of a thread or another object.
+/// Does what [`tell_with_jni`] does for an event with a thread or another object.
 fn tell_of(jni: *mut JNIEnv, object: jobject, run: impl FnOnce(&dyn Handler, &Jni<'_>, Ref<'_>)) {
     tell_with_jni(jni, |handler, jni| {
         if let Some(object) = Ref::new(object) {
@@ -203,7 +203,8 @@ fn tell_of(jni: *mut JNIEnv, object: jobject, run: impl FnOnce(&dyn Handler, &Jn
     });
 }
 
-/// As [`tell_of`], of two: a thread and a monitor, an object and its class.
+/// Does what [`tell_of`] does for an event with two objects: a thread and a monitor, or an object and its
+/// class.
 fn tell_of_two(
     jni: *mut JNIEnv,
     one: jobject,
@@ -341,7 +342,7 @@ unsafe extern "system" fn class_file_load(
         if bytes.is_null() {
             return None;
         }
-        // SAFETY: the JVM gives as many bytes as it says, for the time of the call.
+        // SAFETY: there are as many bytes as the JVM states, for the duration of the call.
         let bytes = unsafe { std::slice::from_raw_parts(bytes, length) };
         let name = if name.is_null() {
             &[][..]
@@ -354,7 +355,7 @@ unsafe extern "system" fn class_file_load(
         Some((i32::try_from(replaced.len()).ok()?, memory))
     };
     if let Ok(Some((length, memory))) = catch_unwind(AssertUnwindSafe(replace)) {
-        // SAFETY: places that the JVM gave for this; it gives the memory back itself.
+        // SAFETY: the JVM passed these places for this purpose; it frees the memory itself.
         unsafe {
             *new_length = length;
             *new_bytes = memory;
@@ -362,14 +363,14 @@ unsafe extern "system" fn class_file_load(
     }
 }
 
-/// Code of the tracker's `enter(int)` ([`crate::tracker`]): the JVM finds it by its name (JNI specification, "Resolving
-/// Native Method Names").
+/// Implementation of the tracker's `enter(int)` ([`crate::tracker`]): the JVM finds it by name (JNI
+/// specification, "Resolving Native Method Names").
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofTracker_enter(_: *mut c_void, _: *mut c_void, method: i32) {
     tell(|handler| handler.method_entered(method));
 }
 
-/// Code of the tracker's `exit(int)`.
+/// Implementation of the tracker's `exit(int)`.
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_java_lang_HprofTracker_exit(_: *mut c_void, _: *mut c_void, method: i32) {
     tell(|handler| handler.method_left(method));

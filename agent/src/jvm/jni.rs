@@ -1,4 +1,4 @@
-//! The functions of JNI that the agent calls.
+//! Functions of JNI that the agent calls.
 
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
@@ -6,9 +6,9 @@ use std::ptr::{NonNull, null_mut};
 
 use jvmti_bindings::sys::jni::{self, JNIEnv, JNINativeInterface_, jobject};
 
-/// The largest capacity of a frame that HotSpot gives (`MaxJNILocalCapacity`); it takes more references all the same. For lists
-/// of all threads or classes, of which nobody knows how long they are. Capacity costs nothing: it is a promise, which
-/// `-Xcheck:jni` holds the caller to.
+/// Largest capacity of a frame that HotSpot accepts (`MaxJNILocalCapacity`); a frame can contain more
+/// references. For lists of all threads or classes, whose length is not known in advance. Capacity costs
+/// nothing: it is a promise that `-Xcheck:jni` verifies.
 pub const MAX_REFERENCES: usize = 65_536;
 
 /// A local reference to an object.
@@ -25,11 +25,11 @@ impl<'j> Ref<'j> {
     }
 }
 
-/// JNI of this thread.
+/// JNI environment of this thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Jni<'j>(NonNull<JNIEnv>, PhantomData<&'j *mut ()>);
 
-/// An argument of a method.
+/// Argument of a method.
 #[derive(Debug, Clone, Copy)]
 pub enum Argument<'j> {
     /// A reference, or null.
@@ -59,7 +59,8 @@ impl<'j> Jni<'j> {
         NonNull::new(env).map(|env| Self(env, PhantomData))
     }
 
-    /// The JVM's table. Older JVMs have fewer functions than the type: it is only read member by member.
+    /// Returns the JVM's function table. Older JVMs have fewer functions than the type: it is only read
+    /// member by member.
     fn table(&self) -> *const JNINativeInterface_ {
         // SAFETY: the environment of a thread points to its table.
         unsafe { *self.0.as_ptr() }
@@ -69,7 +70,7 @@ impl<'j> Jni<'j> {
         self.0.as_ptr()
     }
 
-    /// Forgets a pending exception; says whether there was one.
+    /// Clears a pending exception; returns whether there was one.
     pub fn clear_exception(&self) -> bool {
         // SAFETY: may be called at any time.
         let pending = unsafe { ((*self.table()).ExceptionCheck)(self.env()) } != 0;
@@ -80,12 +81,13 @@ impl<'j> Jni<'j> {
         pending
     }
 
-    /// Takes a reference, unless an exception is pending.
+    /// Wraps a reference, unless an exception is pending.
     fn checked<T>(&self, raw: jobject, wrap: impl FnOnce(jobject) -> Option<T>) -> Option<T> {
         if self.clear_exception() { None } else { wrap(raw) }
     }
 
-    /// Runs with a frame of local references, which are all deleted after it. `None` if there is no memory for it.
+    /// Calls `run` with a frame of local references, which are all deleted after it. `None` if there is
+    /// no memory for it.
     pub fn frame<T>(&self, references: usize, run: impl FnOnce(&Jni<'_>) -> T) -> Option<T> {
         let capacity = i32::try_from(references.saturating_add(16).min(MAX_REFERENCES)).unwrap_or(i32::MAX);
         // SAFETY: popped below.
@@ -106,31 +108,31 @@ impl<'j> Jni<'j> {
 
     pub(super) fn delete_raw(&self, object: jobject) {
         if !object.is_null() {
-            // SAFETY: a local reference of this thread, that is not used after.
+            // SAFETY: a local reference of this thread, which is not used afterwards.
             unsafe { ((*self.table()).DeleteLocalRef)(self.env(), object) };
         }
     }
 
-    /// Whether two references are to one object.
+    /// Returns `true` if two references refer to the same object.
     pub fn same(&self, a: Ref<'_>, b: Ref<'_>) -> bool {
         // SAFETY: references of this thread.
         unsafe { ((*self.table()).IsSameObject)(self.env(), a.raw(), b.raw()) != 0 }
     }
 
-    /// A class by its internal name, `java/lang/Object`.
+    /// Returns a class by its internal name, `java/lang/Object`.
     pub fn find_class(&self, name: &CStr) -> Option<Ref<'j>> {
         // SAFETY: the name ends with NUL.
         let raw = unsafe { ((*self.table()).FindClass)(self.env(), name.as_ptr()) };
         self.checked(raw, Ref::new)
     }
 
-    /// The class of an object.
+    /// Returns the class of an object.
     pub fn class_of(&self, object: Ref<'_>) -> Option<Ref<'j>> {
         // SAFETY: a reference of this thread.
         Ref::new(unsafe { ((*self.table()).GetObjectClass)(self.env(), object.raw()) })
     }
 
-    /// The superclass.
+    /// Returns the superclass.
     pub fn superclass(&self, class: Ref<'_>) -> Option<Ref<'j>> {
         // SAFETY: a reference to a class.
         Ref::new(unsafe { ((*self.table()).GetSuperclass)(self.env(), class.raw()) })
@@ -139,7 +141,7 @@ impl<'j> Jni<'j> {
     /// Defines a class in the boot loader.
     pub fn define_class(&self, name: &CStr, bytes: &[u8]) -> Option<Ref<'j>> {
         let length = i32::try_from(bytes.len()).ok()?;
-        // SAFETY: the bytes are as many as it says; the JVM checks the class file.
+        // SAFETY: `length` is the number of bytes; the JVM checks the class file.
         let raw = unsafe {
             ((*self.table()).DefineClass)(
                 self.env(),
@@ -152,7 +154,7 @@ impl<'j> Jni<'j> {
         self.checked(raw, Ref::new)
     }
 
-    /// A `java.lang.String`.
+    /// Creates a `java.lang.String`.
     pub fn string(&self, text: &str) -> Option<Ref<'j>> {
         let text = jvmti_bindings::mutf8::encode_cstring(text);
         // SAFETY: modified UTF-8 that ends with NUL.
@@ -160,7 +162,7 @@ impl<'j> Jni<'j> {
         self.checked(raw, Ref::new)
     }
 
-    /// The ID of a method; `None` if there is none.
+    /// Returns the ID of a method; `None` if there is none.
     fn method(&self, class: Ref<'_>, name: &CStr, signature: &CStr) -> Option<jni::jmethodID> {
         // SAFETY: a class, and texts that end with NUL.
         let method = unsafe {
@@ -169,7 +171,7 @@ impl<'j> Jni<'j> {
         (!self.clear_exception() && !method.is_null()).then_some(method)
     }
 
-    /// The ID of a static method; `None` if there is none.
+    /// Returns the ID of a static method; `None` if there is none.
     fn static_method(&self, class: Ref<'_>, name: &CStr, signature: &CStr) -> Option<jni::jmethodID> {
         // SAFETY: as in `method`.
         let method = unsafe {
@@ -178,7 +180,7 @@ impl<'j> Jni<'j> {
         (!self.clear_exception() && !method.is_null()).then_some(method)
     }
 
-    /// An object made by a constructor with this signature.
+    /// Creates an object by the constructor with this signature.
     pub fn new_object(
         &self,
         class: Ref<'_>,
@@ -187,13 +189,13 @@ impl<'j> Jni<'j> {
     ) -> Option<Ref<'j>> {
         let method = self.method(class, c"<init>", signature)?;
         let arguments = raw(arguments);
-        // SAFETY: the arguments are those of the signature, which the callers of this module give.
+        // SAFETY: the arguments match the signature, as the callers in this module ensure.
         let raw =
             unsafe { ((*self.table()).NewObjectA)(self.env(), class.raw(), method, arguments.as_ptr()) };
         self.checked(raw, Ref::new)
     }
 
-    /// What a static method that returns an object gives.
+    /// Calls a static method that returns an object.
     pub fn call_static(
         &self,
         class: Ref<'_>,
@@ -210,7 +212,7 @@ impl<'j> Jni<'j> {
         self.checked(raw, Ref::new)
     }
 
-    /// Calls a static method that returns nothing; says whether it returned without an exception.
+    /// Calls a static method that returns nothing; returns whether it completed without an exception.
     pub fn call_static_void(
         &self,
         class: Ref<'_>,
@@ -227,7 +229,7 @@ impl<'j> Jni<'j> {
         !self.clear_exception()
     }
 
-    /// Calls a method that returns nothing; says whether it returned without an exception.
+    /// Calls a method that returns nothing; returns whether it completed without an exception.
     pub fn call_void(
         &self,
         object: Ref<'_>,
@@ -243,7 +245,7 @@ impl<'j> Jni<'j> {
         !self.clear_exception()
     }
 
-    /// What a method without arguments that returns a `long` gives.
+    /// Calls a method without arguments that returns a `long`.
     fn call_long(&self, object: Ref<'_>, class: Ref<'_>, name: &CStr) -> Option<i64> {
         let method = self.method(class, name, c"()J")?;
         // SAFETY: as in `new_object`; it has no arguments.
@@ -252,7 +254,8 @@ impl<'j> Jni<'j> {
         (!self.clear_exception()).then_some(value)
     }
 
-    /// Bytes that can be allocated without a garbage collection, as `java.lang.Runtime` says. Allocates nothing itself.
+    /// Returns the number of bytes that can be allocated without a garbage collection, according to
+    /// `java.lang.Runtime`. Allocates nothing itself.
     pub fn free_heap(&self) -> Option<u64> {
         self.frame(2, |jni| {
             let class = jni.find_class(c"java/lang/Runtime")?;
@@ -263,7 +266,8 @@ impl<'j> Jni<'j> {
         })?
     }
 
-    /// An `Object[]` of these objects, where `class` is `java.lang.Object`. `None` if there is no memory for it.
+    /// Creates an `Object[]` of these objects, given that `class` is `java.lang.Object`. `None` if there
+    /// is no memory for it.
     pub fn object_array(&self, class: Ref<'_>, objects: &[Ref<'_>]) -> Option<Ref<'j>> {
         let length = i32::try_from(objects.len()).ok()?;
         // SAFETY: a class, and no first element.
@@ -276,7 +280,7 @@ impl<'j> Jni<'j> {
         (!self.clear_exception()).then_some(array)
     }
 
-    /// The value of a static field that holds an object, of a class that is initialized.
+    /// Returns the value of a static object field of an initialized class.
     pub fn static_field(&self, class: Ref<'_>, name: &CStr, signature: &CStr) -> Option<Ref<'j>> {
         // SAFETY: as in `new_object`.
         let raw = unsafe {
@@ -294,7 +298,7 @@ impl<'j> Jni<'j> {
         self.checked(raw, Ref::new)
     }
 
-    /// Whether a thread is virtual: JDK 21 has the function, older ones have none in its place.
+    /// Returns `true` if a thread is virtual: the function exists since JDK 21.
     pub fn is_virtual(&self, thread: Ref<'_>) -> bool {
         const JNI_VERSION_21: i32 = 0x0015_0000;
         // SAFETY: may be called at any time.

@@ -1,25 +1,25 @@
-//! A value that lives as long as the process, until another takes its place.
+//! A value that lives as long as the process, and can be replaced.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The latest of values of which each stays where it is: events may still be using one that was replaced.
+/// The latest of several values. Replaced values stay in place, because events may still be using them.
 #[derive(Debug)]
 pub struct Latest<T: 'static>(AtomicPtr<T>);
 
 impl<T: Sync> Latest<T> {
-    /// None yet.
+    /// Creates an empty cell.
     pub const fn none() -> Self {
         Self(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// The latest.
+    /// Returns the latest value.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
-        // SAFETY: null, or what `set` leaked: nobody frees or changes it.
+        // SAFETY: null, or leaked by `set`: nobody frees or changes it.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// From now on it is this one.
+    /// Replaces the value.
     pub fn set(&self, value: T) -> &'static T {
         let value: &'static T = Box::leak(Box::new(value));
         self.0.store(std::ptr::from_ref(value).cast_mut(), Ordering::Release);

@@ -1,16 +1,17 @@
 //! JVM TI and JNI: the only module with `unsafe`.
 //!
-//! It turns function tables of raw pointers into methods that return results, events into calls of a [`Handler`], and
-//! heap walks into a [`walk::Visitor`]. What makes each call sound:
+//! It converts function tables of raw pointers into methods that return results, events into calls of a
+//! [`Handler`], and heap walks into a [`walk::Visitor`]. Each call is sound for these reasons:
 //!
-//! * [`Jvmti`] is only made from an environment that the JVM gave to `Agent_OnLoad` or `Agent_OnAttach`. It is never
-//!   disposed, so its pointer is good while the process lives; after `VMDeath` its functions return an error.
-//! * A [`Ref`] is a local reference. It has the lifetime of the [`Jni`] that it came from, which is a callback's, a native
-//!   thread's or a frame's ([`Jni::frame`]).
-//! * What the JVM allocates is copied and given back at once, so nothing of it escapes.
+//! * [`Jvmti`] is only created from an environment that the JVM gave to `Agent_OnLoad` or
+//!   `Agent_OnAttach`. It is never disposed, so its pointer is valid while the process lives; after
+//!   `VMDeath` its functions return an error.
+//! * A [`Ref`] is a local reference. It has the lifetime of the [`Jni`] that created it, which is that of
+//!   a callback, a native thread or a frame ([`Jni::frame`]).
+//! * Memory that the JVM allocates is copied and released at once, so nothing of it escapes.
 //! * Entry points catch panics: unwinding into the JVM would be undefined.
-//! * `jmethodID`s are numbers here ([`MethodId`]). Names are asked for while the method is on a stack, or was a moment
-//!   before (samples of other threads); what the JVM does not know any more stays without a name.
+//! * `jmethodID`s are numbers here ([`MethodId`]). Names are read while the method is on a stack, or was
+//!   a moment before (samples of other threads); a method that the JVM no longer knows has no name.
 
 #![allow(unsafe_code)]
 // Names that the JVM looks for.
@@ -26,7 +27,7 @@ mod latest;
 pub mod walk;
 
 pub use capability::Capability;
-pub use env::{Field, Frame, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
+pub use env::{Frame, JvmField, Jvmti, MethodId, ThreadInfo, ThreadState, VirtualThreadOf};
 pub use events::{Event, Events, Handler};
 pub use jni::{Argument, Jni, MAX_REFERENCES, Ref};
 pub use latest::Latest;
@@ -35,7 +36,7 @@ use std::fmt;
 
 use jvmti_bindings::sys::jvmti::{error_name, jvmtiError};
 
-/// An error of JVM TI.
+/// Error of JVM TI.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Error(jvmtiError);
 
@@ -44,7 +45,7 @@ impl Error {
         if code.raw() == 0 { Ok(()) } else { Err(Self(code)) }
     }
 
-    /// The function is not in the JVM's table.
+    /// Returns the error for a function that is not in the JVM's table.
     fn missing() -> Self {
         Self(jvmtiError::from_raw(98))
     }
@@ -64,5 +65,5 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a call of the JVM gives.
+/// Result of a call of the JVM.
 pub type Result<T> = std::result::Result<T, Error>;

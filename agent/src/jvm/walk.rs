@@ -1,7 +1,7 @@
 //! Walks over the heap.
 //!
-//! They run in the JVM's own thread while all others stand still: a visitor must not call the JVM, nor wait for anything
-//! that a thread of the program may hold.
+//! They run in the JVM's own thread while all others are suspended: a visitor must neither call the JVM
+//! nor wait for anything that a thread of the program may hold.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -14,9 +14,9 @@ use super::env::Jvmti;
 use super::jni::Ref;
 use super::{Error, Result};
 
-/// Why one object refers to another, or a root to an object.
+/// Kind of a reference or root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ReferenceKind {
     /// Object to its class object.
     Class,
     /// An instance field: its number.
@@ -43,29 +43,30 @@ pub enum Kind {
     SystemClass,
     /// Root: a monitor.
     Monitor,
-    /// Root: a local variable. The tag of its thread, and the frame.
+    /// Root: a local variable. Tag of its thread, and frame.
     StackLocal(i64, i32),
-    /// Root: a local JNI reference. The tag of its thread, the frame, and whether it is that of a method.
+    /// Root: a local JNI reference. Tag of its thread, frame, and whether it is that of a method.
     JniLocal(i64, i32, bool),
     /// Root: a thread.
     Thread,
-    /// Root, or a reference, of another kind.
+    /// Root or reference of another kind.
     Other,
 }
 
-/// A tag, in its place.
+/// Tag of an object, in place.
 #[derive(Debug)]
 pub struct Tag(*mut jlong);
 
 impl Tag {
-    /// It; 0 for none.
+    /// Returns the tag; 0 for none.
     #[inline]
     pub fn get(&self) -> i64 {
-        // SAFETY: the JVM's place for it, for the time of the callback. Two of them may be one place: it is not borrowed.
+        // SAFETY: the JVM's place for the tag, for the duration of the callback. Two of them may be the
+        // same place: it is not borrowed.
         unsafe { *self.0 }
     }
 
-    /// Changes it.
+    /// Sets the tag.
     #[inline]
     pub fn set(&self, tag: i64) {
         // SAFETY: as above.
@@ -76,30 +77,30 @@ impl Tag {
 /// A reference.
 #[derive(Debug)]
 pub struct Reference<'t> {
-    /// Why.
-    pub kind: Kind,
-    /// The referent's tag.
+    /// Kind.
+    pub kind: ReferenceKind,
+    /// Tag of the referent.
     pub tag: &'t Tag,
-    /// The tag of the referent's class.
+    /// Tag of the referent's class.
     pub class: i64,
-    /// The referent's size.
+    /// Size of the referent.
     pub size: u64,
-    /// The referent's length, if it is an array.
+    /// Length of the referent, if it is an array.
     pub length: Option<u32>,
-    /// The referrer's tag; `None` for roots.
+    /// Tag of the referrer; `None` for roots.
     pub referrer: Option<&'t Tag>,
-    /// The tag of the referrer's class.
+    /// Tag of the referrer's class.
     pub referrer_class: i64,
 }
 
-/// Whether a walk goes on behind a referent.
+/// Continuation of a walk after a referent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// Its references are followed, once.
+    /// Follow its references, once.
     Visit,
-    /// They are not.
+    /// Do not follow its references.
     Skip,
-    /// The walk ends.
+    /// End the walk.
     Abort,
 }
 
@@ -113,39 +114,46 @@ impl Then {
     }
 }
 
-/// A value of a primitive field, in big-endian bytes: how many its type has.
-pub type Value = ([u8; 8], usize);
+/// Value of a primitive field: big-endian bytes, and the size of its type.
+pub type PrimitiveBytes = ([u8; 8], usize);
 
-/// Who is told what a walk finds. What a walk does not tell of, a visitor need not know.
+/// Receiver of the results of a walk. Methods that a visitor does not need have defaults.
 pub trait Visitor {
-    /// A reference.
+    /// Visits a reference.
     fn reference(&mut self, _reference: &Reference<'_>) -> Then {
         Then::Skip
     }
 
-    /// A primitive field: static or not, its number, the object's tag, the tag of its class, its value.
-    fn field(&mut self, _is_static: bool, _index: i32, _object: &Tag, _class: i64, _value: Value) -> Then {
+    /// Visits a primitive field: static or not, number, tag of the object, tag of its class, value.
+    fn field(
+        &mut self,
+        _is_static: bool,
+        _index: i32,
+        _object: &Tag,
+        _class: i64,
+        _value: PrimitiveBytes,
+    ) -> Then {
         Then::Skip
     }
 
-    /// An array of primitive values: its tag, the signature of its elements, how many, and they in the order of this
-    /// machine.
+    /// Visits an array of primitive values: tag, signature of the elements, number of elements, and
+    /// elements in native byte order.
     fn array(&mut self, _object: &Tag, _element: u8, _count: u32, _bytes: &[u8]) -> Then {
         Then::Skip
     }
 
-    /// An object of an iteration: tag, tag of its class, size, length if it is an array.
+    /// Visits an object of an iteration: tag, tag of its class, size, length if it is an array.
     fn object(&mut self, object: &Tag, class: i64, size: u64, length: Option<u32>) -> Then;
 }
 
-/// What a callback gets.
-struct Walk<'v> {
+/// Data of a callback.
+struct CallbackData<'v> {
     visitor: &'v mut dyn Visitor,
     panic: Option<Box<dyn Any + Send>>,
 }
 
-impl Walk<'_> {
-    /// Calls the visitor; a panic ends the walk, and goes on behind it.
+impl CallbackData<'_> {
+    /// Calls the visitor; a panic ends the walk, and is resumed after it.
     fn run(&mut self, visit: impl FnOnce(&mut dyn Visitor) -> Then) -> jint {
         match catch_unwind(AssertUnwindSafe(|| visit(self.visitor))) {
             Ok(then) => then.raw(),
@@ -161,7 +169,7 @@ impl Jvmti {
     /// Follows references from the roots, or from one object.
     ///
     /// # Errors
-    /// What JVM TI says.
+    /// Errors of JVM TI.
     pub fn follow(self, from: Option<Ref<'_>>, visitor: &mut dyn Visitor) -> Result<()> {
         let callbacks = sys::jvmtiHeapCallbacks {
             heap_reference_callback: Some(reference),
@@ -172,12 +180,12 @@ impl Jvmti {
         walk(visitor, |data| self.follow_references(0, from, &callbacks, data))
     }
 
-    /// Takes the tags of all objects away.
+    /// Removes the tags of all objects.
     ///
     /// # Errors
-    /// What JVM TI says.
+    /// Errors of JVM TI.
     pub fn clear_tags(self) -> Result<()> {
-        /// `JVMTI_HEAP_FILTER_UNTAGGED`: only objects with tags come.
+        /// `JVMTI_HEAP_FILTER_UNTAGGED`: reports only objects with tags.
         const UNTAGGED: i32 = 0x8;
         struct Clear;
         impl Visitor for Clear {
@@ -191,10 +199,10 @@ impl Jvmti {
         walk(&mut Clear, |data| self.iterate_through_heap(UNTAGGED, &callbacks, data))
     }
 
-    /// Tells of all objects of the heap, reachable or not.
+    /// Visits all objects of the heap, reachable or not.
     ///
     /// # Errors
-    /// What JVM TI says.
+    /// Errors of JVM TI.
     pub fn iterate(self, visitor: &mut dyn Visitor) -> Result<()> {
         let callbacks =
             sys::jvmtiHeapCallbacks { heap_iteration_callback: Some(iteration), ..Default::default() };
@@ -203,7 +211,7 @@ impl Jvmti {
 }
 
 fn walk(visitor: &mut dyn Visitor, run: impl FnOnce(*mut c_void) -> Result<()>) -> Result<()> {
-    let mut walk = Walk { visitor, panic: None };
+    let mut walk = CallbackData { visitor, panic: None };
     let done: std::result::Result<(), Error> = run((&raw mut walk).cast());
     if let Some(panic) = walk.panic {
         std::panic::resume_unwind(panic);
@@ -211,13 +219,14 @@ fn walk(visitor: &mut dyn Visitor, run: impl FnOnce(*mut c_void) -> Result<()>) 
     done
 }
 
-/// The walk of a callback.
+/// Returns the walk of a callback.
 ///
 /// # Safety
-/// `data` is what [`walk`] gave, whose call is still running; callbacks of one walk come one after another.
-unsafe fn walk_of<'w>(data: *mut c_void) -> &'w mut Walk<'w> {
+/// `data` must be the pointer that [`walk`] passed, whose call is still running; callbacks of one walk do
+/// not overlap.
+unsafe fn walk_of<'w>(data: *mut c_void) -> &'w mut CallbackData<'w> {
     // SAFETY: as above.
-    unsafe { &mut *data.cast::<Walk<'w>>() }
+    unsafe { &mut *data.cast::<CallbackData<'w>>() }
 }
 
 unsafe extern "system" fn reference(
@@ -234,27 +243,27 @@ unsafe extern "system" fn reference(
     // SAFETY: the info that is read is that of its kind (JVM TI specification, "Heap Reference Info").
     let kind = unsafe {
         match kind {
-            1 => Kind::Class,
-            2 => Kind::Field((*info).field.index),
-            3 => Kind::Element((*info).array.index),
-            4 => Kind::ClassLoader,
-            5 => Kind::Signers,
-            6 => Kind::ProtectionDomain,
-            7 => Kind::Interface,
-            8 => Kind::StaticField((*info).field.index),
-            9 => Kind::ConstantPool((*info).constant_pool.index),
-            10 => Kind::Superclass,
-            21 => Kind::JniGlobal,
-            22 => Kind::SystemClass,
-            23 => Kind::Monitor,
-            24 => Kind::StackLocal((*info).stack_local.thread_tag, (*info).stack_local.depth),
-            25 => Kind::JniLocal(
+            1 => ReferenceKind::Class,
+            2 => ReferenceKind::Field((*info).field.index),
+            3 => ReferenceKind::Element((*info).array.index),
+            4 => ReferenceKind::ClassLoader,
+            5 => ReferenceKind::Signers,
+            6 => ReferenceKind::ProtectionDomain,
+            7 => ReferenceKind::Interface,
+            8 => ReferenceKind::StaticField((*info).field.index),
+            9 => ReferenceKind::ConstantPool((*info).constant_pool.index),
+            10 => ReferenceKind::Superclass,
+            21 => ReferenceKind::JniGlobal,
+            22 => ReferenceKind::SystemClass,
+            23 => ReferenceKind::Monitor,
+            24 => ReferenceKind::StackLocal((*info).stack_local.thread_tag, (*info).stack_local.depth),
+            25 => ReferenceKind::JniLocal(
                 (*info).jni_local.thread_tag,
                 (*info).jni_local.depth,
                 !(*info).jni_local.method.is_null(),
             ),
-            26 => Kind::Thread,
-            _ => Kind::Other,
+            26 => ReferenceKind::Thread,
+            _ => ReferenceKind::Other,
         }
     };
     let referrer = (!referrer.is_null()).then_some(Tag(referrer));
@@ -299,7 +308,7 @@ unsafe extern "system" fn primitive_field(
     unsafe { walk_of(data) }.run(|visitor| visitor.field(kind == 8, index, &Tag(tag), class, value))
 }
 
-fn wide(bytes: &[u8]) -> Value {
+fn wide(bytes: &[u8]) -> PrimitiveBytes {
     let mut value = [0; 8];
     for (to, from) in value.iter_mut().zip(bytes) {
         *to = *from;
@@ -307,7 +316,7 @@ fn wide(bytes: &[u8]) -> Value {
     (value, bytes.len())
 }
 
-/// Bytes of a value, by the signature of its type.
+/// Returns the size of a value in bytes, by the signature of its type.
 pub const fn bytes_of(element: u8) -> usize {
     match element {
         b'Z' | b'B' => 1,
@@ -331,7 +340,7 @@ unsafe extern "system" fn primitive_array(
     let bytes = if elements.is_null() {
         &[][..]
     } else {
-        // SAFETY: the JVM gives so many elements of this type, for the time of the call.
+        // SAFETY: there are `count` elements of this type, for the duration of the call.
         unsafe { std::slice::from_raw_parts(elements.cast::<u8>(), count as usize * bytes_of(element)) }
     };
     // SAFETY: the data of this walk.

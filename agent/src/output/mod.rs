@@ -1,4 +1,5 @@
-//! Writing what was recorded: definitions (strings, classes, frames, traces, threads) once, before what refers to them.
+//! Output of recorded data: definitions (strings, classes, frames, traces, threads) once, before
+//! references to them.
 
 pub mod sections;
 pub mod sink;
@@ -12,33 +13,35 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::names;
 use crate::options::Format;
 use crate::record::threads::Happened;
-use crate::record::traces::{FIRST_SERIAL, Place};
-use crate::state::State;
+use crate::record::traces::{FIRST_SERIAL, TraceFrame};
+use crate::state::AgentState;
 use sink::Sink;
 
-/// The output, and what was written to it.
+/// The output, and the definitions written to it.
 #[derive(Debug)]
 pub struct Output {
-    /// Where it goes.
+    /// Destination.
     pub sink: Sink,
     format: Format,
     started: SystemTime,
     written: Written,
 }
 
-/// What was written.
+/// Definitions that were written.
 #[derive(Debug, Default)]
 struct Written {
-    /// IDs of strings and frames, and of objects, are behind this: 0, or where the JVM has none.
+    /// IDs of strings and frames, and of objects, are above this: 0, or a range that the JVM does not
+    /// use.
     base: u64,
-    /// Behind a dump of the JVM: serial numbers of its classes by name, and those that ours have there.
+    /// After a dump of the JVM: serial numbers of its classes by name, and those that correspond to the
+    /// agent's.
     jvm: Option<JvmClasses>,
     strings: FxHashMap<String, u64>,
-    /// How many classes, in the order of their serial numbers.
+    /// Number of classes, in the order of their serial numbers.
     classes: usize,
     unloaded: FxHashSet<u32>,
     frames: FxHashSet<u32>,
-    /// The number of the next trace.
+    /// Number of the next trace.
     traces: u32,
 }
 
@@ -47,25 +50,25 @@ struct Written {
 pub struct JvmClasses {
     /// Serial numbers by name; the first class of a name.
     pub by_name: FxHashMap<String, u32>,
-    /// The highest serial number.
+    /// Highest serial number.
     pub last: u32,
-    /// By our serial numbers.
+    /// By the agent's serial numbers.
     ours: FxHashMap<u32, u32>,
 }
 
-/// IDs from here on are the agent's in files that the JVM began: HotSpot's are addresses of user space.
+/// First ID of the agent in files that the JVM started: HotSpot's IDs are addresses of user space.
 const BEHIND_JVM: u64 = 1 << 62;
 
-/// Bytes that are collected before they are written.
+/// Number of bytes that are buffered before they are written.
 const BUFFER: usize = 1 << 18;
 
-/// The serial number of a trace.
+/// Returns the serial number of a trace.
 pub fn serial(trace: u32) -> u32 {
     FIRST_SERIAL.saturating_add(trace)
 }
 
 impl Output {
-    /// Output that starts with the head of its format.
+    /// Creates an output that starts with the head of its format.
     pub fn new(mut sink: Sink, format: Format, calls_only: bool) -> Self {
         let started = SystemTime::now();
         let since = started.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -85,24 +88,24 @@ impl Output {
         Self { sink, format, started, written: Written::default() }
     }
 
-    /// Output behind a dump of the JVM, whose head has this time.
+    /// Creates an output that appends to a dump of the JVM, whose head has this time.
     pub fn behind(sink: Sink, started: SystemTime, jvm: JvmClasses) -> Self {
         let written = Written { base: BEHIND_JVM, jvm: Some(jvm), ..Written::default() };
         Self { sink, format: Format::Binary, started, written }
     }
 
-    /// Nothing more comes.
+    /// Closes the output.
     pub fn close(&mut self) {
         self.sink.close();
         self.written = Written::default();
     }
 
-    /// Whether the JVM wrote the dump that this is behind.
+    /// Returns `true` if it appends to a dump of the JVM.
     pub fn is_behind_jvm(&self) -> bool {
         self.written.jvm.is_some()
     }
 
-    /// The serial number that a class has in this file.
+    /// Returns the serial number of a class in this file.
     pub fn class_serial(&self, serial: u32) -> u32 {
         match &self.written.jvm {
             Some(jvm) => jvm.ours.get(&serial).copied().unwrap_or(0),
@@ -110,36 +113,36 @@ impl Output {
         }
     }
 
-    /// The format.
+    /// Returns the format.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Now, as text reports have it: in UTC, as `convert` writes dates.
+    /// Returns the current time in the form of text reports: in UTC, as `convert` writes dates.
     pub fn date(&self) -> String {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         date::ctime(since.as_secs())
     }
 
-    /// Microseconds since the header's time; modulo 2^32, as the format has it.
+    /// Returns the microseconds since the header's time, modulo 2^32 as in the format.
     pub fn micros(&self) -> u32 {
         let since = SystemTime::now().duration_since(self.started).unwrap_or(Duration::ZERO);
         u32::try_from(since.as_micros() & u128::from(u32::MAX)).unwrap_or(0)
     }
 
-    /// The ID of a string; it is written if it is new.
+    /// Returns the ID of a string, which is written if it is new.
     pub fn string(&mut self, out: &mut Vec<u8>, text: &str) -> u64 {
         if let Some(id) = self.written.strings.get(text) {
             return *id;
         }
         let id = self.written.base + self.written.strings.len() as u64 + 1;
         self.written.strings.insert(text.to_owned(), id);
-        // Names of the JVM have no NUL and no lone surrogates here, so UTF-8 is what it reads.
+        // Names of the JVM contain no NUL and no lone surrogates here, so UTF-8 is valid modified UTF-8.
         Records::new(out, self.micros()).string(id, text.as_bytes());
         id
     }
 
-    /// Writes bytes if there are many, or if they have to be.
+    /// Writes bytes if there are more than `at`.
     fn flush(&mut self, out: &mut Vec<u8>, at: usize) {
         if out.len() > at {
             self.sink.write(out);
@@ -147,8 +150,8 @@ impl Output {
         }
     }
 
-    /// Writes all definitions that are new.
-    pub fn definitions(&mut self, state: &State) {
+    /// Writes all new definitions.
+    pub fn definitions(&mut self, state: &AgentState) {
         let mut out = Vec::new();
         self.classes(state, &mut out);
         self.threads(state, &mut out);
@@ -162,8 +165,8 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// Writes classes that are new. Frames name them by serial numbers.
-    fn classes(&mut self, state: &State, out: &mut Vec<u8>) {
+    /// Writes new classes. Frames refer to them by serial number.
+    fn classes(&mut self, state: &AgentState, out: &mut Vec<u8>) {
         if self.format == Format::Text {
             return;
         }
@@ -193,8 +196,8 @@ impl Output {
         self.written.classes = all.len();
     }
 
-    /// Writes UNLOAD CLASS for classes that were written and are not among these any more.
-    pub fn unloaded(&mut self, state: &State, loaded: &FxHashSet<u64>) {
+    /// Writes UNLOAD CLASS for classes that were written and are no longer loaded.
+    pub fn unloaded(&mut self, state: &AgentState, loaded: &FxHashSet<u64>) {
         if self.format == Format::Text || self.written.jvm.is_some() {
             return;
         }
@@ -207,16 +210,16 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    fn threads(&mut self, state: &State, out: &mut Vec<u8>) {
+    fn threads(&mut self, state: &AgentState, out: &mut Vec<u8>) {
         let happened = state.threads.take_happened();
         if self.written.jvm.is_some() {
-            // JVM TI does not tell the addresses that thread objects have in the JVM's dump.
+            // JVM TI does not provide the addresses of thread objects in the JVM's dump.
             return;
         }
         for happened in happened {
             match (self.format, happened) {
                 (Format::Text, Happened::Start(thread)) => {
-                    // The agent's readers take a name up to the next quote.
+                    // Readers of the agent's output parse a name up to the next quote.
                     let name = thread.info.name.replace('"', "'");
                     let group = thread.info.group.replace('"', "'");
                     let start = text::ThreadStart {
@@ -252,7 +255,7 @@ impl Output {
         }
     }
 
-    fn trace(&mut self, out: &mut Vec<u8>, serial: u32, thread: u32, places: &[Place]) {
+    fn trace(&mut self, out: &mut Vec<u8>, serial: u32, thread: u32, places: &[TraceFrame]) {
         match self.format {
             Format::Text => {
                 let _ = text::trace(out, serial, thread, places.iter().map(frame));
@@ -270,7 +273,7 @@ impl Output {
         }
     }
 
-    fn frame(&mut self, out: &mut Vec<u8>, place: &Place) {
+    fn frame(&mut self, out: &mut Vec<u8>, place: &TraceFrame) {
         let method = place.method.as_deref();
         let name = self.string(out, method.map_or(text::UNKNOWN_METHOD, |method| &method.name));
         let signature = self.string(out, method.map_or("", |method| &method.signature));
@@ -293,8 +296,8 @@ impl Output {
     }
 }
 
-/// A frame as text has it.
-pub fn frame(place: &Place) -> text::Frame<'_> {
+/// Returns a frame in the form of text reports.
+pub fn frame(place: &TraceFrame) -> text::Frame<'_> {
     match &place.method {
         Some(method) => text::Frame {
             class: Some(&method.class_name),

@@ -9,34 +9,35 @@ use crate::jvm::{Jni, ThreadState};
 use crate::names;
 use crate::options::Format;
 use crate::record::samples::Samples;
-use crate::record::sites::{Key, Weight};
-use crate::state::State;
+use crate::record::sites::{SiteKey, Weight};
+use crate::state::AgentState;
 
 /// Live and allocated objects of a site.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SiteCounts {
-    /// Alive.
+    /// Live objects.
     pub live: Weight,
-    /// Ever allocated.
+    /// Allocated objects.
     pub allocated: Weight,
 }
 
-/// Part of a total in percent.
+/// Returns a part of a total in percent.
 fn percent(part: u64, total: u64) -> f64 {
     if total == 0 { 0.0 } else { part as f64 / total as f64 * 100.0 }
 }
 
-/// Sites with what all of them have together: the most live bytes first.
+/// All sites with their totals, by live bytes in descending order.
 #[derive(Debug, Default)]
 pub struct AllSites {
-    rows: Vec<(Key, SiteCounts)>,
+    rows: Vec<(SiteKey, SiteCounts)>,
     totals: Totals,
 }
 
 impl AllSites {
-    /// Of counts; objects that are alive and that nobody saw allocated (they are older than the agent) were allocated.
-    pub fn new(state: &State, live: &FxHashMap<Key, Weight>) -> Self {
-        let mut all: FxHashMap<Key, SiteCounts> = FxHashMap::default();
+    /// Creates the sites from counts; live objects whose allocation was not seen (they are older than the
+    /// agent) count as allocated.
+    pub fn new(state: &AgentState, live: &FxHashMap<SiteKey, Weight>) -> Self {
+        let mut all: FxHashMap<SiteKey, SiteCounts> = FxHashMap::default();
         for (key, weight) in live {
             all.entry(*key).or_default().live = state.sampling.whole(*weight);
         }
@@ -45,7 +46,7 @@ impl AllSites {
         }
         let mut totals = Totals::default();
         for counts in all.values_mut() {
-            // With sampling, a rounding can make the one smaller than the other.
+            // With sampling, rounding can make the allocated number smaller than the live one.
             counts.allocated.objects = counts.allocated.objects.max(counts.live.objects);
             counts.allocated.bytes = counts.allocated.bytes.max(counts.live.bytes);
             totals.live_objects += counts.live.objects;
@@ -60,18 +61,20 @@ impl AllSites {
         Self { rows, totals }
     }
 
-    /// What all sites have together.
+    /// Returns the totals of all sites.
     pub fn totals(&self) -> Totals {
         self.totals
     }
 }
 
 impl Output {
-    /// SITES, or ALLOC SITES: rows above the cutoff. Says how many rows had numbers that the format cannot hold.
-    pub fn sites(&mut self, state: &State, sites: &AllSites, cutoff: f64) -> usize {
+    /// Writes SITES or ALLOC SITES: rows above the cutoff. Returns the number of rows with numbers that
+    /// exceed the format.
+    pub fn sites(&mut self, state: &AgentState, sites: &AllSites, cutoff: f64) -> usize {
         let mut out = Vec::new();
         let total = sites.totals.live_bytes;
-        // The old agent went by what is alive alone, and left out where most was allocated if all of it had died.
+        // The old agent used only live bytes, and omitted sites with the most allocations if all of their
+        // objects had died.
         let allocated = sites.totals.allocated_bytes;
         let wanted = sites.rows.iter().filter(|(_, counts)| {
             let live = percent(counts.live.bytes, total) >= cutoff * 100.0;
@@ -132,7 +135,7 @@ impl Output {
         saturated
     }
 
-    /// HEAP SUMMARY: of binaries only.
+    /// Writes HEAP SUMMARY, in binary files only.
     pub fn heap_summary(&mut self, totals: &Totals) {
         if self.format() == Format::Binary {
             let mut out = Vec::new();
@@ -141,8 +144,8 @@ impl Output {
         }
     }
 
-    /// CPU SAMPLES above the cutoff.
-    pub fn samples(&mut self, state: &State, samples: &Samples, cutoff: f64) {
+    /// Writes CPU SAMPLES above the cutoff.
+    pub fn samples(&mut self, state: &AgentState, samples: &Samples, cutoff: f64) {
         let (total, rows) = samples.counts();
         let rows: Vec<_> =
             rows.into_iter().filter(|(_, count)| percent(*count, total) >= cutoff * 100.0).collect();
@@ -160,10 +163,10 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// Rows of trace, count and cost: `total` is what is printed, and the sum of costs.
+    /// Writes rows of trace, count and cost: `total` is the printed total, and the sum of costs.
     fn costs(
         &self,
-        state: &State,
+        state: &AgentState,
         section: text::Costs,
         (printed, total): (u64, u64),
         rows: &[(u32, u64, u64)],
@@ -189,8 +192,9 @@ impl Output {
         let _ = text::costs(out, section, printed, &self.date(), rows);
     }
 
-    /// CPU TIME (ms): text only. Rows are trace, calls and nanoseconds without callees, most first.
-    pub fn times(&mut self, state: &State, rows: &[(u32, u64, u64)], cutoff: f64) {
+    /// Writes CPU TIME (ms), in text files only. Rows are trace, calls and nanoseconds without callees,
+    /// in descending order.
+    pub fn times(&mut self, state: &AgentState, rows: &[(u32, u64, u64)], cutoff: f64) {
         let total: u64 = rows.iter().map(|(_, _, nanos)| nanos).sum();
         let rows: Vec<_> =
             rows.iter().filter(|(_, _, nanos)| percent(*nanos, total) >= cutoff * 100.0).copied().collect();
@@ -199,7 +203,7 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// The table of `cpu=old`: calls, callee, caller, nanoseconds.
+    /// Writes the table of `cpu=old`: calls, callee, caller, nanoseconds.
     pub fn calls(&mut self, rows: &[(u64, String, Option<String>, u64)]) {
         let mut out = Vec::new();
         let _ = text::calls_title(&mut out);
@@ -209,8 +213,8 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// MONITOR TIME above the cutoff; nothing if no time was lost.
-    pub fn contention(&mut self, state: &State, cutoff: f64) {
+    /// Writes MONITOR TIME above the cutoff; nothing if no time was lost.
+    pub fn contention(&mut self, state: &AgentState, cutoff: f64) {
         let rows = state.monitors.rows();
         let total: u64 = rows.iter().map(|(_, _, lost)| lost.nanos).sum();
         if total < 1_000_000 {
@@ -232,12 +236,12 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// MONITOR DUMP: the states of all threads, and the monitors that they own or wait for.
-    pub fn monitor_dump(&mut self, state: &State, jni: &Jni<'_>) {
+    /// Writes MONITOR DUMP: the states of all threads, and the monitors that they own or wait for.
+    pub fn monitor_dump(&mut self, state: &AgentState, jni: &Jni<'_>) {
         let jvmti = state.jvmti;
         let mut out = Vec::new();
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
-            // Traces are written before what names them.
+            // Traces are written before references to them.
             let mut states = Vec::new();
             let mut objects = Vec::new();
             for thread in jvmti.threads(jni).unwrap_or_default() {
@@ -255,7 +259,7 @@ impl Output {
             let mut met = rustc_hash::FxHashSet::default();
             for object in objects {
                 let id = {
-                    // It may be a class object that gets its ID at this moment.
+                    // It may be a class object that is being assigned its ID.
                     let _held = state.classes.hold();
                     state.object_id(object)
                 };
@@ -280,8 +284,8 @@ impl Output {
         self.flush(&mut out, 0);
     }
 
-    /// CONTROL SETTINGS: of binaries only.
-    pub fn control_settings(&mut self, state: &State, sampling: bool) {
+    /// Writes CONTROL SETTINGS, in binary files only.
+    pub fn control_settings(&mut self, state: &AgentState, sampling: bool) {
         if self.format() == Format::Binary {
             let flags = u32::from(state.records_sites()) | u32::from(sampling) << 1;
             let depth = u16::try_from(state.depth()).unwrap_or(u16::MAX);
@@ -292,7 +296,8 @@ impl Output {
     }
 }
 
-/// The array indicator of ALLOC SITES: the basic type of the elements, 2 for arrays of objects, 0 for no arrays.
+/// Returns the array indicator of ALLOC SITES: the basic type of the elements, 2 for object arrays, 0 for
+/// other classes.
 fn array_indicator(signature: &str) -> u8 {
     match signature.strip_prefix('[').and_then(|element| element.bytes().next()) {
         None => 0,
@@ -300,7 +305,7 @@ fn array_indicator(signature: &str) -> u8 {
     }
 }
 
-/// The basic type of a signature's first character.
+/// Returns the basic type of a signature's first character.
 pub fn basic_type(signature: u8) -> u8 {
     match signature {
         b'Z' => 4,
@@ -315,7 +320,7 @@ pub fn basic_type(signature: u8) -> u8 {
     }
 }
 
-/// A state in the agent's words.
+/// Returns the agent's code for a state.
 fn status(state: ThreadState) -> String {
     if !state.has(ThreadState::ALIVE) {
         return if state.has(ThreadState::TERMINATED) { "ZO" } else { "NS" }.to_owned();

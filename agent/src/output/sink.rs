@@ -1,9 +1,10 @@
-//! Where output goes: a file, or a socket.
+//! Destination of output: a file, or a socket.
 //!
-//! A file has its name only while everything in it is whole. While something is written it is called `NAME.PID.partial`, and so
-//! it stays if the JVM dies meanwhile, or if the disk is full. It is a new file in any case: what somebody else put there under
-//! that name, a link to another file for instance, is neither written to nor followed. Nothing here ends the JVM. A socket that
-//! takes nothing for [`PATIENCE`] is given up; a terminal is waited for, as for any program that writes to it.
+//! A file has its final name only while its contents are complete. While something is being written it is
+//! called `NAME.PID.partial`, which remains if the JVM dies meanwhile, or if the disk is full. It is
+//! always a new file: an existing file or link of that name, created by another user for instance, is
+//! neither written to nor followed. Nothing here ends the JVM. A socket that accepts nothing for
+//! [`PATIENCE`] is abandoned; a terminal is waited for, as by any program that writes to it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -11,13 +12,14 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a socket may take nothing.
+/// Maximum time for which a socket may accept nothing.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often is looked whether it took something: a write that is over time says only how much was taken in all of it.
+/// Interval for checking whether it accepted something: a write that times out reports only the total for
+/// the whole time.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Writes all of `bytes`, as long as the other end takes some of it within [`PATIENCE`].
+/// Writes all of `bytes`, as long as the other end accepts some of it within [`PATIENCE`].
 fn send(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
     let mut taken = Instant::now();
     while !bytes.is_empty() {
@@ -44,11 +46,11 @@ fn send(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Sink {
     to: To,
-    /// What went wrong: from then on nothing is written.
+    /// First error: nothing is written after it.
     failed: Option<String>,
-    /// What is written when the threads of the program run again: a socket may be slow.
+    /// Bytes to be written when the threads of the program run again: a socket may be slow.
     held: Option<Vec<u8>>,
-    /// Bytes that were written.
+    /// Number of bytes written.
     written: u64,
 }
 
@@ -61,36 +63,37 @@ enum To {
         open: bool,
         replaces: bool,
     },
-    /// `/dev/null`, a terminal: nothing may take its place.
+    /// `/dev/null`, a terminal: must not be replaced.
     Device {
         file: File,
         path: PathBuf,
     },
     Socket(TcpStream),
-    /// It was closed.
+    /// Closed.
     Nothing,
 }
 
-/// `NAME.PID.partial`: other JVMs may have the same options.
+/// Returns `NAME.PID.partial`: other JVMs may have the same options.
 pub fn partial_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.partial", std::process::id()));
     name.into()
 }
 
-/// New files are for their owner only, as HotSpot's dumps are: they hold what is in memory.
+/// Makes new files accessible to their owner only, like HotSpot's dumps: they contain the contents of
+/// memory.
 pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// A new file for its owner only.
+/// Creates a new file for its owner only.
 fn create(path: &Path) -> io::Result<File> {
     let new = || private(OpenOptions::new().create_new(true).write(true)).open(path);
     match new() {
-        // Left by a JVM that had the same process ID, as in each run of a container, or put there by somebody else. To remove
-        // a link does nothing to what it leads to.
+        // Left by a JVM with the same process ID, as in each run of a container, or created by another
+        // user. Removing a link does not affect its target.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             std::fs::remove_file(path)?;
             new()
@@ -99,11 +102,11 @@ fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The character device that has this name. Where nothing is, or a file, there is none.
+/// Opens the character device of this name. Returns `None` if the name is unused or that of a file.
 ///
 /// # Errors
-/// If something has the name that is neither: a file must not take its place. A link in `/dev` is one of the system, such as
-/// `/dev/stdout`, wherever it leads.
+/// If the name is that of something else, which a file must not replace. A link in `/dev` belongs to the
+/// system, such as `/dev/stdout`, whatever its target.
 fn device(path: &Path) -> Result<Option<File>, String> {
     let cannot = |why: &dyn std::fmt::Display| format!("cannot write {}: {why}", path.display());
     let Ok(there) = std::fs::metadata(path).map(|there| there.file_type()) else { return Ok(None) };
@@ -116,18 +119,18 @@ fn device(path: &Path) -> Result<Option<File>, String> {
         use std::os::unix::fs::FileTypeExt;
         if there.is_char_device() {
             let file = OpenOptions::new().write(true).open(path).map_err(|error| cannot(&error))?;
-            // A link may lead elsewhere by now.
+            // A link may have another target by now.
             let is_device = file.metadata().is_ok_and(|there| there.file_type().is_char_device());
-            return if is_device { Ok(Some(file)) } else { Err(cannot(&"it is another file now")) };
+            return if is_device { Ok(Some(file)) } else { Err(cannot(&"it was replaced by another file")) };
         }
     }
-    Err(cannot(&"it is no file; name one that is, or that is not there yet"))
+    Err(cannot(&"it is not a regular file; choose a regular file or a new name"))
 }
 
-/// Where a file is written as a whole, nothing else can have its name.
+/// Checks that a name can be that of a file that is written as a whole.
 ///
 /// # Errors
-/// If something has.
+/// If the name is that of something else.
 pub fn only_a_file(path: &Path) -> Result<(), String> {
     match device(path)? {
         Some(_) => Err(format!("cannot write {}: a device cannot take a dump of the JVM", path.display())),
@@ -135,7 +138,7 @@ pub fn only_a_file(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Whether a path still names this file, without a link between.
+/// Returns `true` if a path still names this file, without an intermediate link.
 fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -155,11 +158,12 @@ impl Sink {
         Self { to, failed: None, held: None, written }
     }
 
-    /// A new file. It is there as [`partial_of`] its name at once, so that a wrong name ends the JVM's start. Unless it
-    /// `replaces` what has the name, it gets the process ID behind it. A character device is written to.
+    /// Creates a new file. It exists as [`partial_of`] its name at once, so that a wrong name prevents
+    /// the JVM's start. Unless it `replaces` an existing file, the process ID is appended to its name. A
+    /// character device is written to.
     ///
     /// # Errors
-    /// Why it cannot be made, with its name.
+    /// The reason, with the name.
     pub fn file(path: PathBuf, replaces: bool) -> Result<Self, String> {
         if let Some(file) = device(&path)? {
             return Ok(Self::of(To::Device { file, path }, 0));
@@ -170,10 +174,10 @@ impl Sink {
         Ok(Self::of(To::File { file, path, partial, open: true, replaces }, 0))
     }
 
-    /// A file that somebody wrote as [`partial_of`] its name: what is written goes behind it.
+    /// Opens a file that was written as [`partial_of`] its name, for appending.
     ///
     /// # Errors
-    /// Why it cannot be written, with its name.
+    /// The reason, with the name.
     pub fn behind(path: PathBuf) -> Result<Self, String> {
         only_a_file(&path)?;
         let partial = partial_of(&path);
@@ -186,10 +190,10 @@ impl Sink {
         Ok(Self::of(To::File { file, path, partial, open: true, replaces: true }, written))
     }
 
-    /// A connection.
+    /// Opens a connection.
     ///
     /// # Errors
-    /// Why there is none, with the address.
+    /// The reason, with the address.
     pub fn socket(host: &str, port: u16) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot connect to {host}:{port}: {error}");
         let mut last = None;
@@ -205,7 +209,7 @@ impl Sink {
         Err(last.map_or_else(|| format!("{host}:{port}: no address"), failed))
     }
 
-    /// The connection, to read commands from.
+    /// Returns the connection, to read commands from.
     pub fn stream(&self) -> Option<TcpStream> {
         match &self.to {
             To::Socket(stream) => stream.try_clone().ok(),
@@ -213,7 +217,7 @@ impl Sink {
         }
     }
 
-    /// The name of the file.
+    /// Returns the path of the file.
     pub fn path(&self) -> Option<&Path> {
         match &self.to {
             To::File { path, .. } | To::Device { path, .. } => Some(path),
@@ -221,7 +225,7 @@ impl Sink {
         }
     }
 
-    /// Where output goes, for messages.
+    /// Returns the name of the destination, for messages.
     pub fn name(&self) -> String {
         match &self.to {
             To::File { path, .. } | To::Device { path, .. } => path.display().to_string(),
@@ -232,12 +236,12 @@ impl Sink {
         }
     }
 
-    /// What went wrong, if something did.
+    /// Returns the first error, if any.
     pub fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
 
-    /// Something is written that is not whole before [`Self::end`].
+    /// Starts an output that is incomplete until [`Self::end`].
     pub fn begin(&mut self) {
         if self.failed.is_some() {
             return;
@@ -249,8 +253,8 @@ impl Sink {
             let renamed = if is_at(file, path) {
                 std::fs::rename(&path, partial).map_err(|error| error.to_string())
             } else {
-                // Another JVM with the same options, for instance: its file is not touched.
-                Err("it is another file now".to_owned())
+                // Another JVM with the same options, for instance: its file is left unchanged.
+                Err("it was replaced by another file".to_owned())
             };
             if let Err(error) = renamed {
                 let message = format!("cannot add to {}: {error}", path.display());
@@ -259,7 +263,8 @@ impl Sink {
         }
     }
 
-    /// What was begun is whole. Says whether the file has its name: one in which nothing is has not (`cpu=old,doe=n`).
+    /// Completes the output. Returns whether the file has its final name: an empty file does not
+    /// (`cpu=old,doe=n`).
     pub fn end(&mut self) -> bool {
         if self.failed.is_some() || self.written == 0 {
             return false;
@@ -272,13 +277,13 @@ impl Sink {
                     name.push(format!(".{}", std::process::id()));
                     *path = name.into();
                 }
-                // What has the name from now on is this file.
+                // From now on, this file has the name.
                 *replaces = true;
-                // Where process IDs repeat, another JVM may have made a file of the same name.
+                // Where process IDs repeat, another JVM may have created a file of the same name.
                 if is_at(file, partial) {
                     file.flush().and_then(|()| std::fs::rename(partial, path))
                 } else {
-                    Err(io::Error::other(format!("{} is another file now", partial.display())))
+                    Err(io::Error::other(format!("{} was replaced by another file", partial.display())))
                 }
             }
             To::Device { file, .. } => file.flush(),
@@ -295,7 +300,7 @@ impl Sink {
         }
     }
 
-    /// Nothing more comes: the other end is told. A file in which nothing is goes away, unless the disk is full.
+    /// Closes the output, and notifies the other end. An empty file is removed, unless the disk is full.
     pub fn close(&mut self) {
         match &self.to {
             To::Socket(stream) => {
@@ -312,21 +317,21 @@ impl Sink {
         self.failed.get_or_insert_with(String::new);
     }
 
-    /// From now on nothing is sent to a socket, but kept until [`Self::release`].
+    /// Buffers output to a socket until [`Self::release`].
     pub fn hold(&mut self) {
         if matches!(self.to, To::Socket(_)) {
             self.held = Some(Vec::new());
         }
     }
 
-    /// Sends what was kept.
+    /// Sends the buffered output.
     pub fn release(&mut self) {
         if let Some(held) = self.held.take() {
             self.write(&held);
         }
     }
 
-    /// Writes, unless something went wrong before.
+    /// Writes, unless there was an error before.
     pub fn write(&mut self, bytes: &[u8]) {
         if self.failed.is_some() {
             return;
@@ -344,7 +349,9 @@ impl Sink {
             Ok(()) => self.written += bytes.len() as u64,
             Err(error) => {
                 let kept = match &self.to {
-                    To::File { partial, .. } => format!("; what there is stays in {}", partial.display()),
+                    To::File { partial, .. } => {
+                        format!("; the partial output remains in {}", partial.display())
+                    }
                     To::Device { .. } | To::Socket(_) | To::Nothing => String::new(),
                 };
                 let message = format!("cannot write to {}: {error}{kept}", self.name());
@@ -353,7 +360,7 @@ impl Sink {
         }
     }
 
-    /// Nothing more is written, and what there is does not get its name.
+    /// Records an error: nothing more is written, and the file does not get its final name.
     pub fn fail(&mut self, message: String) {
         crate::messages::complain(&message);
         if let To::Socket(stream) = &self.to {
@@ -418,7 +425,7 @@ mod tests {
         std::fs::remove_dir_all(directory).unwrap();
     }
 
-    /// As root, a file that takes the place of `/dev/null` stops the machine.
+    /// As root, a file that replaces `/dev/null` breaks the machine.
     #[cfg(target_os = "linux")]
     #[test]
     fn what_is_no_file_stays_what_it_is() {
@@ -439,22 +446,22 @@ mod tests {
         let socket = directory.join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         assert!(Sink::behind("/dev/null".into()).unwrap_err().contains("a device"));
-        // Where standard output goes to a file, it is one of the system's links all the same.
+        // If standard output is a file, it is still one of the system's links.
         assert!(is_device("/dev/null") && std::fs::symlink_metadata("/dev/stdout").unwrap().is_symlink());
         match Sink::file("/dev/stdout".into(), true) {
             Ok(sink) => assert!(matches!(sink.to, To::Device { .. })),
-            Err(error) => assert!(error.contains("it is no file"), "{error}"),
+            Err(error) => assert!(error.contains("it is not a regular file"), "{error}"),
         }
         assert!(!partial_of("/dev/stdout".as_ref()).exists());
         for path in [&socket, &directory] {
             let error = Sink::file(path.clone(), true).unwrap_err();
-            assert!(error.contains("it is no file"), "{error}");
+            assert!(error.contains("it is not a regular file"), "{error}");
             assert!(path.exists() && !partial_of(path).exists());
         }
         std::fs::remove_dir_all(directory).unwrap();
     }
 
-    /// In a directory where others can write, somebody may know the name before.
+    /// In a directory where others can write, another user may know the name in advance.
     #[cfg(unix)]
     #[test]
     fn what_was_put_in_the_way_is_not_written_to() {
@@ -472,7 +479,9 @@ mod tests {
         // A link to the same file, while it is open: the other name is not this file's.
         std::fs::rename(&partial, directory.join("moved")).unwrap();
         std::os::unix::fs::symlink(directory.join("moved"), &partial).unwrap();
-        assert!(!sink.end() && sink.failure().unwrap().contains("another file now") && !path.exists());
+        assert!(
+            !sink.end() && sink.failure().unwrap().contains("replaced by another file") && !path.exists()
+        );
 
         // A file that everybody can read, and a hard link.
         std::fs::remove_file(&partial).unwrap();

@@ -1,4 +1,4 @@
-//! The classes that were met. Each has a tag, whose ID names it here.
+//! Known classes. Each has a tag, whose ID identifies it here.
 
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -11,52 +11,52 @@ use crate::tags::{Ids, Tag};
 /// A class.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Class {
-    /// ID of its class object.
+    /// ID of the class object.
     pub id: u64,
     /// Serial number, from 1.
     pub serial: u32,
-    /// Its signature: `Ljava/lang/String;`.
+    /// Signature: `Ljava/lang/String;`.
     pub signature: String,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct ClassTable {
     by_id: FxHashMap<u64, Arc<Class>>,
-    /// In the order of their serial numbers.
+    /// In the order of serial numbers.
     all: Vec<Arc<Class>>,
 }
 
-/// All of them.
+/// All known classes.
 #[derive(Debug, Default)]
 pub struct Classes {
-    table: RwLock<Table>,
-    /// Held while a class gets its tag, also across calls of the JVM. Who suspends threads holds it too, so that none of
-    /// them is suspended with it.
+    table: RwLock<ClassTable>,
+    /// Held while a class is tagged, also across calls of the JVM. The thread that suspends others holds
+    /// it too, so that none of them is suspended while holding it.
     registering: Mutex<()>,
 }
 
 impl Classes {
-    /// No class gets a tag while this is held.
+    /// Prevents the tagging of classes while the guard is held.
     pub fn hold(&self) -> std::sync::MutexGuard<'_, ()> {
         lock(&self.registering)
     }
 
-    /// The class with this ID.
+    /// Returns the class with this ID.
     pub fn get(&self, id: u64) -> Option<Arc<Class>> {
         read(&self.table).by_id.get(&id).cloned()
     }
 
-    /// All classes, by serial number.
+    /// Returns all classes, by serial number.
     pub fn all(&self) -> Vec<Arc<Class>> {
         read(&self.table).all.clone()
     }
 
-    /// Forgets all of them. Their tags have to be cleared before another recording.
+    /// Removes all classes. Their tags must be cleared before another recording.
     pub fn clear(&self) {
-        *write(&self.table) = Table::default();
+        *write(&self.table) = ClassTable::default();
     }
 
-    /// The ID of a class; it gets one if it has none.
+    /// Returns the ID of a class; assigns one if it has none.
     #[inline]
     pub fn id_of(&self, jvmti: Jvmti, ids: &Ids, class: Ref<'_>) -> Option<u64> {
         let tag = Tag(jvmti.tag(class).ok()?);
@@ -67,7 +67,7 @@ impl Classes {
         self.register(jvmti, ids, class)
     }
 
-    /// As [`Self::id_of`], of all classes that are loaded, while [`Self::hold`] is held.
+    /// Does what [`Self::id_of`] does for all loaded classes, while [`Self::hold`] is held.
     pub fn register_all(&self, jvmti: Jvmti, jni: &Jni<'_>, ids: &Ids) {
         jni.frame(crate::jvm::MAX_REFERENCES, |jni| {
             for class in jvmti.loaded_classes(jni).unwrap_or_default() {
@@ -87,7 +87,7 @@ impl Classes {
             0 => ids.next(jvmti.object_size(class).unwrap_or(8)),
             id => id,
         };
-        // Known before it can be found.
+        // Added before it can be found by its tag.
         let mut table = write(&self.table);
         let serial = u32::try_from(table.all.len() + 1).unwrap_or(u32::MAX);
         let known = Arc::new(Class { id, serial, signature });

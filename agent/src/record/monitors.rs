@@ -12,37 +12,37 @@ use super::lock;
 /// Time lost at a trace, for monitors of a class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Contention {
-    /// How often.
+    /// Number of times.
     pub count: u64,
-    /// Nanoseconds.
+    /// Total time in nanoseconds.
     pub nanos: u64,
 }
 
-/// All of them.
+/// Contention of all monitors, and waits.
 #[derive(Debug, Default)]
 pub struct Monitors {
     table: Mutex<FxHashMap<(u32, String), Contention>>,
-    /// Lines of waits, and how many more there were.
+    /// Lines of waits, and the number of omitted ones.
     lines: Mutex<(Vec<u8>, u64)>,
 }
 
-/// A thread waits.
+/// A wait of a thread.
 #[derive(Debug)]
 pub struct Waiting {
-    /// Since when.
+    /// Start of the wait.
     pub since: Instant,
-    /// Number of the trace where.
+    /// Number of the trace.
     pub trace: u32,
     /// Signature of the monitor's class.
     pub signature: String,
 }
 
 thread_local! {
-    /// Of which recording they are, and the waits.
+    /// Number of the recording, and the waits in it.
     static WAITING: RefCell<(u32, Vec<Waiting>)> = const { RefCell::new((0, Vec::new())) };
 }
 
-/// The waits of this thread, in this recording.
+/// Calls `run` with the waits of this thread in this recording.
 fn with<T>(run: impl FnOnce(&mut Vec<Waiting>) -> T) -> Option<T> {
     WAITING
         .try_with(|waiting| {
@@ -56,10 +56,10 @@ fn with<T>(run: impl FnOnce(&mut Vec<Waiting>) -> T) -> Option<T> {
         .ok()
 }
 
-/// The most waits within one another that a thread remembers: there are two, a wait and the contended enter that ends it.
+/// Maximum number of nested waits per thread: there are two, a wait and the contended enter that ends it.
 const MAX_NESTED: usize = 8;
 
-/// This thread starts to wait.
+/// Starts a wait of this thread.
 pub fn wait(waiting: Waiting) {
     let _ = with(|all| {
         if all.len() >= MAX_NESTED {
@@ -69,16 +69,16 @@ pub fn wait(waiting: Waiting) {
     });
 }
 
-/// It waits no more.
+/// Ends the innermost wait of this thread, and returns it.
 pub fn waited() -> Option<Waiting> {
     with(Vec::pop).flatten()
 }
 
-/// Lines of waits that are kept until something is written. Later ones are left out.
+/// Maximum size of the lines of waits that are stored until output is written. Later ones are omitted.
 const MAX_LINES: usize = 64 << 20;
 
 impl Monitors {
-    /// A thread starts to wait, or has waited: a line of the report.
+    /// Adds a line of the report: the start or end of a wait.
     pub fn line(&self, wait: text::Wait<'_>, thread: u32) {
         let mut lines = lock(&self.lines);
         if lines.0.len() < MAX_LINES {
@@ -88,12 +88,12 @@ impl Monitors {
         }
     }
 
-    /// The lines since the last time, and how many were left out.
+    /// Returns the lines since the last call, and the number of omitted ones.
     pub fn take_lines(&self) -> (Vec<u8>, u64) {
         std::mem::take(&mut lock(&self.lines))
     }
 
-    /// A thread entered at last.
+    /// Adds the contention of a thread that has entered.
     pub fn entered(&self, waiting: Waiting) {
         let nanos = u64::try_from(waiting.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let mut table = lock(&self.table);
@@ -102,13 +102,13 @@ impl Monitors {
         contention.nanos = contention.nanos.saturating_add(nanos);
     }
 
-    /// Forgets all of them.
+    /// Removes all data.
     pub fn clear(&self) {
         *lock(&self.table) = FxHashMap::default();
         *lock(&self.lines) = Default::default();
     }
 
-    /// Trace, signature of the monitor's class, time lost; most first.
+    /// Returns trace, signature of the monitor's class, and time lost, in descending order.
     pub fn rows(&self) -> Vec<(u32, String, Contention)> {
         let table = lock(&self.table);
         let mut rows: Vec<_> =

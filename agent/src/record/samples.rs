@@ -1,9 +1,10 @@
-//! CPU SAMPLES: stacks of threads that used the processor.
+//! CPU SAMPLES: stacks of threads that used CPU time.
 //!
-//! The old agent counted every thread that was *runnable*, which a thread that waits in a system call is too. Where the JVM
-//! tells the processor time of threads, a sample here stands for `interval` milliseconds of it: each thread's time is added
-//! up, and for every whole interval its stack counts once. A stack is taken where the JVM can stop the thread (a safepoint
-//! poll), so a sample can land a little behind the code that ran: safepoint bias.
+//! The old agent counted every *runnable* thread, which includes threads that wait in a system call.
+//! Where the JVM provides the CPU time of threads, a sample here stands for `interval` milliseconds of
+//! it: the time of each thread is added up, and for every complete interval its stack counts once. A
+//! stack is taken where the JVM can stop the thread (a safepoint poll), so a sample can be slightly after
+//! the code that ran: safepoint bias.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -13,14 +14,15 @@ use rustc_hash::FxHashMap;
 
 use super::lock;
 use crate::jvm::{Frame, Jni, Ref, ThreadState};
-use crate::state::State;
+use crate::state::AgentState;
 use crate::tags::Tag;
 
-/// The sampler takes at most this part of a processor, one fiftieth: with very many threads it samples less often, and each
-/// thread's time is still counted. What it waits for a thread to come to a safepoint poll costs nothing.
+/// Maximum share of a processor for the sampler, one fiftieth: with very many threads it samples less
+/// often, and the time of each thread is still counted. Waiting for a thread to reach a safepoint poll
+/// costs nothing.
 const MAX_SHARE: u32 = 50;
 
-/// How often each trace was found.
+/// Number of samples of each trace.
 #[derive(Debug, Default)]
 pub struct Samples {
     counts: Mutex<FxHashMap<u32, u64>>,
@@ -31,17 +33,17 @@ pub struct Samples {
     paused: AtomicBool,
 }
 
-/// Processor time of a thread.
+/// CPU time of a thread.
 #[derive(Debug, Default, Clone, Copy)]
 struct Used {
     nanos: u64,
-    /// Not counted yet.
+    /// Time that is not counted yet.
     rest: u64,
     tick: u64,
 }
 
 impl Samples {
-    /// Numbers of traces and their counts, most first; and all samples.
+    /// Returns the total number of samples, and trace numbers with their counts in descending order.
     pub fn counts(&self) -> (u64, Vec<(u32, u64)>) {
         let counts = lock(&self.counts);
         let mut rows: Vec<_> = counts.iter().map(|(trace, count)| (*trace, *count)).collect();
@@ -49,24 +51,24 @@ impl Samples {
         (self.total.load(Ordering::Relaxed), rows)
     }
 
-    /// Counts start again.
+    /// Resets the counts.
     pub fn clear(&self) {
         lock(&self.counts).clear();
         self.total.store(0, Ordering::Relaxed);
     }
 
-    /// No more samples in this recording.
+    /// Stops sampling for this recording.
     pub fn stop(&self) {
         *lock(&self.stopped) = true;
         self.wake.notify_all();
     }
 
-    /// No samples for now, or again.
+    /// Pauses or resumes sampling.
     pub fn pause(&self, paused: bool) {
         self.paused.store(paused, Ordering::Relaxed);
     }
 
-    /// Whether samples are taken.
+    /// Returns `true` if samples are being taken.
     pub fn is_on(&self) -> bool {
         !self.paused.load(Ordering::Relaxed)
     }
@@ -76,13 +78,13 @@ impl Samples {
         self.total.fetch_add(samples, Ordering::Relaxed);
     }
 
-    /// Samples until it is stopped: on a thread of its own.
-    pub fn run(&self, state: &State, jni: &Jni<'_>) {
+    /// Takes samples until it is stopped: on a separate thread.
+    pub fn run(&self, state: &AgentState, jni: &Jni<'_>) {
         let interval = Duration::from_millis(state.options.interval_ms);
         let mut used: FxHashMap<u64, Used> = FxHashMap::default();
         let mut frames = Vec::new();
         let mut tick = 0u64;
-        // Its own processor time; where the JVM does not tell, time that passes.
+        // The sampler's own CPU time; elapsed time where the JVM does not provide it.
         let this = state.jvmti.current_thread(jni).ok().filter(|_| state.has_cpu_time);
         let clock = || this.and_then(|this| state.jvmti.thread_cpu_time(this).ok()).map(Duration::from_nanos);
         while !*lock(&self.stopped) {
@@ -110,7 +112,7 @@ impl Samples {
 
 struct Sampler<'a> {
     samples: &'a Samples,
-    state: &'a State,
+    state: &'a AgentState,
     interval: Duration,
     used: &'a mut FxHashMap<u64, Used>,
     tick: u64,
@@ -138,7 +140,7 @@ impl Sampler<'_> {
         }
     }
 
-    /// How many samples of a thread are due.
+    /// Returns the number of samples that are due for a thread.
     fn samples_of(&mut self, thread: Ref<'_>) -> u64 {
         let jvmti = self.state.jvmti;
         if !self.state.has_cpu_time {
@@ -148,7 +150,7 @@ impl Sampler<'_> {
         let (Ok(tag), Ok(nanos)) = (jvmti.tag(thread), jvmti.thread_cpu_time(thread)) else { return 0 };
         let id = Tag(tag).id();
         if id == 0 {
-            // A thread that its start was not told of yet.
+            // A thread whose start was not reported yet.
             return 0;
         }
         let interval = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);

@@ -1,8 +1,9 @@
 //! Allocation sites: a class, and the trace where its objects were allocated.
 //!
-//! An event comes for each allocation that is made: what escape analysis removes was not made. With an interval, the JVM
-//! samples: an object of `size` bytes is met with probability `1 - e^(-size/interval)`, so it stands for the inverse of that
-//! many (JEP 331, "Low-Overhead Heap Profiling").
+//! An event is sent for each allocation that is made; those that escape analysis removes are not made.
+//! With an interval, the JVM samples: an object of `size` bytes is sampled with probability `1 -
+//! e^(-size/interval)`, so it represents the inverse of that number of objects (JEP 331, "Low-Overhead
+//! Heap Profiling").
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,17 +14,18 @@ use rustc_hash::FxHashMap;
 use super::{read, recording, write};
 use crate::jvm::Frame;
 
-/// What was allocated: objects and bytes. With sampling both are in 1/1024, so that parts add up.
+/// Allocated objects and bytes of a site. With sampling, both are in units of 1/1024, so that fractions
+/// add up.
 #[derive(Debug, Default)]
 pub struct Site {
     objects: AtomicU64,
     bytes: AtomicU64,
-    /// Number of its trace.
+    /// Number of the trace.
     pub trace: u32,
 }
 
 impl Site {
-    /// Counts what allocated objects of this weight stand for.
+    /// Adds the weight of an allocated object.
     #[inline]
     pub fn add(&self, weight: Weight) {
         self.objects.fetch_add(weight.objects, Ordering::Relaxed);
@@ -31,17 +33,17 @@ impl Site {
     }
 }
 
-/// Objects and bytes.
+/// A number of objects and bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// Objects; in 1/1024 with sampling.
+    /// Number of objects; with sampling, in units of 1/1024.
     pub objects: u64,
-    /// Bytes; the same.
+    /// Number of bytes, likewise.
     pub bytes: u64,
 }
 
 impl Weight {
-    /// With another's.
+    /// Adds another weight.
     pub fn add(&mut self, other: Self) {
         self.objects = self.objects.saturating_add(other.objects);
         self.bytes = self.bytes.saturating_add(other.bytes);
@@ -50,24 +52,24 @@ impl Weight {
 
 const SCALE: f64 = 1024.0;
 
-/// How allocations are sampled.
+/// Sampling of allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
     interval: u32,
 }
 
 impl Sampling {
-    /// Every `interval` bytes on average; 0 is each allocation.
+    /// Samples every `interval` bytes on average; 0 means each allocation.
     pub const fn every(interval: u32) -> Self {
         Self { interval }
     }
 
-    /// Whether counts are estimates.
+    /// Returns `true` if counts are estimates.
     pub const fn is_estimate(self) -> bool {
         self.interval > 0
     }
 
-    /// What an object that was met stands for.
+    /// Returns the weight of an object that was reported.
     #[inline]
     pub fn weight(self, size: u64) -> Weight {
         if self.interval == 0 {
@@ -82,7 +84,7 @@ impl Sampling {
         Weight { objects: scaled(objects), bytes: scaled(objects * size) }
     }
 
-    /// Whole objects and bytes.
+    /// Converts a weight to whole objects and bytes.
     pub fn whole(self, weight: Weight) -> Weight {
         if self.interval == 0 {
             return weight;
@@ -93,25 +95,25 @@ impl Sampling {
 }
 
 /// ID of a class and number of a trace.
-pub type Key = (u64, u32);
+pub type SiteKey = (u64, u32);
 
 const SHARDS: usize = 16;
 
 /// All sites.
 #[derive(Debug, Default)]
 pub struct Sites {
-    shards: [RwLock<FxHashMap<Key, Arc<Site>>>; SHARDS],
+    shards: [RwLock<FxHashMap<SiteKey, Arc<Site>>>; SHARDS],
 }
 
 impl Sites {
-    fn shard(&self, (class, trace): Key) -> &RwLock<FxHashMap<Key, Arc<Site>>> {
+    fn shard(&self, (class, trace): SiteKey) -> &RwLock<FxHashMap<SiteKey, Arc<Site>>> {
         let at = (class >> 3) as usize ^ trace as usize;
-        // There is one at every remainder.
+        // There is a shard for every remainder.
         self.shards.get(at % SHARDS).unwrap_or(&self.shards[0])
     }
 
-    /// The site of a class and a trace.
-    pub fn site(&self, key: Key) -> Arc<Site> {
+    /// Returns the site of a class and a trace.
+    pub fn site(&self, key: SiteKey) -> Arc<Site> {
         let shard = self.shard(key);
         if let Some(site) = read(shard).get(&key) {
             return Arc::clone(site);
@@ -120,15 +122,15 @@ impl Sites {
         Arc::clone(write(shard).entry(key).or_insert_with(new))
     }
 
-    /// Forgets all of them.
+    /// Removes all sites.
     pub fn clear(&self) {
         for shard in &self.shards {
             *write(shard) = FxHashMap::default();
         }
     }
 
-    /// What was allocated at each site.
-    pub fn allocated(&self) -> FxHashMap<Key, Weight> {
+    /// Returns the allocations of each site.
+    pub fn allocated(&self) -> FxHashMap<SiteKey, Weight> {
         let mut all = FxHashMap::default();
         for shard in &self.shards {
             all.extend(read(shard).iter().map(|(key, site)| {
@@ -140,7 +142,7 @@ impl Sites {
     }
 }
 
-/// A site that a thread met lately.
+/// A recently used site of a thread.
 #[derive(Debug)]
 struct Recent {
     hash: u64,
@@ -149,30 +151,30 @@ struct Recent {
     site: Arc<Site>,
 }
 
-/// What a thread remembers: sites that it met lately, and buffers.
+/// Thread-local data: recently used sites, and buffers.
 #[derive(Debug, Default)]
 struct OfThread {
-    /// Of which recording it is.
+    /// Number of the recording.
     recording: u32,
     recent: Vec<Option<Recent>>,
     frames: Vec<Frame>,
-    /// Objects that the JVM's own event counted, whose sampling event may still come.
+    /// Number of objects that the JVM's own event counted, and whose sampling event may follow.
     counted: u32,
-    /// The allocation that was sampled last.
+    /// Last sampled allocation.
     sampled: Option<Sampled>,
 }
 
 /// Hash of the stack, class and size of an allocation.
 pub type Sampled = (u64, u64, u64);
 
-/// As many as fit into 100 KB or so; a thread that allocates at more sites takes the long way.
+/// About 100 KB; a thread that allocates at more sites takes the slow path.
 const RECENT: usize = 512;
 
 thread_local! {
     static THREAD: RefCell<OfThread> = RefCell::new(OfThread::default());
 }
 
-/// What this thread remembers of this recording.
+/// Calls `run` with this thread's data for this recording.
 #[inline]
 fn with<T>(run: impl FnOnce(&mut OfThread) -> T) -> Option<T> {
     THREAD
@@ -186,16 +188,16 @@ fn with<T>(run: impl FnOnce(&mut OfThread) -> T) -> Option<T> {
         .ok()
 }
 
-/// A buffer for frames, that this thread keeps.
+/// Calls `run` with a reused buffer for frames.
 pub fn with_frames<T>(run: impl FnOnce(&mut Vec<Frame>) -> T) -> Option<T> {
-    // Taken out, so that an event within an event finds an empty one.
+    // Taken out, so that a nested event finds an empty one.
     let mut frames = with(|thread| std::mem::take(&mut thread.frames))?;
     let result = run(&mut frames);
     let _ = with(|thread| thread.frames = frames);
     Some(result)
 }
 
-/// The site of a stack and a class, if this thread met it lately.
+/// Returns the site of a stack and a class, if this thread used it recently.
 #[inline]
 pub fn recent(hash: u64, class: u64, frames: &[Frame]) -> Option<Arc<Site>> {
     with(|thread| {
@@ -206,7 +208,7 @@ pub fn recent(hash: u64, class: u64, frames: &[Frame]) -> Option<Arc<Site>> {
     .flatten()
 }
 
-/// Remembers it.
+/// Stores a recently used site.
 pub fn remember(hash: u64, class: u64, frames: &[Frame], site: Arc<Site>) {
     let _ = with(|thread| {
         if thread.recent.is_empty() {
@@ -219,40 +221,41 @@ pub fn remember(hash: u64, class: u64, frames: &[Frame], site: Arc<Site>) {
 }
 
 fn slot(hash: u64, class: u64) -> usize {
-    // The upper bits of the hash are the good ones.
+    // The upper bits of the hash are the well-mixed ones.
     let slot = ((hash >> 40) ^ (class >> 3)) % RECENT as u64;
     usize::try_from(slot).unwrap_or(0)
 }
 
-/// The JVM's own event counted an object: a sampling event for it may follow.
+/// Records that the JVM's own event counted an object: a sampling event for it may follow.
 pub fn counted_by_jvm() {
     let _ = with(|thread| thread.counted += 1);
 }
 
-/// A sampling event counted an object: the JVM's own event for it may follow at once.
+/// Records that a sampling event counted an object: the JVM's own event for it may follow at once.
 #[inline]
 pub fn sampled(allocation: Sampled) {
     let _ = with(|thread| thread.sampled = Some(allocation));
 }
 
-/// What this thread's last event counted, if it was a sampling event; each answers one event of the JVM's own.
+/// Returns the object that this thread's last event counted, if it was a sampling event; each applies to
+/// one event of the JVM's own.
 pub fn take_sampled() -> Option<Sampled> {
     with(|thread| thread.sampled.take()).flatten()
 }
 
-/// Whether there is one.
+/// Returns `true` if there is such an object.
 #[inline]
 pub fn has_sampled() -> bool {
     with(|thread| thread.sampled.is_some()).unwrap_or(false)
 }
 
-/// Whether an object of this thread may have been counted already, by the JVM's own event.
+/// Returns `true` if the JVM's own event may already have counted an object of this thread.
 #[inline]
 pub fn may_be_counted() -> bool {
     with(|thread| thread.counted > 0).unwrap_or(false)
 }
 
-/// It was.
+/// Records that it was counted.
 pub fn was_counted() {
     let _ = with(|thread| thread.counted = thread.counted.saturating_sub(1));
 }
@@ -270,7 +273,8 @@ mod tests {
         );
     }
 
-    /// An object much smaller than the interval stands for interval / size, one much larger for itself.
+    /// An object much smaller than the interval represents interval / size objects, one much larger only
+    /// itself.
     #[test]
     fn samples_are_weighted_by_their_probability() {
         let sampling = Sampling::every(512 << 10);

@@ -1,4 +1,4 @@
-//! Threads that started and ended.
+//! Starts and ends of threads.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,16 +8,16 @@ use super::lock;
 use crate::jvm::{Jni, Jvmti, Ref, ThreadInfo};
 use crate::tags::{Ids, Tag};
 
-/// Starts and ends that are kept until something is written. Of later ones there is no record.
+/// Maximum number of starts and ends that are stored until output is written. Later ones are lost.
 const MAX_HAPPENED: usize = 1 << 20;
 
-/// The serial number of the first thread.
+/// Serial number of the first thread.
 const FIRST_SERIAL: u32 = 200_001;
 
 /// A thread.
 #[derive(Debug)]
-pub struct Thread {
-    /// Its object ID.
+pub struct ThreadRecord {
+    /// Object ID.
     pub id: u64,
     /// Serial number.
     pub serial: u32,
@@ -25,23 +25,23 @@ pub struct Thread {
     pub info: ThreadInfo,
 }
 
-/// A thread started or ended.
+/// Start or end of a thread.
 #[derive(Debug, Clone)]
 pub enum Happened {
-    /// It started.
-    Start(Arc<Thread>),
-    /// The thread with this serial number ended.
+    /// Start of a thread.
+    Start(Arc<ThreadRecord>),
+    /// End of the thread with this serial number.
     End(u32),
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    by_id: FxHashMap<u64, Arc<Thread>>,
+struct ThreadTable {
+    by_id: FxHashMap<u64, Arc<ThreadRecord>>,
     happened: Vec<Happened>,
     started: u32,
 }
 
-impl Table {
+impl ThreadTable {
     fn happened(&mut self, happened: Happened) {
         if self.happened.len() < MAX_HAPPENED {
             self.happened.push(happened);
@@ -49,42 +49,54 @@ impl Table {
     }
 }
 
-/// All threads that are alive, and what happened since it was written last.
+/// All live threads, and starts and ends since the last output.
 #[derive(Debug, Default)]
 pub struct Threads {
-    table: Mutex<Table>,
-    /// As [`super::classes::Classes::hold`].
+    table: Mutex<ThreadTable>,
+    /// Lock for [`Self::hold`], as in [`super::classes::Classes`].
     registering: Mutex<()>,
 }
 
 impl Threads {
-    /// No thread gets a tag while this is held.
+    /// Prevents the tagging of threads while the guard is held.
     pub fn hold(&self) -> std::sync::MutexGuard<'_, ()> {
         lock(&self.registering)
     }
 
-    /// The thread with this object ID.
-    pub fn get(&self, id: u64) -> Option<Arc<Thread>> {
+    /// Returns the thread with this object ID.
+    pub fn get(&self, id: u64) -> Option<Arc<ThreadRecord>> {
         lock(&self.table).by_id.get(&id).cloned()
     }
 
-    /// The serial number of a thread; 0 if it is not known.
+    /// Returns the serial number of a thread; 0 if unknown.
     pub fn serial(&self, jvmti: Jvmti, thread: Ref<'_>) -> u32 {
         let id = jvmti.tag(thread).map_or(0, |tag| Tag(tag).id());
         if id == 0 { 0 } else { self.get(id).map_or(0, |thread| thread.serial) }
     }
 
-    /// A thread that runs: it is known after this.
-    pub fn started(&self, jvmti: Jvmti, jni: &Jni<'_>, ids: &Ids, thread: Ref<'_>) -> Option<Arc<Thread>> {
+    /// Registers a running thread.
+    pub fn started(
+        &self,
+        jvmti: Jvmti,
+        jni: &Jni<'_>,
+        ids: &Ids,
+        thread: Ref<'_>,
+    ) -> Option<Arc<ThreadRecord>> {
         let _held = self.hold();
         self.register(jvmti, jni, ids, thread)
     }
 
-    /// As [`Self::started`], while [`Self::hold`] is held.
-    pub fn register(&self, jvmti: Jvmti, jni: &Jni<'_>, ids: &Ids, thread: Ref<'_>) -> Option<Arc<Thread>> {
+    /// Does what [`Self::started`] does while [`Self::hold`] is held.
+    pub fn register(
+        &self,
+        jvmti: Jvmti,
+        jni: &Jni<'_>,
+        ids: &Ids,
+        thread: Ref<'_>,
+    ) -> Option<Arc<ThreadRecord>> {
         let tag = Tag(jvmti.tag(thread).ok()?);
         if tag.is_known() {
-            // It has ended, and the JVM still lists it.
+            // It has ended, but the JVM still lists it.
             return None;
         }
         if let Some(known) = self.get(tag.id()).filter(|_| tag.id() != 0) {
@@ -98,7 +110,7 @@ impl Threads {
         let mut table = lock(&self.table);
         let serial = FIRST_SERIAL.saturating_add(table.started);
         table.started = table.started.saturating_add(1);
-        let known = Arc::new(Thread { id, serial, info });
+        let known = Arc::new(ThreadRecord { id, serial, info });
         table.by_id.insert(id, Arc::clone(&known));
         table.happened(Happened::Start(Arc::clone(&known)));
         drop(table);
@@ -106,7 +118,7 @@ impl Threads {
         Some(known)
     }
 
-    /// A thread that ends.
+    /// Handles the end of a thread.
     pub fn ended(&self, jvmti: Jvmti, thread: Ref<'_>) {
         let tag = jvmti.tag(thread).map_or(Tag::default(), Tag);
         if tag.id() != 0 {
@@ -118,12 +130,12 @@ impl Threads {
         }
     }
 
-    /// Forgets all of them. Their tags have to be cleared before another recording.
+    /// Removes all threads. Their tags must be cleared before another recording.
     pub fn clear(&self) {
-        *lock(&self.table) = Table::default();
+        *lock(&self.table) = ThreadTable::default();
     }
 
-    /// What happened since the last time.
+    /// Returns starts and ends since the last call.
     pub fn take_happened(&self) -> Vec<Happened> {
         std::mem::take(&mut lock(&self.table).happened)
     }

@@ -1,11 +1,12 @@
-//! CPU TIME: calls of methods, and the time in them.
+//! CPU TIME: calls of methods, and their time.
 //!
-//! As the old agent, methods are rewritten when their classes are loaded ([`crate::rewrite`]): they call a tracker when they
-//! are entered and left. Each thread keeps a stack of the calls that it is in. A method that is left by an exception that the
-//! rewritten code does not see (out of a constructor before its superclass's) is left with its caller.
+//! As in the old agent, methods are rewritten when their classes are loaded ([`crate::rewrite`]): they
+//! call a tracker on entry and exit. Each thread has a stack of its current calls. A method that is left
+//! by an exception that the rewritten code does not see (out of a constructor before its superclass's) is
+//! ended with its caller.
 //!
-//! What is done here is done for each call, of which a program makes 100 million in a second: a thread counts in places of its
-//! own, without a lock, and finds them by the place of the caller and the method.
+//! This code runs for each call, of which a program makes 100 million per second: a thread counts in its
+//! own places, without a lock, and finds them by the place of the caller and the method.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,16 +18,17 @@ use super::traces::Method;
 use super::{lock, read, recording, write};
 use crate::jvm::MethodId;
 use crate::jvm::clock::{self, Clock};
-use crate::state::State;
+use crate::state::AgentState;
 
 /// Calls of a trace, or of one method by another. Time is in ticks of the clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Calls that ended.
+    /// Number of finished calls.
     pub calls: u64,
     /// Time without callees.
     pub own: u64,
-    /// Time with callees; of calls within a call of the same method, without them: so none counts twice.
+    /// Time with callees, not counting calls nested in a call of the same method, so that no time counts
+    /// twice.
     pub all: u64,
 }
 
@@ -38,18 +40,18 @@ impl Cost {
     }
 }
 
-/// A stack of method numbers, innermost first, as deep as traces are.
+/// A stack of method numbers, innermost first, up to the depth of traces.
 type Stack = Box<[u32]>;
 
-/// The costs of a stack in one thread, which alone adds to them; others may read.
+/// Costs of a stack in one thread, which alone adds to them; others may read them.
 #[derive(Debug, Default)]
-struct Place {
+struct StackCosts {
     calls: AtomicU64,
     own: AtomicU64,
     all: AtomicU64,
 }
 
-impl Place {
+impl StackCosts {
     #[inline]
     fn add(&self, own: u64, all: u64) {
         let add = |to: &AtomicU64, more| {
@@ -66,50 +68,51 @@ impl Place {
     }
 }
 
-/// The stacks of a thread.
-type Measured = Vec<(Stack, Arc<Place>)>;
+/// Stacks of a thread.
+type Measured = Vec<(Stack, Arc<StackCosts>)>;
 
-/// A call that a thread is in.
+/// A current call of a thread.
 #[derive(Debug)]
 struct Call {
     method: u32,
-    /// Of its stack.
+    /// Place of its stack.
     place: u32,
     start: u64,
-    /// Time in callees that ended.
+    /// Time in finished callees.
     callees: u64,
 }
 
-/// Where a method that is called from a place counts.
+/// Place of a method that is called from another place.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct CallEdge {
     caller: u32,
     method: u32,
     place: u32,
 }
 
-/// Steps that a thread finds at once.
+/// Number of cached steps per thread.
 const RECENT: usize = 256;
 
-/// The place of a caller that is not measured.
+/// Place of a caller that is not measured.
 const NOBODY: u32 = u32::MAX;
 
 #[derive(Debug)]
 struct OfThread {
-    /// Of which recording it is.
+    /// Number of the recording.
     recording: u32,
     calls: Vec<Call>,
-    /// By method: how many calls of it the thread is in.
+    /// Number of current calls of the thread, by method.
     active: Vec<u32>,
-    /// Calls within one another that are not measured.
+    /// Depth of nested calls that are not measured.
     ignored: u32,
-    measured: Option<(Arc<Shared>, Arc<Mutex<Measured>>)>,
-    places: Vec<Arc<Place>>,
-    /// By caller and method.
+    measured: Option<(Arc<SharedTimes>, Arc<Mutex<Measured>>)>,
+    places: Vec<Arc<StackCosts>>,
+    /// Places by caller and method.
     steps: FxHashMap<(u32, u32), u32>,
-    /// Callers that differ only below the depth of traces lead to one place, and so does each call of a deep recursion.
+    /// Callers that differ only below the depth of traces share a place, and so do the calls of a deep
+    /// recursion.
     by_stack: FxHashMap<Stack, u32>,
-    recent: Vec<Step>,
+    recent: Vec<CallEdge>,
 }
 
 impl OfThread {
@@ -125,7 +128,7 @@ impl OfThread {
         recent: Vec::new(),
     };
 
-    /// Where a method counts that is called now.
+    /// Returns the place of a method that is being called.
     #[inline]
     fn place(&mut self, method: u32, times: &Times) -> u32 {
         let caller = self.calls.last().map_or(NOBODY, |call| call.place);
@@ -142,10 +145,10 @@ impl OfThread {
         let place = known.unwrap_or_else(|| self.new_place(caller, method, times));
         if self.recent.is_empty() {
             // No method has this number.
-            self.recent.resize(RECENT, Step { caller: NOBODY, method: u32::MAX, place: 0 });
+            self.recent.resize(RECENT, CallEdge { caller: NOBODY, method: u32::MAX, place: 0 });
         }
         if let Some(recent) = self.recent.get_mut(at) {
-            *recent = Step { caller, method, place };
+            *recent = CallEdge { caller, method, place };
         }
         place
     }
@@ -161,7 +164,7 @@ impl OfThread {
         let callers = callers.iter().copied().take(times.depth.max(2) - 1);
         let stack: Stack = std::iter::once(method).chain(callers).collect();
         let place = *self.by_stack.entry(stack).or_insert_with_key(|stack| {
-            let new = Arc::new(Place::default());
+            let new = Arc::new(StackCosts::default());
             measured.push((stack.clone(), Arc::clone(&new)));
             self.places.push(new);
             u32::try_from(self.places.len() - 1).unwrap_or(NOBODY)
@@ -172,10 +175,10 @@ impl OfThread {
 }
 
 impl Drop for OfThread {
-    /// A thread ends: what it measured goes to what all that ended did.
+    /// Moves the costs of an ending thread to those of all ended threads.
     fn drop(&mut self) {
         if let Some((shared, measured)) = self.measured.take() {
-            // Held to the end: who adds up all finds it here or there.
+            // Held to the end: a thread that adds up all costs finds them in one of the two places.
             let mut threads = lock(&shared.threads);
             threads.retain(|other| !Arc::ptr_eq(other, &measured));
             let mut ended = lock(&shared.ended);
@@ -186,12 +189,12 @@ impl Drop for OfThread {
     }
 }
 
-/// What threads measured.
+/// Measurements of all threads.
 #[derive(Debug, Default)]
-struct Shared {
-    /// Those that run.
+struct SharedTimes {
+    /// Running threads.
     threads: Mutex<Vec<Arc<Mutex<Measured>>>>,
-    /// All others.
+    /// Ended threads.
     ended: Mutex<FxHashMap<Stack, Cost>>,
 }
 
@@ -199,35 +202,36 @@ thread_local! {
     static THREAD: RefCell<OfThread> = const { RefCell::new(OfThread::NEW) };
 }
 
-/// The most calls within one another that are measured.
+/// Maximum depth of nested calls that are measured.
 const MAX_CALLS: usize = 1 << 16;
 
-/// The methods that were rewritten, by number. They stay so when a recording is stopped: the next one measures them too.
+/// Rewritten methods, by number. They remain rewritten when a recording is stopped: the next one measures
+/// them too.
 static METHODS: RwLock<Vec<Rewritten>> = RwLock::new(Vec::new());
 
 #[derive(Debug, Clone)]
 struct Rewritten {
     method: Arc<Method>,
-    /// Whether its class is of the boot loader.
+    /// `true` if the class was defined by the boot loader.
     boot: bool,
 }
 
-/// All that was measured.
+/// All measurements.
 #[derive(Debug)]
 pub struct Times {
     recording: u32,
-    /// By number: which methods that were rewritten for recordings before are measured in this one.
+    /// By number: `true` if a method that was rewritten for an earlier recording is measured in this one.
     earlier: Vec<bool>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedTimes>,
     depth: usize,
     clock: Clock,
-    /// The tracker can be called.
+    /// `true` once the tracker can be called.
     pub ready: AtomicBool,
 }
 
 impl Times {
-    /// Nothing yet; traces have this depth. `is_wanted` says of a class, and whether it is the boot loader's, if its methods
-    /// are measured.
+    /// Creates empty measurements with traces of this depth. `is_wanted` returns whether a class is
+    /// measured, given its name and whether it is the boot loader's.
     pub fn new(depth: usize, is_wanted: impl Fn(&str, bool) -> bool) -> Self {
         let methods = read(&METHODS);
         let earlier = methods.iter().map(|earlier| is_wanted(&earlier.method.class_name, earlier.boot));
@@ -241,20 +245,20 @@ impl Times {
         }
     }
 
-    /// The number of a method that is rewritten.
+    /// Returns the number for a method that is being rewritten.
     pub fn method(&self, method: Method, boot: bool) -> u32 {
         let mut methods = write(&METHODS);
         methods.push(Rewritten { method: Arc::new(method), boot });
         u32::try_from(methods.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// Forgets all that was measured.
+    /// Removes all measurements.
     pub fn clear(&self) {
         *lock(&self.shared.threads) = Vec::new();
         *lock(&self.shared.ended) = FxHashMap::default();
     }
 
-    /// This thread enters a method.
+    /// Records that this thread enters a method.
     #[inline]
     pub fn enter(&self, method: u32) {
         if !self.ready.load(Ordering::Relaxed) {
@@ -285,7 +289,7 @@ impl Times {
         });
     }
 
-    /// This thread leaves a method, and those within it that it did not see left.
+    /// Records that this thread leaves a method, including nested ones whose exit was missed.
     #[inline]
     pub fn exit(&self, method: u32) {
         let now = clock::ticks();
@@ -320,7 +324,7 @@ impl Times {
         });
     }
 
-    /// Costs of stacks of this depth, of all threads, in nanoseconds.
+    /// Returns the costs of stacks of this depth, over all threads, in nanoseconds.
     fn costs(&self, depth: usize) -> FxHashMap<Stack, Cost> {
         let mut all: FxHashMap<Stack, Cost> = FxHashMap::default();
         let mut add = |stack: &Stack, cost: Cost| {
@@ -328,7 +332,7 @@ impl Times {
                 all.entry(stack.iter().take(depth).copied().collect()).or_default().add(cost);
             }
         };
-        // A thread that ends meanwhile waits: its costs move from the one to the other.
+        // A thread that ends meanwhile waits: its costs move from one place to the other.
         let threads = lock(&self.shared.threads);
         for measured in threads.iter() {
             lock(measured).iter().for_each(|(stack, place)| add(stack, place.cost()));
@@ -345,14 +349,14 @@ impl Times {
         all
     }
 
-    /// Trace, calls, nanoseconds without callees: most first.
-    pub fn rows(&self, state: &State) -> Vec<(u32, u64, u64)> {
+    /// Returns trace, calls, and nanoseconds without callees, in descending order.
+    pub fn rows(&self, state: &AgentState) -> Vec<(u32, u64, u64)> {
         let methods = read(&METHODS).clone();
         let mut rows: Vec<_> = (self.costs(self.depth).into_iter())
             .map(|(stack, cost)| {
                 let frames: Vec<_> = (stack.iter())
                     .filter_map(|number| {
-                        // Numbers that no method of the JVM has: they are addresses there.
+                        // Numbers that no method of the JVM has: there they are addresses.
                         let id = MethodId(usize::MAX - *number as usize);
                         Some((id, Arc::clone(&methods.get(*number as usize)?.method)))
                     })
@@ -364,7 +368,8 @@ impl Times {
         rows
     }
 
-    /// Calls, callee, caller, nanoseconds with callees: most calls first, as the old agent has it.
+    /// Returns calls, callee, caller, and nanoseconds with callees, by calls in descending order as in
+    /// the old agent.
     pub fn calls(&self) -> Vec<(u64, String, Option<String>, u64)> {
         let methods = read(&METHODS).clone();
         let name =
@@ -421,7 +426,7 @@ mod tests {
         );
     }
 
-    /// Traces of a recursion differ only as far as they are deep.
+    /// Traces of a recursion differ only up to their depth.
     #[test]
     fn a_recursion_has_as_many_places_as_traces_are_deep() {
         let times = Times::new(3, |_, _| true);
@@ -443,7 +448,7 @@ mod tests {
         });
     }
 
-    /// The program runs the methods that were rewritten for a recording in all later ones.
+    /// Methods that were rewritten for one recording remain so in all later ones.
     #[test]
     fn the_next_recording_measures_what_it_wants_of_the_methods_of_the_last() {
         let _alone = lock(&super::super::TESTED);
@@ -459,7 +464,7 @@ mod tests {
             second.enter(method);
             second.exit(method);
         }
-        // It ends a call that began in the first.
+        // Ends a call that started in the first recording.
         second.exit(wanted);
         let names: Vec<_> = second.calls().into_iter().map(|(calls, name, ..)| (calls, name)).collect();
         assert_eq!(names, [(1, "wanted.A.run()V".to_owned())]);

@@ -1,5 +1,5 @@
-//! Stack traces. What a frame says is asked for when it is met for the first time, while its method is on a stack: later its
-//! class may be gone.
+//! Stack traces. The details of a frame are read when it first occurs, while its method is on a stack:
+//! later its class may be unloaded.
 
 use std::collections::hash_map::Entry;
 use std::hash::Hasher;
@@ -13,21 +13,21 @@ use super::{read, write};
 use crate::jvm::{Frame, Jni, Jvmti, MethodId};
 use crate::tags::{Ids, MAX_TRACE};
 
-/// Frames of all traces together: some 64 bytes each, in somebody else's process.
+/// Maximum number of frames of all traces: some 64 bytes each, in the program's process.
 const MAX_FRAMES: usize = 1 << 24;
 
-/// The serial number of trace 0: an object that is older than the agent.
+/// Serial number of trace 0: that of objects older than the agent.
 pub const FIRST_SERIAL: u32 = 300_000;
 
-/// The line of a frame of a native method.
+/// Line number of a frame of a native method.
 pub const NATIVE: i32 = -3;
 
-/// What is known of a method.
+/// Data about a method.
 #[derive(Debug)]
 pub struct Method {
-    /// Its class.
+    /// Class.
     pub class: Option<Arc<Class>>,
-    /// Its class in Java source form.
+    /// Class name in Java source form.
     pub class_name: String,
     /// Name.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct Method {
     /// Source file.
     pub source: Option<String>,
     is_native: bool,
-    /// Bytecode indices at which lines start, ascending, and the lines.
+    /// Bytecode indices at which lines start, ascending, with the lines.
     lines: Vec<(i64, i32)>,
 }
 
@@ -61,7 +61,7 @@ impl Method {
         })
     }
 
-    /// The line at a bytecode index; -1 if it is not known, -3 in a native method.
+    /// Returns the line at a bytecode index; -1 if unknown, -3 in a native method.
     fn line(&self, location: i64) -> i32 {
         if self.is_native {
             return NATIVE;
@@ -71,46 +71,46 @@ impl Method {
         if line > 0 { line } else { -1 }
     }
 
-    /// `com.acme.Foo.bar(I)V`.
+    /// Returns `com.acme.Foo.bar(I)V`.
     pub fn with_signature(&self) -> String {
         format!("{}.{}{}", self.class_name, self.name, self.signature)
     }
 }
 
-/// A frame: a method and its line (-1 not known, -3 native).
+/// A frame: a method and its line (-1 unknown, -3 native).
 #[derive(Debug, Clone)]
-pub struct Place {
-    /// The method; `None` if the JVM did not say.
+pub struct TraceFrame {
+    /// Method; `None` if the JVM did not provide it.
     pub method: Option<Arc<Method>>,
-    /// Line.
+    /// Line number.
     pub line: i32,
-    /// Its number, the same for the same method and line.
+    /// Number of the frame, which is equal for the same method and line.
     pub number: u32,
 }
 
 /// A stack trace.
 #[derive(Debug)]
 pub struct Trace {
-    /// Serial number of its thread; 0 for none.
+    /// Serial number of the thread; 0 for none.
     pub thread: u32,
     /// Frames, innermost first.
-    pub places: Box<[Place]>,
+    pub places: Box<[TraceFrame]>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    /// Traces with a hash: most have one.
+struct TraceTable {
+    /// Trace numbers by hash: most hashes have one.
     by_hash: FxHashMap<u64, Vec<u32>>,
-    /// By number; what they were made of, and what they say.
+    /// Traces by number, with the frames they were created from.
     traces: Vec<(Box<[Frame]>, Arc<Trace>)>,
     methods: FxHashMap<MethodId, Option<Arc<Method>>>,
-    /// Frames of all traces.
+    /// Number of frames of all traces.
     frames: usize,
-    /// Numbers of places: a method and a line.
+    /// Numbers of places, by method and line.
     places: FxHashMap<(MethodId, i32), u32>,
 }
 
-impl Table {
+impl TraceTable {
     fn find(&self, hash: u64, thread: u32, frames: &[Frame]) -> Option<u32> {
         self.by_hash.get(&hash)?.iter().copied().find(|number| {
             let trace = self.traces.get(*number as usize);
@@ -118,15 +118,15 @@ impl Table {
         })
     }
 
-    /// A method and a line.
-    fn place(&mut self, id: MethodId, method: Option<Arc<Method>>, line: i32) -> Place {
+    /// Returns the place for a method and a line.
+    fn place(&mut self, id: MethodId, method: Option<Arc<Method>>, line: i32) -> TraceFrame {
         let next = u32::try_from(self.places.len() + 1).unwrap_or(u32::MAX);
         let number = *self.places.entry((id, line)).or_insert(next);
-        Place { method, line, number }
+        TraceFrame { method, line, number }
     }
 
-    /// A new trace, and its number.
-    fn push(&mut self, hash: u64, thread: u32, frames: &[Frame], places: Box<[Place]>) -> u32 {
+    /// Adds a trace, and returns its number.
+    fn push(&mut self, hash: u64, thread: u32, frames: &[Frame], places: Box<[TraceFrame]>) -> u32 {
         let number = u32::try_from(self.traces.len()).unwrap_or(0);
         self.frames += frames.len();
         self.traces.push((frames.into(), Arc::new(Trace { thread, places })));
@@ -135,15 +135,15 @@ impl Table {
     }
 }
 
-/// All traces. Number 0 is the empty one of objects that are older than the agent.
+/// All traces. Number 0 is the empty one, for objects older than the agent.
 #[derive(Debug)]
 pub struct Traces {
-    table: RwLock<Table>,
+    table: RwLock<TraceTable>,
     with_lines: bool,
     full: AtomicBool,
 }
 
-/// The hash of a stack.
+/// Returns the hash of a stack.
 pub fn hash(thread: u32, frames: &[Frame]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_u32(thread);
@@ -155,36 +155,37 @@ pub fn hash(thread: u32, frames: &[Frame]) -> u64 {
 }
 
 impl Traces {
-    /// None yet but number 0.
+    /// Creates a table that contains only number 0.
     pub fn new(with_lines: bool) -> Self {
-        let mut table = Table::default();
-        // Not in `by_hash`: an empty stack of a thread is another trace.
+        let mut table = TraceTable::default();
+        // Not in `by_hash`: an empty stack of a thread is a different trace.
         table.traces.push((Box::default(), Arc::new(Trace { thread: 0, places: Box::default() })));
         Self { table: RwLock::new(table), with_lines, full: AtomicBool::new(false) }
     }
 
-    /// Forgets all of them.
+    /// Removes all traces.
     pub fn clear(&self) {
-        *write(&self.table) = Table::default();
+        *write(&self.table) = TraceTable::default();
     }
 
-    /// Whether there were more traces than tags have numbers for.
+    /// Returns `true` if there were more traces than tags can number.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// Traces from this number on.
+    /// Returns the traces from this number on.
     pub fn since(&self, number: u32) -> Vec<Arc<Trace>> {
         let table = read(&self.table);
         table.traces.iter().skip(number as usize).map(|(_, trace)| Arc::clone(trace)).collect()
     }
 
-    /// A trace.
+    /// Returns a trace.
     pub fn get(&self, number: u32) -> Option<Arc<Trace>> {
         read(&self.table).traces.get(number as usize).map(|(_, trace)| Arc::clone(trace))
     }
 
-    /// The number of a stack of this thread (0: traces of threads do not differ). `hash` is that of [`hash`].
+    /// Returns the number of a stack of this thread (0: traces of threads are not distinguished). `hash`
+    /// is that of [`hash`].
     pub fn number(
         &self,
         jvmti: Jvmti,
@@ -209,7 +210,7 @@ impl Traces {
             .filter(|method| !table.methods.contains_key(method))
             .collect();
         drop(table);
-        // The JVM is asked without a lock: it may stop this thread.
+        // The JVM is called without a lock: it may suspend this thread.
         let unknown: Vec<_> = (unknown.into_iter())
             .map(|method| (method, Method::new(jvmti, jni, classes, ids, method).map(Arc::new)))
             .collect();
@@ -236,7 +237,7 @@ impl Traces {
         table.push(hash, thread, frames, places)
     }
 
-    /// A trace of methods only, as `cpu=times` has it.
+    /// Returns the number of a trace of methods only, for `cpu=times`.
     pub fn of_methods(&self, thread: u32, methods: &[(MethodId, Arc<Method>)]) -> u32 {
         let frames: Vec<_> =
             methods.iter().map(|(method, _)| Frame { method: *method, location: -1 }).collect();
@@ -253,7 +254,7 @@ impl Traces {
 }
 
 impl Method {
-    /// A method as its class file names it, that the JVM was not asked about.
+    /// Creates a method from the names in its class file, without calling the JVM.
     pub fn named(class_name: String, name: String, signature: String, source: Option<String>) -> Self {
         Self { class: None, class_name, name, signature, source, is_native: false, lines: Vec::new() }
     }

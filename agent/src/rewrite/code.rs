@@ -1,9 +1,9 @@
-//! The instructions of a method (JVMS 6.5): how long they become, where they move, and how they are written.
+//! The instructions of a method (JVMS 6.5): new lengths, new offsets, and output.
 //!
-//! One pass finds the new offset of each instruction and lists those that change; a second one copies what is between
-//! them. The new offset of a return instruction is that of the call inserted before it, so that branches to the return
-//! reach the call. The new offset of the first instruction is behind the call at the method's entry, so that a loop to
-//! the method's beginning does not enter it again.
+//! One pass computes the new offset of each instruction and lists those that change; a second one copies
+//! the code between them. The new offset of a return instruction is that of the call inserted before it,
+//! so that branches to the return reach the call. The new offset of the first instruction is after the
+//! call at the method's entry, so that a loop to the method's beginning does not enter it again.
 
 use super::Stop;
 use super::error::Error;
@@ -13,16 +13,16 @@ use super::reader::{TooLong, put_u4};
 /// instruction grows by at most seven bytes.
 const INSIDE: u32 = 1 << 31;
 
-/// Where the instructions of one method move to. Used again for the next method, to allocate once.
+/// New offsets of the instructions of one method. Reused for the next method, to avoid allocation.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// The new offset for each byte of the code and for its end.
+    /// New offset of each byte of the code, and of its end.
     offsets: Vec<u32>,
-    /// The instructions that change, in the order of the code.
+    /// Instructions that change, in code order.
     edits: Vec<(usize, Edit)>,
 }
 
-/// What becomes of an instruction that is not only copied.
+/// Change of an instruction that is not simply copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edit {
     /// A call is inserted before it.
@@ -31,13 +31,13 @@ enum Edit {
     Branch,
     /// `goto_w` or `jsr_w`: four bytes.
     WideBranch,
-    /// `tableswitch` with this number of targets behind the default one.
+    /// `tableswitch` with this number of targets besides the default.
     TableSwitch(usize),
     /// `lookupswitch` with this number of pairs.
     LookupSwitch(usize),
 }
 
-/// What is inserted into a method.
+/// Instructions that are inserted into a method.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Calls<'a> {
     /// Instructions at the entry.
@@ -50,10 +50,11 @@ const TABLE_SWITCH: u8 = 170;
 const LOOKUP_SWITCH: u8 = 171;
 const WIDE: u8 = 196;
 
-/// Length in bytes of each instruction: 0 where the opcode does not tell, or there is no such instruction.
+/// Length of each instruction in bytes: 0 where it does not follow from the opcode, or the opcode is
+/// invalid.
 static LENGTHS: [u8; 256] = lengths();
 
-// Evaluated by the compiler, which has no iterators there.
+// Evaluated by the compiler, where iterators are unavailable.
 #[allow(clippy::indexing_slicing)]
 const fn lengths() -> [u8; 256] {
     let mut lengths = [0; 256];
@@ -78,22 +79,23 @@ const fn lengths() -> [u8; 256] {
     lengths
 }
 
-/// The four bytes of `code` at `at`.
+/// Returns the four bytes of `code` at `at`.
 fn int(code: &[u8], at: usize) -> Option<i32> {
     code.get(at..)?.first_chunk().map(|bytes| i32::from_be_bytes(*bytes))
 }
 
-/// Offset of the operands of a switch whose opcode is at `at`: the next multiple of four (JVMS 6.5).
+/// Returns the offset of the operands of a switch whose opcode is at `at`: the next multiple of four
+/// (JVMS 6.5).
 fn switch_operands(at: usize) -> usize {
     (at + 4) & !3
 }
 
-/// A number of targets of a switch: code of less than 64 KiB has no more.
+/// Returns the number of targets of a switch, which is limited because code is shorter than 64 KiB.
 fn targets(count: i64) -> Option<usize> {
     u16::try_from(count).ok().map(usize::from)
 }
 
-/// The instruction at `at`: its length, and how it changes.
+/// Returns the length of the instruction at `at`, and its change.
 fn instruction(code: &[u8], at: usize, opcode: u8) -> Option<(usize, Option<Edit>)> {
     let operands = switch_operands(at);
     Some(match opcode {
@@ -129,7 +131,7 @@ fn instruction(code: &[u8], at: usize, opcode: u8) -> Option<(usize, Option<Edit
 }
 
 impl Plan {
-    /// Finds where the instructions of `code` move to. `code_at` is its offset in the class file.
+    /// Computes the new offsets of the instructions of `code`. `code_at` is its offset in the class file.
     pub(super) fn make(&mut self, code: &[u8], code_at: usize, calls: Calls<'_>) -> Result<(), Error> {
         self.offsets.clear();
         self.offsets.reserve(code.len() + 1);
@@ -163,17 +165,18 @@ impl Plan {
         Ok(())
     }
 
-    /// The new offset of the end of the code.
+    /// Returns the new offset of the end of the code.
     pub(super) fn end(&self) -> usize {
         self.offsets.last().map_or(0, |&end| usize::try_from(end & !INSIDE).unwrap_or_default())
     }
 
-    /// Offset of the end of the code before the change.
+    /// Returns the old offset of the end of the code.
     fn old_end(&self) -> usize {
         self.offsets.len().saturating_sub(1)
     }
 
-    /// The new offset of the instruction at `old`. `at` is where the class file has that number.
+    /// Returns the new offset of the instruction at `old`. `at` is the offset of that number in the class
+    /// file.
     pub(super) fn instruction(&self, old: usize, at: usize) -> Result<u32, Error> {
         match self.offsets.get(old) {
             Some(&new) if new & INSIDE == 0 && old < self.old_end() => Ok(new),
@@ -181,7 +184,7 @@ impl Plan {
         }
     }
 
-    /// The new offset of the instruction at `old`, or of the end of the code.
+    /// Returns the new offset of the instruction at `old`, or of the end of the code.
     pub(super) fn boundary(&self, old: usize, at: usize) -> Result<u32, Error> {
         match self.offsets.get(old) {
             Some(&new) if new & INSIDE == 0 => Ok(new),
@@ -189,8 +192,9 @@ impl Plan {
         }
     }
 
-    /// The new offset for the tables of debuggers: what begins with the first instruction begins with the method, and
-    /// an offset inside an instruction, which compilers have written and JVMs accept, becomes that of the instruction.
+    /// Returns the new offset for debug tables: the offset of the first instruction becomes that of the
+    /// method's beginning, and an offset inside an instruction, which compilers have written and JVMs
+    /// accept, becomes that of the instruction.
     pub(super) fn debug(&self, old: usize, at: usize) -> Result<u32, Error> {
         match self.offsets.get(old) {
             Some(_) if old == 0 => Ok(0),
@@ -199,7 +203,7 @@ impl Plan {
         }
     }
 
-    /// Appends the changed code. `plan` must be made of the same code and calls.
+    /// Appends the changed code. `plan` must be made from the same code and calls.
     pub(super) fn write(
         &self,
         code: &[u8],
@@ -262,7 +266,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Appends the new distance from the instruction at `from` for the one at `operand`, of four bytes.
+    /// Appends the new four-byte distance from the instruction at `from`, for the one at `operand`.
     fn target(
         &self,
         code: &[u8],
@@ -276,7 +280,8 @@ impl Plan {
         Ok(())
     }
 
-    /// The new distance for a branch at `from`. `at` is where the class file has the old one.
+    /// Returns the new distance for a branch at `from`. `at` is the offset of the old one in the class
+    /// file.
     fn distance(&self, from: usize, distance: i32, at: usize) -> Result<i32, Error> {
         let wrong = || Error::number(at, "the distance to an instruction", distance);
         let reach = isize::try_from(distance).map_err(|_| wrong())?;

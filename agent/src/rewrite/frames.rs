@@ -3,10 +3,10 @@
 use super::Stop;
 use super::code::Plan;
 use super::error::Error;
-use super::layout::Table;
-use super::reader::{Reader, TooLong, patch, put_u2};
+use super::layout::CodeTable;
+use super::reader::{ClassFileReader, TooLong, patch, put_u2};
 
-/// Whether the method gets a handler at the end of its code, which needs a frame.
+/// Handler at the end of the method's code, which needs a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HandlerFrame {
     /// No handler.
@@ -24,7 +24,7 @@ const UNINITIALIZED: u8 = 8;
 
 /// Appends the content of a `StackMapTable` whose frames are at the new offsets of `plan`.
 pub(super) fn write(
-    table: Option<&Table<'_>>,
+    table: Option<&CodeTable<'_>>,
     handler: HandlerFrame,
     plan: &Plan,
     out: &mut Vec<u8>,
@@ -37,7 +37,7 @@ pub(super) fn write(
         write_frames(table, plan, &mut deltas, out)?;
     }
     if let HandlerFrame::Throwable(class) = handler {
-        // No local variable is known: the frame fits to every instruction that the handler covers.
+        // No local variables: the frame is valid for every instruction that the handler covers.
         out.push(FULL);
         let end = u32::try_from(plan.end()).map_err(|_| TooLong)?;
         put_u2(out, deltas.next(end)?);
@@ -51,7 +51,12 @@ pub(super) fn write(
     Ok(())
 }
 
-fn write_frames(table: &Table<'_>, plan: &Plan, deltas: &mut Deltas, out: &mut Vec<u8>) -> Result<(), Stop> {
+fn write_frames(
+    table: &CodeTable<'_>,
+    plan: &Plan,
+    deltas: &mut Deltas,
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
     let mut reader = table.entries.clone();
     let mut old = None;
     for _ in 0..table.count {
@@ -100,7 +105,12 @@ fn put_tag(out: &mut Vec<u8>, tag: u8, delta: u16) {
 }
 
 /// Copies `count` verification types.
-fn copy_types(reader: &mut Reader<'_>, count: u16, plan: &Plan, out: &mut Vec<u8>) -> Result<(), Stop> {
+fn copy_types(
+    reader: &mut ClassFileReader<'_>,
+    count: u16,
+    plan: &Plan,
+    out: &mut Vec<u8>,
+) -> Result<(), Stop> {
     for _ in 0..count {
         let at = reader.offset();
         let tag = reader.u1("a verification type")?;
@@ -120,7 +130,7 @@ fn copy_types(reader: &mut Reader<'_>, count: u16, plan: &Plan, out: &mut Vec<u8
     Ok(())
 }
 
-/// Finds the `offset_delta` of frames.
+/// Computes the `offset_delta` of frames.
 struct Deltas {
     /// Offset of the last frame.
     last: Option<u32>,

@@ -1,20 +1,21 @@
-//! Where things are in a class file (JVMS 4.1, 4.6, 4.7.3): its methods and their code.
+//! Structure of a class file (JVMS 4.1, 4.6, 4.7.3): its methods and their code.
 
 use super::error::Error;
 use super::pool::Pool;
-use super::reader::Reader;
+use super::reader::ClassFileReader;
 
 /// First four bytes of every class file.
 pub(super) const MAGIC: u32 = 0xcafe_babe;
 
-/// Versions whose classes are rewritten: JDK 1.1 to 25. Those below 45.3 have a `Code` attribute of another shape.
+/// Versions whose classes are rewritten: JDK 1.1 to 25. Those below 45.3 have a different `Code`
+/// attribute.
 const OLDEST: (u16, u16) = (45, 3);
 const NEWEST_MAJOR: u16 = 69;
 
 /// First version whose classes are verified by `StackMapTable` (JVMS 4.10).
 const FIRST_WITH_FRAMES: u16 = 50;
 
-/// Whether classes of a version have `StackMapTable` attributes.
+/// Use of `StackMapTable` attributes in a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frames {
     /// Up to version 49: the attribute is ignored.
@@ -23,37 +24,37 @@ pub(super) enum Frames {
     Used,
 }
 
-/// A class file, read down to the attributes of its methods.
+/// A class file, parsed down to the attributes of its methods.
 #[derive(Debug)]
 pub(super) struct Layout<'a> {
     pub(super) frames: Frames,
     pub(super) pool: Pool<'a>,
-    /// Offset of the first byte behind the constant pool.
+    /// End of the constant pool (exclusive).
     pub(super) pool_end: usize,
     /// Internal name.
     pub(super) name: &'a [u8],
-    /// Of the `SourceFile` attribute.
+    /// Value of the `SourceFile` attribute.
     pub(super) source_file: Option<&'a [u8]>,
-    /// The methods that have code, in the order of the file.
+    /// Methods with code, in file order.
     pub(super) methods: Vec<MethodLayout<'a>>,
 }
 
-/// A method that has code.
+/// A method with code.
 #[derive(Debug)]
 pub(super) struct MethodLayout<'a> {
     pub(super) access_flags: u16,
     pub(super) name: &'a [u8],
     pub(super) descriptor: &'a [u8],
-    /// Content of the `Code` attribute, behind its length.
-    pub(super) code: Reader<'a>,
+    /// Content of the `Code` attribute, after its length.
+    pub(super) code: ClassFileReader<'a>,
     /// Offset of the end of the `Code` attribute.
     pub(super) code_end: usize,
 }
 
 impl<'a> Layout<'a> {
-    /// Reads a class file.
+    /// Parses a class file.
     pub(super) fn read(class: &'a [u8]) -> Result<Layout<'a>, Error> {
-        let mut reader = Reader::new(class);
+        let mut reader = ClassFileReader::new(class);
         let magic = reader.u4("a class file")?;
         if magic != MAGIC {
             return Err(Error::number(0, "0xcafebabe", magic));
@@ -99,8 +100,11 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Reads a method; `None` if it has no code.
-fn read_method<'a>(pool: &Pool<'a>, reader: &mut Reader<'a>) -> Result<Option<MethodLayout<'a>>, Error> {
+/// Parses a method; `None` if it has no code.
+fn read_method<'a>(
+    pool: &Pool<'a>,
+    reader: &mut ClassFileReader<'a>,
+) -> Result<Option<MethodLayout<'a>>, Error> {
     const NATIVE: u16 = 0x0100;
     const ABSTRACT: u16 = 0x0400;
 
@@ -141,23 +145,23 @@ pub(super) struct CodeAttribute<'a> {
     pub(super) code_at: usize,
     pub(super) handler_count: u16,
     /// The entries of the exception table.
-    pub(super) handlers: Reader<'a>,
-    pub(super) frames: Option<Table<'a>>,
-    /// Tables of lines and of local variables; there may be several of a kind.
-    pub(super) debug: Vec<(Debug, Table<'a>)>,
+    pub(super) handlers: ClassFileReader<'a>,
+    pub(super) frames: Option<CodeTable<'a>>,
+    /// Tables of lines and of local variables; there can be several of a kind.
+    pub(super) debug: Vec<(Debug, CodeTable<'a>)>,
 }
 
 /// An attribute of `Code`: an array with offsets into the code.
 #[derive(Debug, Clone)]
-pub(super) struct Table<'a> {
+pub(super) struct CodeTable<'a> {
     /// Index of the attribute's name.
     pub(super) name: u16,
     pub(super) count: u16,
     /// The entries.
-    pub(super) entries: Reader<'a>,
+    pub(super) entries: ClassFileReader<'a>,
 }
 
-/// Kinds of tables for debuggers.
+/// Kinds of debug tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Debug {
     /// `LineNumberTable`: offset and line.
@@ -167,12 +171,12 @@ pub(super) enum Debug {
 }
 
 impl<'a> CodeAttribute<'a> {
-    /// Reads a `Code` attribute.
+    /// Parses a `Code` attribute.
     ///
-    /// Attributes that are not known here are dropped, as nobody can say whether they hold offsets. So are type
-    /// annotations of code (JVMS 4.7.20): many name offsets of instructions, and the JVM gives out only those of
-    /// classes, fields and methods.
-    pub(super) fn read(pool: &Pool<'a>, mut reader: Reader<'a>) -> Result<CodeAttribute<'a>, Error> {
+    /// Unknown attributes are dropped, because they may contain offsets. So are type annotations of code
+    /// (JVMS 4.7.20): many contain offsets of instructions, and the JVM exposes only those of classes,
+    /// fields and methods.
+    pub(super) fn read(pool: &Pool<'a>, mut reader: ClassFileReader<'a>) -> Result<CodeAttribute<'a>, Error> {
         let max_stack = reader.u2("the size of the operand stack")?;
         let max_locals = reader.u2("the number of local variables")?;
         let at = reader.offset();
@@ -198,7 +202,7 @@ impl<'a> CodeAttribute<'a> {
                 b"LocalVariableTable" | b"LocalVariableTypeTable" => Some(Debug::Variables),
                 _ => continue,
             };
-            let table = Table { name, count: entries.u2("the length of a table")?, entries };
+            let table = CodeTable { name, count: entries.u2("the length of a table")?, entries };
             match kind {
                 Some(kind) => debug.push((kind, table)),
                 None if frames.is_some() => {
@@ -211,7 +215,7 @@ impl<'a> CodeAttribute<'a> {
         Ok(CodeAttribute { max_stack, max_locals, code, code_at, handler_count, handlers, frames, debug })
     }
 
-    /// The line of the first instruction that has one.
+    /// Returns the line of the first instruction that has one.
     pub(super) fn first_line(&self) -> Result<Option<u16>, Error> {
         let mut first = None;
         for (kind, table) in &self.debug {

@@ -1,11 +1,11 @@
-//! One method: its `Code` attribute with the calls.
+//! Rewriting of one method: its `Code` attribute with the calls.
 
 use super::Stop;
 use super::code::{Calls, Plan};
 use super::error::Error;
 use super::frames::{self, HandlerFrame};
-use super::layout::{CodeAttribute, Debug, Frames, Table};
-use super::pool::{Additions, Shared};
+use super::layout::{CodeAttribute, CodeTable, Debug, Frames};
+use super::pool::{Additions, InsertedConstants};
 use super::reader::{TooLong, put_u2, put_u4, put_with_length};
 
 /// Opcodes of the inserted instructions.
@@ -16,13 +16,14 @@ const LDC_W: u8 = 19;
 const INVOKESTATIC: u8 = 184;
 const ATHROW: u8 = 191;
 
-/// Whether exceptions that leave the method call the tracker.
+/// Handling of exceptions that leave the method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Handler {
-    /// A handler of everything that the original code throws.
+    /// A handler for everything that the original code throws.
     Added,
-    /// No handler, in constructors: before the call of another constructor `this` is uninitialized, and the flag
-    /// `flagThisUninit` makes such a frame unassignable to the frame of a handler that has no `this` (JVMS 4.10.1.2).
+    /// No handler, in constructors: before the call of another constructor `this` is uninitialized, and
+    /// the flag `flagThisUninit` makes such a frame unassignable to the frame of a handler that has no
+    /// `this` (JVMS 4.10.1.2).
     Left,
 }
 
@@ -46,8 +47,9 @@ impl Call {
     }
 }
 
-/// The calls for the entry and the exit of the method `number`, or `None` if the constant pool is full.
-pub(super) fn calls(number: u32, shared: Shared, additions: &mut Additions) -> Option<[Call; 2]> {
+/// Returns the calls for the entry and the exit of the method `number`, or `None` if the constant pool is
+/// full.
+pub(super) fn calls(number: u32, shared: InsertedConstants, additions: &mut Additions) -> Option<[Call; 2]> {
     let value = number.cast_signed();
     let mut push = Call { bytes: [0; 6], length: 0 };
     match (u8::try_from(value), i8::try_from(value), i16::try_from(value)) {
@@ -76,7 +78,7 @@ pub(super) fn write(
     [enter, exit]: &[Call; 2],
     handler: Handler,
     frames: Frames,
-    shared: Shared,
+    shared: InsertedConstants,
     plan: &mut Plan,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
@@ -86,7 +88,7 @@ pub(super) fn write(
     let length = plan.end() + handler_length;
     let length = u16::try_from(length).map_err(|_| TooLong)?;
 
-    // One int more than there was at any place; the handler has the exception and an int.
+    // One int more than the old maximum; the handler has the exception and an int.
     put_u2(out, attribute.max_stack.checked_add(1).ok_or(TooLong)?.max(2));
     put_u2(out, attribute.max_locals);
     put_u4(out, u32::from(length));
@@ -99,7 +101,8 @@ pub(super) fn write(
     write_tables(attribute, handler, frames, shared, plan, out)
 }
 
-/// Appends the exception table. The handler of everything is the last one: the JVM takes the first that fits.
+/// Appends the exception table. The handler for everything is the last one: the JVM takes the first that
+/// matches.
 fn write_handlers(
     attribute: &CodeAttribute<'_>,
     handler: Handler,
@@ -135,7 +138,7 @@ fn write_tables(
     attribute: &CodeAttribute<'_>,
     handler: Handler,
     frames: Frames,
-    shared: Shared,
+    shared: InsertedConstants,
     plan: &Plan,
     out: &mut Vec<u8>,
 ) -> Result<(), Stop> {
@@ -160,7 +163,7 @@ fn write_tables(
 }
 
 /// Appends the content of a `LineNumberTable`, `LocalVariableTable` or `LocalVariableTypeTable`.
-fn write_debug(kind: Debug, table: &Table<'_>, plan: &Plan, out: &mut Vec<u8>) -> Result<(), Stop> {
+fn write_debug(kind: Debug, table: &CodeTable<'_>, plan: &Plan, out: &mut Vec<u8>) -> Result<(), Stop> {
     put_u2(out, table.count);
     let mut reader = table.entries.clone();
     for _ in 0..table.count {

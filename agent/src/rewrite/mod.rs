@@ -1,20 +1,20 @@
 //! Rewriting of class files for `cpu=times`: calls at the entry and at each exit of methods.
 //!
-//! What is written is the class file format of the Java Virtual Machine Specification (JVMS), chapter 4, and its
-//! instructions, chapter 6. Each method that is wanted gets
+//! Implements the class file format of the Java Virtual Machine Specification (JVMS), chapter 4, and its
+//! instructions, chapter 6. Each selected method gets
 //!
 //! - at its entry `TRACKER.enter(number)`,
 //! - before each return instruction `TRACKER.exit(number)`,
-//! - unless it is a constructor, a handler of everything that its code throws: `TRACKER.exit(number)`, and the
-//!   exception is thrown again.
+//! - unless it is a constructor, a handler for everything that its code throws: `TRACKER.exit(number)`,
+//!   then the exception is rethrown.
 //!
-//! So whoever counts the calls sees an exit for each entry, but for a constructor that throws; and an exit too many if
-//! the return instruction itself throws, as it does after unbalanced locking (`IllegalMonitorStateException`), or if
-//! the tracker throws when it has returned from its work.
+//! So the tracker sees an exit for each entry, except for a constructor that throws; and one exit too
+//! many if the return instruction itself throws, as it does after unbalanced locking
+//! (`IllegalMonitorStateException`), or if the tracker throws after its work.
 //!
-//! What holds offsets into the code is mapped to the new ones: branches, switches, exception tables, frames, lines and
-//! local variables. All else is copied byte by byte. A method that would become longer than the format allows is left
-//! as it was. Nothing here knows JVMTI.
+//! Offsets into the code are mapped to the new ones in branches, switches, exception tables, frames,
+//! lines and local variables. Everything else is copied byte by byte. A method that would exceed the
+//! limits of the format is left unchanged. This module is independent of JVMTI.
 
 mod code;
 mod error;
@@ -28,7 +28,7 @@ mod tests;
 mod tracker;
 mod tracker_class;
 
-pub use error::{Error, Found};
+pub use error::{Error, Unexpected};
 pub use tracker::Tracker;
 pub use tracker_class::tracker_class;
 
@@ -38,7 +38,7 @@ use method::Handler;
 use pool::Additions;
 use reader::{put_u2, put_with_length};
 
-/// A method that has code. All names are in modified UTF-8, as in the class file.
+/// A method with code. All names are in modified UTF-8, as in the class file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Method<'a> {
     /// Internal name of the class: `java/lang/String`.
@@ -55,30 +55,30 @@ pub struct Method<'a> {
     pub first_line: Option<u16>,
 }
 
-/// What became of a class.
+/// Result of rewriting a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
-    /// The new class file; `None` if no method was changed.
+    /// New class file; `None` if no method was changed.
     pub bytes: Option<Vec<u8>>,
     /// Number of changed methods.
     pub methods: usize,
-    /// Numbers of the methods that were wanted and left as they were, because their code, a branch or the constant
-    /// pool would be longer than the format allows.
+    /// Numbers of the selected methods that were left unchanged because their code, a branch or the
+    /// constant pool would exceed the limits of the format.
     pub skipped: Vec<u32>,
 }
 
-/// Why a method is not written.
+/// Reason why a method is not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// The format has no space for what it would become.
+    /// The result would exceed the limits of the format.
     TooLong,
-    /// It is damaged, and so is the class.
+    /// The method is damaged, and so is the class.
     Damaged(Error),
 }
 
-/// Whether a method is a finalizer that does nothing: HotSpot knows it by its only instruction, and registers every
-/// object with any other finalizer. With a call in the one of `java.lang.Object`, all objects would have to be
-/// finalized, before the classes that do so are initialized: the JVM crashes.
+/// Returns `true` for a finalizer that does nothing: HotSpot recognizes it by its only instruction, and
+/// registers every object with any other finalizer. With a call in that of `java.lang.Object`, all
+/// objects would have to be finalized, before the required classes are initialized: the JVM crashes.
 fn is_empty_finalizer(method: &MethodLayout<'_>, attribute: &CodeAttribute<'_>) -> bool {
     const RETURN: u8 = 177;
     method.name == b"finalize" && method.descriptor == b"()V" && attribute.code == [RETURN]
@@ -86,13 +86,14 @@ fn is_empty_finalizer(method: &MethodLayout<'_>, attribute: &CodeAttribute<'_>) 
 
 /// Inserts calls of `tracker` into the methods of `class`, a class file of version 45.3 to 69.
 ///
-/// `number` is asked once for each method that has code, in the order of the file; it returns the number that is given
-/// to the tracker (as a Java int of the same bits), or `None` if the method is to be left as it is. It is not asked for
-/// methods behind one that is damaged, nor for finalizers that do nothing.
+/// `number` is called once for each method with code, in file order; it returns the number that is passed
+/// to the tracker (as a Java int of the same bits), or `None` if the method is to be left unchanged. It
+/// is not called for methods after a damaged one, nor for finalizers that do nothing.
 ///
 /// # Errors
 ///
-/// If the class file is damaged, in a place that has to be read, or of another version. Verification is up to the JVM.
+/// If a part of the class file that is read is damaged, or the version is unknown. Verification is the
+/// JVM's task.
 pub fn rewrite(
     class: &[u8],
     tracker: &Tracker<'_>,
@@ -101,7 +102,7 @@ pub fn rewrite(
     let layout = Layout::read(class)?;
     let mut additions = Additions::new(&layout.pool);
     let mut plan = Plan::default();
-    // What follows the constant pool.
+    // Content after the constant pool.
     let mut body = Vec::new();
     let mut copied = layout.pool_end;
     let mut methods = 0;
@@ -128,7 +129,7 @@ pub fn rewrite(
             continue;
         };
         let handler = if method.name == b"<init>" { Handler::Left } else { Handler::Added };
-        // The content of the attribute follows its length, of four bytes.
+        // The content of the attribute follows its four-byte length.
         let length_at = method.code.offset() - 4;
         if body.capacity() == 0 {
             body.reserve(class.len() + class.len() / 2);
@@ -155,7 +156,7 @@ pub fn rewrite(
     }
     body.extend_from_slice(class.get(copied..).unwrap_or_default());
 
-    /// Magic number and version.
+    /// Size of magic number and version in bytes.
     const HEAD: usize = 8;
     let mut bytes = Vec::with_capacity(layout.pool_end + additions.bytes().len() + body.len());
     bytes.extend_from_slice(class.get(..HEAD).unwrap_or_default());

@@ -1,7 +1,7 @@
-//! The constant pool (JVMS 4.4): names in it, and the constants that are appended to it.
+//! The constant pool (JVMS 4.4): names in it, and appended constants.
 
 use super::error::Error;
-use super::reader::{Reader, put_u2};
+use super::reader::{ClassFileReader, put_u2};
 use super::tracker::Tracker;
 
 const UTF8: u8 = 1;
@@ -24,8 +24,8 @@ pub(super) struct Pool<'a> {
 }
 
 impl<'a> Pool<'a> {
-    /// Reads the pool of `class`, from its count on; `reader` is behind it afterwards.
-    pub(super) fn read(class: &'a [u8], reader: &mut Reader<'a>) -> Result<Pool<'a>, Error> {
+    /// Parses the pool of `class`, starting with its count; afterwards, `reader` is at its end.
+    pub(super) fn read(class: &'a [u8], reader: &mut ClassFileReader<'a>) -> Result<Pool<'a>, Error> {
         let count = reader.u2("the number of constants")?;
         let mut offsets = Vec::with_capacity(usize::from(count).min(class.len()));
         offsets.push(0);
@@ -48,26 +48,33 @@ impl<'a> Pool<'a> {
             reader.take(length, "a constant")?;
         }
         if offsets.len() != usize::from(count) {
-            // 0, or a long or double whose second slot is behind the end.
+            // 0, or a long or double whose second slot is beyond the end.
             return Err(Error::number(8, "the number of constants and one", count));
         }
         Ok(Pool { class, offsets })
     }
 
-    /// The count as it is in the file: one more than the last index.
+    /// Returns the count as in the file: one more than the last index.
     pub(super) fn count(&self) -> usize {
         self.offsets.len()
     }
 
-    fn constant(&self, index: u16, tag: u8, at: usize, expected: &'static str) -> Result<Reader<'a>, Error> {
+    fn constant(
+        &self,
+        index: u16,
+        tag: u8,
+        at: usize,
+        expected: &'static str,
+    ) -> Result<ClassFileReader<'a>, Error> {
         let wrong = || Error::number(at, expected, index);
         let offset = self.offsets.get(usize::from(index)).copied().filter(|&offset| offset > 0);
-        let mut reader = Reader::new(self.class);
+        let mut reader = ClassFileReader::new(self.class);
         reader.take(offset.and_then(|offset| usize::try_from(offset).ok()).ok_or_else(wrong)?, expected)?;
         if reader.u1(expected)? == tag { Ok(reader) } else { Err(wrong()) }
     }
 
-    /// The bytes of a Utf8 constant, in modified UTF-8. `at` is where the file has the index.
+    /// Returns the bytes of a Utf8 constant, in modified UTF-8. `at` is the offset of the index in the
+    /// file.
     pub(super) fn utf8(&self, index: u16, at: usize) -> Result<&'a [u8], Error> {
         let expected = "the index of a Utf8 constant";
         let mut reader = self.constant(index, UTF8, at, expected)?;
@@ -75,7 +82,7 @@ impl<'a> Pool<'a> {
         reader.take(usize::from(length), expected)
     }
 
-    /// The internal name of a Class constant. `at` is where the file has the index.
+    /// Returns the internal name of a Class constant. `at` is the offset of the index in the file.
     pub(super) fn class_name(&self, index: u16, at: usize) -> Result<&'a [u8], Error> {
         let expected = "the index of a Class constant";
         let mut reader = self.constant(index, CLASS, at, expected)?;
@@ -86,7 +93,7 @@ impl<'a> Pool<'a> {
 
 /// Indices of the constants that the inserted instructions need.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shared {
+pub(super) struct InsertedConstants {
     /// Method reference to the tracker's method for entries.
     pub(super) enter: u16,
     /// Method reference to the tracker's method for exits.
@@ -97,40 +104,40 @@ pub(super) struct Shared {
     pub(super) frames: u16,
 }
 
-/// The constants that are appended to a pool.
+/// Constants that are appended to a pool.
 ///
-/// They are appended even if the pool has an equal one: a search for it would cost more than the bytes, and equal
-/// constants are allowed.
+/// They are appended even if the pool contains equal ones: a search would cost more than the bytes, and
+/// equal constants are allowed.
 #[derive(Debug)]
 pub(super) struct Additions {
-    /// The constants, as they are written.
+    /// Constants, as written.
     bytes: Vec<u8>,
     count: usize,
-    shared: Option<Shared>,
+    shared: Option<InsertedConstants>,
 }
 
 impl Additions {
-    /// Nothing is appended to `pool` yet.
+    /// Creates an empty list for `pool`.
     pub(super) fn new(pool: &Pool<'_>) -> Additions {
         Additions::after(pool.count())
     }
 
-    /// Nothing is appended to a pool of that count.
+    /// Creates an empty list for a pool of this count.
     pub(super) fn after(count: usize) -> Additions {
         Additions { bytes: Vec::new(), count, shared: None }
     }
 
-    /// The count of the pool with the additions, as it is in a file.
+    /// Returns the count of the pool with the additions, as in a file.
     pub(super) fn count(&self) -> u16 {
         u16::try_from(self.count).unwrap_or(u16::MAX)
     }
 
-    /// The additions as they are in a file.
+    /// Returns the additions as in a file.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Appends a constant; `None` if the pool is full, as its count is a number of two bytes.
+    /// Appends a constant; `None` if the pool is full, as its count has two bytes.
     fn add(&mut self, tag: u8, parts: &[u16]) -> Option<u16> {
         let index = u16::try_from(self.count).ok().filter(|&index| index < u16::MAX)?;
         self.count += 1;
@@ -162,9 +169,9 @@ impl Additions {
         Some(index)
     }
 
-    /// The constants of the inserted instructions, appended when they are asked for the first time. `None` if the pool
-    /// has no space for them.
-    pub(super) fn shared(&mut self, tracker: &Tracker<'_>) -> Option<Shared> {
+    /// Returns the constants of the inserted instructions, which are appended on the first call. `None`
+    /// if the pool has no space for them.
+    pub(super) fn shared(&mut self, tracker: &Tracker<'_>) -> Option<InsertedConstants> {
         if self.shared.is_none() {
             let class = self.class(tracker.class)?;
             let descriptor = self.utf8(TRACKER_DESCRIPTOR)?;
@@ -177,7 +184,7 @@ impl Additions {
             let exit = method(tracker.exit)?;
             let throwable = self.class("java/lang/Throwable")?;
             let frames = self.utf8("StackMapTable")?;
-            self.shared = Some(Shared { enter, exit, throwable, frames });
+            self.shared = Some(InsertedConstants { enter, exit, throwable, frames });
         }
         self.shared
     }

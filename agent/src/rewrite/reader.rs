@@ -1,32 +1,32 @@
-//! A reader of big-endian numbers that knows its offset in the class file, and a writer of the same.
+//! Reader of big-endian numbers with offsets in the class file, and the corresponding writer.
 
 use super::error::Error;
 
-/// Reads a class file, or one section of it. Offsets are those of the whole class file.
+/// Reader of a class file, or of a section. Offsets are those of the whole class file.
 #[derive(Debug, Clone)]
-pub(super) struct Reader<'a> {
-    /// The class file up to the end of the section.
+pub(super) struct ClassFileReader<'a> {
+    /// Class file up to the end of the section.
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
-    /// A reader of a whole class file.
-    pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes, at: 0 }
+impl<'a> ClassFileReader<'a> {
+    /// Creates a reader of a whole class file.
+    pub(super) fn new(bytes: &'a [u8]) -> ClassFileReader<'a> {
+        ClassFileReader { bytes, at: 0 }
     }
 
-    /// Offset of the next byte.
+    /// Returns the offset of the next byte.
     pub(super) fn offset(&self) -> usize {
         self.at
     }
 
-    /// Whether the section is read.
+    /// Returns `true` at the end of the section.
     pub(super) fn is_at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
-    /// The next `count` bytes.
+    /// Returns the next `count` bytes.
     pub(super) fn take(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], Error> {
         let end = self.at.checked_add(count);
         match end.and_then(|end| self.bytes.get(self.at..end)) {
@@ -60,22 +60,26 @@ impl<'a> Reader<'a> {
         self.array(expected).map(u32::from_be_bytes)
     }
 
-    /// A reader of the next `count` bytes, which this reader skips.
-    pub(super) fn section(&mut self, count: usize, expected: &'static str) -> Result<Reader<'a>, Error> {
+    /// Returns a reader of the next `count` bytes, which this reader skips.
+    pub(super) fn section(
+        &mut self,
+        count: usize,
+        expected: &'static str,
+    ) -> Result<ClassFileReader<'a>, Error> {
         let start = self.at;
         self.take(count, expected)?;
-        Ok(Reader { bytes: self.bytes.get(..self.at).unwrap_or_default(), at: start })
+        Ok(ClassFileReader { bytes: self.bytes.get(..self.at).unwrap_or_default(), at: start })
     }
 
-    /// The length of an attribute, and a reader of its content.
-    pub(super) fn attribute(&mut self) -> Result<Reader<'a>, Error> {
+    /// Reads the length of an attribute, and returns a reader of its content.
+    pub(super) fn attribute(&mut self) -> Result<ClassFileReader<'a>, Error> {
         let at = self.at;
         let length = self.u4("the length of an attribute")?;
         let length = usize::try_from(length).map_err(|_| Error::end(at, "an attribute"))?;
         self.section(length, "an attribute")
     }
 
-    /// An error if anything is left.
+    /// Returns an error unless the section is at its end.
     pub(super) fn finish(&self, expected: &'static str) -> Result<(), Error> {
         match self.bytes.get(self.at) {
             None => Ok(()),
@@ -84,7 +88,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A number that does not fit into its field: the method, or the class, is left as it was.
+/// A number exceeds its field: the method, or the class, is left unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooLong;
 
@@ -98,7 +102,7 @@ pub(super) fn put_u4(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
-/// Appends what `content` appends, behind its length in four bytes.
+/// Appends the output of `content`, preceded by its four-byte length.
 pub(super) fn put_with_length<E: From<TooLong>>(
     out: &mut Vec<u8>,
     content: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,

@@ -1,10 +1,10 @@
-//! The class whose methods rewritten classes call.
+//! The class with the methods that rewritten classes call.
 
-/// Names of the class and of the two methods `void NAME(int)` that rewritten classes call.
+/// Names of the class and of its two methods `void NAME(int)` that rewritten classes call.
 ///
-/// Classes of all modules call it, so its package has to be exported to all of them. The unnamed module of the boot
-/// loader is not enough for a class of a named module, unless the JVM adds the read edge (it does so for modules whose
-/// classes an agent changed, once the module system is initialized).
+/// Classes of all modules call it, so its package must be exported to all of them. The unnamed module of
+/// the boot loader is not enough for a class of a named module, unless the JVM adds the read edge (it
+/// does so for modules whose classes an agent changed, once the module system is initialized).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tracker<'a> {
     pub(super) class: &'a str,
@@ -13,8 +13,8 @@ pub struct Tracker<'a> {
 }
 
 impl<'a> Tracker<'a> {
-    /// A tracker with the internal name `class` (`java/lang/Name`), whose methods are called at each entry and each
-    /// exit.
+    /// Creates a tracker with the internal name `class` (`java/lang/Name`), whose methods are called on
+    /// each entry and each exit.
     ///
     /// # Panics
     ///
@@ -25,7 +25,7 @@ impl<'a> Tracker<'a> {
     }
 }
 
-/// Whether a name is the same in UTF-8 and in modified UTF-8, and fits into a Utf8 constant.
+/// Returns `true` if a name is the same in UTF-8 and in modified UTF-8, and fits into a Utf8 constant.
 const fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 1024 && name.is_ascii()
 }

@@ -4,8 +4,8 @@ use super::pool::{Additions, TRACKER_DESCRIPTOR};
 use super::reader::{put_u2, put_u4};
 use super::tracker::Tracker;
 
-/// A class file with `public static native void` methods of the names in `tracker`, and nothing else: to be defined in
-/// the boot loader, its methods to be registered with JNI's `RegisterNatives`.
+/// Returns a class file that contains only `public static native void` methods with the names in
+/// `tracker`: to be defined in the boot loader, with its methods registered by JNI's `RegisterNatives`.
 pub fn tracker_class(tracker: &Tracker<'_>) -> Vec<u8> {
     const PUBLIC: u16 = 0x0001;
     const STATIC: u16 = 0x0008;
@@ -13,7 +13,7 @@ pub fn tracker_class(tracker: &Tracker<'_>) -> Vec<u8> {
     const SUPER: u16 = 0x0020;
     const NATIVE: u16 = 0x0100;
     const SYNTHETIC: u16 = 0x1000;
-    /// Of Java 8: no module, no frames to write, known to every JVM that the agent runs on.
+    /// Java 8: no module, no frames to write, supported by every JVM that the agent runs on.
     const MAJOR_VERSION: u16 = 52;
 
     let mut constants = Additions::after(1);

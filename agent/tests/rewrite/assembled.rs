@@ -1,4 +1,5 @@
-//! Class files that no compiler writes any more, assembled: `jsr` and `ret` of version 48, and the class of the tracker.
+//! Assembled class files of kinds that compilers no longer write: `jsr` and `ret` of version 48, and the
+//! tracker's class.
 
 #[path = "../../src/rewrite/tests/assemble.rs"]
 mod assemble;
@@ -8,7 +9,7 @@ use assemble::{Class, Code};
 use hprof_agent::rewrite::{Tracker, rewrite, tracker_class};
 use std::fs;
 
-/// Runs `Made.sum(int)`, and prints its result and what the tracker saw.
+/// Runs `Made.sum(int)`, and prints its result and the tracker's counts.
 const RUN_MADE: &str = "public class RunMade {
     public static void main(String[] args) throws Exception {
         Object sum = Class.forName(\"Made\").getMethod(\"sum\", int.class).invoke(null, 4);
@@ -16,8 +17,8 @@ const RUN_MADE: &str = "public class RunMade {
     }
 }";
 
-/// `static int sum(int n)`: a subroutine adds n to the sum and decrements n; it is called from two places, in a loop and
-/// behind it.
+/// Returns `static int sum(int n)`: a subroutine adds n to the sum and decrements n; it is called from
+/// two places, in a loop and after it.
 fn subroutines() -> Vec<u8> {
     #[rustfmt::skip]
     let code = vec![

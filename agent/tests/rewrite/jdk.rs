@@ -13,7 +13,7 @@ pub(crate) struct Jdk {
     pub(crate) version: u32,
 }
 
-/// The JDKs to test with. An empty list is said on stderr.
+/// Returns the JDKs to test with. Reports an empty list on stderr.
 pub(crate) fn jdks(test: &str) -> Vec<Jdk> {
     let homes: Vec<PathBuf> = match env::var_os("HPROF_AGENT_JDKS") {
         Some(homes) => env::split_paths(&homes).collect(),
@@ -39,7 +39,7 @@ impl Jdk {
         (version >= 17).then_some(Jdk { home, version })
     }
 
-    /// Runs a program of the JDK, which must succeed; its stdout.
+    /// Runs a program of the JDK, which must succeed; returns its stdout.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> String {
         let output = Command::new(self.home.join("bin").join(program))
             .args(arguments)
@@ -53,7 +53,7 @@ impl Jdk {
     }
 }
 
-/// A directory that is removed at the end.
+/// A directory that is removed when it is dropped.
 pub(crate) struct TempDir(PathBuf);
 
 impl TempDir {
@@ -78,7 +78,7 @@ impl Drop for TempDir {
     }
 }
 
-/// All class files below a directory.
+/// Returns all class files below a directory.
 pub(crate) fn class_files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut dirs = vec![dir.to_owned()];
@@ -96,7 +96,7 @@ pub(crate) fn class_files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Writes the rewritten class `file`, or the class as it is, to `target`.
+/// Writes the rewritten class `file`, or the unchanged class, to `target`.
 pub(crate) fn rewrite_file(
     file: &Path,
     target: &Path,

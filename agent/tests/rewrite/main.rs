@@ -1,7 +1,8 @@
-//! Rewritten classes in JVMs: they pass verification, do what they did, and call the tracker as often as they should.
+//! Rewritten classes in JVMs: they pass verification, behave as before, and call the tracker as often as
+//! they should.
 //!
-//! Where no `javac` is found these tests say NOT RUN on stderr and pass. `HPROF_AGENT_JDKS`, home directories separated
-//! by `:`, names others than that of `javac` on the path.
+//! If no `javac` is found, these tests print NOT RUN to stderr and pass. `HPROF_AGENT_JDKS`, home
+//! directories separated by `:`, selects others than that of `javac` on the path.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr, clippy::cast_possible_truncation)]
 

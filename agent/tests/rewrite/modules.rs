@@ -1,6 +1,6 @@
-//! All classes of some modules of a JDK, rewritten, verified by the JVM, and used by it; and those of any JAR files. It
-//! takes long, so only when it is asked for: `HPROF_AGENT_JARS=DIR cargo test --release -p hprof-agent --test rewrite
-//! modules -- --ignored --nocapture`.
+//! All classes of some modules of a JDK, rewritten, verified by the JVM, and used by it; and those of any
+//! JAR files. This takes long, so it runs only on request: `HPROF_AGENT_JARS=DIR cargo test --release -p
+//! hprof-agent --test rewrite modules -- --ignored --nocapture`.
 
 use crate::jdk::{Jdk, TempDir, class_files, jdks, rewrite_file};
 use hprof_agent::rewrite::{Tracker, rewrite};
@@ -15,7 +15,7 @@ const TRACKER: Tracker<'_> = Tracker::new("java/lang/HprofTracker", "enter", "ex
 const MODULES: [&str; 6] =
     ["java.base", "java.xml", "java.compiler", "java.logging", "jdk.compiler", "jdk.zipfs"];
 
-/// Rewrites the classes of all modules in `from` to `to`; the names of the classes.
+/// Rewrites the classes of all modules in `from` to `to`; returns the names of the classes.
 fn rewrite_modules(from: &Path, to: &Path) -> Vec<String> {
     let mut names = Vec::new();
     let mut next = 0;
@@ -108,8 +108,8 @@ fn check(jdk: &Jdk) {
     assert_eq!(one, ["0 0+2.5+x", "1 1+2.5+x", "2 2+2.5+x", "3 3+2.5+x"]);
     eprintln!("{entered}, {left}");
     let number = |line: &str, word| line.strip_prefix(word).unwrap().parse::<f64>().unwrap();
-    // What is not left: methods on the stacks of threads, and constructors that throw. Threads that count at the same
-    // time lose a few.
+    // Entries without an exit: methods on the stacks of threads, and constructors that throw. Threads
+    // that count concurrently lose a few.
     let (entered, left) = (number(entered, "entered "), number(left, "left "));
     assert!(entered > 100_000.0 && (entered - left).abs() / entered < 0.01, "{entered} {left}");
 
@@ -130,7 +130,8 @@ fn modules() {
     }
 }
 
-/// Every class of every JAR file in `HPROF_AGENT_JARS` is linked, or is not for the same reason, when it is rewritten.
+/// Every class of every JAR file in `HPROF_AGENT_JARS` is linked when rewritten, or fails for the same
+/// reason as before.
 #[test]
 #[ignore = "needs a directory of JAR files in HPROF_AGENT_JARS"]
 fn jars() {
@@ -165,7 +166,7 @@ fn jars() {
     }
 }
 
-/// Checks one JAR file; how many of its classes are linked.
+/// Checks one JAR file; returns the number of its classes that are linked.
 fn check_jar(
     jdk: &Jdk,
     dir: &TempDir,
@@ -204,7 +205,7 @@ fn check_jar(
     }
     fs::write(root.join("names"), names.join("\n")).unwrap();
     let load = |classes: &Path| {
-        // The others are there for what its classes refer to.
+        // The others are dependencies of its classes.
         let others = jar.parent().unwrap().display();
         let path = format!("{}:{}:{others}/*", dir.text("programs"), classes.display());
         let names = root.join("names");

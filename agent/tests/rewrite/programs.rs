@@ -1,5 +1,5 @@
-//! Java programs that count their own calls, compiled, rewritten, and run with a tracker that keeps a stack: it sees
-//! exactly those calls, and each exit fits to its entry.
+//! Java programs that count their own calls, compiled, rewritten, and run with a tracker that has a
+//! stack: it sees exactly those calls, and each exit matches its entry.
 
 use crate::jdk::{Jdk, TempDir, class_files, jdks, rewrite_file};
 use hprof_agent::rewrite::Tracker;
@@ -15,31 +15,31 @@ const SHARED: [(&str, &str); 3] = [
     ("Start", include_str!("java/Start.java")),
 ];
 
-/// What is known of a rewritten program.
+/// Data about a rewritten program.
 struct Program {
-    /// `Class.method` of each number.
+    /// `Class.method` by number.
     names: BTreeMap<u32, String>,
     skipped: BTreeSet<String>,
     counts: Counts,
 }
 
-/// What a run printed.
+/// Output of a run.
 #[derive(Default)]
 struct Counts {
     /// Calls that the program counted, by `Class.method`.
     calls: BTreeMap<String, u64>,
     /// Entries that the tracker counted, by number.
     entries: BTreeMap<u32, u64>,
-    /// Constructors that the tracker saw no exit of.
+    /// Number of constructors whose exit the tracker did not see.
     missed: u64,
 }
 
-/// Which numbers the methods get.
+/// Selection of method numbers.
 #[derive(Clone, Copy, PartialEq)]
-enum Numbers {
-    /// Such that each instruction that pushes an int is needed.
+enum NumberSizes {
+    /// Every instruction that pushes an int is needed.
     OfAllSizes,
-    /// Below 128.
+    /// Less than 128.
     Small,
 }
 
@@ -63,7 +63,7 @@ fn counts(output: &str) -> Counts {
 }
 
 /// Compiles a program, runs it, rewrites it, runs it again.
-fn run(jdk: &Jdk, class: &str, source: &str, numbers: Numbers, compiler: &[&str]) -> Program {
+fn run(jdk: &Jdk, class: &str, source: &str, numbers: NumberSizes, compiler: &[&str]) -> Program {
     let dir = TempDir::new(&format!("{class}-{}{}", jdk.version, compiler.len()));
     let mut arguments = compiler.to_vec();
     let (plain, rewritten) = (dir.text("plain"), dir.text("rewritten"));
@@ -94,7 +94,7 @@ fn run(jdk: &Jdk, class: &str, source: &str, numbers: Numbers, compiler: &[&str]
             let name = str::from_utf8(method.name).unwrap();
             let bridge = if method.access_flags & 0x0040 == 0 { "" } else { "(bridge)" };
             let blocks = [0, 1000, 100_000, 0x9000_0000];
-            let block = if numbers == Numbers::Small { 0 } else { blocks[index as usize % 4] };
+            let block = if numbers == NumberSizes::Small { 0 } else { blocks[index as usize % 4] };
             let number = block + index * 2 + u32::from(name == "<init>");
             index += 1;
             names.insert(number, format!("{class}.{name}{bridge}"));
@@ -109,7 +109,7 @@ fn run(jdk: &Jdk, class: &str, source: &str, numbers: Numbers, compiler: &[&str]
 }
 
 impl Program {
-    /// Entries by `Class.method`.
+    /// Returns entries by `Class.method`.
     fn entries(&self) -> BTreeMap<&str, u64> {
         let mut entries = BTreeMap::new();
         for (number, count) in &self.counts.entries {
@@ -118,7 +118,8 @@ impl Program {
         entries
     }
 
-    /// The tracker saw what the program counted; and of other methods only those that a compiler writes.
+    /// Checks that the tracker saw the calls that the program counted; and of other methods only those
+    /// that a compiler writes.
     fn check(&self, uncounted: &[&str]) {
         let mut entries = self.entries();
         for (name, &count) in &self.counts.calls {
@@ -143,8 +144,8 @@ fn every_construct() {
     let source = include_str!("java/Constructs.java").replace("LOCALS", &(locals + "int wideLocal = 10;"));
     for jdk in jdks("every_construct") {
         for compiler in [&["-g"][..], &["-g:source,lines", "--release", "17"]] {
-            let program = run(&jdk, "Constructs", &source, Numbers::OfAllSizes, compiler);
-            // Not written in the source, or said there to count nothing.
+            let program = run(&jdk, "Constructs", &source, NumberSizes::OfAllSizes, compiler);
+            // Not in the source, or marked there as not counted.
             program
                 .check(&["spin", "x", "y", "equals", "toString", "values", "$values", "<clinit>", "<init>"]);
             assert!(program.skipped.is_empty());
@@ -163,15 +164,15 @@ fn every_construct() {
 fn switches_over_patterns() {
     for jdk in jdks("switches_over_patterns").iter().filter(|jdk| jdk.version >= 21) {
         let source = include_str!("java/Patterns.java");
-        let program = run(jdk, "Patterns", source, Numbers::OfAllSizes, &["-g"]);
+        let program = run(jdk, "Patterns", source, NumberSizes::OfAllSizes, &["-g"]);
         program.check(&["value", "left", "right", "<init>"]);
         assert!(program.skipped.is_empty());
         assert_eq!(program.entries()["Patterns.sum"], 3);
     }
 }
 
-/// A method with `count` returns in a loop. Each takes 11 bytes, 16 where the compiler writes `goto_w` because the loop
-/// is longer than 32 KiB, and becomes 5 bytes longer.
+/// Returns a method with `count` returns in a loop. Each takes 11 bytes, 16 where the compiler writes
+/// `goto_w` because the loop is longer than 32 KiB, and becomes 5 bytes longer.
 fn ladder(name: &str, count: u32) -> String {
     let mut text = format!("static int {name}(int n) {{ Calls.here(); for (;;) {{\n");
     for n in 0..count {
@@ -198,7 +199,7 @@ fn long_methods() {
     }
     source += "}\n";
     for jdk in jdks("long_methods") {
-        let program = run(&jdk, "Long", &source, Numbers::Small, &["-g"]);
+        let program = run(&jdk, "Long", &source, NumberSizes::Small, &["-g"]);
         program.check(&[]);
         let skipped: Vec<&str> = program.skipped.iter().map(String::as_str).collect();
         assert_eq!(skipped, ["Long.branchTooLong", "Long.codeTooLong"]);

@@ -1,9 +1,9 @@
-//! HotSpot's attach protocol, as `jcmd` speaks it: a file and a signal make a JVM open a socket, which takes a command and
-//! gives an answer. It works into containers: paths are those below the root of the process.
+//! HotSpot's attach protocol, as used by `jcmd`: a file and a signal make a JVM open a socket, which accepts a
+//! command and returns an answer. It works for containers: paths are relative to the root of the process.
 //!
-//! Only processes of the same user are attached to, and only sockets of that user are spoken to: names of both are known to
-//! all, and `/tmp` is open to all. In a container `/tmp` itself is the process's: a link there is not followed out of its
-//! root.
+//! It attaches only to processes of the same user, and connects only to sockets of that user: the names of both are
+//! predictable, and everybody can write to `/tmp`. In a container, `/tmp` itself belongs to the process: a link there
+//! is not followed out of its root.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -17,28 +17,28 @@ use anyhow::{Context, bail, ensure};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-/// How long a JVM may take to open its socket.
+/// Maximum time for a JVM to open its socket.
 const TO_OPEN: Duration = Duration::from_secs(20);
 
-/// How long it may take to answer. A dump is answered when it is written, for which the agent takes ten minutes at most.
+/// Maximum time for an answer. The agent answers after it has written a dump, for which it takes at most ten minutes.
 const TO_ANSWER: Duration = Duration::from_secs(660);
 
-/// The most bytes of an argument: JVMs up to JDK 23 take no more.
+/// Maximum length of an argument in bytes: JVMs up to JDK 23 accept no more.
 const MAX_ARGUMENT: usize = 1024;
 
-/// The most bytes of an answer.
+/// Maximum length of an answer in bytes.
 const MAX_ANSWER: u64 = 16 << 20;
 
-/// A JVM that runs.
+/// A running JVM.
 #[derive(Debug)]
 pub(super) struct Jvm {
     pid: u32,
-    /// In its own PID namespace, which the names of files are made of.
+    /// Process ID in the JVM's own PID namespace, which occurs in file names.
     inner_pid: u32,
     handles_quit: bool,
 }
 
-/// What a JVM answers: 0 or an error, and text.
+/// Answer of a JVM: 0 or an error code, and text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     pub(super) code: i32,
@@ -46,10 +46,11 @@ pub(super) struct Reply {
 }
 
 impl Jvm {
-    /// The JVM with this process ID.
+    /// Finds the JVM with this process ID.
     ///
     /// # Errors
-    /// If there is no such process, or it is another user's.
+    ///
+    /// If the process does not exist or belongs to another user.
     pub(super) fn new(pid: u32) -> anyhow::Result<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status"))
             .map_err(|_| anyhow::anyhow!("there is no process {pid}; `jcmd -l` lists the running JVMs"))?;
@@ -63,26 +64,27 @@ impl Jvm {
         Ok(Self { pid, inner_pid: status.inner_pid, handles_quit: status.handles_quit })
     }
 
-    /// The root directory of the process.
+    /// Returns the root directory of the process.
     fn root(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root", self.pid))
     }
 
-    /// A path of the process, as this one sees it. Links in it may lead out of the process's root.
+    /// Returns a path of the process as seen by this process. Links in it may lead out of the process's root.
     pub(super) fn outside(&self, path: &Path) -> PathBuf {
         self.root().join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Sends a command, and waits for the answer.
+    /// Sends a command and waits for the answer.
     ///
     /// # Errors
-    /// If the JVM cannot be reached, or does not answer.
+    ///
+    /// If the JVM cannot be reached or does not answer.
     pub(super) fn ask(&self, command: &str, arguments: [&str; 3]) -> anyhow::Result<Reply> {
         let mut request = Vec::new();
         for word in ["1", command].into_iter().chain(arguments) {
             ensure!(
                 word.len() <= MAX_ARGUMENT && !word.contains('\0'),
-                "a JVM takes no more than {MAX_ARGUMENT} bytes of options, and no NUL"
+                "a JVM accepts at most {MAX_ARGUMENT} bytes of options, without NUL"
             );
             request.extend_from_slice(word.as_bytes());
             request.push(0);
@@ -94,8 +96,8 @@ impl Jvm {
             stream.write_all(&request)?;
             Ok(stream.take(MAX_ANSWER).read_to_end(&mut answer)?)
         });
-        asked.with_context(|| format!("process {pid} cannot be asked"))?;
-        Reply::of(&answer).with_context(|| format!("process {pid} does not answer as a JVM does"))
+        asked.with_context(|| format!("cannot attach to process {pid}"))?;
+        Reply::of(&answer).with_context(|| format!("process {pid} does not answer like a JVM"))
     }
 
     fn connect(&self) -> anyhow::Result<UnixStream> {
@@ -109,7 +111,7 @@ impl Jvm {
 
     /// Makes the JVM open its socket.
     fn open(&self, tmp: &Tmp, socket: &str) -> anyhow::Result<()> {
-        // The signal would end it.
+        // Without a handler, the signal would end the process.
         ensure!(self.handles_quit, "it does not handle SIGQUIT: it is not a JVM, or is still starting");
         let _trigger = Trigger::new(tmp, &format!(".attach_pid{}", self.inner_pid))?;
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).context("no such process")?;
@@ -126,25 +128,26 @@ impl Jvm {
     }
 }
 
-/// The `/tmp` of a process, open: the process cannot put another directory in its place.
+/// The open `/tmp` of a process: the process cannot replace it with another directory.
 struct Tmp {
     dir: OwnedFd,
-    /// Where it was opened, for messages.
+    /// Path at which it was opened, for messages.
     place: PathBuf,
 }
 
 impl Tmp {
-    /// Opens the `tmp` of a root directory. A link leads to where it leads for a process of that root, or nowhere.
+    /// Opens the `tmp` of a root directory. A link is resolved as for a process with that root, or not at all.
     ///
     /// # Errors
-    /// If there is none below the root.
+    ///
+    /// If the directory does not exist below the root.
     fn below(root: &Path) -> anyhow::Result<Self> {
         let place = root.join("tmp");
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(root, flags, Mode::empty()).and_then(|root| {
             let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
             rustix::fs::openat2(&root, "tmp", flags, Mode::empty(), resolve)
-                // Kernels before 5.6 have no such call, and some containers forbid it.
+                // Kernels before 5.6 lack this call, and some containers forbid it.
                 .or_else(|_| rustix::fs::openat(&root, "tmp", flags | OFlags::NOFOLLOW, Mode::empty()))
         });
         let dir = opened.with_context(|| {
@@ -153,15 +156,16 @@ impl Tmp {
         Ok(Self { dir, place })
     }
 
-    /// A path that leads to a file of it, whatever lies at its place by now.
+    /// Returns a path that leads to a file of the opened directory, even if its path was replaced.
     fn path(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.dir.as_raw_fd()))
     }
 
-    /// Returns whether the socket is there.
+    /// Returns whether the socket exists.
     ///
     /// # Errors
-    /// If there is something else, or somebody else's.
+    ///
+    /// If the file is not a socket or belongs to another user.
     fn has_own_socket(&self, name: &str) -> anyhow::Result<bool> {
         let Ok(there) = fs::symlink_metadata(self.path(name)) else { return Ok(false) };
         let own =
@@ -171,7 +175,7 @@ impl Tmp {
     }
 }
 
-/// The file that tells a JVM to open its socket, until it is dropped.
+/// The file that makes a JVM open its socket; removed on drop.
 struct Trigger<'t> {
     tmp: &'t Tmp,
     name: String,
@@ -185,7 +189,7 @@ impl<'t> Trigger<'t> {
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         match made {
             Ok(_) => Ok(trigger()),
-            // Of another that attaches at this moment, or was killed.
+            // Left by another process that is attaching or was killed.
             Err(error)
                 if error.kind() == std::io::ErrorKind::AlreadyExists
                     && fs::symlink_metadata(&path)
@@ -205,10 +209,10 @@ impl Drop for Trigger<'_> {
     }
 }
 
-/// What `/proc/PID/status` says.
+/// Contents of `/proc/PID/status`.
 #[derive(Debug, PartialEq, Eq)]
 struct Status {
-    /// Effective user.
+    /// Effective user ID.
     user: u32,
     inner_pid: u32,
     handles_quit: bool,
@@ -238,7 +242,7 @@ impl Reply {
     }
 }
 
-/// The value of a property in the answer to `properties`: what `java.util.Properties.store` writes.
+/// Returns the value of a property from the answer to `properties`, in the format of `java.util.Properties.store`.
 pub(super) fn property(text: &str, name: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
     let mut units = Vec::new();
@@ -253,7 +257,7 @@ pub(super) fn property(text: &str, name: &str) -> Option<String> {
             Some('f') => '\x0c',
             Some('u') => {
                 let digits: String = characters.by_ref().take(4).collect();
-                // Surrogates come one by one.
+                // Surrogates are written one by one.
                 units.push(u16::from_str_radix(&digits, 16).ok()?);
                 continue;
             }
@@ -296,7 +300,7 @@ mod tests {
         assert_eq!(property("x=\\uzz", "x"), None);
     }
 
-    /// A root directory with a `tmp` in it.
+    /// Creates a root directory that contains a `tmp`.
     fn root() -> (tempfile::TempDir, PathBuf) {
         let root = tempfile::tempdir().unwrap();
         let tmp = root.path().join("tmp");
@@ -304,7 +308,7 @@ mod tests {
         (root, tmp)
     }
 
-    /// Names of sockets are known to all: what somebody put there is not spoken to.
+    /// Socket names are predictable: a socket of another user is not used.
     #[test]
     fn only_sockets_of_this_user_alone_are_spoken_to() {
         use std::os::unix::fs::PermissionsExt;
@@ -320,17 +324,17 @@ mod tests {
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
         let error = tmp.has_own_socket("socket").unwrap_err().to_string();
         assert!(error.starts_with(socket.to_str().unwrap()), "{error}");
-        // Nor is a file made through a link.
+        // Nor is a file created through a link.
         std::os::unix::fs::symlink(dir.join("victim"), dir.join("trigger")).unwrap();
         assert!(Trigger::new(&tmp, "trigger").is_err() && !dir.join("victim").exists());
-        // One that is made is gone when it is dropped.
+        // A created trigger is removed on drop.
         let trigger = Trigger::new(&tmp, "made").unwrap();
         assert!(dir.join("made").is_file());
         drop(trigger);
         assert!(!dir.join("made").exists());
     }
 
-    /// `/tmp` is the process's own in a container, and may be a link to anywhere.
+    /// In a container, `/tmp` belongs to the process and may be a link to anywhere.
     #[test]
     fn a_link_does_not_lead_out_of_the_root_of_a_process() {
         let outside = tempfile::tempdir().unwrap();
@@ -344,7 +348,7 @@ mod tests {
             let error = Tmp::below(root.path()).map(|_| ()).unwrap_err().to_string();
             assert!(error.contains(link.to_str().unwrap()), "{error}");
         }
-        // Where such a link leads below the root it is followed there, if at all.
+        // A link that leads below the root is followed there, if at all.
         let root = outside.path().join("root");
         let [inside, beside] = [root.as_path(), outside.path()].map(|dir| dir.join("elsewhere"));
         fs::create_dir_all(&inside).unwrap();
@@ -357,7 +361,7 @@ mod tests {
         }
     }
 
-    /// What was opened stays what it is.
+    /// An open directory stays the same.
     #[test]
     fn a_link_that_comes_later_is_not_followed() {
         let (root, dir) = root();

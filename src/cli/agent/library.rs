@@ -1,19 +1,20 @@
-//! Where the agent's library is, and how a JVM is told to load it.
+//! The agent's library: its location, and how a JVM loads it.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::{Path, PathBuf};
 
 use crate::cli::shared::commands::quoted;
 
-/// The variable that names the library.
+/// Environment variable with the path of the library.
 pub(crate) const VARIABLE: &str = "HPROF_CLI_AGENT";
 
 pub(super) use hprof_format::AGENT_USAGE as USAGE;
 
-/// Finds the library: what `$HPROF_CLI_AGENT` names, or else the one that was installed or built with this program.
+/// Finds the library: the one named by `$HPROF_CLI_AGENT`, or else the one installed or built with this program.
 ///
 /// # Errors
-/// If there is none; the text says how to build it.
+///
+/// If there is none; the message says how to build it.
 pub(crate) fn find() -> anyhow::Result<PathBuf> {
     if let Some(path) = named() {
         anyhow::ensure!(
@@ -21,7 +22,7 @@ pub(crate) fn find() -> anyhow::Result<PathBuf> {
             "there is no agent library {}, which ${VARIABLE} names",
             path.display()
         );
-        // The JVM would look for it in its own directory.
+        // The JVM would search its own directory.
         return Ok(std::path::absolute(path)?);
     }
     let file = format!("{DLL_PREFIX}hprof_agent{DLL_SUFFIX}");
@@ -38,13 +39,13 @@ pub(crate) fn find() -> anyhow::Result<PathBuf> {
     })
 }
 
-/// The path that `$HPROF_CLI_AGENT` names.
+/// Returns the path in `$HPROF_CLI_AGENT`.
 pub(crate) fn named() -> Option<PathBuf> {
     std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// Where the library of a program in `dir` may be, the nearest first: beside it, where packages install it, and where
-/// cargo builds it.
+/// Returns possible paths of the library for a program in `dir`, nearest first: beside it, where packages install it,
+/// and where cargo builds it.
 fn places(dir: &Path) -> Vec<PathBuf> {
     let mut places = vec![dir.to_owned(), dir.join("../lib"), dir.join("../lib/hprof-cli"), dir.join("deps")];
     if dir.file_name().is_some_and(|name| name == "debug") {
@@ -53,7 +54,7 @@ fn places(dir: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// The argument of `java` that loads the library with these options; with the agent's defaults if there are none.
+/// Returns the `java` argument that loads the library with these options; an empty text means the agent's defaults.
 pub(super) fn argument(library: &Path, options: &str) -> String {
     let library = library.to_string_lossy();
     if options.is_empty() {
@@ -63,8 +64,8 @@ pub(super) fn argument(library: &Path, options: &str) -> String {
     }
 }
 
-/// An argument as a word of JAVA_TOOL_OPTIONS: the JVM cuts the variable at spaces, outside of quotes. `None` if both kinds
-/// of quotes would have to be quoted.
+/// Quotes an argument for JAVA_TOOL_OPTIONS, which the JVM splits at unquoted spaces. Returns `None` if it contains
+/// both kinds of quotes.
 pub(super) fn tool_option(argument: &str) -> Option<String> {
     let has = |c: char| argument.contains(c);
     match (has('"'), has('\'')) {
@@ -75,7 +76,7 @@ pub(super) fn tool_option(argument: &str) -> Option<String> {
     }
 }
 
-/// The `jcmd` command that loads the library into a running JVM.
+/// Returns the `jcmd` command that loads the library into a running JVM.
 pub(super) fn jcmd(library: &Path, options: &str) -> String {
     let library = quoted(&format!("\"{}\"", library.to_string_lossy()));
     format!("jcmd PID JVMTI.agent_load {library} '\"{options}\"'")

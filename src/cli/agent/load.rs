@@ -1,6 +1,7 @@
-//! `agent load`: the agent in a JVM that runs already, and its answer.
+//! `agent load`: loads the agent into a running JVM and prints its answer.
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 
 use super::library;
 
@@ -9,28 +10,28 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli agent load 4711 dump
   hprof-cli agent load 4711 stop";
 
-/// Load the agent into a JVM that runs, or tell it what to do
+/// Load the agent into a running JVM, or control it there
 ///
-/// Prints what the agent answers, or why it refuses, where `jcmd` prints a number. `dump` writes what was recorded
-/// until now, `stop` does the same and ends the recording; after that another one can be started. The
-/// JVM must be of the same user. Relative names of files are in the JVM's directory.
+/// Prints the agent's answer or why it refuses, where `jcmd` prints only a number. `dump` writes what was recorded so
+/// far; `stop` does the same and ends the recording, after which another one can be started. The JVM must belong to
+/// the same user. Relative file names are resolved in the JVM's working directory.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LoadArgs {
     /// Process ID of the JVM
     #[arg(value_name = "PID")]
     pid: u32,
 
-    /// Options of the agent, as `hprof-cli agent` shows them: KEY=VALUE,...; or dump, stop, help
+    /// Options of the agent, as listed by `hprof-cli agent`: KEY=VALUE,...; or dump, stop, help
     #[arg(value_name = "OPTIONS", required = true)]
     options: Vec<String>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    load(args.pid, &args.options.join(","))
+pub(crate) fn run(cx: &RunContext, args: &LoadArgs) -> anyhow::Result<Outcome> {
+    load(cx, args.pid, &args.options.join(","))
 }
 
 #[cfg(target_os = "linux")]
-fn load(pid: u32, options: &str) -> anyhow::Result<Outcome> {
+fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     use std::io::Write;
 
     use anyhow::{Context, bail, ensure};
@@ -42,28 +43,28 @@ fn load(pid: u32, options: &str) -> anyhow::Result<Outcome> {
     let library = library::find()?;
     let jvm = Jvm::new(pid)?;
     let inside = jvm.outside(&library);
-    let sees = inside.try_exists().with_context(|| format!("cannot look into {}", inside.display()))?;
+    let sees = inside.try_exists().with_context(|| format!("cannot access {}", inside.display()))?;
     ensure!(
         sees,
-        "process {pid} sees another file system, without {0}; copy it there: cp {0} {1}",
+        "process {pid} has a different file system without {0}; copy it there: cp {0} {1}",
         library.display(),
         inside.display()
     );
-    let library = library.to_str().context("a JVM takes no path that is not UTF-8")?;
+    let library = library.to_str().context("a JVM accepts only UTF-8 paths")?;
     let reply = jvm.ask("load", [library, "true", options])?;
     let Some(code) = returned(&reply.text).filter(|_| reply.code == 0) else {
-        bail!("process {pid} does not load the agent: {}", reply.text.trim());
+        bail!("process {pid} did not load the agent: {}", reply.text.trim());
     };
     let said = jvm.ask("properties", [""; 3])?;
     let said = attach::property(&said.text, hprof_format::AGENT_ANSWER).unwrap_or_default();
     if code != 0 {
         let reasons: Vec<_> = said.lines().map(|line| line.strip_prefix("HPROF: ").unwrap_or(line)).collect();
         match reasons[..] {
-            [] => bail!("the agent in process {pid} refuses ({code}); the JVM's stderr says why"),
-            _ => bail!("the agent in process {pid} refuses: {}", reasons.join("; ")),
+            [] => bail!("the agent in process {pid} refused ({code}); the JVM's stderr says why"),
+            _ => bail!("the agent in process {pid} refused: {}", reasons.join("; ")),
         }
     }
-    let mut out = output::stdout();
+    let mut out = cx.out();
     for line in said.lines() {
         writeln!(out, "{}", escape::text(line))?;
     }
@@ -71,7 +72,7 @@ fn load(pid: u32, options: &str) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// What the agent returned to the JVM.
+/// Extracts the agent's return code from the JVM's answer.
 #[cfg(target_os = "linux")]
 fn returned(text: &str) -> Option<i32> {
     text.lines().find_map(|line| line.trim().strip_prefix("return code: "))?.trim().parse().ok()
@@ -79,5 +80,8 @@ fn returned(text: &str) -> Option<i32> {
 
 #[cfg(not(target_os = "linux"))]
 fn load(_: u32, options: &str) -> anyhow::Result<Outcome> {
-    anyhow::bail!("it needs Linux; elsewhere: {}", library::jcmd(&library::find()?, options))
+    anyhow::bail!(
+        "`agent load` requires Linux; elsewhere, run: {}",
+        library::jcmd(&library::find()?, options)
+    )
 }

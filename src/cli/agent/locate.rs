@@ -1,16 +1,17 @@
-//! `agent`: where the agent's library is, how it is loaded, and `agent load`, which loads it.
+//! `agent`: the location of the agent's library and how to load it; and `agent load`, which loads it.
 
 use std::io::Write;
 use std::path::Path;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns};
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::value::Value;
 
 use super::{library, load};
@@ -23,12 +24,12 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Show where the HPROF agent is and how to load it
 ///
-/// The agent records allocation sites, CPU samples, monitors and heap dumps in a JVM (JDK 11 or later), with
-/// the options of the agent that was part of JDK 5 to 8. Its library is looked for in $HPROF_CLI_AGENT,
-/// then beside this program and in ../lib and ../lib/hprof-cli. `hprof-cli run` starts a program with it.
+/// The agent records allocation sites, CPU samples, monitors and heap dumps in a JVM (JDK 11 or later), with the
+/// options of the agent that was part of JDK 5 to 8. Its library is searched in $HPROF_CLI_AGENT, then beside this
+/// program, then in ../lib and ../lib/hprof-cli. `hprof-cli run` starts a program with it.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
-pub(crate) struct Args {
+pub(crate) struct AgentArgs {
     #[command(subcommand)]
     action: Option<Action>,
 
@@ -43,29 +44,29 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     #[command(after_long_help = format!("{}\n\n{}", load::EXAMPLES, crate::cli::EXIT_CODES))]
-    Load(load::Args),
+    Load(load::LoadArgs),
 }
 
-/// The options that the examples have.
+/// Options used in the examples.
 const EXAMPLE: &str = "heap=sites,cpu=samples,depth=8";
 
-/// What cannot be had in a JVM that runs already.
+/// Features that are not available in a JVM that is already running.
 const LATE: [&str; 4] = [
     "objects that were allocated before the agent was loaded have no allocation trace",
-    "threads that run are sampled from their next allocation buffer on: their first allocations can be missing",
+    "running threads are sampled from their next allocation buffer on: their first allocations may be missing",
     "virtual threads are not distinguished from their carrier threads",
-    "classes that were loaded before it are not measured (cpu=times, cpu=old)",
+    "classes loaded before the agent are not measured (cpu=times, cpu=old)",
 ];
 
-/// What there is to say.
-struct Row {
+/// Facts about the library.
+struct AgentLocation {
     library: String,
     agentpath: String,
     jcmd: String,
     java_tool_options: Option<String>,
 }
 
-impl Row {
+impl AgentLocation {
     fn of(library: &Path) -> Self {
         let agentpath = library::argument(library, EXAMPLE);
         let option = library::tool_option(&agentpath);
@@ -77,7 +78,7 @@ impl Row {
         }
     }
 
-    /// The lines of the table.
+    /// Returns the lines of the table.
     fn lines(&self) -> Vec<String> {
         let quoted = crate::cli::shared::commands::quoted;
         let mut lines = vec![
@@ -91,7 +92,7 @@ impl Row {
             lines.push(format!("  export JAVA_TOOL_OPTIONS={}", quoted(option)));
         }
         lines.extend([
-            "into a JVM that runs:".to_owned(),
+            "into a running JVM:".to_owned(),
             format!("  hprof-cli agent load PID {EXAMPLE}"),
             "or without this program:".to_owned(),
             format!("  {}", self.jcmd),
@@ -105,12 +106,12 @@ impl Row {
     }
 }
 
-/// The library as the file of the answer.
+/// The library, as the file of the answer.
 struct Library<'a>(&'a Path);
 
-impl Source for Library<'_> {
-    fn dump(&self) -> Dump<'_> {
-        Dump { path: self.0.to_string_lossy(), ..Dump::default() }
+impl AnswerSource for Library<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
+        DumpHeader { path: self.0.to_string_lossy(), ..DumpHeader::default() }
     }
 
     fn is_damaged(&self) -> bool {
@@ -118,34 +119,34 @@ impl Source for Library<'_> {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &AgentArgs) -> anyhow::Result<Outcome> {
     if let Some(Action::Load(args)) = &args.action {
-        return load::run(args);
+        return load::run(cx, args);
     }
     let library = library::find()?;
     if args.path {
-        let mut out = output::stdout();
-        // As it is: a shell puts it into a command.
+        let mut out = cx.out();
+        // Unescaped: a shell inserts it into a command.
         out.write_all(library.as_os_str().as_encoded_bytes())?;
         out.write_all(b"\n")?;
         output::finish(out)?;
         return Ok(Outcome::Fine);
     }
-    let row = Row::of(&library);
+    let row = AgentLocation::of(&library);
     let lines = row.lines();
     let answer = Answer::new(columns(), [row]).above(Section::Whole(lines)).without_rows(NoRows::Nothing);
-    Library(&library).show("agent", &args.output, answer)?;
+    Library(&library).show(cx, "agent", &args.output, answer)?;
     Ok(Outcome::Fine)
 }
 
-fn columns() -> Columns<'static, Row> {
+fn columns() -> Columns<'static, AgentLocation> {
     Columns::new([
-        Column::of(names::LIBRARY, |row: &Row| Value::from(&row.library)),
-        Column::of(names::AGENTPATH, |row: &Row| Value::from(&row.agentpath)),
-        Column::of(names::JAVA_TOOL_OPTIONS, |row: &Row| row.java_tool_options.as_deref().into())
+        Column::of(names::LIBRARY, |row: &AgentLocation| Value::from(&row.library)),
+        Column::of(names::AGENTPATH, |row: &AgentLocation| Value::from(&row.agentpath)),
+        Column::of(names::JAVA_TOOL_OPTIONS, |row: &AgentLocation| row.java_tool_options.as_deref().into())
             .or_null("the path contains both kinds of quotes"),
-        Column::of(names::JCMD, |row: &Row| Value::from(&row.jcmd)),
-        Column::of(names::USAGE, |_: &Row| library::USAGE.into()),
+        Column::of(names::JCMD, |row: &AgentLocation| Value::from(&row.jcmd)),
+        Column::of(names::USAGE, |_: &AgentLocation| library::USAGE.into()),
     ])
 }
 
@@ -153,7 +154,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![Declared {
         command: "agent",
         variant: "",
-        about: "The row is the library of the agent. `dump.path` is its path too.",
+        about: "The row is the agent's library; `dump.path` is its path, too.",
         rows: columns().fields(),
         beside: Vec::new(),
     }]

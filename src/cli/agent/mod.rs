@@ -1,4 +1,4 @@
-//! Commands about the HPROF agent: where it is, a JVM that is started with it, and the other end of its socket.
+//! Commands about the HPROF agent: locate it, start a JVM with it, receive its recordings.
 
 #[cfg(target_os = "linux")]
 mod attach;

@@ -1,4 +1,4 @@
-//! `run`: a program in a JVM with the agent.
+//! `run`: runs a program in a JVM with the agent.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,7 +7,8 @@ use std::process::Command;
 use clap::ValueEnum;
 
 use crate::cli::Outcome;
-use crate::cli::shared::{messages, signals};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::signals;
 
 use super::library;
 
@@ -19,19 +20,19 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Start a program with the HPROF agent
 ///
-/// A command named `java` gets -agentpath as its first argument. Any other command gets it by the
-/// variable JAVA_TOOL_OPTIONS, so that each JVM that it starts loads the agent; all but the first to end add their
-/// process ID to the file's name. Without options the agent records what the one of JDK 5 to 8 did: heap=all, as
+/// A command named `java` gets -agentpath as its first argument. Any other command gets it in the environment
+/// variable JAVA_TOOL_OPTIONS, so that each JVM that it starts loads the agent; all but the first JVM to end add
+/// their process ID to the file name. Without options, the agent records the same as that of JDK 5 to 8: heap=all, as
 /// text, to java.hprof.txt. The exit code is the program's own.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli run [OPTIONS] -- java <ARGUMENT>...")]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// Record the heap
     #[arg(long, value_name = "WHAT", help_heading = "Agent")]
     heap: Option<Heap>,
 
-    /// Record every allocation with --heap sites: a program takes 20 to 30 times as long. By default one allocation in
-    /// 512 KiB is sampled, which costs next to nothing
+    /// Record every allocation with --heap sites: programs take 20 to 30 times as long. By default one allocation per
+    /// 512 KiB is sampled, which costs almost nothing
     #[arg(long, help_heading = "Agent")]
     exact: bool,
 
@@ -63,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST:PORT", help_heading = "Agent")]
     net: Option<String>,
 
-    /// More options of the agent, as `hprof-cli agent` shows them: KEY=VALUE,...
+    /// More options of the agent, as listed by `hprof-cli agent`: KEY=VALUE,...
     #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Agent")]
     options: Option<String>,
 
@@ -76,7 +77,7 @@ pub(crate) struct Args {
 enum Heap {
     /// A heap dump
     Dump,
-    /// Allocation sites, by samples
+    /// Sampled allocation sites
     Sites,
     /// Both
     All,
@@ -88,7 +89,7 @@ enum Cpu {
     Samples,
     /// Time in each method, by instrumentation
     Times,
-    /// The same, by caller
+    /// Time in each method by caller, by instrumentation
     Old,
 }
 
@@ -100,23 +101,23 @@ enum FormatOption {
     B,
 }
 
-/// Bytes between sampled allocations: what the JVM itself takes if nothing is said (JEP 331).
+/// Average number of bytes between samples: the JVM's own default (JEP 331).
 const SAMPLED: u32 = 1 << 19;
 
-impl Args {
-    /// The options as the agent reads them.
+impl RunArgs {
+    /// Returns the options in the agent's syntax.
     fn agent_options(&self) -> anyhow::Result<String> {
         anyhow::ensure!(
             !self.exact || matches!(self.heap, Some(Heap::Sites)),
-            "--exact is about --heap sites; heap dumps know of each object where it was allocated anyway"
+            "--exact applies to --heap sites; heap dumps always contain the allocation trace of each object"
         );
-        // What `-o` was once: a recording in a file of that name is not what was meant.
+        // `-o` had another meaning before: a recording in a file of that name was not intended.
         let file = self.output.as_deref().unwrap_or_default();
         if let Some((key, _)) = file.split_once('=')
             && library::is_option(key)
         {
             anyhow::bail!(
-                "{file} is an option of the agent, and --output a file: use --options {file}, or -o ./{file}"
+                "{file} is an option of the agent, but --output takes a file: use --options {file}, or -o ./{file}"
             );
         }
         let word =
@@ -142,7 +143,7 @@ impl Args {
         let sample = more.split(',').find(|option| option.starts_with("sample="));
         if let Some(sample) = sample.filter(|sample| self.exact && *sample != "sample=0") {
             anyhow::bail!(
-                "--exact records every allocation, and {sample} in --options only some: drop --exact to sample, or {sample} to \
+                "--exact records every allocation, {sample} in --options only some: omit --exact to sample, or {sample} to \
                  record all"
             );
         }
@@ -154,7 +155,7 @@ impl Args {
     }
 }
 
-/// Returns whether a command starts a JVM itself, with its arguments as the JVM's.
+/// Returns whether a command is itself a JVM launcher, whose arguments are the JVM's.
 fn is_launcher(program: &Path) -> bool {
     let name =
         program.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
@@ -162,14 +163,14 @@ fn is_launcher(program: &Path) -> bool {
     matches!(name, "java" | "javaw")
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    // It is required.
+pub(crate) fn run(cx: &RunContext, args: &RunArgs) -> anyhow::Result<Outcome> {
+    // clap requires it.
     let Some((program, arguments)) = args.command.split_first() else { return Ok(Outcome::No) };
     let is_java = is_launcher(Path::new(program));
     let mut options = args.agent_options()?;
     if args.exact {
         let cost = "every allocation is recorded: the program takes 20 to 30 times as long; without --exact they are sampled";
-        messages::line("note", cost);
+        cx.say("note", cost);
     }
     if !is_java && !options.split(',').any(|option| option.starts_with("force=")) {
         // There may be several JVMs.
@@ -181,7 +182,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         command.arg(&argument);
     } else {
         let option = library::tool_option(&argument).ok_or_else(|| {
-            anyhow::anyhow!("JAVA_TOOL_OPTIONS cannot hold {argument}: it contains both kinds of quotes")
+            anyhow::anyhow!("JAVA_TOOL_OPTIONS cannot contain {argument}: it contains both kinds of quotes")
         })?;
         let mut value = std::env::var_os(TOOL_OPTIONS).unwrap_or_default();
         if !value.is_empty() {
@@ -194,21 +195,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             program.to_string_lossy(),
             value.to_string_lossy()
         );
-        messages::line("note", &text);
+        cx.say("note", &text);
     }
     command.args(arguments);
     start(command, &program.to_string_lossy())
 }
 
-/// The variable whose words every JVM takes for arguments.
+/// Environment variable whose words every JVM treats as arguments.
 const TOOL_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// The program takes the place of this process: it gets all signals, and its exit code is its own.
+/// Replaces this process with the program, which then gets all signals and determines the exit code.
 #[cfg(unix)]
 fn start(mut command: Command, program: &str) -> anyhow::Result<Outcome> {
     use std::os::unix::process::CommandExt;
     signals::uninstall();
-    // Returns only if it could not be started.
+    // Returns only if the program could not be started.
     let error = command.exec();
     Err(anyhow::Error::new(error).context(format!("cannot start {program}")))
 }
@@ -230,7 +231,7 @@ mod tests {
         let options = |words: &[&str]| {
             let line = ["hprof-cli", "run"].into_iter().chain(words.iter().copied()).chain(["--", "java"]);
             let matches = crate::cli::command().try_get_matches_from(line).ok()?;
-            let args = <Args as clap::FromArgMatches>::from_arg_matches(matches.subcommand()?.1).ok()?;
+            let args = <RunArgs as clap::FromArgMatches>::from_arg_matches(matches.subcommand()?.1).ok()?;
             Some(args.agent_options().map_err(|error| error.to_string()))
         };
         for words in [&["-o", "a.hprof"][..], &["--output", "a.hprof"], &["--file", "a.hprof"]] {

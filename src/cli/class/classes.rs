@@ -1,20 +1,21 @@
-//! `classes`: the classes of a dump, and what extends what.
+//! `classes`: the classes of a dump and their hierarchy.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::messages;
 use crate::cli::shared::object;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
-use hprof_query::classes::hierarchy::{self, Question, Row, SortBy};
+use hprof_query::classes::hierarchy::{self, ClassOrder, HierarchyQuery, HierarchyRow};
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::dictionary::names;
 use hprof_query::objects::class_set::ClassSet;
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
@@ -28,16 +29,16 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli classes heap.hprof java.util.AbstractMap --tree
   hprof-cli classes heap.hprof --format json | jq '.rows[] | select(.subclasses > 10) | .class'";
 
-/// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
-    ("instances", SortBy::Instances, "Most instances first"),
-    ("total", SortBy::Total, "Most instances first, including those of subclasses"),
-    ("bytes", SortBy::Shallow, "Most bytes first"),
-    ("subclasses", SortBy::Subclasses, "Most direct subclasses first"),
-    ("class", SortBy::Name, "By class name"),
+/// Values of `--sort`.
+const SORT: &[Keyword<ClassOrder>] = &[
+    ("instances", ClassOrder::Instances, "Most instances first"),
+    ("total", ClassOrder::Total, "Most instances first, including those of subclasses"),
+    ("bytes", ClassOrder::Shallow, "Most bytes first"),
+    ("subclasses", ClassOrder::Subclasses, "Most direct subclasses first"),
+    ("class", ClassOrder::Name, "By class name"),
 ];
 
-/// Levels of a tree in a table when nothing is said.
+/// Default depth of the tree in a table.
 const DEFAULT_DEPTH: u32 = 2;
 
 /// List the classes, or show the class hierarchy
@@ -45,7 +46,7 @@ const DEFAULT_DEPTH: u32 = 2;
 /// Lists all loaded classes with their superclass and loader, including classes without instances.
 /// Sizes are shallow sizes, as in `histo`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ClassesArgs {
     #[command(flatten)]
     input: Input,
 
@@ -64,9 +65,9 @@ pub(crate) struct Args {
 
     /// Sort order
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "instances", help_heading = "Output")]
-    sort: SortBy,
+    sort: ClassOrder,
 
-    // In a tree: of each class's subclasses.
+    // With --tree, this limits the subclasses of each class.
     #[command(flatten)]
     top: Top<DEFAULT_TOP_OBJECTS>,
 
@@ -74,42 +75,43 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let asked = args.input.settled(&args.patterns)?;
+pub(crate) fn run(cx: &RunContext, args: &ClassesArgs) -> anyhow::Result<Outcome> {
+    let asked = args.input.settled(cx, &args.patterns)?;
     let patterns = asked.iter().filter_map(|selection| match &selection.what {
-        What::Classes(pattern) => Some(pattern.clone()),
-        What::Object(_) => None,
+        Selected::Classes(pattern) => Some(pattern.clone()),
+        Selected::Object(_) => None,
     });
     let patterns: Vec<ClassPattern> = patterns.collect();
-    // Names are known without the objects.
+    // Class names are known without the object graph.
     if patterns.len() == asked.len() {
-        let heap = args.input.open()?;
-        return show(args, &heap, &heap, patterns, None);
+        let heap = args.input.open(cx)?;
+        return show(cx, args, &heap, &heap, patterns, None);
     }
     let ids: Vec<Selection> =
-        asked.into_iter().filter(|selection| matches!(selection.what, What::Object(_))).collect();
+        asked.into_iter().filter(|selection| matches!(selection.what, Selected::Object(_))).collect();
     let (session, classes) =
-        Session::ask(&args.input, |heap, graph| Ok(ClassSet::new(heap.summary(), graph, &ids, false)))?;
-    let outcome = show(args, &session, &session.heap, patterns, Some(classes.classes().collect()))?;
+        Session::ask(cx, &args.input, |heap, graph| Ok(ClassSet::new(heap.summary(), graph, &ids, false)))?;
+    let outcome = show(cx, args, &session, &session.heap, patterns, Some(classes.classes().collect()))?;
     let unmatched = classes.unmatched.iter().filter_map(|at| ids.get(*at));
     for selection in unmatched.filter(|_| !args.input.quiet) {
-        if let What::Object(id) = selection.what {
-            messages::about_no_object(session.heap.path(), &session.graph, id);
+        if let Selected::Object(id) = selection.what {
+            messages::about_no_object(cx, session.heap.path(), &session.graph, id);
         }
     }
     Ok(outcome)
 }
 
-/// Shows the classes that match, and those that are `named` by an ID.
+/// Shows the classes that match, including those `named` by ID.
 fn show(
-    args: &Args,
-    source: &impl Source,
+    cx: &RunContext,
+    args: &ClassesArgs,
+    source: &impl AnswerSource,
     heap: &Heap,
     patterns: Vec<ClassPattern>,
     named: Option<Vec<ClassNumber>>,
 ) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let question = Question {
+    let question = HierarchyQuery {
         patterns,
         named,
         sort_by: args.sort,
@@ -125,52 +127,56 @@ fn show(
         if args.tree { hierarchy::tree(summary, &question) } else { hierarchy::list(summary, &question) };
     let depths: Vec<u32> = found.rows.iter().map(|row| row.depth).collect();
     let lines = (found.rows.iter()).zip(tree::branches(&depths)).zip(tree::children(&depths));
-    let lines = lines.map(|((row, branch), below)| Line { summary, row, branch, below });
+    let lines = lines.map(|((row, branch), below)| ClassLine { summary, row, branch, below });
     let answer =
         Answer::new(columns(args.tree), lines).beside(&beside(), &found.total).without_rows(NoRows::Nothing);
     let shown = found.rows.len() as u64;
     let answer = answer.matching(found.total, "classes");
     let answer = if args.tree { answer.all_by("--depth 0 --top 0") } else { answer };
-    source.show("classes", &args.output, answer)?;
+    source.show(cx, "classes", &args.output, answer)?;
     if !args.input.quiet {
-        note(heap, &question, found.total);
+        note(cx, heap, &question, found.total);
     }
     Ok(source.outcome(shown > 0))
 }
 
-/// Says what matches nothing.
-fn note(heap: &Heap, question: &Question, found: u64) {
+/// Notes patterns without a match.
+fn note(cx: &RunContext, heap: &Heap, question: &HierarchyQuery, found: u64) {
     let summary = heap.summary();
     let names = || summary.classes().iter().map(|class| summary.class_name(class));
-    let unmatched =
-        messages::about_patterns(&question.patterns, "classes takes one dump, then class patterns", names);
+    let unmatched = messages::about_patterns(
+        cx,
+        &question.patterns,
+        "classes takes one dump, then class patterns",
+        names,
+    );
     if found == 0 && unmatched == 0 && question.named.is_none() {
-        messages::line("note", &format!("no class of {} matches", heap.path().display()));
+        cx.say("note", &format!("no class of {} matches", heap.path().display()));
     }
 }
 
-/// A class, and its place in the tree.
-struct Line<'a> {
+/// A class and its place in the tree.
+struct ClassLine<'a> {
     summary: &'a Summary,
-    row: &'a Row,
-    /// The lines that lead to it.
+    row: &'a HierarchyRow,
+    /// Branch lines drawn before the name.
     branch: String,
-    /// Number of of its subclasses are shown.
+    /// Number of subclasses, and how many of them are shown.
     below: u64,
 }
 
-impl Line<'_> {
+impl ClassLine<'_> {
     fn name(&self) -> Option<&str> {
         object::class_name(self.summary, Some(self.row.class))
     }
 
-    /// The name of the superclass, if it has one.
+    /// Returns the name of the superclass, if any.
     fn superclass(&self) -> Option<&str> {
         let above = self.summary.class_table().superclass(self.row.class)?;
         object::class_name(self.summary, Some(above))
     }
 
-    /// The class loader; `None` if the class is not dumped.
+    /// Returns the class loader; `None` if the class is not in the dump.
     fn loader(&self) -> Option<String> {
         let class = self.summary.class(self.row.class).filter(|class| class.is_dumped())?;
         Some(object::loader_text(self.summary, class.loader.into()))
@@ -196,30 +202,31 @@ impl Line<'_> {
     }
 }
 
-fn columns<'a>(is_tree: bool) -> Columns<'a, Line<'a>> {
-    let class = Column::of(names::CLASS, |line: &Line<'a>| line.name().into())
+fn columns<'a>(is_tree: bool) -> Columns<'a, ClassLine<'a>> {
+    let class = Column::of(names::CLASS, |line: &ClassLine<'a>| line.name().into())
         .header("class")
         .place(9)
         .fit(Fit::Shorten { priority: 0 })
         .cell(move |line| if is_tree { line.in_tree() } else { line.in_list() });
-    let class_object = Column::of(names::CLASS_OBJECT, |line: &Line<'a>| id(line.class_object()))
-        .or_null("the class is not dumped");
-    let instances = Column::of(names::INSTANCES, |line: &Line<'a>| line.row.instances.into())
+    let class_object = Column::of(names::CLASS_OBJECT, |line: &ClassLine<'a>| id(line.class_object()))
+        .or_null("no class object in the dump");
+    let instances = Column::of(names::INSTANCES, |line: &ClassLine<'a>| line.row.instances.into())
         .header("instances")
         .place(if is_tree { 3 } else { 1 });
-    let shallow = Column::of(names::SHALLOW_BYTES, |line: &Line<'a>| line.row.shallow_bytes.into());
-    let subclasses = Column::of(names::SUBCLASSES, |line: &Line<'a>| line.row.subclasses.into());
-    let total = Column::of(names::TOTAL_INSTANCES, |line: &Line<'a>| line.row.total_instances.into())
+    let shallow = Column::of(names::SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.shallow_bytes.into());
+    let subclasses = Column::of(names::SUBCLASSES, |line: &ClassLine<'a>| line.row.subclasses.into());
+    let total = Column::of(names::TOTAL_INSTANCES, |line: &ClassLine<'a>| line.row.total_instances.into())
         .header("with subclasses")
         .fit(Fit::Secondary { priority: 0 })
         .place(if is_tree { 1 } else { 4 });
     let total_shallow =
-        Column::of(names::TOTAL_SHALLOW_BYTES, |line: &Line<'a>| line.row.total_shallow_bytes.into());
-    let depth = Column::of(names::DEPTH, |line: &Line<'a>| line.row.depth.into());
+        Column::of(names::TOTAL_SHALLOW_BYTES, |line: &ClassLine<'a>| line.row.total_shallow_bytes.into());
+    let depth = Column::of(names::DEPTH, |line: &ClassLine<'a>| line.row.depth.into());
     let mut columns = vec![
         class,
-        Column::of(names::LOADER, |line: &Line<'a>| line.loader().into()).or_null("the class is not dumped"),
-        Column::of(names::SUPERCLASS, |line: &Line<'a>| line.superclass().into()).or_null("it has none"),
+        Column::of(names::LOADER, |line: &ClassLine<'a>| line.loader().into())
+            .or_null("no class object in the dump"),
+        Column::of(names::SUPERCLASS, |line: &ClassLine<'a>| line.superclass().into()).or_null("it has none"),
         if is_tree {
             class_object
         } else {

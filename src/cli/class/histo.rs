@@ -3,10 +3,11 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::{LayoutArgs, Output};
 use crate::cli::shared::commands::quoted_path;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::spool;
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
@@ -14,11 +15,14 @@ use hprof_index::model::tables::ClassRow;
 use hprof_index::{Heap, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
-use hprof_query::classes::histogram::{self, GroupBy, Histogram, Question, Row, Scope, SortBy, Totals, With};
+use hprof_query::classes::histogram::{
+    self, Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Scope, Totals, With,
+};
 use hprof_query::classes::text_histogram;
 use hprof_query::dictionary::names;
 use hprof_query::objects::heaps;
-use hprof_query::objects::selection::{Selection, What, object_id};
+use hprof_query::objects::object_id::object_id;
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::recordings::profile::text;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -33,22 +37,22 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli histo heap.hprof --retained-by 0x7c00012a8
   hprof-cli histo heap.hprof --format json | jq '.rows[0]'";
 
-/// What is said of a pattern that is a file.
+/// Advice if a pattern is the name of a file.
 const ONE_DUMP: &str = "histo takes one dump, then class patterns";
 
-/// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
-    ("bytes", SortBy::Bytes, "Most bytes first"),
-    ("instances", SortBy::Instances, "Most instances first"),
-    ("retained", SortBy::Retained, "Most retained bytes first; implies --retained"),
-    ("class", SortBy::Name, "By class name"),
+/// Values of `--sort`.
+const SORT: &[Keyword<HistogramOrder>] = &[
+    ("bytes", HistogramOrder::Bytes, "Most bytes first"),
+    ("instances", HistogramOrder::Instances, "Most instances first"),
+    ("retained", HistogramOrder::Retained, "Most retained bytes first; implies --retained"),
+    ("class", HistogramOrder::Name, "By class name"),
 ];
 
-/// The words of `--group-by`.
-const GROUP_BY: &[Key<GroupBy>] = &[
-    ("class", GroupBy::Class, "Class, one row per class loader"),
-    ("package", GroupBy::Package, "Package"),
-    ("loader", GroupBy::Loader, "Class loader"),
+/// Values of `--group-by`.
+const GROUP_BY: &[Keyword<HistogramGroupBy>] = &[
+    ("class", HistogramGroupBy::Class, "Class, one row per class loader"),
+    ("package", HistogramGroupBy::Package, "Package"),
+    ("loader", HistogramGroupBy::Loader, "Class loader"),
 ];
 
 /// Count instances and bytes by class
@@ -58,7 +62,7 @@ const GROUP_BY: &[Key<GroupBy>] = &[
 /// with --live of the reachable heap, whatever classes are selected. In a text report, the HEAP DUMP is
 /// counted with the sizes that it states. --live and --retained build the reference graph once.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HistoArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -90,14 +94,14 @@ pub(crate) struct Args {
 
     /// Sort order [default: bytes, or retained with --retained]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<SortBy>,
+    sort: Option<HistogramOrder>,
 
     #[command(flatten)]
     top: Top,
 
     /// Group rows by this key
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), default_value = "class", help_heading = "Output")]
-    group_by: GroupBy,
+    group_by: HistogramGroupBy,
 
     #[command(flatten)]
     layout: LayoutArgs,
@@ -106,38 +110,40 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let sort_by = args.sort.unwrap_or(if args.retained { SortBy::Retained } else { SortBy::Bytes });
+pub(crate) fn run(cx: &RunContext, args: &HistoArgs) -> anyhow::Result<Outcome> {
+    let sort_by =
+        args.sort.unwrap_or(if args.retained { HistogramOrder::Retained } else { HistogramOrder::Bytes });
     let without = [
         ("--unreachable", args.unreachable),
         ("--layout", args.layout.is_given()),
         ("--heap", args.heap.is_some()),
         ("--retained-by", args.retained_by.is_some()),
     ];
-    if let Some((flag, _)) = without.into_iter().find(|(_, given)| *given && args.retained()) {
-        anyhow::bail!(
+    for (flag, is_given) in without {
+        anyhow::ensure!(
+            !is_given || !args.retained(),
             "--sort retained cannot be used with {flag}, which has no retained sizes; omit one of them"
         );
     }
-    let mut question = Question {
+    let mut question = HistogramQuery {
         group_by: args.group_by,
         sort_by,
         top: args.top.rows(args.output.format()),
-        ..Question::default()
+        ..HistogramQuery::default()
     };
-    let text = args.input.open_text()?;
+    let text = args.input.open_text(cx)?;
     let asked =
-        if text.is_some() { args.patterns.clone() } else { args.input.input.settled(&args.patterns)? };
+        if text.is_some() { args.patterns.clone() } else { args.input.input.settled(cx, &args.patterns)? };
     for selection in asked {
         match selection.what {
-            What::Object(id) => question.class_objects.push(id),
-            What::Classes(pattern) => question.patterns.push(pattern),
+            Selected::Object(id) => question.class_objects.push(id),
+            Selected::Classes(pattern) => question.patterns.push(pattern),
         }
     }
     if let Some((file, recorded)) = text {
         args.needs_binary(&file)?;
-        let (recorded, histogram) = ask_text(args, &file, recorded, &question)?;
-        return show(args, &recorded, &histogram);
+        let (recorded, histogram) = ask_text(cx, args, &file, recorded, &question)?;
+        return show(cx, args, &recorded, &histogram);
     }
     let scope = match (args.live, args.unreachable) {
         (true, _) => Scope::Reachable,
@@ -146,17 +152,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let with = if args.retained() { With::Retained } else { With::Counts };
     if let Some(object) = args.retained_by {
-        return below(args, object, &question);
+        return below(cx, args, object, &question);
     }
     if (scope, with) == (Scope::All, With::Counts) && args.heap.is_none() {
-        let heap = args.input.input.open()?;
+        let heap = args.input.input.open(cx)?;
         let sizes = args.layout.sizes(&heap);
         let histogram = histogram::histogram(heap.summary(), &sizes, &question);
-        let outcome = show(args, &heap, &histogram)?;
-        args.notes(&heap, &histogram, &question);
+        let outcome = show(cx, args, &heap, &histogram)?;
+        args.notes(cx, &heap, &histogram, &question);
         return Ok(outcome);
     }
-    let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
+    let (session, histogram) = Session::ask(cx, &args.input.input, |heap, graph| {
         let summary = heap.summary();
         Ok(match &args.heap {
             Some(name) => {
@@ -166,57 +172,62 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             None => histogram::histogram_of(summary, graph, &question, scope, with),
         })
     })?;
-    let outcome = show(args, &session, &histogram)?;
-    args.notes(&session.heap, &histogram, &question);
+    let outcome = show(cx, args, &session, &histogram)?;
+    args.notes(cx, &session.heap, &histogram, &question);
     match scope {
         Scope::All if with == With::Retained => {
-            unreachable::note(&session, &args.input.input, Covers::RetainedSizes);
+            unreachable::note(cx, &session, &args.input.input, Covers::RetainedSizes);
         }
-        Scope::Reachable => unreachable::note(&session, &args.input.input, Covers::Reachable),
+        Scope::Reachable => unreachable::note(cx, &session, &args.input.input, Covers::Reachable),
         Scope::All | Scope::Unreachable => {}
     }
     Ok(outcome)
 }
 
-/// Counts what an object retains.
-fn below(args: &Args, object: ObjectId, question: &Question) -> anyhow::Result<Outcome> {
-    let (session, histogram) = Session::ask(&args.input.input, |heap, graph| {
+/// Counts the retained set of an object.
+fn below(
+    cx: &RunContext,
+    args: &HistoArgs,
+    object: ObjectId,
+    question: &HistogramQuery,
+) -> anyhow::Result<Outcome> {
+    let (session, histogram) = Session::ask(cx, &args.input.input, |heap, graph| {
         let index = graph.objects.addresses.index_of(object);
         let top = index.and_then(|index| graph.tree.reachable_position(index));
         Ok(top.map(|top| histogram::histogram_below(heap.summary(), graph, question, top)).ok_or(index))
     })?;
     match histogram {
-        Ok(histogram) => show(args, &session, &histogram),
+        Ok(histogram) => show(cx, args, &session, &histogram),
         Err(index) => {
             match index {
-                Some(_) => args.input.note(&format!("{object:#x} is unreachable: it retains nothing")),
-                None => messages::about_no_object(session.heap.path(), &session.graph, object),
+                Some(_) => args.input.note(cx, &format!("{object:#x} is unreachable: it retains nothing")),
+                None => messages::about_no_object(cx, session.heap.path(), &session.graph, object),
             }
             Ok(session.outcome(false))
         }
     }
 }
 
-impl Args {
-    /// Returns whether retained sizes are wanted.
+impl HistoArgs {
+    /// Returns whether to show retained sizes.
     fn retained(&self) -> bool {
-        self.retained || self.sort == Some(SortBy::Retained)
+        self.retained || self.sort == Some(HistogramOrder::Retained)
     }
 
-    /// Says why there are no rows, and which patterns match no class.
-    fn notes(&self, heap: &Heap, histogram: &Histogram, question: &Question) {
+    /// Notes why there are no rows, and patterns without a match.
+    fn notes(&self, cx: &RunContext, heap: &Heap, histogram: &Histogram, question: &HistogramQuery) {
         if self.input.input.quiet {
             return;
         }
         let summary = heap.summary();
         let classes = || summary.classes().iter().map(|class| summary.class_name(class));
-        let mut unmatched = messages::about_patterns(&question.patterns, ONE_DUMP, classes);
+        let mut unmatched = messages::about_patterns(cx, &question.patterns, ONE_DUMP, classes);
         for id in &question.class_objects {
             let is_class = |class: &ClassRow| class.is_dumped() && ObjectId::from(class.id) == *id;
             if !summary.classes().iter().any(is_class) {
                 unmatched += 1;
                 let path = quoted_path(spool::given(heap.path()));
-                self.input.note(&format!(
+                self.input.note(cx, &format!(
                     "{id:#x} is not a class object in the dump; `hprof-cli show {path} {id:#x}` shows what it is"
                 ));
             }
@@ -227,13 +238,13 @@ impl Args {
                 (false, true) => "unreachable object",
                 (false, false) => "object",
             };
-            messages::line("note", &format!("no {what} of the matching classes"));
+            cx.say("note", &format!("no {what} of the matching classes"));
         } else if histogram.total.rows == 0 && self.patterns.is_empty() && self.unreachable {
-            messages::line("note", "no unreachable objects");
+            cx.say("note", "no unreachable objects");
         }
     }
 
-    /// Refuses what a text report cannot tell.
+    /// Rejects options that a text report cannot answer.
     fn needs_binary(&self, file: &TextFile) -> anyhow::Result<()> {
         let flags = [
             ("--live", self.live),
@@ -244,22 +255,24 @@ impl Args {
             ("--retained-by", self.retained_by.is_some()),
             ("--layout", self.layout.is_given()),
         ];
-        match flags.into_iter().find(|(_, given)| *given) {
-            None => Ok(()),
-            Some((flag, _)) => anyhow::bail!(
+        for (flag, is_given) in flags {
+            anyhow::ensure!(
+                !is_given,
                 "{flag} needs a binary dump, and {} is a text report; omit {flag}",
                 file.path().display()
-            ),
+            );
         }
+        Ok(())
     }
 }
 
 /// Counts the HEAP DUMP of a text report.
 fn ask_text(
-    args: &Args,
+    cx: &RunContext,
+    args: &HistoArgs,
     file: &TextFile,
     mut recorded: Recorded,
-    question: &Question,
+    question: &HistogramQuery,
 ) -> anyhow::Result<(Recorded, Histogram)> {
     let mut histogram = Histogram { rows: Vec::new(), total: Totals::default(), heap_bytes: 0 };
     if let RecordedFile::Text { report, .. } = &mut recorded.file {
@@ -269,33 +282,41 @@ fn ask_text(
                 histogram = text_histogram::histogram(heap, question);
                 if !args.input.input.quiet {
                     let names = || heap.classes.iter().map(|class| class.name.as_str());
-                    messages::about_patterns(&question.patterns, ONE_DUMP, names);
+                    messages::about_patterns(cx, &question.patterns, ONE_DUMP, names);
                 }
             }
-            None => args.input.note(&format!(
-                "{} contains no HEAP DUMP; `hprof-cli sites` shows recorded allocations, if any",
-                file.path().display()
-            )),
+            None => args.input.note(
+                cx,
+                &format!(
+                    "{} contains no HEAP DUMP; `hprof-cli sites` shows recorded allocations, if any",
+                    file.path().display()
+                ),
+            ),
         }
     }
     Ok((recorded, histogram))
 }
 
-fn show(args: &Args, source: &impl Source, histogram: &Histogram) -> anyhow::Result<Outcome> {
+fn show(
+    cx: &RunContext,
+    args: &HistoArgs,
+    source: &impl AnswerSource,
+    histogram: &Histogram,
+) -> anyhow::Result<Outcome> {
     let total = histogram.total;
-    let rows = (1u64..).zip(&histogram.rows).map(|(number, row)| Line {
+    let rows = (1u64..).zip(&histogram.rows).map(|(number, row)| HistogramLine {
         number,
         row,
         heap_bytes: histogram.heap_bytes,
     });
-    // The classes of rows that are left out are not counted.
+    // The classes of omitted rows are not counted.
     let classes: Option<u64> = (histogram.rows.len() as u64 == total.rows)
         .then(|| histogram.rows.iter().map(|row| row.classes).sum());
     let answer = Answer::new(columns(args.group_by, args.retained()), rows)
         .beside(&beside(), &total)
         .matching(total.rows, "rows")
         .without_rows(NoRows::Nothing)
-        // What classes retain does not add up: an object can belong to what several retain.
+        // Retained sizes of classes do not add up: their retained sets can overlap.
         .total([
             ("instances", grouped(total.instances)),
             ("bytes", grouped(total.shallow_bytes)),
@@ -303,95 +324,106 @@ fn show(args: &Args, source: &impl Source, histogram: &Histogram) -> anyhow::Res
             ("classes", classes.map(grouped).unwrap_or_default()),
             (title(args.group_by), "total".to_owned()),
         ]);
-    let rows = source.show("histo", &args.output, answer)?;
+    let rows = source.show(cx, "histo", &args.output, answer)?;
     Ok(source.outcome(rows > 0))
 }
 
-/// A row, and what it is a part of.
-struct Line<'a> {
+/// A row and the total that it is part of.
+struct HistogramLine<'a> {
     number: u64,
-    row: &'a Row,
+    row: &'a HistogramRow,
     heap_bytes: u64,
 }
 
-/// A loader as it is shown: its class and object ID.
-pub(crate) fn loader_label(row: &Row) -> Option<String> {
+/// Returns the label of a loader: its class and object ID.
+pub(crate) fn loader_label(row: &HistogramRow) -> Option<String> {
     row.loader.as_ref().map(|loader| object::loader(loader.id, loader.class.as_deref()))
 }
 
-/// The object ID of a loader that is an object.
-fn loader_object(row: &Row) -> Value<'static> {
+/// Returns the object ID of the loader; null for the boot loader.
+fn loader_object(row: &HistogramRow) -> Value<'static> {
     id(row.loader.as_ref().and_then(|loader| loader.id.non_null()))
 }
 
-/// The title of the column of names.
-pub(crate) fn title(group_by: GroupBy) -> &'static str {
+/// Returns the title of the name column.
+pub(crate) fn title(group_by: HistogramGroupBy) -> &'static str {
     match group_by {
-        GroupBy::Class => "class",
-        GroupBy::Package => "package",
-        GroupBy::Loader => "loader",
+        HistogramGroupBy::Class => "class",
+        HistogramGroupBy::Package => "package",
+        HistogramGroupBy::Loader => "loader",
     }
 }
 
-fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, Line<'a>> {
-    let name = |column: Column<'a, Line<'a>>| {
+fn columns<'a>(group_by: HistogramGroupBy, retained: bool) -> Columns<'a, HistogramLine<'a>> {
+    let name = |column: Column<'a, HistogramLine<'a>>| {
         column.header(title(group_by)).place(6).fit(Fit::Shorten { priority: 0 })
     };
     let loader = || {
-        Column::of(names::LOADER, |line: &Line<'a>| loader_label(line.row).into())
+        Column::of(names::LOADER, |line: &HistogramLine<'a>| loader_label(line.row).into())
             .or_null("the class has no class object in the dump")
     };
-    let classes =
-        || Column::of(names::CLASSES, |line: &Line<'a>| line.row.classes.into()).header("classes").place(5);
+    let classes = || {
+        Column::of(names::CLASSES, |line: &HistogramLine<'a>| line.row.classes.into())
+            .header("classes")
+            .place(5)
+    };
     let first = match group_by {
-        GroupBy::Class => {
-            vec![name(Column::of(names::CLASS, |line: &Line<'a>| Value::from(&*line.row.name))), loader()]
+        HistogramGroupBy::Class => {
+            vec![
+                name(Column::of(names::CLASS, |line: &HistogramLine<'a>| Value::from(&*line.row.name))),
+                loader(),
+            ]
         }
-        GroupBy::Package => {
-            vec![name(Column::of(names::PACKAGE, |line: &Line<'a>| Value::from(&*line.row.name))), classes()]
+        HistogramGroupBy::Package => {
+            vec![
+                name(Column::of(names::PACKAGE, |line: &HistogramLine<'a>| Value::from(&*line.row.name))),
+                classes(),
+            ]
         }
-        GroupBy::Loader => vec![
+        HistogramGroupBy::Loader => vec![
             name(loader())
                 .cell(|line| loader_label(line.row).unwrap_or_else(|| "<no class object>".to_owned())),
             classes(),
         ],
     };
     let mut columns = vec![
-        Column::table("#", Align::Right, |line: &Line<'a>| line.number.to_string())
+        Column::table("#", Align::Right, |line: &HistogramLine<'a>| line.number.to_string())
             .place(0)
             .fit(Fit::Secondary { priority: 0 }),
     ];
     columns.extend(first);
     columns.push(
-        Column::of(names::INSTANCES, |line: &Line<'a>| line.row.instances.into())
+        Column::of(names::INSTANCES, |line: &HistogramLine<'a>| line.row.instances.into())
             .header("instances")
             .place(1),
     );
     columns.push(
-        Column::of(names::SHALLOW_BYTES, |line: &Line<'a>| line.row.shallow_bytes.into())
+        Column::of(names::SHALLOW_BYTES, |line: &HistogramLine<'a>| line.row.shallow_bytes.into())
             .header("bytes")
             .place(2),
     );
     columns.push(
-        Column::table("%", Align::Right, |line: &Line<'a>| percent(line.row.shallow_bytes, line.heap_bytes))
-            .place(3),
+        Column::table("%", Align::Right, |line: &HistogramLine<'a>| {
+            percent(line.row.shallow_bytes, line.heap_bytes)
+        })
+        .place(3),
     );
     if retained {
         columns.push(
-            Column::of(names::RETAINED_BYTES, |line: &Line<'a>| line.row.retained_bytes.into())
+            Column::of(names::RETAINED_BYTES, |line: &HistogramLine<'a>| line.row.retained_bytes.into())
                 .header("retained")
                 .place(4),
         );
     }
-    if group_by != GroupBy::Package {
+    if group_by != HistogramGroupBy::Package {
         columns.push(
-            Column::of(names::LOADER_OBJECT, |line: &Line<'a>| loader_object(line.row))
+            Column::of(names::LOADER_OBJECT, |line: &HistogramLine<'a>| loader_object(line.row))
                 .or_null("the boot loader, or `loader` is null"),
         );
     }
-    if group_by == GroupBy::Class {
+    if group_by == HistogramGroupBy::Class {
         columns.push(
-            Column::of(names::CLASS_OBJECT, |line: &Line<'a>| id(line.row.class_object))
+            Column::of(names::CLASS_OBJECT, |line: &HistogramLine<'a>| id(line.row.class_object))
                 .or_null("the class has no class object in the dump"),
         );
     }
@@ -408,18 +440,18 @@ fn beside() -> Columns<'static, Totals> {
 
 pub(crate) fn declared() -> Vec<Declared> {
     let about = |group_by| match group_by {
-        GroupBy::Class => {
+        HistogramGroupBy::Class => {
             "The default. A row is a class that has objects. With `--live` and `--unreachable` all figures, also those of \
              `total`, are of reachable or unreachable objects only. A sum of bytes that does not fit into 64 bits is \
              2^64 - 1."
         }
-        GroupBy::Package => "A row is a package.",
-        GroupBy::Loader => "A row is a class loader.",
+        HistogramGroupBy::Package => "A row is a package.",
+        HistogramGroupBy::Loader => "A row is a class loader.",
     };
     let variants = [
-        ("`--group-by class`", GroupBy::Class),
-        ("`--group-by package`", GroupBy::Package),
-        ("`--group-by loader`", GroupBy::Loader),
+        ("`--group-by class`", HistogramGroupBy::Class),
+        ("`--group-by package`", HistogramGroupBy::Package),
+        ("`--group-by loader`", HistogramGroupBy::Loader),
     ];
     let declared = |(variant, group_by)| Declared {
         command: "histo",

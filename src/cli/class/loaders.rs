@@ -1,4 +1,4 @@
-//! `loaders`: the class loaders, what would be freed with each, and classes that several of them define.
+//! `loaders`: class loaders, their retained sizes, and classes that several loaders define.
 
 use super::short_path::short_path;
 use crate::cli::Outcome;
@@ -6,23 +6,23 @@ use hprof_query::dictionary::names;
 use rustc_hash::FxHashMap;
 
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::messages;
 use crate::cli::shared::object;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use hprof_index::Quiet;
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassRow;
 use hprof_parser::ObjectId;
-use hprof_query::classes::loader_sets::{self, DuplicateName, Group, LoaderRow};
-use hprof_query::classes::loaders::{self, Duplicate, SortBy};
+use hprof_query::classes::loader_sets::{self, DuplicateName, LoaderRow, LoaderSet};
+use hprof_query::classes::loaders::{self, Duplicate, LoaderOrder};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reader::ObjectReader;
 use hprof_query::paths::steps::View;
 use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Line as Below, NoRows, Section};
+use hprof_report::answer::{Answer, Declared, NoRows, RowLine, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::escape;
 use hprof_report::number::{grouped, percent};
@@ -34,12 +34,12 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli loaders heap.hprof --duplicates
   hprof-cli loaders heap.hprof --format json | jq '.rows[] | select(.classes == 0)'";
 
-/// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
-    ("retained", SortBy::Retained, "Largest retained size first"),
-    ("classes", SortBy::Classes, "Most defined classes first"),
-    ("instances", SortBy::Instances, "Most instances of their classes first"),
-    ("bytes", SortBy::Shallow, "Most bytes in instances of their classes first"),
+/// Values of `--sort`.
+const SORT: &[Keyword<LoaderOrder>] = &[
+    ("retained", LoaderOrder::Retained, "Largest retained size first"),
+    ("classes", LoaderOrder::Classes, "Most defined classes first"),
+    ("instances", LoaderOrder::Instances, "Most instances of their classes first"),
+    ("bytes", LoaderOrder::Shallow, "Most bytes in instances of their classes first"),
 ];
 
 /// List class loaders, their classes and retained sizes
@@ -50,7 +50,7 @@ const SORT: &[Key<SortBy>] = &[
 /// names are summed up first, with a path from a GC root to one of them: they indicate a class loader
 /// leak. Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LoadersArgs {
     #[command(flatten)]
     input: Input,
 
@@ -64,7 +64,7 @@ pub(crate) struct Args {
 
     /// Sort order
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), default_value = "retained", help_heading = "Output")]
-    sort: SortBy,
+    sort: LoaderOrder,
 
     #[command(flatten)]
     top: Top,
@@ -73,21 +73,21 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// Rows for which it is looked up why they are reachable, at most.
+/// Maximum number of rows for which a path from a GC root is searched.
 const MAX_WHY: usize = 20;
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     match (args.duplicates, args.details) {
-        (false, _) => loaders(args),
-        (true, false) => duplicate_names(args),
-        (true, true) => duplicates(args),
+        (false, _) => loaders(cx, args),
+        (true, false) => duplicate_names(cx, args),
+        (true, true) => duplicates(cx, args),
     }
 }
 
-fn loaders(args: &Args) -> anyhow::Result<Outcome> {
+fn loaders(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
     let top = args.top.rows(format).unwrap_or(usize::MAX);
-    let (session, (found, why)) = Session::ask(&args.input, |heap, graph| {
+    let (session, (found, why)) = Session::ask(cx, &args.input, |heap, graph| {
         let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
         let labels = Labels::new(heap, graph, bytes);
         let rows = loaders::loaders(&ObjectReader::new(summary, graph, bytes), &labels, args.sort);
@@ -98,7 +98,7 @@ fn loaders(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let summary = session.heap.summary();
     let whole = session.graph.tree.reachable_bytes();
-    let lines = found.rows.iter().map(|found| Line { summary, row: found });
+    let lines = found.rows.iter().map(|found| LoaderLine { summary, row: found });
     let total = found.rows.len() as u64;
     let labels: FxHashMap<ObjectId, &str> =
         found.rows.iter().filter_map(|row| Some((row.row.id, row.row.label.as_deref()?))).collect();
@@ -107,7 +107,7 @@ fn loaders(args: &Args) -> anyhow::Result<Outcome> {
         let label = labels.get(&first).copied();
         GroupLine { summary, number, group, first, label, why: why.get(&first).map(short_path) }
     });
-    let beside = Beside { total, groups: groups.collect() };
+    let beside = LoadersSummary { total, groups: groups.collect() };
     let mut answer = Answer::new(columns(whole), lines.take(top))
         .beside(&beside_columns(whole), &beside)
         .matching(total, "loaders");
@@ -121,14 +121,14 @@ fn loaders(args: &Args) -> anyhow::Result<Outcome> {
         }
         answer = answer.above(Section::Line(String::new()));
     }
-    session.show("loaders", &args.output, answer)?;
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    session.show(cx, "loaders", &args.output, answer)?;
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(total > 0))
 }
 
-fn duplicate_names(args: &Args) -> anyhow::Result<Outcome> {
+fn duplicate_names(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
     let top = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
-    let (session, (rows, why)) = Session::ask(&args.input, |heap, graph| {
+    let (session, (rows, why)) = Session::ask(cx, &args.input, |heap, graph| {
         let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
         let labels = Labels::new(heap, graph, bytes);
         let duplicates = loaders::duplicates(summary, graph, &labels);
@@ -140,7 +140,7 @@ fn duplicate_names(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let summary = session.heap.summary();
     let lines = rows.iter().map(|row| NameLine {
-        line: Line { summary, row: &row.first },
+        line: LoaderLine { summary, row: &row.first },
         row,
         why: why.get(&row.first.loader).map(short_path),
     });
@@ -151,48 +151,48 @@ fn duplicate_names(args: &Args) -> anyhow::Result<Outcome> {
         .matching(total, "classes")
         .below(below_name)
         .without_rows(NoRows::Nothing);
-    session.show("loaders", &args.output, answer)?;
-    note_no_duplicates(args, total);
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    session.show(cx, "loaders", &args.output, answer)?;
+    note_no_duplicates(cx, args, total);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(total > 0))
 }
 
-fn duplicates(args: &Args) -> anyhow::Result<Outcome> {
-    let (session, rows) = Session::ask(&args.input, |heap, graph| {
+fn duplicates(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
+    let (session, rows) = Session::ask(cx, &args.input, |heap, graph| {
         let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
         Ok(loaders::duplicates(heap.summary(), graph, &labels))
     })?;
-    let lines = rows.iter().map(|row| Line { summary: session.heap.summary(), row });
+    let lines = rows.iter().map(|row| LoaderLine { summary: session.heap.summary(), row });
     let total = rows.len() as u64;
     let top = args.top.rows(args.output.format()).unwrap_or(usize::MAX);
     let answer = Answer::new(duplicate_columns(), lines.take(top))
         .beside(&duplicate_total(), &total)
         .matching(total, "classes")
         .without_rows(NoRows::Nothing);
-    session.show("loaders", &args.output, answer)?;
-    note_no_duplicates(args, total);
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    session.show(cx, "loaders", &args.output, answer)?;
+    note_no_duplicates(cx, args, total);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(total > 0))
 }
 
-fn note_no_duplicates(args: &Args, total: u64) {
+fn note_no_duplicates(cx: &RunContext, args: &LoadersArgs, total: u64) {
     if total == 0 && !args.input.quiet {
-        messages::line("note", "no class was loaded by several loaders");
+        cx.say("note", "no class was loaded by several loaders");
     }
 }
 
-/// A row, and what names its classes.
-struct Line<'a, R> {
+/// A row and the source of its class names.
+struct LoaderLine<'a, R> {
     summary: &'a Summary,
     row: &'a R,
 }
 
-/// A loader's object ID; null for the boot loader.
+/// Returns the object ID of a loader; null for the boot loader.
 fn loader_id(loader: ObjectId) -> Value<'static> {
     id(loader.non_null())
 }
 
-impl<'a> Line<'a, LoaderRow> {
+impl<'a> LoaderLine<'a, LoaderRow> {
     fn class(&self) -> Option<&'a str> {
         let row = &self.row.row;
         if row.id.is_null() { None } else { object::class_name(self.summary, row.class) }
@@ -207,8 +207,8 @@ impl<'a> Line<'a, LoaderRow> {
     }
 }
 
-fn columns<'a>(whole: u64) -> Columns<'a, Line<'a, LoaderRow>> {
-    type Each<'a> = Line<'a, LoaderRow>;
+fn columns<'a>(whole: u64) -> Columns<'a, LoaderLine<'a, LoaderRow>> {
+    type Each<'a> = LoaderLine<'a, LoaderRow>;
     Columns::new([
         Column::of(names::OBJECT, |line: &Each<'a>| loader_id(line.row.row.id))
             .or_null("it is the boot loader")
@@ -219,7 +219,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a, LoaderRow>> {
             .header("loader")
             .place(7)
             .fit(Fit::Shorten { priority: 0 })
-            .cell(Line::in_table),
+            .cell(LoaderLine::in_table),
         Column::of(names::LABEL, |line: &Each<'a>| line.row.row.label.as_deref().into())
             .or_null("there are none"),
         Column::of(names::PARENT, |line: &Each<'a>| id(line.row.row.parent))
@@ -259,12 +259,12 @@ fn columns<'a>(whole: u64) -> Columns<'a, Line<'a, LoaderRow>> {
     ])
 }
 
-/// Loaders of a group.
+/// The loaders of a group.
 #[derive(Clone)]
 struct GroupLine<'a> {
     summary: &'a Summary,
     number: u64,
-    group: &'a Group,
+    group: &'a LoaderSet,
     first: ObjectId,
     label: Option<&'a str>,
     why: Option<String>,
@@ -276,7 +276,7 @@ impl GroupLine<'_> {
         classes.filter_map(|class| object::class_name(self.summary, Some(*class)))
     }
 
-    /// The first classes in words.
+    /// Returns the first class names as text.
     fn classes_in_table(&self) -> String {
         let first: Vec<&str> = self.names().take(2).collect();
         let more = self.group.classes.len().saturating_sub(first.len());
@@ -286,7 +286,7 @@ impl GroupLine<'_> {
     }
 }
 
-/// Classes of a group that are named.
+/// Maximum number of class names listed for a group.
 const MAX_NAMES: usize = 100;
 
 fn group_columns<'a>(whole: u64) -> Columns<'a, GroupLine<'a>> {
@@ -323,29 +323,29 @@ fn group_columns<'a>(whole: u64) -> Columns<'a, GroupLine<'a>> {
     ])
 }
 
-/// Why its first loader is reachable.
-fn below_group(line: &GroupLine<'_>) -> Vec<Below> {
+/// Returns the lines below a group: why its first loader is reachable.
+fn below_group(line: &GroupLine<'_>) -> Vec<RowLine> {
     let Some(why) = &line.why else { return Vec::new() };
     let label = line.label.map(|label| format!(" {}", escape::quoted(label))).unwrap_or_default();
     held_by(&format!("the first by address, {:#x}{label}, is held by:", line.first), why)
 }
 
-fn held_by(what: &str, why: &str) -> Vec<Below> {
-    let line = |indent, text: &str| Below { indent, text: text.to_owned() };
+fn held_by(what: &str, why: &str) -> Vec<RowLine> {
+    let line = |indent, text: &str| RowLine { indent, text: text.to_owned() };
     vec![line(4, what), line(6, why)]
 }
 
-/// What stands beside the loaders.
-struct Beside<'a> {
+/// Keys of the document besides its rows.
+struct LoadersSummary<'a> {
     total: u64,
     groups: Vec<GroupLine<'a>>,
 }
 
-fn beside_columns<'a>(whole: u64) -> Columns<'a, Beside<'a>> {
+fn beside_columns<'a>(whole: u64) -> Columns<'a, LoadersSummary<'a>> {
     let groups = group_columns(whole);
     Columns::new([
-        Column::of(names::TOTAL.dot(names::LOADERS), |beside: &Beside<'a>| beside.total.into()),
-        Column::nested(names::GROUPS, groups.fields(), move |beside: &Beside<'a>| {
+        Column::of(names::TOTAL.dot(names::LOADERS), |beside: &LoadersSummary<'a>| beside.total.into()),
+        Column::nested(names::GROUPS, groups.fields(), move |beside: &LoadersSummary<'a>| {
             Value::List(beside.groups.iter().map(|group| groups.record(group)).collect())
         }),
     ])
@@ -353,8 +353,8 @@ fn beside_columns<'a>(whole: u64) -> Columns<'a, Beside<'a>> {
 
 /// A class name that several loaders define.
 struct NameLine<'a> {
-    /// The class of the first loader by address.
-    line: Line<'a, Duplicate>,
+    /// The class in the loader with the lowest object ID.
+    line: LoaderLine<'a, Duplicate>,
     row: &'a DuplicateName,
     why: Option<String>,
 }
@@ -395,16 +395,16 @@ fn name_columns<'a>(whole: u64) -> Columns<'a, NameLine<'a>> {
         })
         .place(1),
         Column::of(names::LOADER_PATH, |line: &NameLine<'a>| line.why.as_deref().into())
-            .or_null("it lives as long as the JVM, there is no path, or twenty rows come before"),
+            .or_null("it lives as long as the JVM, there is no path, or twenty rows precede it"),
     ])
 }
 
-fn below_name(line: &NameLine<'_>) -> Vec<Below> {
+fn below_name(line: &NameLine<'_>) -> Vec<RowLine> {
     let Some(why) = &line.why else { return Vec::new() };
     held_by(&format!("the first by address, of {}, is held by:", line.line.loader_in_table()), why)
 }
 
-impl<'a> Line<'a, Duplicate> {
+impl<'a> LoaderLine<'a, Duplicate> {
     fn class(&self) -> Option<&'a ClassRow> {
         self.summary.class(self.row.class)
     }
@@ -420,40 +420,42 @@ impl<'a> Line<'a, Duplicate> {
     }
 }
 
-fn duplicate_columns<'a>() -> Columns<'a, Line<'a, Duplicate>> {
+fn duplicate_columns<'a>() -> Columns<'a, LoaderLine<'a, Duplicate>> {
     Columns::new([
-        Column::of(names::CLASS, |line: &Line<'a, Duplicate>| {
+        Column::of(names::CLASS, |line: &LoaderLine<'a, Duplicate>| {
             object::class_name(line.summary, Some(line.row.class)).into()
         })
         .header("class")
         .place(5)
         .fit(Fit::Shorten { priority: 1 }),
-        Column::of(names::CLASS_OBJECT, |line: &Line<'a, Duplicate>| {
+        Column::of(names::CLASS_OBJECT, |line: &LoaderLine<'a, Duplicate>| {
             id(line.class().map(|class| ObjectId::from(class.id)))
         })
         .header("class object")
         .place(3)
         .fit(Fit::Secondary { priority: 1 }),
-        Column::of(names::LOADER, |line: &Line<'a, Duplicate>| {
+        Column::of(names::LOADER, |line: &LoaderLine<'a, Duplicate>| {
             object::loader_text(line.summary, line.row.loader).into()
         })
         .header("loader")
         .place(4)
         .fit(Fit::Shorten { priority: 0 })
-        .cell(Line::loader_in_table),
-        Column::of(names::LOADER_OBJECT, |line: &Line<'a, Duplicate>| loader_id(line.row.loader))
+        .cell(LoaderLine::loader_in_table),
+        Column::of(names::LOADER_OBJECT, |line: &LoaderLine<'a, Duplicate>| loader_id(line.row.loader))
             .or_null("it is the boot loader"),
-        Column::of(names::LOADER_LABEL, |line: &Line<'a, Duplicate>| line.row.loader_label.as_deref().into())
-            .or_null("there are none"),
-        Column::of(names::LOADERS, |line: &Line<'a, Duplicate>| line.row.loaders.into()),
-        Column::of(names::INSTANCES, |line: &Line<'a, Duplicate>| line.row.instances.into())
+        Column::of(names::LOADER_LABEL, |line: &LoaderLine<'a, Duplicate>| {
+            line.row.loader_label.as_deref().into()
+        })
+        .or_null("there are none"),
+        Column::of(names::LOADERS, |line: &LoaderLine<'a, Duplicate>| line.row.loaders.into()),
+        Column::of(names::INSTANCES, |line: &LoaderLine<'a, Duplicate>| line.row.instances.into())
             .header("instances")
             .place(1),
-        Column::of(names::SHALLOW_BYTES, |line: &Line<'a, Duplicate>| line.row.shallow_bytes.into())
+        Column::of(names::SHALLOW_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.shallow_bytes.into())
             .header("shallow")
             .place(2)
             .fit(Fit::Secondary { priority: 0 }),
-        Column::of(names::RETAINED_BYTES, |line: &Line<'a, Duplicate>| line.row.retained_bytes.into())
+        Column::of(names::RETAINED_BYTES, |line: &LoaderLine<'a, Duplicate>| line.row.retained_bytes.into())
             .or_null("it is unreachable"),
     ])
 }
@@ -468,8 +470,8 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![
         declared(
             "",
-            "A row is a class loader. What is freed with a loader counts for it alone: what several hold together counts \
-             for none of them, but for their group.",
+            "A row is a class loader. Its retained size is what is freed with it alone: what several loaders retain together \
+             counts for their group, not for any of them.",
             columns(0).fields(),
             beside_columns(0).fields(),
         ),

@@ -3,13 +3,13 @@
 use crate::cli::shared::paths;
 use hprof_parser::names;
 use hprof_query::classes::loader_sets::Why;
-use hprof_query::paths::steps::Step;
+use hprof_query::paths::steps::ObjectStep;
 
-/// Objects of a path that are shown; of more the middle is left out.
+/// Maximum number of objects shown of a path; the middle of a longer one is omitted.
 const MAX_STEPS: usize = 8;
 
-/// A path in short: `static listeners of container.EventBus -> ArrayList -> Object[] -> Plugin -> class Plugin ->
-/// WebappLoader`.
+/// Returns a path in one line: `static listeners of container.EventBus -> ArrayList -> Object[] -> Plugin -> class
+/// Plugin -> WebappLoader`.
 pub(super) fn short_path(why: &Why) -> String {
     let steps = why.steps.get(why.start..).unwrap_or_default();
     let holder = why.start.checked_sub(1).and_then(|at| why.steps.get(at));
@@ -24,15 +24,16 @@ pub(super) fn short_path(why: &Why) -> String {
     let middle = match (names.get(..MAX_STEPS / 2), names.len().checked_sub(MAX_STEPS / 2)) {
         (Some(first), Some(last)) if names.len() > MAX_STEPS => {
             let last = names.get(last..).unwrap_or_default();
-            format!("{} -> ... -> {}", first.join(" -> "), last.join(" -> "))
+            format!("{} -> … -> {}", first.join(" -> "), last.join(" -> "))
         }
         _ => names.join(" -> "),
     };
     format!("{start} -> {middle}")
 }
 
-/// The class of a step without its package; of a class object `class` and the class that it is of.
-fn short_name(step: &Step) -> String {
+/// Returns the simple class name of a step; for a class object, `class` and the simple name of the class it
+/// represents.
+fn short_name(step: &ObjectStep) -> String {
     let simple = |name: &str| names::simple(name).to_owned();
     match (step.class.as_deref(), step.label.as_deref()) {
         (Some("java.lang.Class"), Some(of)) => format!("class {}", simple(of)),

@@ -1,20 +1,21 @@
-//! Two dumps: which is the old one, what JSON says of them, and how a run over both ends.
+//! Two dumps: the old and the new one, their keys in JSON, and the outcome of a run.
 
 use std::path::PathBuf;
 
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::RecordedInput;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_index::Error;
 use hprof_input::file::TextFile;
 use hprof_query::compare::Change;
-use hprof_query::dictionary::{Key, Side, names};
+use hprof_query::dictionary::{ColumnKey, Side, names};
 use hprof_report::column::Column;
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
-/// The old dump and the new one, read in the same way.
+/// The old and the new dump, read with the same options.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump
     .index(1)
@@ -30,13 +31,13 @@ pub(crate) struct PairInput {
 }
 
 impl PairInput {
-    /// The old file, then the new one: binary dumps or text reports.
+    /// Returns the old file, then the new one: binary dumps or text reports.
     pub(crate) fn recorded(&self) -> [RecordedInput; 2] {
         [self.old.clone(), self.old.of(&self.new)]
     }
 
-    /// The old dump, then the new one; ends with an error if one of them is a text report, which has no such things.
-    pub(crate) fn binary(&self) -> anyhow::Result<[Input; 2]> {
+    /// Returns the old dump, then the new one; fails if one of them is a text report, which lacks the data.
+    pub(crate) fn binary(&self, cx: &RunContext) -> anyhow::Result<[Input; 2]> {
         for file in self.recorded() {
             if TextFile::open(file.input.path()).map_err(Error::from)?.is_some() {
                 anyhow::bail!(
@@ -45,8 +46,8 @@ impl PairInput {
                     file.input.path().display()
                 );
             }
-            // Says what is wrong with --run.
-            file.open_text()?;
+            // Reports an invalid --run.
+            file.open_text(cx)?;
         }
         Ok(self.inputs())
     }
@@ -55,20 +56,20 @@ impl PairInput {
         [self.old.input.clone(), self.old.input.of(&self.new)]
     }
 
-    /// Returns whether nothing but answers and warnings is wanted.
+    /// Returns whether --quiet is given.
     pub(crate) fn quiet(&self) -> bool {
         self.old.input.quiet
     }
 }
 
-/// Two files that an answer comes from: JSON says of the new one in `dump`, of the old one in `old`.
+/// The two files of an answer: JSON describes the new one in `dump`, the old one in `old`.
 pub(crate) struct Pair<O, N> {
     pub(crate) old: O,
     pub(crate) new: N,
 }
 
-impl<O: Source, N: Source> Source for Pair<O, N> {
-    fn dump(&self) -> Dump<'_> {
+impl<O: AnswerSource, N: AnswerSource> AnswerSource for Pair<O, N> {
+    fn dump(&self) -> DumpHeader<'_> {
         self.new.dump()
     }
 
@@ -82,7 +83,7 @@ impl<O: Source, N: Source> Source for Pair<O, N> {
     }
 }
 
-/// What JSON says of the old dump.
+/// Description of the old dump in JSON.
 #[derive(Debug, Clone)]
 pub(crate) struct Old {
     path: String,
@@ -91,8 +92,8 @@ pub(crate) struct Old {
 }
 
 impl Old {
-    /// Of a file.
-    pub(crate) fn of(source: &impl Source) -> Self {
+    /// Creates the description of a file.
+    pub(crate) fn of(source: &impl AnswerSource) -> Self {
         let dump = source.dump();
         Self {
             path: dump.path.clone().into_owned(),
@@ -101,7 +102,7 @@ impl Old {
         }
     }
 
-    /// The keys beside the rows.
+    /// Returns the keys besides the rows.
     pub(crate) fn columns<'c, T: 'c>(old: fn(&T) -> &Self) -> [Column<'c, T>; 3] {
         [
             Column::of(names::OLD.dot(names::PATH), move |all: &T| Value::from(&*old(all).path)),
@@ -113,28 +114,29 @@ impl Old {
     }
 }
 
-/// A figure of both dumps: `KEY_old`, `KEY_new`, `KEY_delta`. Tables show what `title` names: the difference, with its sign.
+/// Columns of a figure of both dumps: `KEY_old`, `KEY_new`, `KEY_delta`. Tables show those with a title; the
+/// difference has a sign.
 pub(crate) struct ChangeColumns {
-    /// The key, without what follows it.
-    key: Key,
-    /// When it is `null`, if it can be.
+    /// Key without its suffix.
+    key: ColumnKey,
+    /// Condition under which it is `null`, if any.
     null: Option<&'static str>,
-    /// The title of the difference in tables, and of the new figure.
+    /// Table titles of the difference and of the new figure.
     titles: [&'static str; 2],
 }
 
 impl ChangeColumns {
-    /// A figure that is never `null`.
-    pub(crate) fn new(key: impl Into<Key>, titles: [&'static str; 2]) -> Self {
+    /// Creates columns of a figure that is never `null`.
+    pub(crate) fn new(key: impl Into<ColumnKey>, titles: [&'static str; 2]) -> Self {
         Self { key: key.into(), null: None, titles }
     }
 
-    /// The same, `null` when this is so.
+    /// Makes the figure `null` under this condition.
     pub(crate) fn or_null(self, when: &'static str) -> Self {
         Self { null: Some(when), ..self }
     }
 
-    /// The columns; `place` is that of the first one in tables.
+    /// Returns the columns; `place` is the position of the first one in tables.
     pub(crate) fn columns<'c, R: 'c>(self, place: usize, of: fn(&R) -> Option<Change>) -> [Column<'c, R>; 3] {
         let Self { key, null, titles: [grown, now] } = self;
         let or_null = |column: Column<'c, R>| match null {

@@ -1,21 +1,22 @@
-//! Places in tables: in a column where lines may be long, else below their row, broken between labels.
+//! Places in tables: in a column if lines may be long, otherwise below their row, broken between labels.
 
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
-use hprof_report::grid::Line;
+use hprof_report::grid::RowLine;
 
-/// Columns in front of a place below its row, and in front of its second line.
+/// Indentation of a place below its row, and of its second line.
 const INDENT: usize = 4;
 
-/// How wide a place below its row may be; `None` if it is in a column: lines that no terminal breaks can be searched.
-pub(super) fn width(output: &Output<true>) -> Option<usize> {
-    output::style(output).width.map(|width| usize::from(width).saturating_sub(INDENT))
+/// Returns the maximum width of a place below its row; `None` if it is in a column: unbroken lines can be searched.
+pub(super) fn width(cx: &RunContext, output: &Output<true>) -> Option<usize> {
+    output::style(cx, output).width.map(|width| usize::from(width).saturating_sub(INDENT))
 }
 
-/// The lines of a place in a terminal.
-pub(super) fn lines(place: &str, width: Option<usize>) -> Vec<Line> {
+/// Returns the lines of a place on a terminal.
+pub(super) fn lines(place: &str, width: Option<usize>) -> Vec<RowLine> {
     let Some(width) = width else { return Vec::new() };
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<RowLine> = Vec::new();
     for label in place.split_inclusive(" -> ") {
         match lines.last_mut() {
             Some(line)
@@ -25,7 +26,7 @@ pub(super) fn lines(place: &str, width: Option<usize>) -> Vec<Line> {
             }
             last => {
                 let indent = if last.is_some() { INDENT + 2 } else { INDENT };
-                lines.push(Line { indent, text: label.to_owned() });
+                lines.push(RowLine { indent, text: label.to_owned() });
             }
         }
     }

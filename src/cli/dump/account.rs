@@ -1,20 +1,20 @@
-//! How much of a dump was read, and what is missing: shared by `info` and `doctor`.
+//! The parts of a dump that were read and those that are missing: shared by `info` and `doctor`.
 
 use hprof_index::model::problem::Account;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::dump::doctor::Extent;
-use hprof_report::column::{Column, Columns, Field};
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::findings;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
 use hprof_report::value::Value;
 
-/// How much of a dump is there, as lines of a table: only what there is to say.
+/// Adds table lines about the extent of a dump, without empty ones.
 pub(super) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) {
     account_lines(&extent.account, line);
     match extent.missing {
         None => line("missing objects", "unknown: finding them requires reading all references".to_owned()),
         Some(missing) if missing.references == 0 => {
-            line("missing objects", "none: there is no dangling reference".to_owned());
+            line("missing objects", "none".to_owned());
         }
         Some(missing) => {
             let at_least = if missing.more { "at least " } else { "" };
@@ -26,12 +26,12 @@ pub(super) fn extent_lines(extent: &Extent, line: &mut dyn FnMut(&str, String)) 
     line("retained sizes", findings::retained(extent.retained).to_owned());
 }
 
-/// A size for people, and exactly.
+/// Formats a size in units, followed by the exact number of bytes.
 pub(super) fn exact(bytes: u64) -> String {
     format!("{} ({})", human_bytes(bytes), grouped(bytes))
 }
 
-/// What was read and what is lost.
+/// Adds table lines about the bytes read and the damaged regions.
 fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
     let read = account.read_bytes();
     line(
@@ -39,10 +39,10 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
         match account.expected_bytes {
             None => format!("{}; the length of the whole dump is unknown", exact(read)),
             Some(expected) if expected == read => format!("all of {}", exact(expected)),
-            // The record that the file ends in says where it ends. How many were to follow nothing says: HotSpot writes
-            // segments of a megabyte or so.
+            // The last record's length gives a lower bound for the file. The number of records that would follow is
+            // unknown: HotSpot writes segments of about a megabyte.
             Some(expected) if expected > account.file_bytes => format!(
-                "{} of at least {}: at most {} of the dump, as no record says how many were to follow",
+                "{} of at least {}: at most {} of the dump, as no record states how many should follow",
                 exact(read),
                 exact(expected),
                 percent(read, expected)
@@ -71,7 +71,7 @@ fn account_lines(account: &Account, line: &mut dyn FnMut(&str, String)) {
     }
 }
 
-/// The account as a column of rows that may have one.
+/// Returns the account as a column of rows that may have one.
 pub(super) fn column<'c, R: 'c>(
     extent: impl for<'r> Fn(&'r R) -> Option<&'r Extent> + Send + Sync + 'c,
 ) -> Column<'c, R> {
@@ -84,12 +84,15 @@ fn columns() -> Columns<'static, Extent> {
     let integer = |name: Name, value: fn(&Account) -> u64| {
         Column::of(name, move |extent: &Extent| value(&extent.account).into())
     };
-    let missing =
-        vec![Field::of(names::REFERENCES), Field::of(names::OBJECTS), Field::of(names::IS_INCOMPLETE)];
+    let missing = vec![
+        JsonField::of(names::REFERENCES),
+        JsonField::of(names::OBJECTS),
+        JsonField::of(names::IS_INCOMPLETE),
+    ];
     Columns::new([
         integer(names::READ_BYTES, Account::read_bytes),
         Column::of(names::EXPECTED_BYTES, |extent: &Extent| extent.account.expected_bytes.into())
-            .or_null("not known: the file ends between two records, or its compressed form is damaged"),
+            .or_null("unknown: the file ends between two records, or its compressed form is damaged"),
         integer(names::SKIPPED_BYTES, |account| account.skipped_bytes),
         integer(names::LOST_RECORDS, |account| account.lost_records),
         integer(names::LOST_PLACES, |account| account.lost_places),

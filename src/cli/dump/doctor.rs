@@ -1,10 +1,10 @@
-//! `doctor`: what is wrong with a dump, what it means, and what to do.
+//! `doctor`: damage in a dump, its effect on answers, and what to do about it.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
-use crate::cli::shared::messages;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::{RecordedFile, RecordedInput};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Error;
 use hprof_index::model::problem::Severity;
 use hprof_input::file::TextFile;
@@ -16,7 +16,7 @@ use hprof_report::findings;
 
 use crate::cli::shared::advice;
 use hprof_report::number::grouped;
-use hprof_report::table::Builder;
+use hprof_report::table::TableBuilder;
 use hprof_report::value::Value;
 
 use super::account::{self, extent_lines};
@@ -32,7 +32,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// do. Reads the whole dump; dangling references need the reference graph, which is built once, unless
 /// --quick skips them. Text reports are checked for lines that cannot be parsed.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DoctorArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -44,55 +44,56 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome> {
     let input = &args.input.input;
     if TextFile::open(input.path()).map_err(Error::from)?.is_some() {
-        return text(args);
+        return text(cx, args);
     }
     let without_graph = || -> anyhow::Result<_> {
-        let heap = input.open_records()?;
+        let heap = input.open_records(cx)?;
         let diagnosis = doctor::doctor(&heap, None);
         Ok((heap, diagnosis))
     };
     let (heap, diagnosis) = if args.quick {
         without_graph()?
     } else {
-        match Session::ask(input, |heap, graph| Ok(doctor::doctor(heap, Some(graph)))) {
+        match Session::ask(cx, input, |heap, graph| Ok(doctor::doctor(heap, Some(graph)))) {
             Ok((session, diagnosis)) => (session.heap, diagnosis),
-            // What can be said without the graph is wanted most when there can be none.
+            // Answers that need no graph are wanted most when the graph cannot be built.
             Err(error) if needs_no_graph(&error) => {
-                messages::line("note", &format!("dangling references are not counted: {error:#}"));
+                cx.say("note", &format!("dangling references are not counted: {error:#}"));
                 without_graph()?
             }
             Err(error) => return Err(error),
         }
     };
     let Diagnosis { extent, findings } = &diagnosis;
-    show(&heap, args, Some(extent), findings)
+    show(cx, &heap, args, Some(extent), findings)
 }
 
 /// Shows the answer.
 fn show(
-    source: &impl Source,
-    args: &Args,
+    cx: &RunContext,
+    source: &impl AnswerSource,
+    args: &DoctorArgs,
     extent: Option<&Extent>,
     findings: &[Finding],
 ) -> anyhow::Result<Outcome> {
     let damaged = source.is_damaged();
-    let mut table = Builder::pairs::<&str, &str>([]);
+    let mut table = TableBuilder::pairs::<&str, &str>([]);
     table.row(["verdict", verdict(damaged, findings)]);
     if let Some(extent) = extent {
         extent_lines(extent, &mut |key, value| table.row([key, &value]));
     }
     finding_lines(findings, &mut |key, value| table.row([key, value]));
     let answer = Answer::new(columns(), findings)
-        .beside(&beside(), &Beside { verdict: verdict_name(damaged, findings), extent })
+        .beside(&beside(), &DoctorSummary { verdict: verdict_name(damaged, findings), extent })
         .instead_of_table(table);
-    source.show("doctor", &args.output, answer)?;
+    source.show(cx, "doctor", &args.output, answer)?;
     Ok(source.outcome(true))
 }
 
-/// Returns whether only the graph could not be built: no room, no memory, too many objects.
+/// Returns whether only building the graph failed: too little disk space or memory, or too many objects.
 fn needs_no_graph(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),
@@ -105,9 +106,9 @@ fn needs_no_graph(error: &anyhow::Error) -> bool {
     )
 }
 
-/// A text report: its lines that were not understood.
-fn text(args: &Args) -> anyhow::Result<Outcome> {
-    let Some((_, recorded)) = args.input.open_text()? else {
+/// Diagnoses a text report: lists lines that could not be parsed.
+fn text(cx: &RunContext, args: &DoctorArgs) -> anyhow::Result<Outcome> {
+    let Some((_, recorded)) = args.input.open_text(cx)? else {
         anyhow::bail!(
             "{} changed while it was read; run it again when it is complete",
             args.input.input.path().display()
@@ -129,7 +130,7 @@ fn text(args: &Args) -> anyhow::Result<Outcome> {
             found.push(Finding::of_runs(report.runs, report.run));
         }
     }
-    show(&recorded, args, None, &found)
+    show(cx, &recorded, args, None, &found)
 }
 
 fn verdict_name(damaged: bool, findings: &[Finding]) -> &'static str {
@@ -148,32 +149,32 @@ fn verdict(damaged: bool, findings: &[Finding]) -> &'static str {
     }
 }
 
-/// What stands beside the rows.
-struct Beside<'a> {
+/// Keys of the document besides its rows.
+struct DoctorSummary<'a> {
     verdict: &'static str,
     extent: Option<&'a Extent>,
 }
 
-fn beside<'a>() -> Columns<'a, Beside<'a>> {
+fn beside<'a>() -> Columns<'a, DoctorSummary<'a>> {
     Columns::new([
-        Column::of(names::VERDICT, |of: &Beside<'a>| of.verdict.into()),
-        account::column(|of: &Beside<'a>| of.extent).or_null("of a text report"),
+        Column::of(names::VERDICT, |of: &DoctorSummary<'a>| of.verdict.into()),
+        account::column(|of: &DoctorSummary<'a>| of.extent).or_null("of a text report"),
     ])
 }
 
 fn columns<'a>() -> Columns<'a, &'a Finding> {
-    type Row<'a> = &'a Finding;
+    type FindingRow<'a> = &'a Finding;
     Columns::new([
-        Column::of(names::SEVERITY, |row: &Row<'a>| {
+        Column::of(names::SEVERITY, |row: &FindingRow<'a>| {
             serde_json::to_value(row.severity).unwrap_or_default().into()
         }),
-        Column::of(names::KIND, |row: &Row<'a>| row.subject.name().into()),
-        Column::of(names::TEXT, |row: &Row<'a>| Value::from(&row.text)),
-        Column::of(names::PROBLEM_COUNT, |row: &Row<'a>| row.count.into()),
-        Column::of(names::OFFSET, |row: &Row<'a>| row.offset.into()).or_null("there is no one place"),
-        Column::of(names::SKIPPED_BYTES, |row: &Row<'a>| row.skipped_bytes.into()),
-        Column::of(names::MEANS, |row: &Row<'a>| findings::means(row).into()),
-        Column::of(names::ADVICE, |row: &Row<'a>| advice::finding(row.subject).into()),
+        Column::of(names::KIND, |row: &FindingRow<'a>| row.subject.name().into()),
+        Column::of(names::TEXT, |row: &FindingRow<'a>| Value::from(&row.text)),
+        Column::of(names::PROBLEM_COUNT, |row: &FindingRow<'a>| row.count.into()),
+        Column::of(names::OFFSET, |row: &FindingRow<'a>| row.offset.into()).or_null("no single offset"),
+        Column::of(names::SKIPPED_BYTES, |row: &FindingRow<'a>| row.skipped_bytes.into()),
+        Column::of(names::MEANS, |row: &FindingRow<'a>| findings::means(row).into()),
+        Column::of(names::ADVICE, |row: &FindingRow<'a>| advice::finding(row.subject).into()),
     ])
 }
 
@@ -181,9 +182,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![Declared {
         command: "doctor",
         variant: "",
-        about: "What is wrong with a dump, in words. A row is a finding, damage first; what is alike is one row. With \
-                `--quick` references are not read: `dangling_references` of the account is that of an index that is there, or \
-                `null`.",
+        about: "The findings about a dump, in words. A row is a finding, damage first; similar findings share a row. With `--quick`, references are not read: `dangling_references` of the account comes from an existing index, or is `null`.",
         rows: columns().fields(),
         beside: beside().fields(),
     }]
@@ -197,7 +196,7 @@ fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
         }
         if finding.count > 1 && !matches!(finding.subject, doctor::Subject::LinesNotUnderstood) {
             let bytes = grouped(finding.skipped_bytes);
-            text += &format!("; {} such places are listed by `info`, {bytes} bytes in all", finding.count);
+            text += &format!("; `info` lists {} such places, {bytes} bytes in total", finding.count);
         }
         let key = if finding.severity == Severity::Damage { "damage" } else { "note" };
         line(key, &text);

@@ -1,18 +1,19 @@
-//! `info`: what a dump is.
+//! `info`: general facts about a dump.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
-use crate::cli::shared::session::Source as _;
+use crate::cli::shared::session::AnswerSource as _;
 use hprof_index::layout::fit::LayoutSource;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::problem::Severity;
-use hprof_query::dictionary::{Key, names};
-use hprof_query::dump::info::{self, HeapDumpInfo, Info};
+use hprof_query::dictionary::{ColumnKey, names};
+use hprof_query::dump::info::{self, DumpInfo, HeapDumpInfo};
 use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns, Field};
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::number::grouped;
-use hprof_report::table::Builder;
+use hprof_report::table::TableBuilder;
 use hprof_report::value::{Value, list, record};
 
 use super::account::{self, exact, extent_lines};
@@ -28,7 +29,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// detected from the object IDs; --layout overrides it. Use `doctor` to diagnose a damaged dump, and
 /// `summary` for what the HPROF agent recorded.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InfoArgs {
     #[command(flatten)]
     input: Input,
 
@@ -39,24 +40,24 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let heap = args.input.open()?;
+pub(crate) fn run(cx: &RunContext, args: &InfoArgs) -> anyhow::Result<Outcome> {
+    let heap = args.input.open(cx)?;
     let sizes = args.layout.sizes(&heap);
-    let facts = Facts { info: info::info(&heap, &sizes), sizes };
+    let facts = InfoFacts { info: info::info(&heap, &sizes), sizes };
     let table = table(&facts.info, &facts.sizes);
     let answer = Answer::new(columns(), [facts]).instead_of_table(table);
-    heap.show("info", &args.output, answer)?;
+    heap.show(cx, "info", &args.output, answer)?;
     Ok(heap.outcome(true))
 }
 
 /// The one row.
-struct Facts {
-    info: Info,
+struct InfoFacts {
+    info: DumpInfo,
     sizes: Sizes,
 }
 
-/// The object layout, and how far it can be believed.
-fn layout(facts: &Facts) -> Value<'static> {
+/// Returns the object layout and the evidence for it.
+fn layout(facts: &InfoFacts) -> Value<'static> {
     let [model, confirmed, observed, stated] = facts.info.size_sources;
     let mut layout = Value::from(serde_json::to_value(facts.sizes.fit).unwrap_or_default());
     if let Value::Record(values) = &mut layout {
@@ -69,7 +70,7 @@ fn layout(facts: &Facts) -> Value<'static> {
     layout
 }
 
-fn jvm(info: &Info) -> Value<'_> {
+fn jvm(info: &DumpInfo) -> Value<'_> {
     if info.properties.is_empty() {
         return Value::Null;
     }
@@ -78,33 +79,34 @@ fn jvm(info: &Info) -> Value<'_> {
 }
 
 fn heap_dumps() -> Columns<'static, (u32, HeapDumpInfo)> {
-    type Row = (u32, HeapDumpInfo);
+    type NumberedHeapDump = (u32, HeapDumpInfo);
     Columns::new([
-        Column::of(names::HEAP_DUMP, |(number, _): &Row| (*number).into()),
-        Column::of(names::CREATED, |(_, dump): &Row| output::timestamp(dump.created_ms).into())
+        Column::of(names::HEAP_DUMP, |(number, _): &NumberedHeapDump| (*number).into()),
+        Column::of(names::CREATED, |(_, dump): &NumberedHeapDump| output::timestamp(dump.created_ms).into())
             .or_null("as in `dump`"),
-        Column::of(names::OFFSET, |(_, dump): &Row| dump.offset.into()),
-        Column::of(names::RECORD_BYTES, |(_, dump): &Row| dump.bytes.into()),
-        Column::of(names::SEGMENTS, |(_, dump): &Row| dump.segments.into()),
-        Column::of(names::IS_ENDED, |(_, dump): &Row| dump.ended.into()),
+        Column::of(names::OFFSET, |(_, dump): &NumberedHeapDump| dump.offset.into()),
+        Column::of(names::RECORD_BYTES, |(_, dump): &NumberedHeapDump| dump.bytes.into()),
+        Column::of(names::SEGMENTS, |(_, dump): &NumberedHeapDump| dump.segments.into()),
+        Column::of(names::IS_ENDED, |(_, dump): &NumberedHeapDump| dump.ended.into()),
     ])
 }
 
-fn columns() -> Columns<'static, Facts> {
-    let integer =
-        |key: Key, value: fn(&Info) -> u64| Column::of(key, move |facts: &Facts| value(&facts.info).into());
+fn columns() -> Columns<'static, InfoFacts> {
+    let integer = |key: ColumnKey, value: fn(&DumpInfo) -> u64| {
+        Column::of(key, move |facts: &InfoFacts| value(&facts.info).into())
+    };
     let mut columns = vec![
-        Column::of(names::FORMAT, |facts: &Facts| facts.info.version.name().into()),
+        Column::of(names::FORMAT, |facts: &InfoFacts| facts.info.version.name().into()),
         integer(names::ID_BYTES.into(), |info| info.id_bytes.into()),
-        Column::of(names::CREATED, |facts: &Facts| output::timestamp(facts.info.created_ms).into())
+        Column::of(names::CREATED, |facts: &InfoFacts| output::timestamp(facts.info.created_ms).into())
             .or_null("as in `dump`"),
         integer(names::FILE_BYTES.into(), |info| info.file_bytes),
         integer(names::DUMP_BYTES.into(), |info| info.dump_bytes),
-        Column::of(names::COMPRESSION, |facts: &Facts| facts.info.compression.into())
+        Column::of(names::COMPRESSION, |facts: &InfoFacts| facts.info.compression.into())
             .or_null("the file is not compressed"),
         integer(names::HEAP_DUMPS.into(), |info| info.heap_dumps.into()),
         integer(names::HEAP_DUMP.into(), |info| info.heap_dump.into()),
-        Column::nested(names::HEAP_DUMP_LIST, heap_dumps().fields(), |facts: &Facts| {
+        Column::nested(names::HEAP_DUMP_LIST, heap_dumps().fields(), |facts: &InfoFacts| {
             let columns = heap_dumps();
             list(
                 (1u32..)
@@ -116,19 +118,19 @@ fn columns() -> Columns<'static, Facts> {
     columns.extend(heap_columns(integer));
     columns.extend(record_columns());
     columns.extend([
-        Column::of(names::HEAPS, |facts: &Facts| list(facts.info.heaps.iter().map(|(_, name)| name))),
-        account::column(|facts: &Facts| Some(&facts.info.extent)),
-        Column::nested(names::PROBLEMS, problem_fields(), |facts: &Facts| {
+        Column::of(names::HEAPS, |facts: &InfoFacts| list(facts.info.heaps.iter().map(|(_, name)| name))),
+        account::column(|facts: &InfoFacts| Some(&facts.info.extent)),
+        Column::nested(names::PROBLEMS, problem_fields(), |facts: &InfoFacts| {
             serde_json::to_value(&facts.info.problems).unwrap_or_default().into()
         }),
     ]);
     Columns::new(columns)
 }
 
-/// What the heap dump holds.
+/// Returns the columns about the contents of the heap dump.
 fn heap_columns(
-    integer: impl Fn(Key, fn(&Info) -> u64) -> Column<'static, Facts>,
-) -> Vec<Column<'static, Facts>> {
+    integer: impl Fn(ColumnKey, fn(&DumpInfo) -> u64) -> Column<'static, InfoFacts>,
+) -> Vec<Column<'static, InfoFacts>> {
     vec![
         integer(names::OBJECTS_BY_KIND.count("instances"), |info| info.objects[0]),
         integer(names::OBJECTS_BY_KIND.count("object_arrays"), |info| info.objects[1]),
@@ -138,8 +140,8 @@ fn heap_columns(
         integer(names::SHALLOW_BYTES.into(), |info| info.shallow_bytes),
         Column::nested(
             names::REACHABLE,
-            [names::OBJECTS, names::SHALLOW_BYTES].map(Field::of).to_vec(),
-            |facts: &Facts| match facts.info.reachable {
+            [names::OBJECTS, names::SHALLOW_BYTES].map(JsonField::of).to_vec(),
+            |facts: &InfoFacts| match facts.info.reachable {
                 None => Value::Null,
                 Some((objects, bytes)) => {
                     record([(names::OBJECTS, objects.into()), (names::SHALLOW_BYTES, bytes.into())])
@@ -147,33 +149,33 @@ fn heap_columns(
             },
         )
         .or_null(
-            "the index has no stage `dominators` yet: `index`, or any command that needs the graph, makes it",
+            "the index has no stage `dominators` yet: `index`, or any command that needs the graph, builds it",
         ),
-        Column::nested(names::GC_ROOTS, Vec::new(), |facts: &Facts| {
+        Column::nested(names::GC_ROOTS, Vec::new(), |facts: &InfoFacts| {
             let roots = facts.info.roots.iter();
             Value::Record(roots.map(|(kind, count)| (kind.name().into(), (*count).into())).collect())
         }),
-        Column::nested(names::LAYOUT, layout_fields(), |facts: &Facts| layout(facts)),
+        Column::nested(names::LAYOUT, layout_fields(), |facts: &InfoFacts| layout(facts)),
         Column::nested(
             names::JVM,
             vec![
-                Field::of(names::NAME).or_null("the properties do not tell"),
-                Field::nested(names::PROPERTIES, Vec::new()),
+                JsonField::of(names::NAME).or_null("not in the properties"),
+                JsonField::nested(names::PROPERTIES, Vec::new()),
             ],
-            |facts: &Facts| jvm(&facts.info),
+            |facts: &InfoFacts| jvm(&facts.info),
         )
         .or_null("no system property was found"),
-        Column::of(names::IS_ALLOCATION_TRACE_DUMPED, |facts: &Facts| {
+        Column::of(names::IS_ALLOCATION_TRACE_DUMPED, |facts: &InfoFacts| {
             facts.info.has_allocation_traces.into()
         }),
     ]
 }
 
-/// The records of the file by kind. They count the whole file; `strings`, `stack_frames` and `stack_traces` count each ID or
-/// serial number once.
-fn record_columns() -> Vec<Column<'static, Facts>> {
+/// Returns the columns of record counts by kind. They cover the whole file; `strings`, `stack_frames` and
+/// `stack_traces` count each ID or serial number once.
+fn record_columns() -> Vec<Column<'static, InfoFacts>> {
     let records = |kind: &str, count: fn(&info::Records) -> usize| {
-        Column::of(names::RECORDS.count(kind), move |facts: &Facts| count(&facts.info.records).into())
+        Column::of(names::RECORDS.count(kind), move |facts: &InfoFacts| count(&facts.info.records).into())
     };
     vec![
         records("strings", |records| records.strings),
@@ -191,7 +193,7 @@ fn record_columns() -> Vec<Column<'static, Facts>> {
     ]
 }
 
-fn layout_fields() -> Vec<Field> {
+fn layout_fields() -> Vec<JsonField> {
     let evidence = [
         names::CLASSES,
         names::CLASSES_EXACT,
@@ -201,27 +203,27 @@ fn layout_fields() -> Vec<Field> {
         names::ARRAYS_REFUTING,
     ];
     vec![
-        Field::of(names::REFERENCE_BYTES),
-        Field::of(names::HEADER_BYTES),
-        Field::of(names::ARRAY_BASE_BYTES),
-        Field::of(names::ALIGNMENT_BYTES),
-        Field::of(names::WORD_BYTES),
-        Field::of(names::PACKING),
-        Field::of(names::LAYOUT_SOURCE),
-        Field::of(names::IS_SIZE_STATED),
-        Field::nested(names::EVIDENCE, evidence.map(Field::of).to_vec()),
-        Field::of(names::TEXT),
-        Field::nested(names::CLASSES_BY_SIZE_SOURCE, Vec::new()),
+        JsonField::of(names::REFERENCE_BYTES),
+        JsonField::of(names::HEADER_BYTES),
+        JsonField::of(names::ARRAY_BASE_BYTES),
+        JsonField::of(names::ALIGNMENT_BYTES),
+        JsonField::of(names::WORD_BYTES),
+        JsonField::of(names::PACKING),
+        JsonField::of(names::LAYOUT_SOURCE),
+        JsonField::of(names::IS_SIZE_STATED),
+        JsonField::nested(names::EVIDENCE, evidence.map(JsonField::of).to_vec()),
+        JsonField::of(names::TEXT),
+        JsonField::nested(names::CLASSES_BY_SIZE_SOURCE, Vec::new()),
     ]
 }
 
-fn problem_fields() -> Vec<Field> {
+fn problem_fields() -> Vec<JsonField> {
     vec![
-        Field::of(names::SEVERITY),
-        Field::of(names::KIND),
-        Field::of(names::TEXT),
-        Field::of(names::OFFSET).or_null("there is no one place"),
-        Field::of(names::SKIPPED_BYTES),
+        JsonField::of(names::SEVERITY),
+        JsonField::of(names::KIND),
+        JsonField::of(names::TEXT),
+        JsonField::of(names::OFFSET).or_null("no single offset"),
+        JsonField::of(names::SKIPPED_BYTES),
     ]
 }
 
@@ -235,8 +237,8 @@ pub(crate) fn declared() -> Vec<Declared> {
     }]
 }
 
-fn table(info: &Info, sizes: &Sizes) -> Builder {
-    let mut table = Builder::pairs::<&str, &str>([]);
+fn table(info: &DumpInfo, sizes: &Sizes) -> TableBuilder {
+    let mut table = TableBuilder::pairs::<&str, &str>([]);
     let mut line = |key: &str, value: String| table.row([key, &value]);
     line("format", format!("{}, {}-byte identifiers", info.version.name(), info.id_bytes));
     line("created", output::timestamp(info.created_ms).unwrap_or_else(|| "not stated".to_owned()));
@@ -300,8 +302,8 @@ fn table(info: &Info, sizes: &Sizes) -> Builder {
     table
 }
 
-/// What there is to say of the heap dump itself.
-fn heap_lines(info: &Info, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
+/// Adds table lines about the heap dump itself.
+fn heap_lines(info: &DumpInfo, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
     line("objects", format!("{}, {}", grouped(info.objects.iter().sum()), exact(info.shallow_bytes)));
     for (name, count) in
         ["instances", "object arrays", "primitive arrays", "class objects"].iter().zip(info.objects)
@@ -327,7 +329,7 @@ fn heap_lines(info: &Info, sizes: &Sizes, line: &mut dyn FnMut(&str, String)) {
     }
 }
 
-/// Properties that the table shows, with their names there.
+/// System properties shown in the table, with their labels.
 const SHOWN_PROPERTIES: &[(&str, &str)] = &[
     ("java.vm.info", "mode"),
     ("java.home", "home"),
@@ -341,8 +343,8 @@ const SHOWN_PROPERTIES: &[(&str, &str)] = &[
     ("file.encoding", "encoding"),
 ];
 
-/// What speaks for the layout, in sentences.
-fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
+/// Returns the evidence for the layout, in sentences.
+fn evidence(info: &DumpInfo, sizes: &Sizes) -> Vec<String> {
     let fit = &sizes.fit;
     let evidence = &fit.evidence;
     let source = match fit.source {
@@ -357,7 +359,7 @@ fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
     }
     if evidence.classes > 0 {
         lines.push(format!(
-            "{} of {} classes measured are exactly as the layout says, {} are smaller",
+            "{} of {} measured classes match the layout exactly, {} are smaller",
             grouped(evidence.classes_exact),
             grouped(evidence.classes),
             grouped(evidence.classes_refuting)
@@ -365,7 +367,7 @@ fn evidence(info: &Info, sizes: &Sizes) -> Vec<String> {
     }
     if evidence.arrays > 0 {
         lines.push(format!(
-            "{} of {} short array lengths are exactly as the layout says, {} are smaller",
+            "{} of {} short array lengths match the layout exactly, {} are smaller",
             grouped(evidence.arrays_exact),
             grouped(evidence.arrays),
             grouped(evidence.arrays_refuting)

@@ -1,16 +1,16 @@
-//! What to ask next: commands with the names and IDs of a dump in them.
+//! Next steps: commands that contain names and IDs from the dump.
 
-use crate::cli::shared::commands::{Commands, Step, is_typed};
+use crate::cli::shared::commands::{Commands, NextCommand, is_typed};
 use hprof_query::dump::overview::Overview;
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
 use hprof_report::escape;
 
-/// Commands that are offered.
+/// Maximum number of suggested commands.
 const STEPS: usize = 3;
 
-/// What to ask after an overview; most to the point first.
-pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_>) -> Vec<Step> {
+/// Returns the commands to run after an overview, most useful first.
+pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_>) -> Vec<NextCommand> {
     let mut all: Vec<(&str, Vec<String>, String)> = Vec::new();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     if suspects > 0 {
@@ -31,13 +31,17 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
         all.push(("histo", words(&["--unreachable"]), "what the garbage is".to_owned()));
     }
     if overview.largest.iter().any(|holder| holder.threads.is_some()) {
-        all.push(("threads", words(&["--group", "--locals"]), "what the threads hold, merged".to_owned()));
+        all.push((
+            "threads",
+            words(&["--group", "--locals"]),
+            "objects retained by threads, merged".to_owned(),
+        ));
     }
-    let waste = || ("waste", Vec::new(), "what is wasted, and the fields that hold it".to_owned());
+    let waste = || ("waste", Vec::new(), "wasted memory by field".to_owned());
     let waste = || overview.is_much_wasted().then(waste);
-    // What accumulates comes first.
+    // Accumulation points come first.
     all.extend(waste().filter(|_| suspects == 0));
-    // Threads keep themselves alive.
+    // Threads keep themselves alive, so paths to them explain nothing.
     if let Some(first) = overview.largest.first().filter(|first| first.threads.is_none()) {
         all.push(("paths-to-root", words(&[&target(first)]), "what keeps it alive".to_owned()));
         if let Some((_, loaders)) =
@@ -56,14 +60,14 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
     if overview.largest.is_empty() {
         all.push(("summary", Vec::new(), "what was recorded".to_owned()));
     } else {
-        all.push(("dominators", Vec::new(), "what else holds much".to_owned()));
+        all.push(("dominators", Vec::new(), "other big objects".to_owned()));
     }
-    all.push(("info", Vec::new(), "all that is known of the dump".to_owned()));
+    all.push(("info", Vec::new(), "all facts about the dump".to_owned()));
     all.truncate(STEPS);
     all.into_iter().map(|(command, arguments, why)| commands.step(command, arguments, &why)).collect()
 }
 
-/// What paths lead to.
+/// Returns the target for a path search.
 fn target(holder: &Holder) -> String {
     match &holder.class {
         Some(class) if holder.is_class && !class.contains(escape::is_harmful) => class.clone(),

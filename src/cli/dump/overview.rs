@@ -5,26 +5,27 @@ use std::cmp::Reverse;
 use crate::cli::Outcome;
 use crate::cli::retention::leaks::words;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::commands::{self, Commands, Step};
+use crate::cli::shared::commands::{self, Commands, NextCommand};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
-use hprof_query::compare::places::{Explained, Figures, OneHeap, Via};
+use hprof_query::compare::places::{Explained, OneHeap, PlaceFigures, Via};
 use hprof_query::dictionary::names;
 use hprof_query::dump::overview::{self, Overview};
 use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD, below};
-use hprof_query::threads::Thread;
-use hprof_query::waste::Kind as WasteKind;
+use hprof_query::threads::JavaThread;
+use hprof_query::waste::WasteKind;
 use hprof_query::waste::estimate::Estimate;
 use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Column, Columns, Field};
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::number::{counted, grouped, human_bytes, percent, whole_percent};
-use hprof_report::table::{Align, Builder, Style};
+use hprof_report::table::{Align, Style, TableBuilder};
 use hprof_report::value::{Value, id, list, record};
 use hprof_report::{escape, fit};
 
@@ -35,24 +36,22 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli overview heap.hprof
   hprof-cli heap.hprof --format json | jq '.rows[0].largest[0]'";
 
-/// Frames of the thread that ran out of memory, the error's own one among them.
+/// Frames of the thread that ran out of memory, including those of the error's constructor.
 const FRAMES: usize = 9;
-/// Those of them in a table.
+/// Frames shown in a table.
 const SHOWN_FRAMES: usize = 4;
-/// Suspects in a table.
+/// Suspects shown in a table.
 const SHOWN_SUSPECTS: usize = 2;
-/// Lines of a screen: where there are suspects, the table of what holds most has no more rows than fit on it.
+/// Lines of a screen: if there are suspects, the table of biggest objects is shortened to fit.
 const SCREEN: usize = 24;
-/// Rows that it has in any case.
+/// Minimum number of rows of that table.
 const MIN_ROWS: usize = 2;
-/// Rows that it has at most.
 const MAX_ROWS: usize = 10;
-/// Percent of the reachable heap that a row has at least.
 const LEAST_PERCENT: u64 = 2;
-/// Columns where nobody tells how wide a line may be.
+/// Line width if stdout is not a terminal.
 const WIDTH: u16 = 80;
 
-/// Columns that the name of the dump keeps.
+/// Minimum width of the dump's name.
 const MIN_NAME: usize = 20;
 
 /// Summarize a dump: OutOfMemoryError, biggest objects, anomalies
@@ -62,7 +61,7 @@ const MIN_NAME: usize = 20;
 /// finalizer queue, classes that many loaders define, direct memory, garbage, waste) and the commands to run
 /// next. Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct OverviewArgs {
     #[command(flatten)]
     input: Input,
 
@@ -70,30 +69,36 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcome> {
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(
-            "{} is a text report; `hprof-cli summary` says what is in it, `hprof-cli histo` counts its objects",
+            "{} is a text report; `hprof-cli summary` shows what it contains, `hprof-cli histo` counts its objects",
             path.display()
         );
     }
-    let (session, (overview, places, (headline, suspects))) = Session::ask(&args.input, |heap, graph| {
-        let bytes = heap.bytes(&Quiet)?;
-        let places = below::places(heap, graph, bytes)?;
-        let leaks = leaks::leaks_with(heap, graph, bytes, DEFAULT_THRESHOLD.into(), &places)?;
-        let suspects: Vec<String> =
-            leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
-        let overview = overview::overview(heap, graph, bytes, FRAMES)?;
-        let places = explained(&places, &overview);
-        Ok((overview, places, (words::headline(&leaks), suspects)))
-    })?;
+    let (session, (overview, places, (headline, suspects))) =
+        Session::ask(cx, &args.input, |heap, graph| {
+            let bytes = heap.bytes(&Quiet)?;
+            let places = below::places(heap, graph, bytes)?;
+            let leaks = leaks::leaks_with(heap, graph, bytes, DEFAULT_THRESHOLD.into(), &places)?;
+            let suspects: Vec<String> =
+                leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
+            let overview = overview::overview(heap, graph, bytes, FRAMES)?;
+            let places = explained(&places, &overview);
+            Ok((overview, places, (words::headline(&leaks), suspects)))
+        })?;
     let commands = Commands::of(&args.input);
-    let facts =
-        Facts { next: next::steps(&overview, suspects.len(), &commands), overview, places, suspects, headline };
-    let style = output::style(&args.output);
-    // Unlike tables, whose lines a pipe gets as long as they are: this is one screen of sentences for people, and it is the
-    // same in a mail. Programs have JSON and CSV.
+    let facts = OverviewFacts {
+        next: next::steps(&overview, suspects.len(), &commands),
+        overview,
+        places,
+        suspects,
+        headline,
+    };
+    let style = output::style(cx, &args.output);
+    // Tables in a pipe have long lines. This is one screen of sentences for people, which looks the same in a mail;
+    // programs read JSON and CSV.
     let style = Style { width: style.width.or(Some(WIDTH)), ..style };
     let width = usize::from(style.width.unwrap_or(WIDTH));
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
@@ -103,7 +108,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         above.push(Section::Line(String::new()));
         above.push(Section::Line(words::line(&facts.headline)));
     }
-    // The headline has said the first, if there is one only.
+    // A single suspect is already in the headline.
     let sentences = facts.suspects.iter().take(SHOWN_SUSPECTS).filter(|_| facts.suspects.len() > 1);
     for sentence in sentences {
         above.push(Section::Line(String::new()));
@@ -111,30 +116,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let next = commands::lines(&facts.next, width);
     if !facts.places.is_empty() {
-        // Two lines of titles, one of what is left.
+        // Two header lines, and one for the omitted rows.
         let used = above.iter().map(|section| height(section, width)).sum::<usize>() + next.len() + 3;
-        let rows =
-            SCREEN.saturating_sub(used).clamp(MIN_ROWS, MAX_ROWS);
+        let rows = SCREEN.saturating_sub(used).clamp(MIN_ROWS, MAX_ROWS);
         above.push(Section::Table(largest(&facts, width, rows)));
     }
     let under = Section::Whole(next);
     let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);
-    session.show_as("overview", args.output.format(), style, answer)?;
+    session.show_as(cx, "overview", args.output.format(), style, answer)?;
     Ok(session.outcome(true))
 }
 
 /// The one row.
-struct Facts {
+struct OverviewFacts {
     overview: Overview,
     places: Vec<Explains>,
-    /// What is wrong, in a line.
+    /// One-line verdict.
     headline: String,
-    /// What accumulates, each in a sentence.
+    /// Accumulation points, one sentence each.
     suspects: Vec<String>,
-    next: Vec<Step>,
+    next: Vec<NextCommand>,
 }
 
-/// The lines above.
+/// Returns the lines above the sections.
 fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
     let info = &overview.info;
     let mut what: Vec<String> = vec![jvm(overview).unwrap_or_else(|| info.version.name().to_owned())];
@@ -184,17 +188,17 @@ fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
         }
         lines.push(line);
     }
-    // The first begins with the name of a file, which is no name of a class.
+    // The first line starts with a file name, not a class name.
     lines.iter().map(|line| fit::end(line, width)).collect()
 }
 
-/// The main class of the program.
+/// Returns the main class of the program.
 fn command(overview: &Overview) -> Option<&str> {
     let command = property(overview, "sun.java.command")?.split_whitespace().next()?;
     Some(command).filter(|command| command.len() < 60)
 }
 
-/// `OpenJDK 17.0.15`.
+/// Returns the JVM's name and version: `OpenJDK 17.0.15`.
 fn jvm(overview: &Overview) -> Option<String> {
     let name = property(overview, "java.vm.name")?;
     let name =
@@ -211,7 +215,7 @@ fn property<'o>(overview: &'o Overview, key: &str) -> Option<&'o str> {
     properties.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
 }
 
-/// What looks odd.
+/// Returns the anomalies.
 fn odd(overview: &Overview) -> Vec<String> {
     let odd = &overview.odd;
     let mut all = Vec::new();
@@ -235,7 +239,7 @@ fn odd(overview: &Overview) -> Vec<String> {
     all
 }
 
-/// How much is wasted, if it is much: `45.3% of the heap is wasted, 30.7% on duplicate_strings`.
+/// Returns the share of wasted memory if it is large: `45.3% of the heap is wasted, 30.7% on duplicate_strings`.
 fn wasted(overview: &Overview) -> Option<String> {
     let Estimate { kinds, wasted_bytes, all_bytes, is_exact, .. } = &overview.waste;
     let (kind, bytes) = kinds.iter().find(|(kind, _)| *kind != WasteKind::Unreachable)?;
@@ -248,7 +252,7 @@ fn wasted(overview: &Overview) -> Option<String> {
     })
 }
 
-/// The thread that ran out of memory, and its stack.
+/// Returns the thread that ran out of memory, with its stack.
 fn stack(overview: &Overview, width: usize) -> Vec<String> {
     let Some(thread) = &overview.out_of_memory else { return Vec::new() };
     let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
@@ -274,7 +278,7 @@ fn stack(overview: &Overview, width: usize) -> Vec<String> {
     lines.iter().map(|line| cut(line, width)).collect()
 }
 
-/// Lines that a line takes.
+/// Returns the number of lines that a section takes.
 fn height(section: &Section, width: usize) -> usize {
     match section {
         Section::Line(text) => fit::wrap(&escape::text(text), width, 0).len().max(1),
@@ -296,7 +300,7 @@ struct PlaceFacts {
     name: String,
     depth: usize,
     class: Option<String>,
-    figures: Figures,
+    figures: PlaceFigures,
     elements: Option<(u64, Option<String>)>,
 }
 
@@ -306,7 +310,9 @@ fn explained(heap: &OneHeap, overview: &Overview) -> Vec<Explains> {
     let threads = || overview.largest.iter().filter(|holder| holder.threads.is_some());
     let is_of_threads = |place: u32| {
         let top = aligned.path(place).first().copied();
-        top.is_some_and(|top| matches!(aligned.label(top).via, Via::Thread(_)) && aligned.figures(0, top).objects > 1)
+        top.is_some_and(|top| {
+            matches!(aligned.label(top).via, Via::Thread(_)) && aligned.figures(0, top).objects > 1
+        })
     };
     let class = |place: u32| aligned.label(place).class.as_deref().map(str::to_owned);
     let of_place = |one: Explained| Explains {
@@ -333,8 +339,8 @@ fn explained(heap: &OneHeap, overview: &Overview) -> Vec<Explains> {
     all
 }
 
-fn largest(facts: &Facts, width: usize, rows: usize) -> Builder {
-    let mut table = Builder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
+fn largest(facts: &OverviewFacts, width: usize, rows: usize) -> TableBuilder {
+    let mut table = TableBuilder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
     let all = facts.overview.reachable.1;
     let shown = facts.places.get(..rows).unwrap_or(&facts.places);
     let held: u64 = shown.iter().map(|one| one.retained_bytes).sum();
@@ -355,110 +361,120 @@ fn largest(facts: &Facts, width: usize, rows: usize) -> Builder {
     table
 }
 
-fn columns() -> Columns<'static, Facts> {
-    let counts = || [names::OBJECTS, names::SHALLOW_BYTES].map(Field::of).to_vec();
+fn columns() -> Columns<'static, OverviewFacts> {
+    let counts = || [names::OBJECTS, names::SHALLOW_BYTES].map(JsonField::of).to_vec();
     let pair = |(objects, bytes): (u64, u64)| {
         record([(names::OBJECTS, objects.into()), (names::SHALLOW_BYTES, bytes.into())])
     };
     Columns::new([
-        Column::of(names::JVM_TEXT, |facts: &Facts| facts.overview.info.jvm().into())
+        Column::of(names::JVM_TEXT, |facts: &OverviewFacts| facts.overview.info.jvm().into())
             .or_null("the dump does not say"),
-        Column::of(names::MAIN, |facts: &Facts| command(&facts.overview).into())
+        Column::of(names::MAIN, |facts: &OverviewFacts| command(&facts.overview).into())
             .or_null("the dump does not say"),
-        Column::of(names::CREATED, |facts: &Facts| output::timestamp(facts.overview.info.created_ms).into())
-            .or_null("the dump does not say"),
-        Column::of(names::SHALLOW_BYTES, |facts: &Facts| facts.overview.info.shallow_bytes.into()),
-        Column::of(names::HEAP_LIMIT_BYTES, |facts: &Facts| facts.overview.heap_limit.into())
+        Column::of(names::CREATED, |facts: &OverviewFacts| {
+            output::timestamp(facts.overview.info.created_ms).into()
+        })
+        .or_null("the dump does not say"),
+        Column::of(names::SHALLOW_BYTES, |facts: &OverviewFacts| facts.overview.info.shallow_bytes.into()),
+        Column::of(names::HEAP_LIMIT_BYTES, |facts: &OverviewFacts| facts.overview.heap_limit.into())
             .or_null("the dump does not say, or `-XX:MaxDirectMemorySize` was smaller"),
-        Column::nested(names::REACHABLE, counts(), move |facts: &Facts| pair(facts.overview.reachable)),
-        Column::nested(names::UNREACHABLE, counts(), move |facts: &Facts| pair(facts.overview.unreachable)),
-        Column::of(names::GC_ROOTS_TOTAL, |facts: &Facts| {
+        Column::nested(names::REACHABLE, counts(), move |facts: &OverviewFacts| {
+            pair(facts.overview.reachable)
+        }),
+        Column::nested(names::UNREACHABLE, counts(), move |facts: &OverviewFacts| {
+            pair(facts.overview.unreachable)
+        }),
+        Column::of(names::GC_ROOTS_TOTAL, |facts: &OverviewFacts| {
             facts.overview.info.roots.iter().map(|(_, count)| count).sum::<u64>().into()
         }),
-        Column::of(names::THREADS, |facts: &Facts| facts.overview.threads.into()),
-        Column::of(names::CLASS_LOADERS, |facts: &Facts| facts.overview.class_loaders.into()),
-        Column::record(names::OUT_OF_MEMORY, out_of_memory(), |facts: &Facts| {
+        Column::of(names::THREADS, |facts: &OverviewFacts| facts.overview.threads.into()),
+        Column::of(names::CLASS_LOADERS, |facts: &OverviewFacts| facts.overview.class_loaders.into()),
+        Column::record(names::OUT_OF_MEMORY, out_of_memory(), |facts: &OverviewFacts| {
             facts.overview.out_of_memory.clone()
         })
-        .csv(|facts: &Facts| {
+        .csv(|facts: &OverviewFacts| {
             let thread = facts.overview.out_of_memory.as_ref();
             thread.map(|thread| thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object))).into()
         })
         .or_null("none did"),
-        Column::records(names::LARGEST, largest_columns(), |facts: &Facts| &facts.overview.largest).csv(
-            |facts: &Facts| {
+        Column::records(names::LARGEST, largest_columns(), |facts: &OverviewFacts| &facts.overview.largest)
+            .csv(|facts: &OverviewFacts| {
                 let text = |holder: &Holder| {
                     format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]))
                 };
                 joined(facts.overview.largest.iter().map(text))
+            }),
+        Column::records(names::PLACES, place_columns(), |facts: &OverviewFacts| &facts.places).csv(
+            |facts: &OverviewFacts| {
+                joined(facts.places.iter().map(|one| format!("{} {}", one.retained_bytes, one.text)))
             },
         ),
-        Column::records(names::PLACES, place_columns(), |facts: &Facts| &facts.places)
-            .csv(|facts: &Facts| joined(facts.places.iter().map(|one| format!("{} {}", one.retained_bytes, one.text)))),
-        Column::of(names::HEADLINE, |facts: &Facts| (&*facts.headline).into()),
-        Column::of(names::SUSPECTS, |facts: &Facts| list(facts.suspects.iter().map(String::as_str)))
-            .csv(|facts: &Facts| joined(facts.suspects.iter().cloned())),
-        Column::of(names::FINALIZER_QUEUE, |facts: &Facts| facts.overview.odd.finalizer_queue.into())
+        Column::of(names::HEADLINE, |facts: &OverviewFacts| (&*facts.headline).into()),
+        Column::of(names::SUSPECTS, |facts: &OverviewFacts| list(facts.suspects.iter().map(String::as_str)))
+            .csv(|facts: &OverviewFacts| joined(facts.suspects.iter().cloned())),
+        Column::of(names::FINALIZER_QUEUE, |facts: &OverviewFacts| facts.overview.odd.finalizer_queue.into())
             .or_null("the dump does not say"),
-        Column::of(names::DIRECT_MEMORY.dot(names::BUFFERS), |facts: &Facts| {
+        Column::of(names::DIRECT_MEMORY.dot(names::BUFFERS), |facts: &OverviewFacts| {
             facts.overview.odd.direct.buffers.into()
         }),
-        Column::of(names::DIRECT_MEMORY.dot(names::CAPACITY_BYTES), |facts: &Facts| {
+        Column::of(names::DIRECT_MEMORY.dot(names::CAPACITY_BYTES), |facts: &OverviewFacts| {
             facts.overview.odd.direct.bytes.into()
         }),
-        Column::of(names::DUPLICATE_CLASSES.dot(names::NAMES), |facts: &Facts| {
+        Column::of(names::DUPLICATE_CLASSES.dot(names::NAMES), |facts: &OverviewFacts| {
             facts.overview.odd.duplicate_classes.into()
         }),
-        Column::of(names::DUPLICATE_CLASSES.dot(names::CLASS), |facts: &Facts| {
+        Column::of(names::DUPLICATE_CLASSES.dot(names::CLASS), |facts: &OverviewFacts| {
             facts.overview.odd.most_defined.as_ref().map(|(class, _)| class.as_str()).into()
         })
         .or_null("there is none"),
-        Column::of(names::DUPLICATE_CLASSES.dot(names::LOADERS), |facts: &Facts| {
+        Column::of(names::DUPLICATE_CLASSES.dot(names::LOADERS), |facts: &OverviewFacts| {
             facts.overview.odd.most_defined.as_ref().map(|(_, loaders)| *loaders).into()
         })
         .or_null("there is none"),
-        Column::of(names::WASTE.dot(names::WASTED_BYTES), |facts: &Facts| {
+        Column::of(names::WASTE.dot(names::WASTED_BYTES), |facts: &OverviewFacts| {
             facts.overview.waste.wasted_bytes.into()
         }),
-        Column::of(names::WASTE.dot(names::IS_EXACT), |facts: &Facts| facts.overview.waste.is_exact.into()),
-        Column::of(names::WASTE.dot(names::KIND), |facts: &Facts| {
+        Column::of(names::WASTE.dot(names::IS_EXACT), |facts: &OverviewFacts| {
+            facts.overview.waste.is_exact.into()
+        }),
+        Column::of(names::WASTE.dot(names::KIND), |facts: &OverviewFacts| {
             facts.overview.waste.kinds.first().map(|(kind, _)| kind.name()).into()
         })
         .or_null("nothing is wasted"),
-        Column::of(names::WASTE.dot(names::KIND_BYTES), |facts: &Facts| {
+        Column::of(names::WASTE.dot(names::KIND_BYTES), |facts: &OverviewFacts| {
             facts.overview.waste.kinds.first().map(|(_, bytes)| *bytes).into()
         })
         .or_null("nothing is wasted"),
-        Column::of(names::ODD, |facts: &Facts| list(odd(&facts.overview)))
-            .csv(|facts: &Facts| joined(odd(&facts.overview))),
-        Column::records(names::NEXT, next(), |facts: &Facts| &facts.next)
-            .csv(|facts: &Facts| joined(facts.next.iter().map(|step| step.command.clone()))),
+        Column::of(names::ODD, |facts: &OverviewFacts| list(odd(&facts.overview)))
+            .csv(|facts: &OverviewFacts| joined(odd(&facts.overview))),
+        Column::records(names::NEXT, next(), |facts: &OverviewFacts| &facts.next)
+            .csv(|facts: &OverviewFacts| joined(facts.next.iter().map(|step| step.command.clone()))),
     ])
 }
 
-/// Several texts in one cell of CSV.
+/// Joins several texts into one CSV cell.
 fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
     texts.into_iter().collect::<Vec<_>>().join("; ").into()
 }
 
-fn next<'c>() -> Columns<'c, Step> {
+fn next<'c>() -> Columns<'c, NextCommand> {
     Columns::new([
-        Column::of(names::COMMAND, |step: &Step| (&step.command).into()),
-        Column::of(names::WHY, |step: &Step| (&step.why).into()),
+        Column::of(names::COMMAND, |step: &NextCommand| (&step.command).into()),
+        Column::of(names::WHY, |step: &NextCommand| (&step.why).into()),
     ])
 }
 
-fn out_of_memory<'c>() -> Columns<'c, Thread> {
+fn out_of_memory<'c>() -> Columns<'c, JavaThread> {
     Columns::new([
-        Column::of(names::OBJECT, |thread: &Thread| id(thread.object)),
-        Column::of(names::NAME, |thread: &Thread| thread.name.as_ref().into())
+        Column::of(names::OBJECT, |thread: &JavaThread| id(thread.object)),
+        Column::of(names::NAME, |thread: &JavaThread| thread.name.as_ref().into())
             .or_null("the dump does not say"),
-        Column::of(names::RETAINED_BYTES, |thread: &Thread| thread.retained_bytes.into())
+        Column::of(names::RETAINED_BYTES, |thread: &JavaThread| thread.retained_bytes.into())
             .or_null("it is unreachable"),
-        Column::of(names::STACK, |thread: &Thread| {
+        Column::of(names::STACK, |thread: &JavaThread| {
             list(words::own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))
         }),
-        Column::of(names::FRAMES_LEFT_OUT, |thread: &Thread| thread.frames_left_out.into()),
+        Column::of(names::FRAMES_LEFT_OUT, |thread: &JavaThread| thread.frames_left_out.into()),
     ])
 }
 
@@ -468,11 +484,15 @@ fn place_columns<'c>() -> Columns<'c, Explains> {
         one.place.as_ref().map(value)
     }
     Columns::new([
-        Column::of(names::PLACE_NAME, |one: &Explains| of(one, |place| place.name.clone()).into()).or_null(THREADS),
-        Column::of(names::DEPTH, |one: &Explains| of(one, |place| place.depth as u64).into()).or_null(THREADS),
-        Column::of(names::OWN_BYTES, |one: &Explains| of(one, |place| place.figures.own_bytes).into()).or_null(THREADS),
+        Column::of(names::PLACE_NAME, |one: &Explains| of(one, |place| place.name.clone()).into())
+            .or_null(THREADS),
+        Column::of(names::DEPTH, |one: &Explains| of(one, |place| place.depth as u64).into())
+            .or_null(THREADS),
+        Column::of(names::OWN_BYTES, |one: &Explains| of(one, |place| place.figures.own_bytes).into())
+            .or_null(THREADS),
         Column::of(names::RETAINED_BYTES, |one: &Explains| one.retained_bytes.into()),
-        Column::of(names::OBJECTS, |one: &Explains| of(one, |place| place.figures.objects).into()).or_null(THREADS),
+        Column::of(names::OBJECTS, |one: &Explains| of(one, |place| place.figures.objects).into())
+            .or_null(THREADS),
         Column::of(names::CLASS, |one: &Explains| of(one, |place| place.class.clone()).flatten().into())
             .or_null("the row is of threads, or the dump does not say"),
         Column::of(names::STORED_OBJECTS, |one: &Explains| {

@@ -1,7 +1,7 @@
-//! `export`: the tables of dumps as files for other engines. [`names`] makes names of directories, [`partition`] the
+//! `export`: the tables of dumps as files for other engines. [`names`] builds directory names, [`partition`] the
 //! directories, [`rows`] the answer.
 
-mod names;
+mod directory_names;
 mod partition;
 mod rows;
 mod schema;
@@ -17,19 +17,20 @@ use clap::builder::ArgPredicate;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::color::ColorArg;
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{Source as _, ensure_right};
+use crate::cli::shared::session::{AnswerSource as _, ensure_right};
 use crate::cli::shared::several::{OneDump, SeveralInput};
-use crate::cli::shared::terminal::ColorArg;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::{Heap, ObjectGraph, Progress};
 use hprof_query::tables::{About, Table, Tables, definitions};
 use hprof_report::number::counted;
-use hprof_report::tables::{Format, Shape, Source, Written};
+use hprof_report::tables::{Format, TableSource, Written, WrittenColumns};
 
 use partition::Partitions;
-use rows::{Exported, Row};
+use rows::{Exported, ExportedTable};
 
 pub(crate) use rows::declared;
 
@@ -40,34 +41,34 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli export --schema
   duckdb -c \"SELECT class, count(*), sum(shallow_bytes) FROM 'lake/objects/*/*.csv' GROUP BY 1\"";
 
-/// The words of `--format`.
-const FORMAT: &[Key<FormatArg>] = &[
+/// Values of `--format`.
+const FORMAT: &[Keyword<FormatArg>] = &[
     ("parquet", FormatArg::Parquet, "Parquet, compressed: smallest, and engines skip what they do not need"),
     ("csv", FormatArg::Csv, "Comma-separated values with a header line"),
     ("ndjson", FormatArg::NdJson, "A JSON object per line"),
 ];
 
-/// What is written if nothing is said: what the program can write.
+/// Default format, depending on the build.
 const DEFAULT_FORMAT: &str = if cfg!(feature = "parquet") { "parquet" } else { "csv" };
 
-/// The words of `--strings`.
-const STRINGS: &[Key<Strings>] = &[
-    ("none", Strings::None, "Nothing of them"),
+/// Values of `--strings`.
+const STRINGS: &[Keyword<Strings>] = &[
+    ("none", Strings::None, "Neither texts nor hashes"),
     ("hash", Strings::Hash, "A hash of each String, the same for equal texts in all dumps"),
     ("text", Strings::Text, "Everything, including secrets"),
 ];
 
-/// The words of `--report`.
-const REPORT: &[Key<hprof_report::Format>] = &[
+/// Values of `--report`.
+const REPORT: &[Keyword<hprof_report::Format>] = &[
     ("table", hprof_report::Format::Table, "Table for people"),
     ("json", hprof_report::Format::Json, "One JSON document"),
     ("csv", hprof_report::Format::Csv, "Comma-separated values with a header line"),
 ];
 
-/// The file that says that everything is there.
+/// File that marks the directory as complete.
 const SUCCESS: &str = "_SUCCESS";
 
-/// The column of hashes, which `--strings none` hides.
+/// Column of hashes, which `--strings none` hides.
 const HASH: &str = "hash";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +78,7 @@ enum FormatArg {
     NdJson,
 }
 
-/// What is told of texts and values in the heap.
+/// How texts and values of the heap are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strings {
     None,
@@ -87,11 +88,11 @@ enum Strings {
 
 /// Write dumps as tables for other engines: Parquet, CSV, NDJSON
 ///
-/// Writes the tables that `sql` asks as files that DuckDB, Spark and others read: DIR/TABLE/dump=NAME/part-N.parquet. A
-/// partition that exists already is replaced. Each has a temporary name until its dump is complete; DIR/_SUCCESS is written
-/// last, if all dumps were exported. One that cannot be read does not stop the others: the exit code is then 2, else 3 if
-/// a dump is damaged. The same dump gives the same bytes. Dumps hold secrets: without --strings text, columns that contain
-/// values of the heap are null. `--schema` describes the tables.
+/// Writes the tables of `sql` as files that DuckDB, Spark and others read: DIR/TABLE/dump=NAME/part-N.parquet. An
+/// existing partition is replaced. Each has a temporary name until its dump is complete; DIR/_SUCCESS is written
+/// last, if all dumps were exported. A dump that cannot be read does not stop the others: the exit code is then 2,
+/// else 3 if a dump is damaged. The same dump always produces the same bytes. Dumps contain secrets: without
+/// --strings text, columns that contain values of the heap are null. `--schema` describes the tables.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "hprof-cli export [OPTIONS] --output-dir <DIR> <DUMP>...\n       hprof-cli export --schema",
@@ -101,16 +102,16 @@ enum Strings {
         .default_value_if("schema", ArgPredicate::IsPresent, Some("-"))
         .hide_default_value(true))
 )]
-pub(crate) struct Args {
+pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: SeveralInput,
 
-    /// Only these tables, by name; also names of classes, each of which is a table of its objects
-    /// [default: all but those of classes]
+    /// Only these tables, by name; a class name selects the table of its objects [default: all tables except those of
+    /// classes]
     #[arg(long, value_name = "TABLE,...", value_delimiter = ',', help_heading = "Filter")]
     tables: Vec<String>,
 
-    /// What to write of texts and values in the heap
+    /// How to write texts and values of the heap
     #[arg(long, value_name = "WHAT", value_parser = keys(STRINGS), default_value = "hash", help_heading = "Filter")]
     strings: Strings,
 
@@ -149,7 +150,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["output_dir", "tables", "name", "labels"], help_heading = "Output")]
     schema: bool,
 
-    /// Format of what is printed about the files
+    /// Output format of the answer about the files
     #[arg(long, value_name = "FORMAT", value_parser = keys(REPORT), default_value = "table", help_heading = "Output")]
     report: hprof_report::Format,
 
@@ -181,40 +182,40 @@ impl FormatArg {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    // One of them is there: it is required.
-    let Some(to) = args.output_dir.as_deref().filter(|_| !args.schema) else { return schema::print() };
+pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome> {
+    // clap requires one of them.
+    let Some(to) = args.output_dir.as_deref().filter(|_| !args.schema) else { return schema::print(cx) };
     let format = args.format.format()?;
     let inputs = args.input.inputs();
     anyhow::ensure!(
         args.name.is_none() || inputs.len() == 1,
-        "--name is the name of one dump, and {} were given; omit it, or export them one by one",
+        "--name names one dump, but {} were given; omit it, or export them one by one",
         inputs.len()
     );
     let names = match &args.name {
         Some(name) if name.is_empty() => {
-            anyhow::bail!("--name is empty; omit it, or say how the dump is called")
+            anyhow::bail!("--name is empty; omit it, or give a name")
         }
         Some(name) => vec![name.clone()],
-        None => names::of_dumps(inputs.iter().map(Input::path)),
+        None => directory_names::of_dumps(inputs.iter().map(Input::path)),
     };
     let mut given = HashSet::new();
     if let Some((name, _)) = args.labels.iter().find(|(name, _)| !given.insert(name)) {
-        anyhow::bail!("--label {name} is given twice; a dump has one value of a label");
+        anyhow::bail!("--label {name} is given twice; a label has one value per dump");
     }
     begin(to)?;
-    let run = Run { dumps: inputs.len(), args, to, format };
+    let run = ExportRun { dumps: inputs.len(), args, to, format };
     let mut exported = Exported { to: to.to_string_lossy().into_owned(), dumps: Vec::new(), heap: None };
     let mut errors = Vec::new();
     for (input, name) in inputs.iter().zip(names) {
-        match run.export(input, &name) {
+        match run.export(cx, input, &name) {
             Ok((heap, rows)) => {
                 let one = OneDump::of(&heap, heap.summary().facts().created_ms.get());
-                exported.dumps.push(rows::Dump { one, name, error: None, rows });
+                exported.dumps.push(rows::ExportedDump { one, name, error: None, rows });
                 exported.heap = Some(heap);
             }
             Err(error) => {
-                // The error of a dump tells its path; others may not.
+                // Only some errors contain the path of the dump.
                 let path = input.path().display().to_string();
                 let text = format!("{error:#}");
                 let error = if text.contains(&path) {
@@ -223,7 +224,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                     error.context(format!("{path} was not exported"))
                 };
                 let (one, error_text) = (OneDump::unread(input.path()), Some(format!("{error:#}")));
-                exported.dumps.push(rows::Dump { one, name, error: error_text, rows: Vec::new() });
+                exported.dumps.push(rows::ExportedDump { one, name, error: error_text, rows: Vec::new() });
                 errors.push(error);
             }
         }
@@ -235,11 +236,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let (1, Some(error)) = (inputs.len(), errors.pop_if(|_| inputs.len() == 1)) {
         return Err(error);
     }
-    rows::show(&exported, args.report, args.color)?;
+    rows::show(cx, &exported, args.report, args.color)?;
     if errors.is_empty() {
         return Ok(exported.outcome(true));
     }
-    errors.iter().for_each(messages::error);
+    errors.iter().for_each(|error| messages::error(cx, error));
     anyhow::bail!(
         "{} of {} not exported, so there is no {}; the others are complete",
         errors.len(),
@@ -248,7 +249,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     )
 }
 
-/// Makes the directory, which is not complete from now on.
+/// Creates the directory and marks it as incomplete.
 fn begin(to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| {
         format!(
@@ -265,7 +266,7 @@ fn begin(to: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// A table that was asked for.
+/// A requested table.
 enum Asked<'a> {
     Named(String),
     OfClass(Box<dyn Table + 'a>),
@@ -287,22 +288,27 @@ impl Asked<'_> {
     }
 }
 
-/// What is the same for all dumps.
-struct Run<'a> {
+/// State shared by all dumps.
+struct ExportRun<'a> {
     dumps: usize,
-    args: &'a Args,
+    args: &'a ExportArgs,
     to: &'a Path,
     format: Format,
 }
 
-impl Run<'_> {
-    fn export(&self, input: &Input, name: &str) -> anyhow::Result<(Arc<Heap>, Vec<Row>)> {
+impl ExportRun<'_> {
+    fn export(
+        &self,
+        cx: &RunContext,
+        input: &Input,
+        name: &str,
+    ) -> anyhow::Result<(Arc<Heap>, Vec<ExportedTable>)> {
         let write = |heap: &Heap, graph: &ObjectGraph| {
-            let bar = Bar::new(input.quiet);
+            let bar = Bar::new(cx, input.quiet);
             let about = About { name: name.to_owned(), labels: self.args.labels.clone() };
-            self.write(heap, graph, about, &bar)
+            self.write(cx, heap, graph, about, &bar)
         };
-        let (heap, graph, (partitions, rows)) = input.with_graph(write)?;
+        let (heap, graph, (partitions, rows)) = input.with_graph(cx, write)?;
         ensure_right(&graph)?;
         partitions.publish()?;
         Ok((heap, rows))
@@ -310,15 +316,16 @@ impl Run<'_> {
 
     fn write(
         &self,
+        cx: &RunContext,
         heap: &Heap,
         graph: &ObjectGraph,
         about: About,
         bar: &Bar,
-    ) -> anyhow::Result<(Partitions, Vec<Row>)> {
+    ) -> anyhow::Result<(Partitions, Vec<ExportedTable>)> {
         let bytes = heap.bytes(bar)?;
         let name = about.name.clone();
         let tables = Tables::new(heap, graph, bytes, about);
-        let asked = self.tables(&tables)?;
+        let asked = self.tables(cx, &tables)?;
         let named = |asked: &'_ Asked<'_>| match asked {
             Asked::Named(name) => tables.find(name),
             Asked::OfClass(_) => None,
@@ -330,7 +337,7 @@ impl Run<'_> {
                 .filter_map(|asked| named(asked).map(|table| table as &dyn Table).or(asked.of_class()))
                 .collect(),
         };
-        let sources: Vec<Source<'_>> = tables.iter().map(|table| self.source(*table)).collect();
+        let sources: Vec<TableSource<'_>> = tables.iter().map(|table| self.source(*table)).collect();
         let table_names = || tables.iter().map(|table| &*table.definition().name);
         let mut partitions = Partitions::new(self.to, &name, table_names(), self.format, heap.path());
         let begin = |table: usize| {
@@ -341,7 +348,7 @@ impl Run<'_> {
             if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) }
         };
         let written = hprof_report::tables::write(&sources, self.format, &mut partitions, &begin, &check)?;
-        let row = |(table, Written { rows, bytes, parts }): (&str, Written)| Row {
+        let row = |(table, Written { rows, bytes, parts }): (&str, Written)| ExportedTable {
             dump: name.clone(),
             table: table.to_owned(),
             rows,
@@ -352,8 +359,8 @@ impl Run<'_> {
         Ok((partitions, rows))
     }
 
-    /// The tables of classes that are asked for, and the others by name.
-    fn tables<'a>(&self, tables: &Tables<'a>) -> anyhow::Result<Vec<Asked<'a>>> {
+    /// Returns the requested tables, by class or by name.
+    fn tables<'a>(&self, cx: &RunContext, tables: &Tables<'a>) -> anyhow::Result<Vec<Asked<'a>>> {
         let mut asked: Vec<Asked<'a>> = Vec::new();
         for name in &self.args.tables {
             if asked.iter().any(|known| known.is(name)) {
@@ -365,11 +372,11 @@ impl Run<'_> {
             }
             match tables.of_class(name) {
                 Ok(table) => asked.push(Asked::OfClass(table)),
-                // Of many programs not all have a class.
+                // With several programs, a class need not exist in all of them.
                 Err(none) if self.dumps > 1 => {
                     if !self.args.input.quiet() {
                         let path = tables.context().heap.path().display();
-                        messages::line("note", &format!("{path}: there is no table {name}: {none}"));
+                        cx.say("note", &format!("{path}: there is no table {name}: {none}"));
                     }
                 }
                 Err(none) => {
@@ -382,13 +389,13 @@ impl Run<'_> {
         Ok(asked)
     }
 
-    fn source<'s>(&self, table: &'s dyn Table) -> Source<'s> {
-        let shape = Shape::new(table.definition(), |name, is_secret| match self.args.strings {
-            // Also a field of that name in the table of a class: nothing is told rather than too much.
+    fn source<'s>(&self, table: &'s dyn Table) -> TableSource<'s> {
+        let shape = WrittenColumns::new(table.definition(), |name, is_secret| match self.args.strings {
+            // Applies also to a field of that name in a class table: too little is better than too much.
             Strings::None => is_secret || name == HASH,
             Strings::Hash => is_secret,
             Strings::Text => false,
         });
-        Source { table, shape: Arc::new(shape) }
+        TableSource { table, shape: Arc::new(shape) }
     }
 }

@@ -1,4 +1,4 @@
-//! The directories that a dump is written to: each has a temporary name until all tables of the dump are whole.
+//! The directories that a dump is written to: each has a temporary name until all tables of the dump are complete.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 use hprof_index::storage::temporary_files::TemporaryDir;
 use hprof_report::tables::{Files, Format};
 
-use super::names;
+use super::directory_names;
 use crate::cli::shared::output::file::mode_of_files;
 
-/// The partitions of a dump, one a table. Dropped without [`Partitions::publish`], nothing of them stays.
+/// The partitions of a dump, one per table. If dropped without [`Partitions::publish`], they are removed.
 pub(super) struct Partitions {
     to: PathBuf,
     /// `dump=NAME`
     name: String,
     format: Format,
-    /// The directories of tables, and what may be done with the files in them at most.
+    /// Table directories, and the maximum permissions of files in them.
     tables: Vec<(String, u32)>,
-    /// By table, as far as there are any.
+    /// Directories created so far, by table.
     made: Vec<TemporaryDir>,
     is_published: bool,
 }
 
 impl Partitions {
-    /// Of the dump in the file `input`, called `name`, in the directory `to`. Who may not read the dump may not read the files
-    /// either.
+    /// Creates partitions for the dump in the file `input`, named `name`, in the directory `to`. The files are
+    /// readable only for users who may read the dump.
     pub(super) fn new<'a>(
         to: &Path,
         name: &str,
@@ -34,15 +34,15 @@ impl Partitions {
         input: &Path,
     ) -> Self {
         let table = |name| {
-            let name = names::directory(name);
-            // One that is missing gets the group that `to` has for what is made in it.
+            let name = directory_names::directory(name);
+            // A missing directory gets the group that new files in `to` get.
             let dir = Some(to.join(&name)).filter(|dir| dir.is_dir());
             let mode = mode_of_files(&[input], dir.as_deref().unwrap_or(to));
             (name, mode)
         };
         Self {
             to: to.to_owned(),
-            name: format!("dump={}", names::directory(name)),
+            name: format!("dump={}", directory_names::directory(name)),
             format,
             tables: tables.map(table).collect(),
             made: Vec::new(),
@@ -62,7 +62,7 @@ impl Partitions {
         format!("part-{part}.{}", self.format.extension())
     }
 
-    /// Gives all directories their names, in place of what has them.
+    /// Renames all directories to their final names, replacing existing ones.
     pub(super) fn publish(mut self) -> io::Result<()> {
         for (table, dir) in std::mem::take(&mut self.made).into_iter().enumerate() {
             let path = self.table(table).join(&self.name);
@@ -80,7 +80,7 @@ impl Files for Partitions {
         if self.made.len() <= table {
             let of_table = self.table(table);
             fs::create_dir_all(&of_table)?;
-            // Who may read the files may look into the directory.
+            // Users who may read the files may list the directory.
             let mode = self.mode(table);
             let mode = mode | (mode & 0o444) >> 2;
             self.made.push(TemporaryDir::create_in(&of_table, &format!(".{}.tmp-", self.name), mode)?);
@@ -104,7 +104,7 @@ impl Drop for Partitions {
             return;
         }
         self.made.clear();
-        // Directories of tables that nothing came into.
+        // Directories of tables without rows.
         for table in 0..self.tables.len() {
             let _ = fs::remove_dir(self.table(table));
         }

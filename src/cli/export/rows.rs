@@ -1,10 +1,11 @@
-//! What was written, as the answer of the command.
+//! The written files, as the answer of the command.
 
 use std::sync::Arc;
 
-use crate::cli::shared::session::Source;
+use crate::cli::shared::color::ColorArg;
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::several::OneDump;
-use crate::cli::shared::terminal::{self, ColorArg};
 use hprof_index::Heap;
 use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_query::dictionary::names;
@@ -15,7 +16,7 @@ use hprof_report::json;
 use hprof_report::number::{counted, grouped};
 
 /// A table of a dump.
-pub(super) struct Row {
+pub(super) struct ExportedTable {
     pub(super) dump: String,
     pub(super) table: String,
     pub(super) rows: u64,
@@ -24,29 +25,29 @@ pub(super) struct Row {
 }
 
 /// A dump.
-pub(super) struct Dump {
+pub(super) struct ExportedDump {
     pub(super) one: OneDump,
     pub(super) name: String,
-    /// Why it was not exported.
+    /// Reason why it was not exported.
     pub(super) error: Option<String>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ExportedTable>,
 }
 
 /// All dumps.
 pub(super) struct Exported {
     pub(super) to: String,
-    pub(super) dumps: Vec<Dump>,
-    /// The last that could be read.
+    pub(super) dumps: Vec<ExportedDump>,
+    /// The last dump that could be read.
     pub(super) heap: Option<Arc<Heap>>,
 }
 
-impl Source for Exported {
-    fn dump(&self) -> json::Dump<'_> {
+impl AnswerSource for Exported {
+    fn dump(&self) -> json::DumpHeader<'_> {
         match (self.dumps.as_slice(), &self.heap) {
             ([_], Some(heap)) => heap.dump(),
             (dumps, _) => {
                 let path = dumps.first().map(|dump| dump.one.path.as_str()).unwrap_or_default();
-                json::Dump { path: path.into(), ..json::Dump::default() }
+                json::DumpHeader { path: path.into(), ..json::DumpHeader::default() }
             }
         }
     }
@@ -56,8 +57,13 @@ impl Source for Exported {
     }
 }
 
-/// Shows what was written.
-pub(super) fn show(exported: &Exported, format: Format, color: ColorArg) -> anyhow::Result<()> {
+/// Shows the written files.
+pub(super) fn show(
+    cx: &RunContext,
+    exported: &Exported,
+    format: Format,
+    color: ColorArg,
+) -> anyhow::Result<()> {
     let rows = || exported.dumps.iter().flat_map(|dump| &dump.rows);
     let mut answer = Answer::new(columns(), rows()).beside(&beside(), &exported);
     if format == Format::Table {
@@ -73,30 +79,31 @@ pub(super) fn show(exported: &Exported, format: Format, color: ColorArg) -> anyh
         );
         answer = answer.under(Section::Line(String::new())).under(Section::Line(line));
     }
-    exported.show_as("export", format, terminal::style_of(color), answer)?;
+    exported.show_as(cx, "export", format, cx.style(color), answer)?;
     Ok(())
 }
 
-fn columns<'a>() -> Columns<'a, &'a Row> {
+fn columns<'a>() -> Columns<'a, &'a ExportedTable> {
     Columns::new([
-        Column::of(names::DUMP, |row: &&Row| row.dump.as_str().into())
+        Column::of(names::DUMP, |row: &&ExportedTable| row.dump.as_str().into())
             .header("dump")
             .fit(Fit::Middle { priority: 0 }),
-        Column::of(names::TABLE, |row: &&Row| row.table.as_str().into())
+        Column::of(names::TABLE, |row: &&ExportedTable| row.table.as_str().into())
             .header("table")
             .fit(Fit::Shorten { priority: 1 }),
-        Column::of(names::ROWS, |row: &&Row| row.rows.into()).header("rows"),
-        Column::of(names::FILE_BYTES, |row: &&Row| row.bytes.into()).header("bytes"),
-        Column::of(names::FILES, |row: &&Row| row.parts.into()).header("parts"),
+        Column::of(names::ROWS, |row: &&ExportedTable| row.rows.into()).header("rows"),
+        Column::of(names::FILE_BYTES, |row: &&ExportedTable| row.bytes.into()).header("bytes"),
+        Column::of(names::FILES, |row: &&ExportedTable| row.parts.into()).header("parts"),
     ])
 }
 
 fn beside<'a>() -> Columns<'a, &'a Exported> {
     let more = [
-        Column::of(names::NAME, |dump: &Dump| dump.name.as_str().into()),
-        Column::of(names::ERROR, |dump: &Dump| dump.error.as_deref().into()).or_null("it was exported"),
+        Column::of(names::NAME, |dump: &ExportedDump| dump.name.as_str().into()),
+        Column::of(names::ERROR, |dump: &ExportedDump| dump.error.as_deref().into())
+            .or_null("it was exported"),
     ];
-    let dumps = Columns::new(OneDump::columns(|dump: &Dump| &dump.one).into_iter().chain(more));
+    let dumps = Columns::new(OneDump::columns(|dump: &ExportedDump| &dump.one).into_iter().chain(more));
     Columns::new([
         Column::of(names::TO, |exported: &&Exported| exported.to.as_str().into()),
         Column::records(names::DUMPS, dumps, |exported: &&'a Exported| &exported.dumps),

@@ -1,18 +1,19 @@
-//! `export --schema`, and the page docs/tables.md that it is the end of.
+//! `export --schema`, and the generated part of docs/tables.md.
 
 use std::io::Write;
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 use hprof_query::tables::definitions;
 use hprof_report::tables::schema::markdown;
 
-/// When columns that may be secret are null.
+/// Condition under which secret columns are null.
 const SECRET: &str = "without `--strings text`";
 
 /// Prints the tables.
-pub(super) fn print() -> anyhow::Result<Outcome> {
-    let mut out = output::stdout();
+pub(super) fn print(cx: &RunContext) -> anyhow::Result<Outcome> {
+    let mut out = cx.out();
     out.write_all(markdown(&definitions(), SECRET).trim_start().as_bytes())?;
     output::finish(out)?;
     Ok(Outcome::Fine)
@@ -23,10 +24,10 @@ pub(super) fn print() -> anyhow::Result<Outcome> {
 mod tests {
     use super::*;
 
-    /// The line of the page behind which everything is made here.
+    /// Marker line: everything after it is generated.
     const BEGIN: &str = "<!-- The rest of this page is what `hprof-cli export --schema` prints. -->\n";
 
-    /// The page as it should be, given what it is; `None` if it lacks the line behind which it is made here.
+    /// Returns the updated page; `None` if it lacks the marker line.
     fn page(present: &str) -> Option<String> {
         let (written, _) = present.split_once(BEGIN)?;
         Some(format!("{written}{BEGIN}{}", markdown(&definitions(), SECRET)))

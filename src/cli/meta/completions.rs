@@ -6,6 +6,7 @@ use clap::{Arg, ValueHint};
 use clap_complete::Shell;
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -15,25 +16,25 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Generate shell completions
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CompletionsArgs {
     /// Shell to generate completions for
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &CompletionsArgs) -> anyhow::Result<Outcome> {
     let mut command = crate::cli::command().mut_subcommands(|command| command.mut_args(with_hint));
     // clap_complete panics if it cannot write, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "hprof-cli", &mut script);
     let script = mended(args.shell, String::from_utf8(script)?);
-    let mut out = output::stdout();
+    let mut out = cx.out();
     out.write_all(script.as_bytes())?;
     output::finish(out)?;
     Ok(Outcome::Fine)
 }
 
-/// The argument with a hint of what its value is, if that is a path or anything without a list of values.
+/// Returns the argument with a completion hint, if its value is a path or has no list of values.
 ///
 /// With the hints that clap derives from types, the scripts offer file names for numbers and class names, and bash
 /// splits file names at spaces.
@@ -47,17 +48,18 @@ fn with_hint(arg: Arg) -> Arg {
     }
 }
 
-/// The script of clap_complete, mended.
+/// Returns the script of clap_complete with fixes.
 ///
-/// No setting of clap_complete 4.6.11 does any of this, and no later version is out. Where a later one has mended
-/// something, nothing is found here to replace.
+/// No setting of clap_complete 4.6.11 has the same effect, and there is no later version yet. Where a later version
+/// contains a fix, nothing is found to replace.
 fn mended(shell: Shell, script: String) -> String {
     match shell {
         Shell::Bash => script
-            // The name of the program has a hyphen: the loop over the words sets `cmd` to `hprof__cli__subcmd__histo`,
-            // but the case is named `hprof__subcmd__cli__subcmd__histo`: <https://github.com/clap-rs/clap/issues/6421>.
+            // The program's name contains a hyphen: the loop over the words sets `cmd` to
+            // `hprof__cli__subcmd__histo`, but the case is named `hprof__subcmd__cli__subcmd__histo`:
+            // <https://github.com/clap-rs/clap/issues/6421>.
             .replace("hprof__subcmd__cli", "hprof__cli")
-            // Where nothing is typed yet, options would keep bash from completing the names of dumps.
+            // Before anything is typed, options would keep bash from completing the names of dumps.
             .replace(
                 r#"compgen -W "${opts}""#,
                 r#"compgen -X "$([[ -n ${cur} ]] || echo '-*')" -W "${opts}""#,
@@ -67,7 +69,8 @@ fn mended(shell: Shell, script: String) -> String {
                 r#"prev="$3""#,
                 r#"prev="$3"; [[ ${prev} != "=" ]] || prev="${COMP_WORDS[COMP_CWORD-2]}""#,
             ),
-        // After `help` come names of commands, unless there was one: `help` is one itself, so none would ever come.
+        // After `help`, offer command names unless one was given: `help` is itself a command, so none would ever be
+        // offered.
         Shell::Fish => script.replace(r#" help" -f -a"#, r#"" -f -a"#),
         _ => script,
     }

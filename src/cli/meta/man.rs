@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap_mangen::Man;
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -14,21 +15,21 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli man histo | man -l -
   hprof-cli man --output-dir ~/.local/share/man/man1";
 
-/// The program, and its page.
+/// Name of the program and of its page.
 const ROOT: &str = "hprof-cli";
 
-/// When what the pages say was last changed; it is in their footers, beside the version.
+/// Date of the last change to the pages' content, shown in their footers beside the version.
 const DATE: &str = "2026-11-23";
 
-/// What stands above the exit codes in help.
+/// Title of the exit codes in help.
 const EXIT_CODES_TITLE: &str = "Exit codes";
 
-/// Makes `\*(Aq` an apostrophe; other formatters than groff know no name for it.
+/// Defines `\*(Aq` as an apostrophe; formatters other than groff lack it.
 const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
 /// Print a man page, or write all of them to a directory
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ManArgs {
     /// Command to print the page of [default: the page of hprof-cli itself]
     #[arg(value_name = "COMMAND", conflicts_with = "output_dir")]
     command: Option<String>,
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     output_dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ManArgs) -> anyhow::Result<Outcome> {
     let mut root = crate::cli::command().disable_help_subcommand(true);
     root.build();
     if let Some(dir) = &args.output_dir {
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             .find_subcommand(name)
             .with_context(|| format!("there is no command '{name}'; `hprof-cli --help` lists them"))?,
     };
-    let mut out = output::stdout();
+    let mut out = cx.out();
     out.write_all(&page(command)?)?;
     output::finish(out)?;
     Ok(Outcome::Fine)
@@ -69,8 +70,8 @@ fn page_name(command: &clap::Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
 
-/// A page: NAME, DESCRIPTION and OPTIONS as clap_mangen writes them; the others here. What stands below the options in
-/// `--help` (examples, exit codes) becomes sections.
+/// Builds a page: NAME, DESCRIPTION and OPTIONS come from clap_mangen, the others from here. The text below the
+/// options in `--help` (examples, exit codes) becomes sections.
 fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
     let name = page_name(command);
     let man = Man::new(command.clone());
@@ -98,13 +99,13 @@ fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
     if name != ROOT {
         text += &format!(".SH \"SEE ALSO\"\n\\fB{}\\fR(1)\n", escaped(ROOT));
     }
-    // Each section of clap_mangen begins with it. Before a list of values it breaks the line three times, which mandoc
-    // complains of.
+    // Each section of clap_mangen begins with it. Before a list of values it breaks the line three times, which
+    // mandoc warns about.
     page += &text.replace(PREAMBLE, "").replace(".br\n\n.br\n", ".sp\n");
     Ok(page.into_bytes())
 }
 
-/// How to call the command, options with the names of their values.
+/// Writes the synopsis: options with the names of their values.
 fn synopsis(out: &mut Vec<u8>, command: &clap::Command) -> std::io::Result<()> {
     write!(out, ".SH SYNOPSIS\n\\fB{}\\fR", escaped(command.get_bin_name().unwrap_or(ROOT)))?;
     for option in command.get_arguments().filter(|option| !option.is_positional() && !option.is_hide_set()) {
@@ -128,14 +129,14 @@ fn synopsis(out: &mut Vec<u8>, command: &clap::Command) -> std::io::Result<()> {
     writeln!(out)
 }
 
-/// The names of an argument's values; `None` if it takes none.
+/// Returns the names of an argument's values; `None` if it takes none.
 fn values(argument: &clap::Arg) -> Option<String> {
     argument.get_action().takes_values().then_some(())?;
     let names = argument.get_value_names()?.iter().map(|name| format!("\\fI{}\\fR", escaped(name)));
     Some(names.collect::<Vec<_>>().join("\\ "))
 }
 
-/// The sections of the text below the options in help: a title is a line that ends with a colon.
+/// Splits the text below the options in help into sections: a title is a line that ends with a colon.
 fn sections_of(text: &str) -> Vec<(&str, Vec<&str>)> {
     let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in text.lines() {
@@ -156,7 +157,7 @@ fn exit_status(out: &mut String, below: &[(&str, Vec<&str>)]) {
     }
 }
 
-/// Variables and files of commands that read dumps; on the page of the program those of all commands.
+/// Writes the variables and files of commands that read dumps; the program's page lists those of all commands.
 fn environment_and_files(out: &mut String, command: &clap::Command) {
     let commands = || std::iter::once(command).chain(command.get_subcommands());
     let arguments = || commands().flat_map(clap::Command::get_arguments);
@@ -166,7 +167,7 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
         let name = name.to_string_lossy().into_owned();
         if !entries.iter().any(|(known, _)| *known == name) {
             let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
-            entries.push((name, format!("The default of --{long}. {help}")));
+            entries.push((name, format!("Default value of --{long}. {help}")));
         }
     }
     if commands().any(|command| ["agent", "run"].contains(&command.get_name())) {
@@ -174,13 +175,12 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
         entries.push(("HPROF_CLI_AGENT".to_owned(), text.to_owned()));
     }
     if arguments().any(|argument| argument.get_id() == "color") {
-        let text = "If it is set and not empty, output has no colours unless --color always is given.";
+        let text = "If set and not empty, output has no colors unless --color always is given.";
         entries.push(("NO_COLOR".to_owned(), text.to_owned()));
     }
     let has_index = arguments().any(|argument| argument.get_id() == "index_dir");
     if has_index {
-        let text = "The user's cache directory, ~/.cache by default: indexes lie in its directory hprof-cli where none \
-                    can be written beside the dump.";
+        let text = "The user's cache directory, ~/.cache by default: indexes are stored in its directory hprof-cli if none can be written beside the dump.";
         entries.push(("XDG_CACHE_HOME".to_owned(), text.to_owned()));
     }
     described(out, "ENVIRONMENT", &entries);
@@ -188,21 +188,20 @@ fn environment_and_files(out: &mut String, command: &clap::Command) {
         let files = [
             (
                 "DUMP.index/",
-                "The index of the dump DUMP, beside it. It may be deleted at any time: it is built again. \
+                "The index of the dump DUMP, beside it. It may be deleted at any time: it is rebuilt when needed. \
                              `hprof-cli index` builds, verifies and removes it.",
             ),
             ("DUMP.index/unpacked.hprof", "The dump itself, if DUMP is compressed or in an archive."),
             (
                 "~/.cache/hprof-cli/",
-                "Indexes of dumps whose directory cannot be written to; with --index-dir they lie \
-                                     there.",
+                "Indexes of dumps whose directory cannot be written to; with --index-dir they are stored there.",
             ),
         ];
         described(out, "FILES", &files.map(|(name, text)| (name.to_owned(), text.to_owned())));
     }
 }
 
-/// A section of names and what they are.
+/// Writes a section of names and descriptions.
 fn described(out: &mut String, title: &str, entries: &[(String, String)]) {
     if entries.is_empty() {
         return;
@@ -213,7 +212,7 @@ fn described(out: &mut String, title: &str, entries: &[(String, String)]) {
     }
 }
 
-/// A section of lines as they are.
+/// Writes a section of preformatted lines.
 fn preformatted(out: &mut String, title: &str, lines: &[&str]) {
     let indent =
         lines.iter().filter(|line| !line.is_empty()).map(|line| line.len() - line.trim_start().len()).min();
@@ -227,7 +226,7 @@ fn preformatted(out: &mut String, title: &str, lines: &[&str]) {
     *out += ".fi\n";
 }
 
-/// A text as roff takes it: no escapes, no ligatures of hyphens and quotes, no line that is a request.
+/// Escapes a text for roff: no escapes, no ligatures of hyphens and quotes, no line that is a request.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! `--version --verbose`: what a bug report needs.
+//! `--version --verbose`: facts for a bug report.
 
 use std::env::consts::{ARCH, OS};
 use std::ffi::OsString;
@@ -11,19 +11,20 @@ use hprof_report::escape;
 use hprof_report::number::human_bytes;
 
 use crate::cli::agent::library;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 
 /// The commit of a build by `dist/build.sh`, which passes it to the compiler.
 const COMMIT: Option<&str> = option_env!("HPROF_CLI_COMMIT");
 
-/// Cargo features, and whether this build has them.
+/// Cargo features, and whether they are enabled.
 const FEATURES: [(&str, bool); 3] = [
     ("serve", cfg!(feature = "serve")),
     ("sql", cfg!(feature = "sql")),
     ("parquet", cfg!(feature = "parquet")),
 ];
 
-/// The place of an option in help: after `--help`.
+/// Position of an option in help: after `--help`.
 const LAST: usize = 1000;
 
 /// The option `--version`.
@@ -31,7 +32,7 @@ pub(crate) fn version() -> Arg {
     Arg::new("version")
         .short('V')
         .long("version")
-        .help("Print version (with --verbose: what a bug report needs)")
+        .help("Print version (with --verbose: facts for a bug report)")
         .action(ArgAction::Version)
         .display_order(LAST)
 }
@@ -41,8 +42,8 @@ pub(crate) fn verbose() -> Arg {
     Arg::new("verbose").long("verbose").action(ArgAction::SetTrue).hide(true).requires("version")
 }
 
-/// Returns whether a command line consists of `--version` and `--verbose`, in any order. The parser ends at `--version`, and sees
-/// nothing after it.
+/// Returns whether a command line consists of `--version` and `--verbose`, in any order. The parser stops at
+/// `--version` and ignores everything after it.
 pub(crate) fn is_verbose(arguments: &[OsString]) -> bool {
     let (mut version, mut verbose) = (false, false);
     for argument in arguments.iter().skip(1) {
@@ -56,8 +57,8 @@ pub(crate) fn is_verbose(arguments: &[OsString]) -> bool {
 }
 
 /// Prints the version and the facts about this build and this machine.
-pub(crate) fn run() -> anyhow::Result<()> {
-    let mut out = output::stdout();
+pub(crate) fn run(cx: &RunContext) -> anyhow::Result<()> {
+    let mut out = cx.out();
     writeln!(out, "hprof-cli {}", env!("CARGO_PKG_VERSION"))?;
     for (name, value) in facts() {
         writeln!(out, "{name}: {value}")?;
@@ -65,7 +66,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     output::finish(out)
 }
 
-/// Names and values, in the order in which they are printed.
+/// Returns names and values in the order of output.
 fn facts() -> Vec<(&'static str, String)> {
     let features: Vec<&str> = FEATURES.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| *name).collect();
     let threads = std::thread::available_parallelism();
@@ -82,7 +83,7 @@ fn facts() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Processor, system and C library that this program was built for.
+/// Returns the processor, system and C library of the build target.
 fn target() -> String {
     let environment = if cfg!(target_env = "gnu") {
         "-gnu"
@@ -99,7 +100,7 @@ fn target() -> String {
     format!("{ARCH}-{OS}{environment}{details}")
 }
 
-/// The level of x86-64 that the compiler was allowed to use.
+/// Returns the x86-64 level that the compiler could use.
 fn level() -> Option<&'static str> {
     cfg!(target_arch = "x86_64").then_some(if cfg!(target_feature = "avx512vl") {
         "x86-64-v4"
@@ -112,7 +113,7 @@ fn level() -> Option<&'static str> {
     })
 }
 
-/// The path of the agent's library.
+/// Returns the path of the agent's library.
 fn agent() -> String {
     match (library::find(), library::named()) {
         (Ok(path), _) => escape::text(&path.to_string_lossy()).into_owned(),
@@ -123,7 +124,7 @@ fn agent() -> String {
     }
 }
 
-/// The system and, on Linux, the release of its kernel.
+/// Returns the system and, on Linux, the kernel release.
 fn system() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("{OS} {}", release.trim()).trim_end().to_owned()

@@ -1,4 +1,4 @@
-//! `instances`: the objects of some classes.
+//! `instances`: the instances of given classes.
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph, Quiet};
@@ -8,11 +8,11 @@ use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::order::{FieldOrder, NoSortField, SortField, SortValue};
 use hprof_query::objects::condition::{Condition, Filter};
 use hprof_query::objects::heaps;
-use hprof_query::objects::instances::{self, Question, Row, SortBy};
+use hprof_query::objects::instances::{self, InstanceOrder, InstanceQuery, InstanceRow};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::meaning;
 use hprof_query::objects::reader::ObjectReader;
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, percent};
@@ -20,9 +20,10 @@ use hprof_report::value::Value;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
-use crate::cli::shared::object_columns::{self, Named};
-use crate::cli::shared::session::{Rows, Session, Source};
+use crate::cli::shared::object_columns::{self, NamedObject};
+use crate::cli::shared::session::{AnswerSource, LazyRows, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 
@@ -33,23 +34,23 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli instances heap.hprof java.lang.Thread --where 'holder.daemon = true'
   hprof-cli instances heap.hprof 'byte[]' --where 'length >= 1048576' --format csv";
 
-/// Characters of a text that rows are sorted by, in a table.
+/// Maximum number of characters of a sort text in a table.
 const TABLE_TEXT: usize = 40;
 
-/// What `--sort` means.
+/// Value of `--sort`.
 #[derive(Debug, Clone)]
-enum Order {
-    Key(SortBy),
+enum SortWord {
+    Key(InstanceOrder),
     Field(SortField),
 }
 
-/// Reads the value of `--sort`.
-fn order(text: &str) -> Result<Order, NoSortField> {
+/// Parses the value of `--sort`.
+fn order(text: &str) -> Result<SortWord, NoSortField> {
     match text {
-        "retained" => Ok(Order::Key(SortBy::Retained)),
-        "shallow" => Ok(Order::Key(SortBy::Shallow)),
-        "address" => Ok(Order::Key(SortBy::Address)),
-        field => field.strip_prefix('.').unwrap_or(field).parse().map(Order::Field),
+        "retained" => Ok(SortWord::Key(InstanceOrder::Retained)),
+        "shallow" => Ok(SortWord::Key(InstanceOrder::Shallow)),
+        "address" => Ok(SortWord::Key(InstanceOrder::Address)),
+        field => field.strip_prefix('.').unwrap_or(field).parse().map(SortWord::Field),
     }
 }
 
@@ -60,7 +61,7 @@ fn order(text: &str) -> Result<Order, NoSortField> {
 /// and null; other objects compare by their label, such as an enum name or a boxed number. Builds the
 /// index on first use. For queries over several fields or classes, use `oql`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct InstancesArgs {
     #[command(flatten)]
     input: Input,
 
@@ -93,7 +94,7 @@ pub(crate) struct Args {
     /// Sizes and numbers sort largest first, then strings and labels alphabetically, then null. Put a dot before a field
     /// with the name of a key: `.shallow`.
     #[arg(long, value_name = "KEY", value_parser = order, default_value = "retained", help_heading = "Output")]
-    sort: Order,
+    sort: SortWord,
 
     #[command(flatten)]
     top: Top<DEFAULT_TOP_OBJECTS>,
@@ -102,56 +103,61 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// What is known of an object, and the value that it is sorted by.
+/// Creates a row from an object and the value that it is sorted by.
 fn made(
     graph: &ObjectGraph,
     labels: &Labels<'_>,
     order: Option<&FieldOrder<'_>>,
     object: ObjectIndex,
-) -> (Row, Option<SortValue>) {
+) -> (InstanceRow, Option<SortValue>) {
     (instances::row(graph, labels, object), order.and_then(|order| order.value(object)))
 }
 
 /// Result of the query.
-struct Found {
-    rows: Rows<ObjectIndex, (Row, Option<SortValue>)>,
-    /// How many there are without `--top`.
+struct InstancesResult {
+    rows: LazyRows<ObjectIndex, (InstanceRow, Option<SortValue>)>,
+    /// Number of matching objects, regardless of `--top`.
     total: u64,
-    /// Selections, by number, that no class matches.
+    /// Indices of selections that match no class.
     unmatched: Vec<usize>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let asked = args.input.settled(&args.classes)?;
-    let (session, found) = Session::ask(&args.input, |heap, graph| ask(args, &asked, heap, graph))?;
-    let Found { rows, total, unmatched } = found;
+pub(crate) fn run(cx: &RunContext, args: &InstancesArgs) -> anyhow::Result<Outcome> {
+    let asked = args.input.settled(cx, &args.classes)?;
+    let (session, found) = Session::ask(cx, &args.input, |heap, graph| ask(args, &asked, heap, graph))?;
+    let InstancesResult { rows, total, unmatched } = found;
     let Session { heap, graph } = &session;
     let bytes = heap.bytes(&Quiet)?;
     let (labels, objects) =
         (Labels::new(heap, graph, bytes), ObjectReader::new(heap.summary(), graph, bytes));
     let order = match &args.sort {
-        Order::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &ClassSet::default())?),
-        Order::Key(_) => None,
+        SortWord::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &ClassSet::default())?),
+        SortWord::Key(_) => None,
     };
     let sorted_by = order.as_ref().map(FieldOrder::name);
-    let lines = rows
-        .into_all(|object| made(graph, &labels, order.as_ref(), *object))
-        .map(|(row, value)| Line { class: object::class_name(heap.summary(), row.class), row, value });
+    let lines = rows.into_all(|object| made(graph, &labels, order.as_ref(), *object)).map(|(row, value)| {
+        InstanceLine { class: object::class_name(heap.summary(), row.class), row, value }
+    });
     let answer = Answer::new(columns(graph.tree.reachable_bytes(), sorted_by), lines)
         .beside(&beside(), &total)
         .matching(total, "objects")
         .without_rows(NoRows::Nothing);
-    session.show("instances", &args.output, answer)?;
+    session.show(cx, "instances", &args.output, answer)?;
     if !args.input.quiet {
-        notes(args, &asked, &session, &unmatched, total);
+        notes(cx, args, &asked, &session, &unmatched, total);
     }
     if args.live {
-        unreachable::note(&session, &args.input, Covers::Reachable);
+        unreachable::note(cx, &session, &args.input, Covers::Reachable);
     }
     Ok(session.outcome(total > 0))
 }
 
-fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
+fn ask(
+    args: &InstancesArgs,
+    asked: &[Selection],
+    heap: &Heap,
+    graph: &ObjectGraph,
+) -> anyhow::Result<InstancesResult> {
     let (summary, bytes) = (heap.summary(), heap.bytes(&Quiet)?);
     let classes = ClassSet::new(summary, graph, asked, args.subclasses);
     let labels = Labels::new(heap, graph, bytes);
@@ -168,19 +174,19 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
         })
     };
     let order = match &args.sort {
-        Order::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &classes)?),
-        Order::Key(_) => None,
+        SortWord::Field(field) => Some(FieldOrder::new(&objects, &labels, field, &classes)?),
+        SortWord::Key(_) => None,
     };
     let found = if classes.is_empty() {
-        best::Found::default()
+        best::BestObjects::default()
     } else {
-        let question = Question {
+        let question = InstanceQuery {
             classes: &classes,
             filter: filter.as_ref(),
             live: args.live,
             sort_by: match args.sort {
-                Order::Key(key) => key,
-                Order::Field(_) => SortBy::default(),
+                SortWord::Key(key) => key,
+                SortWord::Field(_) => InstanceOrder::default(),
             },
             top: args.top.rows(args.output.format()),
         };
@@ -189,17 +195,24 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
             Some(order) => instances::find_by_field(graph, &question, order),
         }
     };
-    let rows = Rows::new(found.objects, |object| made(graph, &labels, order.as_ref(), *object));
-    Ok(Found { rows, total: found.total, unmatched: classes.unmatched })
+    let rows = LazyRows::new(found.objects, |object| made(graph, &labels, order.as_ref(), *object));
+    Ok(InstancesResult { rows, total: found.total, unmatched: classes.unmatched })
 }
 
-/// Says what rows cannot.
-fn notes(args: &Args, asked: &[Selection], session: &Session, unmatched: &[usize], total: u64) {
+/// Notes what rows cannot show.
+fn notes(
+    cx: &RunContext,
+    args: &InstancesArgs,
+    asked: &[Selection],
+    session: &Session,
+    unmatched: &[usize],
+    total: u64,
+) {
     let Session { heap, graph } = session;
     for selection in unmatched.iter().filter_map(|at| asked.get(*at)) {
         match selection.what {
-            What::Object(id) => messages::about_no_object(heap.path(), graph, id),
-            What::Classes(_) => messages::about_no_class(heap.summary(), selection),
+            Selected::Object(id) => messages::about_no_object(cx, heap.path(), graph, id),
+            Selected::Classes(_) => messages::about_no_class(cx, heap.summary(), selection),
         }
     }
     if total == 0 && unmatched.len() < args.classes.len() {
@@ -209,18 +222,18 @@ fn notes(args: &Args, asked: &[Selection], session: &Session, unmatched: &[usize
             (false, _) => "no object of the class matches",
         };
         let hint = if args.subclasses { "" } else { "; --subclasses includes its subclasses" };
-        messages::line("note", &format!("{none}{hint}"));
+        cx.say("note", &format!("{none}{hint}"));
     }
 }
 
-/// A row, and its class.
-struct Line<'a> {
-    row: Row,
+/// A row and its class.
+struct InstanceLine<'a> {
+    row: InstanceRow,
     class: Option<&'a str>,
     value: Option<SortValue>,
 }
 
-impl Line<'_> {
+impl InstanceLine<'_> {
     fn sort_value(&self) -> Value<'_> {
         match &self.value {
             None => Value::Null,
@@ -230,7 +243,7 @@ impl Line<'_> {
         }
     }
 
-    /// The same in a table, where texts are short.
+    /// Returns the sort value for a table, where texts are shortened.
     fn sort_cell(&self) -> String {
         match &self.value {
             None => String::new(),
@@ -242,14 +255,14 @@ impl Line<'_> {
     }
 }
 
-fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
-    Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
+fn named<'r>(line: &'r InstanceLine<'_>) -> NamedObject<'r> {
+    NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, Line<'a>> {
+fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, InstanceLine<'a>> {
     let [object, class, label] = object_columns::named(named);
-    let shallow = object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes);
-    let retained = object_columns::retained_bytes(|line: &Line<'a>| line.row.retained_bytes);
+    let shallow = object_columns::shallow_bytes(|line: &InstanceLine<'a>| line.row.shallow_bytes);
+    let retained = object_columns::retained_bytes(|line: &InstanceLine<'a>| line.row.retained_bytes);
     let mut columns = vec![
         object.header("id").place(4),
         class,
@@ -260,14 +273,14 @@ fn columns<'a>(whole: u64, sorted_by: Option<&str>) -> Columns<'a, Line<'a>> {
             .header("retained")
             .place(0)
             .cell(|line| line.row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped)),
-        Column::table("%", Align::Right, move |line: &Line<'a>| {
+        Column::table("%", Align::Right, move |line: &InstanceLine<'a>| {
             line.row.retained_bytes.map(|bytes| percent(bytes, whole)).unwrap_or_default()
         })
         .place(1),
-        object_columns::described(|line: &Line<'a>| named(line).describe_without_id()),
+        object_columns::described(|line: &InstanceLine<'a>| named(line).describe_without_id()),
     ];
     if let Some(field) = sorted_by {
-        let value = Column::of(names::SORT_VALUE, |line: &Line<'a>| line.sort_value());
+        let value = Column::of(names::SORT_VALUE, |line: &InstanceLine<'a>| line.sort_value());
         let value = value
             .or_null("the field is null or contains an object without a label, or there is no such field");
         columns.push(value.header(field.to_owned()).cell(|line| line.sort_cell()).place(3));

@@ -1,23 +1,24 @@
-//! `oql`: queries in the language of Eclipse MAT.
+//! `oql`: queries in Eclipse MAT's query language.
 
 use std::path::PathBuf;
 
 use hprof_index::Quiet;
-use hprof_query::dictionary::{Key, names};
+use hprof_query::dictionary::{ColumnKey, names};
 use hprof_query::objects::meaning;
 use hprof_query::objects::reader::ObjectReader;
-use hprof_query::oql::{Answer as Found, Cell, Evaluator, MAX_LEN, ObjectRow, Query, QueryError, Row};
+use hprof_query::oql::{Evaluator, MAX_LEN, ObjectRow, OqlResult, OqlRow, OqlValue, Query, QueryError};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Align, Column, Columns, Fit, Kind};
+use hprof_report::column::{Align, Column, Columns, Fit, ValueKind};
 use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::session::{KEPT, Session, Source};
+use crate::cli::shared::session::{AnswerSource, KEPT, Session};
 use crate::cli::shared::unreachable::{self, Covers};
-use crate::cli::shared::{messages, object, query_text};
+use crate::cli::shared::{object, query_text};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
   hprof-cli oql heap.hprof 'SELECT * FROM java.lang.String s WHERE s.@retainedHeapSize > 10kB'
@@ -26,16 +27,17 @@ pub(crate) const EXAMPLES: &str = r#"Examples:
       GROUP BY classof(s) ORDER BY count(*) DESC LIMIT 10'
   hprof-cli oql heap.hprof --file leaks.oql --format csv"#;
 
-/// Rows of a table when nothing is said.
+/// Default number of rows in a table.
 const DEFAULT_TOP: usize = 25;
-/// Elements of a list in a cell of a table.
+/// Maximum number of list elements in a table cell.
 const TABLE_ELEMENTS: usize = 5;
-/// Characters of a text in a cell of a table.
+/// Maximum number of characters in a table cell.
 const TABLE_TEXT: usize = 200;
-/// Bytes of rows that are made before anything is shown; [`KEPT`] rows with long texts would take more.
+/// Maximum size of the rows that are computed before anything is shown; [`KEPT`] rows with long texts would take
+/// more.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// The help. It is no doc comment: what is in brackets there is a link.
+/// Help text. It is not a doc comment, where text in brackets would be a link.
 const ABOUT: &str = r#"Run an OQL query
 
 SELECT [DISTINCT] [AS RETAINED SET] [OBJECTS] items FROM [OBJECTS] [INSTANCEOF]
@@ -47,7 +49,7 @@ max, avg, and sizes such as 1MB. docs/oql.md is the reference. Builds the index 
 /// Arguments of `oql`.
 #[derive(Debug, clap::Args)]
 #[command(about = "Run an OQL query", long_about = ABOUT)]
-pub(crate) struct Args {
+pub(crate) struct OqlArgs {
     #[command(flatten)]
     input: Input,
 
@@ -70,7 +72,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &OqlArgs) -> anyhow::Result<Outcome> {
     let text = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
         (None, Some(file)) => query_text::read(file, MAX_LEN)?,
@@ -78,10 +80,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     };
     let query: Query = match text.parse() {
         Ok(query) => query,
-        Err(error) => return Err(say(error)),
+        Err(error) => return Err(say(cx, error)),
     };
     let top = args.top.rows(args.output.format());
-    let (session, answer) = Session::ask(&args.input, |heap, graph| {
+    let (session, answer) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let objects = ObjectReader::new(heap.summary(), graph, bytes);
         let evaluator = Evaluator::new(heap, &objects, bytes).only_reachable(args.live);
@@ -92,29 +94,29 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     match answer {
         Ok((found, first)) => {
-            let outcome = show(args, &session, &found, first)?;
+            let outcome = show(cx, args, &session, &found, first)?;
             if args.live {
-                unreachable::note(&session, &args.input, Covers::Reachable);
+                unreachable::note(cx, &session, &args.input, Covers::Reachable);
             }
             Ok(outcome)
         }
         Err(error) if error.is_unknown => {
-            messages::line("error", &say(error).to_string());
+            cx.say("error", &say(cx, error).to_string());
             Ok(session.outcome(false))
         }
-        Err(error) => Err(say(error)),
+        Err(error) => Err(say(cx, error)),
     }
 }
 
-/// Shows where an error is, and gives it back.
-fn say(error: QueryError) -> anyhow::Error {
-    query_text::show_place(&error.query, error.column.saturating_sub(1));
+/// Shows the position of an error and returns the error.
+fn say(cx: &RunContext, error: QueryError) -> anyhow::Error {
+    query_text::show_place(cx, &error.query, error.column.saturating_sub(1));
     error.into()
 }
 
-/// The rows that are made while the question is asked, where a damaged index is noticed. Those behind them are made while they
-/// are written.
-fn first(args: &Args, found: &Found, evaluator: &Evaluator<'_, '_>) -> Vec<Row> {
+/// Computes the first rows while the query runs, when a damaged index can still be noticed. Later rows are computed
+/// while they are written.
+fn first(args: &OqlArgs, found: &OqlResult, evaluator: &Evaluator<'_, '_>) -> Vec<OqlRow> {
     let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
     for row in found.rows(evaluator).take(made(args)) {
         left = left.saturating_sub(row_bytes(&row));
@@ -126,39 +128,48 @@ fn first(args: &Args, found: &Found, evaluator: &Evaluator<'_, '_>) -> Vec<Row> 
     rows
 }
 
-/// Rows that are shown at most.
-fn most(args: &Args) -> usize {
+/// Returns the maximum number of rows shown.
+fn most(args: &OqlArgs) -> usize {
     args.top.rows(args.output.format()).unwrap_or(usize::MAX)
 }
 
-/// Rows that are made before anything is shown, at most; with the one that says that a table does not show all.
-fn made(args: &Args) -> usize {
+/// Returns the maximum number of rows computed before anything is shown; one more than a table shows, to tell whether
+/// rows were omitted.
+fn made(args: &OqlArgs) -> usize {
     let is_table = args.output.format() == Format::Table;
     most(args).saturating_add(is_table.into()).min(KEPT)
 }
 
-/// About what a row takes in memory.
-fn row_bytes(row: &Row) -> usize {
+/// Estimates the memory of a row.
+fn row_bytes(row: &OqlRow) -> usize {
     fn text(text: Option<&String>) -> usize {
         text.map_or(0, String::len)
     }
-    fn cell_bytes(cell: &Cell) -> usize {
-        size_of::<Cell>()
+    fn cell_bytes(cell: &OqlValue) -> usize {
+        size_of::<OqlValue>()
             + match cell {
-                Cell::Text(value) => value.len(),
-                Cell::Object(_, class, label) => text(class.as_ref()) + text(label.as_ref()),
-                Cell::Entry(entry) => cell_bytes(&entry.0) + cell_bytes(&entry.1),
-                Cell::List(_, first) => first.iter().map(cell_bytes).sum(),
+                OqlValue::Text(value) => value.len(),
+                OqlValue::Object(_, class, label) => text(class.as_ref()) + text(label.as_ref()),
+                OqlValue::Entry(entry) => cell_bytes(&entry.0) + cell_bytes(&entry.1),
+                OqlValue::List(_, first) => first.iter().map(cell_bytes).sum(),
                 _ => 0,
             }
     }
     match row {
-        Row::Object(object) => size_of::<Row>() + text(object.class.as_ref()) + text(object.label.as_ref()),
-        Row::Cells(cells) => cells.iter().map(cell_bytes).sum(),
+        OqlRow::Object(object) => {
+            size_of::<OqlRow>() + text(object.class.as_ref()) + text(object.label.as_ref())
+        }
+        OqlRow::Cells(cells) => cells.iter().map(cell_bytes).sum(),
     }
 }
 
-fn show(args: &Args, session: &Session, found: &Found, first: Vec<Row>) -> anyhow::Result<Outcome> {
+fn show(
+    cx: &RunContext,
+    args: &OqlArgs,
+    session: &Session,
+    found: &OqlResult,
+    first: Vec<OqlRow>,
+) -> anyhow::Result<Outcome> {
     let bytes = session.heap.bytes(&Quiet)?;
     let objects = ObjectReader::new(session.heap.summary(), &session.graph, bytes);
     let evaluator = Evaluator::new(&session.heap, &objects, bytes).only_reachable(args.live);
@@ -169,47 +180,51 @@ fn show(args: &Args, session: &Session, found: &Found, first: Vec<Row>) -> anyho
         Some(names) => cell_columns(names, first.get(..most).unwrap_or(&first)),
     };
     let names = columns.fields().into_iter().map(|field| Value::Text(field.key.text)).collect();
-    // What was made is taken up again where it ended.
+    // The evaluation continues where the first rows ended.
     let made = first.len();
     let rows = first.into_iter().chain(found.rows_from(&evaluator, made));
     let mut answer =
-        Answer::new(columns, rows).beside(&beside(), &Beside { names, total }).first_of(most, "rows");
+        Answer::new(columns, rows).beside(&beside(), &OqlSummary { names, total }).first_of(most, "rows");
     if let Some(total) = total {
         answer = answer.matching(total, "rows");
     }
-    let rows = session.show("oql", &args.output, answer)?;
+    let rows = session.show(cx, "oql", &args.output, answer)?;
     if rows == 0 && !args.input.quiet {
-        messages::line("note", "no rows");
+        cx.say("note", "no rows");
     }
     Ok(session.outcome(rows > 0))
 }
 
-/// The columns of rows that are objects.
-fn object_columns() -> Columns<'static, Row> {
-    fn object(row: &Row) -> Option<&ObjectRow> {
+/// Returns the columns of rows that are objects.
+fn object_columns() -> Columns<'static, OqlRow> {
+    fn object(row: &OqlRow) -> Option<&ObjectRow> {
         match row {
-            Row::Object(object) => Some(object),
-            Row::Cells(_) => None,
+            OqlRow::Object(object) => Some(object),
+            OqlRow::Cells(_) => None,
         }
     }
     Columns::new([
-        Column::of(names::OBJECT, |row: &Row| id(object(row).map(|object| object.object)))
+        Column::of(names::OBJECT, |row: &OqlRow| id(object(row).map(|object| object.object)))
             .header("id")
             .place(2),
-        Column::of(names::CLASS, |row: &Row| object(row).map(|object| object.class.as_ref()).into())
+        Column::of(names::CLASS, |row: &OqlRow| object(row).map(|object| object.class.as_ref()).into())
             .or_null("the dump does not name it"),
-        Column::of(names::LABEL, |row: &Row| object(row).map(|object| object.label.as_ref()).into())
+        Column::of(names::LABEL, |row: &OqlRow| object(row).map(|object| object.label.as_ref()).into())
             .or_null("it has none"),
-        Column::of(names::SHALLOW_BYTES, |row: &Row| object(row).map(|object| object.shallow_bytes).into())
-            .or_null("not known")
-            .header("shallow")
-            .place(0)
-            .fit(Fit::Secondary { priority: 0 }),
-        Column::of(names::RETAINED_BYTES, |row: &Row| object(row).map(|object| object.retained_bytes).into())
-            .or_null("it is unreachable")
-            .header("retained")
-            .place(1),
-        Column::table("object", Align::Left, |row: &Row| {
+        Column::of(names::SHALLOW_BYTES, |row: &OqlRow| {
+            object(row).map(|object| object.shallow_bytes).into()
+        })
+        .or_null("not known")
+        .header("shallow")
+        .place(0)
+        .fit(Fit::Secondary { priority: 0 }),
+        Column::of(names::RETAINED_BYTES, |row: &OqlRow| {
+            object(row).map(|object| object.retained_bytes).into()
+        })
+        .or_null("it is unreachable")
+        .header("retained")
+        .place(1),
+        Column::table("object", Align::Left, |row: &OqlRow| {
             let object = object(row);
             let text = |of: fn(&ObjectRow) -> Option<&str>| object.and_then(of);
             object::describe_without_id(text(|row| row.class.as_deref()), text(|row| row.label.as_deref()))
@@ -218,21 +233,23 @@ fn object_columns() -> Columns<'static, Row> {
     ])
 }
 
-/// The columns that a query names; in a table those that hold numbers only in the first rows stand on the right.
-fn cell_columns(names: &[String], first: &[Row]) -> Columns<'static, Row> {
-    fn cell(row: &Row, at: usize) -> &Cell {
+/// Returns the columns that a query names; in a table, columns whose first rows contain only numbers are
+/// right-aligned.
+fn cell_columns(names: &[String], first: &[OqlRow]) -> Columns<'static, OqlRow> {
+    fn cell(row: &OqlRow, at: usize) -> &OqlValue {
         match row {
-            Row::Cells(cells) => cells.get(at).unwrap_or(&Cell::Null),
-            Row::Object(_) => &Cell::Null,
+            OqlRow::Cells(cells) => cells.get(at).unwrap_or(&OqlValue::Null),
+            OqlRow::Object(_) => &OqlValue::Null,
         }
     }
-    let is_number =
-        |cell: &Cell| matches!(cell, Cell::Whole(_) | Cell::Float(_) | Cell::Double(_) | Cell::Null);
+    let is_number = |cell: &OqlValue| {
+        matches!(cell, OqlValue::Whole(_) | OqlValue::Float(_) | OqlValue::Double(_) | OqlValue::Null)
+    };
     let column = |(at, name): (usize, &String)| {
         let is_right = !first.is_empty() && first.iter().all(|row| is_number(cell(row, at)));
-        // Of objects the class's name is what tells most, of texts their start.
-        let is_object = first.iter().any(|row| matches!(cell(row, at), Cell::Object(..)));
-        Column::of(Key::chosen(name.clone(), Kind::Any), move |row: &Row| value(cell(row, at)))
+        // For objects the class name at the end matters most, for texts the start.
+        let is_object = first.iter().any(|row| matches!(cell(row, at), OqlValue::Object(..)));
+        Column::of(ColumnKey::chosen(name.clone(), ValueKind::Any), move |row: &OqlRow| value(cell(row, at)))
             .csv(move |row| csv(cell(row, at)))
             .header(name.clone())
             .cell(move |row| plain(cell(row, at), TABLE_TEXT))
@@ -242,60 +259,60 @@ fn cell_columns(names: &[String], first: &[Row]) -> Columns<'static, Row> {
     Columns::new(names.iter().enumerate().map(column)).flat()
 }
 
-/// A cell as JSON has it.
-fn value(cell: &Cell) -> Value<'_> {
+/// Converts a cell to a JSON value.
+fn value(cell: &OqlValue) -> Value<'_> {
     match cell {
-        Cell::Null => Value::Null,
-        Cell::Boolean(value) => (*value).into(),
-        Cell::Whole(value) => (*value).into(),
-        Cell::Float(value) => object::float(*value),
-        Cell::Double(value) => object::double(*value),
-        Cell::Text(text) => text.into(),
-        Cell::Object(object, class, label) => record([
+        OqlValue::Null => Value::Null,
+        OqlValue::Boolean(value) => (*value).into(),
+        OqlValue::Whole(value) => (*value).into(),
+        OqlValue::Float(value) => object::float(*value),
+        OqlValue::Double(value) => object::double(*value),
+        OqlValue::Text(text) => text.into(),
+        OqlValue::Object(object, class, label) => record([
             (names::OBJECT, id(*object)),
             (names::CLASS, class.as_ref().into()),
             (names::LABEL, label.as_ref().into()),
         ]),
-        Cell::Entry(entry) => record([(names::KEY, value(&entry.0)), (names::VALUE, value(&entry.1))]),
-        Cell::List(size, first) => {
+        OqlValue::Entry(entry) => record([(names::KEY, value(&entry.0)), (names::VALUE, value(&entry.1))]),
+        OqlValue::List(size, first) => {
             record([(names::SIZE, (*size).into()), (names::FIRST, list(first.iter().map(value)))])
         }
     }
 }
 
-/// A cell as CSV has it.
-fn csv(cell: &Cell) -> Value<'_> {
+/// Converts a cell to a CSV value.
+fn csv(cell: &OqlValue) -> Value<'_> {
     match cell {
-        Cell::Text(text) => text.into(),
-        Cell::Object(id, ..) => Value::Id(*id),
-        Cell::Entry(entry) => Value::Record(vec![(plain_key(&entry.0).into(), csv(&entry.1))]),
-        Cell::List(_, first) => list(first.iter().map(csv)),
-        Cell::Null => Value::Null,
+        OqlValue::Text(text) => text.into(),
+        OqlValue::Object(id, ..) => Value::Id(*id),
+        OqlValue::Entry(entry) => Value::Record(vec![(plain_key(&entry.0).into(), csv(&entry.1))]),
+        OqlValue::List(_, first) => list(first.iter().map(csv)),
+        OqlValue::Null => Value::Null,
         number => Value::Verbatim(plain(number, usize::MAX).into()),
     }
 }
 
-/// The key of an entry in a cell.
-fn plain_key(key: &Cell) -> String {
+/// Returns the key of a map entry in a cell.
+fn plain_key(key: &OqlValue) -> String {
     match key {
-        Cell::Object(id, ..) => format!("{id:#x}"),
+        OqlValue::Object(id, ..) => format!("{id:#x}"),
         key => plain(key, usize::MAX),
     }
 }
 
-/// A cell of a table.
-fn plain(cell: &Cell, longest: usize) -> String {
+/// Formats a cell for a table.
+fn plain(cell: &OqlValue, longest: usize) -> String {
     match cell {
-        Cell::Null => String::new(),
-        Cell::Boolean(value) => value.to_string(),
-        Cell::Whole(value) => value.to_string(),
-        Cell::Float(value) => meaning::float(*value),
-        Cell::Double(value) => meaning::double(*value),
-        Cell::Text(text) if text.chars().count() <= longest => text.clone(),
-        Cell::Text(text) => text.chars().take(longest.saturating_sub(1)).chain(['…']).collect(),
-        Cell::Object(id, class, label) => object::describe(class.as_deref(), *id, label.as_deref()),
-        Cell::Entry(entry) => format!("{}={}", plain(&entry.0, longest), plain(&entry.1, longest)),
-        Cell::List(size, first) => {
+        OqlValue::Null => String::new(),
+        OqlValue::Boolean(value) => value.to_string(),
+        OqlValue::Whole(value) => value.to_string(),
+        OqlValue::Float(value) => meaning::float(*value),
+        OqlValue::Double(value) => meaning::double(*value),
+        OqlValue::Text(text) if text.chars().count() <= longest => text.clone(),
+        OqlValue::Text(text) => text.chars().take(longest.saturating_sub(1)).chain(['…']).collect(),
+        OqlValue::Object(id, class, label) => object::describe(class.as_deref(), *id, label.as_deref()),
+        OqlValue::Entry(entry) => format!("{}={}", plain(&entry.0, longest), plain(&entry.1, longest)),
+        OqlValue::List(size, first) => {
             let shown: Vec<String> = first.iter().take(TABLE_ELEMENTS).map(|cell| plain(cell, 40)).collect();
             let more = if *size > shown.len() as u64 { ", …" } else { "" };
             format!("{size}: {}{more}", shown.join(", "))
@@ -303,22 +320,22 @@ fn plain(cell: &Cell, longest: usize) -> String {
     }
 }
 
-/// What stands beside the rows.
-struct Beside {
+/// Keys of the document besides its rows.
+struct OqlSummary {
     names: Vec<Value<'static>>,
     total: Option<u64>,
 }
 
-fn beside() -> Columns<'static, Beside> {
+fn beside() -> Columns<'static, OqlSummary> {
     Columns::new([
-        Column::of(names::COLUMNS, |beside: &Beside| beside.names.clone().into()),
-        Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside| beside.total.into())
-            .or_null("it is known only once all rows are made"),
+        Column::of(names::COLUMNS, |beside: &OqlSummary| beside.names.clone().into()),
+        Column::of(names::TOTAL.dot(names::ROWS), |beside: &OqlSummary| beside.total.into())
+            .or_null("known only after all rows are computed"),
     ])
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
-    let declared = |variant, about, columns: Columns<'static, Row>| Declared {
+    let declared = |variant, about, columns: Columns<'static, OqlRow>| Declared {
         command: "oql",
         variant,
         about,
@@ -343,10 +360,12 @@ mod tests {
 
     #[test]
     fn no_cell_of_csv_is_a_formula() {
-        let entry = |key, value| Cell::Entry(Box::new((key, value)));
-        let formula = Cell::Text("cmd|'/C calc'!A0".to_owned());
-        let cells = [entry(Cell::Null, formula.clone()), Cell::List(1, vec![entry(Cell::Null, formula)])];
-        let columns = Columns::new([Column::of(Key::chosen("c", Kind::Any), |cell: &Cell| csv(cell))]);
+        let entry = |key, value| OqlValue::Entry(Box::new((key, value)));
+        let formula = OqlValue::Text("cmd|'/C calc'!A0".to_owned());
+        let cells =
+            [entry(OqlValue::Null, formula.clone()), OqlValue::List(1, vec![entry(OqlValue::Null, formula)])];
+        let columns =
+            Columns::new([Column::of(ColumnKey::chosen("c", ValueKind::Any), |cell: &OqlValue| csv(cell))]);
         let mut out = Vec::new();
         hprof_report::csv::write(&mut out, &columns, cells).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -1,25 +1,26 @@
-//! `refs`: what an object refers to, or what refers to it.
+//! `refs`: the references or referrers of an object.
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
-use hprof_query::classes::histogram::GroupBy;
+use hprof_query::classes::histogram::HistogramGroupBy;
 use hprof_query::classes::suggestions;
 use hprof_query::dictionary::names;
-use hprof_query::objects::refs::{Direction, GroupRow, Refs, Row};
-use hprof_query::objects::selection::{Selection, What};
-use hprof_query::paths::steps::{Step, View};
+use hprof_query::objects::refs::{Direction, GroupRow, ReferenceRow, Refs};
+use hprof_query::objects::selection::{Selected, Selection};
+use hprof_query::paths::steps::{ObjectStep, View};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
-use crate::cli::shared::object_columns::{self, Named};
-use crate::cli::shared::session::{KEPT, Session, Source};
-use crate::cli::shared::{messages, object, paths};
+use crate::cli::shared::object_columns::{self, NamedObject};
+use crate::cli::shared::session::{AnswerSource, KEPT, Session};
+use crate::cli::shared::{object, paths};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli refs heap.hprof 0x7c00012a8
@@ -28,11 +29,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli refs heap.hprof com.acme.Registry
   hprof-cli refs heap.hprof 0x7c00012a8 --format json | jq -r '.rows[] | [.reference, .object] | @tsv'";
 
-/// Classes that are named when several match.
+/// Number of class names listed if several match.
 const NAMED: usize = 5;
 
-/// The words of `--group-by`.
-const GROUP_BY: &[Key<GroupBy>] = &[("class", GroupBy::Class, "")];
+/// Values of `--group-by`.
+const GROUP_BY: &[Keyword<HistogramGroupBy>] = &[("class", HistogramGroupBy::Class, "")];
 
 /// List the references or referrers of an object
 ///
@@ -41,7 +42,7 @@ const GROUP_BY: &[Key<GroupBy>] = &[("class", GroupBy::Class, "")];
 /// References of instances to their class object are counted and not listed; use `instances` to list
 /// them. Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RefsArgs {
     #[command(flatten)]
     input: Input,
 
@@ -59,7 +60,7 @@ pub(crate) struct Args {
 
     /// Group rows by this key: the objects
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
-    group_by: Option<GroupBy>,
+    group_by: Option<HistogramGroupBy>,
 
     #[command(flatten)]
     top: Top<DEFAULT_TOP_OBJECTS>,
@@ -68,7 +69,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-impl Args {
+impl RefsArgs {
     fn direction(&self) -> Direction {
         if self.incoming { Direction::Incoming } else { Direction::Outgoing }
     }
@@ -78,63 +79,63 @@ impl Args {
     }
 }
 
-/// The object that was meant.
-enum Target {
+/// Object that the argument selects.
+enum RefsTarget {
     Object(ObjectIndex),
-    /// None; with what is like it, in words.
+    /// No object; with a description of similar ones.
     None(String),
 }
 
 /// Result of the query.
-struct Found {
-    target: Target,
-    /// Rows, also those that `--top` leaves out.
+struct RefsResult {
+    target: RefsTarget,
+    /// Number of rows, including those that `--top` omits.
     total: u64,
-    /// The first of the rows.
-    rows: Vec<Row>,
+    /// The first rows.
+    rows: Vec<ReferenceRow>,
     groups: Vec<GroupRow>,
-    /// Why the object is a root, in words.
+    /// Description of the GC root, if the object is one.
     root: Option<String>,
-    /// Objects that refer to it as their class.
+    /// Number of objects that reference it as their class.
     instances: Option<u64>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let asked = args.input.settled(std::slice::from_ref(&args.object))?;
-    let (session, mut found) = Session::ask(&args.input, |heap, graph| ask(args, &asked, heap, graph))?;
+pub(crate) fn run(cx: &RunContext, args: &RefsArgs) -> anyhow::Result<Outcome> {
+    let asked = args.input.settled(cx, std::slice::from_ref(&args.object))?;
+    let (session, mut found) = Session::ask(cx, &args.input, |heap, graph| ask(args, &asked, heap, graph))?;
     let object = match &found.target {
-        Target::Object(object) => *object,
-        Target::None(text) => {
-            messages::line("error", text);
+        RefsTarget::Object(object) => *object,
+        RefsTarget::None(text) => {
+            cx.say("error", text);
             if args.group_by.is_some() {
-                nothing(args, &session, groups())?;
+                nothing(cx, args, &session, groups())?;
             } else {
-                nothing(args, &session, rows())?;
+                nothing(cx, args, &session, rows())?;
             }
             return Ok(session.outcome(false));
         }
     };
     let view = View::new(&session.heap, &session.graph, session.heap.bytes(&Quiet)?);
     let first = std::mem::take(&mut found.rows);
-    let about = Beside { of: view.step(object, None), direction: args.direction(), found: &found };
+    let about = RefsSummary { of: view.step(object, None), direction: args.direction(), found: &found };
     if args.group_by.is_some() {
         let summary = session.heap.summary();
         let shown = found.groups.iter().take(args.most());
-        let shown = shown.map(|row| Group { row, class: object::class_name(summary, row.class) });
-        show(args, &session, Answer::new(groups(), shown).matching(found.total, "classes"), &about)?;
+        let shown = shown.map(|row| RefsGroupLine { row, class: object::class_name(summary, row.class) });
+        show(cx, args, &session, Answer::new(groups(), shown).matching(found.total, "classes"), &about)?;
     } else {
         let refs = Refs::new(&view);
-        // What was made is taken up again where it ended.
+        // Evaluation continues where the first rows ended.
         let made = first.len();
         let rest = (made == KEPT).then(|| refs.rows(object, args.direction()).skip(made));
         let shown = first.into_iter().chain(rest.into_iter().flatten()).take(args.most());
-        show(args, &session, Answer::new(rows(), shown).matching(found.total, "references"), &about)?;
+        show(cx, args, &session, Answer::new(rows(), shown).matching(found.total, "references"), &about)?;
     }
     Ok(session.outcome(found.total > 0))
 }
 
-fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Found> {
-    let mut found = Found {
+fn ask(args: &RefsArgs, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<RefsResult> {
+    let mut found = RefsResult {
         target: target(asked.first().unwrap_or(&args.object), heap, graph),
         total: 0,
         rows: Vec::new(),
@@ -142,7 +143,7 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
         root: None,
         instances: None,
     };
-    let Target::Object(object) = found.target else { return Ok(found) };
+    let RefsTarget::Object(object) = found.target else { return Ok(found) };
     let view = View::new(heap, graph, heap.bytes(&Quiet)?);
     let refs = Refs::new(&view);
     let direction = args.direction();
@@ -161,34 +162,36 @@ fn ask(args: &Args, asked: &[Selection], heap: &Heap, graph: &ObjectGraph) -> an
     Ok(found)
 }
 
-/// Finds the object that is meant.
-fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> Target {
+/// Resolves the argument to an object.
+fn target(object: &Selection, heap: &Heap, graph: &ObjectGraph) -> RefsTarget {
     let (summary, text) = (heap.summary(), &object.text);
     match &object.what {
-        What::Object(id) => match graph.objects.addresses.index_of(*id) {
-            Some(object) => Target::Object(object),
-            None => Target::None(object::not_found(*id, heap.path(), &suggestions::object_ids(graph, *id))),
+        Selected::Object(id) => match graph.objects.addresses.index_of(*id) {
+            Some(object) => RefsTarget::Object(object),
+            None => {
+                RefsTarget::None(object::not_found(*id, heap.path(), &suggestions::object_ids(graph, *id)))
+            }
         },
-        What::Classes(pattern) => {
+        Selected::Classes(pattern) => {
             let matching =
                 summary.numbered_classes().filter(|(_, class)| pattern.matches(summary.class_name(class)));
             let mut found: Vec<(ObjectIndex, &str)> = matching
                 .filter_map(|(number, class)| Some((graph.class_object(number)?, summary.class_name(class))))
                 .collect();
-            // `HashMap` is java.util.HashMap, also if a class has a nested class of that name.
+            // `HashMap` is java.util.HashMap, even if a nested class has that name.
             if found.iter().any(|(_, name)| pattern.matches_as_written(name)) {
                 found.retain(|(_, name)| pattern.matches_as_written(name));
             }
             match found.as_slice() {
-                [(object, _)] => Target::Object(*object),
-                [] => Target::None(no_class(summary, text)),
+                [(object, _)] => RefsTarget::Object(*object),
+                [] => RefsTarget::None(no_class(summary, text)),
                 several => {
                     let named = several.iter().take(NAMED).map(|(object, name)| {
                         format!("{name} {:#x}", graph.objects.addresses.id_of(*object).unwrap_or_default())
                     });
                     let named: Vec<String> = named.collect();
-                    let more = if several.len() > NAMED { ", ..." } else { "" };
-                    Target::None(format!(
+                    let more = if several.len() > NAMED { ", …" } else { "" };
+                    RefsTarget::None(format!(
                         "{} classes match {text}: name one, or the ID of its class object: {}{more}",
                         grouped(several.len() as u64),
                         named.join(", ")
@@ -206,15 +209,26 @@ fn no_class(summary: &Summary, text: &str) -> String {
     format!("no class object in the dump matches {text}; object IDs look like 0x7c00012a8{hint}")
 }
 
-/// Shows the empty answer of an object that was not found.
-fn nothing<R>(args: &Args, session: &Session, columns: Columns<'_, R>) -> anyhow::Result<u64> {
+/// Shows the empty answer if the object was not found.
+fn nothing<R>(
+    cx: &RunContext,
+    args: &RefsArgs,
+    session: &Session,
+    columns: Columns<'_, R>,
+) -> anyhow::Result<u64> {
     let answer =
         Answer::new(columns, None).beside(&Columns::new([of()]), &None).without_rows(NoRows::Nothing);
-    session.show("refs", &args.output, answer)
+    session.show(cx, "refs", &args.output, answer)
 }
 
-/// Shows rows or groups, and what is known of the object itself.
-fn show<R>(args: &Args, session: &Session, answer: Answer<'_, R>, about: &Beside<'_>) -> anyhow::Result<u64> {
+/// Shows rows or groups, and facts about the object itself.
+fn show<R>(
+    cx: &RunContext,
+    args: &RefsArgs,
+    session: &Session,
+    answer: Answer<'_, R>,
+    about: &RefsSummary<'_>,
+) -> anyhow::Result<u64> {
     let of = paths::named(&about.of).describe();
     let what = if args.incoming { "references to" } else { "references of" };
     let mut answer = answer
@@ -228,29 +242,29 @@ fn show<R>(args: &Args, session: &Session, answer: Answer<'_, R>, about: &Beside
         let instances = grouped(instances);
         answer = answer.under(Section::Line(format!("{instances} more objects refer to it as their class")));
     }
-    session.show("refs", &args.output, answer)
+    session.show(cx, "refs", &args.output, answer)
 }
 
-/// The keys beside the rows are made of this.
-struct Beside<'a> {
-    of: Step,
+/// Source of the keys besides the rows.
+struct RefsSummary<'a> {
+    of: ObjectStep,
     direction: Direction,
-    found: &'a Found,
+    found: &'a RefsResult,
 }
 
-/// The object itself.
-fn of<'a>() -> Column<'a, Option<&'a Beside<'a>>> {
+/// Returns the column of the object itself.
+fn of<'a>() -> Column<'a, Option<&'a RefsSummary<'a>>> {
     let columns = Columns::new(object_columns::named(paths::named));
-    Column::nested(names::OF, columns.fields(), move |about: &Option<&Beside<'a>>| {
+    Column::nested(names::OF, columns.fields(), move |about: &Option<&RefsSummary<'a>>| {
         about.map(|about| columns.record(&about.of)).unwrap_or_default()
     })
     .or_null("no object was found; the other keys beside `rows` are absent then")
 }
 
-fn beside<'a>() -> Columns<'a, Option<&'a Beside<'a>>> {
+fn beside<'a>() -> Columns<'a, Option<&'a RefsSummary<'a>>> {
     Columns::new([
         of(),
-        Column::of(names::DIRECTION, |about: &Option<&Beside<'a>>| {
+        Column::of(names::DIRECTION, |about: &Option<&RefsSummary<'a>>| {
             about
                 .map(|about| match about.direction {
                     Direction::Incoming => "incoming",
@@ -258,29 +272,29 @@ fn beside<'a>() -> Columns<'a, Option<&'a Beside<'a>>> {
                 })
                 .into()
         }),
-        Column::of(names::TOTAL.dot(names::ROWS), |about: &Option<&Beside<'a>>| {
+        Column::of(names::TOTAL.dot(names::ROWS), |about: &Option<&RefsSummary<'a>>| {
             about.map(|about| about.found.total).into()
         }),
-        Column::of(names::ROOT_TEXT, |about: &Option<&Beside<'a>>| {
+        Column::of(names::ROOT_TEXT, |about: &Option<&RefsSummary<'a>>| {
             about.and_then(|about| about.found.root.as_deref()).into()
         })
-        .or_null("it is no root, or without `--incoming`"),
-        Column::of(names::INSTANCES_OF_CLASS, |about: &Option<&Beside<'a>>| {
+        .or_null("not a root, or without `--incoming`"),
+        Column::of(names::INSTANCES_OF_CLASS, |about: &Option<&RefsSummary<'a>>| {
             about.and_then(|about| about.found.instances).into()
         })
-        .or_null("it is no class object, or without `--incoming`"),
+        .or_null("not a class object, or without `--incoming`"),
     ])
 }
 
-fn rows<'a>() -> Columns<'a, Row> {
+fn rows<'a>() -> Columns<'a, ReferenceRow> {
     let [object, class, label] = object_columns::named(named);
-    let shallow = object_columns::shallow_bytes(|row: &Row| row.shallow_bytes);
-    let retained = object_columns::retained_bytes(|row: &Row| row.retained_bytes);
+    let shallow = object_columns::shallow_bytes(|row: &ReferenceRow| row.shallow_bytes);
+    let retained = object_columns::retained_bytes(|row: &ReferenceRow| row.retained_bytes);
     Columns::new([
         object.header("id").place(3),
         class.or_null("the dump does not say, or does not hold the object"),
         label,
-        Column::of(names::REFERENCE, |row: &Row| row.reference.as_deref().into())
+        Column::of(names::REFERENCE, |row: &ReferenceRow| row.reference.as_deref().into())
             .or_null("the dump does not say")
             .header("field")
             .place(2)
@@ -289,44 +303,46 @@ fn rows<'a>() -> Columns<'a, Row> {
                 let reference = row.reference.as_deref().unwrap_or_default();
                 paths::describe_reference(Some(reference), row.is_static, row.strength)
             }),
-        Column::of(names::IS_STATIC, |row: &Row| row.is_static.into()),
-        Column::of(names::STRENGTH, |row: &Row| row.strength.name().into()),
+        Column::of(names::IS_STATIC, |row: &ReferenceRow| row.is_static.into()),
+        Column::of(names::STRENGTH, |row: &ReferenceRow| row.strength.name().into()),
         shallow
             .or_null("the object is not in the dump")
             .header("shallow")
             .place(1)
             .fit(Fit::Secondary { priority: 0 }),
         retained.or_null("it is unreachable, or not in the dump").header("retained").place(0),
-        object_columns::described(|row: &Row| match row.shallow_bytes {
+        object_columns::described(|row: &ReferenceRow| match row.shallow_bytes {
             None => "not in the dump".to_owned(),
             Some(_) => named(row).describe_without_id(),
         }),
     ])
 }
 
-fn named(row: &Row) -> Named<'_> {
-    Named { id: row.id, class: row.class.as_deref(), label: row.label.as_deref() }
+fn named(row: &ReferenceRow) -> NamedObject<'_> {
+    NamedObject { id: row.id, class: row.class.as_deref(), label: row.label.as_deref() }
 }
 
-/// Objects of a class, and its name.
-struct Group<'a> {
+/// The objects of a class, and the class name.
+struct RefsGroupLine<'a> {
     row: &'a GroupRow,
     class: Option<&'a str>,
 }
 
-fn groups<'a>() -> Columns<'a, Group<'a>> {
+fn groups<'a>() -> Columns<'a, RefsGroupLine<'a>> {
     Columns::new([
-        Column::of(names::CLASS, |group: &Group<'a>| group.class.into())
+        Column::of(names::CLASS, |group: &RefsGroupLine<'a>| group.class.into())
             .or_null("the dump does not say")
             .header("class")
             .fit(Fit::Shorten { priority: 0 })
             .cell(|group| group.class.unwrap_or("<unknown class>").to_owned()),
-        Column::of(names::OBJECTS, |group: &Group<'a>| group.row.objects.into()).header("objects").place(2),
-        Column::of(names::SHALLOW_BYTES, |group: &Group<'a>| group.row.shallow_bytes.into())
+        Column::of(names::OBJECTS, |group: &RefsGroupLine<'a>| group.row.objects.into())
+            .header("objects")
+            .place(2),
+        Column::of(names::SHALLOW_BYTES, |group: &RefsGroupLine<'a>| group.row.shallow_bytes.into())
             .header("shallow")
             .place(1)
             .fit(Fit::Secondary { priority: 0 }),
-        Column::of(names::RETAINED_BYTES, |group: &Group<'a>| group.row.retained_bytes.into())
+        Column::of(names::RETAINED_BYTES, |group: &RefsGroupLine<'a>| group.row.retained_bytes.into())
             .header("retained")
             .place(0),
     ])

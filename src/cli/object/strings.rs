@@ -1,4 +1,4 @@
-//! `strings`: what Strings say, which say the same, and who holds those.
+//! `strings`: String contents, duplicates, and the fields that reference them.
 
 use rayon::prelude::*;
 use regex::Regex;
@@ -7,7 +7,9 @@ use hprof_index::Quiet;
 use hprof_parser::names as class_names;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::strings::holders::Holder;
-use hprof_query::strings::{self, Answer as Found, Question, Reader, Row, Rows, STRING, SortBy, Totals};
+use hprof_query::strings::{
+    self, STRING, StringOrder, StringQuery, StringReader, StringReport, StringRow, StringRows, Totals,
+};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::escape;
@@ -16,10 +18,10 @@ use hprof_report::value::{Value, id, list};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::{Top, limit};
-use crate::cli::shared::messages;
-use crate::cli::shared::session::{KEPT, Session, Source};
+use crate::cli::shared::session::{AnswerSource, KEPT, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -29,20 +31,20 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli strings heap.hprof --min-length 10000 --sort length
   hprof-cli strings heap.hprof --duplicates --sort count --format json | jq '.rows[0].holders'";
 
-/// Characters of a text in a table when nothing is said.
+/// Default number of characters of a text in a table.
 pub(crate) const DEFAULT_CHARS: usize = 200;
-/// Rows that are made at a time, and characters of their texts.
+/// Rows computed at a time, and maximum number of characters of their texts.
 const CHUNK: usize = 1 << 10;
 const CHUNK_CHARS: usize = 1 << 24;
 
-/// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
-    ("bytes", SortBy::Bytes, "Most bytes first, including arrays"),
-    ("count", SortBy::Count, "Most copies first; with --duplicates"),
-    ("length", SortBy::Length, "Longest first"),
-    ("wasted", SortBy::Wasted, "Most wasted bytes first; with --duplicates"),
-    ("address", SortBy::Address, "By object ID of the first copy"),
-    ("text", SortBy::Text, "By text"),
+/// Values of `--sort`.
+const SORT: &[Keyword<StringOrder>] = &[
+    ("bytes", StringOrder::Bytes, "Most bytes first, including arrays"),
+    ("count", StringOrder::Count, "Most copies first; with --duplicates"),
+    ("length", StringOrder::Length, "Longest first"),
+    ("wasted", StringOrder::Wasted, "Most wasted bytes first; with --duplicates"),
+    ("address", StringOrder::Address, "By object ID of the first copy"),
+    ("text", StringOrder::Text, "By text"),
 ];
 
 /// List strings and find duplicates
@@ -52,7 +54,7 @@ const SORT: &[Key<SortBy>] = &[
 /// for the first one by object ID. Lengths are those of String.length(). --duplicates shows equal
 /// strings, the bytes they waste and the fields that reference them.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct StringsArgs {
     #[command(flatten)]
     input: Input,
 
@@ -78,7 +80,7 @@ pub(crate) struct Args {
 
     /// Sort order [default: bytes, or wasted with --duplicates]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<SortBy>,
+    sort: Option<StringOrder>,
 
     #[command(flatten)]
     top: Top,
@@ -95,21 +97,21 @@ fn regex(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| error.to_string())
 }
 
-impl Args {
-    fn rows(&self) -> Rows {
-        if self.duplicates { Rows::Duplicates } else { Rows::Strings }
+impl StringsArgs {
+    fn rows(&self) -> StringRows {
+        if self.duplicates { StringRows::Duplicates } else { StringRows::Strings }
     }
 
     fn max_chars(&self) -> usize {
         limit(self.max_chars, self.output.format(), DEFAULT_CHARS).unwrap_or(usize::MAX)
     }
 
-    /// Why there are no rows.
+    /// Explains why there are no rows.
     fn why_nothing(&self) -> &'static str {
         let is_any = self.pattern.is_none() && self.min_length == 0 && self.max_length.is_none();
         match (self.duplicates, is_any, self.live) {
-            (true, true, _) => "no text is that of several Strings",
-            (true, false, _) => "no text that matches is that of several Strings",
+            (true, true, _) => "no String has duplicates",
+            (true, false, _) => "no matching String has duplicates",
             (false, true, true) => "the dump contains no reachable String",
             (false, true, false) => "the dump contains no String",
             (false, false, true) => "no reachable String matches",
@@ -120,13 +122,14 @@ impl Args {
         }
     }
 
-    fn question(&self) -> anyhow::Result<Question> {
-        let sort_by = self.sort.unwrap_or(if self.duplicates { SortBy::Wasted } else { SortBy::Bytes });
+    fn question(&self) -> anyhow::Result<StringQuery> {
+        let sort_by =
+            self.sort.unwrap_or(if self.duplicates { StringOrder::Wasted } else { StringOrder::Bytes });
         anyhow::ensure!(
-            self.duplicates || !matches!(sort_by, SortBy::Count | SortBy::Wasted),
+            self.duplicates || !matches!(sort_by, StringOrder::Count | StringOrder::Wasted),
             "--sort count and --sort wasted need --duplicates: without it each row is one String"
         );
-        Ok(Question {
+        Ok(StringQuery {
             pattern: self.pattern.clone(),
             lengths: self.min_length..=self.max_length.unwrap_or(u64::MAX),
             live: self.live,
@@ -137,14 +140,14 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &StringsArgs) -> anyhow::Result<Outcome> {
     let question = args.question()?;
-    // Few rows are made here, where a damaged index is noticed and the question asked again. Many are made while they are
-    // written: all that they need is checked before.
-    let (session, (found, kept)) = Session::ask(&args.input, |heap, graph| {
+    // A few rows are computed here, where a damaged index can be noticed and the query repeated. Many are computed
+    // while they are written, after everything they need was checked.
+    let (session, (found, kept)) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let found = strings::strings(heap.summary(), graph, bytes, &question)?;
-        let reader = Reader::new(heap.summary(), graph, bytes, &found, (args.rows(), args.max_chars()));
+        let reader = StringReader::new(heap.summary(), graph, bytes, &found, (args.rows(), args.max_chars()));
         let kept = if reader.chunk(0, KEPT, CHUNK_CHARS) == found.len() {
             Some(make(&reader, 0..found.len()))
         } else {
@@ -153,33 +156,39 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         };
         Ok((found, kept))
     })?;
-    let rows = args.input.with_threads(|| show(args, &session, &found, kept))??;
+    let rows = args.input.with_threads(|| show(cx, args, &session, &found, kept))??;
     if !args.input.quiet && found.totals.unreadable > 0 {
-        messages::line(
+        cx.say(
             "note",
             &format!(
-                "{} Strings have no text: their value is null, no array of characters, or not in the dump",
+                "{} Strings have no text: their value is null, not an array of characters, or not in the dump",
                 grouped(found.totals.unreadable)
             ),
         );
     }
     if !args.input.quiet && rows == 0 {
-        messages::line("note", args.why_nothing());
+        cx.say("note", args.why_nothing());
     }
     if args.live {
-        unreachable::note(&session, &args.input, Covers::Reachable);
+        unreachable::note(cx, &session, &args.input, Covers::Reachable);
     }
     Ok(session.outcome(rows > 0))
 }
 
-/// Makes some rows, with all threads.
-fn make(reader: &Reader<'_>, rows: std::ops::Range<usize>) -> Vec<Row> {
+/// Computes some rows on all threads.
+fn make(reader: &StringReader<'_>, rows: std::ops::Range<usize>) -> Vec<StringRow> {
     rows.into_par_iter().filter_map(|row| reader.row(row)).collect()
 }
 
-fn show(args: &Args, session: &Session, found: &Found, kept: Option<Vec<Row>>) -> anyhow::Result<u64> {
+fn show(
+    cx: &RunContext,
+    args: &StringsArgs,
+    session: &Session,
+    found: &StringReport,
+    kept: Option<Vec<StringRow>>,
+) -> anyhow::Result<u64> {
     let (summary, bytes) = (session.heap.summary(), session.heap.bytes(&Quiet)?);
-    let reader = Reader::new(summary, &session.graph, bytes, found, (args.rows(), args.max_chars()));
+    let reader = StringReader::new(summary, &session.graph, bytes, found, (args.rows(), args.max_chars()));
     let mut start = if kept.is_some() { found.len() } else { 0 };
     let chunks = std::iter::from_fn(|| {
         let end = reader.chunk(start, CHUNK, CHUNK_CHARS);
@@ -202,35 +211,36 @@ fn show(args: &Args, session: &Session, found: &Found, kept: Option<Vec<Row>>) -
         .matching(totals.rows, "rows")
         .under(Section::Line(line))
         .without_rows(NoRows::Nothing);
-    session.show("strings", &args.output, answer)
+    session.show(cx, "strings", &args.output, answer)
 }
 
-fn columns(rows: Rows) -> Columns<'static, Row> {
-    // Where a column stands differs, what it is does not.
-    let object = || Column::of(names::OBJECT, |row: &Row| id(row.id)).header("object").place(4);
+fn columns(rows: StringRows) -> Columns<'static, StringRow> {
+    // The position of these columns depends on the mode, their content does not.
+    let object = || Column::of(names::OBJECT, |row: &StringRow| id(row.id)).header("object").place(4);
     let text = |name: Name| {
-        Column::of(name, |row: &Row| Value::from(&row.text))
+        Column::of(name, |row: &StringRow| Value::from(&row.text))
             .header("text")
             .cell(|row| escape::quoted(&format!("{}{}", row.text, if row.is_cut { "…" } else { "" })))
             .place(6)
             .fit(Fit::Cut { priority: 0 })
     };
     let length = || {
-        Column::of(names::LENGTH, |row: &Row| row.length.into())
+        Column::of(names::LENGTH, |row: &StringRow| row.length.into())
             .header("length")
             .fit(Fit::Secondary { priority: 0 })
             .place(3)
     };
-    let total_bytes = || Column::of(names::TOTAL_BYTES, |row: &Row| row.total_bytes.into()).header("bytes");
-    let cut = || Column::of(names::IS_TRUNCATED, |row: &Row| row.is_cut.into());
+    let total_bytes =
+        || Column::of(names::TOTAL_BYTES, |row: &StringRow| row.total_bytes.into()).header("bytes");
+    let cut = || Column::of(names::IS_TRUNCATED, |row: &StringRow| row.is_cut.into());
     match rows {
-        Rows::Strings => Columns::new([
+        StringRows::Strings => Columns::new([
             object(),
-            Column::of(names::CLASS, |_: &Row| STRING.into()),
+            Column::of(names::CLASS, |_: &StringRow| STRING.into()),
             text(names::LABEL),
             length(),
-            Column::of(names::SHALLOW_BYTES, |row: &Row| row.shallow_bytes.into()),
-            Column::of(names::RETAINED_BYTES, |row: &Row| row.retained_bytes.into())
+            Column::of(names::SHALLOW_BYTES, |row: &StringRow| row.shallow_bytes.into()),
+            Column::of(names::RETAINED_BYTES, |row: &StringRow| row.retained_bytes.into())
                 .or_null("it is unreachable")
                 .header("retained")
                 .cell(|row| row.retained_bytes.map_or_else(|| "unreachable".to_owned(), grouped))
@@ -238,26 +248,26 @@ fn columns(rows: Rows) -> Columns<'static, Row> {
             total_bytes().place(1),
             cut(),
         ]),
-        Rows::Duplicates => {
+        StringRows::Duplicates => {
             let holders = holder_columns();
             Columns::new([
                 text(names::TEXT),
-                Column::of(names::STRINGS, |row: &Row| row.count.into()).header("count").place(2),
+                Column::of(names::STRINGS, |row: &StringRow| row.count.into()).header("count").place(2),
                 length(),
-                Column::of(names::WASTED_BYTES, |row: &Row| row.wasted_bytes.into())
+                Column::of(names::WASTED_BYTES, |row: &StringRow| row.wasted_bytes.into())
                     .header("wasted")
                     .place(0),
                 total_bytes().place(1).fit(Fit::Secondary { priority: 1 }),
                 object(),
                 cut(),
-                Column::of(names::SAMPLED, |row: &Row| row.sampled.into()),
-                Column::nested(names::HOLDERS, holders.fields(), move |row: &Row| {
+                Column::of(names::SAMPLED, |row: &StringRow| row.sampled.into()),
+                Column::nested(names::HOLDERS, holders.fields(), move |row: &StringRow| {
                     list(row.holders.iter().map(|holder| holders.record(holder)))
                 })
                 .csv(|row| holders_text(row).into())
                 .header("field, % of copies")
                 .fit(Fit::Shorten { priority: 1 })
-                // The table's last column may be shortened, this one must not be long.
+                // The last column of the table may be shortened, but this one must be short.
                 .cell(short_holder)
                 .place(5),
             ])
@@ -302,32 +312,33 @@ pub(crate) fn declared() -> Vec<Declared> {
     let variants = [
         (
             "",
-            Rows::Strings,
+            StringRows::Strings,
             "A row is a String. Texts are cut by `--max-chars`; at 2^24 characters; and at 256 if rows above show the same \
              array and such repetitions exceed 2^24 characters and as many as the dump has bytes.",
         ),
         (
             "`--duplicates`",
-            Rows::Duplicates,
-            "A row is a text that several Strings have. Texts are cut as above.",
+            StringRows::Duplicates,
+            "A row is the text of several Strings. Texts are shortened as above.",
         ),
     ];
     variants.map(declared).to_vec()
 }
 
-/// `com.acme.Order.currency 98.4%, java.lang.Object[][] 1.6%`: of how many of the copies that were looked at.
-fn holders_text(row: &Row) -> String {
+/// Formats the holders, with the share of the sampled copies that each references: `com.acme.Order.currency 98.4%,
+/// java.lang.Object[][] 1.6%`.
+fn holders_text(row: &StringRow) -> String {
     let texts = row.holders.iter().map(|holder| holder_text(&holder.class, holder, row.sampled));
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// The first holder, without the packages of its class.
-fn short_holder(row: &Row) -> String {
+/// Returns the first holder, without the package of its class.
+fn short_holder(row: &StringRow) -> String {
     let Some(first) = row.holders.first() else { return String::new() };
     holder_text(class_names::simple(&first.class), first, row.sampled)
 }
 
-/// A holder, whose class is shown as `class`.
+/// Formats a holder, with its class shown as `class`.
 fn holder_text(class: &str, holder: &Holder, sampled: u64) -> String {
     let copies = percent(holder.copies, sampled);
     match holder.field.as_deref() {

@@ -1,7 +1,7 @@
-//! Asking commands for what a page shows.
+//! Runs commands to build a page.
 //!
-//! A page is made of answers of commands, those that a shell gets: as grids, or as their JSON documents. So a page, its
-//! JSON and the command that it shows cannot disagree.
+//! A page consists of answers of commands, the same that a shell gets: as grids, or as their JSON documents. So a
+//! page, its JSON and the command that it shows cannot disagree.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use crate::cli::shared::advice;
 use crate::cli::shared::args::is_index_dir_word;
 use crate::cli::shared::commands::{quoted, quoted_path};
-use crate::cli::shared::desk::{self, Form, Note, Said};
+use crate::cli::shared::context::{Note, RunContext, Said};
 use crate::cli::shared::spool;
 use crate::cli::{self, Outcome};
 use hprof_report::grid::Grid;
@@ -22,76 +22,79 @@ use super::site::Site;
 
 /// A question: a command, its options and its arguments.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct Ask<'a> {
+    cx: &'a RunContext,
     command: &'static str,
     dumps: Vec<PathBuf>,
     options: Vec<(String, Option<String>)>,
     arguments: Vec<String>,
-    /// Options that the server was started with, which a shell has to repeat.
-    common: Vec<OsString>,
+    /// Options given to the server, which a shell command must repeat.
+    common: &'a [OsString],
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What is wrong.
+    /// Error message.
     pub(crate) text: String,
-    /// What to do.
+    /// Advice.
     pub(crate) hint: Option<String>,
-    /// What was said before: where in a query.
+    /// Earlier notes: the position in a query.
     pub(crate) notes: Vec<Note>,
 }
 
-/// An answer as grids, and what was said beside it.
+/// An answer as grids, with the notes of the command.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) grids: Vec<Grid>,
     pub(crate) notes: Vec<Note>,
 }
 
-impl Ask {
-    /// A question to one dump of a site.
-    pub(crate) fn new(site: &Site, dump: &Path, command: &'static str) -> Self {
+impl<'a> Ask<'a> {
+    /// Creates a question to one dump of a site.
+    pub(crate) fn new(cx: &'a RunContext, site: &'a Site, dump: &Path, command: &'static str) -> Self {
         Self {
+            cx,
             command,
             dumps: vec![dump.to_owned()],
             options: Vec::new(),
             arguments: Vec::new(),
-            common: site.options.clone(),
+            common: &site.options,
         }
     }
 
-    /// With another dump before: the older one of two.
+    /// Adds an older dump to compare with, before the dump.
     pub(crate) fn since(mut self, old: &Path) -> Self {
         self.dumps.insert(0, old.to_owned());
         self
     }
 
-    /// With an option that takes no value.
+    /// Adds an option without a value.
     pub(crate) fn flag(mut self, name: impl Into<String>) -> Self {
         self.options.push((name.into(), None));
         self
     }
 
-    /// With an option.
+    /// Adds an option.
     pub(crate) fn option(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.push((name.into(), Some(value.into())));
         self
     }
 
-    /// With an argument behind the dump.
+    /// Adds an argument after the dump.
     pub(crate) fn argument(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// Without an option, if it has it.
+    /// Removes an option.
     fn without(mut self, name: &str) -> Self {
         self.options.retain(|(known, _)| known != name);
         self
     }
 
-    /// Where its answer is as CSV, below the path of the dump: all rows. `None` if no page asks the same.
+    /// Returns the path of its answer as CSV with all rows, below the path of the dump. `None` if no page asks the
+    /// same.
     pub(crate) fn csv_path(&self) -> Option<String> {
         let (path, parameter, options) = listings::place(self.command)?;
         let mut query = form_urlencoded::Serializer::new(String::new());
@@ -107,7 +110,7 @@ impl Ask {
         is_one.then(|| format!("{path}.csv{}{query}", if query.is_empty() { "" } else { "?" }))
     }
 
-    /// The command line in a shell.
+    /// Returns the command line for a shell.
     pub(crate) fn shell(&self) -> String {
         let mut words = vec!["hprof-cli".to_owned(), self.command.to_owned()];
         words.extend(self.dumps.iter().map(|dump| quoted_path(spool::given(dump))));
@@ -116,14 +119,14 @@ impl Ask {
             words.push(format!("--{name}"));
             words.extend(value.iter().map(quoted));
         }
-        // The indexes of copies go with them.
+        // The indexes of copies are stored with them.
         let are_copies = self.dumps.iter().all(|dump| spool::index_dir(dump).is_some());
         let is_repeated = |word: &&OsString| !(are_copies && is_index_dir_word(word));
         words.extend(self.common.iter().filter(is_repeated).map(quoted));
         words.join(" ")
     }
 
-    /// What clap gets: no value is taken for an option.
+    /// Returns the words for clap: no value is taken for an option.
     fn words(&self, format: Option<&str>) -> Vec<OsString> {
         let mut words: Vec<OsString> = vec![self.command.into()];
         words.extend(self.common.iter().cloned());
@@ -138,45 +141,47 @@ impl Ask {
         words
     }
 
-    fn listen(&self, form: Form, limit: usize, format: Option<&str>) -> Result<(Outcome, Said), Failure> {
-        let (done, said) = desk::listen(form, limit, || cli::answer(&self.words(format)));
+    fn listen(&self, limit: usize, format: Option<&str>) -> Result<Said, Failure> {
+        let cx = self.cx.taking(limit);
+        let done = cli::answer(&cx, &self.words(format));
+        let said = cx.into_said();
         match done {
             Ok(outcome) => {
                 if outcome == Outcome::Damaged {
-                    desk::see_damage();
+                    self.cx.see_damage();
                 }
-                Ok((outcome, said))
+                Ok(said)
             }
             Err(error) => Err(Failure::of(&error, said.notes)),
         }
     }
 
-    /// Asks for grids.
+    /// Runs the command and returns grids.
     pub(crate) fn grids(&self) -> Result<Answered, Failure> {
-        let (_, said) = self.listen(Form::Grid, MAX_DOCUMENT, None)?;
+        let said = self.listen(MAX_DOCUMENT, None)?;
         Ok(Answered { grids: said.grids, notes: said.notes })
     }
 
-    /// Asks for the whole answer in a format for programs.
+    /// Runs the command and returns the whole answer in a format for programs.
     pub(crate) fn document(&self, format: &str) -> Result<Vec<u8>, Failure> {
-        let (_, said) = self.listen(Form::Bytes, MAX_ANSWER, Some(format))?;
+        let said = self.listen(MAX_ANSWER, Some(format))?;
         if !said.bytes.is_empty() {
             return Ok(said.bytes);
         }
-        // A command that finds nothing may write nothing, and says why.
+        // A command that finds nothing may write nothing, with the reason in a note.
         let wrong = said.notes.into_iter().find(|note| note.kind == "error");
         Err(Failure::new(wrong.map_or_else(|| "there is no answer".to_owned(), |note| note.text)))
     }
 
-    /// Asks for the answer in another format.
+    /// Runs the command and returns the answer in another format.
     pub(crate) fn format(&self, format: &str) -> Result<(Vec<u8>, Vec<Note>), Failure> {
-        let (_, said) = self.listen(Form::Bytes, MAX_DOCUMENT, Some(format))?;
+        let said = self.listen(MAX_DOCUMENT, Some(format))?;
         Ok((said.bytes, said.notes))
     }
 
-    /// Asks for the JSON document, to make a page of it.
+    /// Runs the command and returns its JSON document, to build a page.
     pub(crate) fn json(&self) -> Result<(Json, Vec<Note>), Failure> {
-        let (_, said) = self.listen(Form::Bytes, MAX_DOCUMENT, Some("json"))?;
+        let said = self.listen(MAX_DOCUMENT, Some("json"))?;
         match serde_json::from_slice(&said.bytes) {
             Ok(document) => Ok((document, said.notes)),
             // A command that finds nothing may write nothing.
@@ -185,19 +190,19 @@ impl Ask {
         }
     }
 
-    /// The same question, for programs: all rows, unless the page was asked for some.
+    /// Returns the question for programs: all rows, unless the request limits them.
     pub(crate) fn for_document(self, is_top_asked: bool) -> Self {
         if is_top_asked { self } else { self.without("top") }
     }
 }
 
-/// Bytes of a document that is sent as it is.
+/// Maximum size of a document that is sent as it is.
 const MAX_ANSWER: usize = 64 << 20;
-/// Bytes of a JSON document that a page is made of.
+/// Maximum size of a JSON document that a page is built from.
 const MAX_DOCUMENT: usize = 16 << 20;
 
 impl Failure {
-    /// What is wrong, if that is all that there is to say.
+    /// Creates a failure that consists of a message only.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), hint: None, notes: Vec::new() }
     }
@@ -207,7 +212,7 @@ impl Failure {
         let said = || notes.iter().find(|note| note.kind == "hint").map(|note| note.text.clone());
         let hint = advice.or_else(said);
         let text = match error.downcast_ref::<clap::Error>() {
-            // The first lines say what is wrong; usage is of the shell.
+            // The first lines contain the error; the usage is meant for a shell.
             Some(usage) => {
                 let text = usage.to_string();
                 let first: Vec<&str> = text.lines().take_while(|line| !line.starts_with("Usage:")).collect();

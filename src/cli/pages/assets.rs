@@ -1,14 +1,14 @@
-//! What pages need beside themselves: no other file is served.
+//! Assets of pages: no other file is served.
 
-/// The style of all pages, and of reports.
+/// Style of all pages and of reports.
 pub(crate) const STYLE: &str = include_str!("assets/style.css");
-/// What a report has beside it.
+/// Additional style of reports.
 pub(crate) const REPORT_STYLE: &str = include_str!("assets/report.css");
-/// What pages can do where there is JavaScript.
+/// Script that adds to pages where JavaScript is available.
 pub(crate) const SCRIPT: &str = include_str!("assets/script.js");
 const ICON: &str = include_str!("assets/icon.svg");
 
-/// A file by its path: content and type.
+/// Returns a file by its path: content and type.
 pub(crate) fn file(path: &str) -> Option<(&'static str, &'static str)> {
     match path {
         "/assets/style.css" => Some((STYLE, "text/css; charset=utf-8")),

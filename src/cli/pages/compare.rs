@@ -6,7 +6,7 @@ use super::ask::Ask;
 use super::frame::{self, Page};
 use super::request::Request;
 
-/// What can be compared, as `diff --group-by` has it.
+/// Kinds of comparisons, as in `diff --group-by`.
 const BY: &[&str] = &[
     "place",
     "class",
@@ -20,13 +20,13 @@ const BY: &[&str] = &[
     "waste",
 ];
 
-/// What is compared. `by` is what it was called in addresses before.
+/// Returns the kind of comparison. `by` is its former parameter.
 fn by<'r>(request: &'r Request<'_>) -> &'r str {
     request.one("group-by").or_else(|| request.one("by")).unwrap_or("place")
 }
 
-/// The question; `None` if there is no baseline.
-pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
+/// Returns the question; `None` if there is no baseline.
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
     let by = by(request);
     let mut ask = request.ask("diff").since(request.site.baseline.as_deref()?).option("group-by", by);
     for name in ["sort", "min-change"] {

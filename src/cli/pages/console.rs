@@ -1,4 +1,4 @@
-//! The consoles for OQL and SQL: a query, its rows, help. What was asked before is in the browser's own memory.
+//! The consoles for OQL and SQL: a query, its rows, help. The history is in the browser's own memory.
 
 use maud::{Markup, html};
 
@@ -9,22 +9,22 @@ use super::ask::{Answered, Ask};
 use super::frame::{self, Page};
 use super::request::Request;
 
-/// Rows when nothing is said.
+/// Default number of rows.
 const TOP: &str = "100";
 
-/// A language of queries.
+/// A query language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Language {
-    /// The command, which is the path of its page too.
+    /// Command, and path of its page.
     command: &'static str,
     name: &'static str,
-    /// What stands where the query goes.
+    /// Placeholder of the query field.
     example: &'static str,
-    /// Whether the command can leave out unreachable objects.
+    /// Whether the command can omit unreachable objects.
     has_live: bool,
 }
 
-/// The language of Eclipse MAT.
+/// Eclipse MAT's query language.
 pub(crate) const OQL: Language = Language {
     command: "oql",
     name: "OQL",
@@ -40,8 +40,8 @@ pub(crate) const SQL: Language = Language {
     has_live: false,
 };
 
-/// The query's answer; `None` if nothing is asked.
-pub(crate) fn ask(language: Language, request: &Request<'_>) -> Option<Ask> {
+/// Returns the question for the query; `None` if there is no query.
+pub(crate) fn ask<'a>(language: Language, request: &Request<'a>) -> Option<Ask<'a>> {
     let query = request.one("q")?;
     let top = request.bounded("top", request.one("top").unwrap_or(TOP));
     let mut ask = request.ask(language.command).option("top", top);
@@ -78,8 +78,8 @@ pub(crate) fn page(language: Language, request: &Request<'_>) -> Page {
     Page::new(language.command, language.name, body)
 }
 
-/// The rows, or what is wrong: with the query, and a mark at the place.
-fn answer(ask: &Ask, request: &Request<'_>) -> Markup {
+/// Renders the rows, or the error with the query and a mark at its position.
+fn answer(ask: &Ask<'_>, request: &Request<'_>) -> Markup {
     let links = request.links();
     let (answered, wrong) = match ask.grids() {
         Ok(answered) => (answered, None),
@@ -98,7 +98,7 @@ fn answer(ask: &Ask, request: &Request<'_>) -> Markup {
     }
 }
 
-/// What the command line says of the language.
+/// Renders the command's help about the language.
 fn help(language: Language) -> Markup {
     let program = cli::alone(language.command);
     let command = program.as_ref().and_then(|program| program.find_subcommand(language.command));

@@ -1,30 +1,30 @@
-//! Reading the JSON documents that pages are made of, by the names of the dictionary.
+//! Access to the JSON documents that pages are built from, by the names of the dictionary.
 
 use hprof_query::dictionary::Name;
 use serde_json::Value as Json;
 
-/// Reads answers of commands. A name that an answer does not have is a mistake of the page: tests stop there.
+/// Reads answers of commands. Reading a name that the answer lacks is a bug in the page: tests fail then.
 pub(crate) trait Look {
-    /// The value of a name; `None` if it is `null`.
+    /// Returns the value of a name; `None` if it is `null`.
     fn at(&self, name: Name) -> Option<&Json>;
-    /// The value of a name that only some of several kinds of rows have.
+    /// Returns the value of a name that only some kinds of rows have.
     fn maybe(&self, name: Name) -> Option<&Json>;
-    /// The rows of a document.
+    /// Returns the rows of a document.
     fn rows(&self) -> &[Json];
-    /// The dump of a document; `null` if there is none.
+    /// Returns the dump of a document; `null` if there is none.
     fn dump(&self) -> &Json;
 
-    /// The text of a name; empty if it is `null`.
+    /// Returns the text of a name; empty if it is `null`.
     fn text(&self, name: Name) -> &str {
         self.at(name).and_then(Json::as_str).unwrap_or_default()
     }
 
-    /// The number of a name.
+    /// Returns the number of a name.
     fn number(&self, name: Name) -> Option<u64> {
         self.at(name).and_then(Json::as_u64)
     }
 
-    /// The values of a list.
+    /// Returns the values of a list.
     fn list(&self, name: Name) -> &[Json] {
         self.at(name).and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default()
     }
@@ -34,7 +34,7 @@ pub(crate) trait Look {
         self.at(name).and_then(Json::as_bool) == Some(true)
     }
 
-    /// The first row of a document.
+    /// Returns the first row of a document.
     fn row(&self) -> Option<&Json> {
         self.rows().first()
     }

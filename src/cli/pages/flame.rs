@@ -1,4 +1,4 @@
-//! The flame graph of a recording: stacks as an icicle, whose boxes are links that zoom.
+//! The flame graph of a recording: stacks as an icicle whose boxes are links that zoom.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use super::ask::Ask;
 use super::frame::{self, Page};
 use super::request::Request;
 
-/// Frames that are drawn; deeper ones are in the boxes above them.
+/// Maximum depth of drawn frames; deeper ones count in the boxes above them.
 const MAX_DEPTH: usize = 120;
-/// Boxes with a smaller share of the picture are not made.
+/// Minimum share of a box, as a divisor of the whole.
 const MIN_SHARE: u64 = 2000;
 const CANVAS: Canvas = Canvas { width: 1180.0, height: 620.0 };
 
-/// Between the frames of a zoom, in the address.
+/// Separator between the frames of a zoom in an address.
 const SEPARATOR: char = ';';
 
-/// What is drawn. `of` is what it was called in addresses before.
+/// Returns the data to draw. `of` is its former parameter.
 fn data<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     request.one("data").or_else(|| request.one("of"))
 }
 
-fn ask(request: &Request<'_>) -> Ask {
+fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
     let mut ask = request.ask("flamegraph");
     if let Some(data) = data(request) {
         ask = ask.option("data", data);
@@ -47,7 +47,7 @@ fn ask(request: &Request<'_>) -> Ask {
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let ask = ask(request);
     let body = html! {
-        p.dim { "Each box is a method, and as wide as its share; below it what it called. A click zooms." }
+        p.dim { "Each box is a method as wide as its share; its callees are below it. Click to zoom." }
         form.filter action=(request.href("flamegraph")) {
             label { span { "Data" } select name="data" {
                 option value="" { "–" }
@@ -72,7 +72,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     }
 }
 
-fn figure(ask: &Ask, request: &Request<'_>) -> Markup {
+fn figure(ask: &Ask<'_>, request: &Request<'_>) -> Markup {
     let links = request.links();
     let (folded, notes) = match ask.format("folded") {
         Ok(answer) => answer,
@@ -89,14 +89,14 @@ fn figure(ask: &Ask, request: &Request<'_>) -> Markup {
     }
 }
 
-/// A frame, and what it called.
+/// A frame and its callees.
 #[derive(Default)]
 struct Frame<'a> {
     weight: u64,
     called: BTreeMap<&'a str, Frame<'a>>,
 }
 
-/// Folded stacks as a picture, of those below `zoom`. `href` makes the address of a zoom; none in a report.
+/// Draws folded stacks below `zoom`. `href` returns the address of a zoom; none in a report.
 pub(crate) fn picture(folded: &str, zoom: &str, href: &dyn Fn(&str) -> Option<String>) -> Option<Markup> {
     let mut root = Frame::default();
     for line in folded.lines() {
@@ -158,7 +158,7 @@ mod tests {
         let zoomed = picture(folded, "a.A.run", &none).unwrap().into_string();
         assert!(zoomed.contains("4 of 4") && zoomed.contains("3 of 4") && !zoomed.contains("runs"));
         assert!(picture(folded, "nothing", &none).is_none());
-        // The address of a box leads to what is below it.
+        // The address of a box leads to the frames below it.
         let href = |path: &str| Some(format!("?zoom={}", encoded(path)));
         assert!(picture(folded, "", &href).unwrap().into_string().contains("?zoom=a.A.run%3Bb.B.go"));
     }

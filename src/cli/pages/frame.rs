@@ -1,53 +1,53 @@
-//! The frame of a page: head, navigation, search, breadcrumbs; and what all pages are put together from.
+//! The frame of a page: head, navigation, search, breadcrumbs; and components shared by all pages.
 
 use maud::{DOCTYPE, Markup, html};
 
-use crate::cli::shared::desk::Note;
+use crate::cli::shared::context::Note;
 use hprof_report::escape;
 use hprof_report::html::{self, Links, text};
 use hprof_report::number::{grouped, hundredths, percent};
 
 use super::ask::{Answered, Ask, Failure};
-use super::request::{Form, Request};
+use super::request::{ReplyForm, Request};
 use super::site::{Has, Site};
 
-/// A page before it is put into its frame.
+/// A page without its frame.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// The title, of which it is the heading too.
+    /// Title, used as heading too.
     pub(crate) title: String,
-    /// What is shown as heading, if not the title.
+    /// Heading, if it differs from the title.
     pub(crate) heading: Option<Markup>,
-    /// Where it belongs in the navigation.
+    /// Its entry in the navigation.
     pub(crate) current: &'static str,
-    /// What is above it: names and paths.
+    /// Breadcrumbs: names and paths.
     pub(crate) crumbs: Vec<(String, String)>,
-    /// What is on it.
+    /// Content.
     pub(crate) body: Markup,
-    /// 200, or why it is none.
+    /// HTTP status: 200, or an error.
     pub(crate) status: u16,
 }
 
 impl Page {
-    /// A page of the navigation.
+    /// Creates a page of the navigation.
     pub(crate) fn new(current: &'static str, title: impl Into<String>, body: Markup) -> Self {
         let title = title.into();
         Self { title, heading: None, current, crumbs: Vec::new(), body, status: 200 }
     }
 
-    /// Below another page.
+    /// Adds a breadcrumb.
     pub(crate) fn below(mut self, name: impl Into<String>, path: impl Into<String>) -> Self {
         self.crumbs.push((name.into(), path.into()));
         self
     }
 
-    /// With a heading that is more than its title.
+    /// Sets a heading that is more than the title.
     pub(crate) fn heading(mut self, heading: Markup) -> Self {
         self.heading = Some(heading);
         self
     }
 
-    /// What is said instead of an answer.
+    /// Creates a page about a failure.
     pub(crate) fn failed(current: &'static str, title: &str, failure: &Failure, links: &Links) -> Self {
         let mut page = Self::new(current, title, failed(failure, links));
         page.status = 404;
@@ -55,7 +55,7 @@ impl Page {
     }
 }
 
-/// The pages that the navigation names: path, name. The first are always in sight.
+/// Pages of a heap in the navigation: path, name. The first ones are always visible.
 pub(crate) const HEAP_PAGES: &[(&str, &str)] = &[
     ("overview", "Overview"),
     ("leaks", "Leaks"),
@@ -66,7 +66,7 @@ pub(crate) const HEAP_PAGES: &[(&str, &str)] = &[
     ("waste", "Waste"),
     ("oql", "OQL"),
 ];
-/// The others of a heap.
+/// Other pages of a heap.
 pub(crate) const MORE_PAGES: &[(&str, &str)] = &[
     #[cfg(feature = "sql")]
     ("sql", "SQL"),
@@ -79,7 +79,7 @@ pub(crate) const MORE_PAGES: &[(&str, &str)] = &[
     ("info", "Info"),
     ("doctor", "Doctor"),
 ];
-/// Those of recordings.
+/// Pages of recordings.
 pub(crate) const RECORDING_PAGES: &[(&str, &str)] = &[
     ("recording", "Recording"),
     ("sites", "Allocation sites"),
@@ -90,7 +90,7 @@ pub(crate) const RECORDING_PAGES: &[(&str, &str)] = &[
     ("flamegraph", "Flame graph"),
 ];
 
-/// What the heads of all documents begin with.
+/// Renders the start of the head of any document.
 pub(crate) fn head(title: &str, name: &str) -> Markup {
     html! {
         meta charset="utf-8";
@@ -100,7 +100,7 @@ pub(crate) fn head(title: &str, name: &str) -> Markup {
     }
 }
 
-/// A whole document. Scripts and styles are of the server.
+/// Renders a whole document. Scripts and styles come from the server.
 pub(crate) fn document(site: &Site, number: usize, has: Has, page: &Page) -> Markup {
     let name = site.name(number);
     let links = site.links(number);
@@ -168,8 +168,8 @@ fn nav_link(links: &Links, path: &str, name: &str, current: &str) -> Markup {
     html! { a href=[links.to(path)] aria-current=[(path == current).then_some("page")] { (name) } }
 }
 
-/// The command that answers the same in a shell, and its answer for a spreadsheet.
-pub(crate) fn command(ask: &Ask, links: &Links) -> Markup {
+/// Renders the equivalent shell command, and a link to its answer for a spreadsheet.
+pub(crate) fn command(ask: &Ask<'_>, links: &Links) -> Markup {
     let csv = ask.csv_path().and_then(|path| links.to(&path));
     html! {
         div.cmd {
@@ -180,26 +180,26 @@ pub(crate) fn command(ask: &Ask, links: &Links) -> Markup {
     }
 }
 
-/// The command of a whole page, and the same for programs.
-pub(crate) fn whole(ask: &Ask, request: &Request<'_>) -> Markup {
+/// Renders the command of a whole page, and links to the same answer for programs.
+pub(crate) fn whole(ask: &Ask<'_>, request: &Request<'_>) -> Markup {
     html! {
         (command(ask, &Links::none()))
         (formats(request))
     }
 }
 
-/// Where the same is for programs.
+/// Renders links to the same page for programs.
 pub(crate) fn formats(request: &Request<'_>) -> Markup {
     html! {
         p.formats {
-            a href=(request.href_as(Form::Json)) { "JSON" } " · " a href=(request.href_as(Form::Csv)) { "CSV" }
+            a href=(request.href_as(ReplyForm::Json)) { "JSON" } " · " a href=(request.href_as(ReplyForm::Csv)) { "CSV" }
         }
     }
 }
 
-/// What was said beside an answer.
+/// Renders the notes of an answer.
 pub(crate) fn notes(notes: &[Note], links: &Links) -> Markup {
-    // Options are for a shell: a page has its own ways. What is damaged is told in any case.
+    // Hints about options are for a shell, as pages have their own controls. Damage is always shown.
     let is_for_shell = |note: &Note| note.kind != "warning" && note.text.contains("--");
     let notes: Vec<&Note> = notes.iter().filter(|note| !is_for_shell(note)).collect();
     html! {
@@ -213,7 +213,7 @@ pub(crate) fn notes(notes: &[Note], links: &Links) -> Markup {
     }
 }
 
-/// What is said instead of an answer.
+/// Renders a failure.
 pub(crate) fn failed(failure: &Failure, links: &Links) -> Markup {
     html! {
         div.failed role="alert" {
@@ -223,14 +223,14 @@ pub(crate) fn failed(failure: &Failure, links: &Links) -> Markup {
     }
 }
 
-/// Whether something is behind the grids of an answer at all.
+/// Returns whether the grids of an answer have any rows.
 fn has_rows(answered: &Answered) -> bool {
     answered.grids.iter().any(|grid| {
         !grid.rows.is_empty() || !grid.above.is_empty() || !grid.under.is_empty() || grid.instead.is_some()
     })
 }
 
-/// An answer: its grids and notes.
+/// Renders an answer: its grids and notes.
 pub(crate) fn answered(of: Result<Answered, Failure>, links: &Links, caption: &str) -> Markup {
     match of {
         Ok(answered) => html! {
@@ -242,8 +242,8 @@ pub(crate) fn answered(of: Result<Answered, Failure>, links: &Links, caption: &s
     }
 }
 
-/// A section with a heading, an answer and its command.
-pub(crate) fn section(heading: &str, ask: &Ask, links: &Links) -> Markup {
+/// Renders a section with a heading, an answer and its command.
+pub(crate) fn section(heading: &str, ask: &Ask<'_>, links: &Links) -> Markup {
     html! {
         section {
             h2 { (heading) }
@@ -253,14 +253,14 @@ pub(crate) fn section(heading: &str, ask: &Ask, links: &Links) -> Markup {
     }
 }
 
-/// Figures in a row: what, and how much.
+/// Renders figures in a row: label and value.
 pub(crate) fn facts<'a>(facts: impl IntoIterator<Item = (String, &'a str)>) -> Markup {
     html! {
         dl.facts { @for (value, name) in facts { div { dt { (name) } dd { (value) } } } }
     }
 }
 
-/// A part of a whole: as a number, and as a bar.
+/// Renders a part of a whole as a number and a bar.
 pub(crate) fn share(part: u64, whole: u64) -> Markup {
     html! {
         meter min="0" max="100" value=(hundredths(part, whole)) aria-hidden="true" {}
@@ -268,7 +268,7 @@ pub(crate) fn share(part: u64, whole: u64) -> Markup {
     }
 }
 
-/// A number with its thousands apart; a dash if there is none.
+/// Formats a number with thousands separators; a dash if there is none.
 pub(crate) fn number(value: Option<u64>) -> String {
     value.map_or_else(|| "–".to_owned(), grouped)
 }

@@ -1,6 +1,6 @@
-//! Pages that show one answer of one command, with a form for the command's options.
+//! Pages with one answer of one command, and a form for the command's options.
 //!
-//! The form is made from the declaration of the command line: choices are its possible values, titles its help.
+//! The form is built from the declaration of the command line: choices are its possible values, titles its help.
 
 use clap::{Arg, ArgAction};
 use maud::{Markup, html};
@@ -13,12 +13,12 @@ use super::listings::Listing;
 use super::request::Request;
 
 impl Listing {
-    /// The question that a request asks.
-    pub(crate) fn ask(&self, request: &Request<'_>) -> Ask {
+    /// Returns the question that a request asks.
+    pub(crate) fn ask<'a>(&self, request: &Request<'a>) -> Ask<'a> {
         let mut ask = request.ask(self.command);
         for arg in declared(self.command, self.options) {
             let name = arg.get_long().unwrap_or_default().to_owned();
-            // Addresses may have what an option was called before.
+            // Addresses may contain former names of an option.
             let names = [name.as_str()].into_iter().chain(arg.get_all_aliases().into_iter().flatten());
             let values = names.flat_map(|name| request.all(name)).filter(|value| !value.is_empty());
             for value in values {
@@ -45,7 +45,7 @@ impl Listing {
         ask
     }
 
-    /// The page.
+    /// Renders the page.
     pub(crate) fn page(&self, request: &Request<'_>) -> Page {
         let ask = self.ask(request);
         let links = request.links();
@@ -61,7 +61,7 @@ impl Listing {
         Page::new(self.path, self.title, body)
     }
 
-    /// The form: one control an option.
+    /// Renders the form: one control per option.
     fn form(&self, request: &Request<'_>) -> Markup {
         let args = declared(self.command, self.options);
         if args.is_empty() && self.argument.is_none() {
@@ -79,7 +79,7 @@ impl Listing {
     }
 }
 
-/// The line below a page that does not show all rows.
+/// Renders the line below a page that does not show all rows.
 fn more(answered: &super::ask::Answered, request: &Request<'_>) -> Option<Markup> {
     let (left, what) = answered.grids.iter().find_map(|grid| grid.more)?;
     let shown: u64 = answered.grids.iter().map(|grid| grid.rows.len() as u64).sum();
@@ -92,7 +92,7 @@ fn more(answered: &super::ask::Answered, request: &Request<'_>) -> Option<Markup
     })
 }
 
-/// The declaration of a command's options.
+/// Returns the declaration of a command's options.
 fn declared(command: &str, options: &[&str]) -> Vec<Arg> {
     let Some(program) = cli::alone(command) else { return Vec::new() };
     let Some(command) = program.find_subcommand(command) else { return Vec::new() };
@@ -104,7 +104,7 @@ fn takes_value(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
 }
 
-/// What an option is called in a form.
+/// Returns the label of an option in a form.
 fn label(name: &str) -> String {
     let words = name.replace('-', " ");
     let mut letters = words.chars();

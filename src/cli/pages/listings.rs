@@ -1,23 +1,23 @@
-//! Which answers have pages of their own, which options these take, and where the answers of a command are.
+//! The answers that have pages of their own, their options, and the paths of commands' answers.
 
 /// A page.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// Its path, and its parameter of the navigation.
+    /// Path, and the page's entry in the navigation.
     pub(crate) path: &'static str,
     pub(crate) title: &'static str,
-    /// What it says, in a sentence.
+    /// Description in a sentence.
     pub(crate) about: &'static str,
     pub(crate) command: &'static str,
-    /// Options that the form has.
+    /// Options in the form.
     pub(crate) options: &'static [&'static str],
-    /// The parameter whose value stands behind the dump, and what it is.
+    /// Parameter for the argument after the dump, and its description.
     pub(crate) argument: Option<(&'static str, &'static str)>,
-    /// Rows when nothing is said.
+    /// Default number of rows.
     pub(crate) top: Option<&'static str>,
 }
 
-/// All of them.
+/// All pages.
 pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "histo",
@@ -40,7 +40,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "instances",
         title: "Instances",
-        about: "The objects of a class, those that retain most first.",
+        about: "The objects of a class, largest retained size first.",
         command: "instances",
         options: &["subclasses", "where", "sort", "live", "heap", "top"],
         argument: Some(("class", "Class")),
@@ -49,7 +49,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "refs",
         title: "References",
-        about: "What an object, or all objects of a class, refers to, or what refers to it.",
+        about: "The references or referrers of an object, or of all objects of a class.",
         command: "refs",
         options: &["incoming", "outgoing", "group-by", "top"],
         argument: Some(("of", "Object or class")),
@@ -67,7 +67,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "retained",
         title: "Retained set",
-        about: "What would be freed with these objects.",
+        about: "The retained size of these objects together.",
         command: "retained",
         options: &[],
         argument: Some(("of", "Object or class")),
@@ -97,7 +97,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "loaders",
         title: "Class loaders",
-        about: "Class loaders, and what they retain; classes that several of them define.",
+        about: "Class loaders and their retained sizes; classes that several of them define.",
         command: "loaders",
         options: &["details", "duplicates", "sort", "top"],
         argument: None,
@@ -106,7 +106,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "strings",
         title: "Strings",
-        about: "The texts of the heap, or those that several Strings have.",
+        about: "The strings of the heap, or only duplicates.",
         command: "strings",
         options: &["duplicates", "pattern", "min-length", "max-length", "live", "sort", "max-chars", "top"],
         argument: None,
@@ -115,7 +115,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "waste",
         title: "Waste",
-        about: "Memory spent for nothing, and the fields that hold it.",
+        about: "Wasted memory, and the fields that reference it.",
         command: "waste",
         options: &["kind", "group-by", "explain", "top"],
         argument: None,
@@ -124,7 +124,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "info",
         title: "Info",
-        about: "What is in the file: format, JVM, layout, records.",
+        about: "The contents of the file: format, JVM, layout, records.",
         command: "info",
         options: &[],
         argument: None,
@@ -133,7 +133,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "doctor",
         title: "Doctor",
-        about: "Whether the dump is whole, and what is wrong with it.",
+        about: "Damage in the dump, and its effect on answers.",
         command: "doctor",
         options: &[],
         argument: None,
@@ -151,7 +151,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "sites",
         title: "Allocation sites",
-        about: "What was allocated where: SITES.",
+        about: "Allocation sites: SITES.",
         command: "sites",
         options: &["sort", "stack", "depth", "method", "trace", "cutoff", "top"],
         argument: Some(("pattern", "Class pattern")),
@@ -169,7 +169,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "cpu",
         title: "CPU samples",
-        about: "Where the time went: CPU SAMPLES.",
+        about: "CPU usage by samples: CPU SAMPLES.",
         command: "cpu",
         options: &["group-by", "sort", "stack", "depth", "class", "method", "cutoff", "top"],
         argument: None,
@@ -178,7 +178,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "cputime",
         title: "CPU time",
-        about: "Time by method, measured: CPU TIME.",
+        about: "Measured CPU time by method: CPU TIME.",
         command: "cputime",
         options: &["calls", "sort", "stack", "depth", "class", "method", "cutoff", "top"],
         argument: None,
@@ -187,7 +187,7 @@ pub(crate) const LISTINGS: &[Listing] = &[
     Listing {
         path: "monitors",
         title: "Monitors",
-        about: "Which monitors threads waited for.",
+        about: "Monitors that threads waited for.",
         command: "monitors",
         options: &["dumps", "waits", "sort", "stack", "depth", "monitor", "method", "cutoff", "top"],
         argument: None,
@@ -195,11 +195,11 @@ pub(crate) const LISTINGS: &[Listing] = &[
     },
 ];
 
-/// The options of the dominator tree that its page takes.
+/// Options of the dominator tree on its page.
 const OF_TREE: &[&str] = &["of", "group-by", "min-retained", "depth"];
 
-/// Where the answers of a command are: the path, the parameter of what stands behind the dump, and the parameters that are
-/// options.
+/// Returns the location of a command's answers: the path, the parameter for the argument after the dump, and the
+/// parameters that are options.
 pub(crate) fn place(command: &str) -> Option<(&'static str, Option<&'static str>, &'static [&'static str])> {
     match command {
         "dominators" => return Some(("dominators", None, OF_TREE)),
@@ -212,7 +212,7 @@ pub(crate) fn place(command: &str) -> Option<(&'static str, Option<&'static str>
 }
 
 impl Listing {
-    /// The one at a path.
+    /// Returns the page at a path.
     pub(crate) fn at(path: &str) -> Option<&'static Self> {
         LISTINGS.iter().find(|listing| listing.path == path)
     }

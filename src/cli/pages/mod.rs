@@ -1,8 +1,8 @@
-//! Pages: what a server shows in a browser, and what a report is put together from.
+//! Pages: the content that a server shows in a browser and that reports consist of.
 //!
-//! Every page is HTML that works without JavaScript; where there is JavaScript, a script adds to it. Pages are made of
-//! answers of commands ([`ask`]), in a [`frame`]; most show one answer with a form ([`listing`]). The same path with
-//! `.json` is the document of the command. docs/pages.md lists them.
+//! Every page is HTML that works without JavaScript; where JavaScript is available, a script adds to it. Pages are
+//! built from answers of commands ([`ask`]), in a [`frame`]; most show one answer with a form ([`listing`]). The same
+//! path with `.json` is the document of the command. docs/pages.md lists them.
 
 pub(crate) mod ask;
 pub(crate) mod assets;
@@ -13,8 +13,8 @@ pub(crate) mod flame;
 pub(crate) mod frame;
 mod listing;
 mod listings;
-pub(crate) mod names;
 mod object;
+pub(crate) mod object_links;
 mod of_class;
 pub(crate) mod overview;
 pub(crate) mod picture;
@@ -29,22 +29,23 @@ use std::sync::Arc;
 use maud::{Markup, html};
 use percent_encoding::percent_decode_str;
 
+use crate::cli::shared::context::RunContext;
 use hprof_report::escape;
 
 use ask::{Ask, Failure};
 use frame::Page;
 use listings::Listing;
-use request::{Form, MAX_TARGET, Request};
+use request::{MAX_TARGET, ReplyForm, Request};
 use site::{Has, Site};
 
-/// What a request gets.
+/// Response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) content_type: &'static str,
-    /// Shared: many clients may take long for one answer.
+    /// Shared: many clients may read one answer slowly.
     pub(crate) body: Arc<Vec<u8>>,
-    /// Where to go instead.
+    /// Redirect target.
     pub(crate) location: Option<String>,
 }
 
@@ -61,7 +62,7 @@ impl Reply {
         Self { status: 303, content_type: HTML, body: Arc::default(), location: Some(location) }
     }
 
-    /// What is wrong, as JSON.
+    /// Returns an error as JSON.
     pub(crate) fn json_error(status: u16, failure: &Failure) -> Self {
         let document = serde_json::json!({ "error": failure.text, "hint": failure.hint });
         Self {
@@ -73,15 +74,15 @@ impl Reply {
     }
 }
 
-/// Whether what a path asks for may take longer than a look at some objects. It waits for its turn elsewhere, so that other
-/// pages need not wait for it.
+/// Returns whether answering a path may take longer than reading a few objects. Such questions have separate turns,
+/// so that other pages do not wait for them.
 pub(crate) fn is_long(target: &str) -> bool {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let page = percent_decode_str(path.split('/').nth(2).unwrap_or_default()).decode_utf8_lossy();
-    match Form::of_path(&page).0 {
+    match ReplyForm::of_path(&page).0 {
         "leaks" | "overview" | "" | "waste" | "strings" | "diff" | "oql" | "sql" | "search"
         | "finalizers" | "loaders" => true,
-        // What is counted in the summary is at hand.
+        // Counts in the summary are available at once.
         "histo" => {
             query.contains("retained")
                 || query.contains("live")
@@ -94,21 +95,21 @@ pub(crate) fn is_long(target: &str) -> bool {
     }
 }
 
-/// Answers a request. Called on a desk.
-pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
+/// Answers a request by the answers of commands in this context.
+pub(crate) fn reply(cx: &RunContext, site: &Site, target: &str, wants_json: bool) -> Reply {
     if target.len() > MAX_TARGET {
         let failure = Failure::new("the address is too long");
         return Reply::json_error(414, &failure);
     }
-    let Some(mut request) = Request::read(site, target) else { return nothing(site, 1, wants_json) };
-    if wants_json && request.form == Form::Page {
-        request.form = Form::Json;
+    let Some(mut request) = Request::read(cx, site, target) else { return nothing(site, 1, wants_json) };
+    if wants_json && request.form == ReplyForm::Page {
+        request.form = ReplyForm::Json;
     }
     if request.page().is_empty() && request.path.len() <= 1 {
         let has = has(&request);
         return Reply::to(request.href(if has.heap { "overview" } else { "recording" }));
     }
-    if request.form != Form::Page {
+    if request.form != ReplyForm::Page {
         return document(&request, wants_json);
     }
     if request.page() == "search"
@@ -121,9 +122,9 @@ pub(crate) fn reply(site: &Site, target: &str, wants_json: bool) -> Reply {
     Reply::html(page.status, document)
 }
 
-/// The answer of a page for programs. What is wrong with it is told as `wants_json` says.
+/// Returns the answer of a page for programs. Errors are JSON if `wants_json` is set.
 fn document(request: &Request<'_>, wants_json: bool) -> Reply {
-    let (site, is_csv) = (request.site, request.form == Form::Csv);
+    let (site, is_csv) = (request.site, request.form == ReplyForm::Csv);
     let tells_json = wants_json || !is_csv;
     let Some(ask) = question(request) else { return nothing(site, request.number, tells_json) };
     let (format, content_type) = if is_csv { ("csv", CSV) } else { ("json", JSON) };
@@ -137,8 +138,8 @@ fn document(request: &Request<'_>, wants_json: bool) -> Reply {
     }
 }
 
-/// No such page.
-fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
+/// Replies that the page does not exist.
+pub(crate) fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     let failure = Failure::new("no such page");
     if wants_json {
         return Reply::json_error(404, &failure);
@@ -148,8 +149,8 @@ fn nothing(site: &Site, number: usize, wants_json: bool) -> Reply {
     Reply::html(404, frame::document(site, number, Has::UNKNOWN, &page))
 }
 
-/// The question whose answer is the page's, for programs.
-fn question(request: &Request<'_>) -> Option<Ask> {
+/// Returns the question whose answer is the page's, for programs.
+fn question<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
     let is_top_asked = request.one("top").is_some();
     let ask = match request.page() {
         "overview" | "leaks" => request.ask(if request.page() == "leaks" { "leaks" } else { "overview" }),
@@ -190,7 +191,7 @@ fn page(request: &Request<'_>) -> Option<Page> {
     })
 }
 
-/// What a dump has pages about. It does not change.
+/// Returns the kinds of data for which a dump has pages. They do not change.
 pub(crate) fn has(request: &Request<'_>) -> Has {
     let known = request.site.has.get(request.number - 1);
     known.map_or_else(|| look(request), |known| *known.get_or_init(|| look(request)))
@@ -199,13 +200,13 @@ pub(crate) fn has(request: &Request<'_>) -> Has {
 fn look(request: &Request<'_>) -> Has {
     match request.ask("info").flag("quiet").json() {
         Ok((document, _)) => Has::told(&document),
-        // Only dumps have that: it is a text report, or nothing that can be opened.
+        // Only dumps have `info`: this is a text report, or cannot be opened.
         Err(_) => Has { heap: false, recording: true, objects: 0 },
     }
 }
 
-/// Objects that have a finalizer, by class: jhat's "Finalizer Summary".
-fn finalizers(request: &Request<'_>) -> Ask {
+/// Returns the question about objects that have a finalizer, by class: jhat's "Finalizer Summary".
+fn finalizers<'a>(request: &Request<'a>) -> Ask<'a> {
     request.ask("oql").argument(
         "SELECT classof(f.referent).@name AS class, count(*) AS finalizable, sum(f.referent.@usedHeapSize) AS shallow \
          FROM java.lang.ref.Finalizer f GROUP BY class ORDER BY finalizable DESC",
@@ -216,15 +217,15 @@ fn finalizers_page(request: &Request<'_>) -> Page {
     let links = request.links();
     let waiting = request.ask("waste").option("kind", "finalizable");
     let body = html! {
-        p.dim { "Objects that a finalizer has to run for before they are freed." }
-        (frame::section("What waits in the queue", &waiting, &links))
-        (frame::section("What Finalizers refer to, by class", &finalizers(request), &links))
+        p.dim { "Objects whose finalizer must run before they are freed." }
+        (frame::section("Objects in the queue", &waiting, &links))
+        (frame::section("Objects with a finalizer, by class", &finalizers(request), &links))
         (frame::formats(request))
     };
     Page::new("finalizers", "Finalizers", body)
 }
 
-/// The page that lists the dumps of a server; `states` say how far each is.
+/// Renders the page that lists the dumps of a server; `states` describe their progress.
 pub(crate) fn dumps(site: &Site, states: &[String]) -> Reply {
     let body = html! {
         table {

@@ -1,4 +1,4 @@
-//! The page of an object: what it is, what it holds, what keeps it alive, what it retains.
+//! The page of an object: its class and sizes, contents, paths from GC roots, retained objects.
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -10,24 +10,24 @@ use hprof_report::number::{grouped, human_bytes};
 use super::ask::Ask;
 use super::document::Look;
 use super::frame::{self, Page};
-use super::names::{called, id, named, object, simple};
+use super::object_links::{called, id, named, object, simple};
 use super::request::Request;
 
-/// Elements of an array or a collection on a page.
+/// Maximum number of elements of an array or collection on a page.
 const ELEMENTS: u64 = 50;
-/// Referrers on the page.
+/// Maximum number of referrers on the page.
 const REFERRERS: &str = "50";
-/// Instances of a class whose class object's paths are searched at once.
+/// Maximum number of instances of a class for which paths to its class object are searched immediately.
 const MAX_INSTANCES: u64 = 50_000;
-/// Referrers that are looked at at once for paths.
+/// Maximum number of referrers searched immediately for paths.
 const BUDGET: &str = "20000";
-/// Steps at either end of a path that are shown.
+/// Number of steps shown at either end of a path.
 const STEPS: usize = 20;
-/// Objects that are looked at at once for a histogram of what is retained.
+/// Maximum number of objects read immediately for a histogram of the retained set.
 const MAX_RETAINED: u64 = 200_000;
 
-/// The object's `show`; `None` if the path names no object.
-pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
+/// Returns the `show` question of the object; `None` if the path names no object.
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
     let of = request.of().filter(|_| request.path.len() == 2)?;
     let digits = of.strip_prefix("0x")?;
     u64::from_str_radix(digits, 16).ok()?;
@@ -38,7 +38,7 @@ pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
     Some(ask.option("range", range(request)).argument(of))
 }
 
-/// The elements that are shown, as `--range` takes it.
+/// Returns the elements to show, in the syntax of `--range`.
 fn range(request: &Request<'_>) -> String {
     let from = request.number_of("from").unwrap_or_default();
     format!("{from}..{}", from.saturating_add(ELEMENTS))
@@ -111,7 +111,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     Some(page)
 }
 
-/// Whether a search for paths would have to look at many objects: all instances refer to their class object.
+/// Returns whether a search for paths would have to read many objects: all instances reference their class object.
 fn has_many_instances(row: &Json) -> bool {
     let instances = row.at(names::DESCRIBES).and_then(|class| class.number(names::INSTANCES));
     instances.unwrap_or_default() > MAX_INSTANCES
@@ -145,8 +145,8 @@ fn dominator(row: &Json, links: &Links) -> Markup {
     }
 }
 
-/// The first path from a root, a step a line.
-fn path(request: &Request<'_>, ask: &Ask, of: &str, links: &Links) -> Markup {
+/// Renders the first path from a root, one step per line.
+fn path(request: &Request<'_>, ask: &Ask<'_>, of: &str, links: &Links) -> Markup {
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
         Err(failure) => return frame::failed(&failure, links),
@@ -181,7 +181,7 @@ fn path(request: &Request<'_>, ask: &Ask, of: &str, links: &Links) -> Markup {
             }
             @let is_all = object.is_some_and(|object| object.is(names::IS_COMPLETE));
             p.dim { @match (rows.len(), is_all) {
-                (1, true) => "The only path; weak, soft, phantom and finalizer references are left out. ",
+                (1, true) => "The only path; weak, soft, phantom and finalizer references are excluded. ",
                 (count, true) => { "The shortest of " (count) " paths. " }
                 (_, false) if gave_up => "The shortest path. ",
                 (_, false) => "The shortest path; there are more. ",
@@ -216,13 +216,13 @@ fn retained(request: &Request<'_>, of: &str, row: &Json, links: &Links) -> Marku
     }
 }
 
-/// The number of objects that would be freed with it.
+/// Returns the number of objects in its retained set.
 fn retained_objects(request: &Request<'_>, of: &str) -> u64 {
     let row = request.ask("retained").argument(of).json();
     row.ok().and_then(|(document, _)| document.row()?.number(names::RETAINED_OBJECTS)).unwrap_or_default()
 }
 
-/// A value: a link if it is an object.
+/// Renders a value: a link if it is an object.
 pub(crate) fn value(of: &Json, links: &Links) -> Markup {
     let shown = match of.at(names::VALUE) {
         Some(Json::String(text)) => text.clone(),
@@ -234,7 +234,7 @@ pub(crate) fn value(of: &Json, links: &Links) -> Markup {
 
 fn fields(row: &Json, links: &Links) -> Markup {
     let fields = row.list(names::FIELDS);
-    // Elements of arrays have numbers for names.
+    // Elements of arrays have numbers as names.
     let fields: Vec<&Json> =
         fields.iter().filter(|field| !field.text(names::NAME).starts_with('[')).collect();
     html! {

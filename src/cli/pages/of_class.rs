@@ -1,4 +1,4 @@
-//! The page of a class: what it declares, where it stands, its instances and who refers to them.
+//! The page of a class: declarations, place in the hierarchy, instances and their referrers.
 
 use maud::html;
 use serde_json::Value as Json;
@@ -10,20 +10,20 @@ use hprof_report::number::{grouped, human_bytes};
 use super::ask::Ask;
 use super::document::Look;
 use super::frame::{self, Page};
-use super::names::{id, simple};
+use super::object_links::{id, simple};
 use super::request::Request;
 
-/// Instances on the page.
+/// Maximum number of instances on the page.
 const INSTANCES: &str = "20";
-/// Instances of a class of which those that retain most are looked for at once.
+/// Maximum number of instances of a class for which the biggest are searched immediately.
 const MAX_INSTANCES: u64 = 100_000;
-/// Objects of a dump all of which are looked at at once for the instances of a class.
+/// Maximum number of objects in a dump that are read immediately to find the instances of a class.
 const MAX_OBJECTS: u64 = 2_000_000;
-/// Elements of what class objects hold are not shown.
+/// Elements of what class objects reference are not shown.
 const NO_ELEMENTS: &str = "0..0";
 
-/// The class's `show`; `None` if the path names none.
-pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
+/// Returns the `show` question of the class; `None` if the path names none.
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
     let of = request.of().filter(|of| request.path.len() == 2 && !of.is_empty())?;
     Some(request.ask("show").option("range", NO_ELEMENTS).argument(of))
 }
@@ -34,7 +34,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     let crumbs = |page: Page| page.below("Overview", "overview").below("Histogram", "histo");
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
-        // Several classes of one name, or none: those that there are.
+        // Several classes of one name, or none: lists the candidates.
         Err(failure) => {
             let found = classes.grids();
             let is_found =
@@ -49,7 +49,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     };
     let row = document.row();
     let Some(class) = row.and_then(|row| row.at(names::DESCRIBES)) else {
-        // An instance's ID: its page says of which class it is.
+        // The ID of an instance: its page names its class.
         let body = html! {
             p { (text(of, &links)) " is not a class object." }
             (frame::notes(&notes, &links))
@@ -58,7 +58,7 @@ pub(crate) fn page(request: &Request<'_>) -> Option<Page> {
     };
     let row = row.unwrap_or(&Json::Null);
     let name = class.text(names::CLASS).to_owned();
-    // By its ID, since several may have the name.
+    // By ID, since several classes may have the name.
     let exact =
         if row.text(names::OBJECT).is_empty() { name.clone() } else { row.text(names::OBJECT).to_owned() };
     let instances = request.ask("instances").option("top", INSTANCES).argument(&*exact);

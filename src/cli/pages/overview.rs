@@ -1,4 +1,4 @@
-//! The overview: what is wrong, where the memory is, and where to go next.
+//! The overview: verdict, biggest objects, and links to other pages.
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -10,12 +10,12 @@ use hprof_report::number::{grouped, human_bytes, percent};
 
 use super::document::Look;
 use super::frame::{self, Page};
-use super::names::object;
+use super::object_links::object;
 use super::picture;
 use super::request::Request;
 use super::suspects;
 
-/// Suspects that are shown.
+/// Maximum number of suspects shown.
 const SUSPECTS: usize = 3;
 
 pub(crate) fn page(request: &Request<'_>) -> Page {
@@ -38,7 +38,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         @if leaks.is_none_or(|(leaks, _)| leaks.rows().is_empty()) { p { "No object or class retains more than 10% of the reachable heap by itself." } }
         section {
             h2 { "Where the memory is" }
-            (picture::figure(request, picture::Form::Treemap, None, picture::SMALL))
+            (picture::figure(request, picture::PictureForm::Treemap, None, picture::SMALL))
         }
         section { h2 { "What retains most" } (largest(row, &links)) }
         (odd(row))
@@ -47,12 +47,12 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     Page::new("overview", escape::text(&title(row)), body)
 }
 
-/// What is wrong with the heap, as every answer has it.
+/// Returns the one-line verdict, the same as in every answer.
 pub(crate) fn title(row: &Json) -> String {
     row.text(names::HEADLINE).to_owned()
 }
 
-/// The JVM, when, the file.
+/// Describes the JVM, the time and the file.
 pub(crate) fn about(row: &Json, document: &Json) -> String {
     let dump = document.dump();
     let mut parts = Vec::new();
@@ -64,12 +64,12 @@ pub(crate) fn about(row: &Json, document: &Json) -> String {
     escape::text(&parts.join(" · ")).into_owned()
 }
 
-/// The figures in a row.
+/// Renders the figures in a row.
 pub(crate) fn figures(row: &Json) -> Markup {
     frame::facts(facts(row))
 }
 
-/// What there is, in figures.
+/// Returns the figures of the dump.
 pub(crate) fn facts(row: &Json) -> impl Iterator<Item = (String, &'static str)> {
     let of = |part: Name, figure: Name| row.at(part).and_then(|part| part.number(figure));
     let all = row.number(names::SHALLOW_BYTES).unwrap_or_default();

@@ -3,13 +3,13 @@
 use maud::{Markup, html};
 
 use crate::cli::shared::args::Input;
-use crate::cli::shared::desk::{self, Note};
+use crate::cli::shared::context::{Note, RunContext};
 use crate::cli::shared::session::ensure_right;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
-use hprof_query::dominators::areas::{self, Area, What};
+use hprof_query::dominators::areas::{self, Area, AreaObjects};
 use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::label::Labels;
 use hprof_report::html::Links;
@@ -18,25 +18,25 @@ use hprof_report::picture::{self, Canvas, Hue, PictureBox};
 
 use super::ask::Ask;
 use super::frame::{self, Page};
-use super::names::{called as name_of, id as id_of, simple};
+use super::object_links::{called as name_of, id as id_of, simple};
 use super::request::Request;
 
-/// Which picture.
+/// Kind of picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum PictureForm {
     Treemap,
     Icicle,
 }
 
-/// Of a picture beside other things.
+/// Size of a picture beside other content.
 pub(crate) const SMALL: Canvas = Canvas { width: 1180.0, height: 300.0 };
-/// Of a picture that has a page.
+/// Size of a picture on its own page.
 pub(crate) const LARGE: Canvas = Canvas { width: 1180.0, height: 620.0 };
-/// Areas of the pictures.
+/// Maximum number of areas in a picture.
 const AREAS: usize = 800;
 
-/// The same in a shell: the tree, two levels deep.
-pub(crate) fn ask(request: &Request<'_>) -> Ask {
+/// Returns the question with the same content for a shell: the tree, two levels deep.
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
     let ask = request.ask("dominators").option("depth", "2").option("top", "20");
     match request.one("of") {
         Some(of) => ask.option("of", of),
@@ -46,8 +46,8 @@ pub(crate) fn ask(request: &Request<'_>) -> Ask {
 
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let (form, path, other) = match request.page() {
-        "icicle" => (Form::Icicle, "icicle", ("treemap", "Treemap")),
-        _ => (Form::Treemap, "treemap", ("icicle", "Icicle")),
+        "icicle" => (PictureForm::Icicle, "icicle", ("treemap", "Treemap")),
+        _ => (PictureForm::Treemap, "treemap", ("icicle", "Icicle")),
     };
     let of = request.one("of");
     let query = of.map(|of| format!("?of={}", hprof_report::html::encoded(of))).unwrap_or_default();
@@ -56,7 +56,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     let ask = ask(request);
     let body = html! {
         p.dim {
-            "Each box is an object, or objects of one class, and as large as what it retains. A click zooms. "
+            "Each box is an object, or the objects of one class; its area is the retained size. Click to zoom. "
             a href=(request.href(&format!("{}{query}", other.0))) { (other.1) } " · "
             a href=(request.href(&format!("dominators{query}"))) { "Tree" }
             @if let Some(of) = of { " · " a href=(request.href(&format!("object/{}", hprof_report::html::encoded(of)))) { "Object" } }
@@ -66,11 +66,11 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         (legend())
         (frame::whole(&ask, request))
     };
-    Page::new(path, if form == Form::Treemap { "Treemap" } else { "Icicle" }, body)
+    Page::new(path, if form == PictureForm::Treemap { "Treemap" } else { "Icicle" }, body)
 }
 
-/// Where the picture is in the tree: the path of the zoom.
-fn zoom_path(chain: &Ask, path: &str, links: &Links) -> Markup {
+/// Renders the position in the tree: the path of the zoom.
+fn zoom_path(chain: &Ask<'_>, path: &str, links: &Links) -> Markup {
     use super::document::Look;
     let Ok((document, _)) = chain.json() else { return html! {} };
     html! {
@@ -94,10 +94,10 @@ fn legend() -> Markup {
     }
 }
 
-/// The picture, in a frame that says what it is of.
-pub(crate) fn figure(request: &Request<'_>, form: Form, of: Option<&str>, canvas: Canvas) -> Markup {
+/// Renders the picture in a frame with a description.
+pub(crate) fn figure(request: &Request<'_>, form: PictureForm, of: Option<&str>, canvas: Canvas) -> Markup {
     let links = request.links();
-    match area(request.site, request.dump, of) {
+    match area(request.cx, request.site, request.dump, of) {
         Ok((Some((area, names)), notes)) => html! {
             (frame::notes(&notes, &links))
             (figure_of(&area, &names, form, canvas, of, &links))
@@ -107,100 +107,100 @@ pub(crate) fn figure(request: &Request<'_>, form: Form, of: Option<&str>, canvas
     }
 }
 
-/// The areas of a picture, and the names of their classes.
-type Picture = (Area, Names);
+/// The areas of a picture, and their class names.
+type Picture = (Area, PictureNames);
 
-/// Names of the classes of a picture.
-pub(crate) struct Names(Vec<String>);
+/// Class names of a picture.
+pub(crate) struct PictureNames(Vec<String>);
 
-impl Names {
+impl PictureNames {
     fn of(&self, class: Option<ClassNumber>) -> &str {
         class.and_then(|class| self.0.get(class.0 as usize)).map_or("?", String::as_str)
     }
 }
 
-/// The picture of an area. What leads to where it is already is no link.
+/// Draws the picture of an area. The current area is not a link to itself.
 pub(crate) fn figure_of(
     area: &Area,
-    names: &Names,
-    form: Form,
+    names: &PictureNames,
+    form: PictureForm,
     canvas: Canvas,
     of: Option<&str>,
     links: &Links,
 ) -> Markup {
     let zoom = match form {
-        Form::Treemap => "treemap",
-        Form::Icicle => "icicle",
+        PictureForm::Treemap => "treemap",
+        PictureForm::Icicle => "icicle",
     };
     let whole = area.retained_bytes;
-    let here = of.and_then(|of| hprof_query::objects::selection::object_id(of).ok());
+    let here = of.and_then(|of| hprof_query::objects::object_id::object_id(of).ok());
     let to = |id| if Some(id) == here { None } else { links.to(&format!("{zoom}?of={id:#x}")) };
     let node = node(area, names, whole, None, &to);
     html! {
         figure data-part="picture" tabindex="0" aria-label="Picture" {
             @match form {
-                Form::Treemap => (picture::treemap(&node, canvas)),
-                Form::Icicle => (picture::icicle(&node, canvas)),
+                PictureForm::Treemap => (picture::treemap(&node, canvas)),
+                PictureForm::Icicle => (picture::icicle(&node, canvas)),
             }
         }
     }
 }
 
-/// The areas below an object, or all.
+/// Returns the areas below an object, or all.
 pub(crate) fn area(
+    cx: &RunContext,
     site: &super::site::Site,
     dump: &std::path::Path,
     of: Option<&str>,
 ) -> anyhow::Result<(Option<Picture>, Vec<Note>)> {
     let input = Input::of_words(dump, &site.options)?;
-    let (done, said) =
-        desk::listen(desk::Form::Grid, 0, || input.with_graph(|heap, graph| area_in(heap, graph, of)));
-    let (_, graph, found) = done?;
+    let cx = cx.taking(0);
+    let (_, graph, found) = input.with_graph(&cx, |heap, graph| area_in(heap, graph, of))?;
     ensure_right(&graph)?;
-    Ok((found, said.notes))
+    Ok((found, cx.into_said().notes))
 }
 
 fn area_in(heap: &Heap, graph: &ObjectGraph, of: Option<&str>) -> anyhow::Result<Option<Picture>> {
     let start = match of {
         None => Some(Start::Roots),
         Some(of) => {
-            let id = hprof_query::objects::selection::object_id(of)?;
+            let id = hprof_query::objects::object_id::object_id(of)?;
             let object = graph.objects.addresses.index_of(id);
             object.and_then(|object| graph.tree.reachable_position(object)).map(Start::Object)
         }
     };
     let Some(start) = start else { return Ok(None) };
     let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
-    let question = areas::Question { start, max_areas: AREAS, ..areas::Question::default() };
+    let question = areas::AreaQuery { start, max_areas: AREAS, ..areas::AreaQuery::default() };
     let area = areas::areas(heap.summary(), graph, &labels, &question);
     Ok(Some((area, names(heap.summary()))))
 }
 
-fn names(summary: &Summary) -> Names {
-    Names(summary.classes().iter().map(|class| summary.class_name(class).to_owned()).collect())
+fn names(summary: &Summary) -> PictureNames {
+    PictureNames(summary.classes().iter().map(|class| summary.class_name(class).to_owned()).collect())
 }
 
-/// What an object of a picture is called: its class, or of a class object the class that it is.
-fn called(names: &Names, class: Option<ClassNumber>, represents: Option<ClassNumber>) -> String {
+/// Returns the displayed name of an object: its class, or, for a class object, the class it represents.
+fn called(names: &PictureNames, class: Option<ClassNumber>, represents: Option<ClassNumber>) -> String {
     match represents {
         Some(of) => format!("class {}", simple(names.of(Some(of)))),
         None => simple(names.of(class)).to_owned(),
     }
 }
 
-/// An area as a box; boxes of what was merged lead to the object that they are below.
+/// Draws an area as a box; boxes of merged areas link to the object that they are below.
 fn node(
     area: &Area,
-    names: &Names,
+    names: &PictureNames,
     whole: u64,
     above: Option<ObjectId>,
     zoom: &dyn Fn(ObjectId) -> Option<String>,
 ) -> PictureBox {
     let (name, full, to, hue) = match &area.what {
-        What::All => {
+        AreaObjects::All => {
             ("all reachable objects".to_owned(), "all reachable objects".to_owned(), None, Hue::Others)
         }
-        What::Object { id, class, represents, label, chain } => {
+        AreaObjects::Object { id, class, represents, label, chain } => {
             let mut parts: Vec<String> =
                 chain.iter().map(|link| called(names, link.class, link.represents)).collect();
             parts.push(called(names, *class, *represents));
@@ -210,19 +210,19 @@ fn node(
             let hue = Hue::of_class(full);
             (format!("{}{label}", parts.join(" › ")), format!("{full} {id:#x}{label}"), Some(*id), hue)
         }
-        What::Merged { class, objects, parent } => {
+        AreaObjects::Merged { class, objects, parent } => {
             let name = format!("{} × {}", grouped(*objects), simple(names.of(*class)));
             let full = format!("{} × {}", grouped(*objects), names.of(*class));
             (name, full, parent.or(above), Hue::of_class(names.of(*class)))
         }
-        What::Others { objects } => {
+        AreaObjects::Others { objects } => {
             let name = format!("{} others", grouped(*objects));
             (name.clone(), name, above, Hue::Others)
         }
     };
     let bytes = area.retained_bytes;
     let here = match &area.what {
-        What::Object { id, .. } => Some(*id),
+        AreaObjects::Object { id, .. } => Some(*id),
         _ => above,
     };
     PictureBox {

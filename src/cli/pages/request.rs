@@ -1,45 +1,47 @@
-//! A request for a page: its path and its parameters, which are as hostile as a dump.
+//! Requests for pages: path and parameters, which are as hostile as a dump.
 
 use std::borrow::Cow;
 use std::path::Path;
 
 use percent_encoding::percent_decode_str;
 
+use crate::cli::shared::context::RunContext;
 use hprof_report::escape::is_harmful;
 use hprof_report::html::{Links, encoded};
 
 use super::ask::Ask;
 use super::site::Site;
 
-/// Rows that a page shows at most.
+/// Maximum number of rows on a page.
 pub(crate) const MAX_TOP: u64 = 5000;
-/// Bytes of a path with its query.
+/// Maximum length of a path with its query.
 pub(crate) const MAX_TARGET: usize = 16 << 10;
 
 /// A request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request<'a> {
+    pub(crate) cx: &'a RunContext,
     pub(crate) site: &'a Site,
-    /// The number of the dump, from 1.
+    /// Number of the dump, from 1.
     pub(crate) number: usize,
     pub(crate) dump: &'a Path,
-    /// The parts of the path behind the dump, decoded.
+    /// The parts of the path after the dump, decoded.
     pub(crate) path: Vec<String>,
     query: Vec<(String, String)>,
-    /// As what the answer is wanted.
-    pub(crate) form: Form,
+    /// Requested form of the answer.
+    pub(crate) form: ReplyForm,
 }
 
-/// What an answer is sent as.
+/// Form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ReplyForm {
     Page,
     Json,
     Csv,
 }
 
-impl Form {
-    /// What the path of a target ends with, and the path without it.
+impl ReplyForm {
+    /// Splits a path into the path without its extension and the form that the extension selects.
     pub(crate) fn of_path(path: &str) -> (&str, Self) {
         for form in [Self::Json, Self::Csv] {
             if let Some(path) = path.strip_suffix(form.suffix()) {
@@ -59,53 +61,53 @@ impl Form {
 }
 
 impl<'a> Request<'a> {
-    /// Reads the target of a request: `/1/histo.json?sort=instances`. `None` if there is no such dump.
-    pub(crate) fn read(site: &'a Site, target: &str) -> Option<Self> {
+    /// Parses the target of a request: `/1/histo.json?sort=instances`. `None` if there is no such dump.
+    pub(crate) fn read(cx: &'a RunContext, site: &'a Site, target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let (path, form) = Form::of_path(path);
+        let (path, form) = ReplyForm::of_path(path);
         let mut parts = path.strip_prefix('/')?.split('/');
-        // As it is printed: one dump has one path.
+        // As printed: each dump has exactly one path.
         let number: usize = parts.next().filter(|part| !part.starts_with(['0', '+']))?.parse().ok()?;
         let path = parts.map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned()).collect();
-        // What would be shown as something else than it is has no business in an address.
+        // Characters that are not displayed literally are removed from an address.
         let harmless =
             |text: &str| text.chars().filter(|c| matches!(c, '\n' | '\t') || !is_harmful(*c)).collect();
         let query = form_urlencoded::parse(query.as_bytes());
         let query = query.map(|(name, value)| (name.into_owned(), harmless(&value))).collect();
-        Some(Self { site, number, dump: site.dump(number)?, path, query, form })
+        Some(Self { cx, site, number, dump: site.dump(number)?, path, query, form })
     }
 
-    /// The first part of the path: which page.
+    /// Returns the first part of the path: the page.
     pub(crate) fn page(&self) -> &str {
         self.path.first().map_or("", String::as_str)
     }
 
-    /// What the page is about, if the path says it.
+    /// Returns the subject of the page, if the path contains one.
     pub(crate) fn of(&self) -> Option<&str> {
         self.path.get(1).map(String::as_str)
     }
 
-    /// The first value of a parameter that is not empty.
+    /// Returns the first nonempty value of a parameter.
     pub(crate) fn one(&self, name: &str) -> Option<&str> {
         self.all(name).find(|value| !value.is_empty())
     }
 
-    /// All values of a parameter.
+    /// Returns all values of a parameter.
     pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.query.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// A number from a parameter.
+    /// Returns the number in a parameter.
     pub(crate) fn number_of(&self, name: &str) -> Option<u64> {
         self.one(name)?.parse().ok()
     }
 
-    /// Rows that are wanted, bounded.
+    /// Returns the requested number of rows, limited.
     pub(crate) fn top(&self, default: u64) -> u64 {
         self.number_of("top").filter(|top| *top > 0).unwrap_or(default).min(MAX_TOP)
     }
 
-    /// A value as an option: more rows than a page shows are those that it shows.
+    /// Returns a value for an option, with the number of rows limited to that of a page.
     pub(crate) fn bounded<'v>(&self, name: &str, value: &'v str) -> Cow<'v, str> {
         match value.parse::<u64>() {
             Ok(rows) if name == "top" && (rows == 0 || rows > MAX_TOP) => MAX_TOP.to_string().into(),
@@ -113,17 +115,17 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// A question to the dump.
-    pub(crate) fn ask(&self, command: &'static str) -> Ask {
-        Ask::new(self.site, self.dump, command)
+    /// Creates a question to the dump.
+    pub(crate) fn ask(&self, command: &'static str) -> Ask<'a> {
+        Ask::new(self.cx, self.site, self.dump, command)
     }
 
-    /// The links of the dump's pages.
+    /// Returns the links of the dump's pages.
     pub(crate) fn links(&self) -> Links {
         self.site.links(self.number)
     }
 
-    /// The path of a page of the dump.
+    /// Returns the path of a page of the dump.
     pub(crate) fn href(&self, path: &str) -> String {
         format!("/{}/{path}", self.number)
     }
@@ -141,13 +143,13 @@ impl<'a> Request<'a> {
         if query.is_empty() { query } else { format!("?{query}") }
     }
 
-    /// The same page with another value of a parameter.
+    /// Returns the address of the same page with another value of a parameter.
     pub(crate) fn with(&self, name: &str, value: &str) -> String {
         format!("{}{}", self.own_path(), self.query_with(name, Some(value)))
     }
 
-    /// The same in another form.
-    pub(crate) fn href_as(&self, form: Form) -> String {
+    /// Returns the address of the same page in another form.
+    pub(crate) fn href_as(&self, form: ReplyForm) -> String {
         format!("{}{}{}", self.own_path(), form.suffix(), self.query_with("", None))
     }
 }

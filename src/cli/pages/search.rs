@@ -6,23 +6,23 @@ use super::ask::Ask;
 use super::frame::{self, Page};
 use super::request::Request;
 
-/// What is found of each kind.
+/// Maximum number of results of each kind.
 const TOP: &str = "30";
 
-/// What is searched for, if anything is.
+/// Returns the search text, if any.
 fn wanted<'a>(request: &'a Request<'_>) -> Option<&'a str> {
     request.one("q").map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Where to go at once: an ID is that of one object.
+/// Returns the page to go to immediately: an ID identifies one object.
 pub(crate) fn at_once(request: &Request<'_>) -> Option<String> {
     let id = wanted(request)?.strip_prefix("0x")?;
     let id = u64::from_str_radix(id, 16).ok()?;
     Some(request.href(&format!("object/{id:#x}")))
 }
 
-/// The classes that match, which is the page's JSON.
-pub(crate) fn ask(request: &Request<'_>) -> Option<Ask> {
+/// Returns the question for classes that match, which is the page's JSON.
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Option<Ask<'a>> {
     let text = wanted(request)?;
     let pattern = if text.contains('*') { text.to_owned() } else { format!("**{text}**") };
     Some(request.ask("classes").option("top", TOP).argument(pattern))
@@ -34,7 +34,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         let body = html! { p { "Search for a class, the ID of an object (0x…), the text of Strings, or a thread." } };
         return Page::new("", "Search", body);
     };
-    // The text itself, not a pattern.
+    // The literal text, not a pattern.
     let pattern = regex::escape(text);
     let strings =
         request.ask("strings").option("pattern", pattern).option("top", TOP).option("max-chars", "200");

@@ -1,4 +1,4 @@
-//! What pages are about: dumps, and how they are opened.
+//! The dumps of a site, and how they are opened.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,26 +10,26 @@ use super::document::Look;
 use hprof_query::dictionary::{Name, names};
 use hprof_report::html::Links;
 
-/// What a dump has pages about.
+/// Kinds of data for which a dump has pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Has {
     pub(crate) heap: bool,
     pub(crate) recording: bool,
-    /// Objects of the heap, as far as it is known.
+    /// Number of objects in the heap, if known.
     pub(crate) objects: u64,
 }
 
 impl Has {
-    /// Of a dump that nothing is known of yet.
+    /// Value for a dump that was not read yet.
     pub(crate) const UNKNOWN: Self = Self { heap: true, recording: false, objects: 0 };
 }
 
-/// Records that only a profiler writes, as `info` counts them.
+/// Records that only a profiler writes, as counted by `info`.
 const RECORDED: &[&str] =
     &["alloc_sites", "cpu_samples", "heap_summaries", "start_threads", "control_settings"];
 
 impl Has {
-    /// By the document of `info`.
+    /// Reads the document of `info`.
     pub(crate) fn told(document: &Json) -> Self {
         let row = document.row();
         let counted = |of: Name, kind: &str| row.and_then(|row| row.at(of))?.get(kind)?.as_u64();
@@ -47,35 +47,35 @@ impl Has {
 /// The dumps of a server or of a report.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
-    /// The dumps, which pages number from 1.
+    /// The dumps; pages number them from 1.
     pub(crate) dumps: Vec<PathBuf>,
-    /// What they are compared with.
+    /// Dump to compare with.
     pub(crate) baseline: Option<PathBuf>,
-    /// By dump: what it has pages about, once it is known.
+    /// Kinds of data by dump, once known.
     pub(crate) has: Vec<OnceLock<Has>>,
-    /// Options of opening that each question repeats, as words.
+    /// Options for opening that each question repeats, as words.
     pub(crate) options: Vec<OsString>,
 }
 
 impl Site {
-    /// These dumps.
+    /// Creates a site of these dumps.
     pub(crate) fn new(dumps: Vec<PathBuf>, baseline: Option<PathBuf>, options: Vec<OsString>) -> Self {
         let has = dumps.iter().map(|_| OnceLock::new()).collect();
         Self { dumps, baseline, has, options }
     }
 
-    /// A dump by its number, from 1.
+    /// Returns a dump by its number, from 1.
     pub(crate) fn dump(&self, number: usize) -> Option<&Path> {
         self.dumps.get(number.checked_sub(1)?).map(PathBuf::as_path)
     }
 
-    /// The name that pages show: that of the file.
+    /// Returns the displayed name: the file name.
     pub(crate) fn name(&self, number: usize) -> String {
         let name = self.dump(number).and_then(|path| path.file_name());
         name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// The links of a dump's pages.
+    /// Returns the links of a dump's pages.
     pub(crate) fn links(&self, number: usize) -> Links {
         Links::below(format!("/{number}"))
     }

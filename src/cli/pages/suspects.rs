@@ -1,4 +1,4 @@
-//! Leak suspects: what accumulates, how it is held, what it consists of.
+//! Leak suspects: what accumulates, its path from a root, its composition.
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -10,7 +10,7 @@ use hprof_report::number::{grouped, human_bytes, percent};
 
 use super::document::Look;
 use super::frame::{self, Page};
-use super::names::{object, simple};
+use super::object_links::{object, simple};
 use super::request::Request;
 
 /// Rows of the small tables of a suspect.
@@ -28,14 +28,14 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     };
     let suspects = document.rows();
     let body = html! {
-        p.dim { "What only GC roots dominate, and retains more than a share of the reachable heap." }
+        p.dim { "Objects that no other object dominates and that retain more than a share of the reachable heap." }
         form.filter action=(request.href("leaks")) {
             label { span { "Threshold, %" }
                 input.short name="threshold" value=(request.one("threshold").unwrap_or("10")) inputmode="numeric"; }
             button { "Show" }
         }
         (frame::notes(&notes, &links))
-        @if suspects.is_empty() { p { "Nothing retains that much by itself." } }
+        @if suspects.is_empty() { p { "No object retains that much." } }
         (cards(&document, usize::MAX, &links))
         @if !document.list(names::FACTS).is_empty() { h2 { "Also" } ul { @for fact in document.list(names::FACTS) {
             li { (text(fact.as_str().unwrap_or_else(|| fact.text(names::TEXT)), &links)) }
@@ -45,7 +45,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
     Page::new("leaks", escape::text(document.text(names::HEADLINE)), body)
 }
 
-/// What is concluded, in its order, then the rows that are no conclusion; so many of both.
+/// Renders the conclusions in their order, then the other rows; at most `most` of each.
 pub(crate) fn cards(document: &Json, most: usize, links: &Links) -> Markup {
     let (rows, conclusions) = (document.rows(), document.list(names::CONCLUSIONS));
     let numbers = |one: &Json| -> Vec<usize> {
@@ -67,7 +67,7 @@ pub(crate) fn cards(document: &Json, most: usize, links: &Links) -> Markup {
     html! { @for card in all.into_iter().take(most) { (card) } }
 }
 
-/// Class loaders that several suspects are parts of.
+/// Renders class loaders that several suspects are parts of.
 fn loaders(one: &Json, parts: &[usize], links: &Links) -> Markup {
     html! {
         section.verdict {
@@ -78,12 +78,12 @@ fn loaders(one: &Json, parts: &[usize], links: &Links) -> Markup {
     }
 }
 
-/// Numbers in words: `1, 2, 3`.
+/// Formats numbers: `1, 2, 3`.
 fn listed(numbers: &[usize]) -> String {
     numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A suspect: the sentence, how it is held, what it consists of.
+/// Renders a suspect: sentence, path, composition.
 fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
     let is_leak = suspect.text(names::VERDICT) == "accumulation";
     let sentence = suspect.text(names::SENTENCE);
@@ -121,7 +121,7 @@ fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
     }
 }
 
-/// The path from a root to where it accumulates, as a sentence of links.
+/// Renders the path from a root to the accumulation point as a sentence of links.
 fn chain(suspect: &Json, links: &Links) -> Markup {
     html! {
         ol.chain aria-label="Path from a GC root" {
@@ -139,7 +139,7 @@ fn chain(suspect: &Json, links: &Links) -> Markup {
     }
 }
 
-/// What it consists of, as a bar and in words.
+/// Renders the composition as a bar and in words.
 fn contents(suspect: &Json, links: &Links) -> Markup {
     let parts = suspect.list(names::CONTENT_CLASSES);
     let whole = suspect

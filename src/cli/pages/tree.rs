@@ -1,4 +1,4 @@
-//! The dominator tree, a level at a time: each node is a link that opens what it dominates.
+//! The dominator tree, one level at a time: each node is a link that opens the objects it dominates.
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -10,22 +10,23 @@ use hprof_report::number::grouped;
 use super::ask::Ask;
 use super::document::Look;
 use super::frame::{self, Page};
-use super::names::{called, id, named};
+use super::object_links::{called, id, named};
 use super::request::Request;
 
-/// Children of a node on a page.
+/// Maximum number of children of a node on a page.
 const CHILDREN: u64 = 50;
 
-/// The key of the whole tree.
+/// Value of the parameter for the whole tree.
 const CLASS_TREE: &str = "class-tree";
 
-/// How objects are put together. `merge=class` is what `class-tree` was called in addresses before.
+/// Returns the grouping. `merge=class` is the former name of `class-tree` in addresses.
 fn group_by<'r>(request: &'r Request<'_>) -> Option<&'r str> {
     request.one("group-by").or_else(|| request.one("merge").map(|_| CLASS_TREE))
 }
 
-/// The question: an object or class and what it dominates, or what only roots dominate; by class if wanted.
-pub(crate) fn ask(request: &Request<'_>) -> Ask {
+/// Returns the question: an object or class and what it dominates, or the objects that no other dominates; by class
+/// if requested.
+pub(crate) fn ask<'a>(request: &Request<'a>) -> Ask<'a> {
     let mut ask = request.ask("dominators");
     if let Some(of) = request.one("of") {
         ask = ask.option("of", of);
@@ -87,8 +88,8 @@ fn picture_href(request: &Request<'_>, form: &str) -> String {
     }
 }
 
-/// The tree as a table. A script fetches the page of a node and puts its rows below it.
-fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
+/// Renders the tree as a table. A script fetches the page of a node and inserts its rows below it.
+fn rows(request: &Request<'_>, ask: &Ask<'_>, links: &Links) -> Markup {
     let (document, notes) = match ask.json() {
         Ok(answer) => answer,
         Err(failure) => return frame::failed(&failure, links),
@@ -104,7 +105,7 @@ fn rows(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
     }
 }
 
-/// Bytes of all reachable objects.
+/// Returns the size of all reachable objects in bytes.
 fn whole(document: &Json) -> u64 {
     document
         .at(names::REACHABLE)
@@ -112,8 +113,8 @@ fn whole(document: &Json) -> u64 {
         .unwrap_or_default()
 }
 
-/// What an object dominates, beside other things.
-pub(crate) fn dominated(request: &Request<'_>, ask: &Ask, links: &Links) -> Markup {
+/// Renders the objects that an object dominates, beside other content.
+pub(crate) fn dominated(request: &Request<'_>, ask: &Ask<'_>, links: &Links) -> Markup {
     match ask.json() {
         // The first row is the object itself.
         Ok((document, notes)) => html! {
@@ -139,7 +140,7 @@ fn table(request: &Request<'_>, rows: &[Json], whole: u64, links: &Links) -> Mar
     }
 }
 
-/// Whether there are more children of the start than are shown.
+/// Returns whether the start has more children than are shown.
 fn has_more(request: &Request<'_>, rows: &[Json], top: u64) -> bool {
     let depth = |row: &Json| row.number(names::DEPTH).unwrap_or_default();
     let Some(first) = rows.first() else { return false };
@@ -173,8 +174,8 @@ fn node(request: &Request<'_>, row: &Json, first: u64, whole: u64, links: &Links
     }
 }
 
-/// The dominators of an object, from the root down.
-fn above(ask: &Ask, links: &Links) -> Markup {
+/// Renders the dominators of an object, from the root down.
+fn above(ask: &Ask<'_>, links: &Links) -> Markup {
     let Ok((document, _)) = ask.json() else { return html! {} };
     html! {
         ol.chain aria-label="Dominators" { @for row in document.rows() { li {

@@ -1,4 +1,4 @@
-//! `convert`: a binary dump as the HPROF agent's text report.
+//! `convert`: converts a binary dump to the HPROF agent's text report.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,9 +15,9 @@ use hprof_report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs};
-use crate::cli::shared::messages;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output::file::OutFile;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -31,7 +31,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// of JDK 5 to 8 (java.hprof.txt), so that tools for its reports can read them. The text is streamed.
 /// Dumps of HotSpot contain no allocation sites; SITES is then counted from the objects.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ConvertArgs {
     #[command(flatten)]
     input: Input,
 
@@ -61,11 +61,11 @@ enum SectionArg {
     Cpu,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome> {
     let path = args.input.path();
     if TextFile::open(path).map_err(Error::from)?.is_some() {
         anyhow::bail!(
-            "{} is a text report already: sites, traces, cpu, histo and the other commands read it as it is",
+            "{} is already a text report: sites, traces, cpu, histo and the other commands read it directly",
             path.display()
         );
     }
@@ -77,11 +77,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         sites: has(SectionArg::Sites),
         cpu: has(SectionArg::Cpu),
     };
-    // Before a long read: a file that cannot be written is known at once.
+    // Created before a long read, so that an error is reported at once.
     let file = args.output.as_deref().map(|output| OutFile::create(output, &[path])).transpose()?;
-    let heap = args.input.open_records()?;
+    let heap = args.input.open_records(cx)?;
     let sizes = args.layout.sizes(&heap);
-    let bar = Bar::new(args.input.quiet);
+    let bar = Bar::new(cx, args.input.quiet);
     let want = Want { sites: sections.sites, traces: sections.traces || sections.cpu };
     let (profile, thread_events) = args.input.with_threads(|| {
         let mut profile = binary::read(&heap, want, &bar)?;
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     drop(bar);
     if !args.input.quiet {
         if profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects) {
-            messages::line("note", OBJECT_SITES);
+            cx.say("note", OBJECT_SITES);
         }
         let repeated = heap.summary().facts().repeated_objects.get();
         if sections.heap && repeated > 0 {
@@ -123,12 +123,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 "{} objects are in the dump more than once, and so in the text; histo counts them once",
                 grouped(repeated)
             );
-            messages::line("note", &text);
+            cx.say("note", &text);
         }
     }
     Ok(heap.outcome(true))
 }
 
-/// What has to be known of sites that nobody recorded.
-const OBJECT_SITES: &str = "the dump records no allocation sites: they are counted over the objects that \
-it holds, and as allocated counts what is there";
+/// Note about sites that nobody recorded.
+const OBJECT_SITES: &str =
+    "the dump records no allocation sites: they are counted over its objects, allocated = live";

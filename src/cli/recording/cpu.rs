@@ -2,14 +2,15 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{self, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
-use hprof_query::recordings::cpu::{self, GroupBy, GroupRow, Question, Row, SortBy};
+use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRow, RankedSamples};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Profile, Samples, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
@@ -17,7 +18,7 @@ use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 
-use super::columns::{self, Beside};
+use super::columns::{self, RecordingSummary};
 use super::no_match;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -26,23 +27,23 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cpu java.hprof --group-by method --sort total
   hprof-cli cpu java.hprof --method 'com.acme.**' --format csv";
 
-/// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
-    ("samples", SortBy::Samples, "Most samples first; for groups, by self samples"),
-    ("total", SortBy::Total, "Most total samples first; with --group-by"),
-    ("trace", SortBy::Trace, "By trace serial number"),
-    ("method", SortBy::Name, "By name of the method or group"),
+/// Values of `--sort`.
+const SORT: &[Keyword<CpuOrder>] = &[
+    ("samples", CpuOrder::Samples, "Most samples first; for groups, by self samples"),
+    ("total", CpuOrder::Total, "Most total samples first; with --group-by"),
+    ("trace", CpuOrder::Trace, "By trace serial number"),
+    ("method", CpuOrder::Name, "By name of the method or group"),
 ];
 
-/// What a row stands for: a trace, or a group.
-type Group = Option<GroupBy>;
+/// Content of a row: a trace, or a group.
+type CpuGrouping = Option<CpuGroupBy>;
 
-/// The words of `--group-by`.
-const GROUP_BY: &[Key<Group>] = &[
+/// Values of `--group-by`.
+const GROUP_BY: &[Keyword<CpuGrouping>] = &[
     ("trace", None, "Stack trace"),
-    ("method", Some(GroupBy::Method), "Method, regardless of its callers"),
-    ("class", Some(GroupBy::Class), "Class"),
-    ("package", Some(GroupBy::Package), "Package"),
+    ("method", Some(CpuGroupBy::Method), "Method, regardless of its callers"),
+    ("class", Some(CpuGroupBy::Class), "Class"),
+    ("package", Some(CpuGroupBy::Package), "Package"),
 ];
 
 /// List CPU samples by stack trace, method, class or package
@@ -51,7 +52,7 @@ const GROUP_BY: &[Key<Group>] = &[
 /// including those of traces that the agent omitted. With --group-by, a row counts the samples in which
 /// the group was running (self) and those in which it occurs anywhere in the trace (total).
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CpuArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -75,7 +76,7 @@ pub(crate) struct Args {
         default_value = "samples",
         help_heading = "Output"
     )]
-    sort: SortBy,
+    sort: CpuOrder,
 
     #[command(flatten)]
     top: Top,
@@ -88,7 +89,7 @@ pub(crate) struct Args {
         default_value = "trace",
         help_heading = "Output"
     )]
-    group_by: Group,
+    group_by: CpuGrouping,
 
     #[command(flatten)]
     stack: StackArgs,
@@ -97,10 +98,10 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
     match (args.group_by, args.sort) {
-        (None, SortBy::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
-        (Some(_), SortBy::Trace) => {
+        (None, CpuOrder::Total) => anyhow::bail!("--sort total needs --group-by method, class or package"),
+        (Some(_), CpuOrder::Trace) => {
             anyhow::bail!("--sort trace needs rows that are traces; omit --group-by")
         }
         _ => {}
@@ -109,47 +110,52 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         args.group_by.is_none() || !args.stack.is_shown(),
         "--stack needs rows that are traces: omit --group-by"
     );
-    let recorded = args.input.open(Want { sites: false, traces: true })?;
+    let recorded = args.input.open(cx, Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     if profile.samples.is_none() {
-        note(profile, &args.input);
+        note(cx, profile, &args.input);
     }
-    let question = Question {
+    let question = CpuQuery {
         filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
         cutoff: args.cutoff,
         sort_by: args.sort,
         top: args.top.rows(args.output.format()),
     };
     match args.group_by {
-        None => by_trace(&recorded, args, &question),
-        Some(group_by) => by_group(&recorded, args, &question, group_by),
+        None => by_trace(cx, &recorded, args, &question),
+        Some(group_by) => by_group(cx, &recorded, args, &question, group_by),
     }
 }
 
-/// Says that there are no samples, and what there is instead.
-fn note(profile: &Profile, input: &RecordedInput) {
+/// Notes that there are no samples, with the data that exists instead.
+fn note(cx: &RunContext, profile: &Profile, input: &RecordedInput) {
     let instead = match (profile.times.is_some(), profile.calls.is_empty()) {
         (true, _) => "the file contains CPU TIME: `hprof-cli cputime` shows it",
         (false, false) => "the file contains calls (cpu=old): `hprof-cli cputime` shows them",
         (false, true) => "",
     };
-    input.note("no CPU SAMPLES: the HPROF agent records them with cpu=samples");
-    input.hint(instead);
+    input.note(cx, "no CPU SAMPLES: the HPROF agent records them with cpu=samples");
+    input.hint(cx, instead);
 }
 
-/// Says that there are samples, and none that matches.
-fn nothing(args: &Args, profile: &Profile, question: &Question, matching: u64) {
+/// Notes that no sample matches.
+fn nothing(cx: &RunContext, args: &CpuArgs, profile: &Profile, question: &CpuQuery, matching: u64) {
     if profile.samples.is_some() && matching == 0 {
-        no_match::note(&args.input, "sample", &question.filter, &profile.traces);
+        no_match::note(cx, &args.input, "sample", &question.filter, &profile.traces);
     }
 }
 
-fn by_trace(recorded: &Recorded, args: &Args, question: &Question) -> anyhow::Result<Outcome> {
+fn by_trace(
+    cx: &RunContext,
+    recorded: &Recorded,
+    args: &CpuArgs,
+    question: &CpuQuery,
+) -> anyhow::Result<Outcome> {
     let (profile, traces) = (&recorded.profile, &recorded.profile.traces);
     let none = Samples::default();
     let samples = profile.samples.as_ref().unwrap_or(&none);
-    let cpu::Answer { rows, matching, samples: sum } = cpu::by_trace(samples, traces, question);
-    let beside = Beside { matching, shown: rows.len(), of: (samples, sum) };
+    let cpu::CpuReport { rows, matching, samples: sum } = cpu::by_trace(samples, traces, question);
+    let beside = RecordingSummary { matching, shown: rows.len(), of: (samples, sum) };
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
         .beside(&beside_columns(), &beside)
         .matching(matching, "traces")
@@ -157,59 +163,60 @@ fn by_trace(recorded: &Recorded, args: &Args, question: &Question) -> anyhow::Re
     if profile.samples.is_some() {
         answer = answer.total([("samples", grouped(sum)), (METHOD, "total".to_owned())]);
     }
-    let answer = args.stack.below(answer, traces, |row: &Row| row.trace);
-    let rows = recorded.show("cpu", &args.output, answer)?;
-    nothing(args, profile, question, matching);
+    let answer = args.stack.below(answer, traces, |row: &RankedSamples| row.trace);
+    let rows = recorded.show(cx, "cpu", &args.output, answer)?;
+    nothing(cx, args, profile, question, matching);
     Ok(recorded.outcome(rows > 0))
 }
 
 fn by_group(
+    cx: &RunContext,
     recorded: &Recorded,
-    args: &Args,
-    question: &Question,
-    group_by: GroupBy,
+    args: &CpuArgs,
+    question: &CpuQuery,
+    group_by: CpuGroupBy,
 ) -> anyhow::Result<Outcome> {
     let (profile, none) = (&recorded.profile, Samples::default());
     let samples = profile.samples.as_ref().unwrap_or(&none);
-    let cpu::Answer { rows, matching, samples: sum } =
+    let cpu::CpuReport { rows, matching, samples: sum } =
         cpu::grouped(samples, &profile.traces, question, group_by);
-    let beside = Beside { matching, shown: rows.len(), of: (samples, sum) };
+    let beside = RecordingSummary { matching, shown: rows.len(), of: (samples, sum) };
     let answer = Answer::new(group_columns(group_by), rows)
         .beside(&beside_columns(), &beside)
         .matching(matching, "rows")
         .without_rows(NoRows::Nothing);
-    let rows = recorded.show("cpu", &args.output, answer)?;
-    nothing(args, profile, question, matching);
+    let rows = recorded.show(cx, "cpu", &args.output, answer)?;
+    nothing(cx, args, profile, question, matching);
     Ok(recorded.outcome(rows > 0))
 }
 
-/// The title of the column of methods.
+/// Title of the method column.
 const METHOD: &str = "method";
 
-fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Row> {
+fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, RankedSamples> {
     let [self_percent, accumulated_percent] =
-        columns::percents(|row: &Row| row.self_percent, |row| row.accumulated_percent);
+        columns::percents(|row: &RankedSamples| row.self_percent, |row| row.accumulated_percent);
     let columns = [
-        columns::rank(|row: &Row| row.rank),
-        columns::trace(|row: &Row| row.trace),
-        Column::of(names::SAMPLES, |row: &Row| row.samples.into()).header("samples").place(3),
+        columns::rank(|row: &RankedSamples| row.rank),
+        columns::trace(|row: &RankedSamples| row.trace),
+        Column::of(names::SAMPLES, |row: &RankedSamples| row.samples.into()).header("samples").place(3),
         self_percent,
         accumulated_percent,
-        Column::of(names::METHOD, |row: &Row| row.method.as_deref().into())
+        Column::of(names::METHOD, |row: &RankedSamples| row.method.as_deref().into())
             .or_null("the trace has no frame, or is not in the file")
             .header(METHOD)
             .place(columns::NAME)
             .fit(Fit::Shorten { priority: 0 })
             .cell(|row| row.method.clone().unwrap_or_else(|| columns::EMPTY.to_owned())),
     ];
-    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row| row.trace)))
+    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &RankedSamples| row.trace)))
 }
 
-fn group_columns<'a>(group_by: GroupBy) -> Columns<'a, GroupRow> {
+fn group_columns<'a>(group_by: CpuGroupBy) -> Columns<'a, GroupRow> {
     let name = match group_by {
-        GroupBy::Method => names::METHOD,
-        GroupBy::Class => names::CLASS,
-        GroupBy::Package => names::PACKAGE,
+        CpuGroupBy::Method => names::METHOD,
+        CpuGroupBy::Class => names::CLASS,
+        CpuGroupBy::Package => names::PACKAGE,
     };
     Columns::new([
         columns::rank(|row: &GroupRow| row.rank),
@@ -227,15 +234,19 @@ fn group_columns<'a>(group_by: GroupBy) -> Columns<'a, GroupRow> {
 }
 
 /// All samples, and the number of those that match.
-type Found<'a> = (&'a Samples, u64);
+type SampleTotals<'a> = (&'a Samples, u64);
 
-fn beside_columns<'a>() -> Columns<'a, Beside<Found<'a>>> {
+fn beside_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
     Columns::new([
-        Column::of(names::TOTAL.dot(names::SAMPLES), |beside: &Beside<Found<'a>>| beside.of.0.total.into()),
+        Column::of(names::TOTAL.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
+            beside.of.0.total.into()
+        }),
         columns::matching(),
-        Column::of(names::MATCHING.dot(names::SAMPLES), |beside: &Beside<Found<'a>>| beside.of.1.into()),
+        Column::of(names::MATCHING.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
+            beside.of.1.into()
+        }),
         columns::left_out(),
-        columns::date(|of: &Found<'a>| of.0.date.as_deref()),
+        columns::date(|of: &SampleTotals<'a>| of.0.date.as_deref()),
     ])
 }
 
@@ -251,12 +262,12 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![
         declared(
             "`--group-by trace`",
-            "The default. A row is a trace with CPU samples, most samples first. `frames` is there with `--stack` only; \
+            "The default. A row is a trace with CPU samples, most samples first. `frames` exists only with `--stack`; \
              in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
             columns(&Traces::default(), &StackArgs::ALL).fields(),
         ),
-        group("`--group-by method`", "A row is a method, most `self_samples` first.", GroupBy::Method),
-        group("`--group-by class`", "A row is a class, most `self_samples` first.", GroupBy::Class),
-        group("`--group-by package`", "A row is a package, most `self_samples` first.", GroupBy::Package),
+        group("`--group-by method`", "A row is a method, most `self_samples` first.", CpuGroupBy::Method),
+        group("`--group-by class`", "A row is a class, most `self_samples` first.", CpuGroupBy::Class),
+        group("`--group-by package`", "A row is a package, most `self_samples` first.", CpuGroupBy::Package),
     ]
 }

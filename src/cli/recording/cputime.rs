@@ -1,14 +1,15 @@
-//! `cputime`: CPU time that the agent measured, and calls.
+//! `cputime`: CPU times and calls that the agent measured.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackedOutput;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
-use hprof_query::recordings::cputime::{self, CallQuestion, CallRow, Question, SortBy};
+use hprof_query::recordings::cputime::{self, CallQuestion, CallRow, TimeOrder, TimeQuery};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Method, Profile};
 use hprof_query::recordings::stack_filter::StackFilter;
@@ -16,8 +17,8 @@ use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::value::Value;
 
-use super::columns::{self, Beside};
-use super::times::{self, Of};
+use super::columns::{self, RecordingSummary};
+use super::times::{self, TimeKind};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cputime java.hprof.txt
@@ -25,12 +26,12 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cputime java.hprof.txt --method 'com.acme.**' --stack
   hprof-cli cputime java.prof --calls --sort time";
 
-/// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
-    ("time", SortBy::Time, "Most time first"),
-    ("count", SortBy::Count, "Most calls first"),
-    ("trace", SortBy::Trace, "By trace serial number; not for calls, which have none"),
-    ("method", SortBy::Method, "By method name; for calls, by callee"),
+/// Values of `--sort`.
+const SORT: &[Keyword<TimeOrder>] = &[
+    ("time", TimeOrder::Time, "Most time first"),
+    ("count", TimeOrder::Count, "Most calls first"),
+    ("trace", TimeOrder::Trace, "By trace serial number; not for calls, which have none"),
+    ("method", TimeOrder::Method, "By method name; for calls, by callee"),
 ];
 
 /// List method CPU times and calls
@@ -39,7 +40,7 @@ const SORT: &[Key<SortBy>] = &[
 /// callee with cpu=old. CPU TIME states percentages; the milliseconds of a row are estimated from them.
 /// For sampled CPU time, use `cpu`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct CputimeArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -62,57 +63,62 @@ pub(crate) struct Args {
 
     /// Sort order [default: as in the file]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<SortBy>,
+    sort: Option<TimeOrder>,
 
     #[command(flatten)]
     shown: StackedOutput,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let recorded = args.input.open(Want { sites: false, traces: true })?;
+pub(crate) fn run(cx: &RunContext, args: &CputimeArgs) -> anyhow::Result<Outcome> {
+    let recorded = args.input.open(cx, Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let are_calls = args.calls || (profile.times.is_none() && !profile.calls.is_empty());
-    if are_calls && args.sort == Some(SortBy::Trace) {
+    if are_calls && args.sort == Some(TimeOrder::Trace) {
         anyhow::bail!("--sort trace needs traces, and calls (cpu=old) have none; omit it");
     }
     if if are_calls { profile.calls.is_empty() } else { profile.times.is_none() } {
-        note(profile, args);
+        note(cx, profile, args);
     }
     let filter = StackFilter { classes: args.class.clone(), methods: args.method.clone() };
     let top = args.shown.top.rows(args.shown.output.format());
     if are_calls {
         let question = CallQuestion { filter, cutoff: args.cutoff, sort_by: args.sort, top };
-        return show_calls(&recorded, args, &question);
+        return show_calls(cx, &recorded, args, &question);
     }
-    let question = Question { filter, names: Vec::new(), cutoff: args.cutoff, sort_by: args.sort, top };
-    times::show(&args.input, &recorded, Of::CpuTime, &question, &args.shown)
+    let question = TimeQuery { filter, names: Vec::new(), cutoff: args.cutoff, sort_by: args.sort, top };
+    times::show(cx, &args.input, &recorded, TimeKind::CpuTime, &question, &args.shown)
 }
 
-/// Says that there is no such table, and what there is instead.
-fn note(profile: &Profile, args: &Args) {
+/// Notes that the table is missing, with the data that exists instead.
+fn note(cx: &RunContext, profile: &Profile, args: &CputimeArgs) {
     let missing = if args.calls { "no calls: the HPROF agent records them with cpu=old" } else { NO_TIME };
     let instead = match (args.calls && profile.times.is_some(), profile.samples.is_some()) {
         (true, _) => "the file contains CPU TIME: omit --calls",
         (false, true) => "the file contains CPU SAMPLES: `hprof-cli cpu` shows them",
         (false, false) => "",
     };
-    args.input.note(missing);
-    args.input.hint(instead);
+    args.input.note(cx, missing);
+    args.input.hint(cx, instead);
 }
 
-const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, in texts only";
+const NO_TIME: &str = "no CPU TIME: the HPROF agent records it with cpu=times, in text reports only";
 
 /// Shows the calls of cpu=old.
-fn show_calls(recorded: &Recorded, args: &Args, question: &CallQuestion) -> anyhow::Result<Outcome> {
-    let cputime::Answer { rows, matching } = cputime::calls(&recorded.profile.calls, question);
-    let beside = Beside { matching, shown: rows.len(), of: () };
+fn show_calls(
+    cx: &RunContext,
+    recorded: &Recorded,
+    args: &CputimeArgs,
+    question: &CallQuestion,
+) -> anyhow::Result<Outcome> {
+    let cputime::TimeReport { rows, matching } = cputime::calls(&recorded.profile.calls, question);
+    let beside = RecordingSummary { matching, shown: rows.len(), of: () };
     let answer = Answer::new(call_columns(), rows)
         .beside(&beside_calls(), &beside)
         .matching(matching, "calls")
         .without_rows(NoRows::Nothing);
-    let rows = recorded.show("cputime", &args.shown.output, answer)?;
+    let rows = recorded.show(cx, "cputime", &args.shown.output, answer)?;
     if matching == 0 && !recorded.profile.calls.is_empty() {
-        args.input.note("no call matches");
+        args.input.note(cx, "no call matches");
     }
     Ok(recorded.outcome(rows > 0))
 }
@@ -122,12 +128,12 @@ fn qualified(method: &Method) -> String {
     if method.class.is_empty() { method.name.clone() } else { format!("{}.{}", method.class, method.name) }
 }
 
-/// A method in a table.
+/// Formats a method for a table.
 fn name(method: Option<&Method>) -> String {
     method.map_or_else(|| "<unknown>".to_owned(), qualified)
 }
 
-/// Which of a call's methods.
+/// Selects one of a call's methods.
 type MethodOf<'a> = fn(&CallRow<'a>) -> Option<&'a Method>;
 
 fn call_columns<'a>() -> Columns<'a, CallRow<'a>> {
@@ -156,7 +162,7 @@ fn call_columns<'a>() -> Columns<'a, CallRow<'a>> {
     Columns::new(columns)
 }
 
-fn beside_calls() -> Columns<'static, Beside<()>> {
+fn beside_calls() -> Columns<'static, RecordingSummary<()>> {
     Columns::new([
         Column::of(names::TOTAL, |_| Value::Null).or_null("always"),
         columns::matching(),
@@ -167,11 +173,11 @@ fn beside_calls() -> Columns<'static, Beside<()>> {
 
 pub(crate) fn declared() -> Vec<Declared> {
     vec![
-        times::declared(Of::CpuTime),
+        times::declared(TimeKind::CpuTime),
         Declared {
             command: "cputime",
             variant: "`--calls`",
-            about: "Of `cpu=old`, also without the option if the file holds nothing else. A row is a pair of methods, one \
+            about: "Of `cpu=old`, also without the option if the file contains nothing else. A row is a pair of methods, one \
                     of which called the other.",
             rows: call_columns().fields(),
             beside: beside_calls().fields(),

@@ -12,18 +12,19 @@ use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_query::recordings::stacks::{
-    self, Measure, Naming, NotComparable, Of, Question, SiteUnit, Stacks, TooLarge,
+    self, Measure, Naming, NotComparable, SiteUnit, StackQuery, StackWeight, Stacks, TooLarge,
 };
 use hprof_report::number::grouped;
 use hprof_report::stacks::flamegraph::{Look, Palette, Scale};
 use hprof_report::stacks::{flamegraph, folded, speedscope};
 
 use crate::cli::Outcome;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
+use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::Source;
-use crate::cli::shared::{messages, output};
+use crate::cli::shared::session::AnswerSource;
 
 use super::no_match;
 
@@ -35,20 +36,24 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli flamegraph java.hprof --format speedscope -o profile.speedscope.json
   hprof-cli flamegraph after.hprof --baseline before.hprof.txt -o difference.svg";
 
-/// The words of `--data`.
-const DATA: &[Key<Of>] = &[
-    ("cpu", Of::Cpu, "CPU SAMPLES"),
-    ("allocated", Of::Allocated, "Allocation sites, including objects freed since"),
-    ("live", Of::Live, "Allocation sites, only live objects"),
-    ("cputime", Of::CpuTime, "CPU TIME (ms) of text reports, or with cpu=old pairs of caller and callee"),
+/// Values of `--data`.
+const DATA: &[Keyword<StackWeight>] = &[
+    ("cpu", StackWeight::Cpu, "CPU SAMPLES"),
+    ("allocated", StackWeight::Allocated, "Allocation sites, including objects freed since"),
+    ("live", StackWeight::Live, "Allocation sites, only live objects"),
+    (
+        "cputime",
+        StackWeight::CpuTime,
+        "CPU TIME (ms) of text reports, or with cpu=old pairs of caller and callee",
+    ),
 ];
 
-/// The words of `--unit`.
-const UNIT: &[Key<SiteUnit>] =
+/// Values of `--unit`.
+const UNIT: &[Keyword<SiteUnit>] =
     &[("bytes", SiteUnit::Bytes, "Bytes"), ("objects", SiteUnit::Objects, "Number of objects")];
 
-/// The words of `--colors`.
-const COLORS: &[Key<Palette>] = &[
+/// Values of `--colors`.
+const COLORS: &[Keyword<Palette>] = &[
     ("hot", Palette::Hot, "Red to yellow"),
     ("mem", Palette::Mem, "Green to blue"),
     ("io", Palette::Io, "Shades of blue"),
@@ -69,15 +74,15 @@ const COLORS: &[Key<Palette>] = &[
 /// shows the classes of the objects without stacks. With --baseline, a differential flame graph: widths
 /// are of the file, colors of the difference to an older one.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct FlamegraphArgs {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Compare with this older dump, or recording: frames that weigh more in themselves are red, less are blue
+    /// Compare with this older dump, or recording: frames with more weight of their own are red, with less blue
     ///
-    /// Runs differ in length: weights of OLD are scaled to the total of the file, but for --data live. Generated
-    /// classes and threads are matched without their numbers. Folded lines have two weights, not scaled: that of
-    /// OLD, then that of the file. What only OLD has is not in the SVG, which says how much it is.
+    /// Runs differ in length: weights of OLD are scaled to the total of the file, except with --data live. Generated
+    /// classes and threads are matched without their numbers. Folded lines have two weights, not scaled: that of OLD,
+    /// then that of the file. Stacks that only OLD contains are not in the SVG, which states their share.
     #[arg(
         long,
         value_name = "OLD",
@@ -89,7 +94,7 @@ pub(crate) struct Args {
 
     /// Data to draw [default: the first of cpu, cputime, allocated, live that the file contains]
     #[arg(long, alias = "of", value_name = "KIND", value_parser = keys(DATA), help_heading = "Filter")]
-    data: Option<Of>,
+    data: Option<StackWeight>,
 
     /// Unit of allocated and live
     #[arg(
@@ -166,7 +171,7 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.format != FormatArg::Svg || args.output.is_some() || !io::stdout().is_terminal(),
         "an SVG cannot be shown in a terminal: write it to a file with -o out.svg, or use --format folded"
@@ -176,14 +181,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         "speedscope cannot show a difference: use --format svg or folded, or omit --baseline"
     );
     let inputs = [Some(args.input.clone()), args.baseline.as_deref().map(|old| args.input.of(old))];
-    // Before a long read: a file that cannot be written is known at once.
+    // Created before a long read, so that an error is reported at once.
     let paths: Vec<&Path> = inputs.iter().flatten().map(|input| input.input.path()).collect();
     let file = (args.output.as_deref()).map(|output| OutFile::create(output, &paths)).transpose()?;
     let mut files = Vec::new();
     for input in inputs.into_iter().flatten() {
-        files.push(Opened::open(input, args.data)?);
+        files.push(OpenedRecording::open(cx, input, args.data)?);
     }
-    let held = |of: &Of| files.iter().all(|file| file.held.contains(of));
+    let held = |of: &StackWeight| files.iter().all(|file| file.held.contains(of));
     let found = match args.data {
         Some(of) => Some(of).filter(held),
         None => files.first().and_then(|file| file.held.iter().copied().find(held)),
@@ -194,10 +199,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         false => Outcome::No,
     };
     let Some(of) = found else {
-        let lacks = |file: &&Opened| args.data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
-        files.iter().filter(lacks).for_each(|file| file.say_nothing(args.data));
+        let lacks =
+            |file: &&OpenedRecording| args.data.map_or(file.held.is_empty(), |of| !file.held.contains(&of));
+        files.iter().filter(lacks).for_each(|file| file.say_nothing(cx, args.data));
         if !files.iter().any(|file| lacks(&file)) {
-            args.input.note("the files contain nothing of one kind: neither samples, nor times, nor sites");
+            args.input.note(cx, "the files have no data in common: neither samples nor times nor sites");
         }
         return Ok(outcome(false));
     };
@@ -213,62 +219,67 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         })?,
     };
     if stacks.stacks == 0 {
-        args.input.note("no stack matches, or all matching stacks have weight 0");
-        no_match::patterns(&args.input, &question.filter, &profile.traces);
+        args.input.note(cx, "no stack matches, or all matching stacks have weight 0");
+        no_match::patterns(cx, &args.input, &question.filter, &profile.traces);
         return Ok(outcome(false));
     }
-    write(args, of, &stacks, file)?;
+    write(cx, args, of, &stacks, file)?;
     if !args.input.input.quiet {
-        notes(args, of, profile, baseline.first().copied(), &stacks);
+        notes(cx, args, of, profile, baseline.first().copied(), &stacks);
     }
     Ok(outcome(true))
 }
 
-/// A file, and what it holds.
-struct Opened {
+/// A file and its data.
+struct OpenedRecording {
     input: RecordedInput,
     recorded: Recorded,
-    held: Vec<Of>,
+    held: Vec<StackWeight>,
 }
 
-impl Opened {
-    fn open(input: RecordedInput, wanted: Option<Of>) -> anyhow::Result<Self> {
-        let mut recorded = input.open(Want { sites: true, traces: true })?;
+impl OpenedRecording {
+    fn open(cx: &RunContext, input: RecordedInput, wanted: Option<StackWeight>) -> anyhow::Result<Self> {
+        let mut recorded = input.open(cx, Want { sites: true, traces: true })?;
         let mut held = stacks::held(&recorded.profile);
         if !wanted.map_or(!held.is_empty(), |of| held.contains(&of)) {
-            // The objects themselves are the last resort, and part of what the file holds.
-            input.count_sites(&mut recorded)?;
+            // The objects themselves are the last resort, and count as data of the file.
+            input.count_sites(cx, &mut recorded)?;
             held = stacks::held(&recorded.profile);
         }
         Ok(Self { input, recorded, held })
     }
 
-    /// Says that the file does not hold what was asked for, and what it holds.
-    fn say_nothing(&self, wanted: Option<Of>) {
+    /// Notes that the file lacks the requested data, with the data that it contains.
+    fn say_nothing(&self, cx: &RunContext, wanted: Option<StackWeight>) {
         let path = self.input.input.path().display();
         let is_binary = matches!(self.recorded.file, RecordedFile::Binary(_));
         let has = match wanted {
             None => format!("{path} contains no stacks with samples, times or sites"),
-            Some(Of::Cpu) => format!("{path} contains no CPU samples"),
-            Some(Of::CpuTime) if is_binary => {
+            Some(StackWeight::Cpu) => format!("{path} contains no CPU samples"),
+            Some(StackWeight::CpuTime) if is_binary => {
                 format!("{path} is a binary dump; only text reports contain CPU times")
             }
-            Some(Of::CpuTime) => format!("{path} contains no CPU times"),
-            Some(Of::Allocated) => format!("{path} records no allocation sites"),
-            Some(Of::Live) => format!("{path} contains no sites and no objects"),
+            Some(StackWeight::CpuTime) => format!("{path} contains no CPU times"),
+            Some(StackWeight::Allocated) => format!("{path} records no allocation sites"),
+            Some(StackWeight::Live) => format!("{path} contains no sites and no objects"),
         };
         let words = self.held.iter().flat_map(|of| DATA.iter().filter(move |(_, known, _)| known == of));
         let others: Vec<String> = words.map(|(word, ..)| format!("--data {word}")).collect();
-        self.input.note(&match others.split_last() {
-            None => has,
-            Some((last, [])) => format!("{has}; {last} shows what it contains"),
-            Some((last, others)) => format!("{has}; {} and {last} show what it contains", others.join(", ")),
-        });
+        self.input.note(
+            cx,
+            &match others.split_last() {
+                None => has,
+                Some((last, [])) => format!("{has}; {last} shows what it contains"),
+                Some((last, others)) => {
+                    format!("{has}; {} and {last} show what it contains", others.join(", "))
+                }
+            },
+        );
     }
 }
 
-fn question(args: &Args, of: Of) -> Question {
-    Question {
+fn question(args: &FlamegraphArgs, of: StackWeight) -> StackQuery {
+    StackQuery {
         of,
         unit: args.unit,
         by_thread: args.by_thread,
@@ -280,7 +291,13 @@ fn question(args: &Args, of: Of) -> Question {
     }
 }
 
-fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow::Result<()> {
+fn write(
+    cx: &RunContext,
+    args: &FlamegraphArgs,
+    of: StackWeight,
+    stacks: &Stacks,
+    file: Option<OutFile>,
+) -> anyhow::Result<()> {
     let render = |out: &mut dyn Write| match args.format {
         FormatArg::Folded => folded::write(out, stacks),
         FormatArg::Speedscope => speedscope::write(out, stacks, &title(args, of, stacks)),
@@ -293,7 +310,7 @@ fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow:
         _ => error.into(),
     };
     let Some(file) = file else {
-        let mut out = output::stdout();
+        let mut out = cx.out();
         render(&mut out).map_err(fewer)?;
         return output::finish(out);
     };
@@ -303,10 +320,10 @@ fn write(args: &Args, of: Of, stacks: &Stacks, file: Option<OutFile>) -> anyhow:
     out.into_inner().map_err(io::IntoInnerError::into_error).context(name)?.commit()
 }
 
-fn look(args: &Args, of: Of, stacks: &Stacks) -> Look {
+fn look(args: &FlamegraphArgs, of: StackWeight, stacks: &Stacks) -> Look {
     let default = match of {
-        Of::Cpu | Of::CpuTime => Palette::Hot,
-        Of::Allocated | Of::Live => Palette::Mem,
+        StackWeight::Cpu | StackWeight::CpuTime => Palette::Hot,
+        StackWeight::Allocated | StackWeight::Live => Palette::Mem,
     };
     Look {
         title: title(args, of, stacks),
@@ -315,15 +332,15 @@ fn look(args: &Args, of: Of, stacks: &Stacks) -> Look {
         palette: args.colors.unwrap_or(default),
         hanging: args.reverse,
         scale: match of {
-            Of::Cpu | Of::CpuTime | Of::Allocated => Scale::Normalized,
-            // What is alive does not depend on how long a program ran.
-            Of::Live => Scale::Absolute,
+            StackWeight::Cpu | StackWeight::CpuTime | StackWeight::Allocated => Scale::Normalized,
+            // Live data does not depend on how long a program ran.
+            StackWeight::Live => Scale::Absolute,
         },
     }
 }
 
-/// The file's name, without the names of folders, and what is shown.
-fn title(args: &Args, of: Of, stacks: &Stacks) -> String {
+/// Returns the title: the file name without directories, and the data drawn.
+fn title(args: &FlamegraphArgs, of: StackWeight, stacks: &Stacks) -> String {
     if let Some(title) = &args.title {
         return title.clone();
     }
@@ -331,17 +348,24 @@ fn title(args: &Args, of: Of, stacks: &Stacks) -> String {
     let compared = args.baseline.as_deref().map(|old| format!(", compared with {}", name(old)));
     let name = name(args.input.input.path());
     let what = match of {
-        Of::Cpu => "CPU samples".to_owned(),
-        Of::CpuTime => "CPU time".to_owned(),
-        Of::Allocated => format!("allocated {}", stacks.measure.name()),
-        Of::Live => format!("live {}", stacks.measure.name()),
+        StackWeight::Cpu => "CPU samples".to_owned(),
+        StackWeight::CpuTime => "CPU time".to_owned(),
+        StackWeight::Allocated => format!("allocated {}", stacks.measure.name()),
+        StackWeight::Live => format!("live {}", stacks.measure.name()),
     };
     format!("{name}: {what}{}", compared.unwrap_or_default())
 }
 
-/// What has to be known of the picture.
-fn notes(args: &Args, of: Of, profile: &Profile, baseline: Option<&Profile>, stacks: &Stacks) {
-    let note = |text: &str| messages::line("note", text);
+/// Prints notes about the picture.
+fn notes(
+    cx: &RunContext,
+    args: &FlamegraphArgs,
+    of: StackWeight,
+    profile: &Profile,
+    baseline: Option<&Profile>,
+    stacks: &Stacks,
+) {
+    let note = |text: &str| cx.say("note", text);
     if let Some(path) = &args.output {
         let (count, total) = (grouped(stacks.stacks), grouped(stacks.total));
         note(&format!("{}: {count} stacks, {total} {}", path.display(), stacks.measure.name()));
@@ -349,7 +373,7 @@ fn notes(args: &Args, of: Of, profile: &Profile, baseline: Option<&Profile>, sta
     if let Some(baseline) = stacks.baseline.filter(|baseline| baseline.gone > 0) {
         let (gone, total) = (grouped(baseline.gone), grouped(baseline.total));
         note(&format!(
-            "{gone} of {total} {} of the baseline are of stacks with frames that the file does not have there",
+            "{gone} of {total} {} of the baseline belong to stacks that the file does not contain",
             stacks.measure.name()
         ));
     }
@@ -362,12 +386,12 @@ fn notes(args: &Args, of: Of, profile: &Profile, baseline: Option<&Profile>, sta
     }
     let is_all = args.class.is_empty() && args.method.is_empty();
     let left = profile.samples.as_ref().map_or(0, |samples| samples.total.saturating_sub(stacks.total));
-    if of == Of::Cpu && is_all && left > 0 {
+    if of == StackWeight::Cpu && is_all && left > 0 {
         note(&format!("{} more samples belong to traces that the file omits", grouped(left)));
     }
     let last = profile.times.as_ref().and_then(|times| times.rows.last());
     let left = last.map_or(0.0, |row| 100.0 - row.accumulated_percent);
-    if of == Of::CpuTime && is_all && left >= 1.0 {
+    if of == StackWeight::CpuTime && is_all && left >= 1.0 {
         note(&format!("{left:.0} % of the time belongs to traces that the file omits"));
     }
     match stacks.measure {
@@ -380,7 +404,7 @@ fn notes(args: &Args, of: Of, profile: &Profile, baseline: Option<&Profile>, sta
         _ => {}
     }
     let is_counted = |profile: &Profile| {
-        of == Of::Live && profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects)
+        of == StackWeight::Live && profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Objects)
     };
     if is_counted(profile) {
         note("the dump records no allocation sites: they are counted over its objects");

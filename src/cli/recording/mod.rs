@@ -1,4 +1,4 @@
-//! Commands about what a profiler recorded.
+//! Commands about recordings of a profiler.
 
 mod columns;
 pub(crate) mod convert;

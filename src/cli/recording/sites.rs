@@ -1,24 +1,25 @@
-//! `sites`: where objects were allocated.
+//! `sites`: allocation sites.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use hprof_parser::TraceSerial;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Origin, Sites, Traces};
-use hprof_query::recordings::sites::{self, Question, Row, SortBy, Totals};
+use hprof_query::recordings::sites::{self, RankedSite, SiteOrder, SiteQuery, Totals};
 use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 use hprof_report::value::Value;
 
-use super::columns::{self, Beside};
+use super::columns::{self, RecordingSummary};
 use super::no_match;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -27,14 +28,14 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli sites java.hprof 'byte[]' --method 'com.acme.**' --sort allocated
   hprof-cli sites java.hprof --format json | jq '.rows[0]'";
 
-/// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
-    ("live", SortBy::Live, "Most live bytes first"),
-    ("live-instances", SortBy::LiveInstances, "Most live instances first"),
-    ("allocated", SortBy::Allocated, "Most allocated bytes first"),
-    ("allocated-instances", SortBy::AllocatedInstances, "Most allocated instances first"),
-    ("class", SortBy::Class, "By class name"),
-    ("trace", SortBy::Trace, "By trace serial number"),
+/// Values of `--sort`.
+const SORT: &[Keyword<SiteOrder>] = &[
+    ("live", SiteOrder::Live, "Most live bytes first"),
+    ("live-instances", SiteOrder::LiveInstances, "Most live instances first"),
+    ("allocated", SiteOrder::Allocated, "Most allocated bytes first"),
+    ("allocated-instances", SiteOrder::AllocatedInstances, "Most allocated instances first"),
+    ("class", SiteOrder::Class, "By class name"),
+    ("trace", SiteOrder::Trace, "By trace serial number"),
 ];
 
 /// List allocation sites
@@ -43,7 +44,7 @@ const SORT: &[Key<SortBy>] = &[
 /// the HPROF agent recorded (ALLOC SITES, or SITES in a text report). In a dump without them, counts
 /// the objects of the heap dump by class and trace; freed objects are then unknown.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SitesArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -65,17 +66,17 @@ pub(crate) struct Args {
 
     /// Sort order [default: as in the file, by live bytes]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<SortBy>,
+    sort: Option<SiteOrder>,
 
     #[command(flatten)]
     shown: StackedOutput,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let mut recorded = args.input.open(Want { sites: true, traces: true })?;
-    args.input.count_sites(&mut recorded)?;
+pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> {
+    let mut recorded = args.input.open(cx, Want { sites: true, traces: true })?;
+    args.input.count_sites(cx, &mut recorded)?;
     let (sites, traces) = (recorded.profile.sites.as_ref(), &recorded.profile.traces);
-    let question = Question {
+    let question = SiteQuery {
         classes: args.patterns.clone(),
         methods: args.method.clone(),
         traces: args.trace.iter().copied().map(TraceSerial).collect(),
@@ -83,10 +84,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         sort_by: args.sort,
         top: args.shown.top.rows(args.shown.output.format()),
     };
-    let sites::Answer { rows, matching } =
+    let sites::SiteReport { rows, matching } =
         sites.map(|sites| sites::sites(sites, traces, &question)).unwrap_or_default();
-    notes(&recorded, args);
-    let beside = Beside { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
+    notes(cx, &recorded, args);
+    let beside = RecordingSummary { matching: matching.rows, shown: rows.len(), of: (sites, matching) };
     let mut answer = Answer::new(columns(traces, &args.shown.stack, sites), rows)
         .beside(&beside_columns(), &beside)
         .matching(matching.rows, "sites")
@@ -100,51 +101,52 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             (NAME, "total".to_owned()),
         ]);
     }
-    let answer = args.shown.stack.below(answer, traces, |row: &Row<'_>| row.site.trace);
-    let rows = recorded.show("sites", &args.shown.output, answer)?;
+    let answer = args.shown.stack.below(answer, traces, |row: &RankedSite<'_>| row.site.trace);
+    let rows = recorded.show(cx, "sites", &args.shown.output, answer)?;
     if let (Some(sites), 0) = (sites, matching.rows) {
-        nothing(args, sites, traces);
+        nothing(cx, args, sites, traces);
     }
     Ok(recorded.outcome(rows > 0))
 }
 
-/// Says that no site matches.
-fn nothing(args: &Args, sites: &Sites, traces: &Traces) {
+/// Notes that no site matches.
+fn nothing(cx: &RunContext, args: &SitesArgs, sites: &Sites, traces: &Traces) {
     let filter = StackFilter { methods: args.method.clone(), ..StackFilter::default() };
-    no_match::note(&args.input, "allocation site", &filter, traces);
-    no_match::classes(&args.input, &args.patterns, || sites.rows.iter().map(|site| &*site.class));
+    no_match::note(cx, &args.input, "allocation site", &filter, traces);
+    no_match::classes(cx, &args.input, &args.patterns, || sites.rows.iter().map(|site| &*site.class));
 }
 
-fn notes(recorded: &Recorded, args: &Args) {
+fn notes(cx: &RunContext, recorded: &Recorded, args: &SitesArgs) {
     match recorded.profile.sites.as_ref().map(|sites| sites.origin) {
         Some(Origin::Recorded) => {}
         Some(Origin::Objects) => args.input.note(
+            cx,
             "no allocation sites were recorded; these are counted over the objects in the dump, allocated = live",
         ),
-        None => args.input.note("no allocation sites: the HPROF agent records them with heap=sites or heap=all"),
+        None => args.input.note(cx, "no allocation sites: the HPROF agent records them with heap=sites or heap=all"),
     }
 }
 
-/// The title of the column of names.
+/// Title of the name column.
 const NAME: &str = "class and method";
 
-fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Columns<'a, Row<'a>> {
-    let sums = |row: &Row<'a>| sites::totals(std::iter::once(row.site));
+fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Columns<'a, RankedSite<'a>> {
+    let sums = |row: &RankedSite<'a>| sites::totals(std::iter::once(row.site));
     let [live, live_instances, allocated, allocated_instances] = columns::allocated(None, sums);
-    // Over objects allocated is live: the columns would say the same twice.
+    // Counted over objects, allocated equals live: the columns would repeat each other.
     let counted = of.filter(|sites| sites.origin == Origin::Objects);
     let is_counted = counted.is_some();
-    // HotSpot gives all objects the trace 1, which is none.
+    // HotSpot assigns trace 1, which is empty, to all objects.
     let has_traces = counted.is_none_or(|sites| sites.rows.iter().any(|site| site.trace.0 > 1));
-    let trace = |row: &Row<'a>| row.site.trace;
-    let shown = |column: Column<'a, Row<'a>>, title, place| {
+    let trace = |row: &RankedSite<'a>| row.site.trace;
+    let shown = |column: Column<'a, RankedSite<'a>>, title, place| {
         if is_counted { column } else { column.header(title).place(place) }
     };
     let [self_percent, accumulated_percent] =
-        columns::percents(|row: &Row<'a>| row.self_percent, |row| row.accumulated_percent);
+        columns::percents(|row: &RankedSite<'a>| row.self_percent, |row| row.accumulated_percent);
     let columns = [
-        columns::rank(|row: &Row<'a>| row.rank),
-        Column::of(names::CLASS, |row: &Row<'a>| Value::from(&*row.site.class))
+        columns::rank(|row: &RankedSite<'a>| row.rank),
+        Column::of(names::CLASS, |row: &RankedSite<'a>| Value::from(&*row.site.class))
             .header(NAME)
             .place(columns::NAME)
             .fit(Fit::Shorten { priority: 0 })
@@ -159,36 +161,38 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
         shown(allocated_instances, "objects", 6).fit(Fit::Secondary { priority: 2 }),
         self_percent,
         accumulated_percent,
-        Column::of(names::METHOD, |row: &Row<'a>| row.method.as_deref().into())
+        Column::of(names::METHOD, |row: &RankedSite<'a>| row.method.as_deref().into())
             .or_null("the trace has no frame, or is not in the file"),
     ];
-    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &Row<'a>| row.site.trace)))
+    Columns::new(columns.into_iter().chain(stack.column(traces, |row: &RankedSite<'a>| row.site.trace)))
 }
 
-/// The sites of the file, and sums over those that match.
-type Found<'a> = (Option<&'a Sites>, Totals);
+/// The sites of the file, and totals of those that match.
+type SiteTotals<'a> = (Option<&'a Sites>, Totals);
 
-fn beside_columns<'a>() -> Columns<'a, Beside<Found<'a>>> {
+fn beside_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
     let mut columns = vec![
-        columns::stated(|beside: &Beside<Found<'a>>| {
+        columns::stated(|beside: &RecordingSummary<SiteTotals<'a>>| {
             let total = beside.of.0.and_then(|sites| sites.total.as_ref());
             total.map(|total| sites::totals(std::iter::once(total)))
         }),
         columns::matching(),
     ];
-    columns.extend(columns::allocated(Some(names::MATCHING), |beside: &Beside<Found<'a>>| beside.of.1));
+    columns.extend(columns::allocated(Some(names::MATCHING), |beside: &RecordingSummary<SiteTotals<'a>>| {
+        beside.of.1
+    }));
     columns.extend([
         columns::left_out(),
-        Column::of(names::ORIGIN, |beside: &Beside<Found<'a>>| {
+        Column::of(names::ORIGIN, |beside: &RecordingSummary<SiteTotals<'a>>| {
             beside.of.0.map(|sites| sites.origin.name()).into()
         })
         .or_null("there are no sites"),
-        Column::of(names::ORDERED_BY, |beside: &Beside<Found<'a>>| {
+        Column::of(names::ORDERED_BY, |beside: &RecordingSummary<SiteTotals<'a>>| {
             let by = |sites: &Sites| if sites.by_allocation { "allocated_bytes" } else { "live_bytes" };
             beside.of.0.map(by).into()
         })
         .or_null("there are no sites"),
-        columns::date(|of: &Found<'a>| of.0.and_then(|sites| sites.date.as_deref())),
+        columns::date(|of: &SiteTotals<'a>| of.0.and_then(|sites| sites.date.as_deref())),
     ]);
     Columns::new(columns)
 }
@@ -199,7 +203,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         variant: "",
         about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is by \
                 live bytes unless `ordered_by` says otherwise. HotSpot dumps have no traces: their `trace` is 0 or 1. \
-                `frames` is there with `--stack` only; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
+                `frames` exists only with `--stack`; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         rows: columns(&Traces::default(), &StackArgs::ALL, None).fields(),
         beside: beside_columns().fields(),
     }]

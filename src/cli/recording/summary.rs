@@ -1,9 +1,10 @@
-//! `summary`: what a profiler recorded, in figures.
+//! `summary`: counts of what a profiler recorded.
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_index::Heap;
 use hprof_parser::record::{ControlSettings, HeapSummary};
 use hprof_query::classes::histogram::objects_by_kind;
@@ -16,7 +17,7 @@ use hprof_query::recordings::summary::{self, SiteCount};
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns};
 use hprof_report::number::grouped;
-use hprof_report::table::Builder;
+use hprof_report::table::TableBuilder;
 use hprof_report::value::Value;
 
 use super::columns;
@@ -31,7 +32,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Shows HEAP SUMMARY, CONTROL SETTINGS and the number of recorded threads, traces, sites and samples,
 /// of a binary dump or a text report. Use `info` for the heap dump itself.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SummaryArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -39,36 +40,37 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let opened = args.input.open(Want { sites: true, traces: false })?;
-    let facts = Facts::new(&opened);
-    let lines = Section::Table(Builder::pairs(lines(&facts)));
+pub(crate) fn run(cx: &RunContext, args: &SummaryArgs) -> anyhow::Result<Outcome> {
+    let opened = args.input.open(cx, Want { sites: true, traces: false })?;
+    let facts = RecordingFacts::new(&opened);
+    let lines = Section::Table(TableBuilder::pairs(lines(&facts)));
     let is_heap_alone = matches!(opened.file, RecordedFile::Binary(_)) && facts.is_heap_alone();
-    opened.show("summary", &args.output, Answer::new(columns(), [facts]).above(lines))?;
+    opened.show(cx, "summary", &args.output, Answer::new(columns(), [facts]).above(lines))?;
     if is_heap_alone {
         let path = args.input.input.path().display().to_string();
-        args.input.note(&format!(
-            "an agent recorded nothing else; `hprof-cli {path}` gives an overview of the heap"
-        ));
+        args.input.note(
+            cx,
+            &format!("an agent recorded nothing else; `hprof-cli {path}` gives an overview of the heap"),
+        );
     }
     Ok(opened.outcome(true))
 }
 
-/// Figures, wherever they come from.
-struct Facts<'a> {
+/// Figures of a file in either format.
+struct RecordingFacts<'a> {
     profile: &'a Profile,
     recorded: summary::Recorded,
     heap: Option<HeapFacts>,
-    /// The run that was read, and runs in the file: of texts.
+    /// Number of the run that was read, and of runs in the file: text reports only.
     runs: Option<(u32, u32)>,
     not_understood: u64,
 }
 
-/// What the HEAP DUMP counts up to.
+/// Totals of a HEAP DUMP.
 #[derive(Clone, Copy)]
 struct HeapFacts {
     objects: u64,
-    /// As the first line of a text's HEAP DUMP states them.
+    /// Totals in the first line of a text report's HEAP DUMP.
     stated_objects: Option<u64>,
     stated_bytes: Option<u64>,
     /// Class objects.
@@ -76,8 +78,8 @@ struct HeapFacts {
     roots: u64,
 }
 
-impl<'a> Facts<'a> {
-    /// Returns whether there is a heap dump, and nothing that an agent recorded.
+impl<'a> RecordingFacts<'a> {
+    /// Returns whether there is a heap dump and nothing recorded by an agent.
     fn is_heap_alone(&self) -> bool {
         let Profile { sites, samples, times, heap_summaries, settings, .. } = self.profile;
         let recorded = sites.is_some() || samples.is_some() || times.is_some();
@@ -135,34 +137,34 @@ fn text_heap(report: &TextReport) -> Option<HeapFacts> {
 const ALLOCATION_TRACES: u32 = 1;
 const CPU_SAMPLING: u32 = 2;
 
-fn columns<'a>() -> Columns<'a, Facts<'a>> {
+fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
     let count = |name: Name, of: fn(&summary::Recorded) -> u64| {
-        Column::of(name, move |facts: &Facts<'a>| of(&facts.recorded).into())
+        Column::of(name, move |facts: &RecordingFacts<'a>| of(&facts.recorded).into())
     };
     Columns::new([
-        Column::of(names::CREATED, |facts: &Facts<'a>| facts.profile.created.as_deref().into())
+        Column::of(names::CREATED, |facts: &RecordingFacts<'a>| facts.profile.created.as_deref().into())
             .or_null("not stated"),
-        Column::of(names::FORMAT, |facts: &Facts<'a>| {
+        Column::of(names::FORMAT, |facts: &RecordingFacts<'a>| {
             Some(facts.profile.format.as_str()).filter(|format| !format.is_empty()).into()
         })
         .or_null("`cpu=old` states none"),
-        Column::of(names::RUN, |facts: &Facts<'a>| facts.runs.map(|(run, _)| run).into())
-            .or_null("not a text"),
-        Column::of(names::RUNS, |facts: &Facts<'a>| facts.runs.map(|(_, runs)| runs).into())
-            .or_null("not a text"),
+        Column::of(names::RUN, |facts: &RecordingFacts<'a>| facts.runs.map(|(run, _)| run).into())
+            .or_null("in binary dumps"),
+        Column::of(names::RUNS, |facts: &RecordingFacts<'a>| facts.runs.map(|(_, runs)| runs).into())
+            .or_null("in binary dumps"),
         Column::records(
             names::HEAP_SUMMARIES,
             Columns::new(columns::allocated(None, sums)),
-            |facts: &Facts<'a>| &facts.profile.heap_summaries,
+            |facts: &RecordingFacts<'a>| &facts.profile.heap_summaries,
         ),
-        Column::records(names::CONTROL_SETTINGS, setting_columns(), |facts: &Facts<'a>| {
+        Column::records(names::CONTROL_SETTINGS, setting_columns(), |facts: &RecordingFacts<'a>| {
             &facts.profile.settings
         }),
         count(names::TRACES, |recorded| recorded.traces),
         count(names::FRAME_COUNT, |recorded| recorded.frames),
         count(names::THREADS_STARTED, |recorded| recorded.threads_started),
         count(names::THREADS_ENDED, |recorded| recorded.threads_ended),
-        Column::record(names::SITES, site_columns(), |facts: &Facts<'a>| facts.recorded.sites)
+        Column::record(names::SITES, site_columns(), |facts: &RecordingFacts<'a>| facts.recorded.sites)
             .or_null("none were recorded"),
         part(names::CPU_SAMPLES, names::SAMPLES, |facts| facts.recorded.samples),
         part(names::CPU_TIME, names::TOTAL_MS, |facts| facts.recorded.cpu_time),
@@ -170,23 +172,23 @@ fn columns<'a>() -> Columns<'a, Facts<'a>> {
         part(names::CONTENTION, names::TOTAL_MS, |facts| facts.recorded.contention),
         count(names::MONITOR_DUMPS, |recorded| recorded.monitor_dumps),
         count(names::WAITS, |recorded| recorded.waits),
-        Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &Facts<'a>| facts.heap)
-            .or_null("the file, or the run, holds none"),
-        Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &Facts<'a>| facts.not_understood.into()),
+        Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &RecordingFacts<'a>| facts.heap)
+            .or_null("the file, or the run, contains none"),
+        Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),
     ])
 }
 
-/// A table of the file: its rows, and the sum of what is declared.
+/// Returns the columns of a table of the file: number of rows, and declared totals.
 fn part<'a, T: Copy + Into<Value<'static>> + 'a>(
     name: Name,
     sum: Name,
-    of: fn(&Facts<'a>) -> Option<(T, u64)>,
-) -> Column<'a, Facts<'a>> {
+    of: fn(&RecordingFacts<'a>) -> Option<(T, u64)>,
+) -> Column<'a, RecordingFacts<'a>> {
     let columns = Columns::new([
         Column::of(names::ROWS, |part: &(T, u64)| part.1.into()),
         Column::of(sum, |part: &(T, u64)| part.0.into()),
     ]);
-    Column::record(name, columns, of).or_null("the file holds none")
+    Column::record(name, columns, of).or_null("the file contains none")
 }
 
 fn sums(summary: &HeapSummary) -> Totals {
@@ -222,9 +224,9 @@ fn heap_columns<'a>() -> Columns<'a, HeapFacts> {
         Column::of(names::CLASSES, |heap: &HeapFacts| heap.classes.into()),
         Column::of(names::ROOT_COUNT, |heap: &HeapFacts| heap.roots.into()),
         Column::of(names::STATED_OBJECTS, |heap: &HeapFacts| heap.stated_objects.into())
-            .or_null("a binary, or not stated"),
+            .or_null("in binary dumps, or not stated"),
         Column::of(names::STATED_BYTES, |heap: &HeapFacts| heap.stated_bytes.into())
-            .or_null("a binary, or not stated"),
+            .or_null("in binary dumps, or not stated"),
     ])
 }
 
@@ -238,8 +240,8 @@ pub(crate) fn declared() -> Vec<Declared> {
     }]
 }
 
-/// The table: a figure a line.
-fn lines(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
+/// Returns the table, one figure per line.
+fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
     let (profile, recorded) = (facts.profile, &facts.recorded);
     let mut lines = Vec::new();
     let mut line = |key: &'static str, value: String| lines.push((key, value));
@@ -306,7 +308,7 @@ fn lines(facts: &Facts<'_>) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Bytes and objects in words.
+/// Formats bytes and objects.
 fn bytes((bytes, objects): (u64, u64)) -> String {
     format!("{} bytes in {} objects", grouped(bytes), grouped(objects))
 }

@@ -2,10 +2,11 @@
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{self, Stack};
 use hprof_parser::TraceSerial;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
@@ -13,12 +14,12 @@ use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Frame, StartedThread, Trace};
 use hprof_query::recordings::stack_filter::StackFilter;
-use hprof_query::recordings::traces::{self, Question, ThreadFilter};
-use hprof_report::answer::{Answer, Declared, Line, NoRows};
+use hprof_query::recordings::traces::{self, ThreadFilter, TraceQuery};
+use hprof_report::answer::{Answer, Declared, NoRows, RowLine};
 use hprof_report::column::{Align, Column, Columns};
 use hprof_report::{Format, escape};
 
-use super::columns::{self, Beside};
+use super::columns::{self, RecordingSummary};
 use super::no_match;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -27,9 +28,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli traces java.hprof --method 'com.acme.**' --depth 5
   hprof-cli traces heap.hprof --thread main --format json | jq '.rows[].frames'";
 
-/// Traces that a table shows by default.
+/// Default number of traces in a table.
 const DEFAULT_TOP: usize = 20;
-/// Columns of space before a frame.
+/// Indentation of a frame.
 const INDENT: usize = 4;
 
 /// List stack traces
@@ -37,7 +38,7 @@ const INDENT: usize = 4;
 /// Lists the traces in file order. Allocation sites and CPU samples reference a trace by its serial
 /// number.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TracesArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -68,31 +69,31 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &TracesArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let mut recorded = args.input.open(Want { sites: false, traces: true })?;
+    let mut recorded = args.input.open(cx, Want { sites: false, traces: true })?;
     if let Some(ThreadFilter::Pattern(pattern)) = &args.thread {
-        args.input.name_threads(&mut recorded, pattern)?;
+        args.input.name_threads(cx, &mut recorded, pattern)?;
     }
     let profile = &recorded.profile;
-    let question = Question {
+    let question = TraceQuery {
         serials: args.serials.iter().copied().map(TraceSerial).collect(),
         filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
         thread: args.thread.clone(),
         top: args.top.rows(format),
     };
-    let traces::Answer { rows, matching } = traces::traces(profile, &question);
+    let traces::TraceReport { rows, matching } = traces::traces(profile, &question);
     if profile.traces.is_empty() {
-        args.input.note("the file contains no stack traces");
+        args.input.note(cx, "the file contains no stack traces");
     } else if rows.is_empty() {
-        no_match::note(&args.input, "trace", &question.filter, &profile.traces);
+        no_match::note(cx, &args.input, "trace", &question.filter, &profile.traces);
         if let Some(ThreadFilter::Pattern(pattern)) = &args.thread {
-            messages::about_started(args.input.input.quiet, pattern, &profile.threads);
+            messages::about_started(cx, args.input.input.quiet, pattern, &profile.threads);
         }
     }
     let threads = traces::started_threads(profile);
     let shown = rows.len();
-    let rows = rows.into_iter().enumerate().map(|(at, trace)| Row {
+    let rows = rows.into_iter().enumerate().map(|(at, trace)| TraceLine {
         trace,
         thread: threads.get(&trace.thread).copied(),
         stack: Stack::new(&profile.traces, trace.serial, args.depth),
@@ -102,24 +103,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let rows = rows.flat_map(|row| {
             row.stack.frames().enumerate().map(move |(depth, frame)| FrameRow { row, depth, frame })
         });
-        recorded.show("traces", &args.output, Answer::new(frame_columns(), rows))?;
+        recorded.show(cx, "traces", &args.output, Answer::new(frame_columns(), rows))?;
     } else {
         let answer = Answer::new(columns(), rows)
-            .beside(&beside_columns(), &Beside { matching, shown, of: () })
+            .beside(&beside_columns(), &RecordingSummary { matching, shown, of: () })
             .below(|row| {
-                let gap = (!row.is_last).then(|| Line { indent: 0, text: String::new() });
+                let gap = (!row.is_last).then(|| RowLine { indent: 0, text: String::new() });
                 row.stack.lines(INDENT).into_iter().chain(gap).collect()
             })
             .matching(matching, "traces")
             .without_rows(NoRows::Nothing);
-        recorded.show("traces", &args.output, answer)?;
+        recorded.show(cx, "traces", &args.output, answer)?;
     }
     Ok(recorded.outcome(shown > 0))
 }
 
-/// A trace, the thread that it is of, and its frames.
+/// A trace, its thread and its frames.
 #[derive(Clone, Copy)]
-struct Row<'a> {
+struct TraceLine<'a> {
     trace: &'a Trace,
     thread: Option<&'a StartedThread>,
     stack: Stack<'a>,
@@ -128,13 +129,13 @@ struct Row<'a> {
 
 /// A line of CSV: a frame of a trace, from 0 for the innermost.
 struct FrameRow<'a> {
-    row: Row<'a>,
+    row: TraceLine<'a>,
     depth: usize,
     frame: &'a Frame,
 }
 
-impl Row<'_> {
-    /// The serial number of the thread, if the trace has one.
+impl TraceLine<'_> {
+    /// Returns the serial number of the thread, if the trace has one.
     fn serial(&self) -> Option<u32> {
         Some(self.trace.thread).filter(|thread| *thread != 0)
     }
@@ -153,7 +154,7 @@ impl Row<'_> {
     }
 }
 
-/// What is known of the thread of a row's trace: its serial number and name.
+/// Returns the columns of the thread of a row's trace: its serial number and name.
 fn thread<'a, R: 'a>(serial: fn(&R) -> Option<u32>, name: fn(&R) -> Option<&str>) -> [Column<'a, R>; 2] {
     [
         Column::of(names::THREAD_SERIAL, move |row| serial(row).into())
@@ -162,17 +163,17 @@ fn thread<'a, R: 'a>(serial: fn(&R) -> Option<u32>, name: fn(&R) -> Option<&str>
     ]
 }
 
-fn columns<'a>() -> Columns<'a, Row<'a>> {
-    let [serial, name] = thread(Row::serial, Row::name);
+fn columns<'a>() -> Columns<'a, TraceLine<'a>> {
+    let [serial, name] = thread(TraceLine::serial, TraceLine::name);
     Columns::new([
-        Column::table("", Align::Left, Row::title),
-        Column::of(names::TRACE, |row: &Row<'a>| row.trace.serial.into()),
+        Column::table("", Align::Left, TraceLine::title),
+        Column::of(names::TRACE, |row: &TraceLine<'a>| row.trace.serial.into()),
         serial,
         name,
-        Column::of(names::PHASE, |row: &Row<'a>| row.trace.phase.as_deref().into())
-            .or_null("not stated; only texts state it"),
-        stack::frames(|row: &Row<'a>| row.stack),
-        Column::of(names::FRAMES_LEFT_OUT, |row: &Row<'a>| row.stack.left_out().into()),
+        Column::of(names::PHASE, |row: &TraceLine<'a>| row.trace.phase.as_deref().into())
+            .or_null("not stated; only text reports state it"),
+        stack::frames(|row: &TraceLine<'a>| row.stack),
+        Column::of(names::FRAMES_LEFT_OUT, |row: &TraceLine<'a>| row.stack.left_out().into()),
     ])
 }
 
@@ -186,7 +187,7 @@ fn frame_columns<'a>() -> Columns<'a, FrameRow<'a>> {
     Columns::new(columns)
 }
 
-fn beside_columns() -> Columns<'static, Beside<()>> {
+fn beside_columns() -> Columns<'static, RecordingSummary<()>> {
     Columns::new([columns::matching(), columns::left_out()])
 }
 

@@ -1,4 +1,4 @@
-//! The headline of a report, and the documents that it is taken from.
+//! The headline of a report, and the documents that it comes from.
 
 use std::cell::OnceCell;
 
@@ -11,8 +11,8 @@ use crate::cli::pages::document::Look;
 use crate::cli::pages::overview;
 use hprof_query::dictionary::names;
 
-/// The documents of `overview` and `leaks`: each walks over the whole heap, so each is asked once, and only if a section
-/// needs it.
+/// The documents of `overview` and `leaks`: each walks over the whole heap, so each is queried once, and only if a
+/// section needs it.
 pub(super) struct Conclusions<'a> {
     about: &'a About,
     sections: &'a [Section],
@@ -25,12 +25,12 @@ impl<'a> Conclusions<'a> {
         Self { about, sections, overview: OnceCell::new(), leaks: OnceCell::new() }
     }
 
-    /// The document of `overview`.
+    /// Returns the document of `overview`.
     pub(super) fn overview(&self) -> &Result<Json, Failure> {
         self.overview.get_or_init(|| self.ask("overview"))
     }
 
-    /// The document of `leaks`.
+    /// Returns the document of `leaks`.
     pub(super) fn leaks(&self) -> &Result<Json, Failure> {
         self.leaks.get_or_init(|| self.ask("leaks"))
     }
@@ -39,7 +39,7 @@ impl<'a> Conclusions<'a> {
         self.about.ask(command).json().map(|(document, _)| document)
     }
 
-    /// What is wrong with the heap, in a line; `None` if there is no heap, or if no section needs the graph of its objects,
+    /// Returns the one-line verdict on the heap; `None` if there is no heap, or if no section needs the object graph,
     /// which may not be built yet.
     pub(super) fn headline(&self) -> Result<Option<String>, &Failure> {
         if !self.about.has.heap || !self.sections.iter().any(|section| section.needs_graph()) {
@@ -48,7 +48,7 @@ impl<'a> Conclusions<'a> {
         if self.sections.contains(&Section::Overview) {
             return Ok(self.overview().as_ref()?.row().map(overview::title));
         }
-        // It has the same line, and asks less.
+        // It contains the same line and costs less.
         let headline = self.leaks().as_ref()?.text(names::HEADLINE);
         Ok((!headline.is_empty()).then(|| headline.to_owned()))
     }

@@ -1,4 +1,4 @@
-//! A report as one page: style within, no script, nothing from elsewhere, and not larger than what can be mailed.
+//! Reports as a single page: style included, no script, no external resources, and small enough for mail.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value as Json;
@@ -8,20 +8,20 @@ use super::sections::Section;
 use super::{About, MAX_BYTES};
 use crate::cli::pages::ask::{Answered, Ask, Failure};
 use crate::cli::pages::document::Look;
-use crate::cli::pages::names::called;
+use crate::cli::pages::object_links::called;
 use crate::cli::pages::{assets, flame, frame, overview, picture, suspects};
 use hprof_query::dictionary::names;
 use hprof_report::escape;
-use hprof_report::grid::{Grid, Piece};
+use hprof_report::grid::{Grid, GridBlock};
 use hprof_report::html::{self, Links, text};
 use hprof_report::number::grouped;
 
-/// What stands beside the sections: style, head, and what is said of those that do not fit.
+/// Bytes reserved for everything but the sections: style, head, and notes about sections that do not fit.
 const MARGIN: usize = 64 << 10;
-/// Bytes of a cell of a report.
+/// Maximum number of bytes in a table cell.
 const MAX_CELL: usize = 400;
 
-/// A section that was asked, and can be shown with fewer rows.
+/// The answer of a section, which can be shown with fewer rows.
 struct Asked {
     section: Section,
     content: Content,
@@ -29,10 +29,10 @@ struct Asked {
 }
 
 enum Content {
-    /// Whatever its size is.
+    /// Markup of fixed size.
     Markup(Markup),
     Grids(Vec<Grid>),
-    /// Preorder of a tree.
+    /// A tree in preorder.
     Tree(Vec<Json>),
 }
 
@@ -45,7 +45,7 @@ pub(super) fn report(
     let mut room = MAX_BYTES - MARGIN - assets::STYLE.len() - assets::REPORT_STYLE.len();
     let mut made = Vec::new();
     for (at, each) in asked.iter().enumerate() {
-        // What comes later has a right to its share.
+        // Later sections are entitled to their share.
         let share = room / (asked.len() - at).min(4);
         let (markup, is_whole) = fit(each, share);
         let length = markup.0.len();
@@ -60,7 +60,7 @@ pub(super) fn report(
     Ok(document)
 }
 
-/// A section with as many rows as there is room for.
+/// Renders a section with as many rows as fit.
 fn fit(asked: &Asked, room: usize) -> (Markup, bool) {
     let mut rows = usize::MAX;
     for _ in 0..16 {
@@ -76,7 +76,7 @@ fn fit(asked: &Asked, room: usize) -> (Markup, bool) {
     (html! { p { "It does not fit into a report." } }, false)
 }
 
-/// A section with so many rows of each table; and how many there are.
+/// Renders a section with at most `rows` rows per table; also returns the total number of rows.
 fn show(asked: &Asked, rows: usize) -> (Markup, usize) {
     let links = Links::none();
     match &asked.content {
@@ -93,7 +93,7 @@ fn show(asked: &Asked, rows: usize) -> (Markup, usize) {
     }
 }
 
-/// A grid with fewer rows and shorter cells.
+/// Returns a grid with fewer rows and shorter cells.
 fn cut(grid: &Grid, rows: usize) -> Grid {
     let mut grid = grid.clone();
     let left_out = grid.rows.len().saturating_sub(rows) as u64;
@@ -105,15 +105,15 @@ fn cut(grid: &Grid, rows: usize) -> Grid {
     for line in grid.rows.iter_mut().flat_map(|row| &mut row.below) {
         shorten(&mut line.text);
     }
-    // Commands to type next are for a terminal.
-    grid.under.retain(|piece| !matches!(piece, Piece::Commands(_)));
+    // Suggested commands are for a terminal.
+    grid.under.retain(|piece| !matches!(piece, GridBlock::Commands(_)));
     if left_out > 0 {
         let (more, what) = grid.more.unwrap_or((Some(0), "rows"));
         grid.more = Some((more.map(|more| more.saturating_add(left_out)), what));
     }
     if let Some((more, what)) = grid.more {
         let more = more.map(|more| format!("{} ", grouped(more))).unwrap_or_default();
-        grid.under.insert(0, Piece::Line(format!("{more}more {what}")));
+        grid.under.insert(0, GridBlock::Line(format!("{more}more {what}")));
     }
     grid
 }
@@ -131,7 +131,7 @@ fn ask(about: &About, conclusions: &Conclusions<'_>, section: Section) -> Asked 
     let content = match (section, asks.first()) {
         (_, None) => Content::Markup(html! { p { "There is nothing to compare with." } }),
         (Section::Overview | Section::Suspects, _) if !about.has.heap => {
-            Content::Markup(html! { p { "There is no heap in it." } })
+            Content::Markup(html! { p { "The file contains no heap." } })
         }
         (Section::Overview, _) => Content::Markup(concluded(conclusions.overview(), facts)),
         (Section::Suspects, _) => Content::Markup(concluded(conclusions.leaks(), suspects_of)),
@@ -146,7 +146,7 @@ fn ask(about: &About, conclusions: &Conclusions<'_>, section: Section) -> Asked 
     Asked { section, content, shells }
 }
 
-fn grids(asks: &[Ask]) -> Content {
+fn grids(asks: &[Ask<'_>]) -> Content {
     let mut grids = Vec::new();
     for ask in asks {
         match ask.grids() {
@@ -154,7 +154,7 @@ fn grids(asks: &[Ask]) -> Content {
                 grids.extend(found);
                 let notes = notes.into_iter().filter(|note| note.kind == "note");
                 grids.push(Grid {
-                    above: notes.map(|note| Piece::Line(note.text)).collect(),
+                    above: notes.map(|note| GridBlock::Line(note.text)).collect(),
                     ..Grid::default()
                 });
             }
@@ -164,7 +164,7 @@ fn grids(asks: &[Ask]) -> Content {
     Content::Grids(grids)
 }
 
-/// What a section makes of a document, or why there is none.
+/// Renders a document, or the reason why it is missing.
 fn concluded(document: &Result<Json, Failure>, show: impl Fn(&Json) -> Markup) -> Markup {
     match document {
         Ok(document) => show(document),
@@ -185,7 +185,7 @@ fn facts(document: &Json) -> Markup {
     }
 }
 
-/// Suspects that are shown.
+/// Maximum number of suspects shown.
 const SUSPECTS: usize = 12;
 
 fn suspects_of(document: &Json) -> Markup {
@@ -197,9 +197,9 @@ fn suspects_of(document: &Json) -> Markup {
 }
 
 fn treemap(about: &About) -> Markup {
-    match picture::area(&about.site, about.dump(), None) {
+    match picture::area(&about.cx, &about.site, about.dump(), None) {
         Ok((Some((area, names)), _)) => {
-            let form = picture::Form::Treemap;
+            let form = picture::PictureForm::Treemap;
             picture::figure_of(&area, &names, form, picture::LARGE, None, &Links::none())
         }
         Ok((None, _)) => html! { p { "Nothing is reachable." } },
@@ -207,7 +207,7 @@ fn treemap(about: &About) -> Markup {
     }
 }
 
-fn flames(ask: &Ask) -> Markup {
+fn flames(ask: &Ask<'_>) -> Markup {
     match ask.format("folded") {
         Ok((folded, _)) => {
             let picture = flame::picture(&String::from_utf8_lossy(&folded), "", &|_| None);
@@ -220,7 +220,7 @@ fn flames(ask: &Ask) -> Markup {
     }
 }
 
-/// Nodes in preorder as lists that open.
+/// Renders nodes in preorder as nested lists that open.
 fn tree(nodes: &[Json]) -> Markup {
     let Some(first) = nodes.first() else { return html! {} };
     let depth = first.number(names::DEPTH).unwrap_or_default();
@@ -261,43 +261,43 @@ fn document(
         _ => "What the HPROF agent recorded".into(),
     };
     html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                (frame::head(&title, &name))
-                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-                meta name="referrer" content="no-referrer";
-                style { (PreEscaped(assets::STYLE)) (PreEscaped(assets::REPORT_STYLE)) }
-            }
-            body {
-                header { b.dump { (escape::text(&name)) } }
-                main {
-                    h1 { (title) }
-                    @if let Err(failure) = headline { (frame::failed(failure, &Links::none())) }
-                    @if about.hides_values {
-                        p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods, and the name of the file, are in it." }
-                    } @else {
-                        p.secret { b { "This report contains texts of the heap, which may be secret." } " Made with --no-values it has none." }
-                    }
-                    @if !about.damage.is_empty() {
-                        div.failed {
-                            p { b { "The dump is damaged: counts and sizes cover only what could be read." } }
-                            ul { @for line in about.damage.iter().take(8) { li { (text(line, &Links::none())) } } }
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    (frame::head(&title, &name))
+                    meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+                    meta name="referrer" content="no-referrer";
+                    style { (PreEscaped(assets::STYLE)) (PreEscaped(assets::REPORT_STYLE)) }
+                }
+                body {
+                    header { b.dump { (escape::text(&name)) } }
+                    main {
+                        h1 { (title) }
+                        @if let Err(failure) = headline { (frame::failed(failure, &Links::none())) }
+     @if about.cx.hides_values {
+    p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods and the file name are included." }
+                        } @else {
+                            p.secret { b { "This report contains texts of the heap, which may be secret." } " Made with --no-values it has none." }
                         }
-                    }
-                    nav.contents aria-label="Contents" { ul {
-                        @for (asked, ..) in made { li { a href={ "#" (asked.section.anchor()) } { (asked.section.title()) } } }
-                    } }
-                    @for (asked, markup, is_whole) in made {
-                        section id=(asked.section.anchor()) {
-                            h2 { (asked.section.title()) }
-                            (markup)
-                            @if !is_whole { p.dim { "Not all of it fits into a report; this shows it:" } }
-                            @for shell in &asked.shells { div.cmd { code tabindex="0" { (escape::text(shell)) } } }
+                        @if !about.damage.is_empty() {
+                            div.failed {
+                                p { b { "The dump is damaged: counts and sizes cover only what could be read." } }
+                                ul { @for line in about.damage.iter().take(8) { li { (text(line, &Links::none())) } } }
+                            }
+                        }
+                        nav.contents aria-label="Contents" { ul {
+                            @for (asked, ..) in made { li { a href={ "#" (asked.section.anchor()) } { (asked.section.title()) } } }
+                        } }
+                        @for (asked, markup, is_whole) in made {
+                            section id=(asked.section.anchor()) {
+                                h2 { (asked.section.title()) }
+                                (markup)
+                                @if !is_whole { p.dim { "The report does not contain everything; these commands show the rest:" } }
+                                @for shell in &asked.shells { div.cmd { code tabindex="0" { (escape::text(shell)) } } }
+                            }
                         }
                     }
                 }
             }
         }
-    }
 }

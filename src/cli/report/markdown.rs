@@ -1,4 +1,4 @@
-//! A report as Markdown, for a ticket.
+//! Reports as Markdown, for a ticket.
 
 use serde_json::Value as Json;
 
@@ -12,7 +12,7 @@ use hprof_query::dictionary::names;
 use hprof_report::markdown::{code, grid, table_cell, text};
 use hprof_report::number::human_bytes;
 
-/// Rows of a table.
+/// Maximum number of rows of a table.
 const ROWS: usize = 20;
 
 pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[Section]) -> String {
@@ -22,16 +22,16 @@ pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[S
         Ok(None) => {}
         Err(failure) => out.push_str(&format!("**No headline:** {}\n\n", text(&failure.text))),
     }
-    out.push_str(if about.hides_values {
+    out.push_str(if about.cx.hides_values {
         "Without values: no texts, numbers, map keys, names of threads and class loaders, properties or arguments.\n"
     } else {
-        "It contains texts of the heap, which may be secret; `--no-values` leaves them out.\n"
+        "It contains texts of the heap, which may be secret; `--no-values` omits them.\n"
     });
     for line in &about.damage {
         out.push_str(&format!("\n**Damaged:** {}\n", text(line)));
     }
     for section in sections {
-        // A picture has no place in a ticket.
+        // Tickets cannot show pictures.
         if matches!(section, Section::Treemap | Section::Flamegraph) {
             continue;
         }
@@ -44,10 +44,10 @@ pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[S
     out
 }
 
-fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask: &Ask) {
+fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask: &Ask<'_>) {
     if section == Section::Suspects {
         match ask.format("markdown") {
-            // Its heading is one of this report.
+            // The answer's own heading is replaced by one of this report.
             Ok((markdown, _)) => {
                 let markdown = String::from_utf8_lossy(&markdown);
                 let lines = markdown
@@ -78,12 +78,12 @@ fn answer(out: &mut String, conclusions: &Conclusions<'_>, section: Section, ask
     }
 }
 
-/// Why a section has no answer.
+/// Writes why a section has no answer.
 fn failed(out: &mut String, failure: &Failure) {
     out.push_str(&format!("\n{}\n", text(&failure.text)));
 }
 
-/// The overview: figures, and what retains most.
+/// Writes the overview: figures, and the biggest objects.
 fn overview(out: &mut String, row: &Json, document: &Json) {
     out.push_str(&format!("\n{}\n\n", text(&overview::about(row, document))));
     for (value, name) in overview::facts(row) {

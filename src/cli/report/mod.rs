@@ -1,4 +1,4 @@
-//! `report`: one file that says what is in a heap, to be sent.
+//! `report`: a self-contained file about a heap, for sharing.
 
 mod conclusions;
 mod html;
@@ -16,9 +16,9 @@ use crate::cli::pages::ask::{Ask, Failure};
 use crate::cli::pages::document::Look;
 use crate::cli::pages::site::{Has, Site};
 use crate::cli::shared::args::Input;
-use crate::cli::shared::desk::{self, Note};
+use crate::cli::shared::context::{Note, RunContext};
+use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
-use crate::cli::shared::{messages, output};
 use hprof_query::dictionary::names;
 use hprof_report::json::SCHEMA_VERSION;
 
@@ -32,21 +32,21 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli report heap.hprof --format markdown --sections overview,suspects
   hprof-cli report heap.hprof --format json -o report.json";
 
-/// Bytes of an HTML report at most: what is mailed has to arrive.
+/// Maximum size of an HTML report: larger files are rejected by mail servers.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Write one file that says what is in a heap, to be sent
+/// Write a self-contained report about a heap, for sharing
 ///
-/// The file needs no network and no server; it has at most 1 MiB, and says what was left out and which
-/// command shows it. Dumps contain secrets, and so does the report: --no-values leaves out what objects
-/// hold, texts, numbers, map keys, names of threads and class loaders, properties and arguments.
+/// The file needs no network and no server. It has at most 1 MiB; it says what was omitted and which command shows
+/// it. Dumps contain secrets, and so does the report: --no-values omits the contents of objects: strings, numbers,
+/// map keys, names of threads and class loaders, properties and arguments.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump.help("Heap dump, or recording of the HPROF agent; plain or compressed")))]
-pub(crate) struct Args {
+pub(crate) struct ReportArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Compare with this older dump: the report says what grew
+    /// Compare with this older dump: adds a section about growth
     #[arg(
         long,
         alias = "compare",
@@ -60,7 +60,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECTION,...", value_delimiter = ',', help_heading = "Output")]
     sections: Vec<Section>,
 
-    /// Leave out what objects hold: texts, numbers, map keys, names of threads and class loaders, properties, arguments
+    /// Omit the contents of objects: strings, numbers, map keys, names of threads and class loaders, properties,
+    /// arguments
     #[arg(long, help_heading = "Output")]
     no_values: bool,
 
@@ -83,13 +84,13 @@ enum Format {
     Json,
 }
 
-/// What a report is about.
+/// Facts about the file.
 struct About {
+    cx: RunContext,
     site: Site,
-    hides_values: bool,
     has: Has,
     is_damaged: bool,
-    /// What is wrong with the file, in sentences.
+    /// Damage to the file, in sentences.
     damage: Vec<String>,
 }
 
@@ -98,42 +99,38 @@ impl About {
         self.site.dumps.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// Keeps what was said of damage, and says it on stderr too.
-    fn told(&mut self, notes: &[Note]) {
+    /// Stores notes about damage, and also prints them to stderr.
+    fn told(&mut self, cx: &RunContext, notes: &[Note]) {
         for note in notes.iter().filter(|note| note.kind == "warning") {
-            messages::line(note.kind, &note.text);
+            cx.say(note.kind, &note.text);
             self.damage.push(note.text.clone());
         }
     }
 
-    fn ask(&self, command: &'static str) -> Ask {
-        Ask::new(&self.site, self.dump(), command)
+    fn ask(&self, command: &'static str) -> Ask<'_> {
+        Ask::new(&self.cx, &self.site, self.dump(), command)
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.format != Format::Html || args.output.is_some() || !io::stdout().is_terminal(),
         "a page cannot be shown in a terminal: write it to a file with -o report.html, or use --format markdown"
     );
     let inputs: Vec<&Path> = [args.input.path()].into_iter().chain(args.baseline.as_deref()).collect();
-    // Before a long read: a file that cannot be written is known at once.
+    // Created before a long read, so that an error is reported at once.
     let file = args.output.as_deref().map(|path| OutFile::create(path, &inputs)).transpose()?;
-    desk::set_up(None, args.no_values);
-    let about = about(args)?;
+    let about = about(cx, args)?;
     let wanted: Vec<Section> = if args.sections.is_empty() {
         Section::value_variants().iter().copied().filter(|section| section.is_in(&about)).collect()
     } else {
         if args.no_values && args.sections.contains(&Section::Strings) {
-            anyhow::bail!("the section strings has nothing but values; omit it, or --no-values");
+            anyhow::bail!("the section strings consists only of values; omit it, or --no-values");
         }
         args.sections.clone()
     };
-    if !about.hides_values && !args.input.quiet {
-        messages::line(
-            "note",
-            "the report contains texts of the heap, which may be secret; --no-values leaves them out",
-        );
+    if !about.cx.hides_values && !args.input.quiet {
+        cx.say("note", "the report contains texts of the heap, which may be secret; --no-values omits them");
     }
     let conclusions = Conclusions::new(&about, &wanted);
     let text = match args.format {
@@ -148,34 +145,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             file.commit()?;
         }
         None => {
-            let mut out = output::stdout();
+            let mut out = cx.out();
             out.write_all(text.as_bytes())?;
             output::finish(out)?;
         }
     }
-    Ok(if about.is_damaged || desk::saw_damage() { Outcome::Damaged } else { Outcome::Fine })
+    Ok(if about.is_damaged || about.cx.saw_damage() { Outcome::Damaged } else { Outcome::Fine })
 }
 
-/// Looks what is in the file. What cannot be opened ends here.
-fn about(args: &Args) -> anyhow::Result<About> {
+/// Determines the contents of the file. Fails if it cannot be opened.
+fn about(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<About> {
     let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
     let mut about = About {
+        cx: cx.keeping_dumps(None, args.no_values),
         site,
-        hides_values: args.no_values,
         has: Has { heap: false, recording: true, objects: 0 },
         is_damaged: false,
         damage: Vec::new(),
     };
     match about.ask("info").json() {
         Ok((document, notes)) => {
-            about.told(&notes);
+            about.told(cx, &notes);
             about.has = Has::told(&document);
             about.is_damaged = document.dump().is(names::IS_DAMAGED);
         }
-        // A text report has no `info`; whatever else it is ends here.
+        // A text report has no `info`; any other file fails here.
         Err(_) => match about.ask("summary").json() {
             Ok((document, notes)) => {
-                about.told(&notes);
+                about.told(cx, &notes);
                 about.is_damaged = document.dump().is(names::IS_DAMAGED);
             }
             Err(failure) => {
@@ -187,7 +184,7 @@ fn about(args: &Args) -> anyhow::Result<About> {
     Ok(about)
 }
 
-/// One document of the documents of all sections.
+/// Returns one document that contains the documents of all sections.
 fn json(about: &About, conclusions: &Conclusions<'_>, sections: &[Section]) -> anyhow::Result<String> {
     let mut rows = Vec::new();
     let mut dump = serde_json::Value::Null;
@@ -221,7 +218,7 @@ fn json(about: &About, conclusions: &Conclusions<'_>, sections: &[Section]) -> a
         conclusions.headline().map_err(|failure| anyhow::anyhow!("no headline: {}", failure.text))?;
     let document = serde_json::json!({
         "schema_version": SCHEMA_VERSION, "command": "report", "dump": dump, "rows": rows,
-        "headline": headline, "damage": about.damage, "no_values": about.hides_values,
+        "headline": headline, "damage": about.damage, "no_values": about.cx.hides_values,
     });
     Ok(String::from_utf8(hprof_report::json::document(&document)?)?)
 }

@@ -1,4 +1,4 @@
-//! The sections of a report, and what each asks.
+//! The sections of a report, and the queries of each.
 
 use clap::ValueEnum;
 
@@ -8,7 +8,7 @@ use crate::cli::pages::ask::Ask;
 /// A section, in the order of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Section {
-    /// What is wrong, and what retains most
+    /// Verdict and biggest objects
     Overview,
     /// Leak suspects with evidence
     Suspects,
@@ -18,15 +18,15 @@ pub(super) enum Section {
     Dominators,
     /// Classes by retained size
     Histogram,
-    /// What grew since the dump of --baseline
+    /// Growth since the dump of --baseline
     Comparison,
     /// Threads with stacks
     Threads,
     /// Class loaders
     Loaders,
-    /// Memory spent for nothing
+    /// Wasted memory
     Waste,
-    /// Texts that several Strings have
+    /// Duplicate strings
     Strings,
     /// JVM and system properties
     Properties,
@@ -39,7 +39,7 @@ pub(super) enum Section {
 }
 
 impl Section {
-    /// Its heading.
+    /// Returns its heading.
     pub(super) fn title(self) -> &'static str {
         match self {
             Self::Overview => "Overview",
@@ -59,29 +59,29 @@ impl Section {
         }
     }
 
-    /// Its name in addresses within the report.
+    /// Returns its anchor within the report.
     pub(super) fn anchor(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// Whether a file has what it is about.
+    /// Returns whether the file contains the data of the section.
     pub(super) fn is_in(self, about: &About) -> bool {
         match self {
             Self::Sites | Self::Samples | Self::Flamegraph => about.has.recording,
             Self::Comparison => about.site.baseline.is_some() && about.has.heap,
-            // Nothing but values.
-            Self::Strings => about.has.heap && !about.hides_values,
+            // It consists only of values.
+            Self::Strings => about.has.heap && !about.cx.hides_values,
             _ => about.has.heap,
         }
     }
 
-    /// Whether it needs the graph of all objects: what it costs to build is paid then, and the headline takes no more.
+    /// Returns whether it needs the object graph: if so, the graph is built anyway, and the headline can use it too.
     pub(super) fn needs_graph(self) -> bool {
         !matches!(self, Self::Properties | Self::Sites | Self::Samples | Self::Flamegraph)
     }
 
-    /// What it asks, with the rows that a report has room for.
-    pub(super) fn asks(self, about: &About) -> Vec<Ask> {
+    /// Returns its queries, with the number of rows that a report shows.
+    pub(super) fn asks(self, about: &About) -> Vec<Ask<'_>> {
         let one = |command| about.ask(command);
         match self {
             Self::Overview => vec![one("overview")],

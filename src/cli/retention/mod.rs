@@ -1,4 +1,4 @@
-//! Commands about what is retained, and by what.
+//! Commands about retained memory and its holders.
 
 pub(crate) mod dominators;
 pub(crate) mod leaks;

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
-use hprof_query::compare::places::{Aligned, Figures, Places};
+use hprof_query::compare::places::{Aligned, DumpPlaces, PlaceFigures};
 use hprof_query::dictionary::names;
 use hprof_query::objects::condition::size;
 use hprof_query::objects::selection::Selection;
@@ -18,8 +18,9 @@ use hprof_report::value::id;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
 use super::dominators::arguments::{self, From};
@@ -41,7 +42,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 #[command(mut_arg("top", |top| top.help(
     "Show only the N largest places and those above them; 0 for all [default: 20 in a table, all in JSON and CSV]"
 )))]
-pub(crate) struct Args {
+pub(crate) struct PlacesArgs {
     #[command(flatten)]
     input: Input,
 
@@ -84,7 +85,9 @@ impl Least {
 
 fn least(text: &str) -> Result<Least, String> {
     match text.strip_suffix('%') {
-        None => size::parse(text).map(Least::Bytes).map_err(|error| format!("{error}, or a percentage such as 1%")),
+        None => size::parse(text)
+            .map(Least::Bytes)
+            .map_err(|error| format!("{error}, or a percentage such as 1%")),
         Some(number) => match number.trim().parse() {
             Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Least::Percent(percent)),
             _ => Err("percentages are from 0% to 100%".to_owned()),
@@ -92,20 +95,22 @@ fn least(text: &str) -> Result<Least, String> {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome> {
     let top = args.top.rows(args.output.format());
-    let (session, found) = Session::ask(&args.input, |heap, graph| Ok(places(args, heap, graph)?.map(|places| {
-        let least = args.min.bytes(graph.tree.reachable_bytes());
-        let depth = if args.depth == 0 { u64::MAX } else { args.depth };
-        rows(&Aligned::new(&[places]), least, depth, top)
-    })))?;
-    let whole = Whole::new(&session.graph, &args.output);
+    let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
+        Ok(places(args, heap, graph)?.map(|places| {
+            let least = args.min.bytes(graph.tree.reachable_bytes());
+            let depth = if args.depth == 0 { u64::MAX } else { args.depth };
+            rows(&Aligned::new(&[places]), least, depth, top)
+        }))
+    })?;
+    let whole = Whole::new(cx, &session.graph, &args.output);
     let Some((rows, matching)) = found else {
         let none = Answer::new(columns(whole), None)
             .beside(&reachable::beside(), &session.graph.tree)
             .without_rows(NoRows::Nothing);
-        session.show("places", &args.output, none)?;
-        arguments::note_no_start(&args.input, args.of.as_ref(), session.heap.summary(), &session.graph);
+        session.show(cx, "places", &args.output, none)?;
+        arguments::note_no_start(cx, &args.input, args.of.as_ref(), session.heap.summary(), &session.graph);
         return Ok(session.outcome(false));
     };
     let depths: Vec<u32> = rows.iter().map(|row| u32::try_from(row.depth - 1).unwrap_or(u32::MAX)).collect();
@@ -120,19 +125,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             ("place", "all reachable objects".to_owned()),
         ])
         .under(Section::Options("--top 0 shows all; --min 0 also the small ones".to_owned()));
-    let shown = session.show("places", &args.output, answer)?;
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    let shown = session.show(cx, "places", &args.output, answer)?;
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(shown > 0))
 }
 
 /// The places asked for; `None` if there is nothing to start from.
-fn places(args: &Args, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Option<Places>> {
+fn places(args: &PlacesArgs, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Option<DumpPlaces>> {
     let bytes = heap.bytes(&Quiet)?;
     Ok(match arguments::from(args.of.as_ref(), heap.summary(), graph) {
         None => None,
-        Some(From::Roots) => Some(Places::new(heap, graph, bytes)?),
-        Some(From::Object(top)) => Some(Places::below(heap, graph, bytes, &[top])?),
-        Some(From::Tops(tops)) => Some(Places::below(heap, graph, bytes, &tops)?),
+        Some(From::Roots) => Some(DumpPlaces::new(heap, graph, bytes)?),
+        Some(From::Object(top)) => Some(DumpPlaces::below(heap, graph, bytes, &[top])?),
+        Some(From::Tops(tops)) => Some(DumpPlaces::below(heap, graph, bytes, &tops)?),
     })
 }
 
@@ -143,7 +148,7 @@ struct PlaceRow {
     class: Option<String>,
     is_class_object: bool,
     depth: u64,
-    figures: Figures,
+    figures: PlaceFigures,
     branch: String,
 }
 
@@ -155,7 +160,9 @@ fn rows(aligned: &Aligned, least: u64, depth: u64, top: Option<usize>) -> (Vec<P
     let (mut kept, mut matching) = (vec![false; aligned.parents.len()], 0u64);
     let (mut left, mut next) = (top, BinaryHeap::new());
     let add = |next: &mut BinaryHeap<(u64, Reverse<u32>, u64)>, places: &[u32], depth: u64| {
-        next.extend(places.iter().copied().filter(is_large).map(|place| (bytes(place), Reverse(place), depth)));
+        next.extend(
+            places.iter().copied().filter(is_large).map(|place| (bytes(place), Reverse(place), depth)),
+        );
     };
     add(&mut next, &aligned.top, 1);
     while let Some((_, Reverse(place), at)) = next.pop() {
@@ -169,8 +176,12 @@ fn rows(aligned: &Aligned, least: u64, depth: u64, top: Option<usize>) -> (Vec<P
     }
     let mut found = Vec::new();
     let largest_last = |places: &[u32], depth: u64| {
-        let mut kept: Vec<(u32, u64)> =
-            places.iter().copied().filter(|place| kept.get(*place as usize) == Some(&true)).map(|place| (place, depth)).collect();
+        let mut kept: Vec<(u32, u64)> = places
+            .iter()
+            .copied()
+            .filter(|place| kept.get(*place as usize) == Some(&true))
+            .map(|place| (place, depth))
+            .collect();
         kept.sort_unstable_by_key(|(place, _)| (bytes(*place), Reverse(*place)));
         kept
     };
@@ -209,7 +220,8 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
             hundredths(row.figures.retained_bytes, whole.bytes).into()
         }),
         Column::of(names::OBJECTS, |row: &PlaceRow| row.figures.objects.into()).header("objects").place(3),
-        Column::of(names::CLASS, |row: &PlaceRow| row.class.as_deref().into()).or_null("the dump does not say"),
+        Column::of(names::CLASS, |row: &PlaceRow| row.class.as_deref().into())
+            .or_null("the dump does not say"),
         Column::of(names::IS_CLASS_OBJECT, |row: &PlaceRow| row.is_class_object.into()),
         Column::of(names::OBJECT, move |row: &PlaceRow| id(single(row))).or_null("there are several objects"),
         Column::of(names::EXAMPLE_OBJECT, |row: &PlaceRow| id(row.figures.example.non_null()))
@@ -239,6 +251,8 @@ mod tests {
         assert_eq!(least("1%").map(|least| least.bytes(1001)), Ok(11));
         assert_eq!(least("0.5 %").map(|least| least.bytes(1000)), Ok(5));
         assert_eq!(least("2KiB").map(|least| least.bytes(1)), Ok(2048));
-        assert!(least("101%").is_err() && least("-1%").is_err() && least("x%").is_err() && least("x").is_err());
+        assert!(
+            least("101%").is_err() && least("-1%").is_err() && least("x%").is_err() && least("x").is_err()
+        );
     }
 }

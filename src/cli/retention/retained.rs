@@ -1,10 +1,10 @@
-//! `retained`: what some objects retain together.
+//! `retained`: the retained size of a set of objects.
 
 use roaring::RoaringBitmap;
 
 use hprof_query::dictionary::names;
-use hprof_query::dominators::retained::{self, Retained};
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::dominators::retained_of_set::{self, Retained};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -12,8 +12,9 @@ use hprof_report::number::{grouped, percent};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -23,12 +24,12 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Compute the retained size of a set of objects
 ///
-/// The retained size is what is freed if all objects of the set are freed together. Two caches that
-/// share their values retain the values together, although neither retains them alone; `dominators` and
-/// `histo --retained` do not count such values. With several selections, the last row is the retained
-/// size of all of them together. Exact: it is what no GC root leads to without the set.
+/// The retained size is what is freed if all objects of the set are freed together. Two caches that share their
+/// values retain the values together, although neither retains them alone; `dominators` and `histo --retained` do not
+/// count such values. With several selections, the last row is the retained size of all of them together. Exact: it
+/// counts what would be unreachable without the set.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RetainedArgs {
     #[command(flatten)]
     input: Input,
 
@@ -40,33 +41,43 @@ pub(crate) struct Args {
     output: Output,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let selections = args.input.settled(&args.selections)?;
-    let (session, (rows, total)) = Session::ask(&args.input, |heap, graph| {
+pub(crate) fn run(cx: &RunContext, args: &RetainedArgs) -> anyhow::Result<Outcome> {
+    let selections = args.input.settled(cx, &args.selections)?;
+    let (session, (rows, total)) = Session::ask(cx, &args.input, |heap, graph| {
         let sets = selections.iter().map(|selection| selection.objects(heap.summary(), graph));
         let sets: Vec<RoaringBitmap> = sets.collect();
-        let rows: Vec<Retained> = sets.iter().map(|set| retained::retained(graph, set)).collect();
+        let rows: Vec<Retained> = sets.iter().map(|set| retained_of_set::retained(graph, set)).collect();
         let total = match rows.as_slice() {
             [one] => *one,
-            _ => retained::retained(graph, &sets.iter().fold(RoaringBitmap::new(), |all, set| all | set)),
+            _ => retained_of_set::retained(
+                graph,
+                &sets.iter().fold(RoaringBitmap::new(), |all, set| all | set),
+            ),
         };
         Ok((rows, total))
     })?;
-    show(args, &session, &rows, total)?;
+    show(cx, args, &session, &rows, total)?;
     for (selection, row) in selections.iter().zip(&rows) {
-        notes(&session, selection, row, args.input.quiet);
+        notes(cx, &session, selection, row, args.input.quiet);
     }
-    unreachable::note(&session, &args.input, Covers::RetainedSizes);
+    unreachable::note(cx, &session, &args.input, Covers::RetainedSizes);
     Ok(session.outcome(total.objects > 0))
 }
 
-fn show(args: &Args, session: &Session, rows: &[Retained], total: Retained) -> anyhow::Result<u64> {
+fn show(
+    cx: &RunContext,
+    args: &RetainedArgs,
+    session: &Session,
+    rows: &[Retained],
+    total: Retained,
+) -> anyhow::Result<u64> {
     let whole = session.graph.tree.reachable_bytes();
-    let together = || Line { selection: None, retained: total };
-    // What several retain together does not follow from the rows.
+    let together = || RetainedLine { selection: None, retained: total };
+    // The retained size of several selections together does not follow from their rows.
     let last = (rows.len() > 1 && args.output.format() == Format::Csv).then(together);
     let lines = args.selections.iter().zip(rows);
-    let lines = lines.map(|(selection, row)| Line { selection: Some(&selection.text), retained: *row });
+    let lines =
+        lines.map(|(selection, row)| RetainedLine { selection: Some(&selection.text), retained: *row });
     let mut answer = Answer::new(columns(whole), lines.chain(last)).beside(&beside(), &together());
     if rows.len() > 1 {
         answer = answer.total([
@@ -78,58 +89,61 @@ fn show(args: &Args, session: &Session, rows: &[Retained], total: Retained) -> a
             ("selection", "all together".to_owned()),
         ]);
     }
-    session.show("retained", &args.output, answer)
+    session.show(cx, "retained", &args.output, answer)
 }
 
-/// Says what a row cannot.
-fn notes(session: &Session, selection: &Selection, row: &Retained, quiet: bool) {
+/// Notes what a row cannot show.
+fn notes(cx: &RunContext, session: &Session, selection: &Selection, row: &Retained, quiet: bool) {
     if quiet {
         return;
     }
     let text = &selection.text;
     if row.objects == 0 {
         match selection.what {
-            What::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
-            What::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
+            Selected::Object(id) => messages::about_no_object(cx, session.heap.path(), &session.graph, id),
+            Selected::Classes(_) => messages::about_no_class(cx, session.heap.summary(), selection),
         }
     } else if row.unreachable_objects > 0 {
         let (some, all) = (grouped(row.unreachable_objects), grouped(row.objects));
-        messages::line(
-            "note",
-            &format!("{text}: {some} of {all} objects are unreachable: they are freed anyway"),
-        );
+        cx.say("note", &format!("{text}: {some} of {all} objects are unreachable: they are freed anyway"));
     }
 }
 
-/// What a selection retains, or `None`: all of them together.
-struct Line<'a> {
+/// Retained set of a selection, or, if `None`, of all of them together.
+struct RetainedLine<'a> {
     selection: Option<&'a str>,
     retained: Retained,
 }
 
-fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
+fn columns<'a>(whole: u64) -> Columns<'a, RetainedLine<'a>> {
     Columns::new([
-        Column::of(names::SELECTION, |line: &Line<'a>| line.selection.into())
+        Column::of(names::SELECTION, |line: &RetainedLine<'a>| line.selection.into())
             .or_null("in `total`")
             .header("selection")
             .fit(Fit::Shorten { priority: 0 }),
-        Column::of(names::OBJECTS, |line: &Line<'a>| line.retained.objects.into()).header("objects").place(0),
-        Column::of(names::SHALLOW_BYTES, |line: &Line<'a>| line.retained.shallow_bytes.into())
+        Column::of(names::OBJECTS, |line: &RetainedLine<'a>| line.retained.objects.into())
+            .header("objects")
+            .place(0),
+        Column::of(names::SHALLOW_BYTES, |line: &RetainedLine<'a>| line.retained.shallow_bytes.into())
             .header("shallow")
             .place(1),
-        Column::of(names::RETAINED_BYTES, |line: &Line<'a>| line.retained.retained_bytes.into())
+        Column::of(names::RETAINED_BYTES, |line: &RetainedLine<'a>| line.retained.retained_bytes.into())
             .header("retained")
             .place(2),
-        Column::table("%", Align::Right, move |line: &Line<'a>| percent(line.retained.retained_bytes, whole))
-            .place(3),
-        Column::of(names::RETAINED_OBJECTS, |line: &Line<'a>| line.retained.retained_objects.into())
+        Column::table("%", Align::Right, move |line: &RetainedLine<'a>| {
+            percent(line.retained.retained_bytes, whole)
+        })
+        .place(3),
+        Column::of(names::RETAINED_OBJECTS, |line: &RetainedLine<'a>| line.retained.retained_objects.into())
             .header("retained objects")
             .place(4),
-        Column::of(names::UNREACHABLE_OBJECTS, |line: &Line<'a>| line.retained.unreachable_objects.into()),
+        Column::of(names::UNREACHABLE_OBJECTS, |line: &RetainedLine<'a>| {
+            line.retained.unreachable_objects.into()
+        }),
     ])
 }
 
-fn beside<'a>() -> Columns<'a, Line<'a>> {
+fn beside<'a>() -> Columns<'a, RetainedLine<'a>> {
     let row = columns(0);
     Columns::new([Column::nested(names::TOTAL, row.fields(), move |total| row.record(total))])
 }

@@ -1,12 +1,12 @@
-//! `roots`: the GC roots, and what they hold.
+//! `roots`: the GC roots and their retained sizes.
 
 use hprof_index::Quiet;
-use hprof_index::objects::roots::Roots;
+use hprof_index::objects::gc_roots::Roots;
 use hprof_parser::RootKind;
 use hprof_query::dictionary::names;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
-use hprof_query::paths::roots::{self, KindRow, Question, Row, Thread};
+use hprof_query::paths::root_report::{self, KindRow, RootQuery, RootRow, RootThread};
 use hprof_query::threads::frames::Frames;
 use hprof_query::threads::{self, Threads};
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
@@ -16,9 +16,10 @@ use hprof_report::value::id;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
-use crate::cli::shared::object_columns::{self, Named};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::object_columns::{self, NamedObject};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 
@@ -28,7 +29,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli roots heap.hprof --thread main --top 0
   hprof-cli roots heap.hprof --format json | jq '.counts_by_kind'";
 
-/// Characters of a thread's name in a table.
+/// Maximum width of a thread's name in a table.
 const THREAD_WIDTH: usize = 28;
 
 /// List the GC roots
@@ -37,7 +38,7 @@ const THREAD_WIDTH: usize = 28;
 /// and JNI locals) count as references of the thread, which retains them; they are listed nevertheless.
 /// Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct RootsArgs {
     #[command(flatten)]
     input: Input,
 
@@ -56,7 +57,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// Reads a kind: `jni-global`, or as it is shown, `JNI global`.
+/// Parses a kind: `jni-global`, or in the form of output, `JNI global`.
 pub(super) fn kind(text: &str) -> Result<RootKind, String> {
     let option = |kind: RootKind| kind.name().to_lowercase().replace(' ', "-");
     let wanted = text.to_lowercase().replace([' ', '_'], "-");
@@ -64,22 +65,22 @@ pub(super) fn kind(text: &str) -> Result<RootKind, String> {
     found.ok_or_else(|| format!("kinds are {}", RootKind::ALL.map(option).join(", ")))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let question = Question {
+pub(crate) fn run(cx: &RunContext, args: &RootsArgs) -> anyhow::Result<Outcome> {
+    let question = RootQuery {
         kinds: args.kind.clone(),
         thread: args.thread.clone(),
         top: args.top.rows(args.output.format()),
     };
-    let (session, found) = Session::ask(&args.input, |heap, graph| {
+    let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let (labels, frames) = (Labels::new(heap, graph, bytes), Frames::new(heap.summary(), bytes));
-        Ok(roots::roots(graph, &labels, &frames, &question))
+        Ok(root_report::roots(graph, &labels, &frames, &question))
     })?;
     let (summary, roots) = (session.heap.summary(), &session.graph.roots);
     let whole = session.graph.tree.reachable_bytes();
-    let lines = found.rows.iter().map(|row| Line { row, class: object::class_name(summary, row.class) });
+    let lines = found.rows.iter().map(|row| RootLine { row, class: object::class_name(summary, row.class) });
     let answer = Answer::new(columns(whole), lines)
-        .beside(&beside(), &Beside { found: &found, roots })
+        .beside(&beside(), &RootsSummary { found: &found, roots })
         .matching(found.total, "roots")
         .without_rows(NoRows::Nothing);
     let answer = if found.total == 0 {
@@ -88,44 +89,46 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let kinds = Section::table(&kinds(whole), found.kinds.iter().copied());
         answer.above(kinds).above(Section::Line(String::new()))
     };
-    let rows = session.show("roots", &args.output, answer)?;
+    let rows = session.show(cx, "roots", &args.output, answer)?;
     if !args.input.quiet {
-        notes(roots);
-        nothing(args, &session, &found)?;
+        notes(cx, roots);
+        nothing(cx, args, &session, &found)?;
     }
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
 
-/// Says why there are no rows.
-fn nothing(args: &Args, session: &Session, found: &roots::Answer) -> anyhow::Result<()> {
+/// Notes why there are no rows.
+fn nothing(
+    cx: &RunContext,
+    args: &RootsArgs,
+    session: &Session,
+    found: &root_report::RootReport,
+) -> anyhow::Result<()> {
     if found.total > 0 {
         return Ok(());
     }
     let Some(thread) = &args.thread else {
-        messages::line(
-            "note",
-            if args.kind.is_empty() { NONE } else { "the dump names no root of these kinds" },
-        );
+        cx.say("note", if args.kind.is_empty() { NONE } else { "the dump names no root of these kinds" });
         return Ok(());
     };
     let (heap, graph) = (&session.heap, &session.graph);
-    let question = threads::Question::named(thread.clone());
+    let question = threads::ThreadQuery::named(thread.clone());
     let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);
     if threads.matching == 0 {
-        messages::about_no_thread(graph, &threads, Some(thread));
+        messages::about_no_thread(cx, graph, &threads, Some(thread));
     } else {
         let of_kinds = if args.kind.is_empty() { "" } else { " of these kinds" };
-        messages::line("note", &format!("the dump names no root{of_kinds} that belongs to such a thread"));
+        cx.say("note", &format!("the dump names no root{of_kinds} that belongs to such a thread"));
     }
     Ok(())
 }
 
 const NONE: &str = "the dump names no GC root";
 
-/// Says what is odd about the roots.
-fn notes(roots: &Roots) {
-    let note = |text: &str| messages::line("note", text);
+/// Notes anomalies of the roots.
+fn notes(cx: &RunContext, roots: &Roots) {
+    let note = |text: &str| cx.say("note", text);
     if roots.missing_objects > 0 {
         note(&format!("{} roots name objects that are not in the dump", grouped(roots.missing_objects)));
     }
@@ -137,72 +140,75 @@ fn notes(roots: &Roots) {
     }
 }
 
-/// A row, and its class.
-struct Line<'a> {
-    row: &'a Row,
+/// A row and its class.
+struct RootLine<'a> {
+    row: &'a RootRow,
     class: Option<&'a str>,
 }
 
-fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
-    Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
+fn named<'r>(line: &'r RootLine<'_>) -> NamedObject<'r> {
+    NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn columns<'a>(whole: u64) -> Columns<'a, Line<'a>> {
+fn columns<'a>(whole: u64) -> Columns<'a, RootLine<'a>> {
     let [object, class, label] = object_columns::named(named);
     Columns::new([
         object.header("id").place(4),
         class,
         label,
-        Column::of(names::KIND, |line: &Line<'a>| line.row.kind.name().into()).header("kind").place(2),
-        Column::of(names::THREAD, |line: &Line<'a>| id(line.row.thread.as_ref().map(|thread| thread.id)))
+        Column::of(names::KIND, |line: &RootLine<'a>| line.row.kind.name().into()).header("kind").place(2),
+        Column::of(names::THREAD, |line: &RootLine<'a>| id(line.row.thread.as_ref().map(|thread| thread.id)))
             .or_null("the kind has none, or it is not in the dump")
             .header("thread")
             .place(3)
             .fit(Fit::Cut { priority: 1 })
             .cell(|line| line.row.thread.as_ref().map(thread_name).unwrap_or_default()),
-        Column::of(names::THREAD_NAME, |line: &Line<'a>| {
+        Column::of(names::THREAD_NAME, |line: &RootLine<'a>| {
             line.row.thread.as_ref().and_then(|thread| thread.name.as_deref()).into()
         })
         .or_null("likewise, or the dump does not say"),
-        Column::of(names::FRAME_NUMBER, |line: &Line<'a>| line.row.frame.into()).or_null("the root has none"),
-        Column::of(names::LOCATION, |line: &Line<'a>| line.row.location.as_deref().into())
+        Column::of(names::FRAME_NUMBER, |line: &RootLine<'a>| line.row.frame.into())
+            .or_null("the root has none"),
+        Column::of(names::LOCATION, |line: &RootLine<'a>| line.row.location.as_deref().into())
             .or_null("the root has no frame, or the dump does not hold it"),
-        object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes),
-        Column::of(names::RETAINED_BYTES, |line: &Line<'a>| line.row.retained_bytes.into())
+        object_columns::shallow_bytes(|line: &RootLine<'a>| line.row.shallow_bytes),
+        Column::of(names::RETAINED_BYTES, |line: &RootLine<'a>| line.row.retained_bytes.into())
             .header("retained")
             .place(0),
-        Column::table("%", Align::Right, move |line: &Line<'a>| percent(line.row.retained_bytes, whole))
+        Column::table("%", Align::Right, move |line: &RootLine<'a>| percent(line.row.retained_bytes, whole))
             .place(1)
             .fit(Fit::Secondary { priority: 0 }),
-        object_columns::described(|line: &Line<'a>| {
+        object_columns::described(|line: &RootLine<'a>| {
             let location = line.row.location.as_ref().map(|location| format!(" in {location}"));
             named(line).describe_without_id() + &location.unwrap_or_default()
         }),
-        Column::of(names::TIMES, |line: &Line<'a>| line.row.times.into()),
-        Column::of(names::IS_ASSUMED, |line: &Line<'a>| line.row.is_assumed.into()),
+        Column::of(names::TIMES, |line: &RootLine<'a>| line.row.times.into()),
+        Column::of(names::IS_ASSUMED, |line: &RootLine<'a>| line.row.is_assumed.into()),
     ])
 }
 
-/// The keys beside the rows are made of this.
-struct Beside<'a> {
-    found: &'a roots::Answer,
+/// Source of the keys besides the rows.
+struct RootsSummary<'a> {
+    found: &'a root_report::RootReport,
     roots: &'a Roots,
 }
 
-fn beside<'a>() -> Columns<'a, Beside<'a>> {
+fn beside<'a>() -> Columns<'a, RootsSummary<'a>> {
     let each = kinds(0);
     Columns::new([
-        Column::nested(names::COUNTS_BY_KIND, each.fields(), move |of: &Beside<'a>| {
+        Column::nested(names::COUNTS_BY_KIND, each.fields(), move |of: &RootsSummary<'a>| {
             of.found.kinds.iter().map(|row| each.record(row)).collect::<Vec<_>>().into()
         }),
-        Column::of(names::TOTAL.dot(names::ROWS), |of: &Beside<'a>| of.found.total.into()),
-        Column::of(names::MISSING_ROOTS, |of: &Beside<'a>| of.roots.missing_objects.into()),
-        Column::of(names::MISSING_THREADS, |of: &Beside<'a>| of.roots.missing_threads.into()),
-        Column::of(names::IS_BOOT_LOADER_ASSUMED, |of: &Beside<'a>| of.roots.boot_classes_assumed.into()),
+        Column::of(names::TOTAL.dot(names::ROWS), |of: &RootsSummary<'a>| of.found.total.into()),
+        Column::of(names::MISSING_ROOTS, |of: &RootsSummary<'a>| of.roots.missing_objects.into()),
+        Column::of(names::MISSING_THREADS, |of: &RootsSummary<'a>| of.roots.missing_threads.into()),
+        Column::of(names::IS_BOOT_LOADER_ASSUMED, |of: &RootsSummary<'a>| {
+            of.roots.boot_classes_assumed.into()
+        }),
     ])
 }
 
-/// Columns of all roots of a kind.
+/// Returns the columns of root kinds.
 fn kinds<'a>(whole: u64) -> Columns<'a, KindRow> {
     Columns::new([
         Column::of(names::KIND, |row: &KindRow| row.kind.name().into())
@@ -228,8 +234,8 @@ pub(crate) fn declared() -> Vec<Declared> {
     }]
 }
 
-/// A thread's name in a table.
-fn thread_name(thread: &Thread) -> String {
+/// Formats a thread's name for a table.
+fn thread_name(thread: &RootThread) -> String {
     match thread.name.as_deref().filter(|name| !name.is_empty()) {
         None => format!("{:#x}", thread.id),
         Some(name) if name.chars().count() <= THREAD_WIDTH => name.to_owned(),

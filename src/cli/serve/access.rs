@@ -1,70 +1,71 @@
-//! Who gets in: whoever has the token, from a page of this server, under a name of this machine.
+//! Access control: a client needs the token, must ask from a page of this server, and must address it by a name of
+//! this machine.
 //!
-//! A web page can make a browser send requests to 127.0.0.1, and by DNS rebinding read what comes back. So the Host must be
-//! a name of loopback, an Origin must be the Host's, Sec-Fetch-Site must say that no other site asks, and the token of the
-//! printed address is exchanged for a cookie that scripts cannot read and other sites do not send.
+//! A web page can make a browser send requests to 127.0.0.1, and read the responses by DNS rebinding. So the Host
+//! must be a loopback name, an Origin must equal the Host, Sec-Fetch-Site must not name another site, and the token
+//! of the printed address is exchanged for a cookie that scripts cannot read and other sites do not send.
 //!
-//! An address to be shared is mostly a link in a message, which a browser follows from the page of another site: its token,
-//! good once, lets in from there too. Whoever knows it could have opened it himself.
+//! An address for sharing is usually a link in a message, which a browser follows from a page of another site: its
+//! one-time token is accepted from there too. Anyone who knows it could have opened it directly.
 
 use std::net::IpAddr;
 use std::sync::Mutex;
 
 use axum::http::{HeaderMap, header};
 
-use super::locked;
+use crate::cli::shared::context::locked;
 
-/// What decides.
+/// Access control.
 #[derive(Debug)]
 pub(super) struct Access {
     token: String,
-    /// Tokens that are good once: for the browser that this program opens, since other users see its command line, and for
-    /// somebody else.
+    /// One-time tokens: for the browser that this program opens, as other users can see its command line, and for
+    /// sharing.
     once: Mutex<Vec<Once>>,
-    /// Cookies do not know ports: with a name of its own, those of several servers do not replace one another. A browser
-    /// sends it to other servers on this machine too, if a page of theirs is opened.
+    /// Cookies ignore ports: with unique names, those of several servers do not replace one another. A browser also
+    /// sends it to other servers on this machine when it opens their pages.
     cookie_name: String,
     cookie: String,
     is_remote: bool,
-    /// Names that are as good as localhost, the address that is listened on among them.
+    /// Names accepted like localhost, including the address that the server listens on.
     hosts: Vec<String>,
 }
 
-/// A token that is good once.
+/// A one-time token.
 #[derive(Debug)]
 struct Once {
     token: String,
-    /// `true` if a link on another site may have it.
+    /// Whether it is accepted from a link on another site.
     is_shared: bool,
 }
 
-/// What a request is allowed.
+/// Decision about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Everything.
+    /// Full access.
     In,
-    /// It has the token: it gets the cookie. A browser that was led here by another site sends it only with what it asks
-    /// for from here.
+    /// The token is valid: the client gets the cookie. A browser that followed a link from another site sends the
+    /// cookie only with requests that start here.
     Exchange { is_from_elsewhere: bool },
-    /// Nothing; why.
+    /// No access, and the reason.
     Out(Why),
 }
 
-/// Why a request gets nothing.
+/// Reason for denying access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// There is no Host, or several.
+    /// No Host header, or several.
     NoHost,
     /// The Host is not a name of this machine.
     Host,
-    /// A page of another site asks.
+    /// The request comes from a page of another site.
     Site,
-    /// There is neither a token nor the cookie.
+    /// Neither a token nor the cookie.
     Token,
 }
 
 impl Why {
-    /// The same in words.
+    /// Returns the reason as text.
     pub(super) const fn text(self) -> &'static str {
         match self {
             Self::NoHost => "the Host is missing",
@@ -75,14 +76,14 @@ impl Why {
     }
 }
 
-/// Random characters.
+/// Returns random characters.
 fn random(bytes: usize) -> anyhow::Result<String> {
     let mut buffer = vec![0; bytes];
     getrandom::fill(&mut buffer).map_err(|error| anyhow::anyhow!("cannot obtain random bytes: {error}"))?;
     Ok(buffer.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns whether two texts are equal, in a time that does not tell where they differ.
+/// Compares two texts in constant time.
 fn is_same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
@@ -99,19 +100,19 @@ impl Access {
         })
     }
 
-    /// The token of the printed address.
+    /// Returns the token of the printed address.
     pub(super) fn token(&self) -> &str {
         &self.token
     }
 
-    /// A token that is good once; a shared one also for who follows a link of another site.
+    /// Creates a one-time token; a shared one is also accepted from a link of another site.
     pub(super) fn token_once(&self, is_shared: bool) -> anyhow::Result<String> {
         let token = random(32)?;
         locked(&self.once).push(Once { token: token.clone(), is_shared });
         Ok(token)
     }
 
-    /// Returns whether a token lets in; one that is good once is then used up.
+    /// Returns whether a token is valid; a one-time token is used up.
     fn takes(&self, given: &str, is_from_elsewhere: bool) -> bool {
         let mut once = locked(&self.once);
         let is_good = |once: &Once| is_same(given, &once.token) && (once.is_shared || !is_from_elsewhere);
@@ -124,12 +125,12 @@ impl Access {
         }
     }
 
-    /// The header that sets the cookie.
+    /// Returns the header that sets the cookie.
     pub(super) fn set_cookie(&self) -> String {
         format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name, self.cookie)
     }
 
-    /// Judges a request by its headers and the token of its query.
+    /// Decides about a request by its headers and the token of its query.
     pub(super) fn judge(&self, headers: &HeaderMap, token: Option<&str>) -> Verdict {
         let one = |name| {
             let mut values = headers.get_all(name).iter();
@@ -151,7 +152,7 @@ impl Access {
         }
         let is_from_elsewhere = match one(header::HeaderName::from_static("sec-fetch-site")) {
             Ok(None | Some("same-origin" | "none")) => false,
-            // Somebody follows a link: nothing that a script of that page, or a frame in it, could read.
+            // A navigation: a script or frame of that page could not read the response.
             Ok(Some("cross-site" | "same-site"))
                 if is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document") =>
             {
@@ -159,7 +160,7 @@ impl Access {
             }
             _ => return Verdict::Out(Why::Site),
         };
-        // What a browser loads beforehand may never be looked at.
+        // A prefetched page may never be looked at.
         let is_early = one(header::HeaderName::from_static("sec-purpose")) != Ok(None);
         if token.is_some_and(|token| !is_early && self.takes(token, is_from_elsewhere)) {
             return Verdict::Exchange { is_from_elsewhere };
@@ -177,7 +178,7 @@ impl Access {
         if cookies.any(is_ours) { Verdict::In } else { Verdict::Out(Why::Token) }
     }
 
-    /// Returns whether a Host is a name of this machine, whatever the port.
+    /// Returns whether a Host is a name of this machine, with any port.
     fn is_own(&self, host: &str) -> bool {
         let (name, port) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((address, port)) => (address, port),
@@ -185,7 +186,7 @@ impl Access {
                 .split_once(':')
                 .map_or((host, ""), |(name, _)| (name, host.get(name.len()..).unwrap_or_default())),
         };
-        // Parsing would take a sign.
+        // `parse` alone would accept a sign.
         let is_number =
             |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
         let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_number);
@@ -294,7 +295,7 @@ mod tests {
         ];
         let judge = |all: &[(&'static str, &str)], token: &str| access.judge(&headers(all), Some(token));
         let (shared, opened) = (access.token_once(true).unwrap(), access.token_once(false).unwrap());
-        // Those that are not to be shared, a frame, a script, and what is loaded beforehand.
+        // Tokens not for sharing, a frame, a script, and a prefetch.
         for token in [access.token(), &opened] {
             assert_eq!(judge(&followed, token), Verdict::Out(Why::Site));
         }
@@ -308,13 +309,13 @@ mod tests {
         assert_eq!(other(0, ("host", "evil.example")), Verdict::Out(Why::Host));
         let early = [&followed[..], &[("sec-purpose", "prefetch")]].concat();
         assert_eq!(judge(&early, &shared), Verdict::Out(Why::Site));
-        // Once.
+        // Accepted once.
         assert_eq!(judge(&followed, &shared), Verdict::Exchange { is_from_elsewhere: true });
         assert_eq!(judge(&followed, &shared), Verdict::Out(Why::Site));
         assert_eq!(judge(&[host], &shared), Verdict::Out(Why::Token));
         assert_eq!(judge(&[host], &opened), Verdict::Exchange { is_from_elsewhere: false });
         assert_eq!(judge(&[host], &opened), Verdict::Out(Why::Token));
-        // The cookie alone does not let in a page of another site.
+        // The cookie alone does not admit a page of another site.
         let cookie = access.set_cookie();
         let cookie = cookie.split(';').next().unwrap();
         let all = [&followed[..], &[("cookie", cookie)]].concat();

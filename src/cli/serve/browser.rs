@@ -2,9 +2,9 @@
 
 use std::process::{Command, Stdio};
 
-use crate::cli::shared::messages;
+use crate::cli::shared::context::RunContext;
 
-/// The programs that open an address, by system.
+/// Programs that open an address, by system.
 const OPENERS: &[&str] = if cfg!(target_os = "macos") {
     &["open"]
 } else if cfg!(windows) {
@@ -13,8 +13,8 @@ const OPENERS: &[&str] = if cfg!(target_os = "macos") {
     &["xdg-open", "wslview", "gio"]
 };
 
-/// Opens an address, if there is a program that can. Other users can read it on the program's command line.
-pub(super) fn open(url: &str) {
+/// Opens an address, if a suitable program exists. Other users can read it on the program's command line.
+pub(super) fn open(cx: &RunContext, url: &str) {
     let is_open = OPENERS.iter().any(|program| {
         let mut command = Command::new(program);
         if *program == "gio" {
@@ -22,10 +22,10 @@ pub(super) fn open(url: &str) {
         }
         let opened =
             command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        // Somebody has to hear that it ended.
+        // A thread must wait for its end.
         opened.is_ok_and(|mut child| std::thread::Builder::new().spawn(move || child.wait()).is_ok())
     });
     if !is_open {
-        messages::line("note", "no program to open a browser was found; open the address yourself");
+        cx.say("note", "no program to open a browser was found; open the address yourself");
     }
 }

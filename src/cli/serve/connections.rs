@@ -1,4 +1,4 @@
-//! Connections: how many, how long, and which goes when there are too many.
+//! Connections: their number, timeouts, and which one is closed when there are too many.
 //!
 //! hyper's own loop, since `axum::serve` has neither a timeout for headers nor a limit of connections.
 
@@ -14,26 +14,26 @@ use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 use super::handler::Handler;
-use super::locked;
 use super::patience::Patience;
+use crate::cli::shared::context::locked;
 
-/// A client has this long to send the head of a request, the first or the next.
+/// Maximum time for a client to send the head of a request, the first or the next.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// Bytes of the head of a request.
+/// Maximum size of the head of a request.
 const HEAD_BYTES: usize = 64 << 10;
-/// Fields of it.
+/// Maximum number of header fields.
 const HEAD_FIELDS: usize = 100;
-/// Connections at once. Beyond that the one that has done nothing for longest goes.
+/// Maximum number of connections. Beyond it, the one that was idle longest is closed.
 const MAX_CONNECTIONS: usize = 256;
 
 /// A connection.
 struct Connection {
     task: AbortHandle,
-    /// Requests that are being answered.
+    /// Number of requests being answered.
     busy: Arc<AtomicUsize>,
 }
 
-/// Accepts connections, until there was nothing to answer for `idle_exit`.
+/// Accepts connections until the server has been idle for `idle_exit`.
 pub(super) async fn serve(
     listener: TcpListener,
     handler: Handler,
@@ -49,7 +49,7 @@ pub(super) async fn serve(
         };
         let stream = match accepted {
             Ok((stream, _)) => stream,
-            // Out of file descriptors, or the client has gone: others may still come.
+            // Out of file descriptors, or the client is gone: others may still connect.
             Err(_) => {
                 make_room(&open, MAX_CONNECTIONS / 2);
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -72,14 +72,14 @@ pub(super) async fn serve(
                 .max_headers(HEAD_FIELDS)
                 .keep_alive(true)
                 .serve_connection(TokioIo::new(Patience::new(stream)), service);
-            // What a client breaks is its own.
+            // An error of one client concerns nobody else.
             let _ = connection.await;
         });
         locked(&open).push_back(Connection { task: task.abort_handle(), busy });
     }
 }
 
-/// The router as hyper wants it, counting what it answers.
+/// Wraps the router for hyper and counts active requests.
 fn tower_service_fn(
     router: axum::Router,
     busy: Arc<AtomicUsize>,
@@ -96,7 +96,7 @@ fn tower_service_fn(
         let answer = hyper::service::Service::call(&service, request);
         async move {
             let answer = answer.await;
-            // Who is not let in does not keep the server from ending.
+            // Rejected requests do not keep the server alive.
             if answer.as_ref().is_ok_and(|answer| answer.status() != hyper::StatusCode::FORBIDDEN) {
                 seen();
             }
@@ -106,7 +106,7 @@ fn tower_service_fn(
     })
 }
 
-/// Counts a request while it is answered, also if it is given up.
+/// Counts a request until it is answered or dropped.
 struct Busy(Arc<AtomicUsize>);
 
 impl Busy {
@@ -122,7 +122,7 @@ impl Drop for Busy {
     }
 }
 
-/// Closes connections until there are `most`: the oldest that are not being answered, else the oldest.
+/// Closes connections until there are `most`: first the oldest without an active request, then the oldest.
 fn make_room(open: &Mutex<VecDeque<Connection>>, most: usize) {
     let mut open = locked(open);
     open.retain(|connection| !connection.task.is_finished());
@@ -134,7 +134,7 @@ fn make_room(open: &Mutex<VecDeque<Connection>>, most: usize) {
     }
 }
 
-/// Ends when nothing was asked for `patience`, and nothing is being answered; never without one.
+/// Completes after `patience` without requests, none of them active; without `patience`, never.
 async fn idle(
     patience: Option<Duration>,
     clock: Instant,

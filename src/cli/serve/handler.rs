@@ -1,4 +1,4 @@
-//! From a request to a response: who gets in, which page, how it is sent.
+//! Request handling: access, page, response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,28 +11,28 @@ use axum::routing::any;
 use maud::{DOCTYPE, Markup, html};
 
 use super::access::{Access, Verdict, Why};
-use super::questions::{Found, Index, Job, Key, Questions, Stage, State};
+use super::questions::{AskOutcome, Index, Job, JobState, QuestionKey, Questions, Stage};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::frame::{self, Page};
-use crate::cli::pages::request::Form;
+use crate::cli::pages::request::ReplyForm;
 use crate::cli::pages::site::Has;
 use crate::cli::pages::{self, Reply, assets};
 use hprof_report::escape;
 use hprof_report::number::{grouped, percent};
 
-/// A page that takes longer shows how far it is, and comes again by itself.
+/// Pages that take longer show progress and reload themselves.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// Seconds until it comes again.
+/// Seconds until the reload.
 const AGAIN: &str = "1";
 /// Pages that need no graph.
 const OF_SUMMARY: &[&str] =
     &["histo", "info", "doctor", "sites", "traces", "cpu", "cputime", "monitors", "flamegraph", "recording"];
 
-/// Nothing but what this server sends may run, be shown or be connected to.
+/// Only resources of this server may be run, shown or connected to.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// Answers requests.
+/// Handles requests.
 #[derive(Debug, Clone)]
 pub(super) struct Handler(Arc<Inner>);
 
@@ -47,7 +47,7 @@ impl Handler {
         Self(Arc::new(Inner { access, questions }))
     }
 
-    /// As a service of axum.
+    /// Returns the handler as an axum service.
     pub(super) fn router(&self) -> axum::Router {
         axum::Router::new().fallback(any(handle)).with_state(self.clone())
     }
@@ -66,7 +66,7 @@ async fn handle(Extracted(handler): Extracted<Handler>, request: Request) -> Res
     ] {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    // What is in a heap does not belong on a disk; the program's own files may stay for the session.
+    // The contents of a heap do not belong on a disk; the program's own files may be cached for the session.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
@@ -92,7 +92,7 @@ impl Inner {
             Verdict::Exchange { is_from_elsewhere } => {
                 let cookie = (header::SET_COOKIE, self.access.set_cookie());
                 if is_from_elsewhere {
-                    // The cookie does not go along with where another site leads to, but with where this page does.
+                    // The cookie is not sent after a navigation from another site, but after one from this page.
                     let again = (header::REFRESH, "0; url=/".to_owned());
                     let content_type = (header::CONTENT_TYPE, pages::HTML.to_owned());
                     return ([cookie, again, content_type], entered().into_string()).into_response();
@@ -111,7 +111,7 @@ impl Inner {
         }
     }
 
-    /// Gives up a question, and goes back to where it was asked.
+    /// Cancels a question and redirects to the page where it was asked.
     fn cancel(&self, query: &str) -> Response<Body> {
         let number = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "question");
         let number = number.and_then(|(_, number)| number.parse().ok());
@@ -134,9 +134,9 @@ impl Inner {
         let number: usize = parts.next().and_then(|number| number.parse().ok()).unwrap_or_default();
         let page = parts.next().unwrap_or_default();
         let is_json = wants_json || path.ends_with(".json");
-        let (page, _) = Form::of_path(page);
+        let (page, _) = ReplyForm::of_path(page);
         let Some(index) = self.questions.index(number) else {
-            return sent(&pages::reply(&self.questions.site, "", wants_json));
+            return sent(&pages::nothing(&self.questions.site, 1, wants_json));
         };
         if self.questions.is_replaced(number) {
             let error =
@@ -156,10 +156,10 @@ impl Inner {
             }
             Index::Ready => {}
         }
-        self.asked(number, Key { target: target.to_owned(), is_json }).await
+        self.asked(number, QuestionKey { target: target.to_owned(), is_json }).await
     }
 
-    /// The first page: that of the only dump, or a list.
+    /// Returns the first page: that of the only dump, or a list.
     fn home(&self) -> Response<Body> {
         let count = self.questions.site.dumps.len();
         if count == 1 {
@@ -174,15 +174,15 @@ impl Inner {
         sent(&pages::dumps(&self.questions.site, &states.collect::<Vec<_>>()))
     }
 
-    async fn asked(&self, number: usize, key: Key) -> Response<Body> {
+    async fn asked(&self, number: usize, key: QuestionKey) -> Response<Body> {
         let is_json = key.is_json;
         let file = file_name(key.path());
-        // Programs wait, and who saves a file; people see how far it is.
-        let waits = is_json || Form::of_path(key.path()).1 != Form::Page;
+        // Programs and downloads wait; people see progress.
+        let waits = is_json || ReplyForm::of_path(key.path()).1 != ReplyForm::Page;
         let sent = |reply: &Reply| saved(sent(reply), reply, &file);
         let job = match self.questions.ask(key) {
-            Found::Answer(reply) => return sent(&self.readable(number, &reply, is_json)),
-            Found::Full => {
+            AskOutcome::Answer(reply) => return sent(&self.readable(number, &reply, is_json)),
+            AskOutcome::Full => {
                 let mut response = plain(
                     StatusCode::SERVICE_UNAVAILABLE,
                     "503: too many questions, or answers that clients have not read, at once",
@@ -190,13 +190,13 @@ impl Inner {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(AGAIN));
                 return response;
             }
-            Found::Job(job) => job,
+            AskOutcome::Job(job) => job,
         };
         let deadline = if waits { None } else { Some(tokio::time::Instant::now() + PATIENCE) };
         let mut state = job.state.clone();
         let begin = tokio::time::Instant::now();
         loop {
-            // A client that has gone is not always noticed: nobody waits longer than a question may take.
+            // A disconnected client is not always noticed: nobody waits longer than a question may take.
             if begin.elapsed() > self.questions.time() {
                 return plain(StatusCode::SERVICE_UNAVAILABLE, "503: it took too long, with those before it");
             }
@@ -206,10 +206,10 @@ impl Inner {
                 next.min(deadline.saturating_duration_since(tokio::time::Instant::now()))
             });
             let done =
-                tokio::time::timeout(next, state.wait_for(|state| matches!(state, State::Done(_)))).await;
+                tokio::time::timeout(next, state.wait_for(|state| matches!(state, JobState::Done(_)))).await;
             match done {
                 Ok(Ok(done)) => {
-                    if let State::Done(reply) = &*done {
+                    if let JobState::Done(reply) = &*done {
                         return sent(&self.readable(number, reply, is_json));
                     }
                 }
@@ -222,7 +222,7 @@ impl Inner {
         }
     }
 
-    /// A reply as a page: why a question was given up is JSON.
+    /// Returns a reply as a page if it is the JSON reason for cancelling a question.
     fn readable(&self, number: usize, reply: &Reply, is_json: bool) -> Reply {
         if is_json || reply.content_type != pages::JSON {
             return reply.clone();
@@ -257,12 +257,12 @@ impl Inner {
         self.document(number, &page)
     }
 
-    /// A page about a question that is not answered yet; it comes again by itself.
+    /// Returns a page about a question that is not answered yet; it reloads itself.
     fn waiting(&self, number: usize, job: &Job) -> Response<Body> {
         let stage = match &*job.state.borrow() {
-            State::Waiting => Stage { name: "waiting for its turn".to_owned(), ..Stage::default() },
-            State::Running(stage) => stage.clone(),
-            State::Done(_) => Stage::default(),
+            JobState::Waiting => Stage { name: "waiting for its turn".to_owned(), ..Stage::default() },
+            JobState::Running(stage) => stage.clone(),
+            JobState::Done(_) => Stage::default(),
         };
         let seconds = job.since.elapsed().as_secs();
         let body = html! {
@@ -273,7 +273,7 @@ impl Inner {
         self.again(number, "Working on it", body)
     }
 
-    /// The page of a dump whose index is being built.
+    /// Returns the page of a dump whose index is being built.
     fn building(&self, number: usize, index: &Index, is_json: bool) -> Response<Body> {
         let (stage, has_summary) = match index {
             Index::Building(stage) => (stage, false),
@@ -312,13 +312,13 @@ impl Inner {
         let mut response = sent(&self.document(number, &page));
         let headers = response.headers_mut();
         headers.insert(header::REFRESH, HeaderValue::from_static(AGAIN));
-        // Its form is sent with an Origin, which `no-referrer` would make null.
+        // Its form is sent with an Origin, which `no-referrer` would set to null.
         headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
         response
     }
 }
 
-/// How far something is, in words.
+/// Describes progress.
 fn words(stage: &Stage) -> String {
     let name = if stage.name.is_empty() { "working" } else { &stage.name };
     let name = escape::text(name);
@@ -342,24 +342,25 @@ fn progress(stage: &Stage) -> Markup {
     }
 }
 
-/// What is shown to who is not let in. It tells nothing of the dump, and loads nothing: that would not be let in either.
+/// Returns the page for rejected clients. It says nothing about the dump and loads nothing, as further requests would
+/// be rejected too.
 fn outside(why: Why) -> Markup {
     let (what, then) = match why {
         Why::Host | Why::NoHost => (
-            "This name does not lead in",
+            "Unknown host name",
             "The server answers under 127.0.0.1 and localhost. From another machine: ssh -L PORT:127.0.0.1:PORT HOST, and open \
-             the address that hprof-cli printed; names have to be given when it is started (--allow-remote, --host).",
+             the address that hprof-cli printed; other names must be given when it is started (--allow-remote, --host).",
         ),
         Why::Site => (
-            "A link on another site does not lead in",
-            "Copy the address into the address bar. An address that may be sent to somebody, and works once, is printed by \
-             hprof-cli serve --share.",
+            "Links on other sites are not accepted",
+            "Copy the address into the address bar. hprof-cli serve --share prints an address that can be sent to somebody \
+             and works once.",
         ),
         Why::Token => (
-            "This address does not lead in",
-            "Open the whole address that hprof-cli serve printed where it was started: it ends with ?token= and a long number, \
-             which the address bar does not keep. An address for somebody else, which works once, is printed with --share. If \
-             neither is at hand, start the server again.",
+            "This address does not grant access",
+            "Open the complete address that hprof-cli serve printed when it was started: it ends with ?token= and a long number, \
+             which the address bar does not keep. With --share it also prints an address for somebody else, which works once. \
+             If you have neither, start the server again.",
         ),
     };
     html! {
@@ -371,7 +372,7 @@ fn outside(why: Why) -> Markup {
     }
 }
 
-/// What leads on who was let in by a link of another site.
+/// Returns the page that forwards a client admitted by a link on another site.
 fn entered() -> Markup {
     html! {
         (DOCTYPE)
@@ -382,15 +383,15 @@ fn entered() -> Markup {
     }
 }
 
-/// The name under which an answer is saved: that of its page.
+/// Returns the file name of a downloaded answer: that of its page.
 fn file_name(path: &str) -> String {
     let page = path.split('/').nth(2).unwrap_or_default();
-    let (page, _) = Form::of_path(page);
+    let (page, _) = ReplyForm::of_path(page);
     let name: String = page.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
     format!("{}.csv", if name.is_empty() { "answer" } else { &name })
 }
 
-/// A response that a browser saves, if it is for a spreadsheet.
+/// Makes a browser download the response if it is for a spreadsheet.
 fn saved(mut response: Response<Body>, reply: &Reply, file: &str) -> Response<Body> {
     if reply.content_type == pages::CSV
         && let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{file}\""))
@@ -400,12 +401,12 @@ fn saved(mut response: Response<Body>, reply: &Reply, file: &str) -> Response<Bo
     response
 }
 
-/// Returns whether a client prefers JSON to HTML, by what it names first.
+/// Returns whether a client prefers JSON to HTML, by the order of its Accept header.
 fn wants_json(headers: &HeaderMap) -> bool {
     is_first(headers, "application/json", "text/html")
 }
 
-/// Returns whether a client names one type, and no other one before it.
+/// Returns whether a client names the type `wanted`, and not `other` before it.
 fn is_first(headers: &HeaderMap, wanted: &str, other: &str) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
     let place = |wanted: &str| accept.split(',').position(|one| one.trim().split(';').next() == Some(wanted));
@@ -415,16 +416,16 @@ fn is_first(headers: &HeaderMap, wanted: &str, other: &str) -> bool {
     }
 }
 
-/// An answer's bytes, which no connection copies.
-struct Shared(Arc<Vec<u8>>);
+/// The bytes of an answer, which connections share without copying.
+struct SharedBody(Arc<Vec<u8>>);
 
-impl Shared {
+impl SharedBody {
     fn bytes(reply: &Reply) -> Bytes {
         Bytes::from_owner(Self(reply.body.clone()))
     }
 }
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedBody {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
@@ -433,7 +434,7 @@ impl AsRef<[u8]> for Shared {
 fn sent(reply: &Reply) -> Response<Body> {
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response =
-        (status, [(header::CONTENT_TYPE, reply.content_type)], Body::from(Shared::bytes(reply)))
+        (status, [(header::CONTENT_TYPE, reply.content_type)], Body::from(SharedBody::bytes(reply)))
             .into_response();
     if let Some(location) = &reply.location
         && let Ok(location) = HeaderValue::from_str(location)

@@ -1,9 +1,9 @@
 //! `serve`: dumps as pages in a browser.
 //!
-//! This process listens, decides who gets in ([`access`]) and which question is asked when ([`questions`], [`turns`]); it
-//! never looks into a dump. Questions are answered by processes of their own ([`worker`]): the same program, which keeps
-//! dumps open between questions. So a question can be given up at once, has a limit of memory that holds, and what one
-//! breaks is not the server.
+//! This process listens and decides about access ([`access`]) and about the order of questions ([`questions`],
+//! [`turns`]); it never reads a dump. Questions are answered by separate processes ([`worker`]): the same program,
+//! which keeps dumps open between questions. So a question can be cancelled at once, has an enforced memory limit,
+//! and cannot break the server.
 
 mod access;
 mod browser;
@@ -18,7 +18,6 @@ mod workers;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -26,6 +25,7 @@ use anyhow::Context;
 use crate::cli::Outcome;
 use crate::cli::pages::site::Site;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
+use crate::cli::shared::context::RunContext;
 use hprof_query::objects::condition::size;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -39,12 +39,12 @@ From another machine, without opening the server to the network:
 
 /// Show dumps as pages in a browser
 ///
-/// Listens on 127.0.0.1 and prints the address, with a token that lets in whoever has it. Every page
-/// answers as JSON too: the same path with .json. Nothing is loaded from elsewhere, and nothing is
-/// changed but the index. Index building shows progress; Ctrl-C ends the server.
+/// Listens on 127.0.0.1 and prints the address, which contains a token that grants access. Every page is also
+/// available as JSON: the same path with .json. No external resources are loaded, and nothing is changed except the
+/// index. Pages show the progress of index building; Ctrl-C ends the server.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// Heap dumps, and recordings of the HPROF agent
+pub(crate) struct ServeArgs {
+    /// Heap dumps and recordings of the HPROF agent
     #[arg(value_name = "DUMP", required = true, help_heading = "Input")]
     dumps: Vec<PathBuf>,
 
@@ -69,11 +69,12 @@ pub(crate) struct Args {
     )]
     address: IpAddr,
 
-    /// Let other machines in: whoever has the token sees all of the heap, unencrypted on its way
+    /// Allow connections from other machines: anyone with the token can read the whole heap, and it is sent
+    /// unencrypted
     #[arg(long, help_heading = "Server")]
     allow_remote: bool,
 
-    /// A name by which the server is reached, beside localhost; with --allow-remote
+    /// Host name at which the server is reached, besides localhost; with --allow-remote
     #[arg(long, value_name = "NAME", requires = "allow_remote", help_heading = "Server")]
     host: Vec<String>,
 
@@ -81,42 +82,42 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Server")]
     open: bool,
 
-    /// Print a second address for somebody else, who needs a tunnel: good once, also as a link in a message
+    /// Print a second address for somebody else, who needs a tunnel: valid once, also as a link in a message
     #[arg(long, help_heading = "Server")]
     share: bool,
 
-    /// End the server when nothing was asked for this long, for example 30m
+    /// End the server after this long without requests, for example 30m
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Server")]
     idle_exit: Option<Duration>,
 
-    /// Give up a question after this long
+    /// Cancel a question after this long
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m", help_heading = "Limits")]
     question_time: Duration,
 
-    /// Give up a question that needs more memory [default: a quarter of the memory of the machine]
+    /// Cancel a question that needs more memory [default: a quarter of the memory of the machine]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Limits")]
     question_memory: Option<u64>,
 
-    /// Long questions that are answered at once; others wait
+    /// Maximum number of long questions answered at once; others wait
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64), help_heading = "Limits")]
     questions: u16,
 }
 
-/// Reads a time: `90s`, `30m`, `1h 30m`.
+/// Parses a duration: `90s`, `30m`, `1h 30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a time such as 90s, 30m or 2h");
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()).ok_or_else(wrong)
 }
 
-impl Args {
+impl ServeArgs {
     fn site(&self) -> Site {
         let index_dir = self.index.given().into_iter().map(index_dir_word);
         Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect())
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ServeArgs) -> anyhow::Result<Outcome> {
     let site = args.site();
     if std::env::var_os(worker::VARIABLE).is_some() {
         return worker::run(&site, args.question_memory);
@@ -130,10 +131,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         args.address
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(serve(args, site))
+    runtime.block_on(serve(cx, args, site))
 }
 
-async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
+async fn serve(cx: &RunContext, args: &ServeArgs, site: Site) -> anyhow::Result<Outcome> {
     let address = SocketAddr::new(args.address, args.port);
     let listener = tokio::net::TcpListener::bind(address)
         .await
@@ -142,7 +143,7 @@ async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
     let access =
         access::Access::new(args.allow_remote, [args.host.clone(), vec![args.address.to_string()]].concat())?;
     let url = format!("http://{address}/?token={}", access.token());
-    let limits = questions::Limits {
+    let limits = questions::QuestionLimits {
         time: args.question_time,
         memory: args.question_memory.unwrap_or_else(workers::share_of_memory),
         long: args.questions.into(),
@@ -152,45 +153,39 @@ async fn serve(args: &Args, site: Site) -> anyhow::Result<Outcome> {
     if args.share {
         println(&format!("http://{address}/?token={}", access.token_once(true)?));
     }
-    help(address, args);
+    help(cx, address, args);
     if args.open {
-        browser::open(&format!("http://{address}/?token={}", access.token_once(false)?));
+        browser::open(cx, &format!("http://{address}/?token={}", access.token_once(false)?));
     }
     let handler = handler::Handler::new(access, questions);
     connections::serve(listener, handler, args.idle_exit).await?;
     Ok(Outcome::Fine)
 }
 
-/// A lock that outlives a panic of whoever held it.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A line of stdout: an address.
+/// Locks a mutex even if its holder panicked.
 fn println(line: &str) {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
-    // Whoever started it may not want to know.
+    // Stdout may be closed.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-fn help(address: SocketAddr, args: &Args) {
-    use crate::cli::shared::messages;
+fn help(cx: &RunContext, address: SocketAddr, args: &ServeArgs) {
     let port = address.port();
     if args.allow_remote {
-        messages::line(
+        cx.say(
             "warning",
-            "whoever has this address sees all of the heap, from other machines too; it is sent unencrypted",
+            "anyone with this address can read the whole heap, from other machines too; it is sent unencrypted",
         );
     } else {
-        messages::line(
+        cx.say(
             "note",
             &format!("from another machine: ssh -L {port}:127.0.0.1:{port} HOST, then open the same address"),
         );
     }
     if args.share {
         let tunnel = if args.allow_remote { "" } else { ", who needs the same tunnel" };
-        messages::line("note", &format!("the second address is for somebody else{tunnel}; it is good once"));
+        cx.say("note", &format!("the second address is for somebody else{tunnel}; it is valid once"));
     }
-    messages::line("note", "Ctrl-C ends the server");
+    cx.say("note", "Ctrl-C ends the server");
 }

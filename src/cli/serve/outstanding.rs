@@ -1,23 +1,23 @@
-//! Bodies of answers that somebody still holds: kept for the next request, or being sent to a client that reads slowly.
+//! Response bodies in memory: cached for the next request, or being sent to a slow client.
 
 use std::sync::{Arc, Weak};
 
-/// Shorter bodies are not counted: as many as there can be connections are little.
+/// Shorter bodies are not counted: even one per connection takes little memory.
 const MIN_COUNTED: usize = 64 << 10;
 
-/// Bodies that exist, each counted once however many connections send it.
+/// Existing bodies, each counted once however many connections send it.
 #[derive(Debug, Default)]
 pub(super) struct OutstandingBodies(Vec<Weak<Vec<u8>>>);
 
 impl OutstandingBodies {
-    /// Counts a body for as long as it exists.
+    /// Counts a body as long as it exists.
     pub(super) fn add(&mut self, body: &Arc<Vec<u8>>) {
         if body.len() >= MIN_COUNTED {
             self.0.push(Arc::downgrade(body));
         }
     }
 
-    /// Bytes of the bodies that exist now.
+    /// Returns the total size of the existing bodies.
     pub(super) fn bytes(&mut self) -> usize {
         self.0.retain(|body| body.strong_count() > 0);
         self.0.iter().filter_map(Weak::upgrade).map(|body| body.len()).sum()

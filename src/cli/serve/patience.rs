@@ -1,7 +1,7 @@
-//! A socket that gives up on a client that does not read.
+//! A socket with a timeout for clients that do not read.
 //!
-//! hyper has a timeout for heads of requests and none for answers: who asks for thirty megabytes and takes nothing would
-//! hold them as long as he likes.
+//! hyper has a timeout for the heads of requests but none for responses: a client that requests thirty megabytes and
+//! reads nothing could hold them indefinitely.
 
 use std::future::Future as _;
 use std::io;
@@ -12,18 +12,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// How long a client may take for [`MIN_BYTES`] of what is there for it.
+/// Maximum time for a client to read [`MIN_BYTES`] of a pending response.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// Of an answer, what a client has to take in [`WRITE_TIME`]: 8.5 KiB a second, the least that a slow tunnel carries.
+/// Minimum number of bytes to read in [`WRITE_TIME`]: 8.5 KiB a second, as a slow tunnel does.
 const MIN_BYTES: usize = 256 << 10;
 
-/// A stream whose client has to keep reading.
+/// A stream whose client must keep reading.
 pub(super) struct Patience<S> {
     stream: S,
-    /// When the client is given up, while there is something for it.
+    /// Time at which the connection fails, while data is pending.
     deadline: Pin<Box<Sleep>>,
     is_waiting: bool,
-    /// Bytes taken since the deadline was set.
+    /// Bytes read since the deadline was set.
     taken: usize,
 }
 
@@ -45,7 +45,7 @@ impl<S> Patience<S> {
             self.taken = 0;
             self.deadline.as_mut().reset(Instant::now() + WRITE_TIME);
         }
-        // Also where some bytes were taken: one now and then is not enough.
+        // Even if some bytes were read: a byte now and then is not enough.
         match self.deadline.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => done,
@@ -106,7 +106,8 @@ mod tests {
 
     use super::*;
 
-    /// Writes for ever to a client that takes `taken` bytes each `pause`. Returns the error, or `None` after ten minutes.
+    /// Writes forever to a client that reads `taken` bytes each `pause`. Returns the error, or `None` after ten
+    /// minutes.
     async fn until_given_up(taken: usize, pause: Duration) -> Option<io::ErrorKind> {
         let (mut client, server) = tokio::io::duplex(64 << 10);
         let mut patience = Patience::new(server);

@@ -1,8 +1,8 @@
-//! Which question is asked when, and what became of it.
+//! Scheduling of questions, and their answers.
 //!
-//! Each question is asked once, whoever wants to know: who comes later waits for the same answer, and answers are kept as
-//! long as there is room, since dumps do not change. Short questions do not wait for long ones ([`super::turns`]). A question
-//! that nobody has asked after for a while is given up, like one that takes too long: its process is killed.
+//! Each question is asked once: later requests for it wait for the same answer, and answers are cached as space
+//! allows, since dumps do not change. Short questions do not wait for long ones ([`super::turns`]). A question that
+//! nobody has requested for a while, or that takes too long, is cancelled: its process is killed.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,59 +11,60 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{Notify, watch};
 
-use super::locked;
 use super::outstanding::OutstandingBodies;
 use super::turns::Turns;
-use super::worker::{BASELINE, Question, Said};
-use super::workers::{Heard, Kind, Worker};
+use super::worker::{BASELINE, Said, WorkerRequest};
+use super::workers::{Heard, Worker, WorkerKind};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
 use crate::cli::pages::{Reply, is_long};
+use crate::cli::shared::context::locked;
 
-/// Questions that nobody has asked after for this long are given up.
+/// Time without requests after which a question is cancelled.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// A question that takes longer than this is a long one, whatever was thought of it.
+/// Time after which a question counts as long, whatever it was classified as.
 const SHORT: Duration = Duration::from_millis(300);
-/// Questions at once, those that wait for their turn included.
+/// Maximum number of questions, including those waiting for their turn.
 const MAX_QUESTIONS: usize = 64;
-/// An answer that is not kept for long is kept this long: who waits for it comes again every second.
+/// Time for which a transient answer is cached: clients that wait for it return every second.
 const MOMENT: Duration = Duration::from_secs(20);
-/// A worker without a question ends after this long.
+/// Idle time after which a worker ends.
 const IDLE: Duration = Duration::from_secs(60);
-/// Bytes of answers that are kept, and answers.
+/// Maximum size and number of cached answers.
 const MAX_KEPT_BYTES: usize = 48 << 20;
 const MAX_KEPT: usize = 4096;
-/// Answers that are longer are not kept.
+/// Maximum size of a cached answer.
 const MAX_KEPT_ONE: usize = 4 << 20;
-/// Bytes of answers that are kept or being sent. Beyond that nothing new is asked until clients have read theirs or gone.
+/// Maximum size of answers that are cached or being sent. Beyond it, no new question starts until clients have read
+/// theirs or disconnected.
 const MAX_OUTSTANDING_BYTES: usize = 256 << 20;
 
 /// Limits of questions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    /// For one question.
+pub(super) struct QuestionLimits {
+    /// Maximum time of one question.
     pub(super) time: Duration,
-    /// Bytes that one question may allocate.
+    /// Maximum number of bytes that one question may allocate.
     pub(super) memory: u64,
-    /// Long questions at once.
+    /// Maximum number of concurrent long questions.
     pub(super) long: usize,
 }
 
-/// What is asked: the target of a request, and whether JSON is wanted.
+/// Key of a question: the target of a request, and whether JSON is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct QuestionKey {
     pub(super) target: String,
     pub(super) is_json: bool,
 }
 
-impl Key {
-    /// The path of the target.
+impl QuestionKey {
+    /// Returns the path of the target.
     pub(super) fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
     }
 }
 
-/// How far something is.
+/// Progress of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Stage {
     pub(super) name: String,
@@ -71,9 +72,9 @@ pub(super) struct Stage {
     pub(super) total: u64,
 }
 
-/// What became of a question.
+/// State of a question.
 #[derive(Debug, Clone)]
-pub(super) enum State {
+pub(super) enum JobState {
     Waiting,
     Running(Stage),
     Done(Arc<Reply>),
@@ -84,13 +85,13 @@ pub(super) enum State {
 pub(super) struct Job {
     pub(super) number: u64,
     pub(super) since: Instant,
-    pub(super) state: watch::Receiver<State>,
+    pub(super) state: watch::Receiver<JobState>,
     asked_after: Mutex<Instant>,
     cancel: Notify,
 }
 
 impl Job {
-    /// Somebody still wants to know.
+    /// Records that a client still waits for it.
     pub(super) fn touch(&self) {
         *locked(&self.asked_after) = Instant::now();
     }
@@ -100,12 +101,12 @@ impl Job {
     }
 }
 
-/// How far the index of a dump is.
+/// Progress of the index of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Index {
-    /// Nothing can be asked.
+    /// No questions can be answered yet.
     Building(Stage),
-    /// What needs no graph can be asked.
+    /// Questions that need no graph can be answered.
     Summary(Stage),
     Ready,
     Failed(String),
@@ -115,17 +116,17 @@ pub(super) enum Index {
 #[derive(Debug)]
 pub(super) struct Questions {
     pub(super) site: Site,
-    limits: Limits,
+    limits: QuestionLimits,
     turns: Turns,
-    /// Workers without a question, and since when.
+    /// Idle workers, and since when.
     idle: Mutex<Vec<(Worker, Instant)>>,
     asked: Mutex<Asked>,
     indexes: Vec<watch::Receiver<Index>>,
-    /// Length and modification time of the dumps when the server began.
+    /// Length and modification time of each dump at the start of the server.
     stamps: Vec<Option<(u64, SystemTime)>>,
 }
 
-/// Length and modification time of a file.
+/// Returns the length and modification time of a file.
 fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.len(), metadata.modified().ok()?))
@@ -133,36 +134,36 @@ fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
 
 #[derive(Debug, Default)]
 struct Asked {
-    jobs: HashMap<Key, Arc<Job>>,
-    kept: HashMap<Key, Kept>,
+    jobs: HashMap<QuestionKey, Arc<Job>>,
+    kept: HashMap<QuestionKey, Kept>,
     kept_bytes: usize,
     outstanding: OutstandingBodies,
-    /// Counts questions, which is when an answer was last wanted.
+    /// Counts questions, as a clock for the use of answers.
     clock: u64,
 }
 
-/// An answer that is kept.
+/// A cached answer.
 #[derive(Debug)]
 struct Kept {
     reply: Arc<Reply>,
-    /// When it was last wanted, by the clock of [`Asked`].
+    /// Time of last use, by the clock of [`Asked`].
     last: u64,
-    /// When it is forgotten in any case.
+    /// Time at which it expires.
     until: Option<Instant>,
 }
 
-/// What a question finds.
+/// Result of asking a question.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum AskOutcome {
     Answer(Arc<Reply>),
     Job(Arc<Job>),
-    /// There are too many.
+    /// Too many questions.
     Full,
 }
 
 impl Questions {
-    /// Begins to build indexes.
-    pub(super) fn start(site: Site, limits: Limits) -> Arc<Self> {
+    /// Starts building indexes.
+    pub(super) fn start(site: Site, limits: QuestionLimits) -> Arc<Self> {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let (senders, indexes): (Vec<_>, Vec<_>) =
             site.dumps.iter().map(|_| watch::channel(Index::Building(Stage::default()))).unzip();
@@ -177,7 +178,7 @@ impl Questions {
             stamps,
         });
         let builder = questions.clone();
-        // One after the other: each takes all cores.
+        // One after the other: each uses all cores.
         tokio::spawn(async move {
             for (number, sender) in (1..).zip(senders) {
                 let built = build(&builder.site, number, &sender).await;
@@ -188,7 +189,7 @@ impl Questions {
                 });
             }
             if builder.site.baseline.is_some() {
-                // A question that needs it says what is wrong with it.
+                // A question that needs the index reports what is wrong with it.
                 let (sender, _receiver) = watch::channel(Index::Building(Stage::default()));
                 let _ = build(&builder.site, BASELINE, &sender).await;
             }
@@ -204,12 +205,12 @@ impl Questions {
         questions
     }
 
-    /// How far the index of a dump is, by its number.
+    /// Returns the progress of the index of a dump, by its number.
     pub(super) fn index(&self, number: usize) -> Option<Index> {
         Some(self.indexes.get(number.checked_sub(1)?)?.borrow().clone())
     }
 
-    /// Waits until the index of a dump is further, but not for long.
+    /// Waits until the index of a dump makes progress, but not for long.
     pub(super) async fn index_changes(&self, number: usize, patience: Duration) {
         if let Some(index) = number.checked_sub(1).and_then(|at| self.indexes.get(at)) {
             let mut index = index.clone();
@@ -218,36 +219,37 @@ impl Questions {
         }
     }
 
-    /// Returns whether a dump is not the one that it was: what is known of it is of another. One that is gone was read as it was.
+    /// Returns whether a dump was replaced since the start, so that everything known about it is outdated. A removed
+    /// one is not: it was read before.
     pub(super) fn is_replaced(&self, number: usize) -> bool {
         let known = number.checked_sub(1).and_then(|at| self.stamps.get(at).copied().flatten());
         let now = self.site.dump(number).and_then(stamp);
         known.zip(now).is_some_and(|(known, now)| known != now)
     }
 
-    /// How long a question may take.
+    /// Returns the time limit of a question.
     pub(super) fn time(&self) -> Duration {
         self.limits.time
     }
 
-    /// Asks, unless it was asked before.
-    pub(super) fn ask(self: &Arc<Self>, key: Key) -> Found {
+    /// Asks a question, unless it was asked before.
+    pub(super) fn ask(self: &Arc<Self>, key: QuestionKey) -> AskOutcome {
         let mut asked = locked(&self.asked);
         asked.clock += 1;
         let clock = asked.clock;
         asked.forget_past();
         if let Some(kept) = asked.kept.get_mut(&key) {
             kept.last = clock;
-            return Found::Answer(kept.reply.clone());
+            return AskOutcome::Answer(kept.reply.clone());
         }
         if let Some(job) = asked.jobs.get(&key) {
             job.touch();
-            return Found::Job(job.clone());
+            return AskOutcome::Job(job.clone());
         }
         if asked.jobs.len() >= MAX_QUESTIONS || asked.outstanding.bytes() > MAX_OUTSTANDING_BYTES {
-            return Found::Full;
+            return AskOutcome::Full;
         }
-        let (sender, state) = watch::channel(State::Waiting);
+        let (sender, state) = watch::channel(JobState::Waiting);
         let job = Arc::new(Job {
             number: clock,
             since: Instant::now(),
@@ -261,24 +263,24 @@ impl Questions {
         tokio::spawn(async move {
             let reply = Arc::new(questions.answer(&key, &asked_job, &sender).await);
             questions.keep(key, &reply);
-            let _ = sender.send(State::Done(reply));
+            let _ = sender.send(JobState::Done(reply));
         });
-        Found::Job(job)
+        AskOutcome::Job(job)
     }
 
-    /// Gives up a question. `false` if it is not being answered.
+    /// Cancels a question. Returns `false` if it is not being answered.
     pub(super) fn cancel(&self, number: u64) -> bool {
         let asked = locked(&self.asked);
         let job = asked.jobs.values().find(|job| job.number == number);
         job.map(|job| job.cancel.notify_one()).is_some()
     }
 
-    /// Forgets the question, and keeps its answer.
-    fn keep(&self, key: Key, reply: &Arc<Reply>) {
+    /// Removes the question and caches its answer.
+    fn keep(&self, key: QuestionKey, reply: &Arc<Reply>) {
         let mut asked = locked(&self.asked);
         asked.jobs.remove(&key);
         let bytes = reply.body.len();
-        // What is wrong now may be right later, and what is long takes much room; but who waits has to get it.
+        // An error may be gone later, and a long answer takes much space; but clients that wait must get it.
         let is_for_now = reply.status >= 400 || bytes > MAX_KEPT_ONE;
         let until = is_for_now.then(|| Instant::now() + MOMENT);
         let last = asked.clock;
@@ -290,8 +292,8 @@ impl Questions {
         }
     }
 
-    /// A worker that was asked: one that is idle, or a new one.
-    async fn asked_worker(&self, question: &Question, kind: Kind) -> anyhow::Result<Worker> {
+    /// Returns an idle or new worker that has received the question.
+    async fn asked_worker(&self, question: &WorkerRequest, kind: WorkerKind) -> anyhow::Result<Worker> {
         let idle = {
             let mut idle = locked(&self.idle);
             let last = idle.iter().rposition(|(worker, _)| worker.kind() == kind);
@@ -308,26 +310,26 @@ impl Questions {
         Ok(worker)
     }
 
-    /// Waits for a turn, and has the question answered. `None` if it turned out to be long, of which there are enough: what
-    /// was done of it is lost.
+    /// Waits for a turn and has the question answered. Returns `None` if it turned out to be long and there are
+    /// enough of those: its work so far is lost.
     async fn in_turn(
         &self,
-        key: &Key,
-        state: &watch::Sender<State>,
-        kind: Kind,
+        key: &QuestionKey,
+        state: &watch::Sender<JobState>,
+        kind: WorkerKind,
     ) -> anyhow::Result<Option<Reply>> {
-        let _ = state.send(State::Waiting);
-        let Some(mut turn) = self.turns.take(kind == Kind::Long).await else {
-            anyhow::bail!("the server ends")
+        let _ = state.send(JobState::Waiting);
+        let Some(mut turn) = self.turns.take(kind == WorkerKind::Long).await else {
+            anyhow::bail!("the server is stopping")
         };
         let (started, time) = (Instant::now(), self.limits.time);
-        let _ = state.send(State::Running(Stage::default()));
-        let question = Question::Page { target: key.target.clone(), is_json: key.is_json };
+        let _ = state.send(JobState::Running(Stage::default()));
+        let question = WorkerRequest::Page { target: key.target.clone(), is_json: key.is_json };
         let mut worker = self.asked_worker(&question, kind).await?;
-        // Until when it is a short question.
-        let mut short = (kind == Kind::Short && SHORT < time).then_some(SHORT);
+        // Time until which it counts as short.
+        let mut short = (kind == WorkerKind::Short && SHORT < time).then_some(SHORT);
         loop {
-            // Half of a line may have been heard when it is found to be long.
+            // Half of a line may have been read when it turns out to be long.
             let mut hearing = Box::pin(worker.hear());
             let heard = loop {
                 let until = short.unwrap_or(time).min(time);
@@ -336,7 +338,7 @@ impl Questions {
                     Ok(heard) => break heard?,
                     Err(_) if until == time => anyhow::bail!("it took longer than {} s", time.as_secs()),
                     Err(_) if turn.may_be_long() => short = None,
-                    // Nobody needs its turn yet.
+                    // Nobody else needs its turn yet.
                     Err(_) if self.turns.are_left() => short = Some(started.elapsed() + SHORT),
                     Err(_) => return Ok(None),
                 }
@@ -350,21 +352,21 @@ impl Questions {
                     return Ok(Some(reply));
                 }
                 Heard::Said(Said::Progress { stage, done, total }) => {
-                    let _ = state.send(State::Running(Stage { name: stage, done, total }));
+                    let _ = state.send(JobState::Running(Stage { name: stage, done, total }));
                 }
                 Heard::Said(_) => {}
             }
         }
     }
 
-    async fn answer(&self, key: &Key, job: &Job, state: &watch::Sender<State>) -> Reply {
+    async fn answer(&self, key: &QuestionKey, job: &Job, state: &watch::Sender<JobState>) -> Reply {
         let work = async {
             if !is_long(&key.target)
-                && let Some(reply) = self.in_turn(key, state, Kind::Short).await?
+                && let Some(reply) = self.in_turn(key, state, WorkerKind::Short).await?
             {
                 return Ok(reply);
             }
-            let reply = self.in_turn(key, state, Kind::Long).await?;
+            let reply = self.in_turn(key, state, WorkerKind::Long).await?;
             reply.ok_or_else(|| anyhow::anyhow!("its turn was taken back"))
         };
         let forgotten = async {
@@ -372,21 +374,21 @@ impl Questions {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         };
-        // What is not chosen is dropped, and with it the process.
+        // Futures that lose are dropped, and with them the process.
         let why = tokio::select! {
             done = work => match done {
                 Ok(reply) => return reply,
                 Err(error) => format!("{error:#}"),
             },
             () = job.cancel.notified() => "it was cancelled".to_owned(),
-            () = forgotten => "nobody asked after it".to_owned(),
+            () = forgotten => "no client waits for it".to_owned(),
         };
         given_up(&why, self.limits)
     }
 }
 
 impl Asked {
-    /// Forgets answers that were for a moment.
+    /// Removes expired answers.
     fn forget_past(&mut self) {
         let now = Instant::now();
         let is_past = |kept: &Kept| kept.until.is_some_and(|until| until < now);
@@ -395,13 +397,13 @@ impl Asked {
         }
     }
 
-    /// Forgets answers that are not wanted.
+    /// Removes answers for which `is_wanted` is false.
     fn retain(&mut self, is_wanted: impl Fn(&Kept) -> bool) {
         self.kept.retain(|_, kept| is_wanted(kept));
         self.kept_bytes = self.kept.values().map(|kept| kept.reply.body.len()).sum();
     }
 
-    /// Forgets the half of the answers that was wanted longest ago.
+    /// Removes the least recently used half of the answers.
     fn forget_half(&mut self) {
         let mut times: Vec<u64> = self.kept.values().map(|kept| kept.last).collect();
         times.sort_unstable();
@@ -410,22 +412,22 @@ impl Asked {
     }
 }
 
-fn given_up(why: &str, limits: Limits) -> Reply {
+fn given_up(why: &str, limits: QuestionLimits) -> Reply {
     let failure = Failure {
         hint: Some(format!(
             "a question may take {} s and {} MiB (--question-time, --question-memory); the shell has no limits",
             limits.time.as_secs(),
             limits.memory >> 20
         )),
-        ..Failure::new(format!("this question was given up: {why}"))
+        ..Failure::new(format!("this question was cancelled: {why}"))
     };
     Reply::json_error(503, &failure)
 }
 
-/// Builds the index of a dump. Returns what is wrong with it.
+/// Builds the index of a dump. Returns the error, if any.
 async fn build(site: &Site, number: usize, index: &watch::Sender<Index>) -> anyhow::Result<Option<String>> {
-    let mut worker = Worker::start(site, None, Kind::Short)?;
-    worker.ask(&Question::Open(number)).await?;
+    let mut worker = Worker::start(site, None, WorkerKind::Short)?;
+    worker.ask(&WorkerRequest::Open(number)).await?;
     loop {
         match worker.hear().await? {
             Heard::Said(Said::Opened(error)) => return Ok(error),

@@ -1,8 +1,8 @@
-//! Whose turn it is: how many questions are answered at once, and how many of them may be long.
+//! Turns: how many questions are answered at once, and how many of them may be long.
 //!
-//! A long question never has the last turn: a short one always comes before the end of a long one. Which are long is known
-//! of most; what turns out to be is one from then on. Where there are too many it may go on while there are turns for others;
-//! then it gives its turn back and waits again.
+//! A long question never takes the last turn, so a short one never waits for the end of a long one. Most are
+//! classified beforehand; one that turns out to be long counts as long from then on. If there are too many long ones
+//! it continues while turns are left for others; then it gives its turn back and waits again.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -13,7 +13,7 @@ pub(super) struct Turns {
     long: Semaphore,
 }
 
-/// A turn, until it is dropped.
+/// A turn; given back on drop.
 #[derive(Debug)]
 pub(super) struct Turn<'t> {
     turns: &'t Turns,
@@ -22,7 +22,7 @@ pub(super) struct Turn<'t> {
 }
 
 impl Turns {
-    /// So many at once, of which so many may be long, but one.
+    /// Creates `all` turns, of which at most `long`, and never the last one, may be long.
     pub(super) fn new(all: usize, long: usize) -> Self {
         let all = all.max(2);
         Self { all: Semaphore::new(all), long: Semaphore::new(long.clamp(1, all - 1)) }
@@ -33,7 +33,7 @@ impl Turns {
         self.all.available_permits() > 0
     }
 
-    /// Waits for a turn; `None` if there will be no more.
+    /// Waits for a turn; returns `None` if there will be no more.
     pub(super) async fn take(&self, is_long: bool) -> Option<Turn<'_>> {
         let long = if is_long { Some(self.long.acquire().await.ok()?) } else { None };
         let turn = self.all.acquire().await.ok()?;
@@ -42,7 +42,7 @@ impl Turns {
 }
 
 impl Turn<'_> {
-    /// Returns whether the question may go on that turned out to be long.
+    /// Returns whether a question that turned out to be long may continue.
     pub(super) fn may_be_long(&mut self) -> bool {
         if self.long.is_none() {
             self.long = self.turns.long.try_acquire().ok();
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// What a future is worth without waiting.
+    /// Polls a future once and returns its result, if ready.
     fn now<T>(future: impl Future<Output = T>) -> Option<T> {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(done) => Some(done),
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn long_questions_never_have_the_last_turn() {
-        // As many long ones as there are turns were asked for.
+        // More long ones are configured than there are turns.
         let turns = Turns::new(4, 64);
         let long: Vec<_> = (0..3).map(|_| now(turns.take(true)).unwrap().unwrap()).collect();
         assert!(now(turns.take(true)).is_none());
@@ -87,12 +87,12 @@ mod tests {
     fn what_turns_out_to_be_long_counts_as_long() {
         let turns = Turns::new(4, 2);
         let mut short: Vec<_> = (0..4).map(|_| now(turns.take(false)).unwrap().unwrap()).collect();
-        // Two may go on, the others give their turns back, of which long ones get none.
+        // Two may continue; the others give their turns back, which long ones cannot take.
         let mut may = short.iter_mut().map(Turn::may_be_long).collect::<Vec<_>>().into_iter();
         assert!(may.by_ref().eq([true, true, false, false]));
-        // Asked again it is the same.
+        // The answer stays the same when asked again.
         assert!(short[0].may_be_long() && !short[2].may_be_long());
-        // They may stay while there are others for who comes.
+        // They may stay while other turns are left for newcomers.
         assert!(!turns.are_left());
         short.truncate(2);
         assert!(turns.are_left());

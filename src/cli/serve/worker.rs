@@ -1,4 +1,4 @@
-//! A process that answers questions, one after the other: lines of JSON come in on stdin, lines of JSON and pages go out on
+//! A process that answers questions one after the other: JSON lines arrive on stdin, JSON lines and pages leave on
 //! stdout.
 
 use std::io::{self, BufRead, Write};
@@ -8,54 +8,54 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::locked;
 use crate::cli::Outcome;
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
 use crate::cli::pages::{self, Reply};
 use crate::cli::shared::args::Input;
-use crate::cli::shared::desk;
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::context::locked;
 use crate::cli::shared::spool::{self, Copied};
 use hprof_index::Progress;
 use hprof_input::file::TextFile;
 
-/// The variable that makes `serve` a worker.
+/// Environment variable that makes `serve` a worker.
 pub(super) const VARIABLE: &str = "HPROF_CLI_WORKER";
 
-/// What it is of a worker for long questions.
+/// Its value for a worker that answers long questions.
 pub(super) const LONG: &str = "long";
 
-/// The number of the baseline; dumps are numbered from 1.
+/// Number of the baseline; dumps are numbered from 1.
 pub(super) const BASELINE: usize = 0;
 
-/// What a worker is asked.
+/// Message to a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) enum Question {
-    /// Nothing yet: which dumps are copies of pipes. Comes first, if there are some.
+pub(super) enum WorkerRequest {
+    /// The dumps that are copies of pipes. Sent first, if there are any.
     Copies(Vec<Copied>),
-    /// To make a page, or its JSON.
+    /// Builds a page or its JSON.
     Page { target: String, is_json: bool },
-    /// To build what is missing of the index of a dump, by its number.
+    /// Builds the missing parts of the index of a dump, by its number.
     Open(usize),
 }
 
-/// What a worker says.
+/// Message from a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Said {
-    /// How far it is: the stage, and bytes or objects done and to do.
+    /// Progress: the stage, and bytes or objects done and in total.
     Progress { stage: String, done: u64, total: u64 },
-    /// The summary is there: pages that need no more are ready.
+    /// The summary is complete: pages that need no more are ready.
     Summary,
-    /// An index is complete; or why it cannot be.
+    /// An index is complete, or the reason why it cannot be built.
     Opened(Option<String>),
-    /// A reply: so many bytes follow.
+    /// A reply, followed by its bytes.
     Reply { status: u16, content_type: String, location: Option<String>, bytes: usize },
 }
 
-/// Progress is told that often at most.
+/// Minimum time between two progress messages.
 const RATE: Duration = Duration::from_millis(100);
 
-/// Says something to the server. If that is gone, there is nothing left to do.
+/// Sends a message to the server. If the server is gone, the worker ends.
 fn say(said: &Said, body: &[u8]) {
     let mut out = io::stdout().lock();
     let line = serde_json::to_string(said).unwrap_or_default();
@@ -65,12 +65,12 @@ fn say(said: &Said, body: &[u8]) {
     }
 }
 
-/// Tells the server how far it is.
+/// Sends progress to the server.
 #[derive(Default)]
-struct Teller(Mutex<Told>);
+struct Teller(Mutex<ProgressTold>);
 
 #[derive(Default)]
-struct Told {
+struct ProgressTold {
     stage: String,
     done: u64,
     total: u64,
@@ -78,7 +78,7 @@ struct Told {
 }
 
 impl Teller {
-    fn with(&self, change: impl FnOnce(&mut Told) -> bool) {
+    fn with(&self, change: impl FnOnce(&mut ProgressTold) -> bool) {
         let mut told = locked(&self.0);
         let is_new = change(&mut told);
         if is_new || told.last.is_none_or(|last| last.elapsed() >= RATE) {
@@ -107,7 +107,7 @@ impl Progress for Teller {
     fn end(&self) {}
 }
 
-/// Answers until stdin ends.
+/// Answers questions until stdin ends.
 pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
     if let Some(bytes) = memory {
         limit(bytes);
@@ -115,14 +115,14 @@ pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
     if std::env::var_os(VARIABLE).is_some_and(|kind| kind == LONG) {
         step_back();
     }
-    desk::set_up(Some(Arc::new(Teller::default())), false);
+    let cx = RunContext::shell().keeping_dumps(Some(Arc::new(Teller::default())), false);
     let questions = read()?;
     while let Ok(line) = questions.recv() {
         match serde_json::from_str(&line)? {
-            Question::Copies(copies) => spool::take_over(copies),
-            Question::Page { target, is_json } => answer(site, &target, is_json),
-            Question::Open(number) => {
-                let failed = open(site, number).err().map(|error| format!("{error:#}"));
+            WorkerRequest::Copies(copies) => spool::take_over(copies),
+            WorkerRequest::Page { target, is_json } => answer(&cx, site, &target, is_json),
+            WorkerRequest::Open(number) => {
+                let failed = open(&cx, site, number).err().map(|error| format!("{error:#}"));
                 say(&Said::Opened(failed), &[]);
             }
         }
@@ -130,7 +130,7 @@ pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// Reads questions on a thread of its own: when the server is gone, so is this process, whatever it is doing.
+/// Reads questions on a separate thread: if the server is gone, this process ends, whatever it is doing.
 fn read() -> io::Result<Receiver<String>> {
     let (sender, receiver) = channel();
     std::thread::Builder::new().spawn(move || {
@@ -144,33 +144,33 @@ fn read() -> io::Result<Receiver<String>> {
     Ok(receiver)
 }
 
-/// Limits what this process may allocate. Maps of files do not count.
+/// Limits the memory that this process may allocate. Mapped files do not count.
 fn limit(bytes: u64) {
     #[cfg(unix)]
     {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
         let maximum = getrlimit(Resource::Data).maximum;
         let bytes = maximum.map_or(bytes, |maximum| maximum.min(bytes));
-        // Where it cannot be limited the question has the memory of the machine.
+        // Where no limit is possible, the question may use the memory of the machine.
         let _ = setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum });
     }
     #[cfg(not(unix))]
     let _ = bytes;
 }
 
-/// Lets other processes have the processors first.
+/// Lowers the priority of this process.
 fn step_back() {
     #[cfg(unix)]
     {
-        // Where it cannot, all are equal.
+        // Where that is not possible, all processes are equal.
         let _ = rustix::process::nice(10);
     }
 }
 
-fn answer(site: &Site, target: &str, is_json: bool) {
-    let made = std::panic::catch_unwind(|| pages::reply(site, target, is_json));
+fn answer(cx: &RunContext, site: &Site, target: &str, is_json: bool) {
+    let made = std::panic::catch_unwind(|| pages::reply(cx, site, target, is_json));
     let reply = made.unwrap_or_else(|_| {
-        let failure = Failure::new("this question ended in a bug of hprof-cli");
+        let failure = Failure::new("hprof-cli failed on this question; this is a bug");
         Reply::json_error(500, &failure)
     });
     let said = Said::Reply {
@@ -182,18 +182,18 @@ fn answer(site: &Site, target: &str, is_json: bool) {
     say(&said, &reply.body);
 }
 
-/// Builds what is missing of an index: first the summary, since some pages need no more.
-fn open(site: &Site, number: usize) -> anyhow::Result<()> {
+/// Builds the missing parts of an index: the summary first, as some pages need no more.
+fn open(cx: &RunContext, site: &Site, number: usize) -> anyhow::Result<()> {
     let dump = if number == BASELINE { site.baseline.as_deref() } else { site.dump(number) };
     let Some(dump) = dump else { anyhow::bail!("there is no dump {number}") };
     if TextFile::open(dump).map_err(hprof_index::Error::from)?.is_some() {
         return Ok(());
     }
     let input = Input::of_words(dump, &site.options)?;
-    let heap = input.open_quietly()?;
+    let heap = input.open_quietly(cx)?;
     say(&Said::Summary, &[]);
     if heap.summary().facts().heap_dumps.get() > 0 {
-        input.with_graph(|_, _| Ok(()))?;
+        input.with_graph(cx, |_, _| Ok(()))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Processes that answer questions: started when needed, kept while idle, killed when a question is given up.
+//! Worker processes: started on demand, kept while idle, killed when their question is cancelled.
 
 use std::process::Stdio;
 
@@ -6,20 +6,20 @@ use anyhow::Context;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use super::worker::{LONG, Question, Said, VARIABLE};
+use super::worker::{LONG, Said, VARIABLE, WorkerRequest};
 use crate::cli::pages::Reply;
 use crate::cli::pages::site::Site;
 use crate::cli::shared::spool;
 use hprof_index::storage::memory;
 
-/// Questions after which a worker is replaced: what it may have lost of its memory comes back.
+/// Number of questions after which a worker is replaced, in case it leaks memory.
 const MAX_QUESTIONS: u32 = 5000;
-/// Bytes of a page or a document.
+/// Maximum size of a page or document.
 const MAX_BODY: usize = 66 << 20;
-/// Bytes of a line.
+/// Maximum length of a line.
 const MAX_LINE: u64 = 1 << 20;
 
-/// What one question may take when nothing is said: a quarter of the memory that this process may use.
+/// Returns the default memory limit of a question: a quarter of the memory that this process may use.
 pub(super) fn share_of_memory() -> u64 {
     memory::available(None).map_or(2 << 30, |available| available.bytes / 4)
 }
@@ -27,23 +27,23 @@ pub(super) fn share_of_memory() -> u64 {
 /// A worker.
 #[derive(Debug)]
 pub(super) struct Worker {
-    /// Killed when this is dropped.
+    /// Killed on drop.
     _child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
     questions: u32,
-    kind: Kind,
+    kind: WorkerKind,
 }
 
-/// Which questions a worker answers.
+/// Kind of questions that a worker answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WorkerKind {
     Short,
-    /// Those that may take long: others come first where there are not enough processors.
+    /// Long questions: their workers have a lower priority.
     Long,
 }
 
-/// What a worker says next.
+/// Message from a worker, with the body of a reply.
 #[derive(Debug)]
 pub(super) enum Heard {
     Said(Said),
@@ -51,10 +51,10 @@ pub(super) enum Heard {
 }
 
 impl Worker {
-    /// Starts one. `memory` limits what it may allocate; who builds indexes has a budget of its own.
-    pub(super) fn start(site: &Site, memory: Option<u64>, kind: Kind) -> anyhow::Result<Self> {
+    /// Starts a worker. `memory` limits its allocations; building indexes has a budget of its own.
+    pub(super) fn start(site: &Site, memory: Option<u64>, kind: WorkerKind) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        let variable = if kind == Kind::Long { LONG } else { "1" };
+        let variable = if kind == WorkerKind::Long { LONG } else { "1" };
         command.arg("serve").env(VARIABLE, variable).args(&site.options);
         if let Some(bytes) = memory {
             command.arg(format!("--question-memory={bytes}"));
@@ -63,41 +63,41 @@ impl Worker {
             command.arg("--baseline").arg(baseline);
         }
         command.arg("--").args(&site.dumps);
-        // Without memory, what would say where it ended could not be made, and would not end.
+        // Out of memory, a backtrace could not be created and would hang.
         command.env("RUST_BACKTRACE", "0").env("RUST_LIB_BACKTRACE", "0");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn().context("cannot start a process")?;
         let (stdin, stdout) =
-            child.stdin.take().zip(child.stdout.take()).context("a process without pipes")?;
+            child.stdin.take().zip(child.stdout.take()).context("the process has no pipes")?;
         Ok(Self { _child: child, stdin, stdout: BufReader::new(stdout), questions: 0, kind })
     }
 
-    /// Which questions it answers.
-    pub(super) fn kind(&self) -> Kind {
+    /// Returns the kind of questions that it answers.
+    pub(super) fn kind(&self) -> WorkerKind {
         self.kind
     }
 
-    /// Returns whether it may be asked again.
+    /// Returns whether it may be used again.
     pub(super) fn is_fresh(&self) -> bool {
         self.questions < MAX_QUESTIONS
     }
 
-    /// Asks.
-    pub(super) async fn ask(&mut self, question: &Question) -> anyhow::Result<()> {
+    /// Sends a question.
+    pub(super) async fn ask(&mut self, question: &WorkerRequest) -> anyhow::Result<()> {
         let copies = spool::copies();
         if self.questions == 0 && !copies.is_empty() {
-            self.tell(&Question::Copies(copies.to_vec())).await?;
+            self.tell(&WorkerRequest::Copies(copies.to_vec())).await?;
         }
         self.questions += 1;
         self.tell(question).await
     }
 
-    async fn tell(&mut self, question: &Question) -> anyhow::Result<()> {
+    async fn tell(&mut self, question: &WorkerRequest) -> anyhow::Result<()> {
         let line = serde_json::to_string(question)? + "\n";
         Ok(self.stdin.write_all(line.as_bytes()).await?)
     }
 
-    /// Waits for what it says next.
+    /// Waits for its next message.
     pub(super) async fn hear(&mut self) -> anyhow::Result<Heard> {
         let mut line = String::new();
         let read = (&mut self.stdout).take(MAX_LINE).read_line(&mut line).await?;
@@ -122,7 +122,7 @@ impl Worker {
     }
 }
 
-/// One of the content types that there are.
+/// Returns the content type as a static text; unknown ones become HTML.
 fn known(content_type: &str) -> &'static str {
     use crate::cli::pages::{CSV, HTML, JSON};
     [JSON, CSV].into_iter().find(|known| *known == content_type).unwrap_or(HTML)

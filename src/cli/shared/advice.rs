@@ -1,4 +1,4 @@
-//! What to do about what is wrong. Lower layers say what is the case; options, commands and other programs are named here.
+//! Advice about errors. Lower layers describe the problem; options, commands and other programs are named only here.
 
 use std::borrow::Cow;
 use std::io;
@@ -16,11 +16,11 @@ use hprof_query::recordings::profile::text::TextError;
 #[cfg(feature = "sql")]
 use hprof_query::sql::{ErrorKind, SqlError};
 
-/// What to do where there is no memory to unpack with.
+/// Advice if there is too little memory to unpack.
 const NO_MEMORY_TO_UNPACK: &str =
     "raise the limit of memory, for example: ulimit -v unlimited; or unpack it yourself";
 
-/// What to do about an error, in one line.
+/// Returns one line of advice about an error.
 pub(crate) fn of(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     if let Some(error) = error.downcast_ref::<Error>() {
         return of_dump(error).map(Cow::Borrowed);
@@ -48,7 +48,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     }
 }
 
-/// What a limit of memory is called where it can be raised.
+/// Returns the name of a memory limit in the tool that raises it.
 pub(crate) const fn limit(limit: Limit) -> &'static str {
     match limit {
         Limit::Given => "--memory",
@@ -56,7 +56,7 @@ pub(crate) const fn limit(limit: Limit) -> &'static str {
     }
 }
 
-/// What to do about a dump that cannot be opened, or whose index cannot be built.
+/// Returns advice about a dump that cannot be opened or whose index cannot be built.
 pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
     Some(match error {
         Error::Open(OpenError::Directory(_)) => "name the dump file, not its directory",
@@ -65,7 +65,7 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
         }
         Error::Open(OpenError::Io { error, .. }) => match error.kind() {
             io::ErrorKind::NotFound => "check the path",
-            // A limit of addresses: a map of a file takes as many as the file has bytes.
+            // Limit of address space: mapping a file takes as much as the length of the file.
             io::ErrorKind::OutOfMemory => {
                 "the file is memory-mapped, which takes as much address space as it has bytes: raise the limit, for example: ulimit -v unlimited"
             }
@@ -148,7 +148,7 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
     })
 }
 
-/// What to do about a file that is no heap dump.
+/// Returns advice about a file that is not a heap dump.
 const fn looks_advice(looks: Looks) -> &'static str {
     match looks {
         Looks::HprofText => {
@@ -171,7 +171,7 @@ const fn looks_advice(looks: Looks) -> &'static str {
     }
 }
 
-/// What to do about a finding.
+/// Returns advice about a finding.
 pub(crate) const fn finding(subject: Subject) -> &'static str {
     match subject {
         Subject::Problem(kind) => problem_advice(kind),

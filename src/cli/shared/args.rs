@@ -1,4 +1,4 @@
-//! Arguments that commands share, and what they become.
+//! Arguments that commands share, and their conversion.
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -20,24 +20,25 @@ use hprof_report::Format;
 use hprof_report::answer::NoRows;
 use hprof_report::number::counted;
 
-use super::keys::{Key, keys};
-use super::terminal::ColorArg;
+use super::color::ColorArg;
+use super::context::RunContext;
+use super::keys::{Keyword, keys};
 use super::terminal::progress_bar::Bar;
-use super::{desk, messages, spool};
+use super::{messages, spool};
 
-/// The variable that stands for `--index-dir`.
+/// Environment variable equivalent to `--index-dir`.
 const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
 
-/// What its word begins with.
+/// Prefix of the option with its value.
 const INDEX_DIR_OPTION: &str = "--index-dir=";
 
-/// How many threads there is memory for, if not for all that there could be.
+/// Number of threads that memory allows, if lower than the maximum.
 static ENOUGH: OnceLock<Option<usize>> = OnceLock::new();
 
-/// Whether the pool of threads of the process was started with the threads asked for, or what went wrong.
+/// Result of starting the global thread pool with the requested number of threads.
 static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// The dump, and how it is read.
+/// The dump and how to read it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Input {
     /// Heap dump: HPROF binary, plain, compressed with gzip or zstd, or the only dump in a tar or zip archive; `-` is
@@ -74,7 +75,7 @@ pub(crate) struct Input {
     pub(crate) quiet: bool,
 }
 
-/// Where indexes are.
+/// Location of indexes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct IndexDir {
     /// Directory for indexes [default: DUMP.index beside the dump, or else the user's cache directory]
@@ -91,33 +92,33 @@ pub(crate) struct IndexDir {
 }
 
 impl IndexDir {
-    /// The directory, if one was given: an empty variable is as good as none.
+    /// Returns the directory, if given; an empty variable counts as unset.
     pub(crate) fn given(&self) -> Option<&Path> {
         self.index_dir.as_deref().filter(|dir| !dir.as_os_str().is_empty())
     }
 }
 
-/// How a dump is opened with its graph.
+/// Function that opens a dump with its graph.
 type OpenGraph = fn(&Path, &Options, &dyn Progress) -> Result<(Heap, ObjectGraph), Error>;
 
-/// What opens a dump in one of these ways, and says what there is to say.
-type Opened<'o> = &'o dyn Fn(OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)>;
+/// Opens a dump with one of these functions and prints notes about it.
+type Opener<'o> = &'o dyn Fn(OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)>;
 
-/// A question to a dump, which keeps its answer.
+/// A query of a dump, which stores its own answer.
 type Ask<'o> = &'o mut (dyn FnMut(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<()> + Send);
 
 impl Input {
-    /// What opening needs.
-    pub(crate) fn options(&self) -> Options {
+    /// Returns the options for opening.
+    pub(crate) fn options(&self, cx: &RunContext) -> Options {
         Options {
             index_dir: self.index_dir().map(Path::to_owned),
             heap_dump: self.heap_dump,
             memory_bytes: self.memory_bytes(),
-            hide_values: desk::hides_values(),
+            hide_values: cx.hides_values,
         }
     }
 
-    /// A dump with options as words, for what asks without a command line of its own.
+    /// Parses a dump with options as words, for callers without a command line of their own.
     pub(crate) fn of_words(dump: &Path, options: &[OsString]) -> anyhow::Result<Self> {
         #[derive(clap::Parser)]
         struct Only {
@@ -128,30 +129,35 @@ impl Input {
         Ok(Only::try_parse_from(words.chain([OsStr::new("--"), dump.as_os_str()]))?.input)
     }
 
-    /// The options that another command needs to open the same, as words.
+    /// Returns the options that another command needs to open the same dump, as words.
     pub(crate) fn words(&self) -> Vec<OsString> {
-        // That which was asked for, also of a copy: it is for other dumps too.
+        // The directory that was requested, even for a copy: it is used for other dumps too.
         let index_dir = self.asked_index_dir().map(index_dir_word);
         let heap_dump = self.heap_dump.map(|number| format!("--heap-dump={number}"));
         let threads = self.threads.map(|threads| format!("--threads={threads}"));
         index_dir.into_iter().chain(heap_dump.into_iter().chain(threads).map(OsString::from)).collect()
     }
 
-    /// What selections mean in this dump: the name of a class may look like an object ID. The dump is opened only then.
-    pub(crate) fn settled(&self, selections: &[Selection]) -> anyhow::Result<Vec<Selection>> {
+    /// Resolves selections in this dump: a class name may look like an object ID. The dump is opened only in that
+    /// case.
+    pub(crate) fn settled(
+        &self,
+        cx: &RunContext,
+        selections: &[Selection],
+    ) -> anyhow::Result<Vec<Selection>> {
         if !selections.iter().any(Selection::is_ambiguous) {
             return Ok(selections.to_vec());
         }
-        let heap = self.open_quietly()?;
+        let heap = self.open_quietly(cx)?;
         Ok(selections.iter().map(|selection| selection.settled(heap.summary())).collect())
     }
 
-    /// The same way of reading, for another dump.
+    /// Returns the same options for another dump.
     pub(crate) fn of(&self, dump: &Path) -> Self {
         Self { dump: dump.to_owned(), ..self.clone() }
     }
 
-    /// What the user allows of memory.
+    /// Returns the memory budget given by the user.
     pub(crate) fn memory_bytes(&self) -> Option<u64> {
         self.memory.and_then(|Memory(bytes)| bytes)
     }
@@ -160,32 +166,33 @@ impl Input {
         &self.dump
     }
 
-    /// Which of several heap dumps is asked for.
+    /// Returns the number of the heap dump to read, if given.
     pub(crate) fn heap_dump(&self) -> Option<u32> {
         self.heap_dump
     }
 
     fn index_dir(&self) -> Option<&Path> {
-        // That of a copy goes with it.
+        // The index directory of a copy belongs to it.
         if let Some(dir) = spool::index_dir(&self.dump) {
             return Some(dir);
         }
         self.asked_index_dir()
     }
 
-    /// The directory for indexes of files, if one was given.
+    /// Returns the requested directory for indexes, if any.
     fn asked_index_dir(&self) -> Option<&Path> {
         self.index.given()
     }
 
-    /// The directory for indexes, if it was given by the option: what the environment says later commands know as well.
+    /// Returns the directory for indexes if given by the option: later commands read the environment variable
+    /// themselves.
     pub(crate) fn index_dir_option(&self) -> Option<&Path> {
         let in_environment = std::env::var_os(INDEX_DIR);
         let is_copy = spool::index_dir(&self.dump).is_some();
         self.index_dir().filter(|dir| !is_copy && Some(dir.as_os_str()) != in_environment.as_deref())
     }
 
-    /// Runs `work` with the threads asked for.
+    /// Runs `work` with the requested number of threads.
     pub(crate) fn with_threads<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         let (mut work, mut result) = (Some(work), None);
         self.run_with_threads(&mut || result = work.take().map(|work| work()))?;
@@ -193,12 +200,12 @@ impl Input {
     }
 
     fn run_with_threads(&self, work: &mut (dyn FnMut() + Send)) -> anyhow::Result<()> {
-        // Each thread takes memory: a limit may leave too little for all cores. That is found once, as the threads of the
-        // process are started once.
+        // Each thread takes memory, and a limit may leave too little for all cores. This is determined once, as the
+        // global thread pool is started once.
         let enough = || *ENOUGH.get_or_init(|| memory::threads(self.memory_bytes()));
         if let Some(threads) = self.threads.map(usize::from).or_else(enough) {
             let builder = || rayon::ThreadPoolBuilder::new().num_threads(threads);
-            // The pool of the process, if there is none yet: other threads give it work too, as those of SQL do.
+            // The global pool, unless it exists already: other threads, such as those of SQL, use it too.
             let started = STARTED.get_or_init(|| match builder().build_global() {
                 Err(error) if error.source().is_some() => Err(not_started(threads, &error)),
                 _ => Ok(()),
@@ -215,56 +222,60 @@ impl Input {
         Ok(())
     }
 
-    /// Opens the dump and says on stderr what there is to say.
-    pub(crate) fn open(&self) -> anyhow::Result<Arc<Heap>> {
-        let heap = self.open_records()?;
+    /// Opens the dump and prints notes about it.
+    pub(crate) fn open(&self, cx: &RunContext) -> anyhow::Result<Arc<Heap>> {
+        let heap = self.open_records(cx)?;
         if !self.quiet {
-            messages::about_no_heap(&heap);
+            messages::about_no_heap(cx, &heap);
         }
         Ok(heap)
     }
 
-    /// As [`Input::open`], for what needs no heap dump: dumps of the agent can do without.
-    pub(crate) fn open_records(&self) -> anyhow::Result<Arc<Heap>> {
-        let heap = self.open_quietly()?;
-        messages::about(&heap, self.quiet);
+    /// Like [`Input::open`], for queries that need no heap dump: files of the agent may lack one.
+    pub(crate) fn open_records(&self, cx: &RunContext) -> anyhow::Result<Arc<Heap>> {
+        let heap = self.open_quietly(cx)?;
+        messages::about(cx, &heap, self.quiet);
         Ok(heap)
     }
 
-    /// As [`Input::open`], and says nothing: for a dump that will be opened again.
-    pub(crate) fn open_quietly(&self) -> anyhow::Result<Arc<Heap>> {
-        let options = self.options();
-        if let Some(heap) = desk::heap(self.path(), &options) {
+    /// Like [`Input::open`], but without notes: for a dump that will be opened again.
+    pub(crate) fn open_quietly(&self, cx: &RunContext) -> anyhow::Result<Arc<Heap>> {
+        let options = self.options(cx);
+        if let Some(heap) = cx.heap(self.path(), &options) {
             return Ok(heap);
         }
-        let bar = Bar::new(self.quiet);
+        let bar = Bar::new(cx, self.quiet);
         let heap = Arc::new(self.with_threads(|| Heap::open(self.path(), &options, &bar))??);
-        desk::keep(self.path(), &options, &heap, None);
+        cx.keep(self.path(), &options, &heap, None);
         Ok(heap)
     }
 
-    /// Opens the dump with its graph by `open`.
-    fn open_graph(&self, open: OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
-        let options = self.options();
-        if let Some(opened) = desk::with_graph(self.path(), &options) {
+    /// Opens the dump with its graph by calling `open`.
+    fn open_graph(&self, cx: &RunContext, open: OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
+        let options = self.options(cx);
+        if let Some(opened) = cx.graph(self.path(), &options) {
             return Ok(opened);
         }
-        let bar = Bar::new(self.quiet);
+        let bar = Bar::new(cx, self.quiet);
         let (heap, graph) = self.with_threads(|| open(self.path(), &options, &bar))??;
         let (heap, graph) = (Arc::new(heap), Arc::new(graph));
-        desk::keep(self.path(), &options, &heap, Some(&graph));
+        cx.keep(self.path(), &options, &heap, Some(&graph));
         Ok((heap, graph))
     }
 
-    /// Opens the dump with its graph by `open`, and says on stderr what there is to say.
-    fn open_graph_first(&self, open: OpenGraph) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
-        let opened = self.open_graph(open)?;
-        messages::about(&opened.0, self.quiet);
+    /// Opens the dump with its graph by calling `open`, and prints notes about it.
+    fn open_graph_first(
+        &self,
+        cx: &RunContext,
+        open: OpenGraph,
+    ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
+        let opened = self.open_graph(cx, open)?;
+        messages::about(cx, &opened.0, self.quiet);
         if !self.quiet {
-            messages::about_no_heap(&opened.0);
+            messages::about_no_heap(cx, &opened.0);
         }
         if opened.1.roots.boot_classes_assumed && !self.quiet {
-            messages::line(
+            cx.say(
                 "note",
                 "the dump contains no sticky class roots: all classes of the boot loader count as roots",
             );
@@ -272,48 +283,54 @@ impl Input {
         Ok(opened)
     }
 
-    /// Opens the dump with its graph and asks it. An index that turns out to be damaged while it is read is built again,
-    /// and asked again: `ask` must not have shown anything yet.
+    /// Opens the dump with its graph and queries it. If the index turns out to be damaged, it is rebuilt and `ask` is
+    /// called again: `ask` must not print anything yet.
     pub(crate) fn with_graph<T: Send>(
         &self,
+        cx: &RunContext,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(&|open| self.open_graph_first(open), |heap, graph| ask(heap, graph))
+        self.ask_graph(cx, &|open| self.open_graph_first(cx, open), |heap, graph| ask(heap, graph))
     }
 
-    /// As [`Input::with_graph`], for what keeps dump and graph beyond the question.
+    /// Like [`Input::with_graph`], for callers that keep dump and graph after the query.
     pub(crate) fn with_shared_graph<T: Send>(
         &self,
+        cx: &RunContext,
         ask: impl Fn(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(&|open| self.open_graph_first(open), ask)
+        self.ask_graph(cx, &|open| self.open_graph_first(cx, open), ask)
     }
 
-    /// As [`Input::with_graph`], of a dump of which everything was said when it was opened without its graph.
+    /// Like [`Input::with_graph`], but without the notes that were printed when the dump was opened without its
+    /// graph.
     pub(crate) fn with_graph_again<T: Send>(
         &self,
+        cx: &RunContext,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
-        self.ask_graph(&|open| self.open_graph(open), |heap, graph| ask(heap, graph))
+        self.ask_graph(cx, &|open| self.open_graph(cx, open), |heap, graph| ask(heap, graph))
     }
 
     fn ask_graph<T: Send>(
         &self,
-        opened: Opened<'_>,
+        cx: &RunContext,
+        opened: Opener<'_>,
         ask: impl Fn(&Arc<Heap>, &Arc<ObjectGraph>) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, T)> {
         let mut answer = None;
-        let (heap, graph) = self.ask_until_right(opened, &mut |heap, graph| {
+        let (heap, graph) = self.ask_until_right(cx, opened, &mut |heap, graph| {
             answer = Some(ask(heap, graph)?);
             Ok(())
         })?;
-        Ok((heap, graph, answer.context("the dump was not asked")?))
+        Ok((heap, graph, answer.context("the query did not run")?))
     }
 
-    /// Asks once, or twice if the index is damaged: the last answer is right.
+    /// Runs the query, a second time if the index is damaged: the last answer is valid.
     fn ask_until_right(
         &self,
-        opened: Opened<'_>,
+        cx: &RunContext,
+        opened: Opener<'_>,
         ask: Ask<'_>,
     ) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>)> {
         let (heap, graph) = opened(Heap::open_graph)?;
@@ -324,8 +341,8 @@ impl Input {
             return Ok((heap, graph));
         }
         drop((heap, graph));
-        desk::forget(self.path(), &self.options());
-        // All of it is read now, and what is damaged is built again.
+        cx.forget(self.path(), &self.options(cx));
+        // Now the whole index is read, and damaged parts are rebuilt.
         let (heap, graph) = opened(Heap::open_graph_checked)?;
         self.with_threads(|| ask(&heap, &graph))??;
         heap.check_unwritten()?;
@@ -334,33 +351,33 @@ impl Input {
     }
 }
 
-/// Why there are no threads, and what to do about it: each takes addresses for its stack.
+/// Explains why threads could not be started, with advice: each takes address space for its stack.
 fn not_started(threads: usize, error: &rayon::ThreadPoolBuildError) -> String {
     let threads = counted(threads as u64, "thread");
     format!("cannot start {threads}: {error}; raise the limits (ulimit -v, ulimit -u), or try --threads 1")
 }
 
-/// The option for a directory for indexes, as a word.
+/// Returns the index directory option as one word.
 pub(crate) fn index_dir_word(dir: &Path) -> OsString {
     let mut word = OsString::from(INDEX_DIR_OPTION);
     word.push(dir);
     word
 }
 
-/// Returns whether [`index_dir_word`] has made this word.
+/// Returns whether a word was created by [`index_dir_word`].
 pub(crate) fn is_index_dir_word(word: &OsStr) -> bool {
     word.as_encoded_bytes().starts_with(INDEX_DIR_OPTION.as_bytes())
 }
 
-/// Reads the directory for indexes: an empty variable is as good as none, and an empty option is a slip.
+/// Parses the directory for indexes: an empty variable counts as unset, an empty option is an error.
 fn index_dir_parser() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|text| {
         let is_slip = text.is_empty() && std::env::var_os(INDEX_DIR).is_none_or(|dir| !dir.is_empty());
-        if is_slip { Err("a directory is expected") } else { Ok(PathBuf::from(text)) }
+        if is_slip { Err("expected a directory") } else { Ok(PathBuf::from(text)) }
     })
 }
 
-/// How sizes are determined.
+/// Options that determine sizes.
 #[derive(Debug, Args)]
 pub(crate) struct LayoutArgs {
     /// Override parts of the detected object layout, for example reference=4,header=12
@@ -382,7 +399,7 @@ impl LayoutArgs {
     }
 }
 
-/// How the answer is shown; with `MARKDOWN` also for a ticket.
+/// Options for showing the answer; `MARKDOWN` adds the format for tickets.
 #[derive(Debug, Args)]
 pub(crate) struct Output<const MARKDOWN: bool = false> {
     /// Output format
@@ -402,7 +419,7 @@ pub(crate) struct Output<const MARKDOWN: bool = false> {
 }
 
 impl<const MARKDOWN: bool> Output<MARKDOWN> {
-    /// The format; Markdown has what a table has.
+    /// Returns the format; Markdown contains the same as a table.
     pub(crate) fn format(&self) -> Format {
         match self.format {
             FormatArg::Rows(format) => format,
@@ -410,8 +427,8 @@ impl<const MARKDOWN: bool> Output<MARKDOWN> {
         }
     }
 
-    /// What is shown of an answer without rows: Markdown has the line that is otherwise on stderr only, as a ticket would be
-    /// empty without it.
+    /// Returns the text of an answer without rows: Markdown contains the line that otherwise goes only to stderr, as
+    /// a ticket would be empty without it.
     pub(crate) fn no_rows(&self, line: impl Into<Cow<'static, str>>) -> NoRows {
         if self.is_markdown() { NoRows::Line(line.into()) } else { NoRows::Nothing }
     }
@@ -428,17 +445,17 @@ enum FormatArg {
     Markdown,
 }
 
-/// The words of `--format`.
-const DATA_FORMATS: &[Key<FormatArg>] = &[TABLE, JSON, CSV];
-/// The same, of commands whose answers have few rows.
-const FORMATS: &[Key<FormatArg>] =
+/// Values of `--format`.
+const DATA_FORMATS: &[Keyword<FormatArg>] = &[TABLE, JSON, CSV];
+/// Values of `--format` for answers with few rows.
+const FORMATS: &[Keyword<FormatArg>] =
     &[TABLE, JSON, CSV, ("markdown", FormatArg::Markdown, "Markdown for a ticket")];
-const TABLE: Key<FormatArg> = ("table", FormatArg::Rows(Format::Table), "Table for people");
-const JSON: Key<FormatArg> = ("json", FormatArg::Rows(Format::Json), "One JSON document");
-const CSV: Key<FormatArg> =
+const TABLE: Keyword<FormatArg> = ("table", FormatArg::Rows(Format::Table), "Table for people");
+const JSON: Keyword<FormatArg> = ("json", FormatArg::Rows(Format::Json), "One JSON document");
+const CSV: Keyword<FormatArg> =
     ("csv", FormatArg::Rows(Format::Csv), "Comma-separated values with a header line");
 
-/// A size, or nothing: an empty variable is as good as none.
+/// A size, or none: an empty variable counts as unset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Memory(Option<u64>);
 
@@ -446,7 +463,7 @@ fn memory_size(text: &str) -> Result<Memory, size::NoSize> {
     if text.is_empty() { Ok(Memory(None)) } else { size::parse(text).map(|bytes| Memory(Some(bytes))) }
 }
 
-/// Reads a part of a whole: 0 to 1.
+/// Parses a fraction from 0 to 1.
 pub(crate) fn ratio(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),

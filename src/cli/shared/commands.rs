@@ -1,4 +1,4 @@
-//! Commands to type next, with the names and IDs of a dump in them.
+//! Commands to type next, with names and IDs from the dump.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,31 +8,31 @@ use hprof_report::escape;
 use super::args::Input;
 use super::spool;
 
-/// Longer names are not typed.
+/// Maximum length of a name to type.
 const LONGEST_NAME: usize = 40;
 
 /// A command to type next.
 #[derive(Debug, Clone)]
-pub(crate) struct Step {
+pub(crate) struct NextCommand {
     /// The command line.
     pub(crate) command: String,
-    /// The words of it: they are not broken.
+    /// Its words, which are not broken.
     words: Vec<String>,
-    /// What it answers.
+    /// Its purpose.
     pub(crate) why: String,
 }
 
-/// Makes command lines for one dump.
+/// Builds command lines for one dump.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Commands<'a> {
     dump: &'a Path,
-    /// Which of several heap dumps.
+    /// Number of the heap dump, if given.
     heap_dump: Option<u32>,
     index_dir: Option<&'a Path>,
 }
 
 impl<'a> Commands<'a> {
-    /// For what the input names, with the options that every command has to repeat.
+    /// Creates a builder for the input, with the options that every command must repeat.
     pub(crate) fn of(input: &'a Input) -> Self {
         Self {
             dump: spool::given(input.path()),
@@ -41,22 +41,27 @@ impl<'a> Commands<'a> {
         }
     }
 
-    /// A command line: the command, the dump, the arguments.
-    pub(crate) fn step(&self, command: &str, arguments: impl IntoIterator<Item = String>, why: &str) -> Step {
+    /// Builds a command line: the command, the dump, the arguments.
+    pub(crate) fn step(
+        &self,
+        command: &str,
+        arguments: impl IntoIterator<Item = String>,
+        why: &str,
+    ) -> NextCommand {
         let mut words = vec!["hprof-cli".to_owned(), command.to_owned(), quoted_path(self.dump)];
         words.extend(arguments.into_iter().map(|word| quoted(&word)));
-        // Without these it would answer from another heap dump, or build another index.
+        // Without these the command would read another heap dump or build another index.
         words.extend(self.heap_dump.iter().flat_map(|number| ["--heap-dump".to_owned(), number.to_string()]));
         let index_dir = self.index_dir.map(quoted_path);
         words.extend(index_dir.into_iter().flat_map(|dir| ["--index-dir".to_owned(), dir]));
-        Step { command: words.join(" "), words, why: why.to_owned() }
+        NextCommand { command: words.join(" "), words, why: why.to_owned() }
     }
 }
 
-/// The commands as lines, of which none is cut: long ones go on after a backslash.
-pub(crate) fn lines(steps: &[Step], width: usize) -> Vec<String> {
-    let length = |step: &Step| 2 + step.command.chars().count();
-    let fits = |step: &&Step| length(step) + 2 + step.why.chars().count() <= width;
+/// Formats the commands as lines; long ones continue after a backslash.
+pub(crate) fn lines(steps: &[NextCommand], width: usize) -> Vec<String> {
+    let length = |step: &NextCommand| 2 + step.command.chars().count();
+    let fits = |step: &&NextCommand| length(step) + 2 + step.why.chars().count() <= width;
     let column = steps.iter().filter(fits).map(length).max().unwrap_or(0);
     let mut lines = vec![String::new(), "Next".to_owned()];
     for step in steps {
@@ -81,7 +86,7 @@ pub(crate) fn lines(steps: &[Step], width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns whether a name can be typed, and means itself as a pattern.
+/// Returns whether a name can be typed and, as a pattern, matches itself.
 pub(crate) fn is_typed(name: &str) -> bool {
     let is_plain = |c: char| c == ' ' || c.is_ascii_graphic() && !matches!(c, '\'' | '*' | '\\' | '"' | '!');
     !name.is_empty()
@@ -90,7 +95,7 @@ pub(crate) fn is_typed(name: &str) -> bool {
         && !name.starts_with(['-', '0'])
 }
 
-/// A path as a shell reads it, and that no command takes for an option. `-` alone is none: it is standard input.
+/// Quotes a path for a shell so that no command takes it for an option or, if it is `-`, for standard input.
 pub(crate) fn quoted_path(path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes();
     if bytes.starts_with(b"-") && bytes != b"-" {
@@ -99,7 +104,7 @@ pub(crate) fn quoted_path(path: &Path) -> String {
     quoted(path)
 }
 
-/// A word as a shell reads it. What is no text, or would not be shown as it is, stands in the form that bash, zsh, ksh and
+/// Quotes a word for a shell. Bytes that are not text or not printable use the form that bash, zsh, ksh and
 /// POSIX.1-2024 read: `$'caf\351.hprof'`.
 pub(crate) fn quoted(word: &(impl AsRef<OsStr> + ?Sized)) -> String {
     let name = word.as_ref();
@@ -117,7 +122,7 @@ pub(crate) fn quoted(word: &(impl AsRef<OsStr> + ?Sized)) -> String {
     word + "'"
 }
 
-/// A text that is shown as it is, in quotes if it needs some.
+/// Quotes printable text if necessary.
 fn in_quotes(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,13 +1,15 @@
-//! What holds much of a heap, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`.
+//! Descriptions of big objects: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`.
 
 use hprof_parser::names;
-use hprof_query::leaks::holders::{Field, Held, Holder, InOnePlace};
+use hprof_query::leaks::holders::{Held, Holder, HolderField, InOnePlace};
 use hprof_report::number::grouped;
 use hprof_report::{escape, fit};
 
+/// Describes a big object within `room` columns: packages are omitted before names are shortened.
+// The place of the threads says more than half of a content's name.
 
-/// What holds much, in words: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; without the packages of what
-/// holds it, and of what it holds.
+/// Describes a big object: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; optionally without the
+/// packages of the holder and of its content.
 pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2]) -> String {
     let class = holder.class.as_deref().unwrap_or("<unknown class>");
     let many = match holder.instances {
@@ -32,14 +34,14 @@ pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2])
         }
         _ => format!("{} {}", simple(class, is_short_holder), escape::quoted(label)),
     };
-    if let Some(Field { name, is_static, class, .. }) = &holder.field {
+    if let Some(HolderField { name, is_static, class, .. }) = &holder.field {
         let class = simple(class, is_short_holder);
         text.push_str(&if *is_static { format!(" {class}.{name}") } else { format!(" {name} of {class}") });
     }
     text + &held(holder, is_short_held)
 }
 
-/// Threads that do the same: `virtual threads "worker-*" in vt.Server.handle`.
+/// Describes threads that do the same: `virtual threads "worker-*" in vt.Server.handle`.
 pub(crate) fn threads(place: &InOnePlace, is_short: bool) -> String {
     let kind = if place.is_virtual { "virtual threads" } else { "threads" };
     let name = place.name.as_ref().map(|name| format!(" {}", escape::quoted(name))).unwrap_or_default();
@@ -51,7 +53,7 @@ pub(crate) fn threads(place: &InOnePlace, is_short: bool) -> String {
     format!("{kind}{name}{}", method.unwrap_or_default())
 }
 
-/// What it holds.
+/// Describes the content.
 fn held(holder: &Holder, is_short: bool) -> String {
     let Some(Held { objects, class, is_mostly, is_soft, .. }) = &holder.held else { return String::new() };
     let soft = if *is_soft { " (soft)" } else { "" };
@@ -67,7 +69,7 @@ fn held(holder: &Holder, is_short: bool) -> String {
     }
 }
 
-/// A text in so many columns, in ASCII if it is itself.
+/// Shortens a text to `room` columns, with `...`: the overview is ASCII if the names in it are, to look the same in a mail.
 pub(crate) fn cut(text: &str, room: usize) -> String {
     if fit::width(text) <= room {
         return text.to_owned();
@@ -75,7 +77,7 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     fit::names(text, room.saturating_sub(2)).replace('…', "...")
 }
 
-/// The name of a class without its package: of one of the JDK, which everybody knows, or to make it `short`.
+/// Returns a class name without its package if it is a well-known JDK class or `is_short` is set.
 pub(crate) fn simple(class: &str, is_short: bool) -> &str {
     let is_known = ["java.", "jdk.", "sun."].iter().any(|start| class.starts_with(start));
     if is_known || is_short { names::simple(class) } else { class }

@@ -1,16 +1,16 @@
-//! Options whose values are words: `--sort retained`, `--group-by package`. Each word stands beside what it means, so that
-//! questions need no copy of their own enums for the command line.
+//! Options whose values are keywords: `--sort retained`, `--group-by package`. Each keyword is listed with its
+//! meaning, so that queries need no copy of their enums for the command line.
 
 use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-/// A word of an option: as it is typed, what it means, what help says of it, if it says anything.
-pub(crate) type Key<T> = (&'static str, T, &'static str);
+/// A value of an option: keyword, meaning, and help text (may be empty).
+pub(crate) type Keyword<T> = (&'static str, T, &'static str);
 
-/// Reads one of some words.
+/// Parses one of these keywords.
 pub(crate) fn keys<T: Copy + Send + Sync + 'static>(
-    keys: &'static [Key<T>],
+    keys: &'static [Keyword<T>],
 ) -> impl TypedValueParser<Value = T> {
     let words = keys.iter().map(|(word, _, help)| {
         let word = PossibleValue::new(*word);
@@ -19,15 +19,15 @@ pub(crate) fn keys<T: Copy + Send + Sync + 'static>(
     KeyParser { keys, words: PossibleValuesParser::new(words) }
 }
 
-/// The word that means `wanted`.
-pub(crate) fn word_of<T: Copy + PartialEq>(keys: &[Key<T>], wanted: T) -> &'static str {
+/// Returns the keyword for `wanted`.
+pub(crate) fn word_of<T: Copy + PartialEq>(keys: &[Keyword<T>], wanted: T) -> &'static str {
     keys.iter().find(|(_, value, _)| *value == wanted).map_or("", |(word, ..)| word)
 }
 
-/// Words in kebab-case. Answers spell them in snake_case, so a word copied from there is read as well.
+/// Keywords in kebab-case. Answers use snake_case, so a keyword copied from there is accepted too.
 #[derive(Clone)]
 struct KeyParser<T: 'static> {
-    keys: &'static [Key<T>],
+    keys: &'static [Keyword<T>],
     words: PossibleValuesParser,
 }
 

@@ -1,13 +1,13 @@
-//! `--top`: how many rows an answer shows, and its default.
+//! `--top`: the number of rows shown, and its default.
 
 use hprof_report::Format;
 
-/// Rows of a table when nothing is said, for most commands.
+/// Default number of rows in a table, for most commands.
 pub(crate) const DEFAULT_TOP: usize = 30;
-/// The same where a row is one object.
+/// Default number of rows in a table if rows are objects.
 pub(crate) const DEFAULT_TOP_OBJECTS: usize = 20;
 
-/// How many rows are shown; `DEFAULT` in a table when nothing is said.
+/// Number of rows to show; `DEFAULT` in a table if not given.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Top<const DEFAULT: usize = DEFAULT_TOP> {
     /// Show only the first N rows; 0 for all
@@ -21,7 +21,7 @@ pub(crate) struct Top<const DEFAULT: usize = DEFAULT_TOP> {
 }
 
 impl<const DEFAULT: usize> Top<DEFAULT> {
-    /// How many rows a format shows; `None` for all.
+    /// Returns the number of rows that a format shows; `None` for all.
     pub(crate) fn rows(self, format: Format) -> Option<usize> {
         limit(self.top, format, DEFAULT)
     }
@@ -32,12 +32,12 @@ impl<const DEFAULT: usize> Top<DEFAULT> {
     }
 }
 
-/// How much a format shows, if `given` says nothing `default` in a table; `None` for all.
+/// Returns the limit for a format: `given`, or else `default` in a table; `None` for all.
 pub(crate) fn limit(given: Option<usize>, format: Format, default: usize) -> Option<usize> {
     match (given, format) {
         (Some(0), _) => None,
         (Some(given), _) => Some(given),
-        // A table that scrolls out of the terminal helps nobody; programs want everything.
+        // A table that scrolls out of the terminal helps nobody; programs want all rows.
         (None, Format::Table) => Some(default),
         (None, Format::Json | Format::Csv) => None,
     }

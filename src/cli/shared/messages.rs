@@ -1,4 +1,4 @@
-//! What goes to stderr: errors, warnings, notes. One line what and where, one line what to do next.
+//! Messages on stderr: errors, warnings, notes. One line says what and where, the next what to do.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,37 +10,37 @@ use hprof_parser::ObjectId;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::classes::suggestions;
 use hprof_query::dump::doctor::{Extent, RetainedSizes};
-use hprof_query::objects::selection::{Selection, ThreadPattern, What};
+use hprof_query::objects::selection::{Selected, Selection, ThreadPattern};
 use hprof_query::recordings::profile::StartedThread;
-use hprof_query::threads::Answer as Threads;
+use hprof_query::threads::ThreadReport;
 use hprof_report::ink::Ink;
 use hprof_report::number::{counted, grouped, human_bytes};
 use hprof_report::{escape, fit};
 
-use super::{advice, desk, object, spool, terminal};
+use super::context::RunContext;
+use super::{advice, object, spool};
 
-/// Problems that are shown; `info` lists all.
+/// Maximum number of problems shown; `info` lists all.
 const SHOWN: usize = 5;
 
-/// Says why the program ends.
-pub(crate) fn error(error: &anyhow::Error) {
-    line("error", &format!("{error:#}"));
+/// Prints the error that ends the program.
+pub(crate) fn error(cx: &RunContext, error: &anyhow::Error) {
+    cx.say("error", &format!("{error:#}"));
     if let Some(advice) = advice::of(error) {
-        line("hint", &advice);
+        cx.say("hint", &advice);
     }
 }
 
-/// Shows what clap says instead of a command: help and version on stdout; on stderr what is wrong with the arguments, which
-/// begins as all errors do.
-pub(crate) fn usage(error: &clap::Error) {
+/// Prints clap's output: help and version to stdout; errors about arguments to stderr, in the form of all errors.
+pub(crate) fn usage(cx: &RunContext, error: &clap::Error) {
     let text = error.render();
     let plain = text.to_string();
-    // A closed pipe is no error. Where nothing at all is asked for, clap shows the help on stderr.
+    // A closed pipe is not an error. Without arguments, clap prints the help to stderr.
     if !plain.starts_with("error: ") {
         let _ = error.print();
         return;
     }
-    let lines = if terminal::stderr_style().color {
+    let lines = if cx.stderr_style().color {
         Ink::Red.paint("hprof-cli: ") + &text.ansi().to_string()
     } else {
         format!("hprof-cli: {plain}")
@@ -48,37 +48,37 @@ pub(crate) fn usage(error: &clap::Error) {
     let _ = io::stderr().write_all(lines.as_bytes());
 }
 
-/// Says what there is to say of an opened dump, apart from the answer.
-pub(crate) fn about(heap: &Heap, quiet: bool) {
+/// Prints notes about an opened dump.
+pub(crate) fn about(cx: &RunContext, heap: &Heap, quiet: bool) {
     if !quiet {
-        heap.notes().iter().for_each(|note| line("note", note));
-        // What is made of a pipe is gone when this ends: there is nothing to remove.
+        heap.notes().iter().for_each(|note| cx.say("note", note));
+        // The copy of a pipe is removed at the end: there is nothing for the user to remove.
         let copy = heap.kept_copy().filter(|_| spool::index_dir(heap.path()).is_none());
         if let Some((path, bytes)) = copy {
             let (path, size) = (path.display(), human_bytes(bytes));
-            line("note", &format!("unpacked into {path} ({size}); `hprof-cli index --remove` removes it"));
+            cx.say("note", &format!("unpacked into {path} ({size}); `hprof-cli index --remove` removes it"));
         }
     }
     let problems = heap.summary().problems();
     let damage: Vec<_> = problems.iter().filter(|problem| problem.severity == Severity::Damage).collect();
     for problem in damage.iter().take(SHOWN) {
-        line("warning", &format!("{}: {problem}", heap.path().display()));
+        cx.say("warning", &format!("{}: {problem}", heap.path().display()));
     }
     if damage.is_empty() {
         return;
     }
     let more = damage.len().saturating_sub(SHOWN);
     if more > 0 {
-        line("warning", &format!("{}: {more} more problems", heap.path().display()));
+        cx.say("warning", &format!("{}: {more} more problems", heap.path().display()));
     }
-    line("warning", &format!("{}: {}", heap.path().display(), account(heap)));
-    line(
+    cx.say("warning", &format!("{}: {}", heap.path().display(), account(heap)));
+    cx.say(
         "hint",
         "counts and sizes cover only what could be read; `hprof-cli doctor` shows what is missing and what to do",
     );
 }
 
-/// What was read of a damaged dump, and what is lost, in one line.
+/// Summarizes in one line what was read of a damaged dump and what is lost.
 pub(crate) fn account(heap: &Heap) -> String {
     let Extent { account, missing, retained } = Extent::of(heap);
     let read = grouped(account.read_bytes());
@@ -111,40 +111,41 @@ pub(crate) fn account(heap: &Heap) -> String {
     text
 }
 
-/// Says that a dump holds no heap dump, if so.
-pub(crate) fn about_no_heap(heap: &Heap) {
+/// Notes if a file contains no heap dump.
+pub(crate) fn about_no_heap(cx: &RunContext, heap: &Heap) {
     if heap.summary().facts().heap_dumps.get() == 0 {
         let path = heap.path().display();
-        line("note", &format!("{path} contains no heap dump; `hprof-cli info` shows what it contains"));
+        cx.say("note", &format!("{path} contains no heap dump; `hprof-cli info` shows what it contains"));
     }
 }
 
-/// Says that no object has an ID, and which are the nearest.
-pub(crate) fn about_no_object(path: &Path, graph: &ObjectGraph, id: ObjectId) {
-    line("note", &object::not_found(id, path, &suggestions::object_ids(graph, id)));
+/// Notes that no object has an ID, with the nearest IDs.
+pub(crate) fn about_no_object(cx: &RunContext, path: &Path, graph: &ObjectGraph, id: ObjectId) {
+    cx.say("note", &object::not_found(id, path, &suggestions::object_ids(graph, id)));
 }
 
-/// Says that no class matches a selection, and which there are.
-pub(crate) fn about_no_class(summary: &Summary, selection: &Selection) {
-    line("note", &format!("no class with objects matches {}", selection.text));
+/// Notes that no class matches a selection, with suggestions.
+pub(crate) fn about_no_class(cx: &RunContext, summary: &Summary, selection: &Selection) {
+    cx.say("note", &format!("no class with objects matches {}", selection.text));
     let class = summary.classes().iter().find(|class| match &selection.what {
-        What::Classes(pattern) => class.is_dumped() && pattern.matches(summary.class_name(class)),
-        What::Object(_) => false,
+        Selected::Classes(pattern) => class.is_dumped() && pattern.matches(summary.class_name(class)),
+        Selected::Object(_) => false,
     });
     if let Some(class) = class {
         let (name, id) = (summary.class_name(class), class.id.get());
-        line("hint", &format!("the class object of {name} is {id:#x}"));
+        cx.say("hint", &format!("the class object of {name} is {id:#x}"));
         return;
     }
     if Path::new(&selection.text).is_file() {
-        return line("hint", &format!("{} is a file: the command takes one dump", selection.text));
+        return cx.say("hint", &format!("{} is a file: the command takes one dump", selection.text));
     }
-    suggest(&suggestions::class_names(summary, &selection.text));
+    suggest(cx, &suggestions::class_names(summary, &selection.text));
 }
 
-/// Says which patterns match none of the classes that are named, and what may have been meant; of a pattern that is a file
-/// `arguments` says what the command takes. Returns how many match none.
+/// Notes patterns that match none of the classes given, with suggestions; for a pattern that is a file, `arguments`
+/// says what the command takes. Returns the number of patterns without a match.
 pub(crate) fn about_patterns<'a, N: Iterator<Item = &'a str>>(
+    cx: &RunContext,
     patterns: &[ClassPattern],
     arguments: &str,
     names: impl Fn() -> N,
@@ -153,67 +154,74 @@ pub(crate) fn about_patterns<'a, N: Iterator<Item = &'a str>>(
     let mut count = 0;
     for text in unmatched.map(ClassPattern::text) {
         count += 1;
-        line("note", &format!("no class matches {text}"));
+        cx.say("note", &format!("no class matches {text}"));
         if Path::new(text).is_file() {
-            line("hint", &format!("{text} is a file: {arguments}"));
+            cx.say("hint", &format!("{text} is a file: {arguments}"));
         } else {
-            suggest(&suggestions::class_names_of(names(), text));
+            suggest(cx, &suggestions::class_names_of(names(), text));
         }
     }
     count
 }
 
-/// Says that no thread is as it was asked for, and which are like it.
-pub(crate) fn about_no_thread(graph: &ObjectGraph, found: &Threads, name: Option<&ThreadPattern>) {
+/// Notes that no thread matches, with suggestions.
+pub(crate) fn about_no_thread(
+    cx: &RunContext,
+    graph: &ObjectGraph,
+    found: &ThreadReport,
+    name: Option<&ThreadPattern>,
+) {
     if found.threads == 0 {
-        return line("note", "the dump contains no threads");
+        return cx.say("note", "the dump contains no threads");
     }
-    line("note", &format!("none of {} threads matches", grouped(found.threads)));
+    cx.say("note", &format!("none of {} threads matches", grouped(found.threads)));
     let suggested: Vec<String> = match name {
         Some(ThreadPattern::Object(id)) if graph.objects.addresses.index_of(*id).is_some() => {
-            return line("hint", &format!("{id:#x} is not a Thread object; `hprof-cli show` shows it"));
+            return cx.say("hint", &format!("{id:#x} is not a Thread object; `hprof-cli show` shows it"));
         }
         Some(ThreadPattern::Object(id)) => {
             suggestions::object_ids(graph, *id).into_iter().map(|id| format!("{id:#x}")).collect()
         }
         _ => found.suggestions.clone(),
     };
-    suggest(&suggested);
+    suggest(cx, &suggested);
 }
 
-/// Offers threads that were started, if none has the name that is wanted.
-pub(crate) fn about_started(quiet: bool, wanted: &ThreadPattern, started: &[StartedThread]) {
+/// Suggests started threads if none has the requested name.
+pub(crate) fn about_started(cx: &RunContext, quiet: bool, wanted: &ThreadPattern, started: &[StartedThread]) {
     let (ThreadPattern::Part(text) | ThreadPattern::Glob(text)) = wanted else { return };
     let names = || started.iter().map(|thread| thread.name.as_str());
     if !quiet && !names().any(|name| wanted.matches(ObjectId::NULL, Some(name))) {
-        suggest(&suggestions::names_like(text, names()));
+        suggest(cx, &suggestions::names_like(text, names()));
     }
 }
 
-/// Offers what may have been meant.
-pub(crate) fn suggest(names: &[impl AsRef<str>]) {
+/// Prints "did you mean" with suggestions.
+pub(crate) fn suggest(cx: &RunContext, names: &[impl AsRef<str>]) {
     if !names.is_empty() {
-        line("hint", &suggestions::did_you_mean(names));
+        cx.say("hint", &suggestions::did_you_mean(names));
     }
 }
 
-/// Writes a line to stderr, as several if the terminal is narrower. What it quotes from a dump or from the file system is
-/// escaped.
-pub(crate) fn line(kind: &'static str, text: &str) {
-    if desk::note(kind, text) {
-        return;
+impl RunContext {
+    /// Writes a line to stderr, wrapped to the width of the terminal. Text from a dump or the file system is escaped.
+    pub(crate) fn say(&self, kind: &'static str, text: &str) {
+        if self.take_note(kind, text) {
+            return;
+        }
+        let style = self.stderr_style();
+        let text = format!("hprof-cli: {kind}: {}", escape::text(text));
+        let lines = style.width.map_or_else(|| vec![text.clone()], |width| fit::wrap(&text, width.into(), 2));
+        let ink = match kind {
+            "error" => Ink::Red,
+            "warning" => Ink::Yellow,
+            _ => Ink::Plain,
+        };
+        let paint = |line: String| if style.color { ink.paint(&line) } else { line };
+        let lines: String = lines.into_iter().map(|line| paint(line) + "\n").collect();
+        // A closed stderr must not change the answer.
+        // In one piece: other processes may write to the same place.
+        let _ = io::stderr().write_all(lines.as_bytes());
     }
-    let style = terminal::stderr_style();
-    let text = format!("hprof-cli: {kind}: {}", escape::text(text));
-    let lines = style.width.map_or_else(|| vec![text.clone()], |width| fit::wrap(&text, width.into(), 2));
-    let ink = match kind {
-        "error" => Ink::Red,
-        "warning" => Ink::Yellow,
-        _ => Ink::Plain,
-    };
-    let paint = |line: String| if style.color { ink.paint(&line) } else { line };
-    let lines: String = lines.into_iter().map(|line| paint(line) + "\n").collect();
-    // A closed stderr must not change the answer.
-    // In one piece: other processes may write to the same place.
-    let _ = io::stderr().write_all(lines.as_bytes());
+    // A closed stderr must not change the answer. Written in one call: other processes may write to the same place.
 }

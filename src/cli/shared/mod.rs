@@ -1,9 +1,10 @@
-//! What commands share: arguments, opening, stdout and stderr.
+//! Code that commands share: arguments, opening, stdout and stderr.
 
 pub(crate) mod advice;
 pub(crate) mod args;
+pub(crate) mod color;
 pub(crate) mod commands;
-pub(crate) mod desk;
+pub(crate) mod context;
 pub(crate) mod holder;
 pub(crate) mod keys;
 pub(crate) mod limit;

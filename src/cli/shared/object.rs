@@ -1,19 +1,19 @@
-//! How objects are shown in every command.
+//! Formatting of objects, the same in every command.
 
 use std::path::Path;
 
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
-use hprof_query::objects::{meaning, selection};
+use hprof_query::objects::{meaning, object_id};
 use hprof_report::escape;
 use hprof_report::value::Value;
 
-/// The name of an object's class.
+/// Returns the name of an object's class.
 pub(crate) fn class_name(summary: &Summary, class: Option<ClassNumber>) -> Option<&str> {
     class.and_then(|class| summary.class(class)).map(|class| summary.class_name(class))
 }
 
-/// An object in a table: its class, its id, and the label that tells it from others.
+/// Describes an object in a table: class, ID, and the label that distinguishes it from others.
 pub(crate) fn describe(class: Option<&str>, id: ObjectId, label: Option<&str>) -> String {
     match (class, label) {
         (Some("java.lang.Class"), Some(label)) => format!("class {label} {id:#x}"),
@@ -22,7 +22,7 @@ pub(crate) fn describe(class: Option<&str>, id: ObjectId, label: Option<&str>) -
     }
 }
 
-/// As [`describe`], where the id has a column of its own: names are shortened to fit the terminal, IDs are not.
+/// Like [`describe`], for tables with an ID column: names are shortened to fit the terminal, IDs are not.
 pub(crate) fn describe_without_id(class: Option<&str>, label: Option<&str>) -> String {
     match (class, label) {
         (Some("java.lang.Class"), Some(label)) => format!("class {label}"),
@@ -31,7 +31,7 @@ pub(crate) fn describe_without_id(class: Option<&str>, label: Option<&str>) -> S
     }
 }
 
-/// A label in quotes, but for what the program says of a collection, a buffer or a thread's value.
+/// Quotes a label, except for descriptions of collections, buffers and threads' values.
 fn quoted(class: Option<&str>, label: &str) -> String {
     let starts = |start: &str| label.starts_with(start);
     let is_said = match class {
@@ -43,12 +43,12 @@ fn quoted(class: Option<&str>, label: &str) -> String {
     if is_said { label.to_owned() } else { escape::quoted(label) }
 }
 
-/// A double in JSON: what that has no number for is a text.
+/// Converts a double to JSON; values without a JSON number become texts.
 pub(crate) fn double(value: f64) -> Value<'static> {
     if value.is_finite() { value.into() } else { meaning::double(value).into() }
 }
 
-/// A float in JSON, with the digits that Java gives it, not those of the double.
+/// Converts a float to JSON with the digits that Java prints, not those of the double.
 pub(crate) fn float(value: f32) -> Value<'static> {
     if value.is_finite() {
         value.to_string().parse::<f64>().unwrap_or(0.0).into()
@@ -57,13 +57,13 @@ pub(crate) fn float(value: f32) -> Value<'static> {
     }
 }
 
-/// The class of an object, where the dump does not name it.
+/// Class of an object that the dump does not name.
 pub(crate) const UNKNOWN: &str = "<unknown class>";
 
-/// The loader of the classes of the JDK itself, which is no object.
+/// Loader of the JDK's own classes, which is not an object.
 pub(crate) const BOOT_LOADER: &str = "<boot loader>";
 
-/// A class loader in words: its class, and its id.
+/// Describes a class loader: class and ID.
 pub(crate) fn loader(id: ObjectId, class: Option<&str>) -> String {
     match (id, class) {
         (ObjectId::NULL, _) => BOOT_LOADER.to_owned(),
@@ -72,16 +72,16 @@ pub(crate) fn loader(id: ObjectId, class: Option<&str>) -> String {
     }
 }
 
-/// A class loader in words, by its object ID.
+/// Describes the class loader with this object ID.
 pub(crate) fn loader_text(summary: &Summary, id: ObjectId) -> String {
     loader(id, summary.loader_class(id))
 }
 
-/// What is said of an object ID that no object has, with the nearest that objects have; or the one that is meant if the digits
-/// were hexadecimal.
+/// Says that an object ID does not exist, with the nearest IDs; or with the intended one if the digits were meant as
+/// hexadecimal.
 pub(crate) fn not_found(id: ObjectId, path: &Path, nearest: &[ObjectId]) -> String {
     let text = format!("there is no object {id:#x} in {}", path.display());
-    if let Some(meant) = selection::with_digits_of(id).filter(|meant| nearest == [*meant]) {
+    if let Some(meant) = object_id::with_digits_of(id).filter(|meant| nearest == [*meant]) {
         return format!("{text}; {} was read as decimal: {meant:#x} is an object", id.0);
     }
     let nearest: Vec<String> = nearest.iter().map(|id| format!("{id:#x}")).collect();

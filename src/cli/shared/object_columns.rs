@@ -1,4 +1,4 @@
-//! Columns that all answers have whose rows are objects.
+//! Columns of all answers whose rows are objects.
 
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
@@ -7,24 +7,24 @@ use hprof_report::value::Value;
 
 use super::object;
 
-/// What an object is called.
+/// Identification of an object.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Named<'r> {
+pub(crate) struct NamedObject<'r> {
     /// Object ID.
     pub(crate) id: ObjectId,
-    /// Its class; `None` if the dump does not say.
+    /// Class; `None` if unknown.
     pub(crate) class: Option<&'r str>,
-    /// A few words that tell it from others of its class.
+    /// Label that distinguishes it from other objects of its class.
     pub(crate) label: Option<&'r str>,
 }
 
-impl Named<'_> {
-    /// In a table: class, ID and label.
+impl NamedObject<'_> {
+    /// Returns class, ID and label, for a table.
     pub(crate) fn describe(self) -> String {
         object::describe(self.class, self.id, self.label)
     }
 
-    /// In a table whose IDs have a column of their own.
+    /// Returns class and label, for a table with an ID column.
     pub(crate) fn describe_without_id(self) -> String {
         object::describe_without_id(self.class, self.label)
     }
@@ -32,7 +32,7 @@ impl Named<'_> {
 
 /// `object`, `class` and `label`.
 pub(crate) fn named<'c, R>(
-    of: impl for<'r> Fn(&'r R) -> Named<'r> + Copy + Send + Sync + 'c,
+    of: impl for<'r> Fn(&'r R) -> NamedObject<'r> + Copy + Send + Sync + 'c,
 ) -> [Column<'c, R>; 3] {
     [
         object(move |row| of(row).id),
@@ -53,7 +53,7 @@ pub(crate) fn class<'c, R>(
     Column::of(names::CLASS, move |row| name(row).into()).or_null("the dump does not say")
 }
 
-/// The objects in words, in a table: its last column.
+/// The description of the object: the last column of a table.
 pub(crate) fn described<'c, R>(cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Column<'c, R> {
     Column::table("object", Align::Left, cell).fit(Fit::Shorten { priority: 0 })
 }

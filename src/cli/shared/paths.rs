@@ -1,20 +1,20 @@
-//! How steps of a path and roots are shown.
+//! Formatting of path steps and roots.
 
 use hprof_query::dictionary::{Name, names};
 use hprof_query::objects::strength::Strength;
-use hprof_query::paths::steps::{RootView, Step};
-use hprof_report::column::{Column, Columns, Field};
+use hprof_query::paths::steps::{ObjectStep, RootView};
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::escape;
 use hprof_report::value::{Value, id, list, record};
 
-use super::object_columns::{self, Named};
+use super::object_columns::{self, NamedObject};
 
-/// What a step is called.
-pub(crate) fn named(step: &Step) -> Named<'_> {
-    Named { id: step.id, class: step.class.as_deref(), label: step.label.as_deref() }
+/// Returns the identification of a step.
+pub(crate) fn named(step: &ObjectStep) -> NamedObject<'_> {
+    NamedObject { id: step.id, class: step.class.as_deref(), label: step.label.as_deref() }
 }
 
-/// A reference for people: `static next (weak)`; nothing if the dump does not say which it is.
+/// Describes a reference: `static next (weak)`; empty if the dump does not say which it is.
 pub(crate) fn describe_reference(reference: Option<&str>, is_static: bool, strength: Strength) -> String {
     let prefix = if is_static { "static " } else { "" };
     let suffix = match strength {
@@ -24,12 +24,12 @@ pub(crate) fn describe_reference(reference: Option<&str>, is_static: bool, stren
     reference.map(|reference| format!("{prefix}{reference}{suffix}")).unwrap_or_default()
 }
 
-/// How a step is held, for people.
-pub(crate) fn describe_held(step: &Step) -> String {
+/// Describes how a step is referenced.
+pub(crate) fn describe_held(step: &ObjectStep) -> String {
     describe_reference(step.reference.as_deref(), step.is_static, step.strength)
 }
 
-/// A root for people: `java frame of thread "main" in com.acme.Main.run(Main.java:12)`.
+/// Describes a root: `java frame of thread "main" in com.acme.Main.run(Main.java:12)`.
 pub(crate) fn describe_root(root: &RootView) -> String {
     let kinds: Vec<&str> = root.kinds.iter().map(|kind| kind.name()).collect();
     let mut text = kinds.join(", ");
@@ -55,9 +55,9 @@ fn describe_thread(root: &RootView) -> String {
     }
 }
 
-/// What a step is called, and that a thread's stack holds it too: `Node[] 0x7c00012a8, also a local of thread "main"
-/// (com.acme.Main.run)`.
-pub(crate) fn describe_step(step: &Step) -> String {
+/// Describes a step, and whether a thread's stack also references it: `Node[] 0x7c00012a8, also a local of thread
+/// "main" (com.acme.Main.run)`.
+pub(crate) fn describe_step(step: &ObjectStep) -> String {
     let object = named(step).describe();
     let Some(root) = step.frame_roots.first() else { return object };
     let frame = root.frame.as_ref().map(|frame| format!(" ({})", frame.qualified_method()));
@@ -65,9 +65,12 @@ pub(crate) fn describe_step(step: &Step) -> String {
     format!("{object}, also a local{}{}{others}", describe_thread(root), frame.unwrap_or_default())
 }
 
-/// Columns of an object on a path and of how it is held: `object`, `class`, `label`, `reference`, `strength`,
+/// Returns the columns of an object on a path and its reference: `object`, `class`, `label`, `reference`, `strength`,
 /// `frame_roots`.
-pub(crate) fn step_columns<'c, R: 'c>(step: fn(&R) -> &Step, is_root: fn(&R) -> bool) -> [Column<'c, R>; 6] {
+pub(crate) fn step_columns<'c, R: 'c>(
+    step: fn(&R) -> &ObjectStep,
+    is_root: fn(&R) -> bool,
+) -> [Column<'c, R>; 6] {
     let [object, class, label] = object_columns::named(move |row| named(step(row)));
     let reference = Column::of(names::REFERENCE, move |row: &R| step(row).reference.as_deref().into());
     let strength =
@@ -81,7 +84,7 @@ pub(crate) fn step_columns<'c, R: 'c>(step: fn(&R) -> &Step, is_root: fn(&R) -> 
     [object, class, label, reference, strength.or_null("it is a root"), frame_roots]
 }
 
-/// Columns of a root; `prefix` stands before each key.
+/// Returns the columns of a root; `prefix` precedes each key.
 pub(crate) fn root_columns<'c, R: 'c>(record: Option<Name>, root: fn(&R) -> &RootView) -> Vec<Column<'c, R>> {
     let key = |name: Name| name.within(record);
     let object = [
@@ -93,7 +96,7 @@ pub(crate) fn root_columns<'c, R: 'c>(record: Option<Name>, root: fn(&R) -> &Roo
     object.into_iter().chain(holding_columns(record, root)).chain([assumed]).collect()
 }
 
-/// Columns of why an object is a root, within `record`.
+/// Returns the columns that explain why an object is a root, within `record`.
 fn holding_columns<'c, R: 'c>(record: Option<Name>, root: fn(&R) -> &RootView) -> [Column<'c, R>; 4] {
     let key = |name: Name| name.within(record);
     [
@@ -122,8 +125,8 @@ fn frame(root: &RootView) -> Value<'_> {
     ])
 }
 
-fn frame_fields() -> Vec<Field> {
+fn frame_fields() -> Vec<JsonField> {
     [names::CLASS, names::METHOD, names::SOURCE, names::LINE]
-        .map(|name| Field::of(name).or_null("not known"))
+        .map(|name| JsonField::of(name).or_null("not known"))
         .to_vec()
 }

@@ -1,15 +1,14 @@
-//! Queries as text: from a file or from stdin, and the place of what is wrong with them.
+//! Query text: reading it from a file or stdin, and showing the position of an error.
 
+use crate::cli::shared::context::RunContext;
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
+use hprof_report::escape;
 use unicode_width::UnicodeWidthStr;
 
-use super::messages;
-use hprof_report::escape;
-
-/// The query of a file, or of stdin if that is `-`; no more than one byte beyond the longest.
+/// Reads the query from a file, or from stdin if that is `-`; at most one byte more than `longest`.
 pub(crate) fn read(file: &Path, longest: usize) -> anyhow::Result<String> {
     let mut text = String::new();
     let most = u64::try_from(longest).unwrap_or(u64::MAX).saturating_add(1);
@@ -27,14 +26,14 @@ pub(crate) fn read(file: &Path, longest: usize) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Shows a line of a query with a mark below the place, which has so many characters before it.
-pub(crate) fn show_place(line: &str, column: usize) {
+/// Shows a line of a query with a mark below the error, which has `column` characters before it.
+pub(crate) fn show_place(cx: &RunContext, line: &str, column: usize) {
     let plain = |text: String| text.replace('\t', " ");
     let before: String = line.chars().take(column).collect();
-    // Of a long line only what is around the place.
+    // Of a long line, only the part around the error is shown.
     let cut = before.chars().count().saturating_sub(40);
     let around: String = line.chars().skip(cut).take(60).collect();
     let before = plain(before.chars().skip(cut).collect());
-    messages::line("note", &plain(around));
-    messages::line("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
+    cx.say("note", &plain(around));
+    cx.say("note", &format!("{}^", " ".repeat(escape::text(&before).width())));
 }

@@ -1,5 +1,6 @@
-//! What a profiler recorded, from a binary dump or from a text report, for the commands that take either.
+//! Recordings of a profiler, from a binary dump or a text report, for commands that accept either.
 
+use crate::cli::shared::context::RunContext;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,35 +18,35 @@ use hprof_report::number::grouped;
 
 use super::args::Input;
 use super::messages;
-use super::session::Source;
+use super::session::AnswerSource;
 use super::terminal::progress_bar::Bar;
 
-/// Lines that could not be understood which are shown.
+/// Maximum number of lines shown that could not be parsed.
 const SHOWN: usize = 5;
 
 /// A file that was read.
 pub(crate) struct Recorded {
-    /// What was recorded.
+    /// The recording.
     pub(crate) profile: Profile,
-    /// Where it comes from.
+    /// Its source.
     pub(crate) file: RecordedFile,
     path: String,
 }
 
-/// Where a profile comes from.
+/// Source of a profile.
 pub(crate) enum RecordedFile {
     /// A binary dump.
     Binary(Arc<Heap>),
-    /// A text report; its profile has been taken out.
+    /// A text report; its profile was moved out.
     Text {
-        /// The rest of it.
+        /// The rest of the report.
         report: Box<TextReport>,
         /// Length of the file.
         file_bytes: u64,
     },
 }
 
-/// A binary dump or a text report, and which run of it.
+/// A binary dump or text report, and the run to read.
 #[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("dump", |dump| dump
     .value_name("DUMP|TEXT")
@@ -60,58 +61,63 @@ pub(crate) struct RecordedInput {
 }
 
 impl RecordedInput {
-    /// The same way of reading, for another file.
+    /// Returns the same options for another file.
     pub(crate) fn of(&self, dump: &Path) -> Self {
         Self { input: self.input.of(dump), run: self.run }
     }
 
-    /// Opens the file and says on stderr what there is to say.
-    pub(crate) fn open(&self, want: Want) -> anyhow::Result<Recorded> {
-        if let Some((_, recorded)) = self.open_text()? {
+    /// Opens the file and prints notes about it.
+    pub(crate) fn open(&self, cx: &RunContext, want: Want) -> anyhow::Result<Recorded> {
+        if let Some((_, recorded)) = self.open_text(cx)? {
             return Ok(recorded);
         }
-        let heap = self.input.open_records()?;
-        let bar = Bar::new(self.input.quiet);
+        let heap = self.input.open_records(cx)?;
+        let bar = Bar::new(cx, self.input.quiet);
         let profile = self.input.with_threads(|| binary::read(&heap, want, &bar))??;
         drop(bar);
         Ok(Recorded { profile, file: RecordedFile::Binary(heap), path: self.path_text() })
     }
 
-    /// Counts allocation sites over the objects of a binary dump that records none. That reads all of the heap.
-    pub(crate) fn count_sites(&self, recorded: &mut Recorded) -> anyhow::Result<()> {
+    /// Counts allocation sites over the objects of a binary dump without recorded ones. Reads the whole heap.
+    pub(crate) fn count_sites(&self, cx: &RunContext, recorded: &mut Recorded) -> anyhow::Result<()> {
         if let (RecordedFile::Binary(heap), None) = (&recorded.file, &recorded.profile.sites) {
-            let (sizes, bar) = (Sizes::new(heap.summary(), None), Bar::new(self.input.quiet));
+            let (sizes, bar) = (Sizes::new(heap.summary(), None), Bar::new(cx, self.input.quiet));
             let count = || binary::sites_of_objects(heap, &sizes, &bar);
             recorded.profile.sites = self.input.with_threads(count)??;
         }
         Ok(())
     }
 
-    /// Adds the threads of a binary dump's heap that are meant, where no START THREAD record names one: HotSpot writes
-    /// stacks of threads whose names only their Thread objects have.
-    pub(crate) fn name_threads(&self, recorded: &mut Recorded, wanted: &ThreadPattern) -> anyhow::Result<()> {
+    /// Adds the names of matching heap threads of a binary dump without a START THREAD record: HotSpot writes stacks
+    /// of threads whose names only their Thread objects contain.
+    pub(crate) fn name_threads(
+        &self,
+        cx: &RunContext,
+        recorded: &mut Recorded,
+        wanted: &ThreadPattern,
+    ) -> anyhow::Result<()> {
         let RecordedFile::Binary(heap) = &recorded.file else { return Ok(()) };
         let started = &mut recorded.profile.threads;
         let is_named = started.iter().any(|thread| wanted.matches(thread.object, Some(&thread.name)));
         if is_named || heap.summary().facts().heap_dumps.get() == 0 {
             return Ok(());
         }
-        let (_, graph, (named, like)) = self.input.with_graph_again(|heap, graph| {
+        let (_, graph, (named, like)) = self.input.with_graph_again(cx, |heap, graph| {
             let bytes = heap.bytes(&Quiet)?;
             let named = stack_owners::named(graph, &Labels::new(heap, graph, bytes), wanted);
-            let question = threads::Question::named(wanted.clone());
+            let question = threads::ThreadQuery::named(wanted.clone());
             let is_none = named.is_empty();
             Ok((named, is_none.then(|| Threads::new(heap, graph, bytes).find(&question))))
         })?;
         started.extend(named);
         if let Some(like) = like.filter(|like| like.matching == 0 && !self.input.quiet) {
-            messages::about_no_thread(&graph, &like, Some(wanted));
+            messages::about_no_thread(cx, &graph, &like, Some(wanted));
         }
         Ok(())
     }
 
-    /// Reads a text report and says on stderr what there is to say; `None` if the file is a binary dump.
-    pub(crate) fn open_text(&self) -> anyhow::Result<Option<(TextFile, Recorded)>> {
+    /// Reads a text report and prints notes about it; `None` if the file is a binary dump.
+    pub(crate) fn open_text(&self, cx: &RunContext) -> anyhow::Result<Option<(TextFile, Recorded)>> {
         let path = self.path_text();
         let Some(file) = TextFile::open(self.input.path()).map_err(Error::from)? else {
             anyhow::ensure!(
@@ -126,7 +132,7 @@ impl RecordedInput {
         );
         let mut report = text::read(&file, self.run)
             .map_err(|error| anyhow::Error::from(error).context(format!("cannot read {path}")))?;
-        about_text(&report, &path, self.run, self.input.quiet);
+        about_text(cx, &report, &path, self.run, self.input.quiet);
         let profile = std::mem::take(&mut report.profile);
         let origin = RecordedFile::Text { report: Box::new(report), file_bytes: file.file_bytes() };
         Ok(Some((file, Recorded { profile, file: origin, path })))
@@ -136,32 +142,32 @@ impl RecordedInput {
         super::spool::given(self.input.path()).to_string_lossy().into_owned()
     }
 
-    /// Says something on stderr that is no damage, unless that is not wanted.
-    pub(crate) fn note(&self, text: &str) {
+    /// Prints a note, unless --quiet is given.
+    pub(crate) fn note(&self, cx: &RunContext, text: &str) {
         if !self.input.quiet {
-            messages::line("note", text);
+            cx.say("note", text);
         }
     }
 
-    /// Says after a note what to do, if there is anything.
-    pub(crate) fn hint(&self, text: &str) {
+    /// Prints a hint after a note, unless --quiet is given.
+    pub(crate) fn hint(&self, cx: &RunContext, text: &str) {
         if !self.input.quiet && !text.is_empty() {
-            messages::line("hint", text);
+            cx.say("hint", text);
         }
     }
 }
 
-impl Source for Recorded {
-    fn dump(&self) -> json::Dump<'_> {
+impl AnswerSource for Recorded {
+    fn dump(&self) -> json::DumpHeader<'_> {
         match &self.file {
             RecordedFile::Binary(heap) => heap.dump(),
-            RecordedFile::Text { file_bytes, .. } => json::Dump {
+            RecordedFile::Text { file_bytes, .. } => json::DumpHeader {
                 path: self.path.as_str().into(),
                 file_bytes: Some(*file_bytes),
                 format: Some(self.profile.format.as_str()).filter(|format| !format.is_empty()),
                 created: self.profile.created.as_deref().map(Into::into),
                 is_damaged: Some(self.is_damaged()),
-                ..json::Dump::default()
+                ..json::DumpHeader::default()
             },
         }
     }
@@ -174,21 +180,21 @@ impl Source for Recorded {
     }
 }
 
-/// Says what there is to say of a text, apart from the answer.
-fn about_text(report: &TextReport, path: &str, run: Option<u32>, quiet: bool) {
+/// Prints notes about a text report.
+fn about_text(cx: &RunContext, report: &TextReport, path: &str, run: Option<u32>, quiet: bool) {
     if report.runs > 1 && run.is_none() && !quiet {
-        messages::line(
+        cx.say(
             "note",
             &format!("{path} contains {} runs; this is the last one (--run N selects another)", report.runs),
         );
     }
     for line in report.malformed.iter().take(SHOWN) {
         let text = format!("{path}: line {}: expected {}, found {:?}", line.line, line.expected, line.text);
-        messages::line("warning", &text);
+        cx.say("warning", &text);
     }
     let shown = report.malformed.len().min(SHOWN) as u64;
     if report.not_understood > shown {
         let left = grouped(report.not_understood - shown);
-        messages::line("warning", &format!("{path}: {left} more lines were not understood"));
+        cx.say("warning", &format!("{path}: {left} more lines were not understood"));
     }
 }

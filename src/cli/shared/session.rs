@@ -1,8 +1,8 @@
-//! A session over one file: opening it, asking, showing the answer, and how the run ends.
+//! A session over one file: open, query, show the answer, decide the outcome.
 //!
-//! Nothing is shown before it is known to be right: an index is checked block by block as it is read, so a question may
-//! find out late that a block is damaged. [`Session::ask`] then builds the index again and asks once more. Rows behind the
-//! first [`KEPT`] are made while they are written, and [`Session::show`] checks once more at their end.
+//! Nothing is shown before it is known to be right: an index is checked block by block as it is read, so a query may
+//! find out late that a block is damaged. [`Session::ask`] then rebuilds the index and repeats the query. Rows after
+//! the first [`KEPT`] are computed while they are written, and [`Session::show`] checks again at their end.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,33 +11,35 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, ErasedAnswer};
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::markdown;
 use hprof_report::table::Style;
 
 use super::args::{Input, Output};
-use super::{desk, output, spool};
+use super::context::RunContext;
+use super::{output, spool};
 use crate::cli::Outcome;
 
-/// Rows that are made before anything is shown. Longer answers are made while they are written.
+/// Number of rows computed before anything is shown. Longer answers are computed while they are written.
 pub(crate) const KEPT: usize = 10_000;
 
-/// A file that answers come from.
-pub(crate) trait Source {
-    /// What a JSON document says of it.
-    fn dump(&self) -> Dump<'_>;
+/// A file that can be queried.
+pub(crate) trait AnswerSource {
+    /// Returns the `dump` key of a JSON document.
+    fn dump(&self) -> DumpHeader<'_>;
 
-    /// Whether part of it is missing or cannot be read.
+    /// Returns whether part of the file is missing or cannot be read.
     fn is_damaged(&self) -> bool;
 
-    /// Ends with an error if what was read of the index meanwhile was damaged.
+    /// Checks that the parts of the index read so far were not damaged.
     fn check(&self) -> anyhow::Result<()> {
         Ok(())
     }
 
-    /// Shows an answer on stdout. Returns how many rows there were.
+    /// Shows an answer on stdout. Returns the number of rows.
     fn show<R, const MARKDOWN: bool>(
         &self,
+        cx: &RunContext,
         command: &str,
         output: &Output<MARKDOWN>,
         answer: Answer<'_, R>,
@@ -46,14 +48,15 @@ pub(crate) trait Source {
         Self: Sized,
     {
         if output.is_markdown() {
-            return answer.with_erased(|answer| show_markdown(self, answer));
+            return answer.with_erased(|answer| show_markdown(cx, self, answer));
         }
-        self.show_as(command, output.format(), output::style(output), answer)
+        self.show_as(cx, command, output.format(), output::style(cx, output), answer)
     }
 
-    /// As [`Source::show`], for a command whose `--format` has others beside those of [`Format`].
+    /// Like [`Source::show`], for a command whose `--format` has more values than [`Format`].
     fn show_as<R>(
         &self,
+        cx: &RunContext,
         command: &str,
         format: Format,
         style: Style,
@@ -62,10 +65,10 @@ pub(crate) trait Source {
     where
         Self: Sized,
     {
-        answer.with_erased(|answer| show_erased(self, command, format, style, answer))
+        answer.with_erased(|answer| show_erased(cx, self, command, format, style, answer))
     }
 
-    /// How a run ends that found something, or nothing.
+    /// Returns the outcome of a run, depending on whether something was found.
     fn outcome(&self, found: bool) -> Outcome {
         match (self.is_damaged(), found) {
             (true, _) => Outcome::Damaged,
@@ -75,37 +78,42 @@ pub(crate) trait Source {
     }
 }
 
-fn show_markdown(source: &dyn Source, answer: ErasedAnswer<'_>) -> anyhow::Result<u64> {
+fn show_markdown(
+    cx: &RunContext,
+    source: &dyn AnswerSource,
+    answer: ErasedAnswer<'_>,
+) -> anyhow::Result<u64> {
     let (grid, rows) = answer.into_grid();
-    let mut out = output::stdout();
+    let mut out = cx.out();
     out.write_all(markdown::grid(&grid, usize::MAX).trim_start().as_bytes())?;
     output::finish_if(out, source.check())?;
     Ok(rows)
 }
 
 fn show_erased(
-    source: &dyn Source,
+    cx: &RunContext,
+    source: &dyn AnswerSource,
     command: &str,
     format: Format,
     style: Style,
     answer: ErasedAnswer<'_>,
 ) -> anyhow::Result<u64> {
-    if format == Format::Table && desk::form() == Some(desk::Form::Grid) {
+    if format == Format::Table && cx.is_taking() {
         let (grid, rows) = answer.into_grid();
         source.check()?;
-        desk::grid(grid);
+        cx.take_grid(grid);
         return Ok(rows);
     }
-    let mut out = output::stdout();
+    let mut out = cx.out();
     let rows = answer.write(&mut out, format, style, command, &source.dump())?;
     output::finish_if(out, source.check())?;
     Ok(rows)
 }
 
-impl Source for Heap {
-    fn dump(&self) -> Dump<'_> {
+impl AnswerSource for Heap {
+    fn dump(&self) -> DumpHeader<'_> {
         let summary = self.summary();
-        Dump {
+        DumpHeader {
             path: spool::given(self.path()).to_string_lossy(),
             file_bytes: Some(self.file_bytes()),
             format: Some(summary.version().name()),
@@ -122,8 +130,8 @@ impl Source for Heap {
     }
 }
 
-impl<S: Source> Source for Arc<S> {
-    fn dump(&self) -> Dump<'_> {
+impl<S: AnswerSource> AnswerSource for Arc<S> {
+    fn dump(&self) -> DumpHeader<'_> {
         (**self).dump()
     }
 
@@ -136,30 +144,31 @@ impl<S: Source> Source for Arc<S> {
     }
 }
 
-/// A dump with its graph.
+/// A dump and its graph.
 pub(crate) struct Session {
     /// The dump.
     pub(crate) heap: Arc<Heap>,
-    /// Its objects and their references.
+    /// Objects and references.
     pub(crate) graph: Arc<ObjectGraph>,
 }
 
 impl Session {
-    /// Opens a dump with its graph and asks it. An index that turns out to be damaged while it is read is built again, and
-    /// asked again: `ask` must not have shown anything yet.
+    /// Opens a dump with its graph and queries it. If the index turns out to be damaged, it is rebuilt and `ask` is
+    /// called again: `ask` must not print anything yet.
     pub(crate) fn ask<T: Send>(
+        cx: &RunContext,
         input: &Input,
         ask: impl Fn(&Heap, &ObjectGraph) -> anyhow::Result<T> + Send + Sync,
     ) -> anyhow::Result<(Self, T)> {
-        let (heap, graph, answer) = input.with_graph(ask)?;
+        let (heap, graph, answer) = input.with_graph(cx, ask)?;
         Ok((Self { heap, graph }, answer))
     }
 }
 
-impl Source for Session {
-    fn dump(&self) -> Dump<'_> {
+impl AnswerSource for Session {
+    fn dump(&self) -> DumpHeader<'_> {
         let unreachable = Unreachable::of(self.heap.summary(), &self.graph);
-        Dump { unreachable_bytes: Some(unreachable.bytes), ..self.heap.dump() }
+        DumpHeader { unreachable_bytes: Some(unreachable.bytes), ..self.heap.dump() }
     }
 
     fn is_damaged(&self) -> bool {
@@ -171,7 +180,7 @@ impl Source for Session {
     }
 }
 
-/// Ends with an error if what was read of the index meanwhile was damaged.
+/// Returns an error if a part of the index that was read is damaged.
 pub(crate) fn ensure_right(graph: &ObjectGraph) -> anyhow::Result<()> {
     anyhow::ensure!(
         !graph.is_damaged(),
@@ -180,20 +189,20 @@ pub(crate) fn ensure_right(graph: &ObjectGraph) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The rows of a long answer: the first were made while the question was asked, the others are made while they are written.
-pub(crate) struct Rows<T, R> {
+/// The rows of a long answer: the first are computed while the query runs, the others while they are written.
+pub(crate) struct LazyRows<T, R> {
     items: Vec<T>,
     first: Vec<R>,
 }
 
-impl<T, R> Rows<T, R> {
-    /// Makes the first rows.
+impl<T, R> LazyRows<T, R> {
+    /// Computes the first rows.
     pub(crate) fn new(items: Vec<T>, make: impl FnMut(&T) -> R) -> Self {
         let first = items.iter().take(KEPT).map(make).collect();
         Self { items, first }
     }
 
-    /// All rows; `make` is as before.
+    /// Returns all rows; `make` must be the same as before.
     pub(crate) fn into_all<'m>(self, mut make: impl FnMut(&T) -> R + 'm) -> impl Iterator<Item = R> + 'm
     where
         T: 'm,

@@ -1,13 +1,13 @@
-//! Several dumps, read in the same way.
+//! Several dumps with the same options.
 
 use std::path::{Path, PathBuf};
 
 use crate::cli::shared::args::Input;
 use crate::cli::shared::output;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::names;
 use hprof_report::column::Column;
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::value::Value;
 
 /// Dumps on the command line.
@@ -26,24 +26,24 @@ pub(crate) struct SeveralInput {
 }
 
 impl SeveralInput {
-    /// How many dumps there are.
+    /// Returns the number of dumps.
     pub(crate) fn len(&self) -> usize {
         self.more.len() + 1
     }
 
-    /// The dumps, as they were given.
+    /// Returns the dumps in the order given.
     pub(crate) fn inputs(&self) -> Vec<Input> {
         let more = self.more.iter().map(|path: &PathBuf| self.first.of(path as &Path));
         std::iter::once(self.first.clone()).chain(more).collect()
     }
 
-    /// Returns whether nothing but answers and warnings is wanted.
+    /// Returns whether --quiet is given.
     pub(crate) fn quiet(&self) -> bool {
         self.first.quiet
     }
 }
 
-/// What JSON says of one of several dumps.
+/// Entry of a JSON document for one of several dumps.
 #[derive(Debug, Clone)]
 pub(crate) struct OneDump {
     pub(crate) path: String,
@@ -52,18 +52,18 @@ pub(crate) struct OneDump {
 }
 
 impl OneDump {
-    /// Of a file that is open.
-    pub(crate) fn of(source: &impl Source, created_ms: u64) -> Self {
-        let Dump { path, is_damaged: damaged, .. } = source.dump();
+    /// Creates the entry of an open file.
+    pub(crate) fn of(source: &impl AnswerSource, created_ms: u64) -> Self {
+        let DumpHeader { path, is_damaged: damaged, .. } = source.dump();
         Self { path: path.into_owned(), created_ms, damaged }
     }
 
-    /// Of a file that could not be read.
+    /// Creates the entry of a file that could not be read.
     pub(crate) fn unread(path: &Path) -> Self {
         Self { path: path.to_string_lossy().into_owned(), created_ms: 0, damaged: None }
     }
 
-    /// The columns of a dump.
+    /// Returns the columns of a dump.
     pub(crate) fn columns<'c, R: 'c>(one: fn(&R) -> &Self) -> [Column<'c, R>; 3] {
         [
             Column::of(names::PATH, move |row: &R| Value::from(&*one(row).path)),

@@ -1,25 +1,25 @@
-//! Signals: a process that is told to end removes its temporary files first; a dump that is shortened while it is mapped
-//! is an error and not a crash.
+//! Signals: a process that is told to end removes its temporary files first; a dump that is truncated while it is
+//! mapped causes an error, not a crash.
 //!
-//! Handlers only note what came and wake a thread, which is there as soon as there is something to do at the end; that
-//! thread removes and ends, with locks and memory as usual. SIGINT, SIGTERM and SIGHUP still end the process by that signal,
-//! so that shells and scripts see what happened. A second one ends it at once. What was ignored when the program was started
-//! stays ignored (`nohup`).
+//! Handlers only record the signal and wake a thread, which is started as soon as there is something to clean up;
+//! that thread cleans up and ends the process, with locks and memory as usual. SIGINT, SIGTERM and SIGHUP still end
+//! the process by that signal, so that shells and scripts see what happened. A second signal ends it at once. Signals
+//! that were ignored when the program started stay ignored (`nohup`).
 //!
-//! The `unsafe` of signals is here.
+//! All `unsafe` code for signals is here.
 
 #[cfg(unix)]
 pub(crate) use unix::{install, instead, uninstall};
 
-/// There are no such signals.
+/// This platform has no such signals.
 #[cfg(not(unix))]
 pub(crate) fn install() {}
 
-/// There are no such signals.
+/// This platform has no such signals.
 #[cfg(not(unix))]
 pub(crate) fn uninstall() {}
 
-/// There are no such signals.
+/// This platform has no such signals.
 #[cfg(not(unix))]
 pub(crate) fn instead(_: impl Fn() + Send + Sync + 'static) {}
 
@@ -40,40 +40,41 @@ mod unix {
     use hprof_input::mapped_files::{self, Content};
     use hprof_report::escape;
 
-    /// What handlers need.
-    struct State {
+    /// State that handlers need.
+    struct HandlerState {
         stderr: Option<File>,
-        /// What was done about a bus error before.
+        /// Previous action for SIGBUS.
         bus: sigaction,
     }
 
-    static STATE: OnceLock<State> = OnceLock::new();
-    /// Wakes the thread that ends the process. Most commands make no file, and a thread takes longer than many an answer.
+    static STATE: OnceLock<HandlerState> = OnceLock::new();
+    /// Wakes the thread that ends the process. It is started late: most commands create no file, and starting a
+    /// thread takes longer than many an answer.
     static WAKE: OnceLock<PipeWriter> = OnceLock::new();
-    /// The signal that ends the process; 0 if there was none yet.
+    /// The signal that ends the process; 0 if none yet.
     static CAUSE: AtomicI32 = AtomicI32::new(0);
-    /// Whether a progress bar may stand in the line where a message is to go.
+    /// Whether a progress bar may occupy the line of a message.
     static TERMINAL: AtomicBool = AtomicBool::new(false);
 
-    /// How long a thread that read what is gone waits for the one that ends the process.
+    /// Maximum time that a thread that hit a bus error waits for the process to end.
     const PATIENCE: Duration = Duration::from_secs(10);
 
     type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
-    /// Installs the handlers, once in a process. What cannot be installed is left as it was.
+    /// Installs the handlers, once per process. Handlers that cannot be installed are left as they were.
     pub(crate) fn install() {
         static INSTALLED: AtomicBool = AtomicBool::new(false);
         if INSTALLED.swap(true, Ordering::Relaxed) {
             return;
         }
-        // A file that may not get any larger: the write says so, which is enough.
+        // The file-size limit was reached: the write returns an error, which is enough.
         if let Ok(old) = get(libc::SIGXFSZ) {
             let _ = LIMIT.set(old);
         }
         let _ = set(libc::SIGXFSZ, libc::SIG_IGN);
         let Ok(bus) = get(libc::SIGBUS) else { return };
         let stderr = io::stderr().as_fd().try_clone_to_owned().ok().map(File::from);
-        if STATE.set(State { stderr, bus }).is_err() {
+        if STATE.set(HandlerState { stderr, bus }).is_err() {
             return;
         }
         temporary_files::watch(start);
@@ -87,53 +88,54 @@ mod unix {
         }
     }
 
-    /// What is called at the first signal that would end the process.
+    /// Function called at the first signal that would end the process.
     static INSTEAD: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
 
-    /// Calls `end` at the first SIGINT, SIGTERM or SIGHUP, on a thread of its own, and leaves the end to it: for a command
-    /// that a signal is the usual end of. A second signal ends the process at once. Only the first call counts.
+    /// Calls `end` at the first SIGINT, SIGTERM or SIGHUP, on a thread of its own, and lets it end the process: for
+    /// commands that usually end by a signal. A second signal ends the process at once. Only the first call has an
+    /// effect.
     pub(crate) fn instead(end: impl Fn() + Send + Sync + 'static) {
         let _ = INSTEAD.set(Box::new(end));
         start();
     }
 
-    /// What this process ignores that a program that takes its place should not: handlers end with the process image, but
-    /// what is ignored stays so.
+    /// Restores signals that this process ignores, for a program that replaces it: handlers end with the process
+    /// image, but ignored signals stay ignored.
     pub(crate) fn uninstall() {
         if let Some(old) = LIMIT.get() {
             let _ = restore(libc::SIGXFSZ, old);
         }
     }
 
-    /// What was done before about a file that may not get any larger.
+    /// Previous action for SIGXFSZ.
     static LIMIT: OnceLock<sigaction> = OnceLock::new();
 
-    /// What is done at a signal.
+    /// Returns the action for a signal.
     fn get(signal: c_int) -> io::Result<sigaction> {
-        // SAFETY: All bytes zero are a `sigaction`; the kernel fills it, and changes nothing without a new one.
+        // SAFETY: A zeroed `sigaction` is valid; the kernel fills it, and changes nothing as no new action is given.
         let mut old: sigaction = unsafe { std::mem::zeroed() };
         let done = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut old) };
         if done == 0 { Ok(old) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Sets what is done at a signal: a [`Handler`], or `SIG_DFL`, or `SIG_IGN`.
+    /// Sets the action for a signal: a [`Handler`], `SIG_DFL` or `SIG_IGN`.
     fn set(signal: c_int, action: libc::sighandler_t) -> io::Result<()> {
         // SAFETY: As above.
         let mut new: sigaction = unsafe { std::mem::zeroed() };
         new.sa_sigaction = action;
-        // On the stack that Rust gives each thread for signals, where it does.
+        // Uses the stack that Rust allocates per thread for signals, where it does.
         new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
         restore(signal, &new)
     }
 
     fn restore(signal: c_int, action: &sigaction) -> io::Result<()> {
-        // SAFETY: The handlers set here call only what may be called in a handler: they read and write atomics, write
-        // to files that stay open, sleep, and end the process.
+        // SAFETY: The handlers set here call only async-signal-safe functions: they access atomics, write to files
+        // that stay open, sleep, and end the process.
         let done = unsafe { libc::sigaction(signal, action, std::ptr::null_mut()) };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Starts the thread that ends the process. Without it signals end the process at once, and files are left.
+    /// Starts the thread that ends the process. Without it, signals end the process at once and leave files behind.
     fn start() {
         static STARTED: Once = Once::new();
         STARTED.call_once(|| {
@@ -142,8 +144,8 @@ mod unix {
             if thread.spawn(move || end(woken)).is_ok() {
                 let _ = WAKE.set(wake);
             }
-            // A handler that did not find the thread ends the process now: nothing is made any more. Both look behind a
-            // fence, so that one of them sees the other.
+            // A handler that did not find the thread ends the process now: no more files are created. Both sides look
+            // after a fence, so that one of them sees the other.
             fence(Ordering::SeqCst);
             if CAUSE.load(Ordering::SeqCst) != 0 && INSTEAD.get().is_none() {
                 std::thread::sleep(PATIENCE);
@@ -151,7 +153,7 @@ mod unix {
         });
     }
 
-    /// Waits until a handler wakes it, and ends the process.
+    /// Waits until a handler wakes it, then ends the process.
     fn end(mut woken: PipeReader) {
         if woken.read_exact(&mut [0]).is_err() {
             return;
@@ -161,7 +163,7 @@ mod unix {
         {
             return instead();
         }
-        // Held to the end: nothing new is made, and nobody sees that his file is gone.
+        // Held to the end, so that no file is created and no thread notices that its file is gone.
         let _ending = temporary_files::remove_all();
         let cause = CAUSE.load(Ordering::SeqCst);
         if cause != libc::SIGBUS {
@@ -170,11 +172,12 @@ mod unix {
         exit(2);
     }
 
-    /// Ends the process by this signal; with a code where that does nothing, as to the first process of a container.
+    /// Ends the process by this signal; with an exit code where the signal has no effect, as in the first process of
+    /// a container.
     fn die(signal: c_int) -> ! {
         if set(signal, libc::SIG_DFL).is_ok() {
-            // SAFETY: All bytes zero are a `sigset_t`, which is made empty. The calls take any number, and may be made in a
-            // handler, where the signal is blocked: it is to come now.
+            // SAFETY: A zeroed `sigset_t` is valid and then emptied. The calls accept any number and are
+            // async-signal-safe; the handler unblocks the signal so that it is delivered now.
             unsafe {
                 let mut signals: libc::sigset_t = std::mem::zeroed();
                 libc::sigemptyset(&raw mut signals);
@@ -186,7 +189,7 @@ mod unix {
         exit(2);
     }
 
-    /// Ends the process now. Buffered output is lost: it would be the start of an answer.
+    /// Ends the process now. Buffered output is discarded: it would be the start of an answer.
     fn exit(code: c_int) -> ! {
         // SAFETY: `_exit` may be called anywhere, and nothing runs after it.
         unsafe { libc::_exit(code) }
@@ -203,11 +206,11 @@ mod unix {
 
     extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
         let Some(state) = STATE.get() else { return };
-        // SAFETY: The kernel gives a handler of this kind a `siginfo_t`, and with SIGBUS the address is set.
+        // SAFETY: The kernel passes a `siginfo_t` to a handler of this kind, and SIGBUS sets the address.
         let address = unsafe { (*info).si_addr() }.addr();
         let mut text = [0; mapped_files::TEXT];
         let Some(len) = mapped_files::at(address, &mut text) else {
-            // Not a file under a map: it happens again at once, and is what it was without this handler.
+            // Not a mapped file: the fault occurs again at once, with the previous action.
             let _ = restore(libc::SIGBUS, &state.bus);
             return;
         };
@@ -224,12 +227,12 @@ mod unix {
                 exit(2);
             }
         }
-        // What was read is not there: this thread cannot go on.
+        // The data does not exist: this thread cannot continue.
         std::thread::sleep(PATIENCE);
         exit(2);
     }
 
-    /// What is said of a file that is gone under its map.
+    /// Describes a mapped file that was truncated or cannot be accessed.
     fn describe(path: &Path, content: Content) -> String {
         let path = path.display().to_string();
         let path = escape::text(&path);

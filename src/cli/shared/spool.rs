@@ -1,6 +1,7 @@
-//! Dumps that come through a pipe: `-` is standard input, and `<(zcat heap.hprof.gz)` of a shell a path. They are copied into
-//! a private directory, in which their indexes lie too, and which is gone when the process ends.
+//! Dumps read from pipes: `-` is standard input, and `<(zcat heap.hprof.gz)` in a shell is a path. They are copied
+//! into a private directory, together with their indexes, which is removed when the process ends.
 
+use crate::cli::shared::context::RunContext;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read};
@@ -15,17 +16,17 @@ use hprof_index::storage::store::user_cache;
 
 use super::terminal::progress_bar::Bar;
 
-/// The word for standard input.
+/// The argument for standard input.
 const STDIN: &str = "-";
-/// What its copy is called.
+/// File name of its copy.
 const STDIN_NAME: &str = "stdin.hprof";
-/// Values of arguments that name dumps.
+/// Value names of arguments that are dumps.
 const DUMPS: [&str; 4] = ["DUMP", "DUMP|TEXT", "OLD", "NEW"];
 
-/// The copies of this process: what was given, and where it is.
+/// The copies of this process: the argument, and the path of the copy.
 static COPIES: OnceLock<Vec<Copied>> = OnceLock::new();
 
-/// A copy. No field is a `PathBuf`: as text, those would have to be Unicode.
+/// A copy. No field is a `PathBuf`, which must be Unicode to be serialized as text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Copied {
     given: OsString,
@@ -33,16 +34,16 @@ pub(crate) struct Copied {
     dir: OsString,
 }
 
-/// The copies of this process, for another that reads them.
+/// Returns the copies of this process, for another process that reads them.
 #[cfg(feature = "serve")]
 pub(crate) fn copies() -> &'static [Copied] {
     COPIES.get().map_or(&[], Vec::as_slice)
 }
 
-/// Takes over the copies of another process, which removes them.
+/// Takes over the copies of another process, which removes them later.
 #[cfg(feature = "serve")]
 pub(crate) fn take_over(copies: Vec<Copied>) {
-    // Once a process: it reads for one other.
+    // Once per process: it works for one other process.
     let _ = COPIES.set(copies);
 }
 
@@ -50,28 +51,30 @@ fn copied(path: &Path) -> Option<&'static Copied> {
     COPIES.get()?.iter().find(|copied| copied.path == path.as_os_str())
 }
 
-/// What the user has to type to mean this dump.
+/// Returns what the user must type for this dump.
 pub(crate) fn given(path: &Path) -> &Path {
     copied(path).map_or(path, |copied| Path::new(&copied.given))
 }
 
-/// The directory for the index of this dump, if it is a copy.
+/// Returns the directory for the index of this dump, if it is a copy.
 pub(crate) fn index_dir(path: &Path) -> Option<&'static Path> {
     copied(path).map(|copied| Path::new(&copied.dir))
 }
 
-/// A command line in which copies stand for pipes. They are removed when this is dropped.
-pub(crate) struct Line {
+/// A command line in which pipes are replaced by copies, which are removed on drop.
+pub(crate) struct SpooledLine {
     pub(crate) matches: ArgMatches,
     _copies: Vec<Spooled>,
 }
 
-/// Copies what comes through the pipes that a command line names. `parser` makes what has parsed it, `words` are its words.
+/// Copies the contents of pipes that a command line names. `parser` creates the parser of the command line, `words`
+/// are its words.
 pub(crate) fn line(
+    cx: &RunContext,
     parser: impl Fn() -> Command,
     words: &[OsString],
     matches: ArgMatches,
-) -> anyhow::Result<Line> {
+) -> anyhow::Result<SpooledLine> {
     let pipes = pipes(&parser(), &matches);
     let mut copies = Vec::new();
     for (at, (_, given)) in pipes.iter().enumerate() {
@@ -79,30 +82,30 @@ pub(crate) fn line(
         anyhow::ensure!(!again, "{} can be read only once", name(given));
     }
     if pipes.is_empty() {
-        return Ok(Line { matches, _copies: copies });
+        return Ok(SpooledLine { matches, _copies: copies });
     }
     let quiet = flag(&matches, "quiet");
     let into = directory(&matches)?;
     let (mut words, mut parsed, mut table) = (words.to_vec(), matches, Vec::new());
     for (id, given) in pipes {
-        let copy = copy(&given, &into, quiet)?;
+        let copy = copy(cx, &given, &into, quiet)?;
         let (path, dir) = (copy.path().to_owned(), copy.dir().to_owned());
         (words, parsed) = replaced(&parser, &words, &id, &given, &path)
             .ok_or_else(|| anyhow::anyhow!("cannot determine which argument is {}", name(&given)))?;
         table.push(Copied { given, path: path.into(), dir: dir.into() });
         copies.push(copy);
     }
-    // Once a process: there is one command line.
+    // Once per process: there is only one command line.
     let _ = COPIES.set(table);
-    Ok(Line { matches: parsed, _copies: copies })
+    Ok(SpooledLine { matches: parsed, _copies: copies })
 }
 
-/// What the user calls it.
+/// Returns the name that the user sees.
 fn name(given: &OsStr) -> String {
     if given == STDIN { "standard input".to_owned() } else { format!("the pipe {}", given.display()) }
 }
 
-/// The arguments that are pipes: the argument, and its value.
+/// Returns the arguments that are pipes, with their values.
 fn pipes(program: &Command, matches: &ArgMatches) -> Vec<(String, OsString)> {
     let Some((command, matches)) = matches.subcommand() else { return Vec::new() };
     let Some(command) = program.get_subcommands().find(|known| known.get_name() == command) else {
@@ -114,7 +117,7 @@ fn pipes(program: &Command, matches: &ArgMatches) -> Vec<(String, OsString)> {
     };
     let values = |arg: &clap::Arg| -> Vec<(String, OsString)> {
         let id = arg.get_id().as_str();
-        // What nobody typed is no pipe: `-` stands for the dump where none is needed.
+        // A default value is not a pipe: `-` is the placeholder where no dump is needed.
         let is_typed = matches.try_contains_id(id).is_ok()
             && matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
         let values = matches.try_get_raw(id).ok().flatten().filter(|_| is_typed).into_iter().flatten();
@@ -140,7 +143,8 @@ fn flag(matches: &ArgMatches, id: &str) -> bool {
     matches.and_then(|matches| matches.try_get_one::<bool>(id).ok().flatten()).copied().unwrap_or(false)
 }
 
-/// Where copies go: where indexes would, if the user says where; else into the user's cache, else where temporary files are.
+/// Returns the directory for copies: the index directory if given, else the user's cache, else the directory for
+/// temporary files.
 fn directory(matches: &ArgMatches) -> anyhow::Result<PathBuf> {
     let matches = matches.subcommand().map(|(_, matches)| matches);
     let asked = matches.and_then(|matches| matches.try_get_one::<PathBuf>("index_dir").ok().flatten());
@@ -153,8 +157,8 @@ fn directory(matches: &ArgMatches) -> anyhow::Result<PathBuf> {
     Ok(user_cache().filter(is_usable).unwrap_or_else(std::env::temp_dir))
 }
 
-fn copy(given: &OsStr, into: &Path, quiet: bool) -> anyhow::Result<Spooled> {
-    let bar = Bar::new(quiet);
+fn copy(cx: &RunContext, given: &OsStr, into: &Path, quiet: bool) -> anyhow::Result<Spooled> {
+    let bar = Bar::new(cx, quiet);
     let path = Path::new(given);
     let (mut reader, shown, copy_name): (Box<dyn Read>, &Path, &OsStr) = if given == STDIN {
         let stdin = io::stdin();
@@ -170,12 +174,12 @@ fn copy(given: &OsStr, into: &Path, quiet: bool) -> anyhow::Result<Spooled> {
     };
     let copy = Spooled::copy(&mut *reader, shown, copy_name, into, &bar)?;
     let is_empty = fs::metadata(copy.path()).is_ok_and(|metadata| metadata.len() == 0);
-    anyhow::ensure!(!is_empty, "{} is empty: what writes to it has failed, or has not begun", name(given));
+    anyhow::ensure!(!is_empty, "{} is empty: its writer has failed, or has not started", name(given));
     Ok(copy)
 }
 
-/// The command line with `new` in the place of the value `old` of an argument. Options may have the same value, as `-o -`:
-/// what is replaced is what the parser takes for the argument.
+/// Returns the command line with the value `old` of an argument replaced by `new`. Options may have the same value,
+/// as in `-o -`: only the word that the parser assigns to the argument is replaced.
 fn replaced(
     parser: &impl Fn() -> Command,
     words: &[OsString],

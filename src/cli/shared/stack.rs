@@ -1,4 +1,4 @@
-//! Stacks in answers: below the rows of a table, as frames in JSON, in one cell of CSV.
+//! Stacks in answers: lines below table rows, frames in JSON, one cell in CSV.
 
 use crate::cli::shared::args::Output;
 use crate::cli::shared::limit::Top;
@@ -6,14 +6,14 @@ use hprof_parser::TraceSerial;
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::{Frame, Trace, Traces};
 use hprof_query::threads::frames::NATIVE;
-use hprof_report::answer::{Answer, Line};
+use hprof_report::answer::{Answer, RowLine};
 use hprof_report::column::{Column, Columns};
 use hprof_report::value::list;
 
-/// Columns of space before a frame.
+/// Indentation of a frame.
 const INDENT: usize = 8;
 
-/// Whether and how far stacks are shown.
+/// Options for stacks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StackArgs {
     /// Show the stack trace of each row
@@ -25,7 +25,7 @@ pub(crate) struct StackArgs {
     depth: Option<usize>,
 }
 
-/// How much is shown of an answer whose rows have stacks, and how.
+/// Options for showing an answer whose rows have stacks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StackedOutput {
     #[command(flatten)]
@@ -39,15 +39,15 @@ pub(crate) struct StackedOutput {
 }
 
 impl StackArgs {
-    /// All of each stack.
+    /// All frames of each stack.
     pub(crate) const ALL: Self = Self { stack: true, depth: None };
 
-    /// Returns whether stacks are asked for.
+    /// Returns whether stacks are shown.
     pub(crate) fn is_shown(&self) -> bool {
         self.stack
     }
 
-    /// The column of frames, if stacks are asked for; `trace` is the serial number of a row's trace.
+    /// Returns the column of frames if stacks are shown; `trace` returns the serial number of a row's trace.
     pub(crate) fn column<'a, R: 'a>(
         &self,
         traces: &'a Traces,
@@ -56,7 +56,7 @@ impl StackArgs {
         self.stack.then(|| self.frames(traces, trace))
     }
 
-    /// The column of frames, also if stacks are not asked for: of rows that are known by their frames.
+    /// Returns the column of frames even if stacks are not shown: for rows that are identified by their frames.
     pub(crate) fn frames<'a, R: 'a>(
         &self,
         traces: &'a Traces,
@@ -66,12 +66,12 @@ impl StackArgs {
         frames(move |row| Stack::new(traces, trace(row), depth))
     }
 
-    /// The stack below a row of a table, if stacks are asked for.
-    pub(crate) fn lines(&self, traces: &Traces, trace: TraceSerial) -> Vec<Line> {
+    /// Returns the stack below a table row, if stacks are shown.
+    pub(crate) fn lines(&self, traces: &Traces, trace: TraceSerial) -> Vec<RowLine> {
         if self.stack { Stack::new(traces, trace, self.depth).lines(INDENT) } else { Vec::new() }
     }
 
-    /// The answer with the stack of each row below it, if stacks are asked for.
+    /// Returns the answer with the stack below each row, if stacks are shown.
     pub(crate) fn below<'a, R>(
         &'a self,
         answer: Answer<'a, R>,
@@ -85,43 +85,43 @@ impl StackArgs {
     }
 }
 
-/// The frames of a trace that are shown.
+/// The frames of a trace to show.
 #[derive(Clone, Copy)]
 pub(crate) struct Stack<'a> {
     traces: &'a Traces,
-    /// `None` if there is no such trace.
+    /// The trace; `None` if it does not exist.
     trace: Option<&'a Trace>,
     depth: usize,
 }
 
 impl<'a> Stack<'a> {
-    /// The `depth` innermost frames; 0 or `None` for all.
+    /// Selects the `depth` innermost frames; 0 or `None` for all.
     pub(crate) fn new(traces: &'a Traces, serial: TraceSerial, depth: Option<usize>) -> Self {
         let depth = depth.filter(|depth| *depth > 0).unwrap_or(usize::MAX);
         Self { traces, trace: traces.get(serial), depth }
     }
 
-    /// The frames that are shown, innermost first.
+    /// Returns the selected frames, innermost first.
     pub(crate) fn frames(self) -> impl Iterator<Item = &'a Frame> {
         self.trace.into_iter().flat_map(move |trace| self.traces.frames(trace).take(self.depth))
     }
 
-    /// Frames that are not shown.
+    /// Returns the number of omitted frames.
     pub(crate) fn left_out(self) -> usize {
         self.trace.map_or(0, |trace| self.traces.frames(trace).len().saturating_sub(self.depth))
     }
 
-    /// The frames below a row of a table, one a line.
-    pub(crate) fn lines(self, indent: usize) -> Vec<Line> {
+    /// Formats the frames below a table row, one per line.
+    pub(crate) fn lines(self, indent: usize) -> Vec<RowLine> {
         let none = if self.trace.is_some() { "<empty>" } else { "<no trace>" };
         let none = self.frames().next().is_none().then(|| none.to_owned());
         let more = Some(self.left_out()).filter(|more| *more > 0).map(|more| format!("… {more} more frames"));
         let texts = none.into_iter().chain(self.frames().map(ToString::to_string)).chain(more);
-        texts.map(|text| Line { indent, text }).collect()
+        texts.map(|text| RowLine { indent, text }).collect()
     }
 }
 
-/// The column of a row's stack: a list of records in JSON, of texts in CSV.
+/// Returns the column of a row's stack: a list of records in JSON, of texts in CSV.
 pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + Sync + 'a) -> Column<'a, R> {
     let columns = Columns::new(frame(|frame: &Frame| frame));
     Column::nested(names::FRAMES, columns.fields(), move |row| {
@@ -130,12 +130,12 @@ pub(crate) fn frames<'a, R: 'a>(stack: impl Fn(&R) -> Stack<'a> + Copy + Send + 
     .csv(move |row| list(stack(row).frames().map(ToString::to_string)))
 }
 
-/// Returns whether a frame is of a native method.
+/// Returns whether a frame is a native method.
 fn is_native(frame: &Frame) -> bool {
     frame.line == NATIVE
 }
 
-/// What is known of a frame.
+/// Returns the columns of a frame.
 pub(crate) fn frame<'a, R: 'a>(frame: fn(&R) -> &Frame) -> [Column<'a, R>; 5] {
     [
         Column::of(names::CLASS, move |row| frame(row).class.as_deref().into())

@@ -1,15 +1,15 @@
-//! What commands that cover reachable objects say of the others.
+//! Notes about unreachable objects by commands that cover only reachable ones.
 
+use crate::cli::shared::context::RunContext;
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_report::number::{human_bytes, percent};
 
 use super::args::Input;
 use super::commands::quoted_path;
-use super::messages;
 use super::session::Session;
 use super::spool;
 
-/// What of an answer is about reachable objects only.
+/// The part of an answer that covers only reachable objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Covers {
     /// Its rows.
@@ -18,8 +18,9 @@ pub(crate) enum Covers {
     RetainedSizes,
 }
 
-/// Says how much of the dump an answer about reachable objects does not cover, if that is much, and what shows it.
-pub(crate) fn note(session: &Session, input: &Input, covers: Covers) {
+/// Notes how much of the dump an answer about reachable objects omits, if that is much, and the command that shows
+/// it.
+pub(crate) fn note(cx: &RunContext, session: &Session, input: &Input, covers: Covers) {
     let found = Unreachable::of(session.heap.summary(), &session.graph);
     if input.quiet || !found.is_much() {
         return;
@@ -31,7 +32,7 @@ pub(crate) fn note(session: &Session, input: &Input, covers: Covers) {
         Covers::RetainedSizes => "in no retained size",
     };
     let path = quoted_path(spool::given(session.heap.path()));
-    messages::line(
+    cx.say(
         "note",
         &format!(
             "{bytes} of {all} ({share}) are unreachable, and {so}: `hprof-cli histo {path} --unreachable` shows them"

@@ -1,13 +1,13 @@
-//! Threads grouped by pools and by equal stacks, for `threads --group`.
+//! Threads grouped by pool and equal stacks, for `threads --group`.
 
 use hprof_index::Quiet;
 use hprof_index::model::summary::Summary;
 use hprof_query::dictionary::names;
-use hprof_query::threads::groups::{Group, Groups, LocalsOfClass};
-use hprof_query::threads::{Question, State, Threads};
+use hprof_query::threads::groups::{LocalsOfClass, ThreadGroup, ThreadGroups};
+use hprof_query::threads::{ThreadQuery, ThreadState, Threads};
 use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Line, NoRows};
-use hprof_report::column::Target;
+use hprof_report::answer::{Answer, Declared, NoRows, RowLine};
+use hprof_report::column::CellTarget;
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::{counted, grouped};
 use hprof_report::stacks::thread_dump::Locals;
@@ -15,29 +15,35 @@ use hprof_report::table::Style;
 use hprof_report::value::{id, list};
 
 use crate::cli::shared::args::Input;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{object, stack};
 
 use super::heap::{INDENT, INDENT_LOCAL, class_name};
 
-/// Lines of what the stacks of a group hold in a table.
+/// Maximum number of lines about the locals of a group in a table.
 const SHOWN_LOCALS: usize = 10;
 
 /// Opens the dump and groups its threads.
-pub(super) fn ask(input: &Input, question: &Question) -> anyhow::Result<(Session, Groups)> {
-    Session::ask(input, |heap, graph| Ok(Threads::new(heap, graph, heap.bytes(&Quiet)?).groups(question)))
+pub(super) fn ask(
+    cx: &RunContext,
+    input: &Input,
+    question: &ThreadQuery,
+) -> anyhow::Result<(Session, ThreadGroups)> {
+    Session::ask(cx, input, |heap, graph| Ok(Threads::new(heap, graph, heap.bytes(&Quiet)?).groups(question)))
 }
 
 /// Shows the groups.
 pub(super) fn show(
+    cx: &RunContext,
     session: &Session,
-    found: &Groups,
+    found: &ThreadGroups,
     format: Format,
     style: Style,
     (shown, filters): (Locals, String),
 ) -> anyhow::Result<()> {
     let summary = session.heap.summary();
-    let held = |group: &Group| if shown == Locals::Shown { locals(summary, group) } else { Vec::new() };
+    let held = |group: &ThreadGroup| if shown == Locals::Shown { locals(summary, group) } else { Vec::new() };
     let answer = Answer::new(columns(Some(summary), filters), found.rows.iter().cloned())
         .beside(&beside(), found)
         .matching(found.matching, "groups")
@@ -47,67 +53,68 @@ pub(super) fn show(
             ("threads", grouped(found.threads)),
             ("name", "all".to_owned()),
         ])
-        // A note says it.
+        // Explained by a note.
         .without_rows(NoRows::Nothing);
-    session.show_as("threads", format, style, answer)?;
+    session.show_as(cx, "threads", format, style, answer)?;
     Ok(())
 }
 
-fn frames(group: &Group) -> Vec<Line> {
-    let line = |text: String| Line { indent: INDENT, text };
-    let mut lines: Vec<Line> = group.frames.iter().map(|frame| line(frame.to_string())).collect();
+fn frames(group: &ThreadGroup) -> Vec<RowLine> {
+    let line = |text: String| RowLine { indent: INDENT, text };
+    let mut lines: Vec<RowLine> = group.frames.iter().map(|frame| line(frame.to_string())).collect();
     if group.frames_left_out > 0 && !lines.is_empty() {
         lines.push(line(format!("… {}", counted(group.frames_left_out, "more frame"))));
     }
     lines
 }
 
-/// What the stacks hold: `12,268,432  5,000 x vt.RequestContext in vt.Server.handle`.
-fn locals(summary: &Summary, group: &Group) -> Vec<Line> {
+/// Returns the lines about locals: `12,268,432  5,000 x vt.RequestContext in vt.Server.handle`.
+fn locals(summary: &Summary, group: &ThreadGroup) -> Vec<RowLine> {
     let one = |held: &LocalsOfClass| {
         let class = object::class_name(summary, held.class).unwrap_or(object::UNKNOWN);
         let more = held.methods.len().saturating_sub(1) as u64;
         let more = if more > 0 { format!(" and {}", counted(more, "other method")) } else { String::new() };
         let place = held.methods.first().map(|method| format!(" in {method}{more}")).unwrap_or_default();
         let text = format!("{}  {} x {class}{place}", grouped(held.retained_bytes), grouped(held.objects));
-        Line { indent: INDENT_LOCAL, text }
+        RowLine { indent: INDENT_LOCAL, text }
     };
-    let mut lines: Vec<Line> = group.locals.iter().take(SHOWN_LOCALS).map(one).collect();
+    let mut lines: Vec<RowLine> = group.locals.iter().take(SHOWN_LOCALS).map(one).collect();
     let more = group.locals.len().saturating_sub(SHOWN_LOCALS) as u64;
     if more > 0 {
         let what = if more == 1 { "class" } else { "classes" };
         let text = format!("… {} more {what} (in --format json)", grouped(more));
-        lines.push(Line { indent: INDENT_LOCAL, text });
+        lines.push(RowLine { indent: INDENT_LOCAL, text });
     }
     lines
 }
 
-/// States with how many threads are in each, if they are several: `RUNNABLE 3, WAITING 5`.
-fn states(group: &Group) -> String {
-    let name = |state: Option<State>| state.map_or("unknown", State::name);
+/// Formats states with their number of threads if there are several: `RUNNABLE 3, WAITING 5`.
+fn states(group: &ThreadGroup) -> String {
+    let name = |state: Option<ThreadState>| state.map_or("unknown", ThreadState::name);
     match group.states.as_slice() {
         [(state, _)] => name(*state).to_owned(),
         several => {
-            let one = |(state, threads): &(Option<State>, u64)| format!("{} {threads}", name(*state));
+            let one = |(state, threads): &(Option<ThreadState>, u64)| format!("{} {threads}", name(*state));
             several.iter().map(one).collect::<Vec<_>>().join(", ")
         }
     }
 }
 
-/// The page of the threads of a group, filtered as the groups are; of a single one with its stack and locals.
-fn threads_page(group: &Group, filters: &str) -> Option<Target> {
+/// Returns the page of the threads of a group, with the same filters; for a single thread with its stack and locals.
+fn threads_page(group: &ThreadGroup, filters: &str) -> Option<CellTarget> {
     let first = group.objects.first()?;
     let shown = if group.threads == 1 { "&stack=1&locals=1" } else { "" };
     let and = if filters.is_empty() { "" } else { "&" };
-    Some(Target::Page(format!("threads?group-of={first:#x}{shown}{and}{filters}")))
+    Some(CellTarget::Page(format!("threads?group-of={first:#x}{shown}{and}{filters}")))
 }
 
-/// The columns of groups, of threads filtered so; no `summary` is needed to tell which there are.
-fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Group> {
+/// Returns the columns of groups, for threads with these filters; the list of columns itself does not depend on
+/// `summary`.
+fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, ThreadGroup> {
     let frames = Columns::new(stack::frame(|frame| frame));
     let locals = local_columns(summary);
     Columns::new([
-        Column::of(names::NAME, |group: &Group| group.name.as_ref().into())
+        Column::of(names::NAME, |group: &ThreadGroup| group.name.as_ref().into())
             .or_null("they have none")
             .header("name")
             .cell(|group| {
@@ -116,30 +123,30 @@ fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Gro
             })
             .fit(Fit::Shorten { priority: 0 })
             .target(move |group| threads_page(group, &filters)),
-        Column::of(names::THREADS, |group: &Group| group.threads.into()).header("threads").place(1),
-        Column::records(names::STATES, state_columns(), |group: &Group| &group.states)
+        Column::of(names::THREADS, |group: &ThreadGroup| group.threads.into()).header("threads").place(1),
+        Column::records(names::STATES, state_columns(), |group: &ThreadGroup| &group.states)
             .header("state")
             .cell(states)
             .csv(|group| states(group).into())
             .place(2),
-        Column::of(names::VIRTUAL_THREADS, |group: &Group| group.virtual_threads.into()),
-        Column::of(names::IS_OUT_OF_MEMORY, |group: &Group| group.is_out_of_memory.into()),
-        Column::of(names::RETAINED_BYTES, |group: &Group| group.retained_bytes.into())
+        Column::of(names::VIRTUAL_THREADS, |group: &ThreadGroup| group.virtual_threads.into()),
+        Column::of(names::IS_OUT_OF_MEMORY, |group: &ThreadGroup| group.is_out_of_memory.into()),
+        Column::of(names::RETAINED_BYTES, |group: &ThreadGroup| group.retained_bytes.into())
             .header("retained")
             .place(0),
-        Column::of(names::THREAD_OBJECTS, |group: &Group| {
+        Column::of(names::THREAD_OBJECTS, |group: &ThreadGroup| {
             list(group.objects.iter().map(|object| id(*object)))
         })
         .csv(|group| {
             let ids: Vec<String> = group.objects.iter().map(|object| format!("{object:#x}")).collect();
             ids.join(" ").into()
         }),
-        Column::nested(names::FRAMES, frames.fields(), move |group: &Group| {
+        Column::nested(names::FRAMES, frames.fields(), move |group: &ThreadGroup| {
             list(group.frames.iter().map(|frame| frames.record(frame)))
         })
         .csv(|group| group.frames.iter().map(ToString::to_string).collect::<Vec<_>>().join(" < ").into()),
-        Column::of(names::FRAMES_LEFT_OUT, |group: &Group| group.frames_left_out.into()),
-        Column::nested(names::LOCALS, locals.fields(), move |group: &Group| {
+        Column::of(names::FRAMES_LEFT_OUT, |group: &ThreadGroup| group.frames_left_out.into()),
+        Column::nested(names::LOCALS, locals.fields(), move |group: &ThreadGroup| {
             list(group.locals.iter().map(|held| locals.record(held)))
         })
         .csv(move |group| {
@@ -163,19 +170,21 @@ fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, LocalsOfClass>
     ])
 }
 
-fn state_columns<'c>() -> Columns<'c, (Option<State>, u64)> {
+fn state_columns<'c>() -> Columns<'c, (Option<ThreadState>, u64)> {
     Columns::new([
-        Column::of(names::STATE, |(state, _): &(Option<State>, u64)| state.map(State::name).into())
-            .or_null("not known"),
-        Column::of(names::THREADS, |(_, threads): &(Option<State>, u64)| (*threads).into()),
+        Column::of(names::STATE, |(state, _): &(Option<ThreadState>, u64)| {
+            state.map(ThreadState::name).into()
+        })
+        .or_null("not known"),
+        Column::of(names::THREADS, |(_, threads): &(Option<ThreadState>, u64)| (*threads).into()),
     ])
 }
 
-fn beside() -> Columns<'static, Groups> {
+fn beside() -> Columns<'static, ThreadGroups> {
     Columns::new([
-        Column::of(names::MATCHING.dot(names::ROWS), |of: &Groups| of.matching.into()),
-        Column::of(names::MATCHING.dot(names::THREADS), |of: &Groups| of.threads.into()),
-        Column::of(names::MATCHING.dot(names::RETAINED_BYTES), |of: &Groups| of.retained_bytes.into()),
+        Column::of(names::MATCHING.dot(names::ROWS), |of: &ThreadGroups| of.matching.into()),
+        Column::of(names::MATCHING.dot(names::THREADS), |of: &ThreadGroups| of.threads.into()),
+        Column::of(names::MATCHING.dot(names::RETAINED_BYTES), |of: &ThreadGroups| of.retained_bytes.into()),
     ])
 }
 
@@ -196,14 +205,15 @@ mod tests {
 
     #[test]
     fn the_page_of_a_group_is_filtered_as_the_groups_are() {
-        let group = |threads: u64| Group { threads, objects: vec![ObjectId(0x10)], ..Group::default() };
+        let group =
+            |threads: u64| ThreadGroup { threads, objects: vec![ObjectId(0x10)], ..ThreadGroup::default() };
         for (threads, filters, path) in [
             (2, "", "threads?group-of=0x10"),
             (2, "name=a%26b&state=WAITING", "threads?group-of=0x10&name=a%26b&state=WAITING"),
             (1, "virtual=1", "threads?group-of=0x10&stack=1&locals=1&virtual=1"),
         ] {
-            assert_eq!(threads_page(&group(threads), filters), Some(Target::Page(path.to_owned())));
+            assert_eq!(threads_page(&group(threads), filters), Some(CellTarget::Page(path.to_owned())));
         }
-        assert_eq!(threads_page(&Group::default(), ""), None);
+        assert_eq!(threads_page(&ThreadGroup::default(), ""), None);
     }
 }

@@ -6,34 +6,38 @@ use hprof_index::Quiet;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_query::dictionary::names;
 use hprof_query::threads::{
-    Answer as Found, Kind as ThreadKind, Local, Question, StackFrame, State, Thread, Threads, Wait,
+    JavaThread, Local, StackFrame, ThreadKind, ThreadQuery, ThreadReport, ThreadState, Threads, Wait,
 };
 use hprof_report::Format;
-use hprof_report::answer::{Answer, Declared, Line, NoRows};
-use hprof_report::column::{Column, Columns, Field, Fit};
+use hprof_report::answer::{Answer, Declared, NoRows, RowLine};
+use hprof_report::column::{Column, Columns, Fit, JsonField};
 use hprof_report::number::grouped;
 use hprof_report::stacks::thread_dump::{self, Locals};
 use hprof_report::table::Style;
 use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::args::Input;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{object, output, stack};
 
-/// So many threads are read to see that nothing is wrong with what the index says of them. For more of them all of the
-/// index is looked at, which takes less time.
+/// Maximum number of threads that are read to check the index. With more, checking the whole index takes less time.
 const FEW: usize = 1 << 10;
-/// Columns of space before a frame in a table, and before what it holds.
+/// Indentation of a frame in a table, and of its locals.
 pub(super) const INDENT: usize = 8;
 pub(super) const INDENT_LOCAL: usize = 12;
 
 /// Opens the dump and finds its threads.
-pub(super) fn ask(input: &Input, question: &Question) -> anyhow::Result<(Session, Found)> {
-    Session::ask(input, |heap, graph| {
+pub(super) fn ask(
+    cx: &RunContext,
+    input: &Input,
+    question: &ThreadQuery,
+) -> anyhow::Result<(Session, ThreadReport)> {
+    Session::ask(cx, input, |heap, graph| {
         let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?);
         let found = threads.find(question);
-        // Threads are read again while they are written: all their stacks need not fit into memory. What is damaged in the
-        // index is noticed here.
+        // Threads are read again while they are written, as their stacks need not fit into memory. Damage to the
+        // index must be noticed here.
         if found.rows.len() <= FEW {
             found.rows.par_iter().for_each(|row| drop(threads.thread(row)));
         } else {
@@ -43,10 +47,11 @@ pub(super) fn ask(input: &Input, question: &Question) -> anyhow::Result<(Session
     })
 }
 
-/// Shows threads in the formats that every command has; a table with `stacks`, and with what these hold.
+/// Shows threads in the formats that every command has; a table optionally with `stacks` and their locals.
 pub(super) fn show(
+    cx: &RunContext,
     session: &Session,
-    found: &Found,
+    found: &ThreadReport,
     format: Format,
     style: Style,
     stacks: Option<Locals>,
@@ -57,15 +62,20 @@ pub(super) fn show(
         .beside(&beside(), found)
         .matching(found.matching, "threads")
         .below(|thread| stacks.map(|locals| stack(summary, thread, locals)).unwrap_or_default())
-        // A note says it.
+        // Explained by a note.
         .without_rows(NoRows::Nothing);
-    session.show_as("threads", format, style, answer)?;
+    session.show_as(cx, "threads", format, style, answer)?;
     Ok(())
 }
 
 /// Shows threads as a thread dump.
-pub(super) fn show_text(session: &Session, found: &Found, locals: Locals) -> anyhow::Result<()> {
-    let (heap, mut out) = (&session.heap, output::stdout());
+pub(super) fn show_text(
+    cx: &RunContext,
+    session: &Session,
+    found: &ThreadReport,
+    locals: Locals,
+) -> anyhow::Result<()> {
+    let (heap, mut out) = (&session.heap, cx.out());
     let threads = Threads::new(heap, &session.graph, heap.bytes(&Quiet)?);
     let created = output::timestamp(heap.summary().facts().created_ms.get());
     thread_dump::head(&mut out, heap.summary(), created.as_deref())?;
@@ -75,17 +85,18 @@ pub(super) fn show_text(session: &Session, found: &Found, locals: Locals) -> any
     output::finish_if(out, session.check())
 }
 
-/// The lines below a row.
-fn stack(summary: &Summary, thread: &Thread, locals: Locals) -> Vec<Line> {
+/// Returns the lines below a row.
+fn stack(summary: &Summary, thread: &JavaThread, locals: Locals) -> Vec<RowLine> {
     let one = |local: &Local| {
         let class = object::class_name(summary, local.object.class);
         let object = object::describe(class, local.object.id, local.label.as_deref());
         let text = format!("{}  {}  {object}", retained(local.retained_bytes), local.kind.name());
-        Line { indent: INDENT_LOCAL, text }
+        RowLine { indent: INDENT_LOCAL, text }
     };
-    let held =
-        |held: &[Local]| -> Vec<Line> { held.iter().filter(|_| locals == Locals::Shown).map(one).collect() };
-    let line = |text: String| Line { indent: INDENT, text };
+    let held = |held: &[Local]| -> Vec<RowLine> {
+        held.iter().filter(|_| locals == Locals::Shown).map(one).collect()
+    };
+    let line = |text: String| RowLine { indent: INDENT, text };
     let mut lines = Vec::new();
     for frame in &thread.frames {
         lines.push(line(frame.frame.to_string()));
@@ -102,19 +113,19 @@ fn stack(summary: &Summary, thread: &Thread, locals: Locals) -> Vec<Line> {
     lines
 }
 
-/// A retained size in a table.
+/// Formats a retained size for a table.
 fn retained(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "unreachable".to_owned(), grouped)
 }
 
-/// The columns of threads; no `summary` is needed to tell which there are.
-fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
+/// Returns the columns of threads; the list of columns itself does not depend on `summary`.
+fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, JavaThread> {
     let (locals, frames) = (local_columns(summary), frame_columns(summary));
     Columns::new([
-        Column::of(names::OBJECT, |thread: &Thread| id(thread.object)).header("object").place(5),
-        Column::of(names::CLASS, move |thread: &Thread| class_name(summary, thread.class))
+        Column::of(names::OBJECT, |thread: &JavaThread| id(thread.object)).header("object").place(5),
+        Column::of(names::CLASS, move |thread: &JavaThread| class_name(summary, thread.class))
             .or_null("the dump does not name it"),
-        Column::of(names::NAME, |thread: &Thread| thread.name.as_ref().into())
+        Column::of(names::NAME, |thread: &JavaThread| thread.name.as_ref().into())
             .or_null("the dump has none")
             .header("name")
             .cell(|thread| {
@@ -122,20 +133,20 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
                 if thread.is_out_of_memory { format!("{name}  {}", super::OUT_OF_MEMORY) } else { name }
             })
             .fit(Fit::Cut { priority: 2 }),
-        Column::of(names::THREAD_ID, |thread: &Thread| thread.thread_id.into()).or_null("not known"),
-        Column::of(names::IS_DAEMON, |thread: &Thread| thread.is_daemon.into()).or_null("not known"),
-        Column::of(names::PRIORITY, |thread: &Thread| thread.priority.into())
+        Column::of(names::THREAD_ID, |thread: &JavaThread| thread.thread_id.into()).or_null("not known"),
+        Column::of(names::IS_DAEMON, |thread: &JavaThread| thread.is_daemon.into()).or_null("not known"),
+        Column::of(names::PRIORITY, |thread: &JavaThread| thread.priority.into())
             .or_null("not known")
             .header("prio")
             .fit(Fit::Secondary { priority: 0 })
             .cell(|thread| thread.priority.map(|priority| priority.to_string()).unwrap_or_default())
             .place(2),
-        Column::of(names::THREAD_GROUP, |thread: &Thread| thread.group.as_ref().into())
+        Column::of(names::THREAD_GROUP, |thread: &JavaThread| thread.group.as_ref().into())
             .or_null("it has none, or it is not known")
             .header("group")
             .fit(Fit::Secondary { priority: 1 })
             .place(4),
-        Column::of(names::IS_VIRTUAL, |thread: &Thread| (thread.kind == ThreadKind::Virtual).into())
+        Column::of(names::IS_VIRTUAL, |thread: &JavaThread| (thread.kind == ThreadKind::Virtual).into())
             .header("kind")
             .fit(Fit::Secondary { priority: 2 })
             .cell(|thread| {
@@ -147,31 +158,31 @@ fn columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Thread> {
                 kind.to_owned()
             })
             .place(3),
-        Column::of(names::STATE, |thread: &Thread| thread.doing.state.map(State::name).into())
+        Column::of(names::STATE, |thread: &JavaThread| thread.doing.state.map(ThreadState::name).into())
             .or_null("not known")
             .header("state")
             .place(1),
-        Column::of(names::WAITING, |thread: &Thread| thread.doing.wait.map(Wait::name).into())
+        Column::of(names::WAITING, |thread: &JavaThread| thread.doing.wait.map(Wait::name).into())
             .or_null("it does not wait, or it is not known"),
-        Column::of(names::IS_OUT_OF_MEMORY, |thread: &Thread| thread.is_out_of_memory.into()),
-        Column::of(names::BLOCKER, |thread: &Thread| id(thread.blocker.map(|blocker| blocker.id)))
+        Column::of(names::IS_OUT_OF_MEMORY, |thread: &JavaThread| thread.is_out_of_memory.into()),
+        Column::of(names::BLOCKER, |thread: &JavaThread| id(thread.blocker.map(|blocker| blocker.id)))
             .or_null("null"),
-        Column::of(names::BLOCKER_CLASS, move |thread: &Thread| {
+        Column::of(names::BLOCKER_CLASS, move |thread: &JavaThread| {
             class_name(summary, thread.blocker.and_then(|blocker| blocker.class))
         })
         .or_null("no `blocker`, or the dump does not name its class"),
-        Column::of(names::CARRIER, |thread: &Thread| id(thread.carrier)).or_null("it is none"),
-        Column::of(names::SHALLOW_BYTES, |thread: &Thread| thread.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |thread: &Thread| thread.retained_bytes.into())
+        Column::of(names::CARRIER, |thread: &JavaThread| id(thread.carrier)).or_null("it is none"),
+        Column::of(names::SHALLOW_BYTES, |thread: &JavaThread| thread.shallow_bytes.into()),
+        Column::of(names::RETAINED_BYTES, |thread: &JavaThread| thread.retained_bytes.into())
             .or_null("it is unreachable")
             .header("retained")
             .cell(|thread| retained(thread.retained_bytes))
             .place(0),
-        Column::nested(names::FRAMES, frames.fields(), move |thread: &Thread| {
+        Column::nested(names::FRAMES, frames.fields(), move |thread: &JavaThread| {
             list(thread.frames.iter().map(|frame| frames.record(frame)))
         }),
-        Column::of(names::FRAMES_LEFT_OUT, |thread: &Thread| thread.frames_left_out.into()),
-        Column::nested(names::LOCALS, locals.fields(), move |thread: &Thread| {
+        Column::of(names::FRAMES_LEFT_OUT, |thread: &JavaThread| thread.frames_left_out.into()),
+        Column::nested(names::LOCALS, locals.fields(), move |thread: &JavaThread| {
             list(thread.locals.iter().map(|local| locals.record(local)))
         }),
     ])
@@ -197,22 +208,25 @@ fn local_columns<'a>(summary: Option<&'a Summary>) -> Columns<'a, Local> {
     ])
 }
 
-/// The name of a class, copied: a value borrows from its row only.
+/// Returns the name of a class, copied: a value may borrow only from its row.
 pub(super) fn class_name(summary: Option<&Summary>, class: Option<ClassNumber>) -> Value<'static> {
     summary.and_then(|summary| object::class_name(summary, class)).map(str::to_owned).into()
 }
 
-fn beside() -> Columns<'static, Found> {
-    let states = vec![Field::of(names::STATE).or_null("not known"), Field::of(names::THREADS)];
+fn beside() -> Columns<'static, ThreadReport> {
+    let states = vec![JsonField::of(names::STATE).or_null("not known"), JsonField::of(names::THREADS)];
     Columns::new([
-        Column::nested(names::STATES, states, |found: &Found| {
+        Column::nested(names::STATES, states, |found: &ThreadReport| {
             list(found.states.iter().map(|(state, threads)| {
-                record([(names::STATE, state.map(State::name).into()), (names::THREADS, (*threads).into())])
+                record([
+                    (names::STATE, state.map(ThreadState::name).into()),
+                    (names::THREADS, (*threads).into()),
+                ])
             }))
         }),
-        Column::of(names::VIRTUAL_THREADS, |found: &Found| found.virtual_threads.into()),
-        super::matching(|found: &Found| found.matching),
-        super::left_out(|found: &Found| found.matching.saturating_sub(found.rows.len() as u64)),
+        Column::of(names::VIRTUAL_THREADS, |found: &ThreadReport| found.virtual_threads.into()),
+        super::matching(|found: &ThreadReport| found.matching),
+        super::left_out(|found: &ThreadReport| found.matching.saturating_sub(found.rows.len() as u64)),
     ])
 }
 

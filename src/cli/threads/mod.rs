@@ -1,28 +1,30 @@
-//! `threads`: the threads of a heap dump, or with `--started` those of a recording.
+//! `threads`: the threads of a heap dump, or, with `--started`, of a recording.
 
 mod groups;
 mod heap;
 mod started;
 
+use crate::cli::shared::context::RunContext;
 use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
-use hprof_query::objects::selection::{ThreadPattern, object_id};
+use hprof_query::objects::object_id::object_id;
+use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::started_threads;
-use hprof_query::threads::{Kind, Question, SortBy, State, Threads, Which};
+use hprof_query::threads::{ThreadKind, ThreadOrder, ThreadQuery, ThreadScope, ThreadState, Threads};
 use hprof_report::Format;
 use hprof_report::answer::Declared;
 use hprof_report::column::Column;
 use hprof_report::stacks::thread_dump::Locals;
 
 use super::Outcome;
-use super::shared::keys::{Key, keys};
+use super::shared::color::ColorArg;
+use super::shared::keys::{Keyword, keys};
 use super::shared::limit::{DEFAULT_TOP, limit};
 use super::shared::messages;
 use super::shared::recording::RecordedInput;
-use super::shared::session::{Session, Source};
-use super::shared::terminal::{self, ColorArg};
+use super::shared::session::{AnswerSource, Session};
 use super::shared::unreachable::{self, Covers};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -32,46 +34,46 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli threads heap.hprof --format text > threads.txt
   hprof-cli threads java.hprof.txt --started --thread 'pool-*' --sort serial";
 
-/// What a thread is marked with that ran into an OutOfMemoryError.
+/// Mark of a thread that ran into an OutOfMemoryError.
 const OUT_OF_MEMORY: &str = "OutOfMemoryError";
 
-/// Innermost frames of a group in a table when nothing is said.
+/// Default number of innermost frames of a group in a table.
 const DEFAULT_DEPTH_OF_GROUPS: usize = 3;
 
-/// Rows of a table of started threads when nothing is said.
+/// Default number of rows in a table of started threads.
 const DEFAULT_TOP_STARTED: usize = 50;
 
-/// The format of an answer.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
-    /// As every command has it.
+    /// A format that every command has.
     Rows(Format),
     /// A thread dump.
     ThreadDump,
 }
 
-/// The words of `--format`.
-const FORMAT: &[Key<Show>] = &[
+/// Values of `--format`.
+const FORMAT: &[Keyword<Show>] = &[
     ("table", Show::Rows(Format::Table), "Table for people"),
     ("json", Show::Rows(Format::Json), "One JSON document"),
     ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
     ("text", Show::ThreadDump, "Thread dump in the format of jstack"),
 ];
 
-/// An order of the threads of a heap dump, and of those of a recording: not all words mean something for both.
-type Order = (Option<SortBy>, Option<started_threads::SortBy>);
+/// An order of the threads of a heap dump and of a recording: not every value applies to both.
+type ThreadsOrder = (Option<ThreadOrder>, Option<started_threads::StartedThreadOrder>);
 
-/// The words of `--sort`.
-const SORT: &[Key<Order>] = &[
-    ("retained", (Some(SortBy::Retained), None), "Largest retained size first"),
-    ("name", (Some(SortBy::Name), Some(started_threads::SortBy::Name)), "By name"),
+/// Values of `--sort`.
+const SORT: &[Keyword<ThreadsOrder>] = &[
+    ("retained", (Some(ThreadOrder::Retained), None), "Largest retained size first"),
+    ("name", (Some(ThreadOrder::Name), Some(started_threads::StartedThreadOrder::Name)), "By name"),
     (
         "state",
-        (Some(SortBy::State), None),
+        (Some(ThreadOrder::State), None),
         "By state: NEW, RUNNABLE, BLOCKED, WAITING, TIMED_WAITING, TERMINATED",
     ),
-    ("address", (Some(SortBy::Address), None), "By object ID"),
-    ("serial", (None, Some(started_threads::SortBy::Serial)), "By serial number, with --started"),
+    ("address", (Some(ThreadOrder::Address), None), "By object ID"),
+    ("serial", (None, Some(started_threads::StartedThreadOrder::Serial)), "By serial number, with --started"),
 ];
 
 /// List threads with their stacks and locals
@@ -82,7 +84,7 @@ const SORT: &[Key<Order>] = &[
 /// dump does not contain. --started lists the threads that a profiler recorded (START THREAD records,
 /// or THREAD START lines of a text report). Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ThreadsArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -96,7 +98,7 @@ pub(crate) struct Args {
 
     /// Only threads in these states: new, runnable, blocked, waiting, timed-waiting, terminated
     #[arg(long, value_name = "STATE,...", value_delimiter = ',', value_parser = state, help_heading = "Filter")]
-    state: Vec<State>,
+    state: Vec<ThreadState>,
 
     /// Only virtual threads
     #[arg(long, help_heading = "Filter")]
@@ -128,7 +130,7 @@ pub(crate) struct Args {
 
     /// Sort order [default: retained, or as in the file with --started]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<Order>,
+    sort: Option<ThreadsOrder>,
 
     /// Show only the first N rows; 0 for all [default: 30 in a table, 50 with --started, all in other formats]
     #[arg(long, value_name = "N", help_heading = "Output")]
@@ -150,24 +152,24 @@ pub(crate) struct Args {
     color: ColorArg,
 }
 
-/// Reads the object ID of a thread.
+/// Parses the object ID of a thread.
 fn group_of(text: &str) -> Result<ObjectId, String> {
     object_id(text).map_err(|error| error.to_string())
 }
 
-/// Reads a state: `timed-waiting`, or as Java writes it, `TIMED_WAITING`.
-fn state(text: &str) -> Result<State, String> {
-    let option = |state: State| state.name().to_lowercase().replace('_', "-");
+/// Parses a state: `timed-waiting`, or as written in Java, `TIMED_WAITING`.
+fn state(text: &str) -> Result<ThreadState, String> {
+    let option = |state: ThreadState| state.name().to_lowercase().replace('_', "-");
     let wanted = text.to_lowercase().replace('_', "-");
-    let found = State::ALL.into_iter().find(|state| option(*state) == wanted);
-    found.ok_or_else(|| format!("states are {}", State::ALL.map(option).join(", ")))
+    let found = ThreadState::ALL.into_iter().find(|state| option(*state) == wanted);
+    found.ok_or_else(|| format!("states are {}", ThreadState::ALL.map(option).join(", ")))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    if args.started { of_recording(args) } else { of_heap(args) }
+pub(crate) fn run(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
+    if args.started { of_recording(cx, args) } else { of_heap(cx, args) }
 }
 
-fn of_recording(args: &Args) -> anyhow::Result<Outcome> {
+fn of_recording(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which started threads are not; use table, json or csv")
     };
@@ -177,11 +179,11 @@ fn of_recording(args: &Args) -> anyhow::Result<Outcome> {
         "started threads are sorted by serial or name; use --sort serial or --sort name"
     );
     let top = limit(args.top, format, DEFAULT_TOP_STARTED);
-    let question = started_threads::Question { name: args.thread.clone(), sort_by, top };
-    started::run(&args.input, &question, format, terminal::style_of(args.color))
+    let question = started_threads::StartedThreadQuery { name: args.thread.clone(), sort_by, top };
+    started::run(cx, &args.input, &question, format, cx.style(args.color))
 }
 
-fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
+fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     let input = &args.input.input;
     if TextFile::open(input.path()).map_err(Error::from)?.is_some() {
         anyhow::bail!(
@@ -190,22 +192,22 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
             input.path().display()
         );
     }
-    // Says what is wrong with --run.
-    args.input.open_text()?;
-    let Some(sort_by) = args.sort.map_or(Some(SortBy::default()), |(sort, _)| sort) else {
+    // Reports an invalid --run.
+    args.input.open_text(cx)?;
+    let Some(sort_by) = args.sort.map_or(Some(ThreadOrder::default()), |(sort, _)| sort) else {
         anyhow::bail!("only started threads are sorted by serial; add --started, or sort by address")
     };
     let kind = match (args.r#virtual, args.platform) {
-        (true, _) => Some(Kind::Virtual),
-        (_, true) => Some(Kind::Platform),
+        (true, _) => Some(ThreadKind::Virtual),
+        (_, true) => Some(ThreadKind::Platform),
         _ => None,
     };
     let (format, which) = match args.format {
-        Show::Rows(format) => (format, Which::All),
-        Show::ThreadDump => (Format::Json, Which::Alive),
+        Show::Rows(format) => (format, ThreadScope::All),
+        Show::ThreadDump => (Format::Json, ThreadScope::Alive),
     };
     let has_stacks = format != Format::Table || args.stack || args.locals || args.depth.is_some();
-    let question = Question {
+    let question = ThreadQuery {
         name: args.thread.clone(),
         states: args.state.clone(),
         kind,
@@ -218,25 +220,25 @@ fn of_heap(args: &Args) -> anyhow::Result<Outcome> {
     };
     let locals = if args.locals { Locals::Shown } else { Locals::Hidden };
     if args.group {
-        return of_groups(args, question, locals);
+        return of_groups(cx, args, question, locals);
     }
-    let (session, threads) = heap::ask(input, &question)?;
+    let (session, threads) = heap::ask(cx, input, &question)?;
     match args.format {
         Show::Rows(format) => {
             let stacks = has_stacks.then_some(locals);
-            heap::show(&session, &threads, format, terminal::style_of(args.color), stacks)?;
+            heap::show(cx, &session, &threads, format, cx.style(args.color), stacks)?;
         }
-        Show::ThreadDump => heap::show_text(&session, &threads, locals)?,
+        Show::ThreadDump => heap::show_text(cx, &session, &threads, locals)?,
     }
     if threads.rows.is_empty() && !input.quiet {
-        messages::about_no_thread(&session.graph, &threads, question.name.as_ref());
+        messages::about_no_thread(cx, &session.graph, &threads, question.name.as_ref());
     }
-    unreachable::note(&session, input, Covers::RetainedSizes);
+    unreachable::note(cx, &session, input, Covers::RetainedSizes);
     Ok(session.outcome(!threads.rows.is_empty()))
 }
 
-/// What the threads of groups are filtered by, as a page of threads is asked.
-fn filters(args: &Args) -> String {
+/// Returns the filters of groups as the query of a page of threads.
+fn filters(args: &ThreadsArgs) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(args.thread.as_ref().map(|name| ("thread", name.to_string())));
     query.extend_pairs(args.state.iter().map(|state| ("state", state.name())));
@@ -245,7 +247,12 @@ fn filters(args: &Args) -> String {
     query.finish()
 }
 
-fn of_groups(args: &Args, question: Question, locals: Locals) -> anyhow::Result<Outcome> {
+fn of_groups(
+    cx: &RunContext,
+    args: &ThreadsArgs,
+    question: ThreadQuery,
+    locals: Locals,
+) -> anyhow::Result<Outcome> {
     let Show::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which has no groups; use table, json or csv")
     };
@@ -255,24 +262,24 @@ fn of_groups(args: &Args, question: Question, locals: Locals) -> anyhow::Result<
         (None, _) => None,
     };
     let input = &args.input.input;
-    let question = Question { depth, ..question };
-    let (session, found) = groups::ask(input, &question)?;
-    groups::show(&session, &found, format, terminal::style_of(args.color), (locals, filters(args)))?;
+    let question = ThreadQuery { depth, ..question };
+    let (session, found) = groups::ask(cx, input, &question)?;
+    groups::show(cx, &session, &found, format, cx.style(args.color), (locals, filters(args)))?;
     if found.rows.is_empty() && !input.quiet {
         let Session { heap, graph } = &session;
         let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);
-        messages::about_no_thread(graph, &threads, question.name.as_ref());
+        messages::about_no_thread(cx, graph, &threads, question.name.as_ref());
     }
-    unreachable::note(&session, input, Covers::RetainedSizes);
+    unreachable::note(cx, &session, input, Covers::RetainedSizes);
     Ok(session.outcome(!found.rows.is_empty()))
 }
 
-/// How many threads match.
+/// Number of matching threads.
 fn matching<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
     Column::of(names::MATCHING.dot(names::ROWS), move |of: &R| count(of).into())
 }
 
-/// How many of them have no row.
+/// Number of matching threads without a row.
 fn left_out<'c, R>(count: impl Fn(&R) -> u64 + Send + Sync + 'c) -> Column<'c, R> {
     Column::of(names::LEFT_OUT, move |of: &R| count(of).into())
 }

@@ -4,7 +4,7 @@ use hprof_parser::TraceSerial;
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::StartedThread;
 use hprof_query::recordings::profile::binary::Want;
-use hprof_query::recordings::started_threads::{self, Answer as Found, Question};
+use hprof_query::recordings::started_threads::{self, StartedThreadQuery, StartedThreads};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
@@ -13,36 +13,39 @@ use hprof_report::table::Style;
 use hprof_report::value::{Value, id};
 
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 
 pub(super) fn run(
+    cx: &RunContext,
     input: &RecordedInput,
-    question: &Question,
+    question: &StartedThreadQuery,
     format: Format,
     style: Style,
 ) -> anyhow::Result<Outcome> {
-    let recorded = input.open(Want::default())?;
+    let recorded = input.open(cx, Want::default())?;
     if recorded.profile.threads.is_empty() {
-        input.note("the file does not say which threads were started: only the HPROF agent records it");
+        input.note(cx, "the file does not say which threads were started: only the HPROF agent records it");
     }
     let found = started_threads::threads(&recorded.profile.threads, question);
     let answer = Answer::new(columns(), found.rows.iter().copied())
         .beside(&beside(), &found)
         .matching(found.matching, "threads")
         .without_rows(NoRows::Nothing);
-    let rows = recorded.show_as("threads", format, style, answer)?;
+    let rows = recorded.show_as(cx, "threads", format, style, answer)?;
     if found.matching == 0 && !recorded.profile.threads.is_empty() {
-        input.note(&format!("none of {} threads matches", grouped(recorded.profile.threads.len() as u64)));
+        input
+            .note(cx, &format!("none of {} threads matches", grouped(recorded.profile.threads.len() as u64)));
         if let Some(wanted) = &question.name {
-            messages::about_started(input.input.quiet, wanted, &recorded.profile.threads);
+            messages::about_started(cx, input.input.quiet, wanted, &recorded.profile.threads);
         }
     }
     Ok(recorded.outcome(rows > 0))
 }
 
-/// The trace where a thread was started, if it is known.
+/// Returns the trace where a thread was started, if known.
 fn trace(thread: &StartedThread) -> Option<TraceSerial> {
     Some(thread.trace).filter(|trace| *trace != TraceSerial::NONE)
 }
@@ -66,9 +69,9 @@ fn columns<'a>() -> Columns<'a, &'a StartedThread> {
             })
             .place(4),
         Column::of(names::PARENT_GROUP, |thread: &&'a StartedThread| thread.parent_group.as_ref().into())
-            .or_null("in texts; not stated"),
+            .or_null("in text reports; not stated"),
         Column::of(names::TRACE, |thread: &&StartedThread| trace(thread).into())
-            .or_null("in texts; none")
+            .or_null("in text reports; none")
             .header("trace")
             .cell(|thread| trace(thread).map(|trace| trace.to_string()).unwrap_or_default())
             .place(2),
@@ -76,10 +79,10 @@ fn columns<'a>() -> Columns<'a, &'a StartedThread> {
     ])
 }
 
-fn beside<'a>() -> Columns<'a, Found<'a>> {
+fn beside<'a>() -> Columns<'a, StartedThreads<'a>> {
     Columns::new([
-        super::matching(|found: &Found<'a>| found.matching),
-        super::left_out(|found: &Found<'a>| found.matching.saturating_sub(found.rows.len() as u64)),
+        super::matching(|found: &StartedThreads<'a>| found.matching),
+        super::left_out(|found: &StartedThreads<'a>| found.matching.saturating_sub(found.rows.len() as u64)),
     ])
 }
 

@@ -1,14 +1,14 @@
 //! The table of `cpu=old`, the format of JDK 1.1's `java -prof`.
 
-use super::event::{Event, MethodTime};
+use super::event::{MethodTime, TextEvent};
 use super::scan::{Scan, last_word, rsplit_once};
 use super::trace::class_and_method;
 
-/// The title, which is all there is of a header.
+/// Title line, which is the whole header.
 pub(super) const TITLE: &[u8] = b"count callee caller time";
 
-/// `8360 Plain.fib(I)I Plain.fib(I)I 83`
-pub(super) fn call(line: &[u8]) -> Event<'_> {
+/// Parses `8360 Plain.fib(I)I Plain.fib(I)I 83`.
+pub(super) fn call(line: &[u8]) -> TextEvent<'_> {
     let call = || {
         let mut scan = Scan::new(line);
         scan.spaces();
@@ -19,14 +19,14 @@ pub(super) fn call(line: &[u8]) -> Event<'_> {
         let time = scan.signed()?;
         scan.done()?;
         let (callee, caller) = two_methods(methods)?;
-        Some(Event::Call { count: u64::from(count), callee, caller, time })
+        Some(TextEvent::Call { count: u64::from(count), callee, caller, time })
     };
-    call().unwrap_or(Event::Malformed { expected: "count callee caller time", text: line })
+    call().unwrap_or(TextEvent::Malformed { expected: "count callee caller time", text: line })
 }
 
-/// Callee and caller. A name may hold spaces, so every space is tried.
+/// Parses callee and caller. A name may contain spaces, so every space is tried.
 fn two_methods(text: &[u8]) -> Option<(Option<MethodTime<'_>>, Option<MethodTime<'_>>)> {
-    // A line is up to a megabyte long: no more than this is tried.
+    // A line can be up to a megabyte long: this bounds the attempts.
     const MOST: usize = 64;
     let spaces = text.iter().enumerate().filter(|(_, byte)| **byte == b' ').map(|(at, _)| at);
     spaces.take(MOST).find_map(|at| {
@@ -36,7 +36,7 @@ fn two_methods(text: &[u8]) -> Option<(Option<MethodTime<'_>>, Option<MethodTime
     })
 }
 
-/// `Plain.fib(I)I`; `Some(None)` for a method that the agent did not know.
+/// Parses `Plain.fib(I)I`; `Some(None)` for a method that is unknown to the agent.
 fn method<'a>(text: &'a [u8], unknown: &[u8]) -> Option<Option<MethodTime<'a>>> {
     if text == unknown {
         return Some(None);
@@ -52,7 +52,7 @@ fn method<'a>(text: &'a [u8], unknown: &[u8]) -> Option<Option<MethodTime<'a>>> 
     is_type.then_some(Some(MethodTime { class, name, signature }))
 }
 
-/// Whether a text is the signature of a type.
+/// Returns `true` if a text is the signature of a type.
 fn is_type(text: &[u8]) -> bool {
     let dimensions = text.iter().take_while(|byte| **byte == b'[').count();
     match text.get(dimensions..).unwrap_or_default() {

@@ -2,9 +2,9 @@
 
 use jiff::civil::DateTime;
 
-/// A date as C's `ctime` writes it (`Sat Nov 21 01:58:24 2026`), in the form of RFC 3339, but without a zone: the text
-/// names none. `None` if it is something else. The day of the week is not checked, and a leap second (`:60`) is read as
-/// `:59`.
+/// Converts a date in C's `ctime` format (`Sat Nov 21 01:58:24 2026`) to RFC 3339, but without a zone,
+/// which the text does not contain. Returns `None` for any other text. The day of the week is not
+/// checked, and a leap second (`:60`) is read as `:59`.
 pub fn rfc3339(ctime: &str) -> Option<String> {
     let (_weekday, date) = ctime.split_once(' ')?;
     Some(DateTime::strptime("%b %d %H:%M:%S %Y", date.trim()).ok()?.to_string())

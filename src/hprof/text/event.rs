@@ -1,32 +1,32 @@
-//! What lines of a text report say.
+//! Events: the contents of the lines of a text report.
 
 use super::serials::Serials;
 use crate::ObjectId;
 use crate::RootKind;
 use crate::TraceSerial;
 
-/// What a line says. Names are bytes as they stand in the file.
+/// Content of a line. Names are bytes as in the file.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event<'a> {
-    /// Nothing: a blank line, a title, part of the header's explanation.
+pub enum TextEvent<'a> {
+    /// No content: a blank line, a title, part of the header's explanation.
     Nothing,
-    /// A line that could not be understood, or the end of a section where it must not end yet. Reading goes on.
+    /// A line that cannot be parsed, or the premature end of a section. Parsing continues.
     Malformed {
-        /// What was expected.
+        /// Expected content.
         expected: &'static str,
         /// The line.
         text: &'a [u8],
     },
-    /// `JAVA PROFILE 1.0.1, created Sat Nov 21 01:58:24 2026`: a run begins.
+    /// `JAVA PROFILE 1.0.1, created Sat Nov 21 01:58:24 2026`: start of a run.
     Header {
         /// `JAVA PROFILE 1.0.1`
         format: &'a [u8],
-        /// The date, if there is one.
+        /// Date, if there is one.
         created: Option<&'a [u8]>,
     },
     /// `THREAD START (obj=50001f82, id = 200004, name="holder", group="main")`
     ThreadStart {
-        /// Object id.
+        /// Object ID.
         object: ObjectId,
         /// Serial number.
         serial: u32,
@@ -46,7 +46,7 @@ pub enum Event<'a> {
         serial: TraceSerial,
         /// Serial number of the thread, 0 for none.
         thread: u32,
-        /// The phase of the JVM, if the line names one.
+        /// Phase of the JVM, if stated.
         phase: Option<&'a [u8]>,
     },
     /// A frame of the last trace.
@@ -55,16 +55,16 @@ pub enum Event<'a> {
     HeapBegin {
         /// Number of objects.
         objects: u64,
-        /// Their bytes.
+        /// Their total size in bytes.
         bytes: u64,
-        /// The date.
+        /// Date.
         date: &'a [u8],
     },
     /// A ROOT line.
     Root(TextRoot<'a>),
     /// `CLS 50001f90 (name=java.security.ProtectionDomain[], trace=300000)`
     Class {
-        /// Object id of the class object.
+        /// Object ID of the class object.
         object: ObjectId,
         /// Name.
         name: &'a [u8],
@@ -73,36 +73,36 @@ pub enum Event<'a> {
     },
     /// A line below a CLS.
     ClassReference {
-        /// What refers.
+        /// Kind of the reference.
         what: ClassReference<'a>,
-        /// The object referred to.
+        /// Referenced object.
         object: ObjectId,
     },
     /// An OBJ line.
     Object(TextObject<'a>),
     /// An ARR line.
     Array(TextArray<'a>),
-    /// A line below an OBJ: a field that is not null. Also a line below a line that could not be understood.
+    /// A line below an OBJ: a field that is not null. Also a line below a line that cannot be parsed.
     Field {
-        /// The field's name.
+        /// Name of the field.
         name: &'a [u8],
-        /// The object referred to.
+        /// Referenced object.
         object: ObjectId,
     },
     /// A line below an ARR: an element that is not null.
     Element {
-        /// Its index.
+        /// Index of the element.
         index: u64,
-        /// The object referred to.
+        /// Referenced object.
         object: ObjectId,
     },
     /// `HEAP DUMP END`
     HeapEnd,
     /// `SITES BEGIN (ordered by live bytes) Sat Nov 21 01:58:24 2026`
     SitesBegin {
-        /// Whether the order is by allocated bytes.
+        /// `true` if the sites are ordered by allocated bytes.
         by_allocation: bool,
-        /// The date.
+        /// Date.
         date: &'a [u8],
     },
     /// A row of SITES.
@@ -111,11 +111,11 @@ pub enum Event<'a> {
     SitesEnd,
     /// The first line of a ranking.
     RankingBegin {
-        /// Which one.
+        /// Kind of the ranking.
         ranking: Ranking,
-        /// The total that the line states.
+        /// Stated total.
         total: i64,
-        /// The date.
+        /// Date.
         date: &'a [u8],
     },
     /// A row of a ranking.
@@ -130,21 +130,21 @@ pub enum Event<'a> {
         thread: u32,
         /// Serial number of the trace.
         trace: TraceSerial,
-        /// The state, as it stands there.
+        /// State, as in the file.
         status: &'a [u8],
     },
     /// `MONITOR Ljava/lang/Object;`, `RAW MONITOR "name"(0x806d7d0)`
     Monitor {
-        /// Name, of classes as it stands there.
+        /// Name; class names as in the file.
         name: MonitorName<'a>,
-        /// Whether nobody owns it.
+        /// `true` if it has no owner.
         unowned: bool,
     },
     /// `owner: thread 8, entry count: 1`
     Owner {
-        /// Serial number of the thread; 0 if it is not known.
+        /// Serial number of the thread; 0 if unknown.
         thread: u32,
-        /// How often it has entered.
+        /// Number of times that it has entered.
         entries: u32,
     },
     /// `waiting to enter: thread 3, thread 4`
@@ -161,11 +161,11 @@ pub enum Event<'a> {
     Call {
         /// Number of calls.
         count: u64,
-        /// The method that was called.
+        /// Called method.
         callee: Option<MethodTime<'a>>,
-        /// The method that called.
+        /// Calling method.
         caller: Option<MethodTime<'a>>,
-        /// Milliseconds.
+        /// Time in milliseconds.
         time: i64,
     },
 }
@@ -173,82 +173,82 @@ pub enum Event<'a> {
 /// A stack frame: `java.lang.String.<init>(String.java:12)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextFrame<'a> {
-    /// The class.
+    /// Class name.
     pub class: &'a [u8],
-    /// The method.
+    /// Method name.
     pub method: &'a [u8],
-    /// The source file.
+    /// Source file.
     pub source: Option<&'a [u8]>,
-    /// The line: above 0 a line, -1 unknown, -2 compiled, -3 native, 0 if the frame says nothing of it.
+    /// Line number if positive; -1 unknown, -2 compiled, -3 native, 0 not stated.
     pub line: i32,
 }
 
 /// A root: `ROOT 50000001 (kind=<JNI global ref>, id=1, trace=300000)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextRoot<'a> {
-    /// The object.
+    /// Object ID.
     pub object: ObjectId,
-    /// The kind.
+    /// Kind of the root.
     pub kind: RootKind,
     /// Serial number of the thread.
     pub thread: Option<u32>,
     /// Serial number of the trace.
     pub trace: Option<TraceSerial>,
-    /// The frame, from 0.
+    /// Frame number, from 0.
     pub frame: Option<i64>,
-    /// The global reference.
+    /// ID of the global reference.
     pub reference: Option<u64>,
     /// Name of a system class.
     pub class: Option<&'a [u8]>,
 }
 
-/// What of a class refers to an object.
+/// Kind of a class object's reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClassReference<'a> {
-    /// Its superclass.
+    /// Superclass.
     Super,
-    /// Its loader.
+    /// Class loader.
     Loader,
-    /// Its signers.
+    /// Signers.
     Signers,
-    /// Its protection domain.
+    /// Protection domain.
     Domain,
-    /// The static field of this name.
+    /// Static field of this name.
     Static(&'a [u8]),
-    /// The entry of the constant pool with this number.
+    /// Constant-pool entry of this index.
     Constant(u64),
 }
 
 /// An instance: `OBJ 50001f93 (sz=24, trace=300001, class=Plain$Node@500001ae)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextObject<'a> {
-    /// Object id.
+    /// Object ID.
     pub object: ObjectId,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Serial number of the trace.
     pub trace: TraceSerial,
     /// Name of the class.
     pub class: &'a [u8],
-    /// Object id of the class object.
+    /// Object ID of the class object.
     pub class_object: Option<ObjectId>,
 }
 
 /// An array: `ARR 50000003 (sz=32, trace=300000, nelems=2, elem type=java.lang.Class[]@50000102)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextArray<'a> {
-    /// Object id.
+    /// Object ID.
     pub object: ObjectId,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Serial number of the trace.
     pub trace: TraceSerial,
     /// Number of elements.
     pub length: u64,
-    /// What follows `elem type=`. The agent of JDK 5 to 8 writes the array's class (`char[]`), the one before the
-    /// class of its elements.
+    /// Text after `elem type=`. The agent of JDK 5 to 8 writes the array's class (`char[]`), the one
+    /// before the class of its elements.
     pub class: &'a [u8],
-    /// The class object that belongs to that name; none for arrays of primitives.
+    /// Class object for that name; `None` for arrays of primitives.
     pub class_object: Option<ObjectId>,
 }
 
@@ -257,17 +257,17 @@ pub struct TextArray<'a> {
 pub struct AllocationSite<'a> {
     /// Rank, from 1.
     pub rank: u64,
-    /// Part of all bytes.
+    /// Percentage of all bytes.
     pub self_percent: f64,
-    /// Part of this site and all before.
+    /// Accumulated percentage of this site and all before it.
     pub accumulated_percent: f64,
-    /// Bytes that are alive.
+    /// Live bytes.
     pub live_bytes: u64,
-    /// Objects that are alive.
+    /// Live objects.
     pub live_instances: u64,
-    /// Bytes ever allocated.
+    /// Allocated bytes.
     pub allocated_bytes: u64,
-    /// Objects ever allocated.
+    /// Allocated objects.
     pub allocated_instances: u64,
     /// Serial number of the trace.
     pub trace: TraceSerial,
@@ -275,7 +275,7 @@ pub struct AllocationSite<'a> {
     pub class: &'a [u8],
 }
 
-/// The tables that rank traces.
+/// Tables that rank traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ranking {
     /// CPU SAMPLES.
@@ -291,35 +291,35 @@ pub enum Ranking {
 pub struct CpuRow<'a> {
     /// Rank, from 1.
     pub rank: u64,
-    /// Part of the total.
+    /// Percentage of the total.
     pub self_percent: f64,
-    /// Part of this row and all before.
+    /// Accumulated percentage of this row and all before it.
     pub accumulated_percent: f64,
-    /// Samples, calls or contentions.
+    /// Number of samples, calls or contentions.
     pub count: u64,
     /// Serial number of the trace.
     pub trace: TraceSerial,
-    /// The method (`java.lang.String.charAt`), or the monitor; none for `<empty trace>`.
+    /// Method (`java.lang.String.charAt`) or monitor; `None` for `<empty trace>`.
     pub name: Option<&'a [u8]>,
 }
 
-/// A monitor's name, as MONITOR DUMP, MONITOR TIME and WAIT lines write it.
+/// Name of a monitor in MONITOR DUMP, MONITOR TIME and WAIT lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MonitorName<'a> {
     /// A class name or signature (`Ljava/lang/Object;`), or the name of a raw monitor.
     pub name: &'a [u8],
-    /// Object id, or the address of a raw monitor.
+    /// Object ID, or the address of a raw monitor.
     pub id: Option<u64>,
-    /// Whether it is a monitor of the JVM itself.
+    /// `true` for a monitor of the JVM itself.
     pub raw: bool,
 }
 
 /// A WAIT, WAITED, SLEEP or EXIT line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MonitorWait<'a> {
-    /// Which of them.
+    /// Kind of the line.
     pub kind: WaitKind,
-    /// The monitor; none for SLEEP.
+    /// Monitor; `None` for SLEEP.
     pub monitor: Option<MonitorName<'a>>,
     /// Timeout, or time waited.
     pub time: Option<i64>,
@@ -327,7 +327,7 @@ pub struct MonitorWait<'a> {
     pub thread: Option<u32>,
 }
 
-/// The kinds of [`MonitorWait`].
+/// Kind of a [`MonitorWait`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitKind {
     /// `WAIT: MONITOR Ljava/lang/Object;, timeout=0, thread 200002`
@@ -343,10 +343,10 @@ pub enum WaitKind {
 /// A method with its signature: `Plain.fib(I)I`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodTime<'a> {
-    /// The class.
+    /// Class name.
     pub class: &'a [u8],
-    /// The name.
+    /// Method name.
     pub name: &'a [u8],
-    /// The signature.
+    /// Signature.
     pub signature: &'a [u8],
 }

@@ -1,25 +1,25 @@
 //! HEAP DUMP: ROOT, CLS, OBJ, ARR and the lines below them.
 
-use super::event::{ClassReference, Event, TextArray, TextObject, TextRoot};
+use super::event::{ClassReference, TextArray, TextEvent, TextObject, TextRoot};
 use super::scan::{Scan, last_word, rsplit_once, trim_start, whole_id};
 use crate::ObjectId;
 use crate::RootKind;
 
-/// What the lines with an indent belong to.
+/// Owner of the indented lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
-    /// Nothing has been read yet, or a ROOT, which has none.
+    /// No owner: after the first line, or after a ROOT.
     Nothing,
     /// A CLS.
     Class,
-    /// An OBJ, or a line that could not be understood.
+    /// An OBJ, or a line that cannot be parsed.
     Object,
     /// An ARR.
     Array,
 }
 
-/// `HEAP DUMP BEGIN (8080 objects, 561520 bytes) Sat Nov 21 01:58:24 2026`
-pub(super) fn begin(line: &[u8]) -> Option<Event<'_>> {
+/// Parses `HEAP DUMP BEGIN (8080 objects, 561520 bytes) Sat Nov 21 01:58:24 2026`.
+pub(super) fn begin(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"HEAP DUMP BEGIN (")?;
     let objects = scan.decimal()?;
@@ -27,16 +27,16 @@ pub(super) fn begin(line: &[u8]) -> Option<Event<'_>> {
     let bytes = scan.decimal()?;
     scan.literal(b" bytes)")?;
     scan.spaces();
-    Some(Event::HeapBegin { objects, bytes, date: scan.rest() })
+    Some(TextEvent::HeapBegin { objects, bytes, date: scan.rest() })
 }
 
-/// A line that is not the first or last one of the section.
+/// Parses a line that is not the first or last one of the section.
 #[inline]
-pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> Event<'a> {
+pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> TextEvent<'a> {
     let (expected, event, next) = match line {
         [b' ' | b'\t', ..] => {
             let (expected, event) = indented(*body, line);
-            return event.unwrap_or(Event::Malformed { expected, text: line });
+            return event.unwrap_or(TextEvent::Malformed { expected, text: line });
         }
         [b'O', ..] => ("OBJ id (sz=N, trace=N, class=NAME@id)", object(line), Body::Object),
         [b'A', ..] => ("ARR id (sz=N, trace=N, nelems=N, elem type=NAME)", array(line), Body::Array),
@@ -51,29 +51,29 @@ pub(super) fn line<'a>(body: &mut Body, line: &'a [u8]) -> Event<'a> {
         }
         None => {
             *body = Body::Object;
-            Event::Malformed { expected, text: line }
+            TextEvent::Malformed { expected, text: line }
         }
     }
 }
 
 #[inline]
-fn indented(body: Body, line: &[u8]) -> (&'static str, Option<Event<'_>>) {
+fn indented(body: Body, line: &[u8]) -> (&'static str, Option<TextEvent<'_>>) {
     match body {
-        Body::Object => ("a field and an object id", field(line)),
-        Body::Array => ("[index] and an object id", element(line)),
-        Body::Class => ("a reference of a class and an object id", class_reference(line)),
+        Body::Object => ("a field and an object ID", field(line)),
+        Body::Array => ("[index] and an object ID", element(line)),
+        Body::Class => ("a reference of a class and an object ID", class_reference(line)),
         Body::Nothing => ("CLS, OBJ or ARR", None),
     }
 }
 
 #[inline]
-fn field(line: &[u8]) -> Option<Event<'_>> {
+fn field(line: &[u8]) -> Option<TextEvent<'_>> {
     let (name, id) = last_word(trim_start(line))?;
-    Some(Event::Field { name, object: whole_id(id)? })
+    Some(TextEvent::Field { name, object: whole_id(id)? })
 }
 
 #[inline]
-fn element(line: &[u8]) -> Option<Event<'_>> {
+fn element(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.spaces();
     scan.literal(b"[")?;
@@ -82,10 +82,10 @@ fn element(line: &[u8]) -> Option<Event<'_>> {
     scan.spaces();
     let object = scan.id()?;
     scan.done()?;
-    Some(Event::Element { index, object })
+    Some(TextEvent::Element { index, object })
 }
 
-fn class_reference(line: &[u8]) -> Option<Event<'_>> {
+fn class_reference(line: &[u8]) -> Option<TextEvent<'_>> {
     let (name, id) = last_word(trim_start(line))?;
     let object = whole_id(id)?;
     let what = match name {
@@ -113,11 +113,11 @@ fn class_reference(line: &[u8]) -> Option<Event<'_>> {
             }
         }
     };
-    Some(Event::ClassReference { what, object })
+    Some(TextEvent::ClassReference { what, object })
 }
 
 #[inline]
-fn object(line: &[u8]) -> Option<Event<'_>> {
+fn object(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"OBJ ")?;
     let object = scan.id()?;
@@ -127,11 +127,11 @@ fn object(line: &[u8]) -> Option<Event<'_>> {
     let trace = scan.trace()?;
     scan.literal(b", class=")?;
     let (class, class_object) = class_and_id(scan.rest().strip_suffix(b")")?);
-    Some(Event::Object(TextObject { object, size, trace, class, class_object }))
+    Some(TextEvent::Object(TextObject { object, size, trace, class, class_object }))
 }
 
 #[inline]
-fn array(line: &[u8]) -> Option<Event<'_>> {
+fn array(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"ARR ")?;
     let object = scan.id()?;
@@ -143,10 +143,10 @@ fn array(line: &[u8]) -> Option<Event<'_>> {
     let length = scan.decimal()?;
     scan.literal(b", elem type=")?;
     let (class, class_object) = class_and_id(scan.rest().strip_suffix(b")")?);
-    Some(Event::Array(TextArray { object, size, trace, length, class, class_object }))
+    Some(TextEvent::Array(TextArray { object, size, trace, length, class, class_object }))
 }
 
-/// `Plain$Node@500001ae`; without an id for primitive types.
+/// Splits `Plain$Node@500001ae`; without an ID for primitive types.
 #[inline]
 fn class_and_id(text: &[u8]) -> (&[u8], Option<ObjectId>) {
     let at = text.iter().rposition(|byte| *byte == b'@');
@@ -154,7 +154,7 @@ fn class_and_id(text: &[u8]) -> (&[u8], Option<ObjectId>) {
     parts.map_or((text, None), |(name, id)| (name, Some(id)))
 }
 
-fn class(line: &[u8]) -> Option<Event<'_>> {
+fn class(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"CLS ")?;
     let object = scan.id()?;
@@ -163,10 +163,10 @@ fn class(line: &[u8]) -> Option<Event<'_>> {
     let mut scan = Scan::new(trace);
     let trace = scan.trace()?;
     scan.done()?;
-    Some(Event::Class { object, name, trace })
+    Some(TextEvent::Class { object, name, trace })
 }
 
-fn root(line: &[u8]) -> Option<Event<'_>> {
+fn root(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"ROOT ")?;
     let object = scan.id()?;
@@ -177,9 +177,9 @@ fn root(line: &[u8]) -> Option<Event<'_>> {
     while !scan.maybe(b")") {
         scan.literal(b", ")?;
         if scan.maybe(b"name=") {
-            // A name may hold anything; nothing follows it.
+            // A name may contain anything; nothing follows it.
             root.class = Some(scan.rest().strip_suffix(b")")?);
-            return Some(Event::Root(root));
+            return Some(TextEvent::Root(root));
         }
         match scan.until(b'=')? {
             b"id" if kind == RootKind::JniGlobal => root.reference = Some(scan.hex()?),
@@ -190,10 +190,11 @@ fn root(line: &[u8]) -> Option<Event<'_>> {
         }
     }
     scan.done()?;
-    Some(Event::Root(root))
+    Some(TextEvent::Root(root))
 }
 
-/// The agent's words for the kinds, and for Android's, which it did not know, ours.
+/// Returns the kind for a name: the agent's names, and this project's for Android's kinds, which the
+/// agent did not know.
 fn kind(text: &[u8]) -> Option<RootKind> {
     Some(match text {
         b"unknown" => RootKind::Unknown,

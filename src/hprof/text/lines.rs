@@ -1,23 +1,23 @@
 //! Lines of a text, one at a time, from a reader of any length.
 //!
-//! One block of memory is used again and again. It grows for a line that does not fit, up to [`LONGEST`]; of a longer
-//! line only the start is kept.
+//! One buffer is reused. It grows for a line that does not fit, up to [`LONGEST`]; only the start of a
+//! longer line is kept.
 
 use std::io::{self, BufRead};
 
-/// Bytes of a line that are kept. The agent's own lines have fewer than 1024.
+/// Maximum number of bytes of a line that are kept. The agent's own lines are shorter than 1024.
 pub(super) const LONGEST: usize = 1 << 20;
-/// Bytes read at once.
+/// Number of bytes per read.
 const BLOCK: usize = 1 << 17;
 
 /// A reader of lines.
 pub(super) struct Lines<'r> {
     input: &'r mut dyn BufRead,
     block: Vec<u8>,
-    /// What of the block has been read and is no line yet.
+    /// Start of the bytes that were read but not yet returned as lines.
     start: usize,
     end: usize,
-    /// The current line.
+    /// Range of the current line.
     line: (usize, usize),
     is_cut: bool,
     number: u64,
@@ -30,7 +30,7 @@ impl<'r> Lines<'r> {
         Self { input, block, start: 0, end: 0, line: (0, 0), is_cut: false, number: 0, again: false }
     }
 
-    /// Goes to the next line; whether there is one.
+    /// Advances to the next line; returns `false` at the end.
     pub(super) fn advance(&mut self) -> io::Result<bool> {
         if std::mem::take(&mut self.again) {
             return Ok(true);
@@ -73,7 +73,7 @@ impl<'r> Lines<'r> {
         self.number += 1;
     }
 
-    /// Moves what is unread to the start of the block, and makes the block longer if that is not enough.
+    /// Moves unread bytes to the start of the buffer, and enlarges it if that is not enough.
     fn make_room(&mut self) {
         if self.start > 0 {
             self.block.copy_within(self.start..self.end, 0);
@@ -99,8 +99,8 @@ impl<'r> Lines<'r> {
         }
     }
 
-    /// Throws away the rest of a line that is too long. The block stays as it is: it is full, and the line's start is
-    /// in it. So reading goes on in an empty rest.
+    /// Discards the rest of a line that is too long. The buffer is full and contains the line's start, so it
+    /// stays unchanged.
     fn skip_to_newline(&mut self) -> io::Result<usize> {
         loop {
             let (used, found) = {
@@ -120,12 +120,12 @@ impl<'r> Lines<'r> {
         }
     }
 
-    /// Gives the current line once more.
+    /// Returns the current line once more on the next call.
     pub(super) fn repeat(&mut self) {
         self.again = true;
     }
 
-    /// The line, without what ends it. Spaces at its end are not part of it.
+    /// Returns the line without line ending and trailing spaces.
     pub(super) fn line(&self) -> &[u8] {
         let (start, end) = self.line;
         let mut line = self.block.get(start..end).unwrap_or_default();
@@ -135,24 +135,25 @@ impl<'r> Lines<'r> {
         if self.number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line }
     }
 
-    /// Whether the line was longer than what is kept of it.
+    /// Returns `true` if the line is longer than the part that is kept.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// The line's number, from 1.
+    /// Returns the line number, from 1.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 }
 
-/// Where the first newline is.
+/// Returns the position of the first newline.
 #[inline]
 fn newline(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let mut at = 0;
     let mut rest = bytes;
-    // Eight bytes at a time: a byte that is a newline becomes zero, and only of a zero the borrow sets the upper bit.
+    // Eight bytes at a time: a newline byte becomes zero, and only for a zero does the borrow set the
+    // upper bit.
     while let Some((word, behind)) = rest.split_first_chunk::<8>() {
         let word = u64::from_le_bytes(*word) ^ (ONES * 0x0a);
         let zeros = word.wrapping_sub(ONES) & !word & (ONES << 7);
@@ -203,7 +204,7 @@ mod tests {
             let found = lines(&text, 1 << 16);
             let lengths: Vec<usize> = found.iter().map(|(_, line, _)| line.len()).collect();
             assert_eq!(lengths, [6, long.min(LONGEST), 5], "{long}");
-            // A line that just fits may count as cut or not.
+            // A line that just fits may or may not count as truncated.
             assert_eq!(found[1].2, long > LONGEST || (found[1].2 && long == LONGEST), "{long}");
             assert_eq!((found[2].0, found[2].1.as_slice()), (3, &b"after"[..]));
         }

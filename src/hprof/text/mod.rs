@@ -1,16 +1,17 @@
 //! Text reports of the HPROF agent (`java.hprof.txt`): lines in, events out.
 //!
-//! [`TextReader`] reads what the agents of JDK 1.2 to 8 wrote, and Android's SamplingProfiler, line by line. It holds one
-//! line at a time, and knows only of what section it is in. A line that it does not understand is an event of its own
-//! ([`Event::Malformed`]); what it says is lost, and nothing else.
+//! [`TextReader`] parses the reports of the agents of JDK 1.2 to 8, and of Android's SamplingProfiler,
+//! line by line. It stores one line at a time, and the current section. A line that it cannot parse is an
+//! event ([`Event::Malformed`]); only that line is lost.
 //!
-//! * [`event`] has the events. Names in them are the file's bytes: [`super::mutf8`] and [`super::names`] make text of them.
-//! * `lines` cuts the text into lines, `scan` takes a line apart.
-//! * `trace`, `heap`, `tables`, `monitors` and `calls` know the lines of their sections.
-//! * [`rfc3339`] reads dates.
+//! * [`event`] defines the events. Names in them are the file's bytes: [`super::mutf8`] and
+//!   [`super::names`] decode them.
+//! * `lines` splits the text into lines, `scan` parses the parts of a line.
+//! * `trace`, `heap`, `tables`, `monitors` and `calls` parse the lines of their sections.
+//! * [`rfc3339`] converts dates.
 //!
-//! Lines are read by their structure, not by columns: columns widen when numbers outgrow them, and tabs become spaces
-//! when a report is copied from a mail.
+//! Lines are parsed by structure, not by columns: columns widen for large numbers, and tabs become spaces
+//! when a report is copied from an e-mail.
 
 mod calls;
 mod date;
@@ -27,7 +28,7 @@ mod tests;
 mod trace;
 
 pub use date::rfc3339;
-pub use event::Event;
+pub use event::TextEvent;
 pub use reader::TextReader;
 pub use reader::{END_OF_FILE, is_report};
 pub use serials::Serials;

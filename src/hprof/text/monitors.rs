@@ -1,11 +1,11 @@
-//! MONITOR DUMP, and the lines about waiting.
+//! MONITOR DUMP, and lines about waiting.
 
-use super::event::{Event, MonitorName, MonitorWait, WaitKind};
+use super::event::{MonitorName, MonitorWait, TextEvent, WaitKind};
 use super::scan::{Scan, rsplit_once, trim_end, trim_start, whole_hex};
 use super::serials::{self, Serials};
 
-/// A line of MONITOR DUMP that is not its first or last one.
-pub(super) fn line(line: &[u8]) -> Event<'_> {
+/// Parses a line of MONITOR DUMP that is not its first or last one.
+pub(super) fn line(line: &[u8]) -> TextEvent<'_> {
     let text = trim_start(line);
     let (expected, event) = match text {
         [b'T', ..] => ("THREAD N, trace N, status: STATUS", thread_state(text)),
@@ -13,10 +13,10 @@ pub(super) fn line(line: &[u8]) -> Event<'_> {
         [b'o', ..] => ("owner: thread N, entry count: N", owner(text)),
         _ => ("waiting to enter: or waiting to be notified: and threads", waiting(text)),
     };
-    event.unwrap_or(Event::Malformed { expected, text: line })
+    event.unwrap_or(TextEvent::Malformed { expected, text: line })
 }
 
-fn thread_state(text: &[u8]) -> Option<Event<'_>> {
+fn thread_state(text: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(text);
     scan.literal(b"THREAD ")?;
     let thread = scan.serial()?;
@@ -24,10 +24,10 @@ fn thread_state(text: &[u8]) -> Option<Event<'_>> {
     let trace = scan.trace()?;
     scan.literal(b", status: ")?;
     let status = scan.rest();
-    (!status.is_empty()).then_some(Event::ThreadState { thread, trace, status })
+    (!status.is_empty()).then_some(TextEvent::ThreadState { thread, trace, status })
 }
 
-fn monitor(text: &[u8]) -> Option<Event<'_>> {
+fn monitor(text: &[u8]) -> Option<TextEvent<'_>> {
     let raw = text.strip_prefix(b"RAW MONITOR ");
     let name = match raw {
         Some(name) => name,
@@ -35,10 +35,10 @@ fn monitor(text: &[u8]) -> Option<Event<'_>> {
     };
     let (name, unowned) = name.strip_suffix(b" unowned").map_or((name, false), |name| (name, true));
     let name = MonitorName { raw: raw.is_some(), ..monitor_name(name)? };
-    Some(Event::Monitor { name, unowned })
+    Some(TextEvent::Monitor { name, unowned })
 }
 
-/// A name, perhaps in quotes, perhaps with an address in parentheses.
+/// Parses a name, possibly in quotes, possibly with an address in parentheses.
 fn monitor_name(text: &[u8]) -> Option<MonitorName<'_>> {
     let text = trim_end(trim_start(text));
     let addressed = text.strip_suffix(b")").and_then(|text| rsplit_once(text, b"("));
@@ -49,8 +49,8 @@ fn monitor_name(text: &[u8]) -> Option<MonitorName<'_>> {
 }
 
 impl<'a> MonitorName<'a> {
-    /// The monitor of a row of MONITOR TIME: `com.acme.Lock (Java)`, `Lcom/acme/Lock;(811bd50) (Java)`,
-    /// `"name"(8058c50) (Raw)`.
+    /// Parses the monitor of a row of MONITOR TIME: `com.acme.Lock (Java)`, `Lcom/acme/Lock;(811bd50)
+    /// (Java)`, `"name"(8058c50) (Raw)`.
     pub fn of_row(text: &'a [u8]) -> Self {
         let (name, raw) = if let Some(name) = text.strip_suffix(b"(Raw)") {
             (name, true)
@@ -62,26 +62,26 @@ impl<'a> MonitorName<'a> {
     }
 }
 
-fn owner(text: &[u8]) -> Option<Event<'_>> {
+fn owner(text: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(text);
     scan.literal(b"owner: ")?;
     let thread = serials::thread(&mut scan)?;
     scan.literal(b", entry count: ")?;
     let entries = scan.serial()?;
     scan.done()?;
-    Some(Event::Owner { thread, entries })
+    Some(TextEvent::Owner { thread, entries })
 }
 
-fn waiting(text: &[u8]) -> Option<Event<'_>> {
+fn waiting(text: &[u8]) -> Option<TextEvent<'_>> {
     if let Some(threads) = text.strip_prefix(b"waiting to enter:") {
-        return Some(Event::WaitingToEnter(Serials::new(threads)?));
+        return Some(TextEvent::WaitingToEnter(Serials::new(threads)?));
     }
     let threads = text.strip_prefix(b"waiting to be notified:")?;
-    Some(Event::WaitingToBeNotified(Serials::new(threads)?))
+    Some(TextEvent::WaitingToBeNotified(Serials::new(threads)?))
 }
 
-/// A WAIT, WAITED, SLEEP or EXIT line.
-pub(super) fn wait(line: &[u8]) -> Option<Event<'_>> {
+/// Parses a WAIT, WAITED, SLEEP or EXIT line.
+pub(super) fn wait(line: &[u8]) -> Option<TextEvent<'_>> {
     let colon = line.iter().position(|byte| *byte == b':')?;
     let (name, rest) = (line.get(..colon)?, line.get(colon + 1..)?);
     let (kind, time) = match name {
@@ -115,5 +115,5 @@ pub(super) fn wait(line: &[u8]) -> Option<Event<'_>> {
         }
         WaitKind::Exit => Some(monitor_name(trim_start(before).strip_prefix(b"MONITOR ")?)?),
     };
-    Some(Event::Wait(MonitorWait { kind, monitor, time, thread }))
+    Some(TextEvent::Wait(MonitorWait { kind, monitor, time, thread }))
 }

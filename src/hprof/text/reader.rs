@@ -1,19 +1,19 @@
-//! Which line belongs to what.
+//! Assignment of lines to sections.
 
 use std::io::{self, BufRead};
 
-use super::event::{Event, Ranking};
+use super::event::{Ranking, TextEvent};
 use super::heap::Body;
 use super::lines::Lines;
 use super::{calls, heap, monitors, tables, trace};
 
-/// Reads a text report, line by line.
+/// Parser for a text report, line by line.
 pub struct TextReader<'r> {
     lines: Lines<'r>,
     section: Section,
 }
 
-/// Where a line stands.
+/// Section that contains a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     /// Between records.
@@ -22,7 +22,7 @@ enum Section {
     Header,
     /// In a trace.
     Trace,
-    /// In a trace whose first line could not be understood: its frames are lost with it.
+    /// In a trace whose first line cannot be parsed: its frames are lost too.
     LostTrace,
     /// In a HEAP DUMP.
     Heap(Body),
@@ -32,14 +32,14 @@ enum Section {
     Ranking(Ranking),
     /// In a MONITOR DUMP.
     MonitorDump,
-    /// In a MONITOR DUMP, behind a monitor that could not be understood: what is said of it is lost too.
+    /// In a MONITOR DUMP, after a monitor that cannot be parsed: its details are lost too.
     LostMonitor,
     /// In the table of `cpu=old`.
     Calls,
 }
 
 impl Section {
-    /// The line with which the section has to end, if there is one.
+    /// Returns the line that must end the section, if there is one.
     fn end(self) -> Option<&'static str> {
         Some(match self {
             Self::Outside | Self::Trace | Self::LostTrace | Self::Calls => return None,
@@ -51,7 +51,8 @@ impl Section {
         })
     }
 
-    /// Notes that a line is lost: what belongs to it must not be taken for part of what stands before it.
+    /// Records that a line is lost: lines that belong to it must not be attributed to the entry before
+    /// it.
     fn lose(&mut self, line: &[u8]) {
         let indented = matches!(line, [b' ' | b'\t', ..]);
         match self {
@@ -65,33 +66,33 @@ impl Section {
     }
 }
 
-/// What a file that ends too early is said to hold there.
+/// Content reported at the end of a truncated file.
 pub const END_OF_FILE: &[u8] = b"the end of the file";
 
 impl<'r> TextReader<'r> {
-    /// A reader of a text from its start.
+    /// Creates a parser for a text from its start.
     pub fn new(input: &'r mut dyn BufRead) -> Self {
         Self { lines: Lines::new(input), section: Section::Outside }
     }
 
-    /// What the next line says, and its number, from 1; `None` at the end.
+    /// Returns the next line number, from 1, with its event; `None` at the end.
     ///
     /// # Errors
-    /// If the text cannot be read any further.
+    /// If the text cannot be read.
     #[inline]
-    pub fn next_event(&mut self) -> io::Result<Option<(u64, Event<'_>)>> {
+    pub fn next_event(&mut self) -> io::Result<Option<(u64, TextEvent<'_>)>> {
         if !self.lines.advance()? {
             let missing = std::mem::replace(&mut self.section, Section::Outside).end();
-            let event = missing.map(|expected| Event::Malformed { expected, text: END_OF_FILE });
+            let event = missing.map(|expected| TextEvent::Malformed { expected, text: END_OF_FILE });
             return Ok(event.map(|event| (self.lines.number().saturating_add(1), event)));
         }
         let number = self.lines.number();
         if self.lines.is_cut() {
             self.section.lose(self.lines.line());
             let expected = "a line of up to 1 MiB";
-            return Ok(Some((number, Event::Malformed { expected, text: self.lines.line() })));
+            return Ok(Some((number, TextEvent::Malformed { expected, text: self.lines.line() })));
         }
-        // Most lines of most files are these.
+        // Most lines of most files.
         if let Section::Heap(body) = &mut self.section
             && let [b'\t', ..] | [b'O', b'B', b'J', ..] | [b'A', b'R', b'R', ..] = self.lines.line()
         {
@@ -101,21 +102,22 @@ impl<'r> TextReader<'r> {
             && self.section != Section::Header
             && starts_record(self.lines.line())
         {
-            // The section was cut: this is said first, then the line is read again.
+            // The section is truncated: this is reported first, then the line is parsed again.
             self.section = Section::Outside;
             self.lines.repeat();
-            return Ok(Some((number, Event::Malformed { expected, text: self.lines.line() })));
+            return Ok(Some((number, TextEvent::Malformed { expected, text: self.lines.line() })));
         }
         let event = read(&mut self.section, self.lines.line());
-        if let Event::Malformed { text, .. } = event {
+        if let TextEvent::Malformed { text, .. } = event {
             self.section.lose(text);
         }
         Ok(Some((number, event)))
     }
 }
 
-/// Whether a file that starts with these bytes is a text report without the usual header: its first line that is not
-/// blank begins a record. Parts of reports are handed on in mails, and `cpu=old` and Android have no header.
+/// Returns `true` if a file that starts with these bytes is a text report without the usual header: its
+/// first non-blank line starts a record. Parts of reports are sent by e-mail, and `cpu=old` and Android
+/// have no header.
 pub fn is_report(start: &[u8]) -> bool {
     let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start).trim_ascii_start();
     let end = start.iter().take(LONGEST_START).position(|byte| *byte == b'\n');
@@ -124,38 +126,38 @@ pub fn is_report(start: &[u8]) -> bool {
     starts_record(line) || between(line).is_some()
 }
 
-/// Longer lines are not looked at when a file is recognised.
+/// Maximum length of a line when a file is detected.
 const LONGEST_START: usize = 1100;
 
-/// Whether a line begins a section, a trace or a run.
+/// Returns `true` if a line starts a section, a trace or a run.
 fn starts_record(line: &[u8]) -> bool {
     record(line).is_some()
 }
 
-/// A line that begins a section, a trace or a run, and the section that begins.
-fn record(line: &[u8]) -> Option<(Event<'_>, Section)> {
+/// Parses a line that starts a section, a trace or a run; returns its event and the section.
+fn record(line: &[u8]) -> Option<(TextEvent<'_>, Section)> {
     let (event, section) = match line {
         [b'T', ..] => (trace::trace(line), Section::Trace),
         [b'H', ..] => (heap::begin(line), Section::Heap(Body::Nothing)),
         [b'S', ..] => (tables::sites_begin(line), Section::Sites),
         [b'C' | b'M', ..] => {
             if line == b"MONITOR DUMP BEGIN" {
-                (Some(Event::MonitorDumpBegin), Section::MonitorDump)
+                (Some(TextEvent::MonitorDumpBegin), Section::MonitorDump)
             } else {
                 let event = tables::ranking_begin(line);
-                let Some(Event::RankingBegin { ranking, .. }) = event else { return None };
+                let Some(TextEvent::RankingBegin { ranking, .. }) = event else { return None };
                 (event, Section::Ranking(ranking))
             }
         }
-        [b'c', ..] => ((line == calls::TITLE).then_some(Event::CallsBegin), Section::Calls),
+        [b'c', ..] => ((line == calls::TITLE).then_some(TextEvent::CallsBegin), Section::Calls),
         [b'J', ..] => (header(line), Section::Header),
         _ => return None,
     };
     Some((event?, section))
 }
 
-/// `JAVA PROFILE 1.0.1, created Sat Nov 21 01:58:24 2026`
-fn header(line: &[u8]) -> Option<Event<'_>> {
+/// Parses `JAVA PROFILE 1.0.1, created Sat Nov 21 01:58:24 2026`.
+fn header(line: &[u8]) -> Option<TextEvent<'_>> {
     let version = line.strip_prefix(b"JAVA PROFILE ")?;
     let end = version.iter().position(|byte| !matches!(byte, b'.' | b'0'..=b'9'));
     let (version, rest) = version.split_at_checked(end.unwrap_or(version.len()))?;
@@ -164,11 +166,11 @@ fn header(line: &[u8]) -> Option<Event<'_>> {
         _ => Some(rest.strip_prefix(b", created ")?),
     };
     let format = line.get(..line.len() - rest.len())?;
-    (!version.is_empty()).then_some(Event::Header { format, created })
+    (!version.is_empty()).then_some(TextEvent::Header { format, created })
 }
 
-/// Lines that may stand anywhere, since another thread of the JVM writes them.
-fn between(line: &[u8]) -> Option<Event<'_>> {
+/// Parses lines that may occur anywhere, because another thread of the JVM writes them.
+fn between(line: &[u8]) -> Option<TextEvent<'_>> {
     match line {
         [b'T', ..] => trace::thread_start(line).or_else(|| trace::thread_end(line)),
         [b'W' | b'S' | b'E', ..] => monitors::wait(line),
@@ -180,10 +182,10 @@ fn is_dashes(line: &[u8]) -> bool {
     line.len() >= 8 && line.iter().all(|byte| *byte == b'-')
 }
 
-/// Reads a line that does not cut a section.
-fn read<'a>(section: &mut Section, line: &'a [u8]) -> Event<'a> {
+/// Parses a line that does not truncate a section.
+fn read<'a>(section: &mut Section, line: &'a [u8]) -> TextEvent<'a> {
     if line.is_empty() {
-        return Event::Nothing;
+        return TextEvent::Nothing;
     }
     if let Some((event, begins)) = record(line) {
         *section = begins;
@@ -197,11 +199,11 @@ fn read<'a>(section: &mut Section, line: &'a [u8]) -> Event<'a> {
     }
     if section.end().is_some_and(|end| end.as_bytes() == line) {
         let event = match section {
-            Section::Heap(_) => Event::HeapEnd,
-            Section::Sites => Event::SitesEnd,
-            Section::Ranking(ranking) => Event::RankingEnd(*ranking),
-            Section::MonitorDump | Section::LostMonitor => Event::MonitorDumpEnd,
-            _ => Event::Nothing,
+            Section::Heap(_) => TextEvent::HeapEnd,
+            Section::Sites => TextEvent::SitesEnd,
+            Section::Ranking(ranking) => TextEvent::RankingEnd(*ranking),
+            Section::MonitorDump | Section::LostMonitor => TextEvent::MonitorDumpEnd,
+            _ => TextEvent::Nothing,
         };
         *section = Section::Outside;
         return event;
@@ -211,36 +213,38 @@ fn read<'a>(section: &mut Section, line: &'a [u8]) -> Event<'a> {
             if is_dashes(line) {
                 *section = Section::Outside;
             }
-            Event::Nothing
+            TextEvent::Nothing
         }
         Section::Trace => trace::frame(line).unwrap_or(NO_FRAME.at(line)),
-        Section::LostTrace if trace::frame(line).is_some() => Event::Nothing,
+        Section::LostTrace if trace::frame(line).is_some() => TextEvent::Nothing,
         Section::LostTrace => NO_RECORD.at(line),
         Section::Heap(body) => heap::line(body, line),
         Section::Sites => tables::site(line),
         Section::Ranking(_) => tables::row(line),
         Section::MonitorDump => monitors::line(line),
         Section::LostMonitor => match monitors::line(line) {
-            Event::Owner { .. } | Event::WaitingToEnter(_) | Event::WaitingToBeNotified(_) => Event::Nothing,
+            TextEvent::Owner { .. } | TextEvent::WaitingToEnter(_) | TextEvent::WaitingToBeNotified(_) => {
+                TextEvent::Nothing
+            }
             event => {
                 *section = Section::MonitorDump;
                 event
             }
         },
         Section::Calls => calls::call(line),
-        Section::Outside if is_dashes(line) => Event::Nothing,
+        Section::Outside if is_dashes(line) => TextEvent::Nothing,
         Section::Outside => NO_RECORD.at(line),
     }
 }
 
-/// What was expected.
+/// Description of the expected content.
 struct Expected(&'static str);
 
 const NO_FRAME: Expected = Expected("class.method(source:line)");
 const NO_RECORD: Expected = Expected("the first line of a record");
 
 impl Expected {
-    const fn at<'a>(&self, text: &'a [u8]) -> Event<'a> {
-        Event::Malformed { expected: self.0, text }
+    const fn at<'a>(&self, text: &'a [u8]) -> TextEvent<'a> {
+        TextEvent::Malformed { expected: self.0, text }
     }
 }

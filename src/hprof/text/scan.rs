@@ -1,8 +1,8 @@
-//! Taking a line apart: literals, numbers, words.
+//! Parsing the parts of a line: literals, numbers, words.
 
 use crate::{ObjectId, TraceSerial};
 
-/// What is left of a line.
+/// Rest of a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scan<'a> {
     rest: &'a [u8],
@@ -14,25 +14,25 @@ impl<'a> Scan<'a> {
         Self { rest: line }
     }
 
-    /// What has not been taken.
+    /// Returns the unparsed rest.
     #[inline]
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Takes a literal.
+    /// Parses a literal.
     #[inline]
     pub(super) fn literal(&mut self, literal: &[u8]) -> Option<()> {
         self.rest = self.rest.strip_prefix(literal)?;
         Some(())
     }
 
-    /// Takes the literal if it comes next.
+    /// Parses a literal if it comes next; returns whether it did.
     pub(super) fn maybe(&mut self, literal: &[u8]) -> bool {
         self.literal(literal).is_some()
     }
 
-    /// Takes spaces and tabs, if there are any.
+    /// Skips spaces and tabs.
     #[inline]
     pub(super) fn spaces(&mut self) {
         while let [b' ' | b'\t', rest @ ..] = self.rest {
@@ -40,7 +40,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Takes a decimal number without a sign.
+    /// Parses an unsigned decimal number.
     #[inline]
     pub(super) fn decimal(&mut self) -> Option<u64> {
         let [first @ b'0'..=b'9', rest @ ..] = self.rest else { return None };
@@ -53,7 +53,7 @@ impl<'a> Scan<'a> {
         Some(number)
     }
 
-    /// Takes a decimal number that may have a sign.
+    /// Parses a decimal number with an optional sign.
     pub(super) fn signed(&mut self) -> Option<i64> {
         if self.maybe(b"-") {
             return 0i64.checked_sub_unsigned(self.decimal()?);
@@ -61,7 +61,7 @@ impl<'a> Scan<'a> {
         i64::try_from(self.decimal()?).ok()
     }
 
-    /// Takes a serial number. The agent writes some of them as if they had a sign.
+    /// Parses a serial number. The agent writes some of them as signed numbers.
     #[inline]
     pub(super) fn serial(&mut self) -> Option<u32> {
         if let [b'-', ..] = self.rest {
@@ -70,19 +70,19 @@ impl<'a> Scan<'a> {
         u32::try_from(self.decimal()?).ok()
     }
 
-    /// Takes the serial number of a trace.
+    /// Parses the serial number of a trace.
     #[inline]
     pub(super) fn trace(&mut self) -> Option<TraceSerial> {
         self.serial().map(TraceSerial)
     }
 
-    /// Takes an object ID.
+    /// Parses an object ID.
     #[inline]
     pub(super) fn id(&mut self) -> Option<ObjectId> {
         self.hex().map(ObjectId)
     }
 
-    /// Takes a hexadecimal number of up to 64 bits, with or without `0x`.
+    /// Parses a hexadecimal number of up to 64 bits, with or without `0x`.
     #[inline]
     pub(super) fn hex(&mut self) -> Option<u64> {
         if let [b'0', b'x' | b'X', rest @ ..] = self.rest {
@@ -102,19 +102,19 @@ impl<'a> Scan<'a> {
         Some(number)
     }
 
-    /// Takes a percentage, `12.34%`. What is no number (the agent divides by zero) is 0.
+    /// Parses a percentage, `12.34%`. Anything that is not a number (the agent divides by zero) is 0.
     pub(super) fn percent(&mut self) -> Option<f64> {
         let at = self.rest.iter().position(|byte| *byte == b'%')?;
         let (text, rest) = (self.rest.get(..at)?, self.rest.get(at + 1..)?);
-        // Android writes the decimal point of the user's language.
+        // Android uses the decimal separator of the user's language.
         let text = std::str::from_utf8(text).ok()?.replace(',', ".");
-        // `-1.#IND` is what Windows calls it.
+        // Windows writes NaN as `-1.#IND`.
         let number: f64 = if text.contains(".#") { f64::NAN } else { text.parse().ok()? };
         self.rest = rest;
         Some(if number.is_finite() { number } else { 0.0 })
     }
 
-    /// Takes everything up to a byte, and the byte.
+    /// Returns everything up to a byte, and skips the byte.
     pub(super) fn until(&mut self, end: u8) -> Option<&'a [u8]> {
         let at = self.rest.iter().position(|byte| *byte == end)?;
         let (before, rest) = (self.rest.get(..at)?, self.rest.get(at + 1..)?);
@@ -122,12 +122,12 @@ impl<'a> Scan<'a> {
         Some(before)
     }
 
-    /// Whether nothing is left.
+    /// Returns `true` at the end of the line.
     pub(super) fn is_done(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// `Some` if nothing is left.
+    /// Returns `Some` at the end of the line.
     pub(super) fn done(&self) -> Option<()> {
         self.is_done().then_some(())
     }
@@ -143,13 +143,13 @@ fn hex_digit(byte: u8) -> Option<u8> {
     })
 }
 
-/// A whole text as an object ID.
+/// Parses a whole text as an object ID.
 #[inline]
 pub(super) fn whole_id(text: &[u8]) -> Option<ObjectId> {
     whole_hex(text).map(ObjectId)
 }
 
-/// A whole text as a hexadecimal number.
+/// Parses a whole text as a hexadecimal number.
 #[inline]
 pub(super) fn whole_hex(text: &[u8]) -> Option<u64> {
     let mut scan = Scan::new(text);
@@ -158,7 +158,7 @@ pub(super) fn whole_hex(text: &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// A text without spaces and tabs at its start.
+/// Removes leading spaces and tabs.
 #[inline]
 pub(super) fn trim_start(text: &[u8]) -> &[u8] {
     let mut scan = Scan::new(text);
@@ -166,7 +166,7 @@ pub(super) fn trim_start(text: &[u8]) -> &[u8] {
     scan.rest()
 }
 
-/// A text without spaces and tabs at its end.
+/// Removes trailing spaces and tabs.
 #[inline]
 pub(super) fn trim_end(mut text: &[u8]) -> &[u8] {
     while let [rest @ .., b' ' | b'\t'] = text {
@@ -175,13 +175,13 @@ pub(super) fn trim_end(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// What stands before and behind the last place where `mark` is.
+/// Splits a text at the last occurrence of `mark`.
 pub(super) fn rsplit_once<'a>(text: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let at = text.windows(mark.len().max(1)).rposition(|window| window == mark)?;
     Some((text.get(..at)?, text.get(at + mark.len()..)?))
 }
 
-/// What stands before and behind the last word.
+/// Splits a text before the last word.
 #[inline]
 pub(super) fn last_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = text.iter().rposition(|byte| matches!(byte, b' ' | b'\t'))?;

@@ -2,14 +2,14 @@
 
 use super::scan::{Scan, trim_start};
 
-/// Serial numbers of threads, `thread 3, thread 4`; 0 stands for `<unknown thread>`.
+/// Serial numbers of threads, `thread 3, thread 4`; 0 means `<unknown thread>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Serials<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Serials<'a> {
-    /// A list, if all of it can be understood.
+    /// Parses a list; `None` unless all of it is valid.
     pub(super) fn new(text: &'a [u8]) -> Option<Self> {
         let mut scan = Scan::new(text);
         scan.spaces();
@@ -38,7 +38,7 @@ fn separator(scan: &mut Scan<'_>) {
     scan.spaces();
 }
 
-/// `thread 3`, or `<unknown thread>`, which is 0.
+/// Parses `thread 3`, or `<unknown thread>`, which is 0.
 pub(super) fn thread(scan: &mut Scan<'_>) -> Option<u32> {
     if scan.maybe(b"<unknown thread>") {
         return Some(0);

@@ -1,12 +1,12 @@
-//! SITES, CPU SAMPLES, CPU TIME (ms) and MONITOR TIME. Columns are told apart by spaces: they get wider when numbers
-//! outgrow them.
+//! SITES, CPU SAMPLES, CPU TIME (ms) and MONITOR TIME. Columns are separated by spaces: they widen for
+//! large numbers.
 
-use super::event::{AllocationSite, CpuRow, Event, Ranking};
+use super::event::{AllocationSite, CpuRow, Ranking, TextEvent};
 use super::scan::Scan;
 use crate::TraceSerial;
 
-/// `SITES BEGIN (ordered by live bytes) Sat Nov 21 01:58:24 2026`
-pub(super) fn sites_begin(line: &[u8]) -> Option<Event<'_>> {
+/// Parses `SITES BEGIN (ordered by live bytes) Sat Nov 21 01:58:24 2026`.
+pub(super) fn sites_begin(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"SITES BEGIN (ordered by ")?;
     let by_allocation = match scan.until(b')')? {
@@ -15,16 +15,16 @@ pub(super) fn sites_begin(line: &[u8]) -> Option<Event<'_>> {
         _ => return None,
     };
     scan.spaces();
-    Some(Event::SitesBegin { by_allocation, date: scan.rest() })
+    Some(TextEvent::SitesBegin { by_allocation, date: scan.rest() })
 }
 
-/// A line of SITES.
-pub(super) fn site(line: &[u8]) -> Event<'_> {
+/// Parses a line of SITES.
+pub(super) fn site(line: &[u8]) -> TextEvent<'_> {
     const EXPECTED: &str = "rank self% accum% bytes objs bytes objs trace class";
     if is_title(line, &["percent", "live", "alloc'ed", "stack", "class"])
         || is_title(line, &["rank", "self", "accum", "bytes", "objs", "bytes", "objs", "trace", "name"])
     {
-        return Event::Nothing;
+        return TextEvent::Nothing;
     }
     let row = || {
         let mut scan = Scan::new(line);
@@ -50,11 +50,11 @@ pub(super) fn site(line: &[u8]) -> Event<'_> {
             class,
         })
     };
-    row().map_or(Event::Malformed { expected: EXPECTED, text: line }, Event::Site)
+    row().map_or(TextEvent::Malformed { expected: EXPECTED, text: line }, TextEvent::Site)
 }
 
 impl Ranking {
-    /// The section's name.
+    /// Returns the name of the section.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Samples => "CPU SAMPLES",
@@ -72,8 +72,8 @@ impl Ranking {
     }
 }
 
-/// `CPU SAMPLES BEGIN (total = 981) Fri Jun 14 01:16:35 2013`, and its like.
-pub(super) fn ranking_begin(line: &[u8]) -> Option<Event<'_>> {
+/// Parses `CPU SAMPLES BEGIN (total = 981) Fri Jun 14 01:16:35 2013` and similar lines.
+pub(super) fn ranking_begin(line: &[u8]) -> Option<TextEvent<'_>> {
     [Ranking::Samples, Ranking::Times, Ranking::Contention].into_iter().find_map(|ranking| {
         let mut scan = Scan::new(line);
         scan.literal(ranking.name().as_bytes())?;
@@ -82,15 +82,15 @@ pub(super) fn ranking_begin(line: &[u8]) -> Option<Event<'_>> {
         scan.maybe(b" ms");
         scan.literal(b")")?;
         scan.spaces();
-        Some(Event::RankingBegin { ranking, total, date: scan.rest() })
+        Some(TextEvent::RankingBegin { ranking, total, date: scan.rest() })
     })
 }
 
-/// A line of a ranking.
-pub(super) fn row(line: &[u8]) -> Event<'_> {
+/// Parses a line of a ranking.
+pub(super) fn row(line: &[u8]) -> TextEvent<'_> {
     const EXPECTED: &str = "rank self% accum% count trace name";
     if is_title(line, &["rank", "self", "accum", "count", "trace"]) {
-        return Event::Nothing;
+        return TextEvent::Nothing;
     }
     let row = || {
         let mut scan = Scan::new(line);
@@ -106,10 +106,10 @@ pub(super) fn row(line: &[u8]) -> Event<'_> {
         };
         Some(CpuRow { rank, self_percent, accumulated_percent, count, trace, name })
     };
-    row().map_or(Event::Malformed { expected: EXPECTED, text: line }, Event::Row)
+    row().map_or(TextEvent::Malformed { expected: EXPECTED, text: line }, TextEvent::Row)
 }
 
-/// The first three columns.
+/// Parses the first three columns.
 fn ranked(scan: &mut Scan<'_>) -> Option<(u64, f64, f64)> {
     scan.spaces();
     let rank = scan.decimal()?;
@@ -121,12 +121,12 @@ fn ranked(scan: &mut Scan<'_>) -> Option<(u64, f64, f64)> {
     Some((rank, self_percent, accumulated_percent))
 }
 
-/// Spaces, of which there has to be one.
+/// Skips spaces; `None` if there are none.
 fn gap(scan: &mut Scan<'_>) -> Option<()> {
     matches!(scan.rest(), [b' ' | b'\t', ..]).then(|| scan.spaces())
 }
 
-/// Whether a line starts with these words.
+/// Returns `true` if a line starts with these words.
 fn is_title(line: &[u8], words: &[&str]) -> bool {
     let mut found = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
     words.iter().all(|word| found.next() == Some(word.as_bytes()))

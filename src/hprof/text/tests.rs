@@ -8,36 +8,36 @@ use super::event::*;
 use super::*;
 use crate::RootKind;
 
-/// What a text says, each line by itself; events without a meaning are left out.
-fn each<T>(text: &str, of: impl Fn(Event<'_>) -> T) -> Vec<(u64, T)> {
+/// Returns the events of a text, with line numbers; events without a meaning are omitted.
+fn each<T>(text: &str, of: impl Fn(TextEvent<'_>) -> T) -> Vec<(u64, T)> {
     let mut input = BufReader::with_capacity(64, text.as_bytes());
     let mut reader = TextReader::new(&mut input);
     let mut out = Vec::new();
     while let Some((line, event)) = reader.next_event().unwrap() {
-        if event != Event::Nothing {
+        if event != TextEvent::Nothing {
             out.push((line, of(event)));
         }
     }
     out
 }
 
-/// As [`each`], for comparing.
+/// Does what [`each`] does, for comparisons.
 fn events(text: &str) -> Vec<(u64, String)> {
     each(text, |event| format!("{event:?}"))
 }
 
-/// The line numbers that were not understood, and what was expected there.
+/// Returns the numbers of malformed lines, with the expected content.
 fn malformed(text: &str) -> Vec<(u64, String)> {
     let all = each(text, |event| match event {
-        Event::Malformed { expected, .. } => Some(expected.to_owned()),
+        TextEvent::Malformed { expected, .. } => Some(expected.to_owned()),
         _ => None,
     });
     all.into_iter().filter_map(|(line, expected)| Some((line, expected?))).collect()
 }
 
-/// Checks what a text without its first lines (the context) says.
+/// Checks the events of a text without its first lines (the context).
 #[track_caller]
-fn check(context: &str, text: &str, expected: &[Event<'_>]) {
+fn check(context: &str, text: &str, expected: &[TextEvent<'_>]) {
     let skip = context.lines().count() as u64;
     let found: Vec<String> = events(&format!("{context}{text}"))
         .into_iter()
@@ -49,19 +49,20 @@ fn check(context: &str, text: &str, expected: &[Event<'_>]) {
 }
 
 const HEAP: &str = "HEAP DUMP BEGIN (2 objects, 80 bytes) Sat Nov 21 01:58:24 2026\n";
-const END: Event<'_> = Event::HeapEnd;
+const END: TextEvent<'_> = TextEvent::HeapEnd;
 
 #[test]
 fn header_and_explanation() {
     let text = "JAVA PROFILE 1.0.1, created Sat Nov 21 01:58:24 2026\n\nTHREAD START\nTRACE      represents\n  - x\n\
                 HEAP DUMP BEGIN\n--------\n\nTHREAD END (id = 7)\n";
-    let header = Event::Header { format: b"JAVA PROFILE 1.0.1", created: Some(b"Sat Nov 21 01:58:24 2026") };
-    check("", text, &[header, Event::ThreadEnd { serial: 7 }]);
-    // Without dashes, what strictly is a record ends the header.
+    let header =
+        TextEvent::Header { format: b"JAVA PROFILE 1.0.1", created: Some(b"Sat Nov 21 01:58:24 2026") };
+    check("", text, &[header, TextEvent::ThreadEnd { serial: 7 }]);
+    // Without dashes, a line that is strictly a record ends the header.
     let text = "JAVA PROFILE 1.0\nCopyright\nTRACE 5:\n\ta.B.c(B.java:1)\n";
     assert_eq!(events(text).len(), 3);
     assert!(malformed(text).is_empty());
-    let dateless = Event::Header { format: b"JAVA PROFILE 1.0.1", created: None };
+    let dateless = TextEvent::Header { format: b"JAVA PROFILE 1.0.1", created: None };
     check("", "JAVA PROFILE 1.0.1, created \n--------\n", &[dateless]);
     assert_eq!(
         malformed("JAVA PROFILE 1.0.1, created x\nTRACE\n"),
@@ -71,11 +72,14 @@ fn header_and_explanation() {
 
 #[test]
 fn threads() {
-    let start = |object, serial, name, group| Event::ThreadStart { object, serial, name, group };
+    let start = |object, serial, name, group| TextEvent::ThreadStart { object, serial, name, group };
     check(
         "",
         "THREAD START (obj=50001f82, id = 200004, name=\"holder\", group=\"main\")\nTHREAD END (id = 200004)\n",
-        &[start(ObjectId(0x5000_1f82), 200_004, b"holder", b"main"), Event::ThreadEnd { serial: 200_004 }],
+        &[
+            start(ObjectId(0x5000_1f82), 200_004, b"holder", b"main"),
+            TextEvent::ThreadEnd { serial: 200_004 },
+        ],
     );
     check(
         "",
@@ -86,8 +90,8 @@ fn threads() {
 
 #[test]
 fn traces_and_frames() {
-    let trace = |serial, thread, phase| Event::Trace { serial, thread, phase };
-    let frame = |class, method, source, line| Event::Frame(TextFrame { class, method, source, line });
+    let trace = |serial, thread, phase| TextEvent::Trace { serial, thread, phase };
+    let frame = |class, method, source, line| TextEvent::Frame(TextFrame { class, method, source, line });
     check(
         "",
         "TRACE 300000:\n\t<empty>\nTRACE 300001: (thread=200001)\nTRACE 1073: (thread=1) (from VM_START phase of JVM)\n\
@@ -183,7 +187,7 @@ fn roots() {
         ("ROOT 1 (kind=<interned string>)", root(ObjectId(1), RootKind::InternedString)),
     ];
     for (line, root) in cases {
-        check(HEAP, &format!("{line}\nHEAP DUMP END\n"), &[Event::Root(root), END]);
+        check(HEAP, &format!("{line}\nHEAP DUMP END\n"), &[TextEvent::Root(root), END]);
     }
     for line in [
         "ROOT x (kind=<unknown>)",
@@ -201,15 +205,15 @@ fn classes_objects_and_arrays() {
     check(
         "",
         "HEAP DUMP BEGIN (2 objects, 80 bytes) Sat Nov 21 01:58:24 2026\nHEAP DUMP END\n",
-        &[Event::HeapBegin { objects: 2, bytes: 80, date: b"Sat Nov 21 01:58:24 2026" }, END],
+        &[TextEvent::HeapBegin { objects: 2, bytes: 80, date: b"Sat Nov 21 01:58:24 2026" }, END],
     );
-    let what = |what, object| Event::ClassReference { what, object };
+    let what = |what, object| TextEvent::ClassReference { what, object };
     check(
         HEAP,
         "CLS 50001f90 (name=a.B[], trace=300000)\n\tsuper\t\t1\n\tloader\t\t2\n\tsigners\t\t3\n\tdomain\t\t4\n\
          \tstatic loader\t5\n\tconstant pool entry 4\t6\n    constant[25]    7\nHEAP DUMP END\n",
         &[
-            Event::Class { object: ObjectId(0x5000_1f90), name: b"a.B[]", trace: TraceSerial(300_000) },
+            TextEvent::Class { object: ObjectId(0x5000_1f90), name: b"a.B[]", trace: TraceSerial(300_000) },
             what(ClassReference::Super, ObjectId(1)),
             what(ClassReference::Loader, ObjectId(2)),
             what(ClassReference::Signers, ObjectId(3)),
@@ -232,11 +236,11 @@ fn classes_objects_and_arrays() {
         "OBJ a (sz=24, trace=1, class=a@b.Node@ae)\n\tnext\t\t5\n\tinheritedAccess\t0x6\n\tsuper\t\t7\n\
          OBJ a (sz=24, trace=1, class=Gone)\nHEAP DUMP END\n",
         &[
-            Event::Object(object),
-            Event::Field { name: b"next", object: ObjectId(5) },
-            Event::Field { name: b"inheritedAccess", object: ObjectId(6) },
-            Event::Field { name: b"super", object: ObjectId(7) },
-            Event::Object(TextObject { class: b"Gone", class_object: None, ..object }),
+            TextEvent::Object(object),
+            TextEvent::Field { name: b"next", object: ObjectId(5) },
+            TextEvent::Field { name: b"inheritedAccess", object: ObjectId(6) },
+            TextEvent::Field { name: b"super", object: ObjectId(7) },
+            TextEvent::Object(TextObject { class: b"Gone", class_object: None, ..object }),
             END,
         ],
     );
@@ -253,10 +257,10 @@ fn classes_objects_and_arrays() {
         "ARR 3 (sz=32, trace=0, nelems=2, elem type=a.B[]@102)\n\t[0]\t\t5\n  [1]  6\n\
          ARR 3 (sz=32, trace=0, nelems=2, elem type=char [])\nHEAP DUMP END\n",
         &[
-            Event::Array(array),
-            Event::Element { index: 0, object: ObjectId(5) },
-            Event::Element { index: 1, object: ObjectId(6) },
-            Event::Array(TextArray { class: b"char []", class_object: None, ..array }),
+            TextEvent::Array(array),
+            TextEvent::Element { index: 0, object: ObjectId(5) },
+            TextEvent::Element { index: 1, object: ObjectId(6) },
+            TextEvent::Array(TextArray { class: b"char []", class_object: None, ..array }),
             END,
         ],
     );
@@ -271,8 +275,8 @@ fn a_bad_line_of_a_heap_dump_loses_only_itself() {
         ("CLS a (name=B)", "CLS id (name=NAME, trace=N)"),
         ("garbage", "a line of a HEAP DUMP"),
         ("...", "a line of a HEAP DUMP"),
-        ("\tfield", "a field and an object id"),
-        ("\tfield\tzzz", "a field and an object id"),
+        ("\tfield", "a field and an object ID"),
+        ("\tfield\tzzz", "a field and an object ID"),
     ] {
         let text = format!(
             "{HEAP}OBJ a (sz=1, trace=1, class=B@1)\n{line}\n\tnext\t5\nROOT 1 (kind=<unknown>)\nHEAP DUMP END\n"
@@ -281,14 +285,14 @@ fn a_bad_line_of_a_heap_dump_loses_only_itself() {
         assert_eq!(events(&text).len(), 6);
     }
     for (line, expected) in [
-        ("ARR 3 (sz=1, trace=0, nelems=2, elem type=a.B[]@1)\n\t[0\t5", "[index] and an object id"),
-        ("CLS 1 (name=a, trace=1)\n\tsomething\t5", "a reference of a class and an object id"),
+        ("ARR 3 (sz=1, trace=0, nelems=2, elem type=a.B[]@1)\n\t[0\t5", "[index] and an object ID"),
+        ("CLS 1 (name=a, trace=1)\n\tsomething\t5", "a reference of a class and an object ID"),
         ("ROOT 1 (kind=<unknown>)\n\tnext\t5", "CLS, OBJ or ARR"),
     ] {
         let text = format!("{HEAP}{line}\nHEAP DUMP END\n");
         assert_eq!(malformed(&text), [(3, expected.to_owned())], "{line}");
     }
-    // What belongs to a class that could not be read must not become the one before.
+    // Lines of a class that cannot be parsed must not be attributed to the one before.
     let text = format!("{HEAP}CLS 1 (name=a, trace=1)\nCLS x\n\tloader\t5\nHEAP DUMP END\n");
     assert!(events(&text)[3].1.starts_with("Field"));
 }
@@ -304,8 +308,8 @@ fn sites() {
          100000 100.00% 100.00% 123456789012 12345678901 123456789012 12345678901 4294967295 char []\n\
          SITES END\nSITES BEGIN (ordered by allocated bytes) x\nSITES END\n",
         &[
-            Event::SitesBegin { by_allocation: false, date: b"Sat Nov 21 01:58:24 2026" },
-            Event::Site(AllocationSite {
+            TextEvent::SitesBegin { by_allocation: false, date: b"Sat Nov 21 01:58:24 2026" },
+            TextEvent::Site(AllocationSite {
                 rank: 1,
                 self_percent: 21.39,
                 accumulated_percent: 21.39,
@@ -316,7 +320,7 @@ fn sites() {
                 trace: TraceSerial(300_575),
                 class: b"Plain$Node",
             }),
-            Event::Site(AllocationSite {
+            TextEvent::Site(AllocationSite {
                 rank: 100_000,
                 self_percent: 100.0,
                 accumulated_percent: 100.0,
@@ -327,9 +331,9 @@ fn sites() {
                 trace: TraceSerial(u32::MAX),
                 class: b"char []",
             }),
-            Event::SitesEnd,
-            Event::SitesBegin { by_allocation: true, date: b"x" },
-            Event::SitesEnd,
+            TextEvent::SitesEnd,
+            TextEvent::SitesBegin { by_allocation: true, date: b"x" },
+            TextEvent::SitesEnd,
         ],
     );
     let begin = "SITES BEGIN (ordered by live bytes) x\n";
@@ -343,9 +347,9 @@ fn sites() {
 fn rankings() {
     let row = |rank, percent: (f64, f64), count, trace, name| {
         let (self_percent, accumulated_percent) = percent;
-        Event::Row(CpuRow { rank, self_percent, accumulated_percent, count, trace, name })
+        TextEvent::Row(CpuRow { rank, self_percent, accumulated_percent, count, trace, name })
     };
-    let begin = |ranking, total| Event::RankingBegin { ranking, total, date: b"x" };
+    let begin = |ranking, total| TextEvent::RankingBegin { ranking, total, date: b"x" };
     check(
         "",
         "CPU SAMPLES BEGIN (total = 981) x\nrank   self  accum   count trace method\n\
@@ -355,7 +359,7 @@ fn rankings() {
             begin(Ranking::Samples, 981),
             row(1, (0.82, 0.82), 8, TraceSerial(301_000), Some(b"java.lang.ClassLoader.defineClass1")),
             row(2, (100.0, 100.0), 12_345_678, TraceSerial(301_000), None),
-            Event::RankingEnd(Ranking::Samples),
+            TextEvent::RankingEnd(Ranking::Samples),
         ],
     );
     check(
@@ -363,18 +367,18 @@ fn rankings() {
         "CPU TIME (ms) BEGIN (total = -5) x\nCPU TIME (ms) END\nMONITOR TIME BEGIN (total = 0 ms) x\nMONITOR TIME END\n",
         &[
             begin(Ranking::Times, -5),
-            Event::RankingEnd(Ranking::Times),
+            TextEvent::RankingEnd(Ranking::Times),
             begin(Ranking::Contention, 0),
-            Event::RankingEnd(Ranking::Contention),
+            TextEvent::RankingEnd(Ranking::Contention),
         ],
     );
-    // As Android writes it.
+    // Format of Android.
     check(
         "CPU SAMPLES BEGIN (total = 826) Wed Jul 21 12:03:46 2010\n",
         "   1 65.62% 65.62%     542   302 java.lang.Long.parseLong\nCPU SAMPLES END\n",
         &[
             row(1, (65.62, 65.62), 542, TraceSerial(302), Some(b"java.lang.Long.parseLong")),
-            Event::RankingEnd(Ranking::Samples),
+            TextEvent::RankingEnd(Ranking::Samples),
         ],
     );
     let text = "CPU SAMPLES BEGIN (total = 1) x\n1 2% 3% 4\n...\nCPU TIME (ms) END\nCPU SAMPLES END\n";
@@ -405,15 +409,15 @@ fn monitor_dumps() {
                 \twaiting to be notified: thread 2\n  RAW MONITOR \"_hprof (lock)\"(0x806d7d0)\n\
                 \towner: <unknown thread>, entry count: 1\nMONITOR DUMP END\n";
     let found = each(text, |event| match event {
-        Event::ThreadState { thread, trace, status } => {
+        TextEvent::ThreadState { thread, trace, status } => {
             format!("{thread} {trace} {}", String::from_utf8_lossy(status))
         }
-        Event::Monitor { name, unowned } => {
+        TextEvent::Monitor { name, unowned } => {
             format!("{} {:x?} {} {unowned}", String::from_utf8_lossy(name.name), name.id, name.raw)
         }
-        Event::Owner { thread, entries } => format!("owner {thread} {entries}"),
-        Event::WaitingToEnter(threads) => format!("enter {:?}", threads.collect::<Vec<_>>()),
-        Event::WaitingToBeNotified(threads) => format!("notify {:?}", threads.collect::<Vec<_>>()),
+        TextEvent::Owner { thread, entries } => format!("owner {thread} {entries}"),
+        TextEvent::WaitingToEnter(threads) => format!("enter {:?}", threads.collect::<Vec<_>>()),
+        TextEvent::WaitingToBeNotified(threads) => format!("notify {:?}", threads.collect::<Vec<_>>()),
         other => format!("{other:?}"),
     });
     let found: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
@@ -446,7 +450,7 @@ fn monitor_dumps() {
         assert_eq!(malformed(&text), [(2, expected.to_owned())], "{line}");
         assert_eq!(events(&text).len(), 4);
     }
-    // The owner of a monitor that could not be read is not the owner of the one before.
+    // The owner of a monitor that cannot be parsed is not the owner of the one before.
     let text = "MONITOR DUMP BEGIN\n MONITOR a.B\n MONITOR\n\towner: thread 1, entry count: 1\n MONITOR a.C\nMONITOR DUMP END\n";
     assert_eq!(malformed(text).len(), 1);
     assert_eq!(events(text).len(), 5);
@@ -455,7 +459,7 @@ fn monitor_dumps() {
 #[test]
 fn waiting() {
     let object = MonitorName { name: b"Ljava/lang/Object;", id: None, raw: false };
-    let wait = |kind, monitor, time, thread| Event::Wait(MonitorWait { kind, monitor, time, thread });
+    let wait = |kind, monitor, time, thread| TextEvent::Wait(MonitorWait { kind, monitor, time, thread });
     check(
         "",
         "WAIT: MONITOR Ljava/lang/Object;, timeout=0, thread 200002\n\
@@ -482,13 +486,13 @@ fn waiting() {
 #[test]
 fn old_calls() {
     let method = |class, name, signature| Some(MethodTime { class, name, signature });
-    let call = |count, callee, caller, time| Event::Call { count, callee, caller, time };
+    let call = |count, callee, caller, time| TextEvent::Call { count, callee, caller, time };
     check(
         "",
         "count callee caller time\n8360 Plain.fib(I)I Plain.fib(I)I 83\n1 <unknown callee> <unknown caller> -7\n\
          2 a/B.it works([[Ljava/lang/String;J)[B a/C.<init>()V 0\n3 a.B.c()La/D; <unknown caller> 1\n",
         &[
-            Event::CallsBegin,
+            TextEvent::CallsBegin,
             call(8360, method(b"Plain", b"fib", b"(I)I"), method(b"Plain", b"fib", b"(I)I"), 83),
             call(1, None, None, -7),
             call(

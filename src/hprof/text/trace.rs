@@ -1,33 +1,33 @@
 //! THREAD START, THREAD END, TRACE and frames.
 
-use super::event::{Event, TextFrame};
+use super::event::{TextEvent, TextFrame};
 use super::scan::{Scan, rsplit_once, trim_end, trim_start};
 
-/// `THREAD START (obj=50001f82, id = 200004, name="holder", group="main")`
-pub(super) fn thread_start(line: &[u8]) -> Option<Event<'_>> {
+/// Parses `THREAD START (obj=50001f82, id = 200004, name="holder", group="main")`.
+pub(super) fn thread_start(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"THREAD START (obj=")?;
     let object = scan.id()?;
     scan.literal(b", id = ")?;
     let serial = scan.serial()?;
     scan.literal(b", name=\"")?;
-    // Names may hold quotes.
+    // Names may contain quotes.
     let (name, group) = rsplit_once(scan.rest(), b"\", group=\"")?;
-    Some(Event::ThreadStart { object, serial, name, group: group.strip_suffix(b"\")")? })
+    Some(TextEvent::ThreadStart { object, serial, name, group: group.strip_suffix(b"\")")? })
 }
 
-/// `THREAD END (id = 200004)`
-pub(super) fn thread_end(line: &[u8]) -> Option<Event<'_>> {
+/// Parses `THREAD END (id = 200004)`.
+pub(super) fn thread_end(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"THREAD END (id = ")?;
     let serial = scan.serial()?;
     scan.literal(b")")?;
     scan.done()?;
-    Some(Event::ThreadEnd { serial })
+    Some(TextEvent::ThreadEnd { serial })
 }
 
-/// `TRACE 300001: (thread=200001) (from VM_START phase of JVM)`
-pub(super) fn trace(line: &[u8]) -> Option<Event<'_>> {
+/// Parses `TRACE 300001: (thread=200001) (from VM_START phase of JVM)`.
+pub(super) fn trace(line: &[u8]) -> Option<TextEvent<'_>> {
     let mut scan = Scan::new(line);
     scan.literal(b"TRACE ")?;
     let serial = scan.trace()?;
@@ -45,30 +45,32 @@ pub(super) fn trace(line: &[u8]) -> Option<Event<'_>> {
     } else {
         scan.done()?;
     }
-    Some(Event::Trace { serial, thread, phase })
+    Some(TextEvent::Trace { serial, thread, phase })
 }
 
-/// A frame, or `<empty>`.
-pub(super) fn frame(line: &[u8]) -> Option<Event<'_>> {
+/// Parses a frame, or `<empty>`.
+pub(super) fn frame(line: &[u8]) -> Option<TextEvent<'_>> {
     let text = trim_start(line);
     if matches!(text, b"<empty>" | b"<empty trace>") {
-        return Some(Event::Nothing);
+        return Some(TextEvent::Nothing);
     }
-    // Methods of other languages than Java may have parentheses in their names.
+    // Method names of languages other than Java may contain parentheses.
     let (method, place) = rsplit_once(text.strip_suffix(b")")?, b"(")?;
     let (class, method) = class_and_method(trim_end(method))?;
     let (source, line) = self::place(place);
-    Some(Event::Frame(TextFrame { class, method, source, line }))
+    Some(TextEvent::Frame(TextFrame { class, method, source, line }))
 }
 
-/// `java.lang.String.<init>`
+/// Splits `java.lang.String.<init>`.
 pub(super) fn class_and_method(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (class, method) = rsplit_once(text, b".")?;
-    // A method's name holds no slash: the dot belongs to a hidden class (`a/B$$Lambda.0x12/run` is none).
+    // A method name contains no slash: the dot belongs to a hidden class (`a/B$$Lambda.0x12/run` is not
+    // one).
     (!class.is_empty() && !method.is_empty()).then_some((class, method))
 }
 
-/// What stands in the parentheses: `String.java:12`, `String.java:Unknown line`, `String.java`, `Native Method`.
+/// Parses the text in parentheses: `String.java:12`, `String.java:Unknown line`, `String.java`, `Native
+/// Method`.
 fn place(text: &[u8]) -> (Option<&[u8]>, i32) {
     if let Some(line) = line_number(text) {
         return (None, line);
@@ -84,7 +86,7 @@ fn place(text: &[u8]) -> (Option<&[u8]>, i32) {
     (is_known.then_some(source), line)
 }
 
-/// A line, in the words of the agent or of Java.
+/// Parses a line number, in the notation of the agent or of Java.
 fn line_number(text: &[u8]) -> Option<i32> {
     Some(match text {
         b"Unknown line" => -1,

@@ -383,7 +383,7 @@ impl Encoder {
     }
 }
 
-/// Adjacency lists in memory.
+/// Returns adjacency lists in memory.
 #[cfg(test)]
 pub(crate) fn adjacency_of(rows: &[Vec<u32>]) -> AdjacencyLists {
     let mut encoder = Encoder::new(0, 0);

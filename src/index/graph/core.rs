@@ -86,11 +86,11 @@ struct Word {
 
 /// Mapping of nodes to core numbers.
 #[derive(Clone, Copy)]
-pub(crate) struct Numbers<'a> {
+pub(crate) struct CoreNumbers<'a> {
     words: &'a [Word],
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> CoreNumbers<'a> {
     /// Returns the core number of a node, which must be in the core.
     #[inline(always)]
     pub(crate) fn of(self, node: u32) -> u32 {
@@ -143,8 +143,8 @@ impl<'a> Numbers<'a> {
 
 impl Core {
     /// Returns the mapping of nodes to core numbers.
-    pub(crate) fn numbers(&self) -> Numbers<'_> {
-        Numbers { words: &self.words }
+    pub(crate) fn numbers(&self) -> CoreNumbers<'_> {
+        CoreNumbers { words: &self.words }
     }
 
     /// Returns the number of nodes.
@@ -168,7 +168,7 @@ impl Core {
             word.before = count;
             count += word.bits.count_ones();
         }
-        let numbers = Numbers { words: &words };
+        let numbers = CoreNumbers { words: &words };
         let roots: Vec<u32> = (graph.roots.iter())
             .filter(|root| peeled.level(**root) == 0)
             .map(|root| numbers.of(*root))
@@ -224,7 +224,7 @@ fn sum_up(records: &mut [Record]) -> io::Result<(Vec<u64>, usize)> {
 struct Collector<'a> {
     graph: &'a GraphView<'a>,
     peeled: Peeled<'a>,
-    numbers: Numbers<'a>,
+    numbers: CoreNumbers<'a>,
 }
 
 impl Collector<'_> {

@@ -9,7 +9,7 @@ use crate::storage::scratch::{Array, ScratchArena, ScratchStack};
 
 /// Result of a depth-first search. Number 0 is the virtual root, whose children are all roots. The numbers of
 /// nodes are in their records.
-pub(crate) struct Walk {
+pub(crate) struct DepthFirst {
     /// Core numbers in preorder; the first entry is a placeholder for the virtual root.
     pub(crate) order: Array<u32>,
     /// Number of each node's parent, in preorder.
@@ -22,7 +22,7 @@ pub(crate) struct Walk {
 const SHORT: usize = 16;
 
 /// Searches the core depth-first from its roots.
-pub(crate) fn walk(arena: &ScratchArena, core: &Core, edges: &mut Edges) -> io::Result<Walk> {
+pub(crate) fn walk(arena: &ScratchArena, core: &Core, edges: &mut Edges) -> io::Result<DepthFirst> {
     let nodes = core.len();
     let mut order = arena.array::<u32>(nodes + 1)?;
     let mut parents = arena.array::<u32>(nodes + 1)?;
@@ -63,5 +63,5 @@ pub(crate) fn walk(arena: &ScratchArena, core: &Core, edges: &mut Edges) -> io::
         }
         next as usize
     };
-    Ok(Walk { order, parents, reached })
+    Ok(DepthFirst { order, parents, reached })
 }

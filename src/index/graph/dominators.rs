@@ -8,7 +8,7 @@ use super::core::{Core, Edges};
 use super::depth_first;
 use super::graph_view::GraphView;
 use super::leaves;
-use super::order::{self, Order, WeightsView};
+use super::order::{self, OrderedTree, WeightsView};
 use super::peel::{self, PeelStates};
 use super::semi_nca::{self, Dominators};
 use super::transpose::EDGE_BYTES;
@@ -28,7 +28,7 @@ pub(crate) fn dominators<R: Send>(
     meanwhile: impl FnOnce(u64) -> R + Send,
     referrers: impl Fn(&R) -> Option<AdjacencyView<'_>>,
     progress: &dyn Progress,
-) -> io::Result<(Option<Order>, R)> {
+) -> io::Result<(Option<OrderedTree>, R)> {
     let prepared = Prepared::new(arena, graph, progress)?;
     // The search takes this much, and so do its transposed edges.
     let nodes = 4 * size_of::<u32>() as u64 * prepared.core.len() as u64;

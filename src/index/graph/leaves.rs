@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::adjacency::{AdjacencyView, GROUP};
-use super::core::{Core, Numbers};
+use super::core::{Core, CoreNumbers};
 use super::graph_view::{GraphView, NONE};
 use super::peel::{HUB, MAX_LEVEL, Peeled};
 use super::semi_nca::Dominators;
@@ -182,7 +182,7 @@ struct Span {
 /// Peeled nodes are at most [`super::peel::MAX_LEVEL`] steps from the core.
 struct Meeting<'a> {
     /// Core numbers.
-    numbers: Numbers<'a>,
+    numbers: CoreNumbers<'a>,
     peeled: Peeled<'a>,
     /// Search number by core number.
     walk_numbers: &'a [u32],

@@ -10,8 +10,8 @@
 //! Nodes are numbers from 0. This module is independent of dumps, classes and files: it imports
 //! [`super::storage`] and [`hprof_input::progress`] only.
 //!
-//! The algorithms index arrays that they have made by numbers that they have made. Data from a file is
-//! checked where it is decoded ([`adjacency::Targets`]).
+//! The algorithms index their own arrays by numbers that they computed. Data from a file is checked where
+//! it is decoded ([`adjacency::Targets`]).
 #![allow(clippy::indexing_slicing)]
 
 pub mod adjacency;

@@ -66,7 +66,7 @@ impl WeightsView<'_> {
 }
 
 /// An ordered tree.
-pub(crate) struct Order {
+pub(crate) struct OrderedTree {
     /// Position by node; unreachable nodes come last, ascending.
     pub(crate) positions: Array<u32>,
     /// Node by position.
@@ -89,7 +89,7 @@ pub(crate) fn order(
     peeled: Peeled<'_>,
     weights: WeightsView<'_>,
     progress: &dyn Progress,
-) -> io::Result<Order> {
+) -> io::Result<OrderedTree> {
     let apart = weights.apart.iter().fold(0u64, |sum, (_, units)| sum.saturating_add(*units));
     let most = apart.saturating_add(u64::from(APART) * weights.codes.len() as u64);
     // Retained weights up to 32 GiB, in units of 8 bytes, take half the memory.
@@ -100,13 +100,13 @@ pub(crate) fn order(
     }
 }
 
-fn order_by<S: Sum>(
+fn order_by<S: RetainedSum>(
     arena: &ScratchArena,
     forest: Forest,
     peeled: Peeled<'_>,
     weights: WeightsView<'_>,
     progress: &dyn Progress,
-) -> io::Result<Order> {
+) -> io::Result<OrderedTree> {
     progress.begin("adding up retained sizes", 0);
     let nodes = forest.dominators.len();
     let mut counts = arena.array::<u32>(nodes)?;
@@ -135,7 +135,7 @@ fn order_by<S: Sum>(
 }
 
 /// Integer type of retained weights.
-trait Sum: Plain + Copy + Default + Send + Sync {
+trait RetainedSum: Plain + Copy + Default + Send + Sync {
     /// The corresponding atomic type.
     type Shared: Sync;
     fn of(units: u64) -> Self;
@@ -149,7 +149,7 @@ trait Sum: Plain + Copy + Default + Send + Sync {
 
 macro_rules! sums {
     ($($kind:ty, $shared:ty, $of_slice:ident, $add:expr;)*) => { $(
-        impl Sum for $kind {
+        impl RetainedSum for $kind {
             type Shared = $shared;
 
             fn of(units: u64) -> Self {
@@ -192,12 +192,12 @@ sums! {
 }
 
 /// Retained weight and number of nodes of each subtree, as far as they are added up.
-struct Sums<'a, S: Sum> {
+struct Sums<'a, S: RetainedSum> {
     retained: &'a [S::Shared],
     counts: &'a [AtomicU32],
 }
 
-impl<S: Sum> Sums<'_, S> {
+impl<S: RetainedSum> Sums<'_, S> {
     #[inline(always)]
     fn get(&self, node: usize) -> (S, u32) {
         (S::get(&self.retained[node]), self.counts[node].load(Ordering::Relaxed))
@@ -219,7 +219,7 @@ const LEVELS: usize = MAX_LEVEL as usize + 1;
 
 /// Adds the sums of each peeled node to its dominator's, level by level, so that each is complete before it
 /// is added.
-fn add_up_leaves<S: Sum>(dominators: &[u32], peeled: Peeled<'_>, sums: &Sums<'_, S>) {
+fn add_up_leaves<S: RetainedSum>(dominators: &[u32], peeled: Peeled<'_>, sums: &Sums<'_, S>) {
     let chunks: Vec<(usize, &[u8])> = peeled.states().chunks(CHUNK).enumerate().collect();
     let levels: Vec<[bool; LEVELS]> = (chunks.par_iter())
         .map(|(_, states)| {
@@ -242,7 +242,7 @@ fn add_up_leaves<S: Sum>(dominators: &[u32], peeled: Peeled<'_>, sums: &Sums<'_,
 }
 
 /// Adds the sums of each of `nodes` to its dominator's.
-fn add_up_each<S: Sum>(dominators: &[u32], nodes: &[u32], sums: &Sums<'_, S>) {
+fn add_up_each<S: RetainedSum>(dominators: &[u32], nodes: &[u32], sums: &Sums<'_, S>) {
     // Neighbors mostly have the same dominator.
     let (mut last, mut sum) = (NONE as usize, (S::default(), 0));
     let add = |above: usize, sum: (S, u32)| {
@@ -271,7 +271,7 @@ fn add_up_each<S: Sum>(dominators: &[u32], nodes: &[u32], sums: &Sums<'_, S>) {
 /// Adds the sums of each node of the core to its dominator's, in reverse order of the search. Dominators are
 /// close in search order and far apart as nodes, so sums are first copied into search order. `above` is by
 /// search number.
-fn add_up_core<S: Sum>(
+fn add_up_core<S: RetainedSum>(
     arena: &ScratchArena,
     walked: &[u32],
     above: &[u32],
@@ -337,9 +337,9 @@ fn bucket(retained: u64) -> usize {
     BUCKETS - 1 - usize::try_from(at).unwrap_or(BUCKETS - 1)
 }
 
-/// Returns the nodes that have a dominator, by retained weight, largest first, then by number: a dominator
-/// comes before the nodes it dominates.
-fn sort<S: Sum>(
+/// Returns the nodes that have a dominator, by retained weight, largest first, then by number: a
+/// dominator comes before the nodes it dominates.
+fn sort<S: RetainedSum>(
     arena: &ScratchArena,
     dominators: &[u32],
     retained: &[S],
@@ -424,7 +424,7 @@ fn assign(
     dominators: Array<u32>,
     sorted: Array<u32>,
     counts: Array<u32>,
-) -> io::Result<Order> {
+) -> io::Result<OrderedTree> {
     let nodes = dominators.len();
     // Neither the dominator nor the count of a node is needed once the node has its position: their slots
     // then store the position of its next child and, when all children are placed, the end of its subtree.
@@ -487,5 +487,5 @@ fn assign(
             }
         });
     }
-    Ok(Order { positions, nodes: by_position, ends, reachable })
+    Ok(OrderedTree { positions, nodes: by_position, ends, reachable })
 }

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::core::{Core, Edges};
-use super::depth_first::Walk;
+use super::depth_first::DepthFirst;
 use super::transpose::{self, EdgeSink, Transposed, TransposedView, bucket_count};
 use crate::storage::prefetch::prefetch;
 use crate::storage::scratch::{Array, ScratchArena, ScratchStack, atomic_u32};
@@ -41,7 +41,7 @@ pub(crate) fn dominators(
     arena: &ScratchArena,
     core: &Core,
     edges: Edges,
-    mut walk: Walk,
+    mut walk: DepthFirst,
 ) -> io::Result<Dominators> {
     let reached = walk.reached;
     let mut is_root = vec![0u64; reached.div_ceil(64)];
@@ -183,7 +183,7 @@ struct Jump {
     to: u32,
 }
 
-/// Does what [`climb`] does, from `first` on: earlier nodes are processed.
+/// Does what [`climb`] does, from `first` on: earlier nodes are already processed.
 ///
 /// E. W. Myers: An Applicative Random-Access Stack, Information Processing Letters 17(5), 1983.
 fn climb_by_jumps(arena: &ScratchArena, parents: &mut [u32], semis: &[u32], first: usize) -> io::Result<()> {

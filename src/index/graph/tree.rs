@@ -21,7 +21,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::numbers::{ObjectIndex, TreePosition};
-use crate::storage::bit_packed::{BitPackedColumn, Numbers};
+use crate::storage::bit_packed::{BitPackedColumn, BitPackedNumbers};
 use crate::storage::checked_column::CheckedColumn;
 
 /// Number of positions in a block.
@@ -404,7 +404,7 @@ fn apart(listed: &CheckedColumn<ApartRow>, position: u32) -> u64 {
 #[derive(Debug, Clone)]
 pub struct ByPosition<'a> {
     next: u32,
-    numbers: Numbers<'a>,
+    numbers: BitPackedNumbers<'a>,
     listed: &'a CheckedColumn<ApartRow>,
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use rayon::prelude::*;
 use zerocopy::little_endian::U32;
 
-use super::order::{Order, WeightsView};
+use super::order::{OrderedTree, WeightsView};
 use super::tree::{APART, ApartRow, BLOCK, BlockRow};
 use crate::storage::scratch::{Array, ScratchArena};
 
@@ -25,9 +25,13 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// Makes the columns.
-    pub(crate) fn new(arena: &ScratchArena, order: &Order, weights: WeightsView<'_>) -> io::Result<Self> {
-        let (shape, sizes) = rayon::join(|| Shape::new(arena, order), || sizes(arena, order, weights));
-        let Shape { ends, ends_apart, depths, least } = shape?;
+    pub(crate) fn new(
+        arena: &ScratchArena,
+        order: &OrderedTree,
+        weights: WeightsView<'_>,
+    ) -> io::Result<Self> {
+        let (shape, sizes) = rayon::join(|| TreeShape::new(arena, order), || sizes(arena, order, weights));
+        let TreeShape { ends, ends_apart, depths, least } = shape?;
         let (sizes, sizes_apart, sums) = sizes?;
         let reachable = order.reachable as usize;
         let rest = &sizes[reachable / BLOCK as usize * BLOCK as usize..reachable];
@@ -62,7 +66,7 @@ impl Columns {
 }
 
 /// Shape of the tree.
-struct Shape {
+struct TreeShape {
     ends: Array<u8>,
     ends_apart: Vec<ApartRow>,
     /// Depth of the first position, by block.
@@ -71,8 +75,8 @@ struct Shape {
     least: Array<u32>,
 }
 
-impl Shape {
-    fn new(arena: &ScratchArena, order: &Order) -> io::Result<Self> {
+impl TreeShape {
+    fn new(arena: &ScratchArena, order: &OrderedTree) -> io::Result<Self> {
         let blocks = order.reachable.div_ceil(BLOCK) as usize;
         let mut shape = Self {
             ends: arena.zeroed(order.nodes.len())?,
@@ -126,7 +130,7 @@ fn byte(number: u64) -> u8 {
 /// before it.
 fn sizes(
     arena: &ScratchArena,
-    order: &Order,
+    order: &OrderedTree,
     weights: WeightsView<'_>,
 ) -> io::Result<(Array<u8>, Vec<ApartRow>, Array<u64>)> {
     const CHUNK: usize = 1 << 16;

@@ -13,7 +13,7 @@
 use hprof_parser::{BasicType, IdSize, Version};
 
 use super::measured;
-use super::object_layout::{FieldCounts, Layout, Packing, Shape, hidden_fields};
+use super::object_layout::{FieldCounts, FieldsEnd, Layout, Packing, hidden_fields};
 use crate::model::summary::Summary;
 use crate::model::tables::{ClassKind, ClassRow};
 
@@ -74,13 +74,13 @@ impl Evidence {
 
 /// Shapes of all classes under a layout.
 pub struct Shapes {
-    shapes: Vec<Shape>,
+    shapes: Vec<FieldsEnd>,
 }
 
 impl Shapes {
     /// Lays out all classes. Classes whose superclass is missing are laid out as if it were java.lang.Object.
     pub fn new(summary: &Summary, own: &[FieldCounts], layout: &Layout) -> Self {
-        let header = Shape::of_header(layout);
+        let header = FieldsEnd::of_header(layout);
         let none = FieldCounts::default();
         let shapes = summary.class_table().derive(|class, above| {
             above.unwrap_or(&header).extend(layout, own.get(class.0 as usize).unwrap_or(&none))
@@ -167,7 +167,8 @@ pub(crate) fn fit(summary: &Summary) -> Fit {
 /// Evaluates one layout against the measurements.
 pub(crate) fn weigh(summary: &Summary, layout: &Layout, sizes_stated: bool) -> Evidence {
     let measured = Measured::of(summary, sizes_stated);
-    let fields_of = |known: &Known| own_fields_of(summary, known.class, layout.packing, layout.word_bytes);
+    let fields_of =
+        |known: &FittedClass| own_fields_of(summary, known.class, layout.packing, layout.word_bytes);
     let own: Vec<FieldCounts> = measured.classes.iter().map(fields_of).collect();
     measured.weigh(layout, &own, None).unwrap_or_default()
 }
@@ -176,14 +177,14 @@ pub(crate) fn weigh(summary: &Summary, layout: &Layout, sizes_stated: bool) -> E
 /// without measurements are left out.
 struct Measured<'s> {
     /// Classes of known size and all their superclasses; superclasses come before their subclasses.
-    classes: Vec<Known<'s>>,
+    classes: Vec<FittedClass<'s>>,
     /// Number of classes with a size.
     sizes: usize,
     /// Short arrays: element type, length and smallest distance.
     arrays: Vec<(BasicType, u64, u64)>,
 }
 
-struct Known<'s> {
+struct FittedClass<'s> {
     class: &'s ClassRow,
     /// Position of the superclass in the list.
     above: Option<usize>,
@@ -228,7 +229,7 @@ impl<'s> Measured<'s> {
             if let Some(place) = places.get_mut(number.0 as usize) {
                 *place = Some(classes.len());
             }
-            classes.push(Known { class, above, bytes: bytes_of(class) });
+            classes.push(FittedClass { class, above, bytes: bytes_of(class) });
         }
         let short = measured::short_arrays(summary)
             .map(|(element, length, distance)| (element, length, u64::from(distance.min)));
@@ -257,8 +258,8 @@ impl<'s> Measured<'s> {
         let cannot_win = |evidence: &Evidence, left: i64| {
             best.is_some_and(|best| evidence.score().saturating_add(left) <= best)
         };
-        let header = Shape::of_header(layout);
-        let mut shapes: Vec<Shape> = Vec::with_capacity(self.classes.len());
+        let header = FieldsEnd::of_header(layout);
+        let mut shapes: Vec<FieldsEnd> = Vec::with_capacity(self.classes.len());
         for (known, own) in self.classes.iter().zip(own) {
             if cannot_win(&evidence, left) {
                 return None;

@@ -164,7 +164,7 @@ impl FieldCounts {
 
 /// End and gaps of a class's fields: where a subclass continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct FieldsEnd {
     /// End offset of the last field (exclusive).
     pub(crate) end: u64,
     /// Gaps: offset and size in bytes, ascending.
@@ -174,7 +174,7 @@ pub(crate) struct Shape {
 /// `ContendedPaddingWidth` of HotSpot.
 const PADDING: u64 = 128;
 
-impl Shape {
+impl FieldsEnd {
     /// Returns the shape before java.lang.Object: a header.
     pub(crate) fn of_header(layout: &Layout) -> Self {
         Self { end: u64::from(layout.header_bytes), gaps: Vec::new() }
@@ -531,7 +531,7 @@ mod tests {
     }
 
     fn size(layout: &Layout, chain: &[FieldCounts]) -> u64 {
-        let shape = chain.iter().fold(Shape::of_header(layout), |shape, own| shape.extend(layout, own));
+        let shape = chain.iter().fold(FieldsEnd::of_header(layout), |shape, own| shape.extend(layout, own));
         layout.instance_size(shape.end)
     }
 

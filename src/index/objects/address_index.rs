@@ -127,8 +127,8 @@ impl AddressIndex {
     }
 
     /// Returns a finder for looking up many IDs. Checks the whole index first.
-    pub fn finder(&self) -> Finder<'_> {
-        Finder { index: self, lines: self.lines.all() }
+    pub fn finder(&self) -> AddressFinder<'_> {
+        AddressFinder { index: self, lines: self.lines.all() }
     }
 
     /// Returns an iterator-like reader of the IDs of many objects. Checks the whole index first.
@@ -171,8 +171,8 @@ impl AddressIndex {
     fn line_of(&self, index: u32) -> usize {
         let index = u64::from(index);
         let before = |line: usize| self.lines.get(line * LINE_WORDS).map_or(u64::MAX, |rank| rank.get());
-        // A line and the number of objects before it: of the last that is known to start at or before the object, and of
-        // the first behind it.
+        // Two lines with the number of objects before each: the last line known to start at or before the
+        // object, and the first one after it.
         let (mut low, mut high) = ((0, 0), (self.lines.len() / LINE_WORDS, u64::from(self.objects)));
         let (mut guesses, mut is_low) = (0, true);
         while low.0 + 1 < high.0 {
@@ -183,7 +183,7 @@ impl AddressIndex {
                 let about = usize::try_from(share).unwrap_or(lines).min(lines);
                 match (guesses % 2, is_low) {
                     (1, _) => about,
-                    // The guess before was too low: this one is to be too high, and the other way round.
+                    // If the previous guess was too low, the next one is biased upwards, and vice versa.
                     (_, true) => about + about / 4 + NEAR / 2,
                     (_, false) => about.saturating_sub((lines - about) / 4 + NEAR / 2),
                 }
@@ -287,7 +287,7 @@ fn rank(line: &[U64], bit: u32) -> Option<u32> {
 
 /// Looks up many IDs, with prefetching, as each lookup waits for memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Finder<'a> {
+pub struct AddressFinder<'a> {
     index: &'a AddressIndex,
     lines: &'a [U64],
 }
@@ -295,7 +295,7 @@ pub struct Finder<'a> {
 /// Distance in IDs at which lines are prefetched.
 const AHEAD: usize = 16;
 
-impl Finder<'_> {
+impl AddressFinder<'_> {
     /// Calls `found` with the object index of each ID, in order.
     #[inline]
     pub fn find(&self, ids: &[ObjectId], mut found: impl FnMut(Option<ObjectIndex>)) {

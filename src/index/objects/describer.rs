@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::address_index::{AddressIndex, Finder};
+use super::address_index::{AddressFinder, AddressIndex};
 use super::placing::{ClassObject, FoundPlaces};
 use super::record_plan::RecordPlans;
 use crate::graph::adjacency::{Encoded, Encoder};
@@ -38,11 +38,11 @@ pub(crate) struct Describe<'a> {
 }
 
 /// Data shared by all threads.
-pub(super) struct Shared<'a> {
+pub(super) struct DescriberInput<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) id_size: IdSize,
     pub(super) what: &'a Describe<'a>,
-    finder: Finder<'a>,
+    finder: AddressFinder<'a>,
     plans: RecordPlans<'a>,
     java_lang_class: u32,
     class_bytes: u8,
@@ -52,7 +52,7 @@ pub(super) struct Shared<'a> {
 }
 
 /// Descriptions of the objects of a chunk.
-pub(super) struct Chunk {
+pub(super) struct ChunkDescriptions {
     pub(super) classes: Vec<u8>,
     pub(super) codes: Vec<u8>,
     pub(super) apart: Vec<(u32, u64)>,
@@ -63,7 +63,7 @@ pub(super) struct Chunk {
     pub(super) found: FoundPlaces,
 }
 
-impl<'a> Shared<'a> {
+impl<'a> DescriberInput<'a> {
     pub(super) fn new(what: &'a Describe<'a>, class_bytes: u8, wants_rows: bool) -> Self {
         let Describe { source, summary, sizes, .. } = what;
         let mut bits = u64::from(sizes.layout().alignment_bytes);
@@ -130,8 +130,8 @@ impl<'a> Shared<'a> {
 
 /// Describes objects one by one.
 pub(super) struct Describer<'s> {
-    shared: &'s Shared<'s>,
-    chunk: Chunk,
+    shared: &'s DescriberInput<'s>,
+    chunk: ChunkDescriptions,
     encoder: Encoder,
     /// Locals of threads, from the current object on.
     locals: &'s [(ObjectIndex, ObjectIndex)],
@@ -158,8 +158,8 @@ const BATCH: usize = 64;
 const RECENT: usize = 256;
 
 impl<'s> Describer<'s> {
-    pub(super) fn new(shared: &'s Shared<'s>, first: u32) -> Self {
-        let chunk = Chunk {
+    pub(super) fn new(shared: &'s DescriberInput<'s>, first: u32) -> Self {
+        let chunk = ChunkDescriptions {
             classes: Vec::with_capacity(CHUNK as usize * usize::from(shared.class_bytes)),
             codes: Vec::with_capacity(CHUNK as usize),
             apart: Vec::new(),
@@ -224,7 +224,7 @@ impl<'s> Describer<'s> {
                 targets.push(NONE);
             }
         });
-        // Less objects than 32 bits count.
+        // Fewer objects than 32 bits can count.
         #[allow(clippy::cast_possible_truncation)]
         let first = self.index - ends.len() as u32;
         let mut long = long.iter().peekable();
@@ -249,7 +249,7 @@ impl<'s> Describer<'s> {
         }
     }
 
-    pub(super) fn finish(mut self) -> io::Result<Chunk> {
+    pub(super) fn finish(mut self) -> io::Result<ChunkDescriptions> {
         self.end_batch();
         let Self { shared, mut chunk, encoder, failed, .. } = self;
         chunk.rows = shared.wants_rows.then(|| encoder.finish());
@@ -275,7 +275,7 @@ impl<'s> Describer<'s> {
 
     #[inline(always)]
     fn class_number(&mut self, id: ObjectId) -> u32 {
-        // Class objects lie far apart.
+        // Class objects are far apart.
         #[allow(clippy::cast_possible_truncation)]
         let at = (id.0 >> 3 ^ id.0 >> 11) as usize % RECENT;
         match self.recent.get_mut(at) {

@@ -49,13 +49,13 @@ impl Bits {
 
 /// Type of a field and start of its value in an instance's bytes: found once, used for many instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct FieldPlace {
     /// The type.
     pub kind: BasicType,
     at: u32,
 }
 
-impl Place {
+impl FieldPlace {
     /// Returns the start of the value.
     pub fn start(self) -> u32 {
         self.at
@@ -76,7 +76,7 @@ impl Place {
 
 /// A field of the instances of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot<'a> {
+pub struct FieldSlot<'a> {
     /// Name of the field.
     pub name: &'a str,
     /// Type of the field.
@@ -84,12 +84,12 @@ pub struct Slot<'a> {
     /// Class that declares the field.
     pub class: ClassNumber,
     /// Place of the value.
-    pub place: Place,
+    pub place: FieldPlace,
 }
 
 /// Returns the fields of the instances of a class: its own first, then those of its superclass, and so on, in
 /// the order of the record.
-pub fn slots(summary: &Summary, class: ClassNumber) -> impl Iterator<Item = Slot<'_>> {
+pub fn slots(summary: &Summary, class: ClassNumber) -> impl Iterator<Item = FieldSlot<'_>> {
     let id_size = summary.id_size();
     let table = summary.class_table();
     let classes = std::iter::successors(Some(class), |class| table.superclass_with_fields(*class));
@@ -97,30 +97,30 @@ pub fn slots(summary: &Summary, class: ClassNumber) -> impl Iterator<Item = Slot
         let fields = summary.class(class).into_iter().flat_map(|row| summary.fields(row));
         fields.map(move |(name, kind)| (class, name, kind))
     });
-    // No record is longer than 32 bits tell.
+    // No record is longer than 32 bits can state.
     named.scan(0u32, move |next, (class, name, kind)| {
         let at = *next;
         *next = at.checked_add(u32::try_from(kind.dump_bytes(id_size)).ok()?)?;
-        Some(Slot { name, kind, class, place: Place { kind, at } })
+        Some(FieldSlot { name, kind, class, place: FieldPlace { kind, at } })
     })
 }
 
 /// Returns, by class number, the place of the field of this name that the class itself or the nearest
 /// superclass declares. Computed for all classes at once, in time linear in their fields, however long the
 /// chains are.
-pub fn places(summary: &Summary, name: &str) -> Vec<Option<Place>> {
+pub fn places(summary: &Summary, name: &str) -> Vec<Option<FieldPlace>> {
     let table = summary.class_table();
-    table.derive(|class, above: Option<&Option<Place>>| {
+    table.derive(|class, above: Option<&Option<FieldPlace>>| {
         find(summary, class, name, usize::MAX).or_else(|| {
-            let Place { kind, at } = (*above?)?;
-            Some(Place { kind, at: at.checked_add(table.own_bytes(class))? })
+            let FieldPlace { kind, at } = (*above?)?;
+            Some(FieldPlace { kind, at: at.checked_add(table.own_bytes(class))? })
         })
     })
 }
 
 /// Returns the place of the field of this name among those that a class itself declares and that start within
 /// `len` bytes, relative to the first of them.
-fn find(summary: &Summary, class: ClassNumber, name: &str, len: usize) -> Option<Place> {
+fn find(summary: &Summary, class: ClassNumber, name: &str, len: usize) -> Option<FieldPlace> {
     let id_size = summary.id_size();
     let mut at = 0u32;
     for (field, kind) in summary.raw_fields(summary.class(class)?) {
@@ -128,7 +128,7 @@ fn find(summary: &Summary, class: ClassNumber, name: &str, len: usize) -> Option
             return None;
         }
         if field == name.as_bytes() {
-            return Some(Place { kind, at });
+            return Some(FieldPlace { kind, at });
         }
         at = at.checked_add(u32::try_from(kind.dump_bytes(id_size)).ok()?)?;
     }
@@ -172,8 +172,8 @@ impl<'a> Fields<'a> {
     pub fn value(&self, name: &str) -> Option<Bits> {
         let table = self.summary.class_table();
         let (mut class, mut bytes) = (self.class, self.bytes);
-        // A record that is shorter than its class declares does not contain the fields after its end: no name of these is
-        // compared, so that the work is bounded by the bytes of the dump.
+        // A record that is shorter than its class declares does not contain the fields after its end:
+        // their names are not compared, so that the work is bounded by the size of the dump.
         while !bytes.is_empty() {
             if let Some(place) = find(self.summary, class, name, bytes.len()) {
                 return place.value(bytes, self.summary.id_size());

@@ -20,7 +20,7 @@ pub(crate) const CHUNK_LINES: u64 = 512;
 /// Number of words in a chunk.
 pub(crate) const CHUNK_WORDS: usize = 512 * LINE_WORDS;
 
-type Chunk = Box<[AtomicU64]>;
+type BitChunk = Box<[AtomicU64]>;
 
 /// Position of the bit of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(crate) struct AddressSet {
     max_chunks: usize,
     /// Number of chunks that fit into memory.
     memory_chunks: usize,
-    chunks: Mutex<IdMap<u64, Arc<Chunk>>>,
+    chunks: Mutex<IdMap<u64, Arc<BitChunk>>>,
 }
 
 /// Reason why an ID cannot be inserted: the set must be built in another form.
@@ -96,15 +96,15 @@ impl AddressSet {
     /// Returns the number of IDs.
     pub(crate) fn len(&self) -> u64 {
         let chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
-        let bits = |chunk: &Chunk| -> u64 {
+        let bits = |chunk: &BitChunk| -> u64 {
             chunk.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
         };
         chunks.values().map(|chunk| bits(chunk.as_ref())).sum()
     }
 
     /// Returns a handle for one thread.
-    pub(crate) fn cursor(&self) -> Cursor<'_> {
-        Cursor {
+    pub(crate) fn cursor(&self) -> AddressSetHandle<'_> {
+        AddressSetHandle {
             set: self,
             chunks: Vec::new(),
             near: vec![(0, 0); NEAR],
@@ -136,11 +136,11 @@ impl AddressSet {
         chunks
     }
 
-    fn chunk(&self, key: u64) -> Option<Arc<Chunk>> {
+    fn chunk(&self, key: u64) -> Option<Arc<BitChunk>> {
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
     }
 
-    fn chunk_or_new(&self, key: u64) -> Result<Arc<Chunk>, Misfit> {
+    fn chunk_or_new(&self, key: u64) -> Result<Arc<BitChunk>, Misfit> {
         let mut chunks = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(chunk) = chunks.get(&key) {
             return Ok(chunk.clone());
@@ -151,7 +151,7 @@ impl AddressSet {
         if chunks.len() >= self.memory_chunks {
             return Err(Misfit::Memory);
         }
-        let chunk: Arc<Chunk> = Arc::new((0..CHUNK_WORDS).map(|_| AtomicU64::new(0)).collect());
+        let chunk: Arc<BitChunk> = Arc::new((0..CHUNK_WORDS).map(|_| AtomicU64::new(0)).collect());
         chunks.insert(key, chunk.clone());
         Ok(chunk)
     }
@@ -165,9 +165,9 @@ const NEAR: usize = 4096;
 
 /// Handle of one thread on an [`AddressSet`], with a cache of the chunks used so far.
 #[derive(Debug)]
-pub(crate) struct Cursor<'s> {
+pub(crate) struct AddressSetHandle<'s> {
     set: &'s AddressSet,
-    chunks: Vec<Arc<Chunk>>,
+    chunks: Vec<Arc<BitChunk>>,
     /// Key of a chunk and its position in `chunks` plus one, at the key modulo [`NEAR`].
     near: Vec<(u64, u32)>,
     far: IdMap<u64, u32>,
@@ -176,7 +176,7 @@ pub(crate) struct Cursor<'s> {
     places: Vec<(u32, u32)>,
 }
 
-impl Cursor<'_> {
+impl AddressSetHandle<'_> {
     /// Inserts an ID, immediately or with the rest of the batch; IDs that already exist are appended to
     /// `repeated`.
     #[inline]
@@ -192,8 +192,8 @@ impl Cursor<'_> {
 
     /// Inserts all IDs of the batch.
     pub(crate) fn flush(&mut self, repeated: &mut Vec<u64>, allowance: &Allowance) -> Result<(), Misfit> {
-        // First only looks at the words, so that the misses overlap: the locked instructions that follow would wait for
-        // one after another.
+        // Reads the words first, so that the cache misses overlap: the locked instructions that follow
+        // would wait for one after another.
         let shift = self.set.shift;
         let mut batch = std::mem::take(&mut self.batch);
         self.places.clear();
@@ -213,7 +213,7 @@ impl Cursor<'_> {
         let bit = |id: &u64| 1u64 << (Position::of(*id, shift).bit % 64);
         let mut repeat = |id| allowance.push(repeated, id).map_err(|_| Misfit::Memory);
         let mut left = &*batch;
-        // Neighbours are bits of one word.
+        // Neighbors are bits of one word.
         for same in self.places.chunk_by(|one, other| one == other) {
             let (ids, rest) = left.split_at_checked(same.len()).unwrap_or_default();
             left = rest;
@@ -245,12 +245,12 @@ impl Cursor<'_> {
         let shift = self.set.shift;
         let from = Position::of(id, shift);
         let mut granules = 0u64;
-        // The rest of the bit's own word, then word after word.
+        // The rest of the bit's own word, then the following words.
         let (mut word, mut bit) = (from.word(), from.bit % 64 + 1);
         for key in [from.key, from.key + 1] {
             let chunk = self.chunk(key, false).ok()?;
             while let Some(bits) = self.chunks.get(chunk as usize)?.get(word) {
-                // The first word of a line holds no bits.
+                // The first word of a line contains no bits.
                 if word % LINE_WORDS != 0 {
                     let bits = bits.load(Ordering::Relaxed).checked_shr(bit).unwrap_or(0);
                     if bits != 0 {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::class_objects::ClassObjects;
+use super::gc_roots::Roots;
 use super::object_table::ObjectTable;
-use super::roots::Roots;
 use crate::graph::adjacency::{AdjacencyLists, Targets};
 use crate::graph::graph_view::Labels;
 use crate::graph::numbers::ObjectIndex;
@@ -51,7 +51,7 @@ impl ObjectGraph {
     /// Returns a scratch arena for arrays with a number for each object.
     pub fn room(&self) -> ScratchArena {
         let (dir, given) = &self.scratch;
-        // Threads have something in hand too.
+        // Threads need working memory too.
         let memory = memory::available(*given).map_or(u64::MAX, |there| {
             there.bytes.saturating_sub(memory::working_memory(rayon::current_num_threads()))
         });

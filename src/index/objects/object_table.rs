@@ -30,14 +30,14 @@ pub struct ObjectTable {
     /// Size of a class number in `classes`, in bytes.
     pub class_bytes: u8,
     /// Places of the records.
-    pub places: Places,
+    pub places: RecordPlaces,
     /// Object indices of class objects.
     pub(crate) class_objects: RoaringBitmap,
 }
 
 /// Places of all objects' records.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct RecordPlaces {
     /// Entry of each block: the offset of its first record shifted left by one; or, with bit 0 set, the
     /// number of its row in `offsets`.
     pub(crate) blocks: CheckedColumn<U64>,
@@ -46,7 +46,7 @@ pub struct Places {
     pub(crate) offset_bytes: u8,
 }
 
-impl Places {
+impl RecordPlaces {
     fn block(&self, block: u32) -> Option<BlockPlace> {
         let entry = self.blocks.get(block as usize)?.get();
         let place = usize::try_from(entry >> 1).ok()?;
@@ -92,7 +92,8 @@ impl Places {
                 }
                 None => None,
             };
-            // Places are those of records that were read; in a dump that has changed since they may be no more.
+            // Places are those of records that were read; if the dump has changed since, they may be
+            // invalid.
             let next = at.and_then(|at| heap::visit_one(bytes, id_size, at, bytes.len(), visitor).ok());
             if let Some(BlockPlace::Run(_)) = place {
                 place = next.map(BlockPlace::Run);
@@ -153,7 +154,7 @@ impl ObjectTable {
 
     #[inline]
     fn known_class(&self, number: u64) -> Option<ClassNumber> {
-        // All bits set are no class: NONE, cut to the width.
+        // All bits set means no class: NONE, truncated to the width.
         let none = u64::MAX.checked_shr(64 - u32::from(self.class_bytes) * 8).unwrap_or(0);
         u32::try_from(number).ok().filter(|_| number != none).map(ClassNumber)
     }
@@ -183,7 +184,7 @@ fn little_endian(column: &CheckedColumn<u8>, at: usize, width: u8) -> Option<u64
 /// Reads little-endian bytes as a number.
 #[inline]
 fn number(bytes: &[u8]) -> u64 {
-    // A loop over two bytes takes longer than all the rest.
+    // A loop over two bytes would take longer than everything else.
     match *bytes {
         [a] => a.into(),
         [a, b] => u16::from_le_bytes([a, b]).into(),

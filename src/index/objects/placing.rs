@@ -16,7 +16,7 @@ use hprof_parser::ObjectId;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 
 use super::address_index::AddressIndex;
-use super::object_table::{BLOCK, Hop, Places, width};
+use super::object_table::{BLOCK, Hop, RecordPlaces, width};
 use crate::graph::numbers::ObjectIndex;
 use crate::model::summary::Summary;
 use crate::records::chunks::Plan;
@@ -47,7 +47,7 @@ pub(super) trait PlaceSink {
 
 /// A run of objects of one block with contiguous records.
 #[derive(Debug, Clone, Copy, Default)]
-struct Run {
+struct BlockRun {
     first: u32,
     count: u32,
     offset: usize,
@@ -59,7 +59,7 @@ struct Run {
 pub(super) struct Placer<S> {
     /// Number of all objects.
     objects: u32,
-    run: Run,
+    run: BlockRun,
     /// Offsets of the run's objects.
     offsets: [u64; BLOCK as usize],
     pub(super) sink: S,
@@ -67,7 +67,7 @@ pub(super) struct Placer<S> {
 
 impl<S: PlaceSink> Placer<S> {
     pub(super) fn new(objects: u32, sink: S) -> Self {
-        Self { objects, run: Run::default(), offsets: [0; BLOCK as usize], sink }
+        Self { objects, run: BlockRun::default(), offsets: [0; BLOCK as usize], sink }
     }
 
     /// Adds an object with the start and the end of its record.
@@ -80,7 +80,7 @@ impl<S: PlaceSink> Placer<S> {
             && !index.is_multiple_of(BLOCK);
         if !follows {
             self.end_run();
-            self.run = Run { first: index, count: 0, offset, end };
+            self.run = BlockRun { first: index, count: 0, offset, end };
         }
         if let Some(place) = self.offsets.get_mut(self.run.count as usize) {
             *place = offset as u64;
@@ -91,7 +91,7 @@ impl<S: PlaceSink> Placer<S> {
 
     /// Stores the current run: as a whole block, or as separate objects.
     pub(super) fn end_run(&mut self) {
-        let Run { first, count, offset, .. } = std::mem::take(&mut self.run);
+        let BlockRun { first, count, offset, .. } = std::mem::take(&mut self.run);
         let whole = BLOCK.min(self.objects.saturating_sub(first));
         if first.is_multiple_of(BLOCK) && count == whole {
             self.sink.block(first / BLOCK, offset as u64);
@@ -149,7 +149,8 @@ impl Apart {
                 let from = list.partition_point(|(index, _)| index / BLOCK < block);
                 let own = list.get(from..).unwrap_or_default().iter();
                 for (index, offset) in own.take_while(|(index, _)| index / BLOCK == block) {
-                    // Of a repeated object the last record counts: it is the last of the pairs with its index.
+                    // Of a repeated object, the last record counts: it is the last of the pairs with its
+                    // index.
                     if let Some(place) = places.get_mut((index % BLOCK) as usize) {
                         *place = *offset;
                     }
@@ -201,7 +202,7 @@ impl InOrder {
         Ok(())
     }
 
-    pub(super) fn finish(self, what: &Placing<'_>) -> io::Result<Places> {
+    pub(super) fn finish(self, what: &Placing<'_>) -> io::Result<RecordPlaces> {
         what.table(&self.blocks, &self.apart)
     }
 }
@@ -224,12 +225,12 @@ pub(super) struct Placing<'a> {
 }
 
 /// Walks over all records in any order, and finds the place of every object.
-pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) -> io::Result<Places> {
+pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) -> io::Result<RecordPlaces> {
     let count = what.addresses.objects() as usize;
     let mut blocks = what.room.zeroed::<u64>(count.div_ceil(BLOCK as usize))?;
     let (list, too_many) = (Mutex::default(), AtomicBool::new(false));
     let apart = SharedApart::Listed { list, count: AtomicUsize::new(0), most: most_listed(count), too_many };
-    let shared = Shared { addresses: what.addresses, blocks: atomic_u64(&mut blocks), apart };
+    let shared = SharedPlacing { addresses: what.addresses, blocks: atomic_u64(&mut blocks), apart };
     if walk(&shared, what.source, plan, progress)
         && let SharedApart::Listed { list, .. } = shared.apart
     {
@@ -239,7 +240,7 @@ pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) ->
     }
     blocks.fill(APART);
     let mut all = what.room.zeroed::<u64>(count)?;
-    let shared = Shared {
+    let shared = SharedPlacing {
         addresses: what.addresses,
         blocks: atomic_u64(&mut blocks),
         apart: SharedApart::All(atomic_u64(&mut all)),
@@ -248,7 +249,7 @@ pub(super) fn place(what: &Placing<'_>, plan: &Plan, progress: &dyn Progress) ->
     what.table(&blocks, &Apart::All(all))
 }
 
-struct Shared<'s> {
+struct SharedPlacing<'s> {
     addresses: &'s AddressIndex,
     /// Offset of the first record or [`APART`], by block.
     blocks: &'s [AtomicU64],
@@ -265,7 +266,7 @@ enum SharedApart<'s> {
 }
 
 /// Walks over all records. Returns `true` if all separate objects were stored.
-fn walk(shared: &Shared<'_>, source: &DumpBytes<'_>, plan: &Plan, progress: &dyn Progress) -> bool {
+fn walk(shared: &SharedPlacing<'_>, source: &DumpBytes<'_>, plan: &Plan, progress: &dyn Progress) -> bool {
     let is_over = || match &shared.apart {
         SharedApart::Listed { too_many, .. } => too_many.load(Ordering::Relaxed),
         SharedApart::All(_) => false,
@@ -295,14 +296,14 @@ fn walk(shared: &Shared<'_>, source: &DumpBytes<'_>, plan: &Plan, progress: &dyn
 }
 
 struct SharedSink<'s> {
-    shared: &'s Shared<'s>,
+    shared: &'s SharedPlacing<'s>,
     apart: Vec<(u32, u64)>,
 }
 
 impl PlaceSink for SharedSink<'_> {
     fn block(&mut self, block: u32, offset: u64) {
         if let Some(block) = self.shared.blocks.get(block as usize) {
-            // Of two runs over repeated objects the last counts.
+            // Of several runs over repeated objects, the last counts.
             block.fetch_max(offset, Ordering::Relaxed);
         }
     }
@@ -310,7 +311,7 @@ impl PlaceSink for SharedSink<'_> {
     fn apart(&mut self, first: u32, offsets: &[u64]) {
         match self.shared.apart {
             SharedApart::Listed { .. } => self.apart.extend((first..).zip(offsets.iter().copied())),
-            // Of a repeated object the last record counts.
+            // Of a repeated object, the last record counts.
             SharedApart::All(all) => {
                 for (place, offset) in all.iter().skip(first as usize).zip(offsets) {
                     place.fetch_max(*offset, Ordering::Relaxed);
@@ -352,7 +353,7 @@ impl<'a> HeapVisitor<'a> for Walker<'_> {
 pub(crate) struct ClassObject {
     /// Object index.
     pub(crate) index: u32,
-    /// Offset of the CLASS DUMP that is used, whatever else has its ID.
+    /// Offset of the CLASS DUMP that is used, even if other objects have its ID.
     pub(super) offset: u64,
     pub(super) id: ObjectId,
 }
@@ -367,7 +368,7 @@ pub(crate) fn class_objects(summary: &Summary, addresses: &AddressIndex) -> Vec<
         })
         .collect();
     objects.sort_unstable();
-    // Of a file that is not right: the last one counts.
+    // In a malformed file: the last one counts.
     objects.dedup_by(|later, kept| {
         let is_same = later.index == kept.index;
         if is_same {
@@ -385,7 +386,7 @@ pub(crate) fn indices(classes: &[ClassObject]) -> RoaringBitmap {
 
 impl Placing<'_> {
     /// Makes the block table and the offsets of irregular blocks.
-    fn table(&self, blocks: &[u64], apart: &Apart) -> io::Result<Places> {
+    fn table(&self, blocks: &[u64], apart: &Apart) -> io::Result<RecordPlaces> {
         let Self { room, source, addresses, classes } = *self;
         let count = addresses.objects() as usize;
         let offset_bytes = width(source.bytes.len() as u64);
@@ -395,7 +396,7 @@ impl Placing<'_> {
             let own = classes.get(from..).unwrap_or_default().iter();
             own.take_while(move |class| class.index / BLOCK == block)
         };
-        // How many rows of offsets there are is known when all blocks were looked at.
+        // The number of rows of offsets is known once all blocks are looked up.
         let mut marks = vec![0u64; blocks.len().div_ceil(64)];
         let mut mark = |block: u32| {
             if let Some(word) = marks.get_mut((block / 64) as usize) {
@@ -424,7 +425,8 @@ impl Placing<'_> {
             let mut places = [0u64; BLOCK as usize];
             apart.put(block, &mut places);
             if *start != APART {
-                // A run covers the block and something of it lies apart too: a repeated object. The last record counts.
+                // A block covered by a run with some objects stored separately: a repeated object. The
+                // last record counts.
                 let first = block as usize * BLOCK as usize;
                 let mut at = usize::try_from(*start).unwrap_or(usize::MAX);
                 for place in places.iter_mut().take(count - first) {
@@ -444,6 +446,6 @@ impl Placing<'_> {
                 bytes.copy_from_slice(place.get(..usize::from(offset_bytes)).unwrap_or(&place));
             }
         }
-        Ok(Places { blocks: table.into(), offsets: offsets.into(), offset_bytes })
+        Ok(RecordPlaces { blocks: table.into(), offsets: offsets.into(), offset_bytes })
     }
 }

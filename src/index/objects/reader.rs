@@ -1,6 +1,6 @@
-//! Reading objects: their records, their fields by class and name, their elements, and what Strings say.
+//! Reading objects: records, fields by class and name, elements, and the text of Strings.
 //!
-//! The one reader of all that looks inside objects. Nothing here allocates for an object but texts.
+//! All code that inspects objects uses this reader. Only texts are allocated per object.
 
 use super::fields::{self, Fields};
 use super::object_graph::ObjectGraph;
@@ -12,10 +12,10 @@ use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_parser::{BasicType, IdSize, ObjectId, be_ids};
 
-pub use super::fields::{Bits, Place, Slot};
+pub use super::fields::{Bits, FieldPlace, FieldSlot};
 pub use super::strings::Characters;
 
-/// An object as its record states it.
+/// Record of an object.
 #[derive(Debug, Clone, Copy)]
 pub enum Record<'a> {
     /// An instance.
@@ -29,7 +29,7 @@ pub enum Record<'a> {
 }
 
 impl Record<'_> {
-    /// Elements of an array; `None` if it is none.
+    /// Returns the number of elements of an array; `None` for other objects.
     pub fn length(&self) -> Option<u32> {
         match self {
             Self::ObjectArray(array) => Some(array.length),
@@ -39,20 +39,20 @@ impl Record<'_> {
     }
 }
 
-/// Reads the objects of a dump.
+/// Reader for the objects of a dump.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectReader<'a> {
-    /// What is known of classes.
+    /// Class data.
     pub summary: &'a Summary,
-    /// The graph.
+    /// Object graph.
     pub graph: &'a ObjectGraph,
     bytes: &'a [u8],
     id_size: IdSize,
-    /// java.lang.String, and where it has its fields: Strings are read most.
+    /// Class java.lang.String and the places of its fields, cached because Strings are read most often.
     string: Option<(ClassNumber, StringFields)>,
 }
 
-/// Catches one record.
+/// Visitor that stores one record.
 #[derive(Default)]
 struct Catch<'a>(Option<Record<'a>>);
 
@@ -74,7 +74,7 @@ impl<'a> HeapVisitor<'a> for Catch<'a> {
     }
 }
 
-/// The record of an object at an offset of a dump's bytes; `None` if it cannot be read.
+/// Returns the record at an offset of a dump's bytes; `None` if it cannot be read.
 pub(crate) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<Record<'_>> {
     let mut catch = Catch::default();
     heap::visit_one(bytes, id_size, usize::try_from(offset).ok()?, bytes.len(), &mut catch).ok()?;
@@ -82,7 +82,7 @@ pub(crate) fn record_at(bytes: &[u8], id_size: IdSize, offset: u64) -> Option<Re
 }
 
 impl<'a> ObjectReader<'a> {
-    /// The objects of `graph`; `bytes` are the dump's ([`crate::Heap::bytes`]).
+    /// Creates a reader for the objects of `graph`; `bytes` are the dump's ([`crate::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let mut classes = summary.numbered_classes();
         let string = classes.find(|(_, row)| row.is_dumped() && summary.is_named(row, "java.lang.String"));
@@ -90,18 +90,19 @@ impl<'a> ObjectReader<'a> {
         Self { summary, graph, bytes, id_size: summary.id_size(), string }
     }
 
-    /// The record of an object; `None` if it cannot be read.
+    /// Returns the record of an object; `None` if it cannot be read.
     pub fn record(&self, object: ObjectIndex) -> Option<Record<'a>> {
         self.record_at(self.graph.objects.offset(self.bytes, self.id_size, object)?)
     }
 
-    /// The record at an offset of the dump; `None` if it cannot be read.
+    /// Returns the record at an offset of the dump; `None` if it cannot be read.
     pub fn record_at(&self, offset: u64) -> Option<Record<'a>> {
         record_at(self.bytes, self.id_size, offset)
     }
 
-    /// Calls `visit` with the records of some objects of a block: those whose bits are set, from `first` on, which is the
-    /// first of the block; `None` for one that cannot be read. One after another they are found faster than one by one.
+    /// Calls `visit` with the records of some objects of a block: those whose bits are set, from `first`
+    /// on, which is the first object of the block; with `None` for one that cannot be read. Faster than
+    /// separate lookups.
     pub fn records_of_block(
         &self,
         first: ObjectIndex,
@@ -120,7 +121,7 @@ impl<'a> ObjectReader<'a> {
         });
     }
 
-    /// The bytes of an instance's fields.
+    /// Returns the field bytes of an instance.
     pub fn instance(&self, object: ObjectIndex) -> Option<&'a [u8]> {
         match self.record(object)? {
             Record::Instance(record) => Some(record.fields),
@@ -128,66 +129,67 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
-    /// All fields of an instance.
+    /// Returns all fields of an instance.
     pub fn fields(&self, object: ObjectIndex) -> Option<Fields<'a>> {
         Some(Fields::new(self.summary, self.graph.objects.class(object)?, self.instance(object)?))
     }
 
-    /// The fields that `class` declares or inherits, of an instance of it or of a subclass.
+    /// Returns the fields that `class` declares or inherits, for an instance of it or of a subclass.
     pub fn fields_of(&self, object: ObjectIndex, class: ClassNumber) -> Option<Fields<'a>> {
         self.fields(object)?.of(class)
     }
 
-    /// The fields of the instances of a class: its own first, then those of its superclass, and so on up, in the order of
-    /// the record.
-    pub fn slots(&self, class: ClassNumber) -> impl Iterator<Item = Slot<'a>> + use<'a> {
+    /// Returns the fields of the instances of a class: its own first, then those of its superclass, and
+    /// so on, in the order of the record.
+    pub fn slots(&self, class: ClassNumber) -> impl Iterator<Item = FieldSlot<'a>> + use<'a> {
         fields::slots(self.summary, class)
     }
 
-    /// By class number: the field of this name, of the class itself or of the nearest superclass that has it. For passes
-    /// over many objects.
-    pub fn places(&self, name: &str) -> Vec<Option<Place>> {
+    /// Returns, by class number, the place of the field of this name that the class itself or its nearest
+    /// superclass declares. For passes over many objects.
+    pub fn places(&self, name: &str) -> Vec<Option<FieldPlace>> {
         fields::places(self.summary, name)
     }
 
-    /// The value at a place in an instance's bytes.
+    /// Returns the value at a place in an instance's bytes.
     #[inline]
-    pub fn value_at(&self, fields: &[u8], place: Place) -> Option<Bits> {
+    pub fn value_at(&self, fields: &[u8], place: FieldPlace) -> Option<Bits> {
         place.value(fields, self.id_size)
     }
 
-    /// The value of a field in an instance's bytes.
+    /// Returns the value of a field in an instance's bytes.
     #[inline]
-    pub fn value(&self, fields: &[u8], slot: &Slot<'_>) -> Option<Bits> {
+    pub fn value(&self, fields: &[u8], slot: &FieldSlot<'_>) -> Option<Bits> {
         slot.place.value(fields, self.id_size)
     }
 
-    /// The value of a field of an object, by name.
+    /// Returns the value of a field of an object, by name.
     pub fn field(&self, object: ObjectIndex, name: &str) -> Option<Bits> {
         self.fields(object)?.value(name)
     }
 
-    /// The value of a field that `class` declares or inherits, of an instance of it or of a subclass.
+    /// Returns the value of a field that `class` declares or inherits, for an instance of it or of a
+    /// subclass.
     pub fn field_of(&self, object: ObjectIndex, class: ClassNumber, name: &str) -> Option<Bits> {
         self.fields_of(object, class)?.value(name)
     }
 
-    /// The object in a field; `None` also for null, and for what is not in the dump.
+    /// Returns the object in a field; `None` also for null and for dangling references.
     pub fn reference(&self, object: ObjectIndex, name: &str) -> Option<ObjectIndex> {
         self.object(self.field(object, name)?)
     }
 
-    /// The object that a value refers to; `None` also for null, and for what is not in the dump.
+    /// Returns the object that a value refers to; `None` also for null and for dangling references.
     pub fn object(&self, value: Bits) -> Option<ObjectIndex> {
         self.graph.objects.addresses.index_of(value.reference()?)
     }
 
-    /// The ids in an array of references; 0 is null.
+    /// Returns the IDs in an array of references; 0 is null.
     pub fn elements(&self, record: &ObjectArray<'a>) -> impl ExactSizeIterator<Item = ObjectId> + use<'a> {
         be_ids(record.elements, self.id_size)
     }
 
-    /// The ids in an object that is an array of references; 0 is null.
+    /// Returns the IDs in an object that is an array of references; 0 is null.
     pub fn ids(&self, array: ObjectIndex) -> Option<impl ExactSizeIterator<Item = ObjectId> + use<'a>> {
         match self.record(array)? {
             Record::ObjectArray(array) => Some(self.elements(&array)),
@@ -195,7 +197,7 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
-    /// The type and the elements of an object that is an array of primitives.
+    /// Returns the element type and the elements of an object that is an array of primitives.
     pub fn primitives(&self, array: ObjectIndex) -> Option<(BasicType, &'a [u8])> {
         match self.record(array)? {
             Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. }) => {
@@ -205,12 +207,13 @@ impl<'a> ObjectReader<'a> {
         }
     }
 
-    /// The characters of a java.lang.String; `None` if it is none.
+    /// Returns the characters of a java.lang.String; `None` for other objects.
     pub fn string(&self, object: ObjectIndex) -> Option<Characters<'a>> {
         self.characters(&self.fields(object)?)
     }
 
-    /// The characters of a java.lang.String by its fields, or the array of a builder; `None` if it is none.
+    /// Returns the characters of a java.lang.String given its fields, or those of a builder's array;
+    /// `None` for other objects.
     pub fn characters(&self, fields: &Fields<'a>) -> Option<Characters<'a>> {
         let places = match self.string {
             Some((class, places)) if class == fields.class() => places,

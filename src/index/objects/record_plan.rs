@@ -1,4 +1,4 @@
-//! What is known of the record of an object by its class, before it is read: its size, and where its references are.
+//! Facts about records that follow from an object's class: size and places of references.
 
 use crate::model::measurements::array_kind;
 use hprof_parser::{BasicType, ObjectId, be_u32};
@@ -9,21 +9,21 @@ use crate::model::summary::{ClassNumber, Summary};
 use crate::model::tables::{ClassKind, ClassRow};
 use crate::storage::id_map::IdMap;
 
-/// What is known of the instances of a class.
+/// Plan for the instances of a class.
 #[derive(Debug)]
 pub struct ClassPlan {
-    /// The class.
+    /// Class number.
     pub class: ClassNumber,
-    /// Where the reference fields that the class itself declares are in the bytes of its fields.
+    /// Offsets of the reference fields that the class itself declares, in the bytes of its own fields.
     pub references: Vec<u32>,
-    /// Bytes of the fields that the class itself declares; those of superclasses follow.
+    /// Size of the fields that the class itself declares, in bytes; those of superclasses follow.
     bytes: usize,
-    /// The nearest superclass that has fields. What a class inherits is not listed again with it: of a hundred thousand
-    /// classes, each the superclass of the next, that would be without end.
+    /// Nearest superclass that declares fields. Inherited members are not listed again: for a chain of a
+    /// hundred thousand superclasses the lists would grow with the square of its length.
     above: Option<ClassNumber>,
-    /// The size of an instance, if they do not vary.
+    /// Size of an instance, unless sizes vary.
     pub size: u64,
-    /// Where an instance of varying size has the number of words that it is larger.
+    /// Offset of the field that states the number of additional words, for instances of varying size.
     pub words: Option<usize>,
 }
 
@@ -44,19 +44,19 @@ impl ClassPlan {
     }
 }
 
-/// The plans of all classes of a dump.
+/// Plans of all classes of a dump.
 pub struct RecordPlans<'a> {
     summary: &'a Summary,
     sizes: &'a Sizes,
     numbers: IdMap<ObjectId, ClassNumber>,
-    /// By class number.
+    /// Plans by class number.
     classes: Vec<ClassPlan>,
     /// Class numbers of primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     primitive: [Option<ClassNumber>; 8],
 }
 
 impl<'a> RecordPlans<'a> {
-    /// For the objects of a dump.
+    /// Creates the plans for the objects of a dump.
     pub fn new(summary: &'a Summary, sizes: &'a Sizes) -> Self {
         let primitive = BasicType::PRIMITIVES.map(|element| {
             let mut classes = summary.numbered_classes();
@@ -65,32 +65,33 @@ impl<'a> RecordPlans<'a> {
         });
         let plan = |(number, class)| ClassPlan::new(summary, sizes, number, class);
         let mut classes: Vec<ClassPlan> = summary.numbered_classes().map(plan).collect();
-        // There is one such class. Of several in a file that is not right, the first counts.
+        // Only one class is like this. If a malformed file has several, the first counts.
         let varying = classes.iter_mut().filter(|plan| plan.words.is_some());
         varying.skip(1).for_each(|plan| plan.words = None);
         Self { summary, sizes, numbers: summary.class_ids(), classes, primitive }
     }
 
-    /// The class with this class object.
+    /// Returns the class with this class object.
     #[inline]
     pub fn class(&self, id: ObjectId) -> Option<ClassNumber> {
         self.numbers.get(&id).copied()
     }
 
-    /// The class of arrays of a primitive type.
+    /// Returns the class of arrays of a primitive type.
     #[inline]
     pub fn primitive(&self, element: BasicType) -> Option<ClassNumber> {
         self.primitive.get(array_kind(element).checked_sub(1)?).copied().flatten()
     }
 
-    /// What is known of the instances of a class.
+    /// Returns the plan for the instances of a class.
     #[inline]
     pub fn plan(&self, class: ClassNumber) -> Option<&ClassPlan> {
         self.classes.get(class.0 as usize)
     }
 
-    /// The plan of an instance's class, and those of its superclasses that have fields, from its own upwards; each with the
-    /// bytes from its own fields on. Each takes some of the bytes, so a long chain of superclasses ends with them.
+    /// Returns the plan of an instance's class, then those of its superclasses that declare fields,
+    /// upwards; each with the bytes from its own fields on. Each consumes some of the bytes, so a long
+    /// chain of superclasses ends with them.
     #[inline]
     pub fn levels<'s, 'f>(
         &'s self,
@@ -104,7 +105,7 @@ impl<'a> RecordPlans<'a> {
         })
     }
 
-    /// The size of an instance with these fields.
+    /// Returns the size of an instance with these fields.
     #[inline]
     pub fn instance(&self, plan: &ClassPlan, fields: &[u8]) -> u64 {
         match plan.words {
@@ -113,13 +114,14 @@ impl<'a> RecordPlans<'a> {
         }
     }
 
-    /// The size of an array.
+    /// Returns the size of an array.
     #[inline]
     pub fn array(&self, element: BasicType, length: u32) -> u64 {
         self.sizes.layout().array_size(element, length.into())
     }
 
-    /// Whether the CLASS DUMP at this offset is the one that counts: classes can be dumped again.
+    /// Returns `true` if the CLASS DUMP at this offset is the one that is used: classes can be dumped
+    /// more than once.
     pub fn is_counted(&self, class: ClassNumber, offset: usize) -> bool {
         self.summary.class(class).is_some_and(|row| row.offset.get() == offset as u64)
     }

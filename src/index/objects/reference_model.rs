@@ -1,9 +1,10 @@
-//! What each object is, by object index: its class, its shallow size, and the objects it refers to.
+//! Description of all objects, by object index: class, shallow size, and referenced objects.
 //!
-//! The reference model is Eclipse MAT's. An object refers to its class object; that edge is not listed, as the class of
-//! each object is known. An instance refers to what its reference fields hold, an array to its elements, a class object
-//! to its superclass, its loader and what its static fields hold. A thread also refers to its locals. Signers,
-//! protection domains and constant pools do not count.
+//! The reference model is that of Eclipse MAT. An object refers to its class object; that edge is not
+//! listed, as the class of each object is known. An instance refers to the objects in its reference
+//! fields, an array to its elements, a class object to its superclass, its loader and the objects in its
+//! static fields. A thread also refers to its locals. Signers, protection domains and constant pools do
+//! not count.
 
 use std::io;
 use std::ops::Range;
@@ -11,8 +12,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::address_index::AddressIndex;
-use super::describer::{CHUNK, Chunk, Describe, Describer, Shared};
-use super::object_table::{BLOCK, Places, width};
+use super::describer::{CHUNK, ChunkDescriptions, Describe, Describer, DescriberInput};
+use super::object_table::{BLOCK, RecordPlaces, width};
 use super::placing::{self, ClassObject, FoundPlaces, InOrder, Placer, Placing};
 use crate::graph::adjacency::Encoded;
 use crate::graph::numbers;
@@ -24,7 +25,7 @@ use hprof_input::progress::Progress;
 use hprof_parser::ObjectId;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 
-/// Chunks for each thread whose objects are described before they are written.
+/// Chunks per thread that are described before they are written.
 const WAVE: u32 = 4;
 
 /// Classes and weights of all objects.
@@ -33,25 +34,26 @@ pub(crate) struct Described {
     pub(crate) classes: Array<u8>,
     pub(crate) class_bytes: u8,
     pub(crate) weights: Weights,
-    /// References to objects that are not in the dump, if references were read.
+    /// Dangling references, if references were read.
     pub(crate) missing: MissingObjects,
 }
 
 type TakeRows<'r> = Option<&'r mut (dyn FnMut(Encoded) -> io::Result<()> + Send)>;
 
 impl Describe<'_> {
-    /// Describes all objects and finds the places of their records. Rows are handed to `rows` in order.
+    /// Describes all objects and finds the places of their records. Passes the adjacency lists to `rows`
+    /// in order.
     ///
-    /// Where ids ascend in the file, all is found in one walk over it.
+    /// Where IDs ascend in the file, one walk over it is enough.
     ///
     /// # Errors
-    /// What `rows` returns.
+    /// Returns the errors of `rows`.
     pub(crate) fn place(
         &self,
         plan: &Plan,
         rows: &mut (dyn FnMut(Encoded) -> io::Result<()> + Send),
         progress: &dyn Progress,
-    ) -> io::Result<(Described, Places)> {
+    ) -> io::Result<(Described, RecordPlaces)> {
         let Self { room, source, addresses, classes, .. } = *self;
         let placing = Placing { room, source, addresses, classes };
         let Some(order) = &plan.order else {
@@ -59,42 +61,42 @@ impl Describe<'_> {
             let described = self.of_places(&places, Some(rows), progress)?;
             return Ok((described, places));
         };
-        let parts = Part::all(order, addresses);
+        let parts = RunChunk::all(order, addresses);
         let mut in_order = InOrder::new(room, addresses.objects())?;
         let mut take = |found: &FoundPlaces| in_order.take(found);
-        let make = |shared: &Shared<'_>, part: &Part| shared.part(order, part);
+        let make = |shared: &DescriberInput<'_>, part: &RunChunk| shared.part(order, part);
         let described = self.run(&parts, |part| &part.objects, make, &mut take, Some(rows), progress)?;
         Ok((described, in_order.finish(&placing)?))
     }
 
-    /// Describes all objects, whose places are known.
+    /// Describes all objects, given the places of their records.
     ///
     /// # Errors
-    /// What `rows` returns.
+    /// Returns the errors of `rows`.
     pub(crate) fn of_places(
         &self,
-        places: &Places,
+        places: &RecordPlaces,
         rows: TakeRows<'_>,
         progress: &dyn Progress,
     ) -> io::Result<Described> {
         let chunks = numbers::chunks(0..self.addresses.objects(), CHUNK);
-        let make = |shared: &Shared<'_>, chunk: &Range<u32>| shared.chunk(places, chunk);
+        let make = |shared: &DescriberInput<'_>, chunk: &Range<u32>| shared.chunk(places, chunk);
         self.run(&chunks, |chunk| chunk, make, &mut |_| Ok(()), rows, progress)
     }
 
-    /// Describes all objects, unit by unit.
+    /// Describes all objects, chunk by chunk.
     fn run<U: Sync>(
         &self,
         mut units: &[U],
         objects_of: impl Fn(&U) -> &Range<u32>,
-        make: impl Fn(&Shared<'_>, &U) -> io::Result<Chunk> + Sync,
+        make: impl Fn(&DescriberInput<'_>, &U) -> io::Result<ChunkDescriptions> + Sync,
         found: &mut (dyn FnMut(&FoundPlaces) -> io::Result<()> + Send),
         mut rows: TakeRows<'_>,
         progress: &dyn Progress,
     ) -> io::Result<Described> {
         let objects = self.addresses.objects();
         let class_bytes = width(self.summary.classes().len() as u64);
-        let shared = Shared::new(self, class_bytes, rows.is_some());
+        let shared = DescriberInput::new(self, class_bytes, rows.is_some());
         let mut described = Described {
             classes: self.room.array(objects as usize * usize::from(class_bytes))?,
             class_bytes,
@@ -108,8 +110,8 @@ impl Describe<'_> {
         let mut missing = MissingCounter::default();
         progress.begin("reading references", u64::from(objects));
         let wave = u64::from(WAVE * CHUNK) * rayon::current_num_threads() as u64;
-        let mut ready: Vec<Chunk> = Vec::new();
-        // Where the next classes and weights go.
+        let mut ready: Vec<ChunkDescriptions> = Vec::new();
+        // Places of the next classes and weights.
         let mut at = (0, 0);
         while !units.is_empty() || !ready.is_empty() {
             let mut objects = 0;
@@ -120,7 +122,7 @@ impl Describe<'_> {
             };
             let (next, rest) = units.split_at(units.iter().take_while(is_next).count());
             units = rest;
-            // What is ready is written while the next wave is made.
+            // Finished chunks are written while the next ones are described.
             let (written, made) = rayon::join(
                 || {
                     ready.drain(..).try_for_each(|chunk| {
@@ -156,12 +158,12 @@ impl Describe<'_> {
     }
 }
 
-/// What the scan has found of the order of ids is not so.
+/// Returns the error for IDs that are not in the order that the scan found.
 fn out_of_order() -> io::Error {
     io::Error::other("the dump has changed while it was read")
 }
 
-/// Puts bytes into a column, at `at`, which moves on.
+/// Copies bytes into a column at `at`, and advances `at`.
 fn put(column: &mut [u8], at: &mut usize, bytes: &[u8]) -> io::Result<()> {
     let place = column.get_mut(*at..*at + bytes.len());
     place.ok_or_else(|| io::Error::other("more rows than objects"))?.copy_from_slice(bytes);
@@ -169,17 +171,17 @@ fn put(column: &mut [u8], at: &mut usize, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Ascending runs of records that one thread describes in one go.
+/// Ascending runs of records that one thread describes as one chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
-    /// Which runs.
+struct RunChunk {
+    /// Range of the runs.
     runs: Range<usize>,
-    /// The object indices: class objects in front of a run belong to what is before it.
+    /// Range of object indices. Class objects immediately before a run belong to the preceding chunk.
     objects: Range<u32>,
 }
 
-impl Part {
-    /// Parts of all runs.
+impl RunChunk {
+    /// Divides all runs into chunks.
     fn all(order: &[Ascending], addresses: &AddressIndex) -> Vec<Self> {
         let mut parts: Vec<Self> = Vec::new();
         for (at, run) in order.iter().enumerate() {
@@ -203,9 +205,9 @@ impl Part {
     }
 }
 
-impl Shared<'_> {
-    /// Describes a chunk of objects, by their places.
-    fn chunk(&self, places: &Places, objects: &Range<u32>) -> io::Result<Chunk> {
+impl DescriberInput<'_> {
+    /// Describes a chunk of objects, given the places of their records.
+    fn chunk(&self, places: &RecordPlaces, objects: &Range<u32>) -> io::Result<ChunkDescriptions> {
         let mut describer = Describer::new(self, objects.start);
         for block in objects.start / BLOCK..objects.end.div_ceil(BLOCK) {
             let count = BLOCK.min(objects.end - block * BLOCK);
@@ -214,9 +216,9 @@ impl Shared<'_> {
         describer.finish()
     }
 
-    /// Describes the objects of some runs, in the order of the file.
-    fn part(&self, order: &[Ascending], part: &Part) -> io::Result<Chunk> {
-        let Part { runs, objects } = part;
+    /// Describes the objects of some runs, in file order.
+    fn part(&self, order: &[Ascending], part: &RunChunk) -> io::Result<ChunkDescriptions> {
+        let RunChunk { runs, objects } = part;
         let classes = self.what.classes;
         let classes = classes.get(classes.partition_point(|class| class.index < objects.start)..);
         let mut walker = RunWalker {
@@ -228,7 +230,7 @@ impl Shared<'_> {
         };
         walker.watch();
         for run in order.get(runs.clone()).unwrap_or_default() {
-            // All of it was read before, so there is nothing wrong with it.
+            // All of it was read before, so it is not damaged.
             heap::walk(self.bytes, self.id_size, run.start, run.end, run.end, &mut walker);
         }
         walker.classes();
@@ -237,7 +239,7 @@ impl Shared<'_> {
         if describer.index != objects.end {
             return Err(out_of_order());
         }
-        Ok(Chunk { found: placer.sink, ..describer.finish()? })
+        Ok(ChunkDescriptions { found: placer.sink, ..describer.finish()? })
     }
 }
 
@@ -245,11 +247,11 @@ impl Shared<'_> {
 struct RunWalker<'s, 'c> {
     describer: Describer<'s>,
     placer: Placer<FoundPlaces>,
-    /// Class objects behind the next one.
+    /// Class objects after the next one.
     classes: std::slice::Iter<'c, ClassObject>,
-    /// The index of the next class object.
+    /// Object index of the next class object.
     next_class: u32,
-    /// Objects of the part end before this one.
+    /// End of the chunk's object indices (exclusive).
     end: u32,
 }
 
@@ -259,7 +261,7 @@ impl RunWalker<'_, '_> {
         self.next_class = next.map_or(u32::MAX, |class| class.index);
     }
 
-    /// Describes class objects whose turn it is.
+    /// Describes the class objects that come before the current object.
     #[cold]
     fn classes(&mut self) {
         while self.describer.index == self.next_class && self.next_class < self.end {
@@ -271,7 +273,7 @@ impl RunWalker<'_, '_> {
         }
     }
 
-    /// Before an object: its index.
+    /// Starts an object: advances its index.
     #[inline(always)]
     fn begin(&mut self, offset: usize, end: usize) {
         if self.describer.index == self.next_class {

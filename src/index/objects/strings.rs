@@ -1,27 +1,27 @@
-//! Strings: what their fields say, and the characters in their arrays.
+//! Strings: their fields, and the characters in their arrays.
 //!
-//! A `java.lang.String` holds bytes since JDK 9 (`coder` tells Latin-1 from UTF-16), chars before, and a part of an array
-//! of chars (`offset`, `count`) until JDK 6.
+//! A `java.lang.String` contains bytes since JDK 9 (`coder` distinguishes Latin-1 from UTF-16), chars
+//! before, and a range of an array of chars (`offset`, `count`) up to JDK 6.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::fields::{Bits, Place, slots};
+use super::fields::{Bits, FieldPlace, slots};
 use crate::model::summary::{ClassNumber, Summary};
 use hprof_parser::{BasicType, IdSize, ObjectId, be_u16};
 
-/// The characters of a String, as they stand in the dump.
+/// Characters of a String, as stored in the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Characters<'a> {
-    /// A byte a character.
+    /// One byte per character.
     Latin1(&'a [u8]),
-    /// Two bytes a unit, the upper one last.
+    /// UTF-16 units, low byte first.
     Utf16Le(&'a [u8]),
-    /// Two bytes a unit, the upper one first.
+    /// UTF-16 units, high byte first.
     Utf16Be(&'a [u8]),
 }
 
 impl<'a> Characters<'a> {
-    /// Number of UTF-16 units: what `String.length()` says.
+    /// Returns the number of UTF-16 units, as `String.length()` does.
     pub fn len(&self) -> usize {
         match self {
             Self::Latin1(bytes) => bytes.len(),
@@ -29,12 +29,12 @@ impl<'a> Characters<'a> {
         }
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no characters.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The UTF-16 units.
+    /// Returns the UTF-16 units.
     pub fn units(self) -> impl Iterator<Item = u16> + use<'a> {
         (0..self.len()).map(move |at| match self {
             Self::Latin1(bytes) => bytes.get(at).map_or(0, |byte| u16::from(*byte)),
@@ -43,7 +43,7 @@ impl<'a> Characters<'a> {
         })
     }
 
-    /// The text, up to `most` characters. A surrogate without its other half is `\udXXX`.
+    /// Returns the text, up to `most` characters. An unpaired surrogate is written as `\udXXX`.
     pub fn text(&self, most: usize) -> String {
         let mut text = String::new();
         for unit in char::decode_utf16(self.units()).take(most) {
@@ -56,35 +56,35 @@ impl<'a> Characters<'a> {
     }
 }
 
-/// No part of an array, but all of it.
+/// Marker for all of an array, not a range of it.
 const WHOLE: u32 = 1 << 31;
-/// The array's bytes are halves of UTF-16 units.
+/// Flag: the array's bytes are halves of UTF-16 units.
 const WIDE: u32 = 1 << 31;
-/// An offset or a length that no array has.
+/// Offset or length that no array has.
 const BEYOND: u32 = (1 << 31) - 1;
 
-/// What a String says of its array.
+/// Range of an array that belongs to a String.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct StringPart {
-    /// Where it starts in the array, and [`WIDE`].
+    /// Start in the array, with the flag [`WIDE`].
     offset: u32,
-    /// Its length, or [`WHOLE`].
+    /// Length, or [`WHOLE`].
     count: u32,
 }
 
 impl StringPart {
-    /// As two numbers, for lists.
+    /// Returns the range as two numbers, for lists.
     pub fn words(self) -> [u32; 2] {
         [self.offset, self.count]
     }
 
-    /// What [`Self::words`] has made.
+    /// Restores a range from the result of [`Self::words`].
     pub fn of_words([offset, count]: [u32; 2]) -> Self {
         Self { offset, count }
     }
 
-    /// The characters in an array; `None` if it is none of characters, or too short.
+    /// Returns the characters in an array; `None` if it is not an array of characters, or is too short.
     pub fn characters(self, element: BasicType, elements: &[u8]) -> Option<Characters<'_>> {
         Some(match element {
             BasicType::Char if self.count & WHOLE != 0 => Characters::Utf16Be(elements),
@@ -93,34 +93,34 @@ impl StringPart {
                 let end = usize::try_from(self.count).ok()?.checked_mul(2)?.checked_add(start)?;
                 Characters::Utf16Be(elements.get(start..end)?)
             }
-            // In the JVM's own byte order: little-endian nearly everywhere.
+            // In the byte order of the JVM, which is little-endian nearly everywhere.
             BasicType::Byte if self.offset & WIDE != 0 => Characters::Utf16Le(elements),
             BasicType::Byte => Characters::Latin1(elements),
             _ => return None,
         })
     }
 
-    /// Whether it is a part of an array of chars.
+    /// Returns `true` if it is a proper range of an array of chars.
     pub fn is_part_of(self, element: BasicType) -> bool {
         element == BasicType::Char && self.count & WHOLE == 0
     }
 }
 
-/// Where a String, or a builder of one, has its fields.
+/// Places of the fields of a String or of a string builder.
 #[derive(Debug, Clone, Copy)]
 pub struct StringFields {
-    value: Place,
-    coder: Option<Place>,
-    offset: Option<Place>,
-    /// How many characters a builder has, which keeps no offset.
-    pub(crate) count: Option<Place>,
+    value: FieldPlace,
+    coder: Option<FieldPlace>,
+    offset: Option<FieldPlace>,
+    /// Number of characters of a builder, which has no offset.
+    pub(crate) count: Option<FieldPlace>,
 }
 
-/// Fields of String and of its builders, with those of their superclasses: none has as many.
+/// Maximum number of fields of String and its builders, including inherited ones; none has that many.
 const MAX_FIELDS: usize = 64;
 
 impl StringFields {
-    /// The fields of the instances of a class; `None` if it has no `value`.
+    /// Returns the places of the fields for the instances of a class; `None` if it has no field `value`.
     pub fn of(summary: &Summary, class: ClassNumber) -> Option<Self> {
         let [mut value, mut coder, mut offset, mut count] = [None; 4];
         for slot in slots(summary, class).take(MAX_FIELDS) {
@@ -136,11 +136,12 @@ impl StringFields {
         Some(Self { value: value?, coder, offset, count })
     }
 
-    /// The id of the array, and what of it are the String's characters; `None` without an array.
+    /// Returns the ID of the array, and the range of it that belongs to the String; `None` without an
+    /// array.
     #[inline]
     pub fn read(&self, bytes: &[u8], id_size: IdSize) -> Option<(ObjectId, StringPart)> {
         let array = self.value.value(bytes, id_size)?.reference()?;
-        let number = |place: Option<Place>| place?.value(bytes, id_size).and_then(Bits::integer);
+        let number = |place: Option<FieldPlace>| place?.value(bytes, id_size).and_then(Bits::integer);
         let wide = if number(self.coder) == Some(1) { WIDE } else { 0 };
         let (offset, count) = match number(self.offset).zip(number(self.count)) {
             None => (0, WHOLE),

@@ -21,11 +21,11 @@ struct AdjacencyFacts {
     edges: U64,
     /// Number of objects.
     objects: U32,
-    /// References to objects that are not in the dump; 0 in referrers.
+    /// Number of dangling references; 0 in `referrers`.
     missing_references: U64,
-    /// Distinct objects that they name.
+    /// Number of distinct missing objects.
     missing_objects: U64,
-    /// 1 if there are more of those than were told apart.
+    /// 1 if that number is a lower bound.
     missing_more: u8,
 }
 
@@ -60,12 +60,12 @@ pub(crate) fn write<W: io::Write + io::Seek, T>(
     Ok(filled)
 }
 
-/// Adjacency lists that are being written.
+/// Writer for adjacency lists.
 pub(crate) struct AdjacencyWriter<'w, W> {
     groups: GroupWriter<'w, W>,
     edges: u64,
     stitcher: Stitcher,
-    /// Dangling references: they are in no list, as their objects are not in the dump.
+    /// Dangling references: they are in no list, as their objects are missing from the dump.
     pub(crate) missing: MissingObjects,
 }
 
@@ -77,11 +77,11 @@ impl<W: io::Write + io::Seek> AdjacencyWriter<'_, W> {
     }
 }
 
-/// Whole groups that are being written, and where they end.
+/// Writer for whole groups and their ends.
 struct GroupWriter<'w, W> {
     bytes: SectionWriter<'w, W>,
     ends: Array<U64>,
-    /// The group whose end comes next.
+    /// Next group without an end.
     next: usize,
     at: u64,
 }
@@ -99,7 +99,7 @@ impl<W: io::Write + io::Seek> GroupWriter<'_, W> {
     }
 }
 
-/// Reads what refers to objects that are not in the dump.
+/// Reads the counts of dangling references.
 pub(crate) fn read_missing(file: &StageFile) -> Result<MissingObjects, Unusable> {
     let facts = *file.column::<AdjacencyFacts>(3)?.first().ok_or(Unusable::Damaged)?;
     Ok(MissingObjects {
@@ -109,7 +109,7 @@ pub(crate) fn read_missing(file: &StageFile) -> Result<MissingObjects, Unusable>
     })
 }
 
-/// Reads all sections; they are checked as they are read.
+/// Reads all sections; blocks are checked when they are read.
 pub(crate) fn read(file: &StageFile) -> Result<AdjacencyLists, Unusable> {
     let facts = *file.column::<AdjacencyFacts>(3)?.first().ok_or(Unusable::Damaged)?;
     let lists = AdjacencyLists {

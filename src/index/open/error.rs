@@ -1,4 +1,4 @@
-//! Why a dump cannot be opened.
+//! Errors of opening a dump.
 
 use std::fmt;
 use std::io;
@@ -15,40 +15,40 @@ use hprof_input::packed::{Compression, Members, Size};
 use hprof_parser::FormatError;
 use hprof_parser::sniff::Looks;
 
-/// Why a dump cannot be opened.
+/// Error of opening a dump.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The file is no dump.
+    /// The file is not a heap dump.
     #[error("{}: {error}", path.display())]
     Format {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it looks like.
+        /// Apparent format of the file.
         looks: Looks,
-        /// What is wrong.
+        /// Format error.
         error: FormatError,
     },
-    /// The file is compressed, and what is in it is no dump.
+    /// The file is compressed, and its contents are not a heap dump.
     #[error("{}: {}", path.display(), not_inside(*compression, *looks, error.as_ref()))]
     NotInside {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// How it is compressed.
+        /// Compression of the file.
         compression: Compression,
-        /// What is in it; `None` if not one byte of it can be unpacked.
+        /// Apparent format of the contents; `None` if not a single byte could be unpacked.
         looks: Option<Looks>,
-        /// Why the bytes that were looked at end, if something is wrong with the file.
+        /// Error that ended the inspected bytes, if the file is damaged.
         error: Option<io::Error>,
     },
-    /// The heap dump asked for is not in the file.
+    /// The requested heap dump is not in the file.
     #[error("{}: {error}", path.display())]
     NoSuchHeapDump {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which heap dump.
+        /// Requested heap dump and the number of heap dumps.
         error: NoSuchHeapDump,
     },
     /// The file changed while it was read.
@@ -57,93 +57,94 @@ pub enum Error {
     /// A compressed dump could not be unpacked.
     #[error("cannot unpack {} into {}: {error}", path.display(), into.display())]
     Unpack {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Into which directory.
+        /// Target directory.
         into: PathBuf,
-        /// Why.
+        /// I/O error.
         error: io::Error,
     },
-    /// What comes through a pipe could not be copied.
+    /// The input of a pipe could not be copied.
     #[error("cannot copy {} into {}: {why}", path.display(), into.display())]
     Spool {
-        /// Which pipe.
+        /// Path of the pipe.
         path: PathBuf,
-        /// Into which directory.
+        /// Target directory.
         into: PathBuf,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// There is no room for the unpacked copy.
+    /// There is not enough disk space for the unpacked copy.
     #[error("cannot unpack {} into {}: {no_room}", path.display(), into.display())]
     NoRoom {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Into which directory.
+        /// Target directory.
         into: PathBuf,
-        /// How much is needed, and how much is there.
+        /// Required and free disk space.
         no_room: NoRoom,
     },
-    /// An archive does not hold one dump.
+    /// An archive does not contain exactly one dump.
     #[error("{}: cannot read a dump from the {} archive: {members}", path.display(), compression.name())]
     Members {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What archive it is.
+        /// Kind of archive.
         compression: Compression,
-        /// What is in it.
+        /// Contents of the archive.
         members: Members,
     },
     /// The index cannot be written.
     #[error("cannot write the index {}: {error}", dir.display())]
     WriteIndex {
-        /// Where.
+        /// Directory of the index.
         dir: PathBuf,
-        /// Why.
+        /// I/O error.
         error: io::Error,
     },
     /// The index cannot be removed.
     #[error("cannot remove the index {}: {error}", dir.display())]
     RemoveIndex {
-        /// Where.
+        /// Directory of the index.
         dir: PathBuf,
-        /// Why.
+        /// I/O error.
         error: io::Error,
     },
-    /// There is too little memory to build the index.
+    /// There is not enough memory to build the index.
     #[error("cannot index {}: {error}", path.display())]
     NoMemory {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// How much is needed, and how much is there.
+        /// Required and available memory.
         error: NoMemory,
     },
-    /// There is too little room on the disk for the index.
+    /// There is not enough disk space for the index.
     #[error("cannot write the index {}: {error}", dir.display())]
     NoDisk {
-        /// Where.
+        /// Directory of the index.
         dir: PathBuf,
-        /// How much is needed, and how much is there.
+        /// Required and free disk space.
         error: NoDisk,
     },
     /// More objects than can be indexed.
     #[error("{}: {error}", path.display())]
     TooManyObjects {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// How many.
+        /// Number of objects.
         error: TooManyObjects,
     },
 }
 
 impl Error {
-    /// Returns whether an index cannot be written because its directory cannot be trusted: others can change it.
+    /// Returns `true` if an index cannot be written because its directory is not trusted: others can
+    /// change it.
     pub fn is_distrust(&self) -> bool {
         matches!(self, Self::WriteIndex { error, .. } if is_distrust(error))
     }
 }
 
-/// What a compressed file is that holds no heap dump.
+/// Describes a compressed file that does not contain a heap dump.
 fn not_inside(compression: Compression, looks: Option<Looks>, error: Option<&io::Error>) -> String {
     let name = compression.name();
     match (looks, error) {
@@ -159,16 +160,16 @@ fn not_inside(compression: Compression, looks: Option<Looks>, error: Option<&io:
     }
 }
 
-/// How much room an unpacked copy needs, and how much there is.
+/// Disk space required for an unpacked copy, and disk space available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRoom {
-    /// What is known of the length of the copy; `None` if the file stated less than it turned out to be.
+    /// Known or estimated size of the copy; `None` if it turned out to be larger than stated.
     pub size: Option<Size>,
-    /// Bytes that were written when there was no more room; they were removed again.
+    /// Bytes written before the disk space ran out; they were removed again.
     pub written_bytes: u64,
-    /// Bytes that are free, without what was written.
+    /// Free disk space in bytes, not counting the bytes written.
     pub free_bytes: u64,
-    /// Bytes that are left to others.
+    /// Free disk space in bytes that is reserved for others.
     pub reserve_bytes: u64,
 }
 

@@ -1,7 +1,7 @@
-//! What building an index needs: memory, room on the disk, time.
+//! Estimates of the resources for building an index: memory, disk space, time.
 //!
-//! What is refused is refused by lower bounds, so that nothing is refused that would have worked; what is told is told
-//! as a range.
+//! Builds are refused by lower bounds only, so that none is refused that would have succeeded; estimates
+//! shown to the user are ranges.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,30 +9,32 @@ use std::path::PathBuf;
 use crate::storage::human_bytes::HumanBytes;
 use crate::storage::memory::{self, Available, Limit};
 
-/// Memory that large arrays take for each object if they may, and for small dumps anyway.
+/// Preferred memory for large arrays: bytes per object, and a constant for small dumps.
 const ARRAYS_OF_AN_OBJECT: u64 = 28;
 const ARRAYS_ANYWAY: u64 = 24 << 20;
-/// What is there of arrays at once, in the last steps, for certain: four numbers and two bytes for each object.
+/// Lower bound of the memory for arrays that exist at the same time, in the last steps: four numbers and
+/// two bytes per object.
 const ARRAYS_AT_LEAST: u64 = 18;
-/// What arrays take at most, with what is rounded up and not used again.
+/// Upper bound of the memory for arrays, including rounding and memory that is not reused.
 const ARRAYS_AT_MOST: u64 = 36;
 
-/// Small columns take half a byte an object, in no array.
+/// Returns the memory for small columns, which are not arrays: half a byte per object.
 pub(crate) fn small_columns(objects: u64) -> u64 {
     objects / 2
 }
 
-/// What large arrays would best have.
+/// Returns the preferred memory for large arrays.
 pub(crate) fn arrays(objects: u64) -> u64 {
     objects.saturating_mul(ARRAYS_OF_AN_OBJECT).saturating_add(ARRAYS_ANYWAY)
 }
 
-/// Bytes that an index takes at least: the index of ids, class numbers and places of records, and the tables of groups.
+/// Returns a lower bound of the size of an index, in bytes: address index, class numbers, places of
+/// records, and the tables of groups.
 pub(crate) fn index_at_least(objects: u64, ids_bytes: u64) -> u64 {
     objects.saturating_mul(2).saturating_add(ids_bytes)
 }
 
-/// Bytes that scratch files take at least and at most, if arrays have so much memory.
+/// Returns the minimum and maximum size of scratch files in bytes, if arrays have `memory` bytes.
 pub(crate) fn scratch(objects: u64, memory: u64) -> (u64, u64) {
     let beyond = |bytes: u64| objects.saturating_mul(bytes).saturating_sub(memory);
     let most =
@@ -40,18 +42,19 @@ pub(crate) fn scratch(objects: u64, memory: u64) -> (u64, u64) {
     (beyond(ARRAYS_AT_LEAST), most)
 }
 
-/// Addresses that building takes at least once objects were counted, whether arrays lie in memory or in files.
+/// Returns a lower bound of the address space for building once objects are counted, whether arrays are
+/// in memory or in files.
 pub(crate) fn addresses(objects: u64, ids_bytes: u64) -> u64 {
     let index = index_at_least(objects, ids_bytes);
     small_columns(objects).saturating_add(index).saturating_add(scratch(objects, 0).0)
 }
 
-/// There is no room for an index on the disk.
+/// Error for too little disk space for an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoDisk {
-    /// Bytes of index and scratch files at least.
+    /// Minimum size of index and scratch files in bytes.
     pub needed_bytes: u64,
-    /// Bytes that are free.
+    /// Free disk space in bytes.
     pub free_bytes: u64,
 }
 
@@ -63,39 +66,39 @@ impl fmt::Display for NoDisk {
     }
 }
 
-/// What building an index will take, before anything is built.
+/// Estimate of the resources for building an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimate {
-    /// How many objects there are, about, if `objects_exact` is not set.
+    /// Number of objects; approximate unless `objects_exact` is set.
     pub objects: u64,
-    /// Whether objects were counted, not estimated from samples.
+    /// `true` if objects were counted, not estimated from samples.
     pub objects_exact: bool,
-    /// Length of the dump, unpacked.
+    /// Size of the unpacked dump in bytes.
     pub dump_bytes: u64,
-    /// Threads that would work.
+    /// Number of threads.
     pub threads: usize,
-    /// Milliseconds, from and to: those of the machine it was measured on, halved and doubled, and more where arrays lie in
-    /// files.
+    /// Minimum and maximum time in milliseconds: half and twice the time of the reference machine, and
+    /// more where arrays are in files.
     pub time_ms: (u64, u64),
-    /// Private memory: without it nothing works; with it no array lies in a file.
+    /// Private memory in bytes: the minimum, and the amount with which no array is in a file.
     pub memory_bytes: (u64, u64),
-    /// Memory that may be taken; `None` if nothing limits it, or nobody knows.
+    /// Available memory; `None` if there is no known limit.
     pub memory_available: Option<Available>,
-    /// The index, and scratch files while it is built, from and to.
+    /// Minimum and maximum size in bytes of the index with the scratch files for building it.
     pub index_bytes: (u64, u64),
-    /// Scratch files while it is built, from and to.
+    /// Minimum and maximum size in bytes of the scratch files.
     pub scratch_bytes: (u64, u64),
-    /// Free bytes on the disk; `None` if nobody knows.
+    /// Free disk space in bytes; `None` if unknown.
     pub disk_free_bytes: Option<u64>,
-    /// Where the index would lie.
+    /// Directory of the index.
     pub dir: PathBuf,
-    /// Whether the whole index is there already: then nothing is to be done.
+    /// `true` if the complete index already exists, so that nothing needs to be built.
     pub is_built: bool,
 }
 
-/// What is known of a dump whose needs are asked for.
+/// Facts about a dump on which an estimate is based.
 #[derive(Debug, Clone)]
-pub(crate) struct Facts {
+pub(crate) struct DumpFacts {
     pub(crate) objects: u64,
     pub(crate) objects_exact: bool,
     pub(crate) dump_bytes: u64,
@@ -105,20 +108,27 @@ pub(crate) struct Facts {
     pub(crate) is_built: bool,
 }
 
-/// One of so many bytes of a heap is a bit of the index of ids, and a dump is about as long as the heap.
+/// Bytes of heap per byte of the address index; the size of a dump is about that of the heap.
 const HEAP_BYTES_OF_AN_ID_BYTE: u64 = 56;
 
 impl Estimate {
-    pub(crate) fn new(facts: Facts) -> Self {
-        let Facts { objects, objects_exact, dump_bytes, memory_available, disk_free_bytes, dir, is_built } =
-            facts;
+    pub(crate) fn new(facts: DumpFacts) -> Self {
+        let DumpFacts {
+            objects,
+            objects_exact,
+            dump_bytes,
+            memory_available,
+            disk_free_bytes,
+            dir,
+            is_built,
+        } = facts;
         let threads = rayon::current_num_threads();
         let ids = dump_bytes / HEAP_BYTES_OF_AN_ID_BYTE;
         let always = memory::working_memory(1) + small_columns(objects) + ids;
         let room = memory_available.map_or(u64::MAX, |there| there.bytes.saturating_sub(always));
         let scratch_bytes = scratch(objects, room);
-        // Two threads took 300 ns an object and 0.2 ns a byte with arrays in memory, three times as long with all of them
-        // in files on a disk that keeps up. Half of the work is one thread's.
+        // Two threads took 300 ns per object and 0.2 ns per byte with arrays in memory, three times as
+        // long with all of them in files on a fast disk. Half of the work is single-threaded.
         let work = objects.saturating_mul(300) + dump_bytes / 5;
         let time = work / 2 + work / u64::try_from(threads.max(1)).unwrap_or(1);
         let files = if scratch_bytes.1 > 0 { 3 } else { 1 };
@@ -138,7 +148,7 @@ impl Estimate {
         }
     }
 
-    /// Whether there is enough of everything, as far as is known: what is missing for certain.
+    /// Returns `true` if nothing is known to be insufficient.
     pub fn fits(&self) -> bool {
         let memory = self.memory_available.is_none_or(|there| {
             let files = if there.limit == Limit::Addresses { addresses(self.objects, 0) } else { 0 };

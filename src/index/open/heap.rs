@@ -1,4 +1,4 @@
-//! Opening a dump: from its index, or by reading it and leaving an index behind.
+//! Opening a dump: from its index, or by reading the dump and writing an index.
 
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -23,12 +23,12 @@ use crate::storage::store::format::{StageFile, Unusable};
 use hprof_input::file::Compression;
 use hprof_input::progress::Progress;
 
-/// A dump, and what is known of it.
+/// A dump with its summary.
 #[derive(Debug)]
 pub struct Heap {
     file: Opening,
     summary: Summary,
-    /// Whether the summary was built by this process.
+    /// `true` if the summary was built by this process.
     fresh: bool,
 }
 
@@ -36,8 +36,8 @@ impl Heap {
     /// Opens a dump: reads its summary from the index, or reads the dump and writes the summary.
     ///
     /// # Errors
-    /// [`Error`]: the file is not there, is no dump, or changes while it is read. An index that cannot be written is no
-    /// error but a note.
+    /// [`Error`]: the file does not exist, is not a dump, or changes while it is read. An index that
+    /// cannot be written is reported as a note, not as an error.
     pub fn open(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
         let (file, known) = Opening::start(path, options, Verification::WhenRead)?;
         let (summary, fresh) = match known {
@@ -47,14 +47,15 @@ impl Heap {
         Ok(Self { file, summary: summary.hiding_values(options.hide_values), fresh })
     }
 
-    /// Opens a dump with its graph: every stage is taken from the index, or built and left there. Where no index can be
-    /// kept it is built in a temporary directory, which is removed when the `Heap` is dropped.
+    /// Opens a dump with its graph: each stage is read from the index, or built and written to it. If no
+    /// index can be written, it is built in a temporary directory, which is removed when the `Heap` is
+    /// dropped.
     ///
-    /// Before an answer is given, look whether [`ObjectGraph::is_damaged`]; if so, call [`Heap::open_graph_checked`] and
-    /// ask again.
+    /// Before using a result, check [`ObjectGraph::is_damaged`]; if it is `true`, call
+    /// [`Heap::open_graph_checked`] and compute the result again.
     ///
     /// # Errors
-    /// As [`Heap::open`]; also [`Error::WriteIndex`] and [`Error::TooManyObjects`].
+    /// Those of [`Heap::open`]; also [`Error::WriteIndex`] and [`Error::TooManyObjects`].
     pub fn open_graph(
         path: &Path,
         options: &Options,
@@ -63,10 +64,11 @@ impl Heap {
         Self::open_graph_for(Purpose::Answer, Verification::WhenRead, path, options, progress)
     }
 
-    /// As [`Heap::open_graph`], after all of the index was read and checked: what is damaged is built again.
+    /// Does what [`Heap::open_graph`] does after reading and checking the whole index: damaged stages are
+    /// built again.
     ///
     /// # Errors
-    /// As [`Heap::open_graph`].
+    /// Those of [`Heap::open_graph`].
     pub fn open_graph_checked(
         path: &Path,
         options: &Options,
@@ -75,10 +77,10 @@ impl Heap {
         Self::open_graph_for(Purpose::Answer, Verification::OnOpen, path, options, progress)
     }
 
-    /// Builds what is missing of a dump's index, to be kept.
+    /// Builds the missing stages of a dump's permanent index.
     ///
     /// # Errors
-    /// As [`Heap::open_graph`]; [`Error::WriteIndex`] also where an index cannot be kept.
+    /// Those of [`Heap::open_graph`]; [`Error::WriteIndex`] also if no permanent index can be written.
     pub fn build_index(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
         Self::open_graph_for(Purpose::Index, Verification::WhenRead, path, options, progress)
             .map(|(heap, _)| heap)
@@ -102,14 +104,15 @@ impl Heap {
         Ok((Self { file, summary: summary.hiding_values(options.hide_values), fresh }, graph))
     }
 
-    /// Whether what objects hold is not told ([`Options::hide_values`]). What is computed does not depend on it: it is read
-    /// where a label, a name or a key becomes a part of an answer.
+    /// Returns `true` if values of objects are hidden ([`Options::hide_values`]). Computations do not
+    /// depend on it; it is checked where a label, a name or a key becomes part of a result.
     pub fn hides_values(&self) -> bool {
         self.summary.hides_values()
     }
 
-    /// Looks whether somebody has written to the dump since it was opened: an answer that was read from it meanwhile is
-    /// one of neither dump. One that was replaced by another file, or removed, was read as it was.
+    /// Checks whether the dump has been written to since it was opened: a result read from it meanwhile
+    /// belongs to neither version. A dump that was replaced by another file, or removed, is still read as
+    /// it was.
     ///
     /// # Errors
     /// [`Error::Changed`].
@@ -117,19 +120,19 @@ impl Heap {
         if self.file.dump.was_written() { Err(Error::Changed(self.path().to_owned())) } else { Ok(()) }
     }
 
-    /// What building the index of a dump will take. Reads some of the dump and writes nothing; but a compressed dump is
-    /// unpacked first.
+    /// Estimates the resources for building the index of a dump. Reads part of the dump and writes
+    /// nothing, except that a compressed dump is unpacked first.
     ///
     /// # Errors
-    /// As [`Heap::open`].
+    /// Those of [`Heap::open`].
     pub fn estimate(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Estimate, Error> {
         let (file, known) = Opening::start(path, options, Verification::WhenRead)?;
         let is_built = Stages::read(&file).is_some() && file.is_unpacked();
         let (bytes, sampled) = file.objects_about(known.is_none(), progress)?;
         let dir = file.directories.first_usable();
-        // The nearest directory that is there already.
+        // The nearest directory that already exists.
         let there = dir.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("."));
-        let facts = estimate::Facts {
+        let facts = estimate::DumpFacts {
             objects: known.as_ref().map_or(sampled, count),
             objects_exact: known.is_some(),
             dump_bytes: bytes,
@@ -141,52 +144,53 @@ impl Heap {
         Ok(Estimate::new(facts))
     }
 
-    /// How many objects are reachable, and their shallow bytes, if the index tells: dominators were built.
+    /// Returns the number of reachable objects and their shallow bytes, if the index contains them:
+    /// dominators were built.
     pub fn reachable(&self) -> Option<(u64, u64)> {
         self.file.read(Stage::Dominators, tree_file::read_reachable)
     }
 
-    /// References to objects that are not in the dump, if the index tells: references were read.
+    /// Returns the counts of dangling references, if the index contains them: references were read.
     pub fn missing_objects(&self) -> Option<MissingObjects> {
         self.file.read(Stage::References, adjacency_file::read_missing)
     }
 
-    /// What is known of the dump without looking at single objects.
+    /// Returns the data about the dump that needs no access to single objects.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
 
-    /// The file as it was given.
+    /// Returns the path as given.
     pub fn path(&self) -> &Path {
         self.file.dump.path()
     }
 
-    /// Length of the file as it was given.
+    /// Returns the size of the file as given, in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.file.dump.stamp().len
     }
 
-    /// How the file is compressed.
+    /// Returns the compression of the file.
     pub fn compression(&self) -> Option<Compression> {
         self.file.compression
     }
 
-    /// Whether the summary was built by this process, not read from an index.
+    /// Returns `true` if the summary was built by this process, not read from an index.
     pub fn is_fresh(&self) -> bool {
         self.fresh
     }
 
-    /// What the user should know about index and file, apart from the answer.
+    /// Returns notes for the user about index and file.
     pub fn notes(&self) -> Vec<String> {
         self.file.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The unpacked copy that this process made and that stays: its path, its bytes.
+    /// Returns the unpacked copy that this process created and that remains: path and bytes.
     pub fn kept_copy(&self) -> Option<(&Path, u64)> {
         self.file.kept_copy.get().map(|(path, bytes)| (path.as_path(), *bytes))
     }
 
-    /// The bytes of the dump, unpacked if it is compressed.
+    /// Returns the bytes of the dump, unpacked if it is compressed.
     ///
     /// # Errors
     /// [`Error::Unpack`].
@@ -194,12 +198,13 @@ impl Heap {
         self.file.bytes(progress)
     }
 
-    /// The files of the index: stage, path, bytes, and what is wrong with it if something is.
+    /// Returns the files of the index: stage, path, size, and the defect if there is one.
     ///
-    /// Reads and checks all of each file if it is `thorough`, else only what opening looks at.
+    /// If `thorough`, reads and checks each file completely; otherwise only the parts that are checked on
+    /// opening.
     ///
     /// # Errors
-    /// As [`Heap::open`].
+    /// Those of [`Heap::open`].
     pub fn verify_index(path: &Path, options: &Options, thorough: bool) -> Result<Vec<StageReport>, Error> {
         let (opening, _) = Opening::start(path, options, Verification::WhenRead)?;
         let mut reports = Vec::new();
@@ -221,7 +226,7 @@ impl Heap {
                 })
             };
             let mut found: Vec<StageReport> = opening.directories.existing().filter_map(report).collect();
-            // A good one is what commands use, wherever it lies.
+            // A valid file is the one that commands use, wherever it is.
             found.sort_by_key(|report| report.state != StageState::Good);
             reports.push(found.into_iter().next().unwrap_or_else(|| StageReport {
                 stage,
@@ -233,12 +238,13 @@ impl Heap {
         Ok(reports)
     }
 
-    /// Removes the index of a dump, wherever it lies: the directories, and the bytes freed in each.
+    /// Removes the index of a dump from all possible directories; returns them with the bytes freed in
+    /// each.
     ///
-    /// The dump itself need not exist any more.
+    /// The dump itself need not exist.
     ///
     /// # Errors
-    /// [`Error::RemoveIndex`] if something cannot be removed.
+    /// [`Error::RemoveIndex`] if a file cannot be removed.
     pub fn remove_index(path: &Path, options: &Options) -> Result<Vec<(PathBuf, u64)>, Error> {
         let directories = IndexDirectories::of(path, options.index_dir.as_deref());
         let mut removed = Vec::new();
@@ -253,8 +259,8 @@ impl Heap {
         failed.map_or(Ok(removed), Err)
     }
 
-    /// Directories in which the index of a dump could lie that are neither read nor written, nor is anything removed from
-    /// them: others could have put anything there. A line for each says why.
+    /// Returns the possible index directories that are neither read nor written, and from which nothing
+    /// is removed, because others could have put anything there. Each line states the reason.
     pub fn refused_directories(path: &Path, options: &Options) -> Vec<String> {
         let directories = IndexDirectories::of(path, options.index_dir.as_deref());
         let line = |(dir, why): (&Path, _)| directory::not_used(dir, &why);
@@ -262,7 +268,7 @@ impl Heap {
     }
 }
 
-/// How many objects there are.
+/// Returns the number of objects.
 fn count(summary: &Summary) -> u64 {
     summary.classes().iter().map(|class| class.objects.get()).sum::<u64>()
         + summary.facts().class_objects.get()
@@ -286,31 +292,31 @@ fn check(opening: &Opening, stage: Stage, dir: &PrivateDir, name: &str, thorough
     }
 }
 
-/// What [`Heap::verify_index`] found of one stage.
+/// Result of [`Heap::verify_index`] for one stage.
 #[derive(Debug, Clone)]
 pub struct StageReport {
-    /// Which stage.
+    /// Stage.
     pub stage: Stage,
-    /// Its file.
+    /// Path of its file.
     pub file: PathBuf,
-    /// Length of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Whether it can be used.
+    /// State of the file.
     pub state: StageState,
 }
 
-/// Whether a stage's file can be used.
+/// State of a stage's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StageState {
-    /// It is there and right.
+    /// Exists and is valid.
     Good,
-    /// It is not there.
+    /// Does not exist.
     Missing,
-    /// It belongs to another dump, or the dump has changed.
+    /// Belongs to another dump, or the dump has changed.
     Stale,
-    /// It was not made by this version, or is no index file.
+    /// Written by another version, or not an index file.
     Foreign,
-    /// It is cut, or a checksum is wrong.
+    /// Truncated, or a checksum does not match.
     Damaged,
 }

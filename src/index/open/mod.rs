@@ -1,13 +1,15 @@
-//! Opening a dump: from the stages of its index, or by reading it and leaving an index beside it.
+//! Opening a dump: from the stages of its index, or by reading the dump and writing an index beside it.
 //!
-//! * [`heap`] is the way in; `options` says how to open.
-//! * `opening` holds the files of a dump that is opened: mapped, unpacked (`unpack`), with the directories of its index.
+//! * [`heap`] is the entry point; `options` are the options for opening.
+//! * `opening` manages the files of an open dump: mapped, unpacked (`unpack`), with the directories of
+//!   its index.
 //! * `stages` reads the stages of the graph, or builds and writes them. `summary_file`, `objects_file`,
-//!   `adjacency_file` and `tree_file` are their sections.
-//! * [`spool`] copies what comes through a pipe.
-//! * [`estimate`] says what building takes; `error` why a dump cannot be opened, and what to do.
+//!   `adjacency_file` and `tree_file` define their sections.
+//! * [`spool`] copies the input of a pipe.
+//! * [`estimate`] estimates the cost of building; `error` contains the errors of opening a dump, with
+//!   remedies.
 //!
-//! A stage is used only if it belongs to this dump and its checksums are right; else it is built again.
+//! A stage is used only if it belongs to this dump and its checksums match; otherwise it is built again.
 
 mod adjacency_file;
 pub mod error;

@@ -7,7 +7,7 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::objects::address_index::AddressIndex;
-use crate::objects::object_table::{BLOCK, ObjectTable, Places};
+use crate::objects::object_table::{BLOCK, ObjectTable, RecordPlaces};
 use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 
 /// Number of sections.
@@ -18,13 +18,13 @@ pub(crate) const SECTIONS: u32 = 8;
 struct ObjectFacts {
     /// Number of objects.
     objects: U32,
-    /// Addresses are multiples of one shifted left by this.
+    /// Exponent of the alignment: addresses are multiples of `1 << shift`.
     shift: u8,
-    /// Bytes of a class number.
+    /// Size of a class number in bytes.
     class_bytes: u8,
-    /// Bytes of an offset.
+    /// Size of an offset in bytes.
     offset_bytes: u8,
-    /// 0.
+    /// Always 0.
     reserved: u8,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn write<W: io::Write + io::Seek>(
     writer.rows::<u8>(8, &roaring)
 }
 
-/// Reads all sections; the small ones are checked, the large ones as they are read.
+/// Reads all sections; small ones are checked now, large ones as they are read.
 pub(crate) fn read(file: &StageFile) -> Result<ObjectTable, Unusable> {
     let facts = *file.column::<ObjectFacts>(1)?.first().ok_or(Unusable::Damaged)?;
     let roaring = file.column::<u8>(8)?;
@@ -73,7 +73,7 @@ pub(crate) fn read(file: &StageFile) -> Result<ObjectTable, Unusable> {
         addresses,
         classes: file.checked_column(5)?,
         class_bytes: facts.class_bytes,
-        places: Places {
+        places: RecordPlaces {
             blocks: file.checked_column(6)?,
             offsets: file.checked_column(7)?,
             offset_bytes: facts.offset_bytes,
@@ -107,10 +107,11 @@ mod tests {
                     .unwrap(),
                 classes: vec![0; classes].into(),
                 class_bytes: 2,
-                places: Places { blocks: vec![U64::new(0); blocks].into(), ..Places::default() },
+                places: RecordPlaces { blocks: vec![U64::new(0); blocks].into(), ..RecordPlaces::default() },
                 class_objects: RoaringBitmap::new(),
             };
-            let objects = ObjectTable { places: Places { offset_bytes: 1, ..objects.places }, ..objects };
+            let objects =
+                ObjectTable { places: RecordPlaces { offset_bytes: 1, ..objects.places }, ..objects };
             let identity = Identity { len: 1, modified_ns: 2, hash: 3 };
             let key = FileKey { stage: Stage::Objects, identity, heap_dump: 0 };
             let dir = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use super::options::Options;
 use super::summary_file;
 use super::unpack::{find_unpacked, unpack};
 use crate::model::summary::Summary;
-use crate::objects::roots::Roots;
+use crate::objects::gc_roots::Roots;
 use crate::records::error::ScanError;
 use crate::records::source::DumpBytes;
 use crate::scan::build_summary::{self, Built};
@@ -26,35 +26,35 @@ use hprof_input::progress::Progress;
 use hprof_parser::sniff::{self, Looks};
 use hprof_parser::{FormatError, Header};
 
-/// What a process says that waits for the lock.
+/// Message of a process that waits for the lock.
 const WAITING: &str = "waiting for another process that reads this dump";
 
-/// What the stage's file has to belong to.
+/// Returns the dump and heap dump that the stage's file must belong to.
 fn key(identity: Identity, options: &Options, stage: Stage) -> FileKey {
-    // All heap dumps of a file are unpacked at once.
+    // All heap dumps of a file are unpacked together.
     let heap_dump = match (stage, options.heap_dump) {
         (Stage::Unpacked, _) | (_, None) => 0,
-        // There is none of that number, so no file of it may be found.
+        // No heap dump has that number, so no file of it may match.
         (_, Some(0)) => u32::MAX,
         (_, Some(number)) => number,
     };
     FileKey { stage, identity, heap_dump }
 }
 
-/// When the checksums of an index are verified.
+/// Time at which the checksums of an index are verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verification {
-    /// Header and table of each file; blocks are verified when they are read.
+    /// On opening, header and section table of each file; blocks when they are read.
     WhenRead,
-    /// Everything, as damage was found once.
+    /// On opening, everything, because damage was found.
     OnOpen,
 }
 
-/// A place that no index can be written to, and why.
+/// A directory that no index can be written to, with the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {error}", dir.display())]
 pub(crate) struct NotWritable {
-    /// Not always the first place: the lock of a later one may be held.
+    /// Not always the first directory: a later one may have held the lock.
     dir: PathBuf,
     error: std::io::Error,
 }
@@ -74,22 +74,22 @@ impl From<NotWritable> for Error {
 /// A dump that is being opened.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    /// The file as it was given.
+    /// Path as given.
     pub(crate) dump: Mapped,
     pub(crate) compression: Option<Compression>,
     identity: Identity,
     pub(crate) options: Options,
     pub(crate) directories: IndexDirectories,
-    /// The unpacked bytes of a compressed dump, once they are needed, and why they end before they should.
+    /// Unpacked bytes of a compressed dump, once they are needed, with the error that ended them early.
     unpacked: OnceLock<(Mapped, Option<String>)>,
     verification: Verification,
     pub(crate) notes: Mutex<Vec<String>>,
-    /// The unpacked copy that was made and stays: its path, its bytes.
+    /// Unpacked copy that was created and remains: path and bytes.
     pub(crate) kept_copy: OnceLock<(PathBuf, u64)>,
 }
 
 impl Opening {
-    /// Opens the file, finds out what it is, and reads the summary if there is one.
+    /// Opens the file, detects its format, and reads the summary if there is one.
     pub(crate) fn start(
         path: &Path,
         options: &Options,
@@ -100,7 +100,7 @@ impl Opening {
         let compression = Compression::of(bytes);
         match compression {
             None => drop(Header::parse(bytes).map_err(|error| format_error(path, bytes, error))?),
-            // What is in an archive shows when it is unpacked.
+            // The contents of an archive are known once it is unpacked.
             Some(compression) if compression.is_archive() => {}
             Some(compression) => {
                 let (start, error) = compression.peek(bytes, 4096);
@@ -130,8 +130,8 @@ impl Opening {
         key(self.identity, &self.options, stage)
     }
 
-    /// Whether the dump needs no unpacking, or was unpacked. Looks at the length only: the bytes are checked by whoever
-    /// takes them.
+    /// Returns `true` if the dump needs no unpacking, or was unpacked. Checks the length only: the bytes
+    /// are checked when they are used.
     pub(crate) fn is_unpacked(&self) -> bool {
         self.compression.is_none()
             || self.directories.read(&self.key(Stage::Unpacked), find_unpacked).0.is_some()
@@ -144,7 +144,7 @@ impl Opening {
         }
     }
 
-    /// Reads a stage from the index, if a good one is there.
+    /// Reads a stage from the index, if a valid file exists.
     pub(crate) fn read<T>(
         &self,
         stage: Stage,
@@ -160,7 +160,7 @@ impl Opening {
         found
     }
 
-    /// The bytes of the dump, unpacked if it is compressed.
+    /// Returns the bytes of the dump, unpacked if it is compressed.
     pub(crate) fn bytes(&self, progress: &dyn Progress) -> Result<&[u8], Error> {
         if self.compression.is_some() && self.unpacked.get().is_none() {
             let locked = self.directories.writable().ok().and_then(|directory| {
@@ -173,7 +173,7 @@ impl Opening {
         self.unpacked_bytes(None, progress)
     }
 
-    /// As [`Opening::bytes`], with the lock of `directory` held.
+    /// Does what [`Opening::bytes`] does with the lock of `directory` held.
     fn unpacked_bytes(
         &self,
         directory: Option<&IndexDirectory>,
@@ -193,7 +193,7 @@ impl Opening {
         Ok(self.unpacked.get().map_or(&[], |(map, _)| map.bytes()))
     }
 
-    /// The dump to be read; with the lock of `directory` held.
+    /// Returns the dump to be read. The lock of `directory` must be held.
     pub(crate) fn source(
         &self,
         directory: Option<&IndexDirectory>,
@@ -208,7 +208,7 @@ impl Opening {
         Ok(DumpBytes { bytes, header, compression: self.compression, memory, packed_error })
     }
 
-    /// The length of the dump, unpacked; and how many objects it holds, about, if that is asked for.
+    /// Returns the size of the unpacked dump, and an estimate of its number of objects if requested.
     pub(crate) fn objects_about(&self, ask: bool, progress: &dyn Progress) -> Result<(u64, u64), Error> {
         if !ask && self.compression.is_none() {
             return Ok((self.dump.bytes().len() as u64, 0));
@@ -242,19 +242,19 @@ impl Opening {
             .map_err(|error| self.scan_error(error))
     }
 
-    /// Refuses a dump with so many roots that what is made of them takes more than the memory that there is.
+    /// Refuses a dump with so many roots that their tables exceed the available memory.
     pub(crate) fn check_roots(&self, summary: &Summary) -> Result<(), Error> {
         let bytes = Roots::bytes(summary);
         let allowance = Allowance::of(memory::available(self.options.memory_bytes));
         allowance.take(bytes).map_err(|error| self.scan_error(error.into()))
     }
 
-    /// Says that the dump has changed, if it has.
+    /// Returns an error if the dump has changed.
     pub(crate) fn check_unchanged(&self) -> Result<(), Error> {
         if self.dump.is_unchanged() { Ok(()) } else { Err(Error::Changed(self.dump.path().to_owned())) }
     }
 
-    /// A place to write to, locked. Said if it is not the first one.
+    /// Locks a directory that can be written to. Adds a note if it is not the first one.
     pub(crate) fn directory(&self, progress: &dyn Progress) -> Result<(IndexDirectory, Lock), NotWritable> {
         let first = self.directories.first();
         let mut directory = self.directories.writable().map_err(|error| NotWritable::new(first, error))?;
@@ -280,7 +280,8 @@ impl Opening {
         locked
     }
 
-    /// As [`Opening::directory`], but if there is none, one that is gone with this process.
+    /// Does what [`Opening::directory`] does; if there is none, uses a directory that is removed with
+    /// this process.
     pub(crate) fn any_directory(
         &self,
         progress: &dyn Progress,
@@ -297,7 +298,7 @@ impl Opening {
         })
     }
 
-    /// Reads the dump and writes its summary. Tells whether it was built just now.
+    /// Reads the dump and writes its summary. Returns whether it was built now.
     pub(crate) fn build_summary(&self, progress: &dyn Progress) -> Result<(Summary, bool), Error> {
         let no_index = |error: NotWritable| self.note(format!("no index is kept: {error}"));
         let locked = self.directory(progress).map_err(no_index).ok();
@@ -323,7 +324,7 @@ impl Opening {
     }
 }
 
-/// Takes the lock of a place.
+/// Locks a directory.
 fn lock(
     mut directory: IndexDirectory,
     progress: &dyn Progress,

@@ -1,4 +1,4 @@
-//! The copy of a dump that comes through a pipe: dumps are memory-mapped, and read more than once.
+//! Copies of dumps that come through a pipe: dumps are memory-mapped, and read more than once.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,12 +11,13 @@ use crate::storage::temporary_files::TemporaryDir;
 use hprof_input::packed::Output;
 use hprof_input::progress::Progress;
 
-/// Bytes that are read at once.
+/// Number of bytes per read.
 const CHUNK: usize = 1 << 20;
-/// What directories of copies begin with. Those that killed processes have left are removed by the next.
+/// Name prefix of directories of copies. Those left by killed processes are removed by the next process.
 const PREFIX: &str = "hprof-cli-pipe-";
 
-/// A copy that is removed, with all that lies beside it, when this is dropped or the process is told to end.
+/// A copy. It is removed with its directory when this is dropped or the process is terminated by a
+/// signal.
 #[derive(Debug)]
 pub struct Spooled {
     dir: TemporaryDir,
@@ -24,11 +25,11 @@ pub struct Spooled {
 }
 
 impl Spooled {
-    /// Copies all that `reader` gives into a private directory in `into`. `path` is what the pipe is called in messages, `name`
-    /// what the copy is called.
+    /// Copies the output of `reader` into a private directory in `into`. `path` is the name of the pipe
+    /// in messages, `name` the name of the copy.
     ///
     /// # Errors
-    /// If it cannot be read, or the copy cannot be written: there is no room, or no directory.
+    /// Fails if `reader` fails or the copy cannot be written: there is no space, or no directory.
     pub fn copy(
         reader: &mut dyn Read,
         path: &Path,
@@ -64,12 +65,12 @@ impl Spooled {
         Ok(Self { dir, path: copy })
     }
 
-    /// Where the copy is.
+    /// Returns the path of the copy.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The directory that is removed with it.
+    /// Returns the directory that is removed with it.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
     use hprof_input::progress::Quiet;
 
-    /// Fails after some bytes.
+    /// Reader that fails after some bytes.
     struct Broken(u8);
 
     impl Read for Broken {

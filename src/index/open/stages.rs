@@ -1,7 +1,7 @@
 //! The stages of the graph: read from the index, or built.
 //!
-//! Each stage is written as soon as it is made and read back mapped, so that its memory is free for the next. Referrers
-//! are made while one thread searches for dominators.
+//! Each stage is written as soon as it is built, and mapped for reading, so that its memory is free for
+//! the next. Referrers are built while one thread searches for dominators.
 
 use std::io;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::model::summary::Summary;
 use crate::objects::address_index::{AddressIndex, TooManyObjects};
 use crate::objects::class_objects::ClassObjects;
 use crate::objects::describer::Describe;
+use crate::objects::gc_roots::Roots;
 use crate::objects::object_graph::ObjectGraph;
 use crate::objects::object_table::ObjectTable;
 use crate::objects::placing;
 use crate::objects::reference_model::Described;
-use crate::objects::roots::Roots;
 use crate::records::source::DumpBytes;
 use crate::scan::scan_dump::Ids;
 use crate::storage::free_space::free_bytes;
@@ -38,10 +38,10 @@ use crate::storage::store::format::{StageFile, Unusable};
 use hprof_input::file::OpenError;
 use hprof_input::progress::Progress;
 
-/// How often references are read at most to transpose them.
+/// Maximum number of passes over the references when transposing them.
 const MAX_PASSES: u64 = 4;
 
-/// A stage, and the mark that tells whether it is damaged.
+/// A stage, and the mark that is set when it is damaged.
 type Marked<T> = (T, Arc<AtomicBool>);
 
 /// All stages of a graph.
@@ -58,7 +58,8 @@ fn marked<T>(
     move |file| Ok((read(file)?, file.damage()))
 }
 
-/// As [`marked`], after all of the file was checked: what is built upon a stage would outlive damage in it.
+/// Does what [`marked`] does after checking the whole file: damage in a stage would persist in the stages
+/// built from it.
 fn whole<T>(
     read: impl Fn(&StageFile) -> Result<T, Unusable>,
 ) -> impl Fn(&StageFile) -> Result<Marked<T>, Unusable> {
@@ -66,12 +67,12 @@ fn whole<T>(
     move |file| file.verify().and_then(|()| read(file))
 }
 
-/// Reads adjacency lists, if there are so many.
+/// Reads adjacency lists if their number matches.
 fn rows(objects: u32) -> impl Fn(&StageFile) -> Result<AdjacencyLists, Unusable> {
     move |file| adjacency_file::read(file).and_then(|rows| fits(rows.len() == objects, rows))
 }
 
-/// Reads the tree, if it is one of so many objects.
+/// Reads the tree if its number of objects matches.
 fn tree(objects: u32) -> impl Fn(&StageFile) -> Result<Tree, Unusable> {
     move |file| tree_file::read(file).and_then(|tree| fits(tree.objects() == objects, tree))
 }
@@ -81,7 +82,7 @@ fn fits<T>(fits: bool, stage: T) -> Result<T, Unusable> {
 }
 
 impl Stages {
-    /// Reads all stages, if all are there.
+    /// Reads all stages if all of them exist.
     pub(crate) fn read(file: &Opening) -> Option<Self> {
         let objects = file.read(Stage::Objects, marked(objects_file::read))?;
         let count = objects.0.len();
@@ -103,16 +104,17 @@ impl Stages {
     }
 }
 
-/// What is built.
+/// Purpose of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// An index, to be kept.
+    /// A permanent index.
     Index,
-    /// What an answer needs. Where no index can be kept it is gone with this process.
+    /// Data for one answer. If no index can be written, it is removed when the process ends.
     Answer,
 }
 
-/// Builds the stages that are not there, beside the summary if that is `known`. Tells whether the summary was built just now.
+/// Builds the missing stages, including the summary unless it is `known`. Returns whether the summary was
+/// built now.
 pub(crate) fn build(
     file: &Opening,
     known: Option<Summary>,
@@ -123,9 +125,9 @@ pub(crate) fn build(
         Purpose::Index => file.directory(progress),
         Purpose::Answer => file.any_directory(progress),
     }?;
-    let builder = Builder { file, directory: &directory, progress };
+    let builder = StageBuilder { file, directory: &directory, progress };
     let source = file.source(Some(&directory), progress)?;
-    // Another process may have built some while this one waited.
+    // Another process may have built some of them while this one waited.
     let summary = known.or_else(|| file.read(Stage::Summary, summary_file::read));
     let objects = file.read(Stage::Objects, whole(objects_file::read));
     let count = objects.as_ref().map(|(objects, _)| objects.len());
@@ -136,7 +138,7 @@ pub(crate) fn build(
             ((summary, objects, references), (arena, None), false)
         }
         found => {
-            // It is made again.
+            // It is built again.
             drop(found);
             let (base, arena, weights) = builder.base(&source)?;
             (base, (arena, Some(weights)), true)
@@ -148,8 +150,8 @@ pub(crate) fn build(
     Ok((summary, Stages { objects, references, referrers, tree }, fresh))
 }
 
-/// Builds stages, with the lock held.
-struct Builder<'a> {
+/// Builds stages. The lock must be held.
+struct StageBuilder<'a> {
     file: &'a Opening,
     directory: &'a IndexDirectory,
     progress: &'a dyn Progress,
@@ -157,12 +159,12 @@ struct Builder<'a> {
 
 type Base = (Summary, Marked<ObjectTable>, Marked<AdjacencyLists>);
 
-impl Builder<'_> {
+impl StageBuilder<'_> {
     fn write_error(&self, error: io::Error) -> Error {
         Error::WriteIndex { dir: self.directory.path().to_owned(), error }
     }
 
-    /// Why a stage's file, which is there, cannot be mapped, if so.
+    /// Returns the reason why an existing file of a stage cannot be mapped, if any.
     fn why_unmapped(&self, stage: Stage) -> Option<io::Error> {
         match self.directory.map(&directory::file_name(&self.file.key(stage))) {
             Err(OpenError::Io { error, .. }) => Some(error),
@@ -170,7 +172,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Reads back what was written just now.
+    /// Reads back a file that was just written.
     fn read_back<T>(
         &self,
         stage: Stage,
@@ -186,11 +188,12 @@ impl Builder<'_> {
         self.file.read(stage, marked(read)).ok_or_else(unreadable)
     }
 
-    /// Refuses what cannot work in the memory that there is, beside what was taken; tells what may be taken for arrays.
+    /// Refuses a build that cannot succeed in the available memory after what is already taken; returns
+    /// the memory for arrays.
     fn memory(&self, objects: u64) -> Result<u64, Error> {
         let best = estimate::arrays(objects);
         let Some(available) = memory::available(self.file.options.memory_bytes) else { return Ok(best) };
-        // What threads have in hand is taken already once objects were counted.
+        // Once objects are counted, the working memory of threads is already taken.
         let needed_bytes =
             if objects == 0 { memory::working_memory(1) } else { estimate::small_columns(objects) };
         if available.bytes < needed_bytes && available.refuses() {
@@ -204,12 +207,13 @@ impl Builder<'_> {
             .min(best))
     }
 
-    /// A scratch arena for so many objects. Refuses what cannot work for want of memory or disk space.
+    /// Creates a scratch arena for this number of objects. Refuses builds that cannot succeed for lack of
+    /// memory or disk space.
     fn arena(&self, objects: u64, ids_bytes: u64) -> Result<ScratchArena, Error> {
         let memory = self.memory(objects)?;
         let dir = self.directory.path().to_owned();
         let index = if ids_bytes > 0 { estimate::index_at_least(objects, ids_bytes) } else { 0 };
-        // Index and arrays are addresses, in files too.
+        // Index and arrays take address space even in files.
         let needed_addresses = estimate::addresses(objects, ids_bytes);
         if ids_bytes > 0
             && let Some(available) = memory::addresses()
@@ -296,7 +300,7 @@ impl Builder<'_> {
         Ok(((summary, objects, references), arena, weights))
     }
 
-    /// Builds referrers and dominators, those that are not there.
+    /// Builds referrers and dominators, whichever are missing.
     fn ends(
         &self,
         source: &DumpBytes<'_>,
@@ -353,7 +357,7 @@ impl Builder<'_> {
         Ok((referrers, self.read_back(Stage::Dominators, tree_file::read)?))
     }
 
-    /// Transposes the references, in about so many bytes of memory.
+    /// Transposes the references in about `memory` bytes.
     fn referrers(
         &self,
         arena: &ScratchArena,
@@ -361,21 +365,22 @@ impl Builder<'_> {
         memory: u64,
     ) -> Result<Marked<AdjacencyLists>, Error> {
         let Self { file, directory, progress } = *self;
-        progress.beside("turning references around", false);
+        progress.beside("transposing references", false);
         let written = directory.write(&file.key(Stage::Referrers), adjacency_file::SECTIONS, |writer| {
             adjacency_file::write(arena, references.len(), writer, |rows| {
                 let (view, edges) = (references.view(), references.edges());
-                // Each time all edges are read again; what is beyond memory may as well lie in files.
+                // Each pass reads all edges again; beyond the available memory, arrays may as well be in
+                // files.
                 let memory = memory.max(edges.saturating_mul(EDGE_BYTES) / MAX_PASSES + 1);
                 referrers::transpose_lists(arena, view, edges, memory, |part| rows.append(&part))
             })
         });
-        progress.beside("turning references around", true);
+        progress.beside("transposing references", true);
         written.map_err(|error| self.write_error(error))?;
         self.read_back(Stage::Referrers, adjacency_file::read)
     }
 
-    /// The weights of all objects, read from the dump again.
+    /// Reads the weights of all objects from the dump again.
     fn weights(
         &self,
         arena: &ScratchArena,

@@ -5,7 +5,7 @@ use std::io;
 use crate::model::summary::{Summary, Tables};
 use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 
-/// Lists the tables with their section numbers once, for writing and reading.
+/// Lists the tables with their section numbers, once for both writing and reading.
 macro_rules! sections {
     ($($id:literal $table:ident,)*) => {
         /// Number of sections.
@@ -20,7 +20,7 @@ macro_rules! sections {
             Ok(())
         }
 
-        /// Reads all tables; their checksums are checked.
+        /// Reads all tables and checks their checksums.
         pub(crate) fn read(file: &StageFile) -> Result<Summary, Unusable> {
             let tables = Tables { $($table: file.column($id)?,)* };
             Summary::new(tables).ok_or(Unusable::Damaged)

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::graph::order::{Order, WeightsView};
+use crate::graph::order::{OrderedTree, WeightsView};
 use crate::graph::tree::{BlockRow, Tree};
 use crate::graph::tree_columns::Columns;
 use crate::storage::bit_packed::{self, BitPackedColumn, BitPacker};
@@ -19,20 +19,20 @@ pub(crate) const SECTIONS: u32 = 14;
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct TreeFacts {
-    /// Bytes of a shallow size of 1.
+    /// Size of a unit of shallow size, in bytes.
     unit: U64,
-    /// Shallow bytes of all reachable objects.
+    /// Total shallow size of all reachable objects, in bytes.
     reachable_bytes: U64,
     /// Number of objects.
     objects: U32,
-    /// Reachable ones.
+    /// Number of reachable objects.
     reachable: U32,
 }
 
 /// Writes all sections.
 pub(crate) fn write<W: io::Write + io::Seek + Send>(
     arena: &ScratchArena,
-    order: &Order,
+    order: &OrderedTree,
     weights: WeightsView<'_>,
     writer: &mut StageWriter<W>,
 ) -> io::Result<()> {
@@ -74,7 +74,7 @@ fn pack<W: io::Write + io::Seek + Send, T: Copy + Into<u32> + Sync>(
     let mut before = 0;
     let mut ready: Vec<BitPacker> = Vec::new();
     for now in numbers.chunks(CHUNKS_AT_ONCE * CHUNK).chain([&[][..]]) {
-        // What is ready is written while the next chunks are packed.
+        // Finished chunks are written while the next ones are packed.
         let (written, packed) = rayon::join(
             || {
                 ready.drain(..).try_for_each(|chunk| {
@@ -96,12 +96,12 @@ fn facts(file: &StageFile) -> Result<TreeFacts, Unusable> {
     file.column::<TreeFacts>(14)?.first().copied().ok_or(Unusable::Damaged)
 }
 
-/// Reads how many objects are reachable, and their shallow bytes.
+/// Reads the number of reachable objects and their shallow bytes.
 pub(crate) fn read_reachable(file: &StageFile) -> Result<(u64, u64), Unusable> {
     facts(file).map(|facts| (u64::from(facts.reachable.get()), facts.reachable_bytes.get()))
 }
 
-/// Reads all sections; they are checked as they are read.
+/// Reads all sections; blocks are checked when they are read.
 pub(crate) fn read(file: &StageFile) -> Result<Tree, Unusable> {
     let facts = facts(file)?;
     let packed = |id| {

@@ -22,13 +22,13 @@ use hprof_input::progress::Progress;
 /// The unpacked bytes of a compressed dump.
 pub(crate) struct Unpacked {
     pub(crate) map: Mapped,
-    /// What is missing of them, if the file is cut or damaged.
+    /// Error that ended the unpacked bytes, if the file is truncated or damaged.
     pub(crate) error: Option<String>,
-    /// Whether they were unpacked now and are kept.
+    /// `true` if they were unpacked by this process and are kept.
     pub(crate) kept: bool,
 }
 
-/// Takes the unpacked bytes from the index, or unpacks them now.
+/// Returns the unpacked bytes from the index, or unpacks them now.
 pub(crate) fn unpack(
     dump: &Mapped,
     compression: Compression,
@@ -41,7 +41,8 @@ pub(crate) fn unpack(
         return Ok(Unpacked { map, error, kept: false });
     }
     let into = directory.map_or_else(std::env::temp_dir, |directory| directory.path().to_owned());
-    // Of an older dump, or damaged: it would take the room of the new one. The lock is held.
+    // Belongs to an older dump, or is damaged: it would take the disk space of the new one. The lock is
+    // held.
     if let Some(directory) = directory {
         let _ = directory.remove_file(directory::UNPACKED_DATA);
     }
@@ -52,7 +53,7 @@ pub(crate) fn unpack(
         None => Ok(None),
     }
     .map_err(fail)?;
-    // Kept nowhere: a file without a name is gone when this process is, however it ends.
+    // Not kept: a file without a name disappears with this process, however it ends.
     let nameless = if named.is_none() { Some(tempfile::tempfile().map_err(fail)?) } else { None };
     let Some(file) = named.as_ref().map(|file| file.as_file()).or(nameless.as_ref()) else {
         return Err(fail(io::ErrorKind::NotFound.into()));
@@ -84,7 +85,7 @@ pub(crate) fn unpack(
             writer.rows(2, text.as_bytes())
         })
         .map_err(|error| {
-            // Without the file that tells of it nobody will use it.
+            // Without the file that describes it, no process would use it.
             let _ = directory.remove_file(directory::UNPACKED_DATA);
             fail(error)
         })?;
@@ -92,8 +93,8 @@ pub(crate) fn unpack(
     Ok(Unpacked { map, error, kept: true })
 }
 
-/// The unpacked dump beside a good `unpacked` file, if it has the length that it has to have; with the checksum of its
-/// bytes, and what is missing of them.
+/// Returns the unpacked dump beside a valid `unpacked` file, if it has the expected length; with the
+/// checksum of its bytes, and the error that ended it.
 pub(crate) fn find_unpacked(
     file: &StageFile,
     dir: &PrivateDir,
@@ -108,7 +109,7 @@ pub(crate) fn find_unpacked(
     Ok((data, hash.get(), Some(error).filter(|error| !error.is_empty())))
 }
 
-/// As [`find_unpacked`], with all bytes read and compared with their checksum.
+/// Does what [`find_unpacked`] does, and compares all bytes with their checksum.
 pub(crate) fn read_unpacked(
     file: &StageFile,
     dir: &PrivateDir,
@@ -122,23 +123,26 @@ pub(crate) fn read_unpacked(
     if found.digest() == hash { Ok((data, error)) } else { Err(Unusable::Damaged) }
 }
 
-/// Bytes that are compared with their checksum before their pages are given back.
+/// Bytes that are compared with their checksum before their pages are released.
 const CHECKED_BYTES: usize = 8 << 20;
 
-/// After so many bytes at most free space is looked at again: what the file states of its length may be a lie.
+/// Maximum number of bytes between two checks of free space: the length that the file states may be
+/// wrong.
 const LOOK_EVERY: u64 = 64 << 20;
-/// Free space is looked at more often the less of it is left, down to so many bytes; and first after so many.
+/// Minimum number of bytes between two checks of free space, which are more frequent the less space is
+/// left; and number of bytes before the first check.
 const LOOK_EVERY_AT_LEAST: u64 = 1 << 20;
-/// With less room than this, and more to come, unpacking ends: so much is on its way to the disk.
+/// Unpacking stops when less than this is free and more data follows: this much may be on its way to the
+/// disk.
 const NEAR: u64 = 8 << 20;
-/// Bytes of a disk that are left to others; of a small one, a twentieth.
+/// Free disk space reserved for others; on small disks, a twentieth.
 const RESERVE: u64 = 256 << 20;
 
-/// Bytes that are written by one call: by calls of 128 KiB and more it takes Linux five times as long (decision 11).
+/// Bytes per write: with 128 KiB and more, Linux takes five times as long (decision 11).
 #[cfg(unix)]
 const WRITTEN: usize = 64 << 10;
 
-/// The copy that is being written.
+/// Writer for the copy.
 pub(super) struct Copy<'a> {
     file: &'a File,
     dir: PathBuf,
@@ -146,13 +150,13 @@ pub(super) struct Copy<'a> {
     passed: Mutex<Passed>,
 }
 
-/// What was passed on so far.
+/// Number of bytes passed on so far.
 struct Passed {
     hash: Xxh3,
     len: u64,
-    /// Bytes after which free space is looked at.
+    /// Number of bytes after which free space is checked.
     look_at: u64,
-    /// How many there should be.
+    /// Expected number of bytes.
     expected: Option<u64>,
     no_room: Option<NoRoom>,
 }
@@ -164,17 +168,17 @@ impl Passed {
 }
 
 impl<'a> Copy<'a> {
-    /// A copy in `file`, which lies in `dir`.
+    /// Creates a copy in `file`, which is in the directory `dir`.
     pub(super) fn new(file: &'a File, dir: PathBuf) -> Self {
         Self { file, dir, free: &free_bytes, passed: Mutex::new(Passed::new()) }
     }
 
-    /// Why no more was taken, if there was no room.
+    /// Returns the reason why writing stopped, if the disk space ran out.
     pub(super) fn no_room(&self) -> Option<NoRoom> {
         self.passed().no_room
     }
 
-    /// Fails if less than `bytes` and the reserve are free; says how many are without the reserve.
+    /// Fails if less than `bytes` plus the reserve is free; returns the free bytes minus the reserve.
     fn need(&self, passed: &mut Passed, bytes: u64, size: Option<Size>) -> io::Result<u64> {
         let Some((free_bytes, disk_bytes)) = (self.free)(&self.dir) else { return Ok(u64::MAX) };
         let reserve_bytes = RESERVE.min(disk_bytes / 20);
@@ -192,7 +196,8 @@ impl<'a> Copy<'a> {
 
 impl Output for Copy<'_> {
     fn expect(&self, size: Size) -> io::Result<()> {
-        // An estimate refuses what will not fit if it is wrong by half. The rest shows on the way.
+        // With an estimate, unpacking is refused only if the copy would not fit even if the estimate is
+        // wrong by half. The rest is checked on the way.
         let bytes = if let Size::About(bytes) = size { bytes / 2 } else { size.bytes() };
         let mut passed = self.passed();
         passed.expected = Some(size.bytes());
@@ -226,7 +231,7 @@ impl Output for Copy<'_> {
     #[cfg(not(unix))]
     fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         use std::io::{Seek, SeekFrom, Write};
-        // The place in the file is everybody's.
+        // The file position is shared.
         let _passed = self.passed();
         let mut file = self.file;
         file.seek(SeekFrom::Start(at))?;
@@ -242,7 +247,7 @@ mod tests {
     use super::*;
     use hprof_input::packed::unpack as unpack_into;
 
-    /// Unpacks onto a disk on which so many bytes are free, of which the copy takes its part.
+    /// Unpacks onto a disk with this many free bytes, some of which the copy takes.
     fn onto(packed: &[u8], free: u64, disk: u64) -> (Option<NoRoom>, u64) {
         onto_disk(packed, Some((free, disk)))
     }
@@ -277,7 +282,7 @@ mod tests {
         for (packed, size) in
             [(gzip(&plain), "at least 19.1 MiB"), (blocks, "about "), (frame, "takes 19.1 MiB")]
         {
-            // A twentieth of 100 MB is left to others.
+            // A twentieth of 100 MB is reserved for others.
             let (no_room, written) = onto(&packed, 12 * MB, 100 * MB);
             let said = no_room.unwrap().to_string();
             assert!(said.contains(size) && said.contains("has 11.4 MiB free"), "{said}");
@@ -295,12 +300,13 @@ mod tests {
         for packed in [gzip(&plain), stream.finish().unwrap(), blocks] {
             assert_eq!(onto(&packed, 100 * MB, 100 * MB), (None, 70_000_000));
         }
-        // To the last byte, if it is known how many there are.
+        // To the last byte, if the length is known.
         assert_eq!(onto(&gzip(&plain), 75 * MB, 100 * MB), (None, 70_000_000));
         assert!(onto(&gzip(&plain), 75 * MB - 1, 100 * MB).0.is_some());
     }
 
-    /// A first file that packs a thousand times, another one behind it that does not, or many.
+    /// A first file with a compression ratio of a thousand, followed by one that does not compress, or by
+    /// many.
     #[test]
     fn blocks_of_another_kind_than_the_others_refuse_nothing_that_fits() {
         let mut seed = 1_u64;
@@ -315,7 +321,7 @@ mod tests {
             let packed: Vec<u8> = noise.chunks(behind).flat_map(gzip).collect();
             let packed = [zeros.as_slice(), &packed].concat();
             assert_eq!(onto(&packed, 40 * MB, 100 * MB), (None, 26_000_000));
-            // What does not fit ends while there is room.
+            // A copy that does not fit is stopped while there is still space.
             let (no_room, written) = onto(&packed, 16 * MB, 100 * MB);
             assert!(no_room.is_some() && written < 16_000_000, "{written}");
         }
@@ -330,7 +336,7 @@ mod tests {
         }
     }
 
-    /// Where `/proc` is mounted it has no blocks at all, which is not the same as none that are free.
+    /// `/proc` has no blocks at all where it is mounted, which is not the same as no free blocks.
     #[test]
     #[cfg(unix)]
     fn a_disk_of_no_blocks_tells_no_sizes() {
@@ -340,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_turns_out_larger_than_it_said_ends_while_there_is_room() {
-        // 300 MB that say they are 1 MB: a bomb.
+        // 300 MB that claim to be 1 MB: a bomb.
         let mut packed = gzip(&vec![0; 300 << 20]);
         let end = packed.len() - 4;
         packed.truncate(end);

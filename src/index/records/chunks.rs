@@ -1,8 +1,9 @@
-//! Dividing a heap dump into chunks for all cores.
+//! Division of a heap dump into chunks for all cores.
 //!
-//! Segments of current JVMs are 1 MiB: each is a chunk. A giant record (JDK 8 and older, up to many GiB) is divided at
-//! boundaries that look like sub-records ([`resync`]). Such a boundary is a guess until the chunk before is seen to end
-//! exactly on it; if one does not, [`exactly`] divides again by walking over every sub-record.
+//! Segments of current JVMs are 1 MiB: each is a chunk. A giant record (JDK 8 and older, up to many GiB)
+//! is divided at boundaries that look like sub-records ([`resync`]). Such a boundary is a guess until the
+//! preceding chunk is seen to end exactly at it; if one does not, [`exactly`] divides again by walking
+//! over every sub-record.
 
 use rayon::prelude::*;
 
@@ -16,35 +17,36 @@ use super::top_level::HeapDump;
 
 /// A range of sub-records that one thread scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Chunk {
+pub(crate) struct RecordChunk {
     /// Offset of the first sub-record.
     pub(crate) start: usize,
-    /// Offset at which the last one has to end.
+    /// Expected end offset of the last sub-record.
     pub(crate) end: usize,
-    /// Offset just past the record that holds the chunk: sub-records may not reach beyond.
+    /// End of the record that contains the chunk (exclusive): sub-records cannot extend beyond it.
     pub(crate) limit: usize,
 }
 
-/// Bytes that a walk could not read.
+/// A damaged region: bytes that a walk could not read.
 #[derive(Debug)]
 pub(crate) struct Skip {
-    /// Why.
+    /// Error at its start.
     pub(crate) error: FormatError,
-    /// Offset of the first.
+    /// Start offset.
     pub(crate) from: usize,
-    /// Offset at which the walk went on.
+    /// Offset at which the walk continued.
     pub(crate) to: usize,
-    /// Whether an object was found there; else it is the end of the chunk.
+    /// `true` if an object was found there; otherwise it is the end of the chunk.
     pub(crate) found: bool,
 }
 
-/// Walks over a chunk, and continues after a damaged region at the next object that is found. Calls `skipped` for what it leaves out.
-/// Returns the offset at which it ended: the chunk's end, if its boundaries are right.
+/// Walks over a chunk, and continues after a damaged region at the next object found. Calls `skipped` for
+/// each damaged region. Returns the offset at which it ended: the chunk's end, if its boundaries are
+/// right.
 pub(crate) fn walk<'a, K: KnownClasses, V: HeapVisitor<'a>>(
     bytes: &'a [u8],
     id_size: IdSize,
     known: &K,
-    chunk: &Chunk,
+    chunk: &RecordChunk,
     visitor: &mut V,
     mut skipped: impl FnMut(&mut V, Skip),
 ) -> usize {
@@ -64,32 +66,33 @@ pub(crate) fn walk<'a, K: KnownClasses, V: HeapVisitor<'a>>(
     }
 }
 
-/// How a heap dump is divided, and what walking over it needs to know.
+/// Division of a heap dump, with the data that a walk needs.
 pub(crate) struct Plan {
-    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) chunks: Vec<RecordChunk>,
     pub(crate) preview: Preview,
-    /// All objects but class objects in ascending order of their ids, each once, if the scan has found that the records of
-    /// long runs are so.
+    /// Runs that together contain each object except class objects once, in ascending order of IDs, if
+    /// the scan found that the file has long runs.
     pub(crate) order: Option<Vec<Ascending>>,
 }
 
-/// Records that follow one another in the file, perhaps with others than objects between them, whose objects' ids ascend.
+/// A run: consecutive records in the file, possibly with sub-records of other kinds between them, whose
+/// object IDs ascend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ascending {
-    /// The first id.
+    /// First object ID.
     pub(crate) first: u64,
     /// Offset of the first record.
     pub(crate) start: usize,
-    /// Offset just past the last record.
+    /// End of the last record (exclusive).
     pub(crate) end: usize,
 }
 
 impl Plan {
-    /// Walks over a chunk, calling `skipped` for what cannot be read.
+    /// Walks over a chunk, calling `skipped` for each damaged region.
     pub(crate) fn walk<'a, V: HeapVisitor<'a>>(
         &self,
         source: &DumpBytes<'a>,
-        chunk: &Chunk,
+        chunk: &RecordChunk,
         visitor: &mut V,
         mut skipped: impl FnMut(&mut V),
     ) {
@@ -98,13 +101,13 @@ impl Plan {
     }
 }
 
-/// Segments above this are divided.
+/// Size above which segments are divided.
 const GIANT: usize = 16 << 20;
-/// Into chunks of about this size.
+/// Approximate size of the chunks.
 const CHUNK_BYTES: usize = 4 << 20;
 
-/// Divides where bytes look like sub-records.
-pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Preview) -> Vec<Chunk> {
+/// Divides at bytes that look like sub-records.
+pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Preview) -> Vec<RecordChunk> {
     cut(dump, |start, end| {
         let marks: Vec<usize> = (start + CHUNK_BYTES..end).step_by(CHUNK_BYTES).collect();
         marks
@@ -114,8 +117,8 @@ pub(crate) fn guess(bytes: &[u8], id_size: IdSize, dump: &HeapDump, known: &Prev
     })
 }
 
-/// Divides by walking over every sub-record, one after another.
-pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Chunk> {
+/// Divides by walking over every sub-record in order.
+pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<RecordChunk> {
     struct Nothing;
     impl HeapVisitor<'_> for Nothing {}
     cut(dump, |start, end| {
@@ -124,7 +127,7 @@ pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Chu
         loop {
             let walked = heap::walk(bytes, id_size, at, (at + CHUNK_BYTES).min(end), end, &mut Nothing);
             at = walked.next;
-            // After an error there is no boundary; the scan reports it.
+            // There are no boundaries after an error; the scan reports it.
             if walked.error.is_some() || at >= end {
                 return boundaries;
             }
@@ -133,14 +136,15 @@ pub(crate) fn exactly(bytes: &[u8], id_size: IdSize, dump: &HeapDump) -> Vec<Chu
     })
 }
 
-/// Makes chunks: whole segments, and giant ones between the boundaries that `boundaries(start, end)` finds.
-fn cut(dump: &HeapDump, boundaries: impl Fn(usize, usize) -> Vec<usize>) -> Vec<Chunk> {
+/// Makes chunks: whole segments, and ranges of giant ones between the boundaries that `boundaries(start,
+/// end)` finds.
+fn cut(dump: &HeapDump, boundaries: impl Fn(usize, usize) -> Vec<usize>) -> Vec<RecordChunk> {
     let mut chunks = Vec::with_capacity(dump.segments.len());
     for segment in &dump.segments {
         let mut start = segment.start;
         let inner = if segment.end - start > GIANT { boundaries(start, segment.end) } else { Vec::new() };
         for end in inner.into_iter().chain([segment.end]) {
-            chunks.push(Chunk { start, end, limit: segment.end });
+            chunks.push(RecordChunk { start, end, limit: segment.end });
             start = end;
         }
     }

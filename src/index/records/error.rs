@@ -1,18 +1,18 @@
-//! Why a dump cannot be scanned.
+//! Errors of scanning a dump.
 
 use crate::storage::memory::NoMemory;
 
-/// The heap dump asked for is not in the file.
+/// The requested heap dump is not in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is no heap dump {wanted} in the file: it contains {there}")]
+#[error("heap dump {wanted} does not exist: the file contains {there}")]
 pub struct NoSuchHeapDump {
-    /// The one asked for, from 1.
+    /// Number of the requested heap dump, from 1.
     pub wanted: u32,
-    /// How many there are.
+    /// Number of heap dumps in the file.
     pub there: usize,
 }
 
-/// Why a dump cannot be scanned.
+/// Error of scanning a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScanError {
     NoSuchHeapDump(NoSuchHeapDump),

@@ -1,11 +1,11 @@
 //! The records of a dump, and its heap dump in chunks.
 //!
-//! * `record_walk` walks over the top-level records, past damaged regions (`search_budget` bounds the searches), and
-//!   notes in `top_level` what there is.
-//! * `chunks` divides the heap dump into chunks, for which it needs a `preview` of the classes.
-//! * `source` has the bytes of a dump.
+//! * `record_walk` walks over the top-level records, past damaged regions (`search_budget` bounds the
+//!   searches), and collects their contents in `top_level`.
+//! * `chunks` divides the heap dump into chunks, using a `preview` of the classes.
+//! * `source` contains the bytes of a dump.
 //!
-//! Nothing here knows of single objects.
+//! Nothing here depends on single objects.
 
 pub(crate) mod chunks;
 pub(crate) mod error;

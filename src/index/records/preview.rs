@@ -1,7 +1,8 @@
-//! A look at the start of a heap dump, before the scan: the classes that stand there and how ids are ordered.
+//! Preview of the start of a heap dump, before the scan: its classes, and the order of object IDs.
 //!
-//! HotSpot writes all classes before the first object. Knowing them, a giant record can be cut into pieces
-//! ([`hprof_parser::resync`]), and knowing how ids ascend, the scan chooses how to measure distances between objects.
+//! HotSpot writes all classes before the first object. With them, a giant record can be divided into
+//! chunks ([`hprof_parser::resync`]); with the order of IDs, the scan chooses how to measure distances
+//! between objects.
 
 use crate::storage::id_map::IdMap;
 
@@ -14,28 +15,28 @@ use super::top_level::{Contents, HeapDump};
 use crate::model::class_table::ClassTable;
 use crate::model::tables::NONE;
 
-/// Objects looked at.
+/// Maximum number of objects read.
 const SAMPLE: u64 = 50_000;
 
-/// What the start of a heap dump tells.
+/// Data from the start of a heap dump.
 #[derive(Debug, Default)]
 pub(crate) struct Preview {
-    /// Class id, superclass id and bytes of the class's own fields.
+    /// Class ID, superclass ID, and size of the class's own fields in bytes.
     own: Vec<(ObjectId, ObjectId, u32)>,
-    /// Class id -> bytes of an instance's fields, where all superclasses are known.
+    /// Class ID -> size of an instance's fields in bytes, if all superclasses are known.
     known: IdMap<ObjectId, Option<u64>>,
-    /// Objects seen.
+    /// Number of objects read.
     pub(crate) objects: u64,
-    /// How often an id was lower than the one before.
+    /// Number of IDs that are lower than the previous one.
     pub(crate) descents: u64,
-    /// All ids or'ed: its trailing zeros are their common alignment.
+    /// Bitwise OR of all IDs: its trailing zeros are their common alignment.
     pub(crate) id_bits: u64,
     last: u64,
     id_size: Option<IdSize>,
 }
 
 impl Preview {
-    /// Looks at the start of `dump`.
+    /// Reads the start of `dump`.
     pub(crate) fn read(bytes: &[u8], id_size: IdSize, contents: &Contents, dump: &HeapDump) -> Self {
         let mut preview = Self { id_size: Some(id_size), ..Self::default() };
         for segment in &dump.segments {
@@ -48,13 +49,13 @@ impl Preview {
         preview
     }
 
-    /// Whether ids jump about, as in the dumps of collectors that visit objects by following references (ZGC,
-    /// Shenandoah).
+    /// Returns `true` if IDs are unordered, as in dumps of collectors that visit objects by following
+    /// references (ZGC, Shenandoah).
     pub(crate) fn is_unordered(&self) -> bool {
         self.descents * 8 > self.objects
     }
 
-    /// Adds up the fields of each class and its superclasses, each class once.
+    /// Adds up the field sizes of each class and its superclasses, each class once.
     fn resolve(&mut self, contents: &Contents) {
         for load in &contents.loads {
             self.known.insert(load.id, None);
@@ -67,7 +68,7 @@ impl Preview {
         );
         let sums = table.derive(|class, above: Option<&Option<u64>>| {
             let (_, super_id, bytes) = self.own.get(class.0 as usize)?;
-            // A superclass that is not there, or closes a circle.
+            // A superclass that does not exist, or closes a cycle.
             let above = above.copied().unwrap_or(super_id.is_null().then_some(0));
             above.map(|above| above.saturating_add((*bytes).into()))
         });

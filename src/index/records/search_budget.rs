@@ -10,28 +10,30 @@ use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArra
 use hprof_parser::record::{self, Chain, Record, tag};
 use hprof_parser::{Header, IdSize};
 
-/// Records that have to follow one another before a place is believed to be the start of one.
+/// Number of consecutive records that confirm a record start.
 pub(crate) const ENOUGH: usize = 16;
-/// Records that all searches of a file may walk over: in hostile files every byte can look like a record.
+/// Maximum number of records that all searches of a file read: in hostile files every byte can look like
+/// a record.
 const MAX_RECORDS: usize = 1 << 24;
-/// Sub-records that all searches of a file may walk over, to see whether bytes are a heap dump.
+/// Maximum number of sub-records that all searches of a file read to determine whether bytes are a heap
+/// dump.
 const MAX_SUB_RECORDS: usize = 1 << 26;
-/// Bytes that cost as much as a sub-record in such a walk, and bytes that may be read of a class dump before it turns out
-/// to be none.
+/// Bytes that cost as much as a sub-record in such a walk; and maximum number of bytes of an invalid
+/// class dump that are read.
 const BYTES_PER_SUB_RECORD: usize = 256;
 const MAX_CLASS_BYTES: usize = 2 << 20;
 
-/// The searches of a file.
-pub(crate) struct Search<'a> {
+/// Searches in a file, with their budget.
+pub(crate) struct HeapDumpSearch<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
-    /// Records that may still be walked over.
+    /// Remaining number of records.
     records_left: usize,
-    /// Sub-records that may still be walked over to see whether something is a heap dump.
+    /// Remaining number of sub-records.
     sub_records_left: usize,
 }
 
-impl<'a> Search<'a> {
+impl<'a> HeapDumpSearch<'a> {
     pub(crate) fn new(bytes: &'a [u8], header: &Header) -> Self {
         Self { bytes, id_size: header.id_size, records_left: MAX_RECORDS, sub_records_left: MAX_SUB_RECORDS }
     }
@@ -41,28 +43,29 @@ impl<'a> Search<'a> {
         record::chain(self.bytes, at, enough, &mut self.records_left)
     }
 
-    /// Whether records go on at `at`, without a doubt: many, or at least `few` that end exactly where the file does.
+    /// Returns `true` if records certainly continue at `at`: many, or at least `few` that end exactly at
+    /// the end of the file.
     pub(crate) fn goes_on(&mut self, at: usize, few: usize) -> bool {
         let chain = self.chain(at, ENOUGH);
         chain.is_some_and(|chain| (chain.to_end && chain.records >= few) || chain.records >= ENOUGH)
     }
 
-    /// Whether records go on behind the one at `at`, whatever its tag is.
+    /// Returns `true` if records continue after the one at `at`, whatever its tag is.
     pub(crate) fn goes_on_behind(&mut self, at: usize) -> bool {
         let end = Record::at(self.bytes, at).and_then(|record| usize::try_from(record.end()).ok());
         end.is_some_and(|end| end > at && self.goes_on(end, 1))
     }
 
-    /// The first of these places at which records go on.
+    /// Returns the first of these offsets at which records continue.
     pub(crate) fn find_record(&mut self, mut places: Range<usize>) -> Option<usize> {
         places.find(|at| {
             let known = self.bytes.get(*at).is_some_and(|tag| record::is_known(*tag));
-            // One record is no proof: its length may lead to the end of the file by chance.
+            // A single record is not enough: its length may lead to the end of the file by chance.
             known && self.records_left > 0 && self.goes_on(*at, 2)
         })
     }
 
-    /// The first place from `from` on at which a segment or the end of a heap dump follows.
+    /// Returns the first offset, from `from` on, of a segment or the end of a heap dump.
     pub(crate) fn find_segment(&mut self, from: usize) -> Option<usize> {
         let rest = self.bytes.get(from..)?;
         for at in memchr2_iter(tag::HEAP_DUMP_SEGMENT, tag::HEAP_DUMP_END, rest).map(|at| from + at) {
@@ -76,16 +79,16 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Whether `start..end` is filled with sub-records.
+    /// Returns `true` if `start..end` consists of sub-records.
     pub(crate) fn is_heap(&mut self, start: usize, end: usize) -> bool {
         self.walk(start, end).is_some()
     }
 
-    /// Walks over `start..end`; `None` if it is not filled with sub-records.
+    /// Walks over `start..end`; returns `None` if it does not consist of sub-records.
     pub(crate) fn walk(&mut self, start: usize, end: usize) -> Option<Sight> {
         let mut sight = Sight { has_object: false, sub_records: 0, max_sub_records: self.sub_records_left };
         let walked = heap::walk(self.bytes, self.id_size, start, end, end, &mut sight);
-        // Of a class dump that is none thousands of constants are read.
+        // Up to thousands of constants of an invalid class dump are read.
         let looked_at = (walked.next - start) + (end - walked.next).min(MAX_CLASS_BYTES);
         let cost = sight.sub_records + looked_at / BYTES_PER_SUB_RECORD;
         self.sub_records_left = self.sub_records_left.saturating_sub(cost);
@@ -93,11 +96,11 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What a walk over sub-records has met.
+/// Result of a walk over sub-records.
 pub(crate) struct Sight {
     pub(crate) has_object: bool,
     pub(crate) sub_records: usize,
-    /// The limit of sub-records.
+    /// Maximum number of sub-records.
     max_sub_records: usize,
 }
 

@@ -4,14 +4,14 @@ use crate::storage::memory::Available;
 use hprof_input::file::Compression;
 use hprof_parser::Header;
 
-/// A dump to be read: its bytes, unpacked.
+/// A dump to be read: its unpacked bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct DumpBytes<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) header: Header,
     pub(crate) compression: Option<Compression>,
-    /// Memory that may be taken, if there is a limit.
+    /// Available memory, if there is a limit.
     pub(crate) memory: Option<Available>,
-    /// Why unpacking ended before the end of the compressed file, if it did.
+    /// Error that ended unpacking before the end of the compressed file, if any.
     pub(crate) packed_error: Option<&'a str>,
 }

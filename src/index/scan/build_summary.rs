@@ -1,5 +1,5 @@
-//! Building the summary of a dump, in steps, each of which is made once and not changed by the next:
-//! [`Contents`] (the top level) → [`Scanned`] (what was counted in the heap dump) → the class table
+//! Construction of the summary of a dump, in steps. Each step creates a value that the next does not
+//! change: [`Contents`] (the top level) → [`Scanned`] (counts of the heap dump) → the class table
 //! ([`class_rows::Builder`]) → [`SummaryParts`] → [`Summary`].
 //!
 //! The last step needs the class table to read objects by the names of their fields.
@@ -27,12 +27,12 @@ use crate::storage::allowance::{Allowance, bytes};
 use crate::storage::memory::NoMemory;
 use hprof_input::progress::Progress;
 
-/// What building brought.
+/// Result of building a summary.
 pub(crate) struct Built {
     pub(crate) summary: Summary,
-    /// The set of all ids, if it was asked for or needed.
+    /// Set of all IDs, if it was requested or needed.
     pub(crate) ids: Ids,
-    /// The chunks of the heap dump.
+    /// Chunks of the heap dump.
     pub(crate) plan: Plan,
 }
 
@@ -55,20 +55,20 @@ pub(crate) fn build(
     Ok(Built { summary: parts.finish(source, &plan), ids, plan })
 }
 
-/// A summary without what is read from single objects: for that the class table has to be there.
+/// A summary without data read from single objects, which requires the class table.
 struct SummaryParts {
     tables: Tables,
     facts: FactsRow,
     texts: TextPool,
-    /// Where to look for objects.
+    /// Data for finding objects.
     chunk_ids: Vec<ChunkIds>,
 }
 
 impl SummaryParts {
-    /// Puts the tables of heap dump `number`, from 1, together out of what a scan has counted.
+    /// Assembles the tables of heap dump `number`, from 1, from the counts of a scan.
     ///
     /// # Errors
-    /// [`NoMemory`] if there is no memory for them.
+    /// [`NoMemory`] if the tables do not fit into memory.
     fn new(
         source: &DumpBytes<'_>,
         contents: &Contents,
@@ -79,7 +79,7 @@ impl SummaryParts {
         allowance: &Allowance,
     ) -> Result<Self, NoMemory> {
         let DumpBytes { bytes, header, packed_error, .. } = *source;
-        let mut classes = class_rows::Builder::new(bytes, header.id_size, contents);
+        let mut classes = class_rows::ClassRowBuilder::new(bytes, header.id_size, contents);
         classes.add_classes(&scan, allowance)?;
         let Completeness { damaged, cut_open } = Completeness::of(source, contents, number, dump, &scan);
         if damaged {
@@ -128,7 +128,8 @@ impl SummaryParts {
         Ok(Self { tables, facts, texts, chunk_ids: scan.chunk_ids })
     }
 
-    /// Makes the summary, and adds what is read from objects: class loaders and the JVM's system properties.
+    /// Creates the summary, and adds data read from objects: class loaders and the JVM's system
+    /// properties.
     fn finish(self, source: &DumpBytes<'_>, plan: &Plan) -> Summary {
         let Self { tables, facts, mut texts, chunk_ids } = self;
         let summary = Summary::of(tables, facts);
@@ -142,12 +143,12 @@ impl SummaryParts {
     }
 }
 
-/// All problems, the severe ones first; of these first what explains the others.
+/// Returns all problems, the severe ones first; within these, causes before effects.
 fn problems(
     source: &DumpBytes<'_>,
     contents: &Contents,
     scan: &Scanned,
-    classes: &class_rows::Builder<'_>,
+    classes: &class_rows::ClassRowBuilder<'_>,
     cut_open: bool,
 ) -> Vec<Problem> {
     let packed = source.packed_error.map(|error| {
@@ -174,14 +175,14 @@ fn problems(
     problems
 }
 
-/// The numbers that stand alone.
+/// Returns the scalar values.
 fn facts(
     source: &DumpBytes<'_>,
     contents: &Contents,
     dump: &HeapDump,
     number: usize,
     scan: &Scanned,
-    classes: &class_rows::Builder<'_>,
+    classes: &class_rows::ClassRowBuilder<'_>,
 ) -> FactsRow {
     let DumpBytes { bytes, header, compression, .. } = *source;
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -216,13 +217,14 @@ fn facts(
     }
 }
 
-/// Bytes that the search for one level of objects may walk over, where ids tell little of places.
+/// Maximum number of bytes that the search for one level of objects walks over, where IDs do not locate
+/// objects.
 const LOOKUP_BYTES: u64 = 2 << 30;
 
-/// Heap dumps that are listed: a hostile file can hold millions.
+/// Maximum number of listed heap dumps: a hostile file can contain millions.
 const LISTED_HEAP_DUMPS: usize = 1000;
 
-/// Bytes that [`fill_records`] allocates.
+/// Returns the memory that [`fill_records`] allocates, in bytes.
 fn record_bytes(contents: &Contents, dump: &HeapDump, scan: &Scanned) -> u64 {
     let places = contents.strings.len() + contents.frames.len() + contents.traces.len();
     let records =
@@ -242,7 +244,7 @@ fn record_bytes(contents: &Contents, dump: &HeapDump, scan: &Scanned) -> u64 {
     .fold(0, u64::saturating_add)
 }
 
-/// The tables of what stands at the top level.
+/// Fills the tables of top-level records.
 fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan: &Scanned) {
     let places = |places: &[RecordLocation]| -> Vec<PlaceRow> {
         places.iter().map(|place| PlaceRow::from(*place)).collect()
@@ -291,7 +293,7 @@ fn fill_records(tables: &mut Tables, contents: &Contents, dump: &HeapDump, scan:
     tables.roots = scan.roots.iter().map(|(_, root)| *root).collect::<Vec<_>>().into();
 }
 
-/// Android's heaps, each once: number and name.
+/// Returns Android's heaps without duplicates: number and name.
 fn heaps(bytes: &[u8], header: &Header, contents: &Contents, scan: &Scanned) -> Vec<(u32, String)> {
     let mut heaps: Vec<(u32, String)> = Vec::new();
     for (_, heap, name) in &scan.heaps {

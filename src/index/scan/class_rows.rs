@@ -1,4 +1,4 @@
-//! Putting the class table together: CLASS DUMPs, LOAD CLASSes, and what the scan counted.
+//! Construction of the class table from CLASS DUMPs, LOAD CLASSes and the counts of the scan.
 
 use std::borrow::Cow;
 
@@ -22,32 +22,32 @@ use crate::objects::fields::Fields;
 use crate::objects::reader::{self, record_at};
 use crate::records::top_level::Contents;
 
-/// Bytes of the longest name that a class file can hold; what is longer is cut.
+/// Size of the longest name that a class file can contain, in bytes; longer ones are truncated.
 const MAX_NAME: usize = 65_535;
-/// Bytes of a class in all tables that are made of classes: its row as long as the table grows and once more, its number
-/// by its ID, a name that stands for none, and what the summary makes of them.
+/// Memory for a class in all tables made of classes, in bytes: its row twice while the table grows, its
+/// entry in the map of IDs, a placeholder name, and its rows in the summary.
 const CLASS_BYTES: u64 = 400;
 
-/// The bytes of a STRING record; empty if there is none.
+/// Returns the bytes of a STRING record; empty if it does not exist.
 pub(crate) fn raw_bytes<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents, id: u64) -> &'a [u8] {
     let record = contents.string(id).and_then(|at| Record::at(bytes, usize::try_from(at).ok()?));
     let text = record.and_then(|record| BodyReader::new(bytes, id_size).string(&record).ok());
     text.map_or(&[], |(_, text)| text.get(..MAX_NAME).unwrap_or(text))
 }
 
-/// The text of a STRING record, decoded; empty if there is none.
+/// Returns the decoded text of a STRING record; empty if it does not exist.
 pub(crate) fn raw_name<'a>(bytes: &'a [u8], id_size: IdSize, contents: &Contents, id: u64) -> Cow<'a, str> {
     mutf8::decode(raw_bytes(bytes, id_size, contents, id))
 }
 
-pub(crate) struct Builder<'a> {
+pub(crate) struct ClassRowBuilder<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
     contents: &'a Contents,
     texts: TextPool,
-    /// String id -> text number of a field's name.
+    /// String ID -> text number of a field's name.
     field_names: IdMap<u64, u32>,
-    /// String id -> text number of a class's name.
+    /// String ID -> text number of a class's name.
     class_names: IdMap<u64, u32>,
     rows: Vec<ClassRow>,
     fields: Vec<FieldRow>,
@@ -60,10 +60,10 @@ pub(crate) struct Builder<'a> {
     deviant: u64,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> ClassRowBuilder<'a> {
     pub(crate) fn new(bytes: &'a [u8], id_size: IdSize, contents: &'a Contents) -> Self {
         let mut texts = TextPool::default();
-        // Text 0 is the empty one.
+        // Text 0 is the empty text.
         texts.add("");
         Self {
             bytes,
@@ -84,10 +84,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds all classes: those dumped, in file order; those only loaded; those only named by objects.
+    /// Adds all classes: dumped ones in file order, then those that are only loaded, then those that only
+    /// objects refer to.
     ///
     /// # Errors
-    /// [`NoMemory`]: each object of a file may name a class of its own.
+    /// [`NoMemory`]: each object of a file may refer to a class of its own.
     pub(crate) fn add_classes(&mut self, scan: &Scanned, allowance: &Allowance) -> Result<(), NoMemory> {
         let loaded = self.contents.class_loads.len();
         allowance.take(map_bytes::<LoadClass>(loaded))?;
@@ -125,11 +126,11 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Takes instance sizes from ALLOC SITES: the HPROF agent asks the JVM for the size of each object that it counts
-    /// there (JVMTI `GetObjectSize`), while its class dumps state only the fields.
+    /// Sets instance sizes from ALLOC SITES: the HPROF agent queries the JVM for the size of each object
+    /// that it counts there (JVMTI `GetObjectSize`), while its class dumps state only the fields.
     ///
-    /// The agent counts a class's own class object among its instances, at the site of the class's trace: that site is
-    /// left out. Of several others the smallest size counts.
+    /// The agent counts a class's own class object among its instances, at the site of the class's trace;
+    /// that site is skipped. Of several others the smallest size is used.
     fn add_site_sizes(&mut self) {
         let reader = BodyReader::new(self.bytes, self.id_size);
         let mut sizes: IdMap<u32, u32> = IdMap::default();
@@ -151,7 +152,7 @@ impl<'a> Builder<'a> {
         }
         let java_lang_class = self.java_lang_class;
         for (number, row) in (0u32..).zip(&mut self.rows) {
-            // Class objects differ in size.
+            // Class objects vary in size.
             if row.kind == ClassKind::Instance.code() && row.serial.get() != 0 && number != java_lang_class {
                 row.site_size = sizes.get(&row.serial.get()).copied().unwrap_or(0).into();
             }
@@ -163,7 +164,7 @@ impl<'a> Builder<'a> {
     }
 
     fn push(&mut self, row: ClassRow) {
-        // The class of id 0 is none.
+        // There is no class with ID 0.
         if let Some(id) = ObjectId::from(row.id).non_null() {
             self.numbers.insert(id, self.next_number());
         }
@@ -200,7 +201,7 @@ impl<'a> Builder<'a> {
     }
 
     fn add_dumped(&mut self, offset: usize, tally: Option<&Tally>, load: Option<(u32, u64)>) {
-        // The scan has walked over it: it is whole.
+        // The scan has read it completely.
         let record = record_at(self.bytes, self.id_size, offset as u64);
         let Some(reader::Record::Class(class)) = record else { return };
         let first_field = u32::try_from(self.fields.len()).unwrap_or(NONE);
@@ -213,7 +214,7 @@ impl<'a> Builder<'a> {
             let name = self.field_name(field.name).into();
             self.statics.push(StaticRow { value: field.value.into(), name, kind: field.kind.code() });
         }
-        // Their numbers are u2 in the file.
+        // The file stores their numbers as u2.
         let count = |from: u32, to: usize| u16::try_from(to - from as usize).unwrap_or(u16::MAX);
         let name = self.class_name(class.id, load);
         let row = ClassRow {
@@ -243,7 +244,7 @@ impl<'a> Builder<'a> {
         self.push(row);
     }
 
-    /// What a row has whether the class is dumped or not.
+    /// Creates the part of a row that does not depend on a CLASS DUMP.
     fn row(&mut self, id: ObjectId, name: u32, tally: Option<&Tally>, load: Option<(u32, u64)>) -> ClassRow {
         let text = crate::model::text_pool::text(&self.texts.ends, &self.texts.bytes, name);
         let is_array = text.ends_with("[]") || tally.is_some_and(|tally| tally.lengths.is_some());
@@ -271,7 +272,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Gives the primitive arrays to their classes; those that the dump does not have get a row without a class object.
+    /// Assigns the primitive arrays to their classes; classes that the dump does not contain get a row
+    /// without a class object.
     fn add_primitive_arrays(&mut self, scan: &Scanned) {
         for (element, lengths) in BasicType::PRIMITIVES.into_iter().zip(&scan.primitive) {
             let count = lengths.count();
@@ -280,7 +282,7 @@ impl<'a> Builder<'a> {
             }
             let code = element.code();
             let name = self.texts.add(&format!("{}[]", element.java_name()));
-            // Of several (an array class dumped by more than one loader, which cannot be) the first.
+            // Of several (an array class dumped for more than one loader, which is impossible) the first.
             match self.rows.iter_mut().find(|row| row.kind == code && row.name.get() == name) {
                 Some(row) => row.objects = (row.objects.get() + count).into(),
                 None => {
@@ -291,7 +293,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Finds superclasses and java.lang.Class.
+    /// Sets superclasses and java.lang.Class.
     fn link(&mut self) {
         for row in &mut self.rows {
             let above = self.numbers.get(&row.super_id.into()).copied();
@@ -318,7 +320,7 @@ impl<'a> Builder<'a> {
         self.deviant = self.rows.iter().map(|row| row.deviant.get()).sum();
     }
 
-    /// The ids of the classes of a name and of all below them.
+    /// Returns the IDs of the classes with this name and of all their subclasses.
     pub(crate) fn with_subclasses(&self, name: &str) -> IdSet<ObjectId> {
         let text = |row: &ClassRow| {
             crate::model::text_pool::text(&self.texts.ends, &self.texts.bytes, row.name.get())
@@ -339,7 +341,7 @@ impl<'a> Builder<'a> {
         self.class_objects
     }
 
-    /// What is odd about the classes.
+    /// Adds the problems of classes.
     pub(crate) fn problems(&self, scan: &Scanned) -> Vec<Problem> {
         let mut problems = Vec::new();
         let mut note = |kind: ProblemKind, count: u64, text: &str| {
@@ -361,7 +363,7 @@ impl<'a> Builder<'a> {
         problems
     }
 
-    /// The tables of classes and of what was measured.
+    /// Fills the tables of classes and of measurements.
     pub(crate) fn tables(&mut self, scan: &Scanned) -> Tables {
         let number = |id: &ObjectId| self.numbers.get(id).copied();
         let mut lengths: Vec<(u32, &Lengths<64>)> = (scan.tallies.iter())
@@ -414,7 +416,7 @@ impl<'a> Builder<'a> {
         self.texts
     }
 
-    /// Groups the instances of StackChunk by the size of their stacks, the field `size`.
+    /// Groups the instances of StackChunk by stack size, the field `size`.
     fn stack_chunks(&self, scan: &Scanned) -> Vec<StackChunkRow> {
         let mut groups: IdMap<u32, (u64, Distance)> = IdMap::default();
         for (offset, bytes) in &scan.stack_chunks {
@@ -439,7 +441,7 @@ impl<'a> Builder<'a> {
         rows
     }
 
-    /// The field `size` of a StackChunk, which the class itself declares.
+    /// Returns the place of the field `size` of a StackChunk, which the class itself declares.
     fn stack_words(&self, chunk: &heap::Instance<'_>) -> Option<u32> {
         let class = self.rows.get(*self.numbers.get(&chunk.class)? as usize)?;
         let first = class.first_field.get() as usize;
@@ -456,10 +458,10 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Characters of the name of a class loader: there can be as many loaders as classes.
+/// Maximum length of the name of a class loader, in characters: there can be as many loaders as classes.
 const MAX_LOADER_NAME: usize = 128;
 
-/// The class loaders that classes name, with their classes.
+/// Returns the class loaders of all classes, with the loaders' own classes.
 pub(crate) fn loaders(
     summary: &Summary,
     lookup: &Lookup<'_>,

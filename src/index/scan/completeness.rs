@@ -1,4 +1,4 @@
-//! Whether a heap dump is complete, and which roots are assumed if it is not.
+//! Completeness of a heap dump, and the roots that are assumed if it is incomplete.
 
 use rayon::prelude::*;
 
@@ -10,19 +10,20 @@ use super::class_rows;
 use super::tallies::Scanned;
 use crate::model::problem::{Problem, ProblemKind};
 use crate::model::tables::{NONE, RootRow};
-use crate::records::chunks::{Chunk, Plan};
+use crate::records::chunks::{Plan, RecordChunk};
 use crate::records::source::DumpBytes;
 use crate::records::top_level::{Contents, HeapDump};
 use crate::storage::allowance::{Allowance, bytes};
 use crate::storage::id_map::IdSet;
 use crate::storage::memory::NoMemory;
 
-/// What is known of the end of a heap dump that was read, before roots are assumed.
+/// Completeness of a heap dump that was read, before roots are assumed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Completeness {
-    /// Something of it is missing.
+    /// `true` if part of it is missing.
     pub(crate) damaged: bool,
-    /// Its length was never filled in, and it holds objects and no root: HotSpot writes those last.
+    /// `true` if its length was never filled in and it contains objects but no root: HotSpot writes roots
+    /// last.
     pub(crate) cut_open: bool,
 }
 
@@ -37,14 +38,14 @@ impl Completeness {
     ) -> Self {
         let counts = scan.tallies.values().any(|tally| tally.objects > 0);
         let cut_open = dump.open && counts && scan.roots.is_empty();
-        // A file that ends too early ends in its last heap dump, or before it.
+        // A truncated file ends in its last heap dump, or before it.
         let is_last = number == contents.dumps.len();
         let end_missing = if number == 0 {
             contents.ends_early || contents.lost_records > 0
         } else {
             is_last && !dump.ended && !dump.open
         };
-        // A hole in a compressed file may lie anywhere.
+        // The gap in a compressed file may be anywhere.
         let damaged = scan.damaged_regions > 0
             || source.packed_error.is_some()
             || end_missing
@@ -54,14 +55,14 @@ impl Completeness {
     }
 }
 
-/// Roots of a heap dump that is not whole and names no thread: HotSpot writes its threads last. Without them all that
-/// only threads hold would count as garbage, so the Thread objects are taken as roots.
+/// Adds roots to an incomplete heap dump without threads: HotSpot writes threads last. Without them, all
+/// objects that only threads retain would count as garbage, so Thread objects are assumed to be roots.
 ///
 /// # Errors
-/// [`NoMemory`]: a file can hold millions of them.
+/// [`NoMemory`]: a file can contain millions of threads.
 pub(crate) fn assume_threads(
     source: &DumpBytes<'_>,
-    classes: &class_rows::Builder<'_>,
+    classes: &class_rows::ClassRowBuilder<'_>,
     scan: &mut Scanned,
     plan: &Plan,
     allowance: &Allowance,
@@ -69,12 +70,12 @@ pub(crate) fn assume_threads(
     if scan.roots.iter().any(|(_, root)| root.kind == RootKind::ThreadObject.tag()) {
         return Ok(());
     }
-    struct Finder<'t> {
+    struct ThreadFinder<'t> {
         threads: &'t IdSet<ObjectId>,
         allowance: &'t Allowance,
         found: Result<Vec<(usize, ObjectId)>, NoMemory>,
     }
-    impl<'a> HeapVisitor<'a> for Finder<'_> {
+    impl<'a> HeapVisitor<'a> for ThreadFinder<'_> {
         fn instance(&mut self, record: Instance<'a>) {
             if self.threads.contains(&record.class) {
                 let row = (record.offset, record.id);
@@ -92,8 +93,8 @@ pub(crate) fn assume_threads(
     if threads.is_empty() {
         return Ok(());
     }
-    let walk = |found, chunk: &Chunk| {
-        let mut finder = Finder { threads: &threads, allowance, found: Ok(found) };
+    let walk = |found, chunk: &RecordChunk| {
+        let mut finder = ThreadFinder { threads: &threads, allowance, found: Ok(found) };
         plan.walk(source, chunk, &mut finder, |_| {});
         finder.found
     };
@@ -102,7 +103,7 @@ pub(crate) fn assume_threads(
     if found.is_empty() {
         return Ok(());
     }
-    // Of those that are dumped twice one is enough.
+    // Repeated objects are added once.
     found.sort_unstable_by_key(|(offset, id)| (*id, *offset));
     found.dedup_by_key(|(_, id)| *id);
     found.sort_unstable();

@@ -1,7 +1,7 @@
-//! The sub-records of a heap dump in the order of the file, in chunks that several threads take one after another.
+//! The sub-records of a heap dump in file order, in chunks that several threads take in turn.
 //!
-//! For work that has to come out in order, as writing a report. A chunk is about a megabyte of sub-records; a long array
-//! of references is a chunk of its own, or several, so that what is made of a chunk stays small.
+//! For output in file order, such as a report. A chunk is about a megabyte of sub-records; a long array
+//! of references is a chunk of its own, or several, so that the output for a chunk stays small.
 
 use std::ops::Range;
 
@@ -11,24 +11,25 @@ use hprof_parser::{IdSize, ObjectId};
 
 use crate::model::summary::Summary;
 use crate::model::tables::{NONE, SegmentRow};
-use crate::records::chunks::{self, Chunk};
+use crate::records::chunks::{self, RecordChunk};
 use crate::storage::id_map::IdMap;
 
-/// Bytes of a chunk, about; a segment of up to one and a half times as many is one chunk.
+/// Approximate size of a chunk in bytes; a segment of up to one and a half times that size is one chunk.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Elements of an array of references above which it is cut, and of what it is cut into.
+/// Number of elements above which an array of references is divided, and the number of elements in a
+/// chunk of it.
 const LONG_ARRAY: u32 = 1 << 17;
 
 /// A chunk of a heap dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderedChunk {
-    chunk: Chunk,
-    /// If it is one long array: which of its elements.
+    chunk: RecordChunk,
+    /// Range of elements, if the chunk is part of a long array.
     pub elements: Option<Range<u32>>,
 }
 
 impl OrderedChunk {
-    /// Bytes of the dump that it takes.
+    /// Returns the number of bytes of the dump in the chunk.
     pub fn bytes(&self) -> u64 {
         match &self.elements {
             None => (self.chunk.end - self.chunk.start) as u64,
@@ -38,28 +39,28 @@ impl OrderedChunk {
     }
 }
 
-/// Cuts a heap dump into chunks.
+/// Divides a heap dump into chunks.
 pub struct OrderedChunks<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
-    /// The segment that is being cut, and where; and those after it.
-    segment: Option<Chunk>,
+    /// Current segment and position in it; and the segments after it.
+    segment: Option<RecordChunk>,
     at: usize,
     segments: &'a [SegmentRow],
-    /// The long array that is being cut: its place, its next element, and its length.
-    array: Option<(Chunk, u32, u32)>,
+    /// Current long array: place, next element, and length.
+    array: Option<(RecordChunk, u32, u32)>,
     classes: &'a Classes,
 }
 
-/// What finding objects behind damage needs to know of classes.
+/// Class data for finding objects after damage.
 #[derive(Debug)]
 pub struct Classes(IdMap<ObjectId, Option<u64>>);
 
 impl Classes {
-    /// The classes of a dump.
+    /// Returns the data about the classes of a dump.
     pub fn new(summary: &Summary) -> Self {
         let table = summary.class_table();
-        // Nothing is known of classes in a circle of superclasses, nor of those below.
+        // Classes in a cycle of superclasses, and their subclasses, are unknown.
         let sums = table.derive(|number, above: Option<&Option<u64>>| {
             let has_superclass = summary.class(number).is_some_and(|class| class.super_class.get() != NONE);
             let above = above.copied().unwrap_or((!has_superclass).then_some(0));
@@ -77,7 +78,7 @@ impl KnownClasses for Classes {
 }
 
 impl<'a> OrderedChunks<'a> {
-    /// The chunks of the heap dump that `summary` is of.
+    /// Creates the chunks of the heap dump that `summary` describes.
     pub fn new(bytes: &'a [u8], summary: &'a Summary, classes: &'a Classes) -> Self {
         let segments = summary.segments();
         let mut chunks =
@@ -86,25 +87,25 @@ impl<'a> OrderedChunks<'a> {
         chunks
     }
 
-    /// A segment, as far as it is in the file.
-    fn chunk(&self, segment: &SegmentRow) -> Option<Chunk> {
+    /// Returns the part of a segment that is in the file.
+    fn chunk(&self, segment: &SegmentRow) -> Option<RecordChunk> {
         let offset = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes.len());
         let (start, end) = (offset(segment.start.get()), offset(segment.end.get()));
-        (start < end).then_some(Chunk { start, end, limit: end })
+        (start < end).then_some(RecordChunk { start, end, limit: end })
     }
 
-    /// Bytes that are left.
+    /// Returns the number of remaining bytes.
     pub fn bytes(&self) -> u64 {
         let rest = self.segments.iter().filter_map(|segment| self.chunk(segment));
         self.segment.into_iter().chain(rest).map(|chunk| (chunk.end - chunk.start) as u64).sum()
     }
 
-    /// What walks chunks, for other threads.
-    pub fn walker(&self) -> Walk<'a> {
-        Walk { bytes: self.bytes, id_size: self.id_size, classes: self.classes }
+    /// Returns the walker of chunks, for other threads.
+    pub fn walker(&self) -> ChunkWalk<'a> {
+        ChunkWalk { bytes: self.bytes, id_size: self.id_size, classes: self.classes }
     }
 
-    /// Goes on to the next segment.
+    /// Moves to the next segment.
     fn finish_segment(&mut self) {
         self.segment = None;
         while self.segment.is_none()
@@ -119,14 +120,14 @@ impl<'a> OrderedChunks<'a> {
 
 /// Walks chunks.
 #[derive(Clone, Copy)]
-pub struct Walk<'a> {
+pub struct ChunkWalk<'a> {
     bytes: &'a [u8],
     id_size: IdSize,
     classes: &'a Classes,
 }
 
-impl<'a> Walk<'a> {
-    /// Walks a chunk, going on behind damage.
+impl<'a> ChunkWalk<'a> {
+    /// Walks over a chunk, and continues after damage.
     pub fn chunk<V: HeapVisitor<'a>>(&self, chunk: &OrderedChunk, visitor: &mut V) {
         chunks::walk(self.bytes, self.id_size, self.classes, &chunk.chunk, visitor, |_, _| {});
     }
@@ -143,18 +144,19 @@ impl Iterator for OrderedChunks<'_> {
         let start = self.at;
         if segment.end - start <= CHUNK_BYTES + CHUNK_BYTES / 2 {
             self.finish_segment();
-            return Some(OrderedChunk { chunk: Chunk { start, ..segment }, elements: None });
+            return Some(OrderedChunk { chunk: RecordChunk { start, ..segment }, elements: None });
         }
         let mut walk_to_array = UpToLongArray::default();
         let until = start.saturating_add(CHUNK_BYTES).min(segment.end);
         let walked = heap::walk(self.bytes, self.id_size, start, until, segment.limit, &mut walk_to_array);
         let mut end = walked.next;
         if let Some(array) = walk_to_array.long {
-            let chunk = Chunk { start: array.start, end: array.end, limit: segment.limit };
+            let chunk = RecordChunk { start: array.start, end: array.end, limit: segment.limit };
             self.array = Some((chunk, 0, walk_to_array.length));
             (end, self.at) = (array.start, array.end);
         } else if walked.error.is_some() {
-            // Whoever walks the chunk skips what is broken; here the next chunk must start at an object again.
+            // The thread that walks over the chunk skips damaged regions; here, the next chunk must start
+            // at an object again.
             let found =
                 resync::find(self.bytes, self.id_size, end + 1, segment.end, segment.limit, self.classes);
             end = found.unwrap_or(segment.end);
@@ -166,10 +168,10 @@ impl Iterator for OrderedChunks<'_> {
             self.finish_segment();
         }
         if end == start {
-            // A long array stands right here.
+            // A long array starts here.
             return self.next_of_array();
         }
-        Some(OrderedChunk { chunk: Chunk { start, end, limit: segment.limit }, elements: None })
+        Some(OrderedChunk { chunk: RecordChunk { start, end, limit: segment.limit }, elements: None })
     }
 }
 
@@ -182,7 +184,7 @@ impl OrderedChunks<'_> {
     }
 }
 
-/// Hops over sub-records up to a long array of references.
+/// Skips sub-records up to a long array of references.
 #[derive(Default)]
 struct UpToLongArray {
     long: Option<Range<usize>>,
@@ -216,7 +218,7 @@ mod tests {
         out.extend_from_slice(&number.to_be_bytes());
     }
 
-    /// A byte array with the tag and the fixed chunk; 4-byte ids.
+    /// Size of a byte array with its tag and fixed part, with 4-byte IDs.
     fn bytes_of(id: u32, length: u32) -> Vec<u8> {
         let mut out = vec![heap_tag::PRIMITIVE_ARRAY];
         for number in [id, 1, length] {
@@ -236,7 +238,7 @@ mod tests {
         out
     }
 
-    /// The class of all arrays of references here.
+    /// Class of all arrays of references in these tests.
     fn class() -> Vec<u8> {
         let mut out = vec![heap_tag::CLASS];
         u4(&mut out, CLASS as u32);
@@ -244,7 +246,7 @@ mod tests {
         out
     }
 
-    /// So many kilobytes of byte arrays of a thousand bytes.
+    /// Adds this number of kilobytes of byte arrays of a thousand bytes.
     fn kilobytes(count: u32) -> Vec<u8> {
         (1..=count).flat_map(|number| bytes_of(number * 0x1000, 1000)).collect()
     }
@@ -259,7 +261,7 @@ mod tests {
         out
     }
 
-    /// What is visited: where records begin; of long arrays once for each range of elements.
+    /// Visited items: start of each record; long arrays once for each range of elements.
     #[derive(Debug, Default, PartialEq)]
     struct Seen(Vec<usize>);
 
@@ -275,8 +277,9 @@ mod tests {
         }
     }
 
-    /// All chunks of a dump, checked: together they are every byte of every segment once and in order, long arrays are
-    /// cut, and what is visited is what is visited without chunks.
+    /// Returns all chunks of a dump after checking them: together they contain every byte of every
+    /// segment once and in order, long arrays are divided, and the visited items are the same as without
+    /// chunks.
     fn chunks(segments: &[Vec<u8>]) -> Vec<OrderedChunk> {
         let bytes = dump(segments);
         let dir = tempfile::tempdir().unwrap();
@@ -321,14 +324,14 @@ mod tests {
         }
         for segment in heap.summary().segments() {
             let (start, end) = (segment.start.get() as usize, segment.end.get() as usize);
-            let chunk = Chunk { start, end, limit: end };
+            let chunk = RecordChunk { start, end, limit: end };
             chunks::walk(&bytes, IdSize::Four, &classes, &chunk, &mut by_segments, |_, _| {});
         }
         assert_eq!(by_parts, by_segments);
         chunks
     }
 
-    /// The ranges of elements that long arrays are cut into.
+    /// Returns the ranges of elements into which long arrays are divided.
     fn ranges(chunks: &[OrderedChunk]) -> Vec<Range<u32>> {
         chunks.iter().filter_map(|chunk| chunk.elements.clone()).collect()
     }
@@ -348,7 +351,7 @@ mod tests {
     fn large_segments_are_cut_between_records() {
         let cut = chunks(&[kilobytes(10), [class(), kilobytes(5000)].concat(), kilobytes(10)]);
         assert_eq!(cut.len(), 2 + 5);
-        // Less than half a chunk is left over: it stays with the one before.
+        // Less than half a chunk is left: it belongs to the previous chunk.
         let lengths: Vec<u64> = cut.iter().map(OrderedChunk::bytes).collect();
         let small = lengths.iter().filter(|length| **length < CHUNK_BYTES as u64 / 2).count();
         assert_eq!(small, 2, "{lengths:?}");
@@ -357,7 +360,7 @@ mod tests {
     #[test]
     fn long_arrays_are_cut_wherever_they_stand() {
         let long = || array_of(1, ELEMENTS);
-        // In a segment of its own it is not large enough to be cut with 4-byte ids; two are.
+        // In a segment of its own, one is too small to be divided with 4-byte IDs; two are not.
         assert_eq!(ranges(&chunks(&[[class(), long()].concat()])), []);
         let alone = chunks(&[class(), array_of(1, 2 * ELEMENTS)]);
         assert_eq!((alone.len(), ranges(&alone).len()), (1 + 5, 5));
@@ -365,10 +368,10 @@ mod tests {
             let cut = chunks(&[class(), [kilobytes(before), long(), kilobytes(after)].concat()]);
             assert_eq!((ranges(&cut), cut.len()), (cut_array(), plain + 3));
         }
-        // One behind the other; what is left then is small enough to stay whole.
+        // Consecutive; the rest is small enough to stay whole.
         let cut = chunks(&[[class(), long(), long(), long(), kilobytes(100)].concat()]);
         assert_eq!((ranges(&cut), cut.len()), ([cut_array(), cut_array()].concat(), 1 + 6 + 1));
-        // More than a chunk before it.
+        // More than a chunk before the array.
         let cut = chunks(&[[class(), kilobytes(2500), long(), kilobytes(1200)].concat()]);
         assert_eq!((ranges(&cut), cut.len()), (cut_array(), 3 + 3 + 1));
     }
@@ -381,7 +384,7 @@ mod tests {
             let cut = chunks(&[body, [class(), vec![0xEE; 3 << 20]].concat(), kilobytes(2)]);
             assert!(cut.len() >= 5 && ranges(&cut).is_empty());
         }
-        // A long array behind it, and one that is cut by the end of the file.
+        // Followed by a long array, and by one that the end of the file truncates.
         let body = [class(), kilobytes(100), vec![0xEE; 50], kilobytes(30), array_of(9, ELEMENTS)].concat();
         assert_eq!(ranges(&chunks(&[[body, kilobytes(900)].concat()])), cut_array());
         let mut cut = array_of(9, 3 * ELEMENTS);

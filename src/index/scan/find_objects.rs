@@ -1,6 +1,7 @@
-//! Finding objects by id without an index: only the chunks whose ids span the one sought are walked.
+//! Finding objects by ID without an index: only the chunks whose ID range contains the target are
+//! searched.
 //!
-//! For the few objects that a summary names: class loaders, the JVM's system properties.
+//! For the few objects that a summary needs: class loaders, the JVM's system properties.
 
 use crate::storage::id_map::{IdMap, IdSet};
 use rayon::prelude::*;
@@ -15,16 +16,16 @@ use super::tallies::ChunkIds;
 use crate::records::chunks::Plan;
 use crate::records::source::DumpBytes;
 
-/// Finds objects by id.
+/// Finds objects by ID.
 pub(crate) struct Lookup<'a> {
     pub(crate) source: &'a DumpBytes<'a>,
     pub(crate) plan: &'a Plan,
     pub(crate) chunks: &'a [ChunkIds],
-    /// Bytes that one search may walk over.
+    /// Maximum number of bytes that one search reads.
     pub(crate) budget: u64,
 }
 
-/// An object found.
+/// An object that was found.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum FoundObject<'a> {
     Instance { class: ObjectId, fields: &'a [u8] },
@@ -33,7 +34,7 @@ pub(crate) enum FoundObject<'a> {
 }
 
 impl<'a> Lookup<'a> {
-    /// Finds the objects with these ids, those that are there and in reach of the budget.
+    /// Finds the objects with these IDs, as far as they exist and the budget allows.
     pub(crate) fn find(&self, ids: &IdSet<ObjectId>) -> IdMap<ObjectId, FoundObject<'a>> {
         let mut sorted: Vec<ObjectId> = ids.iter().copied().filter(|id| !id.is_null()).collect();
         sorted.sort_unstable();
@@ -50,7 +51,7 @@ impl<'a> Lookup<'a> {
             .collect();
         let parts: Vec<Vec<(ObjectId, FoundObject<'a>)>> = (candidates.par_iter())
             .map(|ids| {
-                let mut finder = Finder { ids: &sorted, found: Vec::new() };
+                let mut finder = ObjectFinder { ids: &sorted, found: Vec::new() };
                 self.plan.walk(self.source, &ids.chunk, &mut finder, |_| {});
                 finder.found
             })
@@ -63,7 +64,7 @@ impl<'a> Lookup<'a> {
         self.find(&IdSet::from_iter([id])).remove(&id)
     }
 
-    /// The texts of java.lang.Strings, of each at most so many characters.
+    /// Returns the texts of java.lang.Strings, each truncated to a maximum number of characters.
     pub(crate) fn strings(
         &self,
         summary: &Summary,
@@ -94,19 +95,19 @@ impl<'a> Lookup<'a> {
             .collect()
     }
 
-    /// The identifiers in the elements of an object array.
+    /// Returns the IDs in the elements of an object array.
     pub(crate) fn ids_in(&self, elements: &'a [u8]) -> impl Iterator<Item = ObjectId> + use<'a> {
         be_ids(elements, self.source.header.id_size)
     }
 }
 
-struct Finder<'s, 'a> {
+struct ObjectFinder<'s, 'a> {
     /// Ascending.
     ids: &'s [ObjectId],
     found: Vec<(ObjectId, FoundObject<'a>)>,
 }
 
-impl<'a> Finder<'_, 'a> {
+impl<'a> ObjectFinder<'_, 'a> {
     fn check(&mut self, id: ObjectId, found: impl FnOnce() -> FoundObject<'a>) {
         if self.ids.binary_search(&id).is_ok() {
             self.found.push((id, found()));
@@ -114,7 +115,7 @@ impl<'a> Finder<'_, 'a> {
     }
 }
 
-impl<'a> HeapVisitor<'a> for Finder<'_, 'a> {
+impl<'a> HeapVisitor<'a> for ObjectFinder<'_, 'a> {
     fn instance(&mut self, record: Instance<'a>) {
         self.check(record.id, || FoundObject::Instance { class: record.class, fields: record.fields });
     }

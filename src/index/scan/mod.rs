@@ -1,11 +1,12 @@
-//! Reading a dump with all cores.
+//! Reading a dump on all cores.
 //!
-//! * `scan_dump` scans all chunks in `parallel`: each thread is a `worker` that is given a `task` and counts `tallies`.
-//! * `build_summary` puts the summary together: `class_rows`, `completeness`, `system_properties`; `find_objects`
-//!   looks up single objects where there is no index yet.
-//! * `file_order` walks over chunks in the order of the file, `sample` over some of them.
+//! * `scan_dump` scans all chunks in `parallel`: each thread is a `worker` that receives a `task` and
+//!   fills `tallies`.
+//! * `build_summary` assembles the summary: `class_rows`, `completeness`, `system_properties`;
+//!   `find_objects` finds single objects while there is no index yet.
+//! * `file_order` walks over chunks in file order, `sample` over some of them.
 //!
-//! What comes out does not depend on which thread took what. Nothing here reads or writes an index.
+//! Results do not depend on which thread processed which chunk. Nothing here reads or writes an index.
 
 pub(crate) mod build_summary;
 mod class_rows;

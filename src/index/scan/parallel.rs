@@ -1,7 +1,8 @@
-//! The scan: every sub-record of a heap dump visited once, by all cores.
+//! The scan: visits every sub-record of a heap dump once, on all cores.
 //!
-//! Threads take chunks in file order. Each has its own tallies ([`Worker`]), which are merged at the end: sums, minima
-//! and lists sorted by offset, so that the result does not depend on who took what.
+//! Threads take chunks in file order. Each has its own tallies ([`Worker`]), which are merged at the end:
+//! sums, minima and lists sorted by offset, so that the result does not depend on which thread took which
+//! chunk.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -14,23 +15,23 @@ use super::task::{Mode, Task, classes_between};
 use super::worker::{MAX_PROBLEMS, Worker};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::objects::id_set::Misfit;
-use crate::records::chunks::{self, Chunk, Skip};
+use crate::records::chunks::{self, RecordChunk, Skip};
 
-/// Why a scan has to be done again in another way.
+/// Reason for repeating a scan with other settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// A guessed boundary was none.
+    /// A guessed boundary was wrong.
     Boundaries,
-    /// The address set cannot hold the ids.
+    /// The address set cannot contain the IDs.
     Misfit(Misfit),
-    /// Ids do not ascend.
+    /// IDs do not ascend.
     Unordered,
 }
 
 /// Scans all chunks.
 ///
 /// # Errors
-/// [`Retry`] says what to change.
+/// [`Retry`] states the reason.
 pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scanned, Retry> {
     let next = AtomicUsize::new(0);
     let misfit = AtomicBool::new(false);
@@ -47,7 +48,7 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scanned, Retry> {
                 break;
             };
             let whole = scan_chunk(task, &mut worker, chunk);
-            // A worker that could not go on has not reached the end of its chunk either.
+            // A worker that had to stop has not reached the end of its chunk either.
             match worker.misfit() {
                 Some(why) => stop(Retry::Misfit(why)),
                 None if worker.is_unordered() => stop(Retry::Unordered),
@@ -75,7 +76,8 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scanned, Retry> {
     scan.stack_chunks.sort_unstable();
     scan.chunk_ids.sort_unstable_by_key(|ids| ids.chunk.start);
     scan.problems.sort_by_key(|problem| problem.offset);
-    // Each thread has kept its first ones, so the first ones of all are there, whoever took what.
+    // Each thread keeps its first ones, so the overall first ones are included, whichever thread found
+    // them.
     scan.problems.truncate(MAX_PROBLEMS);
     if scan.damaged_regions > scan.problems.len() as u64 {
         let text =
@@ -89,7 +91,7 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scanned, Retry> {
 }
 
 /// Scans one chunk; `false` if it did not end where the next one starts.
-fn scan_chunk<'a>(task: &Task<'a>, worker: &mut Worker<'a>, chunk: &Chunk) -> bool {
+fn scan_chunk<'a>(task: &Task<'a>, worker: &mut Worker<'a>, chunk: &RecordChunk) -> bool {
     worker.begin_chunk();
     let Task { bytes, id_size, known, .. } = *task;
     let end = chunks::walk(bytes, id_size, known, chunk, worker, |worker, skip| {
@@ -100,7 +102,7 @@ fn scan_chunk<'a>(task: &Task<'a>, worker: &mut Worker<'a>, chunk: &Chunk) -> bo
     end == chunk.end
 }
 
-/// What is wrong where a walk had to skip bytes, and what was done.
+/// Returns the problem for a region that a walk skipped.
 fn describe(bytes: &[u8], skip: &Skip) -> Problem {
     let (kind, what) = match skip.error.kind() {
         FormatErrorKind::RecordCut { .. } if !skip.found && skip.to == bytes.len() => {
@@ -127,7 +129,8 @@ fn tag_at(bytes: &[u8], at: usize) -> String {
     bytes.get(at).map_or_else(|| "?".to_owned(), |tag| format!("{tag:#04x}"))
 }
 
-/// Measures from the last object of each run to the first of the next, and finds runs that overlap.
+/// Adds the distances between the last object of each run and the first of the next, and finds
+/// overlapping runs.
 fn stitch(scan: &mut Scanned, task: &Task<'_>) {
     scan.runs.sort_unstable_by_key(|run| run.first);
     let runs = std::mem::take(&mut scan.runs);
@@ -148,7 +151,7 @@ fn stitch(scan: &mut Scanned, task: &Task<'_>) {
     scan.runs = runs;
 }
 
-/// Notes the distance from `prev` (or from the class object at `at`) to `next`.
+/// Adds the distance from `prev` (or from the class object at `at`) to `next`.
 fn settle(scan: &mut Scanned, prev: &mut Option<Prev>, at: u64, next: u64) {
     let bytes = next - at;
     match prev.take() {
@@ -161,7 +164,7 @@ fn settle(scan: &mut Scanned, prev: &mut Option<Prev>, at: u64, next: u64) {
         Some(Prev { what: PreviousObject::Array { kind, length }, .. }) => {
             scan.short.see(usize::from(kind), length, bytes);
         }
-        // A chunk at the end of a run keeps no distance: others like it have one.
+        // A chunk at the end of a run has no distance: similar ones do.
         Some(_) => {}
     }
 }

@@ -1,4 +1,4 @@
-//! How many objects a dump holds, about, without reading all of it.
+//! Estimate of the number of objects in a dump without reading all of it.
 
 use rayon::prelude::*;
 
@@ -11,10 +11,10 @@ use crate::storage::allowance::Allowance;
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 
-/// Chunks that are looked at, of a megabyte or so each.
+/// Number of chunks sampled, each about a megabyte.
 const SAMPLES: usize = 96;
 
-/// Objects of a heap dump, about: those in some chunks, for all of its bytes.
+/// Returns the approximate number of objects of a heap dump, extrapolated from some chunks.
 pub(crate) fn objects(source: &DumpBytes<'_>, heap_dump: Option<u32>) -> Result<u64, ScanError> {
     let DumpBytes { bytes, header, .. } = *source;
     let mut contents = record_walk::read(bytes, &header, &Allowance::of(source.memory))?;
@@ -31,7 +31,7 @@ pub(crate) fn objects(source: &DumpBytes<'_>, heap_dump: Option<u32>) -> Result<
             count.0
         })
         .sum();
-    let length = |chunk: &chunks::Chunk| (chunk.end - chunk.start) as u64;
+    let length = |chunk: &chunks::RecordChunk| (chunk.end - chunk.start) as u64;
     let all: u64 = chunks.iter().map(length).sum();
     let looked_at: u64 = sample.iter().map(|chunk| length(chunk)).sum();
     let about = u128::from(counted) * u128::from(all) / u128::from(looked_at.max(1));

@@ -1,4 +1,5 @@
-//! Scanning a heap dump in the way that fits its ids: in their order if they ascend, else with a set or a list of them.
+//! Scanning a heap dump in the mode that suits its IDs: in their order if they ascend, otherwise with a
+//! set or a list of them.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -9,11 +10,11 @@ use hprof_parser::{BasicType, ObjectId};
 
 use super::class_rows;
 use super::parallel::{self, Retry};
-use super::tallies::{Run, Scanned};
+use super::tallies::{IdRun, Scanned};
 use super::task::{Mode, Task};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::objects::id_set::{AddressSet, Misfit};
-use crate::records::chunks::{self, Ascending, Chunk, Plan};
+use crate::records::chunks::{self, Ascending, Plan, RecordChunk};
 use crate::records::preview::Preview;
 use crate::records::source::DumpBytes;
 use crate::records::top_level::{Contents, HeapDump};
@@ -22,21 +23,21 @@ use crate::storage::id_map::IdMap;
 use crate::storage::memory::{self, NoMemory};
 use hprof_input::progress::Progress;
 
-/// The ids of all objects, in the form that fits them.
+/// IDs of all objects, in the form that suits them.
 pub(crate) enum Ids {
-    /// Not collected: it was not asked for.
+    /// Not collected: not requested.
     Unknown,
-    /// One bit per alignment unit.
+    /// A set with one bit per alignment unit.
     Set(AddressSet),
-    /// Ascending, each once.
+    /// A list, ascending without duplicates.
     List(Vec<u64>),
 }
 
-/// How a scan is tried.
+/// Mode of a scan attempt.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ScanForm {
     Ordered,
-    /// Ordered, with ids that fit no set of bits.
+    /// Ordered, with IDs that no bit set can contain.
     OrderedList,
     Bits {
         shift: u32,
@@ -62,14 +63,15 @@ pub(crate) fn scan_dump(
         class_rows::raw_bytes(bytes, header.id_size, contents, load.name) == b"jdk/internal/vm/StackChunk"
     });
     let mut exact = false;
-    allowance.take(bytes_of::<Chunk>(dump.segments.len()))?;
-    // What a scan has taken that is tried again in another way is free again.
+    allowance.take(bytes_of::<RecordChunk>(dump.segments.len()))?;
+    // Memory taken by a failed attempt is free again.
     let taken = allowance.taken();
     let mut cut = chunks::guess(bytes, header.id_size, dump, &preview);
     let shift = if preview.id_bits.trailing_zeros() >= 3 { 3 } else { 0 };
-    // Where ids are no addresses their order means nothing, and neighbours neither.
-    let mut form = if preview.is_unordered() || shift == 0 { Form::Bits { shift } } else { Form::Ordered };
-    // A set may take as much as 16 bytes for each of the smallest objects that can fill the dump.
+    // If IDs are not addresses, neither their order nor their neighbors mean anything.
+    let mut form =
+        if preview.is_unordered() || shift == 0 { ScanForm::Bits { shift } } else { ScanForm::Ordered };
+    // A set may take up to 16 bytes for each of the smallest objects that can fill the dump.
     let max_bytes = (64 << 20) + dump.bytes() / 2;
     let new_set = |shift| AddressSet::new(shift, max_bytes).within(allowance.left().unwrap_or(u64::MAX));
     loop {
@@ -89,48 +91,48 @@ pub(crate) fn scan_dump(
         };
         progress.begin("reading objects", dump.bytes());
         let set = match form {
-            Form::Ordered if collect_ids => Some(new_set(shift)),
-            Form::Bits { shift } => Some(new_set(shift)),
-            Form::Ordered | Form::OrderedList | Form::List => None,
+            ScanForm::Ordered if collect_ids => Some(new_set(shift)),
+            ScanForm::Bits { shift } => Some(new_set(shift)),
+            ScanForm::Ordered | ScanForm::OrderedList | ScanForm::List => None,
         };
         let mode = match (form, &set) {
-            (Form::Ordered, Some(set)) => Mode::Collect(set),
-            (Form::Bits { .. }, Some(set)) => Mode::Unordered(set),
-            (Form::Ordered, None) => Mode::Ordered,
-            (Form::OrderedList, _) => Mode::OrderedList,
-            (Form::List | Form::Bits { .. }, _) => Mode::List,
+            (ScanForm::Ordered, Some(set)) => Mode::Collect(set),
+            (ScanForm::Bits { .. }, Some(set)) => Mode::Unordered(set),
+            (ScanForm::Ordered, None) => Mode::Ordered,
+            (ScanForm::OrderedList, _) => Mode::OrderedList,
+            (ScanForm::List | ScanForm::Bits { .. }, _) => Mode::List,
         };
         let scanned = parallel::scan(&task, mode);
         progress.end();
         match scanned {
-            Ok(scan) if form == Form::Ordered && scan.unordered => form = Form::Bits { shift },
-            Ok(scan) if form == Form::OrderedList && scan.unordered => form = Form::List,
-            // Classes that no LOAD CLASS has named: their class objects too are neighbours of objects.
+            Ok(scan) if form == ScanForm::Ordered && scan.unordered => form = ScanForm::Bits { shift },
+            Ok(scan) if form == ScanForm::OrderedList && scan.unordered => form = ScanForm::List,
+            // Classes without a LOAD CLASS: their class objects too are neighbors of objects.
             Ok(scan) if is_ordered(form) && has_unnamed(&scan, &class_ids) => {
                 class_ids.extend(scan.class_dumps.iter().map(|(_, id)| id.0));
                 class_ids.sort_unstable();
                 class_ids.dedup();
             }
-            // Without a set nobody has looked at single ids.
-            Ok(scan) if form == Form::Ordered && scan.id_bits.trailing_zeros() < shift => {
-                form = Form::Bits { shift: 0 };
+            // Without a set, no single IDs were examined.
+            Ok(scan) if form == ScanForm::Ordered && scan.id_bits.trailing_zeros() < shift => {
+                form = ScanForm::Bits { shift: 0 };
             }
             Ok(mut scan) => {
-                if let (Form::Bits { .. }, Some(set)) = (form, &set) {
+                if let (ScanForm::Bits { .. }, Some(set)) = (form, &set) {
                     measure(&task, set, &mut scan)?;
                 }
                 let mut ids = match set {
                     Some(set) => Ids::Set(set),
                     None => Ids::Unknown,
                 };
-                if matches!(form, Form::List | Form::OrderedList) {
+                if matches!(form, ScanForm::List | ScanForm::OrderedList) {
                     ids = Ids::List(sort_list(&mut scan, allowance)?);
                 }
                 keep_last_of_repeated(&task, &mut scan)?;
-                // Of short runs nothing is gained: nearly all objects lie apart.
+                // Short runs are of no use: nearly all objects would be stored separately.
                 let are_long = scan.runs.len() as u64 <= 1024 + dump.bytes() / RUN_BYTES;
                 let order = (is_ordered(form) && are_long && scan.repeated.is_empty()).then(|| {
-                    let run = |run: &Run| Ascending { first: run.first, start: run.start, end: run.end };
+                    let run = |run: &IdRun| Ascending { first: run.first, start: run.start, end: run.end };
                     scan.runs.iter().map(run).collect()
                 });
                 return Ok((scan, ids, Plan { chunks: cut, preview, order }));
@@ -139,8 +141,8 @@ pub(crate) fn scan_dump(
                 cut = chunks::exactly(bytes, header.id_size, dump);
                 exact = true;
             }
-            Err(Retry::Unordered) if form == Form::OrderedList => form = Form::List,
-            Err(Retry::Unordered) => form = Form::Bits { shift },
+            Err(Retry::Unordered) if form == ScanForm::OrderedList => form = ScanForm::List,
+            Err(Retry::Unordered) => form = ScanForm::Bits { shift },
             Err(Retry::Misfit(Misfit::Memory)) => {
                 // Either a table could not grow, or the set.
                 if let Some(refused) = allowance.refused() {
@@ -152,26 +154,28 @@ pub(crate) fn scan_dump(
                     memory::working_memory(1).saturating_add(allowance.taken()).saturating_add(set_bytes);
                 return Err(NoMemory { needed_bytes, available });
             }
-            Err(Retry::Misfit(Misfit::Unaligned)) => form = Form::Bits { shift: 0 },
-            Err(Retry::Misfit(Misfit::Scattered)) if form == Form::Ordered => form = Form::OrderedList,
-            Err(Retry::Misfit(Misfit::Scattered)) => form = Form::List,
+            Err(Retry::Misfit(Misfit::Unaligned)) => form = ScanForm::Bits { shift: 0 },
+            Err(Retry::Misfit(Misfit::Scattered)) if form == ScanForm::Ordered => {
+                form = ScanForm::OrderedList
+            }
+            Err(Retry::Misfit(Misfit::Scattered)) => form = ScanForm::List,
         }
     }
 }
 
-/// Bytes of a dump for which there may be one run at most, on average, so that the list of them is small.
+/// Minimum average number of bytes of a dump per run, so that the list of runs is small.
 const RUN_BYTES: u64 = 4096;
 
-fn is_ordered(form: Form) -> bool {
-    matches!(form, Form::Ordered | Form::OrderedList)
+fn is_ordered(form: ScanForm) -> bool {
+    matches!(form, ScanForm::Ordered | ScanForm::OrderedList)
 }
 
-/// Whether a class was dumped whose id is not among `class_ids`, which ascend.
+/// Returns `true` if a dumped class has an ID that is not among `class_ids`, which ascend.
 fn has_unnamed(scan: &Scanned, class_ids: &[u64]) -> bool {
     scan.class_dumps.iter().any(|(_, id)| class_ids.binary_search(&id.0).is_err())
 }
 
-/// Bytes of a dump over which distances are measured when ids jump about.
+/// Number of bytes over which distances are measured when IDs are unordered.
 const MEASURED_BYTES: usize = 64 << 20;
 
 /// Measures distances in a second pass, over a part of the dump spread evenly.
@@ -185,7 +189,7 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scanned) -> Result<(), 
     let sample: Vec<_> = task.chunks.iter().copied().step_by(every).collect();
     let task = Task { chunks: &sample, progress: &hprof_input::progress::Quiet, ..*task };
     let Ok(measured) = parallel::scan(&task, Mode::Measure(set)) else {
-        // The answer must not depend on how much memory there is.
+        // The result must not depend on the available memory.
         return task.allowance.refused().map_or(Ok(()), Err);
     };
     for (id, tally) in measured.tallies {
@@ -199,7 +203,7 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scanned) -> Result<(), 
     for (offset, distance) in &mut scan.stack_chunks {
         *distance = distances.get(offset).copied();
     }
-    // Nothing is left of what was measured.
+    // The memory of the measurements is free again.
     task.allowance.reset(taken);
     let mut cursor = set.cursor();
     let mut classes = scan.class_dumps.iter().map(|(_, id)| id.0);
@@ -212,7 +216,7 @@ fn measure(task: &Task<'_>, set: &AddressSet, scan: &mut Scanned) -> Result<(), 
     Ok(())
 }
 
-/// Sorts the list of ids and notes those that occur again.
+/// Sorts the list of IDs and collects the repeated ones.
 fn sort_list(scan: &mut Scanned, allowance: &Allowance) -> Result<Vec<u64>, NoMemory> {
     let mut ids = std::mem::take(&mut scan.ids);
     ids.par_sort_unstable();
@@ -230,33 +234,33 @@ fn sort_list(scan: &mut Scanned, allowance: &Allowance) -> Result<Vec<u64>, NoMe
     Ok(ids)
 }
 
-/// Objects dumped again under the same id: the last one in the file counts, as if it had overwritten the others. A class
-/// object counts before all of them.
+/// Resolves objects dumped again under the same ID: the last one in the file counts, as if it had
+/// overwritten the others. A class object takes precedence over all of them.
 fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) -> Result<(), NoMemory> {
     if scan.repeated.is_empty() {
         return Ok(());
     }
-    /// What has an id until now.
+    /// Current object with an ID.
     #[derive(Clone, Copy)]
     enum Holder {
         Nothing,
         ClassObject,
-        /// Offset, class, elements and length of a record.
+        /// Offset, class, number of elements and size of a record.
         Object(usize, Option<ObjectId>, Option<BasicType>, u32),
     }
-    struct Finder<'s> {
+    struct HolderFinder<'s> {
         allowance: &'s Allowance,
         scan: &'s mut Scanned,
         holders: IdMap<ObjectId, Holder>,
-        /// Offsets of instances of StackChunk that are replaced.
+        /// Offsets of replaced instances of StackChunk.
         gone: Vec<usize>,
         replaced: u64,
         failed: Option<NoMemory>,
     }
-    impl Finder<'_> {
+    impl HolderFinder<'_> {
         fn see(&mut self, id: ObjectId, this: Holder) {
             let Some(holder) = self.holders.get_mut(&id) else { return };
-            // Records come in the order of the file.
+            // Records come in file order.
             let replaced = match holder {
                 Holder::ClassObject => this,
                 Holder::Nothing | Holder::Object(..) => std::mem::replace(holder, this),
@@ -270,7 +274,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) -> Result<(), NoMe
             }
         }
     }
-    impl<'a> HeapVisitor<'a> for Finder<'_> {
+    impl<'a> HeapVisitor<'a> for HolderFinder<'_> {
         fn instance(&mut self, record: Instance<'a>) {
             self.see(record.id, Holder::Object(record.offset, Some(record.class), None, 0));
         }
@@ -292,11 +296,11 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) -> Result<(), NoMe
     for (_, id) in &scan.class_dumps {
         holders.entry(*id).and_modify(|holder| *holder = Holder::ClassObject);
     }
-    let mut finder = Finder { allowance, scan, holders, gone: Vec::new(), replaced: 0, failed: None };
+    let mut finder = HolderFinder { allowance, scan, holders, gone: Vec::new(), replaced: 0, failed: None };
     for chunk in task.chunks {
         chunks::walk(task.bytes, task.id_size, task.known, chunk, &mut finder, |_, _| {});
     }
-    let Finder { scan, holders, mut gone, replaced, failed, .. } = finder;
+    let HolderFinder { scan, holders, mut gone, replaced, failed, .. } = finder;
     if let Some(failed) = failed {
         return Err(failed);
     }

@@ -1,6 +1,6 @@
 //! The JVM's own system properties, read from the heap: `java.lang.System.props`.
 //!
-//! A `Properties` holds a `ConcurrentHashMap` since JDK 9 and is a `Hashtable` before.
+//! A `Properties` contains a `ConcurrentHashMap` since JDK 9 and is a `Hashtable` before.
 
 use crate::storage::id_map::IdSet;
 
@@ -10,7 +10,7 @@ use super::find_objects::{FoundObject, Lookup};
 use crate::model::summary::{ClassIds, Summary};
 use crate::objects::fields::Fields;
 
-/// The properties that are kept: those that tell what JVM it was and what it ran. Others may be secret.
+/// Properties that are stored: those that identify the JVM and the program it ran. Others may be secret.
 const KEPT: &[&str] = &[
     "file.encoding",
     "java.class.path",
@@ -38,13 +38,13 @@ const KEPT: &[&str] = &[
     "user.timezone",
 ];
 
-/// Longer strings are cut: a class path of megabytes helps nobody.
+/// Length at which strings are truncated: a class path of megabytes is of no use.
 const MAX_CHARS: usize = 4096;
-/// Entries of the hash table, and links of a bucket, that are followed.
+/// Maximum number of entries of the hash table, and of links of a bucket, that are followed.
 const MAX_ENTRIES: usize = 100_000;
 const MAX_LINKS: usize = 64;
 
-/// Reads the properties that are kept, ascending by key.
+/// Returns the stored properties, ascending by key.
 pub(crate) fn properties(
     summary: &Summary,
     lookup: &Lookup<'_>,

@@ -1,4 +1,4 @@
-//! What a scan counts: each thread its own, merged at the end.
+//! Counts of a scan: each thread has its own; they are merged at the end.
 
 use hprof_parser::{BasicType, ObjectId};
 use zerocopy::little_endian::U64;
@@ -9,43 +9,43 @@ use crate::model::measurements::{
 use crate::model::problem::Problem;
 use crate::model::tables::RootRow;
 use crate::objects::id_set::Misfit;
-use crate::records::chunks::Chunk;
+use crate::records::chunks::RecordChunk;
 use crate::storage::allowance::{Allowance, map_bytes};
 use crate::storage::id_map::IdMap;
 use crate::storage::memory::NoMemory;
 
-/// The object before, whose distance the next object tells.
+/// Previous object, whose distance is known at the next one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Prev {
     pub(crate) id: u64,
     pub(crate) what: PreviousObject,
 }
 
-/// What the object before is.
+/// Kind of the previous object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PreviousObject {
-    /// An instance; `slot` is its class's place in this thread's table.
+    /// An instance; `slot` is the index of its class in this thread's table.
     Instance { class: ObjectId, slot: u32 },
     /// An array of this kind and length.
     Array { kind: u8, length: u32 },
-    /// An instance of StackChunk, the last of the list.
+    /// An instance of StackChunk, the last in the list.
     StackChunk,
 }
 
-/// What was counted of one class id.
+/// Counts for one class ID.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
-    /// Objects of the class: instances, or object arrays.
+    /// Number of objects of the class: instances, or object arrays.
     pub(crate) objects: u64,
-    /// Lengths, if they are object arrays.
+    /// Lengths, if the class is an object array class.
     pub(crate) lengths: Option<Box<Lengths<OBJECT_LENGTHS>>>,
     /// Distances of instances.
     pub(crate) distance: Distance,
-    /// Instances with another number of bytes than the class's fields take.
+    /// Number of instances whose size differs from that of the class's fields.
     pub(crate) mismatched: u64,
 }
 
-/// Bytes of the lengths of one class.
+/// Size of the lengths of one class in bytes.
 pub(crate) const LENGTHS_BYTES: u64 = size_of::<Lengths<OBJECT_LENGTHS>>() as u64;
 
 impl Tally {
@@ -61,75 +61,75 @@ impl Tally {
     }
 }
 
-/// A run of ascending ids.
+/// A run of ascending IDs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Run {
+pub(crate) struct IdRun {
     pub(crate) first: u64,
     pub(crate) last: Prev,
-    /// Offset of the first object's record, and just past the last one's.
+    /// Offset of the first object's record, and end of the last one's.
     pub(crate) start: usize,
     pub(crate) end: usize,
 }
 
-/// The ids in a chunk, for finding an object without an index.
+/// Range of the IDs in a chunk, for finding an object without an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkIds {
-    pub(crate) chunk: Chunk,
+    pub(crate) chunk: RecordChunk,
     pub(crate) lowest: u64,
     pub(crate) highest: u64,
 }
 
-/// What a scan brought.
+/// Result of a scan.
 #[derive(Debug, Default)]
 pub(crate) struct Scanned {
     pub(crate) tallies: IdMap<ObjectId, Tally>,
     /// Primitive arrays, in the order of [`BasicType::PRIMITIVES`].
     pub(crate) primitive: [Lengths<PRIMITIVE_LENGTHS>; 8],
     pub(crate) short: ShortArrays,
-    /// CLASS DUMPs: offset and id, in file order.
+    /// CLASS DUMPs, in file order: offset and ID.
     pub(crate) class_dumps: Vec<(usize, ObjectId)>,
     /// Roots, in file order: offset and row.
     pub(crate) roots: Vec<(U64, RootRow)>,
-    /// Distances of class objects: id and bytes.
+    /// Distances of class objects: ID and bytes.
     pub(crate) class_distances: Vec<(u64, u64)>,
-    /// Instances of StackChunk: offset, and distance if there is one.
+    /// Instances of StackChunk: offset, and distance if known.
     pub(crate) stack_chunks: Vec<(usize, Option<u64>)>,
-    /// Android's heaps: offset, heap number, string id of its name.
+    /// Android's heaps: offset, heap number, string ID of the name.
     pub(crate) heaps: Vec<(usize, u32, u64)>,
     pub(crate) chunk_ids: Vec<ChunkIds>,
-    /// All object ids or'ed.
+    /// Bitwise OR of all object IDs.
     pub(crate) id_bits: u64,
-    /// The highest allocation trace serial number of an object, class objects included.
+    /// Highest allocation trace serial number of an object, including class objects.
     pub(crate) max_trace: u32,
-    /// The complement of the lowest: it starts at 0, as all that is counted here.
+    /// Complement of the lowest one, so that it starts at 0 like all other counts.
     pub(crate) max_trace_complement: u32,
-    /// Objects whose id was met before.
+    /// IDs that occurred before.
     pub(crate) repeated: Vec<u64>,
-    /// Objects that another record with the same id replaces.
+    /// Number of objects that another record with the same ID replaces.
     pub(crate) replaced: u64,
-    /// All ids, in list mode.
+    /// All IDs, in list mode.
     pub(crate) ids: Vec<u64>,
-    pub(crate) runs: Vec<Run>,
-    /// Ids do not ascend in long runs, or runs overlap.
+    pub(crate) runs: Vec<IdRun>,
+    /// `true` if IDs do not ascend in long runs, or runs overlap.
     pub(crate) unordered: bool,
-    /// Arrays as long as HotSpot lets them be in a dump: probably cut by it.
+    /// Number of object arrays as long as HotSpot can dump them: probably truncated.
     pub(crate) cut_object_arrays: u64,
-    /// The same of primitive arrays.
+    /// The same for primitive arrays.
     pub(crate) cut_primitive_arrays: u64,
     pub(crate) problems: Vec<Problem>,
-    /// Places that could not be read, those not listed in `problems` too.
+    /// Number of damaged regions, including those not listed in `problems`.
     pub(crate) damaged_regions: u64,
-    /// Bytes of the heap dump that could not be read.
+    /// Number of bytes of the heap dump that could not be read.
     pub(crate) skipped_bytes: u64,
-    /// Why a worker could not take in all ids.
+    /// Reason why a worker could not collect all IDs.
     pub(crate) misfit: Option<Misfit>,
 }
 
 impl Scanned {
-    /// Takes in what another thread has counted.
+    /// Merges the counts of another thread.
     ///
     /// # Errors
-    /// [`NoMemory`] if tables cannot grow by so much.
+    /// [`NoMemory`] if tables cannot grow as needed.
     pub(crate) fn merge(&mut self, other: Self, allowance: &Allowance) -> Result<(), NoMemory> {
         if self.tallies.is_empty() {
             self.tallies = other.tallies;
@@ -173,7 +173,7 @@ impl Scanned {
         Ok(())
     }
 
-    /// Takes back what was counted of a record that another one with the same id replaces.
+    /// Subtracts the counts of a record that another one with the same ID replaces.
     pub(crate) fn forget(&mut self, class: Option<ObjectId>, element: Option<BasicType>, length: u32) {
         match (class, element) {
             (Some(class), _) => {

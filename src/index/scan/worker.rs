@@ -14,21 +14,22 @@ use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray, RootRecord};
 use hprof_parser::resync::KnownClasses;
 
-use super::tallies::{ChunkIds, LENGTHS_BYTES, Prev, PreviousObject, Run, Scanned, Tally};
+use super::tallies::{ChunkIds, IdRun, LENGTHS_BYTES, Prev, PreviousObject, Scanned, Tally};
 use super::task::{Mode, Task, classes_between};
 use crate::model::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
 use crate::model::problem::Problem;
 use crate::model::tables::{NONE, RootRow};
-use crate::objects::id_set::{Cursor, Misfit};
-use crate::records::chunks::Chunk;
+use crate::objects::id_set::{AddressSetHandle, Misfit};
+use crate::records::chunks::RecordChunk;
 
-/// The fields of a class are not known.
+/// The fields of a class are unknown.
 const ANY_LENGTH: u64 = u64::MAX;
-/// `id` of a [`Prev`] that is none.
+/// `id` of a [`Prev`] without an object.
 const NOTHING: u64 = u64::MAX;
-/// Damaged places that are listed.
+/// Maximum number of listed damaged regions.
 pub(crate) const MAX_PROBLEMS: usize = 50;
-/// HotSpot cuts arrays so that a record's length fits u4 (`DumperSupport::calculate_array_max_length`).
+/// HotSpot truncates arrays so that a record's length fits u4
+/// (`DumperSupport::calculate_array_max_length`).
 const HOTSPOT_MAX_ARRAY_BYTES: u64 = u32::MAX as u64 - 64;
 
 pub(crate) struct Worker<'a> {
@@ -36,30 +37,30 @@ pub(crate) struct Worker<'a> {
     ordered: bool,
     counts: bool,
     lists: bool,
-    /// Whether ids are wanted, as a set or as a list.
+    /// `true` if IDs are collected, in a set or a list.
     collects: bool,
-    cursor: Option<Cursor<'a>>,
+    cursor: Option<AddressSetHandle<'a>>,
     misfit: Option<Misfit>,
     classes: ClassSlots,
-    /// By slot: what was counted, and the bytes that the fields of an instance take, or [`ANY_LENGTH`].
+    /// By slot: the counts, and the size of an instance's fields in bytes, or [`ANY_LENGTH`].
     tallies: Vec<(Tally, u64)>,
     stack_chunk: Option<ObjectId>,
     prev: Prev,
-    /// The next class object above `prev`, [`NOTHING`] if there is none.
+    /// Next class object above `prev`; [`NOTHING`] if there is none.
     next_class: u64,
     run_first: u64,
-    /// Offset of the run's first record, and just past its last one: 0 for no run.
+    /// Offset of the run's first record, and end of its last one; 0 without a run.
     run_start: usize,
     run_end: usize,
     lowest: u64,
     highest: u64,
-    /// Objects and runs of the chunk.
+    /// Numbers of objects and runs of the chunk.
     objects: u64,
     runs: u64,
     counted: Scanned,
 }
 
-/// Appends to a table, if there is memory for it.
+/// Appends to a table if the memory suffices.
 #[inline(always)]
 fn push<T>(task: &Task<'_>, misfit: &mut Option<Misfit>, table: &mut Vec<T>, row: T) {
     if task.allowance.push(table, row).is_err() {
@@ -98,13 +99,13 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Why this worker could not go on, if so.
+    /// Returns the reason why this worker could not continue, if any.
     pub(crate) fn misfit(&self) -> Option<Misfit> {
         self.misfit
     }
 
-    /// Whether ids do not ascend in long runs. Told from each chunk alone, or from a count of the whole scan, so that it
-    /// does not matter which thread took which chunk.
+    /// Returns `true` if IDs do not ascend in long runs. Decided for each chunk alone, or from a count
+    /// over the whole scan, so that the result does not depend on which thread took which chunk.
     pub(crate) fn is_unordered(&self) -> bool {
         self.counted.unordered
     }
@@ -115,7 +116,7 @@ impl<'a> Worker<'a> {
         (self.lowest, self.highest) = (u64::MAX, 0);
     }
 
-    pub(crate) fn end_chunk(&mut self, chunk: &Chunk) {
+    pub(crate) fn end_chunk(&mut self, chunk: &RecordChunk) {
         self.break_run();
         if self.lowest <= self.highest && self.counts {
             let ids = ChunkIds { chunk: *chunk, lowest: self.lowest, highest: self.highest };
@@ -123,15 +124,15 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The next object does not follow the one before.
+    /// Ends the current run: the next object does not follow the previous one.
     pub(crate) fn break_run(&mut self) {
-        // Not by the object before: the highest ID is as good as any.
+        // Not `prev.id`: the highest ID is a valid one.
         if self.run_end > 0 {
-            // Runs of a few objects are no order: the scan will be done in another mode.
+            // Runs of a few objects are not an order: the scan will be repeated in another mode.
             self.runs += 1;
             self.counted.unordered |= self.runs > 1024 + self.objects / 16;
             let Self { run_first: first, run_start: start, run_end: end, prev: last, .. } = *self;
-            push(&self.task, &mut self.misfit, &mut self.counted.runs, Run { first, last, start, end });
+            push(&self.task, &mut self.misfit, &mut self.counted.runs, IdRun { first, last, start, end });
             self.lowest = self.lowest.min(self.run_first);
             self.highest = self.highest.max(self.prev.id);
         }
@@ -158,7 +159,7 @@ impl<'a> Worker<'a> {
             self.misfit = Some(Misfit::Memory);
         }
         self.counted.misfit = self.misfit;
-        // A scan that could not go on is done again or refused: nothing is asked of it.
+        // The result of a scan that had to stop is not used.
         if self.misfit.is_none() {
             let freed = bytes::<(Tally, u64)>(self.tallies.capacity()).saturating_add(self.classes.bytes());
             self.counted.tallies.reserve(self.tallies.len());
@@ -175,7 +176,7 @@ impl<'a> Worker<'a> {
         self.counted.max_trace_complement = self.counted.max_trace_complement.max(!trace);
     }
 
-    /// Notes an object in address order: the distance of the one before is now known.
+    /// Adds an object in address order: the distance of the previous one is now known.
     #[inline(always)]
     fn object(
         &mut self,
@@ -188,7 +189,7 @@ impl<'a> Worker<'a> {
         self.counted.id_bits |= id;
         self.trace(trace);
         if self.ordered {
-            // `prev.id` is the highest number when there is none before.
+            // Without a previous object, `prev.id` is the highest number.
             if id > self.prev.id {
                 if id >= self.next_class {
                     self.pass_classes(id);
@@ -208,7 +209,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Gives the object before its distance.
+    /// Sets the distance of the previous object.
     #[inline(always)]
     fn settle(&mut self, bytes: u64) {
         match self.prev.what {
@@ -228,12 +229,12 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Class objects lie between the object before and `id`: they are its neighbours.
+    /// Handles class objects between the previous object and `id`: they are its neighbors.
     #[cold]
     fn pass_classes(&mut self, id: u64) {
         let between = classes_between(self.task.class_ids, self.prev.id, id);
-        // Runs that ascend and do not overlap pass each class once. The count is the whole scan's: whether it grows too
-        // high does not depend on who counts.
+        // Ascending runs that do not overlap pass each class once. The count is over the whole scan, so
+        // whether it grows too high does not depend on which thread counts.
         let passed = self.task.passed.fetch_add(between.len(), Ordering::Relaxed) + between.len();
         self.counted.unordered |= passed > 1024 + 2 * self.task.class_ids.len();
         if let Some((first, rest)) = between.split_first() {
@@ -259,7 +260,7 @@ impl<'a> Worker<'a> {
     fn watch_above(&mut self, id: u64) {
         let at = self.task.class_ids.partition_point(|class| *class <= id);
         if at.checked_sub(1).and_then(|at| self.task.class_ids.get(at)) == Some(&id) && self.counts {
-            // An object with the id of a class object; whether that one is dumped is seen later.
+            // An object with the ID of a class object; whether that class is dumped is determined later.
             push(&self.task, &mut self.misfit, &mut self.counted.repeated, id);
         }
         self.next_class = self.task.class_ids.get(at).copied().unwrap_or(NOTHING);
@@ -288,7 +289,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The slot of a class in this thread's tables.
+    /// Returns the slot of a class in this thread's tables.
     #[inline(always)]
     fn slot(&mut self, class: ObjectId) -> u32 {
         match self.classes.find(class) {
@@ -306,13 +307,13 @@ impl<'a> Worker<'a> {
             Ok(slot) => slot,
             Err(_) => {
                 self.misfit = Some(Misfit::Memory);
-                // No slot: nothing is counted any more.
+                // Without a slot, nothing is counted any more.
                 u32::MAX
             }
         }
     }
 
-    /// Lengths of an array class, of which there are none until now.
+    /// Returns empty lengths for an array class.
     #[cold]
     fn new_lengths(task: &Task<'_>, misfit: &mut Option<Misfit>) -> Box<Lengths<OBJECT_LENGTHS>> {
         if task.allowance.take(LENGTHS_BYTES).is_err() {
@@ -338,7 +339,7 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
         }
         self.object(record.id, record.trace, what, record.offset..record.end);
         if matches!(what, PreviousObject::StackChunk) {
-            // After `object`: that gives the stack chunk before its distance.
+            // After `object`, which sets the distance of the previous stack chunk.
             push(&self.task, &mut self.misfit, &mut self.counted.stack_chunks, (record.offset, None));
             if let (false, false, Some(cursor)) = (self.ordered, self.counts, &mut self.cursor) {
                 let distance = cursor.distance_to_next(record.id.0);
@@ -389,13 +390,13 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
         if self.counts {
             push(&self.task, &mut self.misfit, &mut self.counted.class_dumps, (record.offset, record.id));
             self.counted.id_bits |= record.id.0;
-            // A class dumped again is found and taken back later: the class table keeps one. To a list, classes are
-            // added at the end.
+            // A class that is dumped again is found and subtracted later: the class table contains one.
+            // In list mode, classes are added at the end.
             if !self.lists {
                 self.collect(record.id.0);
             }
         }
-        // Distances of class objects need no second pass: `scan_dump` has the list of them.
+        // Distances of class objects need no second pass: `scan_dump` has their list.
     }
 
     fn root(&mut self, offset: usize, root: RootRecord) {
@@ -422,16 +423,17 @@ impl<'a> HeapVisitor<'a> for Worker<'a> {
     }
 }
 
-/// Places of a thread's first table of classes.
+/// Initial capacity of a thread's table of classes.
 const FIRST_PLACES: usize = 1024;
 
-/// Class id -> slot: open addressing with linear probing, at most half full.
+/// Class ID -> slot: open addressing with linear probing, at most half full.
 ///
-/// The order of slots does not show in the answer, so the hash may be seeded: no file can choose ids that collide.
+/// The order of slots does not affect the result, so the hash may be seeded: no file can choose IDs that
+/// collide.
 #[derive(Debug)]
 struct ClassSlots {
     hash: IdHash,
-    /// Class id and slot + 1; 0 marks a free place.
+    /// Class ID and slot + 1; 0 marks a free entry.
     table: Vec<(ObjectId, u32)>,
     ids: Vec<ObjectId>,
     last: (ObjectId, u32),
@@ -449,13 +451,13 @@ impl Default for ClassSlots {
 }
 
 impl ClassSlots {
-    /// Bytes that [`ClassSlots::add`] has taken.
+    /// Returns the memory that [`ClassSlots::add`] has taken, in bytes.
     fn bytes(&self) -> u64 {
         let table = if self.table.len() > FIRST_PLACES { self.table.len() } else { 0 };
         bytes::<(ObjectId, u32)>(table).saturating_add(bytes::<ObjectId>(self.ids.capacity()))
     }
 
-    /// Where the search for `class` starts.
+    /// Returns the index at which the search for `class` starts.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     fn home(&self, class: ObjectId) -> usize {
@@ -493,7 +495,7 @@ impl ClassSlots {
             }
         }
         allowance.push(&mut self.ids, class)?;
-        // A dump of 2^32 classes would be over 100 GB of classes alone.
+        // A dump of 2^32 classes would contain over 100 GB of classes alone.
         let slot = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
         self.place(class, slot);
         Ok(slot - 1)

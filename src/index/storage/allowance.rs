@@ -1,7 +1,8 @@
-//! Memory for tables whose length the file decides: of GC roots, segments and other records.
+//! Memory for tables whose length the file determines: GC roots, segments and other records.
 //!
-//! A table that grows asks first, so that a file with millions of records is refused with numbers before memory is gone,
-//! where the system or the user limits it ([`Available::refuses`]).
+//! A table requests memory before it grows, so that a file with millions of records is refused with a
+//! clear message before memory is exhausted, if the system or the user limits it
+//! ([`Available::refuses`]).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,26 +12,26 @@ use hprof_parser::ObjectId;
 use super::id_map::IdMap;
 use super::memory::{self, Available, Limit, NoMemory};
 
-/// Bytes of tables that are never refused: those of usual dumps.
+/// Size of tables that are never refused, in bytes: those of ordinary dumps.
 const FREE_BYTES: u64 = 4 << 20;
-/// From so many bytes on a table grows by a quarter, and before by as much as it is long.
+/// Size in bytes from which a table grows by a quarter; smaller ones double.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Bytes of addresses that tables leave to others.
+/// Address space that tables leave for other uses, in bytes.
 const RESERVE_BYTES: u64 = 8 << 20;
 
-/// What tables may take, shared by all threads of a scan.
+/// Memory for tables, shared by all threads of a scan.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     /// The limit, if it is one at which memory is refused.
     available: Option<Available>,
     taken: AtomicU64,
-    /// What could not be taken.
+    /// The refused request, if any.
     refused: OnceLock<NoMemory>,
 }
 
 impl Allowance {
-    /// What is left of the memory that there is, beside what a thread works with.
+    /// Creates an allowance of the available memory, minus the working memory of threads.
     pub(crate) fn of(available: Option<Available>) -> Self {
         let available = available.filter(|available| available.refuses());
         Self { available, taken: AtomicU64::new(0), refused: OnceLock::new() }
@@ -39,7 +40,7 @@ impl Allowance {
     /// Takes memory before it is allocated.
     ///
     /// # Errors
-    /// [`NoMemory`] with all that was needed until then.
+    /// [`NoMemory`] with the total needed so far.
     pub(crate) fn take(&self, bytes: u64) -> Result<(), NoMemory> {
         self.count(bytes)?;
         let is_large = bytes >= LARGE_BYTES as u64 && self.available.is_some();
@@ -63,31 +64,31 @@ impl Allowance {
         }
     }
 
-    /// Gives back memory that was freed.
+    /// Returns memory that was freed.
     pub(crate) fn give_back(&self, bytes: u64) {
-        // As one step: threads take in between.
+        // In one step: other threads may take memory in between.
         let less = |taken: u64| Some(taken.saturating_sub(bytes));
         let _ = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Bytes that were taken.
+    /// Returns the number of bytes taken.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Says how many bytes are taken, after others were freed.
+    /// Sets the number of bytes taken, after others were freed.
     pub(crate) fn reset(&self, taken: u64) {
         self.taken.store(taken, Ordering::Relaxed);
     }
 
-    /// Bytes that are left for other things than tables; `None` if there is no limit.
+    /// Returns the number of bytes left for purposes other than tables; `None` if there is no limit.
     pub(crate) fn left(&self) -> Option<u64> {
         let working_memory = memory::working_memory(1);
         self.available
             .map(|available| available.bytes.saturating_sub(working_memory).saturating_sub(self.taken()))
     }
 
-    /// What could not be taken, if something could not.
+    /// Returns the refused request, if any.
     pub(crate) fn refused(&self) -> Option<NoMemory> {
         self.refused.get().copied()
     }
@@ -96,8 +97,8 @@ impl Allowance {
         *self.refused.get_or_init(|| error)
     }
 
-    /// Says that the system does not give so many bytes. It may give less than its limits say: parts of the addresses are set
-    /// aside for threads.
+    /// Records that the system refused an allocation. It may refuse earlier than its limits suggest:
+    /// parts of the address space are reserved for threads.
     fn not_given(&self, bytes: u64) -> NoMemory {
         let known = self.available.unwrap_or(Available { bytes, limit: Limit::Free });
         let Available { bytes: left, limit } = memory::addresses_unused().unwrap_or(known);
@@ -108,7 +109,7 @@ impl Allowance {
     /// Appends a row to a table.
     ///
     /// # Errors
-    /// As [`Allowance::take`].
+    /// Those of [`Allowance::take`].
     #[inline]
     pub(crate) fn push<T>(&self, table: &mut Vec<T>, row: T) -> Result<(), NoMemory> {
         if table.len() == table.capacity() {
@@ -123,7 +124,7 @@ impl Allowance {
     /// Appends a table to another.
     ///
     /// # Errors
-    /// As [`Allowance::take`].
+    /// Those of [`Allowance::take`].
     pub(crate) fn append<T>(&self, table: &mut Vec<T>, mut more: Vec<T>) -> Result<(), NoMemory> {
         if table.is_empty() {
             *table = more;
@@ -138,10 +139,10 @@ impl Allowance {
         Ok(())
     }
 
-    /// Puts what is new into a map.
+    /// Inserts an entry into a map.
     ///
     /// # Errors
-    /// As [`Allowance::take`].
+    /// Those of [`Allowance::take`].
     pub(crate) fn insert<V>(
         &self,
         map: &mut IdMap<ObjectId, V>,
@@ -149,7 +150,7 @@ impl Allowance {
         value: V,
     ) -> Result<(), NoMemory> {
         if map.len() == map.capacity() {
-            // The old one is there until all is moved.
+            // The old table exists until all entries are moved.
             let old = map_bytes::<V>(map.capacity());
             self.take(map_bytes::<V>(map.len() + 1))?;
             map.reserve(1);
@@ -171,23 +172,24 @@ impl Allowance {
     }
 }
 
-/// Whether addresses are left for all that is small and cannot be refused, once a large table has taken so many.
+/// Returns `true` if enough address space is left for small allocations that cannot be refused, after a
+/// large table has taken `bytes`.
 fn leaves_reserve(bytes: u64) -> bool {
     bytes < LARGE_BYTES as u64
         || memory::addresses_unused().is_none_or(|unused| unused.bytes >= bytes.saturating_add(RESERVE_BYTES))
 }
 
-/// Bytes that tables may take.
+/// Returns the number of bytes that tables may take.
 fn limit(available: Available) -> u64 {
     available.bytes.saturating_sub(memory::working_memory(1)).max(FREE_BYTES)
 }
 
-/// Bytes of so many rows.
+/// Returns the size of a number of rows in bytes.
 pub(crate) fn bytes<T>(rows: usize) -> u64 {
     (rows as u64).saturating_mul(size_of::<T>() as u64)
 }
 
-/// Bytes of a map that has to hold so many ids: it is filled to seven eighths at most, and doubles.
+/// Returns the size in bytes of a map of this many IDs: it is at most seven eighths full, and doubles.
 pub(crate) fn map_bytes<V>(ids: usize) -> u64 {
     let places = if ids == 0 { 0 } else { (ids as u64).saturating_mul(8).div_ceil(7).next_power_of_two() };
     places.saturating_mul(size_of::<(ObjectId, V)>() as u64 + 1)
@@ -211,7 +213,7 @@ mod tests {
                 break refused;
             }
         };
-        // It is as long as it may be, but for the quarter by which it grows.
+        // At its maximum length, except for the quarter by which it grows.
         let taken = bytes::<u64>(table.capacity());
         assert!(((64 << 20) / 4 * 3..=64 << 20).contains(&taken), "{taken}");
         assert!(refused.needed_bytes > refused.available.bytes, "{refused}");

@@ -2,8 +2,9 @@
 //! smallest of them, in as many bits as the largest difference needs (J. Goldstein, R. Ramakrishnan, U. Shaft: Compressing
 //! Relations and Indexes, ICDE 1998; without the exceptions of PFOR).
 //!
-//! Neighbours in a heap are alike: positions and object indices of a list follow one another, sizes are the same. A frame
-//! whose numbers are all equal takes no bits. Any number is read in constant time.
+//! Values that are close in a heap are similar: positions and object indices of a list are consecutive,
+//! sizes are equal. A frame whose numbers are all equal takes no bits. Any number is read in constant
+//! time.
 
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -17,11 +18,11 @@ pub(crate) const FRAME_LEN: usize = 64;
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(crate) struct FrameRow {
-    /// The smallest number.
+    /// Smallest number.
     base: U32,
-    /// The frame's first word, 40 bits.
+    /// Index of the frame's first word, 40 bits.
     start: [u8; 5],
-    /// Bits of a number's difference to the base.
+    /// Number of bits of a number's difference to the base.
     width: u8,
 }
 
@@ -29,18 +30,18 @@ pub(crate) struct FrameRow {
 #[derive(Debug, Default)]
 pub(crate) struct BitPackedColumn {
     pub(crate) frames: CheckedColumn<FrameRow>,
-    /// The bits, lowest first.
+    /// Bits, lowest first.
     pub(crate) words: CheckedColumn<U64>,
 }
 
 impl BitPackedColumn {
-    /// Reads and checks all of it.
+    /// Reads and checks the whole column.
     pub(crate) fn check(&self) {
         self.frames.all();
         self.words.all();
     }
 
-    /// The number at a row.
+    /// Returns the number at a row.
     #[inline]
     pub(crate) fn get(&self, row: u32) -> Option<u32> {
         let frame = *self.frames.get(row as usize / FRAME_LEN)?;
@@ -68,13 +69,19 @@ impl BitPackedColumn {
         Some(((low | high) & mask) as u32)
     }
 
-    /// The numbers of some rows, in order.
+    /// Returns the numbers of a range of rows, in order.
     #[inline]
-    pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> Numbers<'_> {
-        Numbers { column: self, next: rows.start, end: rows.end, numbers: [0; FRAME_LEN], frame: None }
+    pub(crate) fn range(&self, rows: std::ops::Range<u32>) -> BitPackedNumbers<'_> {
+        BitPackedNumbers {
+            column: self,
+            next: rows.start,
+            end: rows.end,
+            numbers: [0; FRAME_LEN],
+            frame: None,
+        }
     }
 
-    /// All numbers of a frame; those behind the last are anything.
+    /// Returns all numbers of a frame; those after the last row are unspecified.
     #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn decode(&self, number: u32, out: &mut [u32; FRAME_LEN]) -> Option<()> {
         let frame = *self.frames.get(number as usize)?;
@@ -107,18 +114,18 @@ impl BitPackedColumn {
     }
 }
 
-/// Numbers of a column, one after another.
+/// Iterator over consecutive numbers of a column.
 #[derive(Debug, Clone)]
-pub(crate) struct Numbers<'a> {
+pub(crate) struct BitPackedNumbers<'a> {
     column: &'a BitPackedColumn,
     next: u32,
     end: u32,
     numbers: [u32; FRAME_LEN],
-    /// The frame whose numbers are known.
+    /// Decoded frame.
     frame: Option<u32>,
 }
 
-impl Iterator for Numbers<'_> {
+impl Iterator for BitPackedNumbers<'_> {
     type Item = u32;
 
     #[inline]
@@ -137,7 +144,7 @@ impl Iterator for Numbers<'_> {
     }
 }
 
-/// Numbers that are being packed, some frames of a column.
+/// Packer for some frames of a column.
 #[derive(Debug, Default)]
 pub(crate) struct BitPacker {
     frames: Vec<FrameRow>,
@@ -147,7 +154,7 @@ pub(crate) struct BitPacker {
 impl BitPacker {
     /// Packs numbers; all frames but the last are full.
     pub(crate) fn pack<T: Copy + Into<u32>>(numbers: &[T]) -> Self {
-        // Most columns take less than half of their numbers.
+        // Most columns take less than half the size of their numbers.
         let mut packer = Self {
             frames: Vec::with_capacity(numbers.len().div_ceil(FRAME_LEN)),
             words: Vec::with_capacity(numbers.len() / 4),
@@ -160,7 +167,8 @@ impl BitPacker {
             if width == 0 {
                 continue;
             }
-            // A frame takes as many words as bits a number. One more takes what is shifted out of the last.
+            // A frame takes as many words as a number takes bits. One more receives the bits that are
+            // shifted out of the last word.
             let (mut words, mut at, mut filled) = ([0u64; u32::BITS as usize + 1], 0, 0);
             for number in all() {
                 let number = u64::from(number - least);
@@ -185,7 +193,7 @@ impl BitPacker {
         self.frames.push(FrameRow { base: base.into(), start: [a, b, c, d, e], width });
     }
 
-    /// The frames of this part, when its words come after `before` others.
+    /// Returns the frames of this chunk, given that its words follow `before` others.
     pub(crate) fn frames_after(&self, before: u64) -> impl Iterator<Item = FrameRow> + '_ {
         self.frames.iter().map(move |frame| {
             let [a, b, c, d, e] = frame.start;
@@ -196,7 +204,7 @@ impl BitPacker {
     }
 }
 
-/// A column made in memory.
+/// Returns a column made in memory.
 #[cfg(test)]
 pub(crate) fn packed<T: Copy + Into<u32>>(numbers: &[T]) -> BitPackedColumn {
     let packer = BitPacker::pack(numbers);

@@ -1,8 +1,10 @@
-//! Columns of an index file that are checked when they are read, by blocks of 64 KiB that have a checksum each.
+//! Columns of an index file that are checked when they are read, in blocks of 64 KiB with a checksum
+//! each.
 //!
-//! An index of a large dump takes gigabytes, and a question reads a few pages of it. A block whose checksum is wrong is
-//! never used: reading it returns nothing, and marks the file as damaged. Whoever asks looks at that mark before giving an
-//! answer ([`crate::ObjectGraph::is_damaged`]). While an index is built, columns lie in memory or in scratch arrays.
+//! An index of a large dump takes gigabytes, and a query reads a few pages of it. A block whose checksum
+//! does not match is never used: reading it returns nothing, and marks the file as damaged. Callers check
+//! that mark before they return a result ([`crate::ObjectGraph::is_damaged`]). While an index is built,
+//! columns are in memory or in scratch arrays.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,10 +18,10 @@ use super::column::ColumnRow;
 use super::scratch::Array;
 use hprof_input::file::Mapped;
 
-/// Bytes of a block, which has a hash of its own.
+/// Size in bytes of a block, which has its own hash.
 pub const BLOCK_BYTES: usize = 1 << 16;
 
-/// The hashes of a section's blocks, and which blocks were checked and found right.
+/// Hashes of a section's blocks, and the set of blocks that were checked and are valid.
 #[derive(Debug)]
 pub(crate) struct Checks {
     hashes: Vec<u64>,
@@ -55,7 +57,7 @@ impl Checks {
         self.are_right(section, 0..self.hashes.len())
     }
 
-    /// Checks some blocks.
+    /// Checks a range of blocks.
     pub(crate) fn are_right(&self, section: &[u8], mut blocks: Range<usize>) -> bool {
         let right = |block: usize| self.is_known(block) || self.check(section, block);
         if blocks.len() > 64 { blocks.into_par_iter().all(right) } else { blocks.all(right) }
@@ -101,7 +103,7 @@ impl<T: ColumnRow> CheckedColumn<T> {
         Self(Inner::Mapped { file, range, checks, damage })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
@@ -111,12 +113,12 @@ impl<T: ColumnRow> CheckedColumn<T> {
         }
     }
 
-    /// Whether there are no rows.
+    /// Returns `true` if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Some rows; `None` if they are not all there, or damaged.
+    /// Returns a range of rows; `None` if it is out of range or damaged.
     #[inline]
     pub fn rows(&self, rows: Range<usize>) -> Option<&[T]> {
         match &self.0 {
@@ -139,13 +141,13 @@ impl<T: ColumnRow> CheckedColumn<T> {
         }
     }
 
-    /// One row.
+    /// Returns one row.
     #[inline]
     pub fn get(&self, row: usize) -> Option<&T> {
         self.rows(row..row.checked_add(1)?)?.first()
     }
 
-    /// All rows, after all of them were checked; none if some are damaged.
+    /// Returns all rows after checking them; none if some are damaged.
     pub fn all(&self) -> &[T] {
         match &self.0 {
             Inner::Owned(rows) => rows,

@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use hprof_input::file::Mapped;
 
-/// What a row has to be.
+/// Requirements of a row type.
 pub trait ColumnRow: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned {}
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned> ColumnRow for T {}
 
@@ -16,11 +16,11 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned> ColumnRow f
 pub enum IndexColumn<T> {
     /// In memory.
     Owned(Vec<T>),
-    /// In a mapped file, whose checksum was right when the column was made.
+    /// In a mapped file whose checksum was verified when the column was created.
     Mapped {
-        /// The file.
+        /// Mapped file.
         file: Arc<Mapped>,
-        /// Where in it.
+        /// Range of bytes in the file.
         range: Range<usize>,
     },
 }

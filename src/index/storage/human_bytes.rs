@@ -1,4 +1,4 @@
-//! Sizes and numbers for people, in all messages and tables.
+//! Sizes and numbers in human-readable form, for all messages and tables.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl fmt::Display for HumanBytes {
     }
 }
 
-/// A number with its thousands apart: `1,234,567`.
+/// Returns a number with thousands separators: `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 4 / 3 + 1);

@@ -1,16 +1,17 @@
 //! Maps and sets keyed by numbers from a file.
 //!
-//! The hash is a folded multiplication, fast and seeded: a file cannot choose ids that collide. Nothing may depend on the order of such a map.
+//! The hash is a folded multiplication, fast and seeded: a file cannot choose IDs that collide. Nothing
+//! may depend on the order of such a map.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// A map keyed by ids, serial numbers or offsets of a file.
+/// A map keyed by IDs, serial numbers or offsets of a file.
 pub type IdMap<K, V> = HashMap<K, V, IdHash>;
-/// A set of ids.
+/// A set of IDs.
 pub type IdSet<K> = HashSet<K, IdHash>;
 
-/// The hash of [`IdMap`].
+/// Hasher of [`IdMap`].
 #[derive(Debug, Clone, Copy)]
 pub struct IdHash {
     seed: u64,
@@ -23,7 +24,8 @@ impl Default for IdHash {
 }
 
 impl IdHash {
-    /// Both halves of a long product depend on all bits of number and seed.
+    /// Returns the hash of a number: the two halves of a long product, which depend on all bits of number and
+    /// seed.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn mix(self, number: u64) -> u64 {
@@ -41,7 +43,7 @@ impl BuildHasher for IdHash {
     }
 }
 
-/// Hashes one number, or some.
+/// Hashes one number, or several.
 #[derive(Debug)]
 pub struct IdHasher {
     hash: IdHash,

@@ -1,34 +1,35 @@
-//! How much memory this process may still take, and which limit says so.
+//! Memory that this process may still take, and the limit that determines it.
 //!
-//! The memory budget of building is made of it: large arrays that do not fit lie in files. Linux tells of free memory, of control groups
-//! and of the process's own limits; of other systems nothing is known, and building takes what it likes best.
+//! The memory budget for building is derived from it: large arrays that do not fit are stored in files.
+//! Linux reports free memory, control groups and the limits of the process; on other systems nothing is
+//! known, and building takes the preferred amount.
 
 use std::fmt;
 
 use super::human_bytes::HumanBytes;
 
-/// What is left of the memory that somebody else's programs and the page cache share, in quarters: dump and index are
-/// read through the page cache, and building is slow without.
+/// Share, in quarters, of the memory that other programs and the page cache use too: dump and index are
+/// read through the page cache, and building is slow without it.
 const QUARTERS: u64 = 3;
 
-/// What says how much memory may be taken.
+/// Origin of a memory limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// The user has said so.
+    /// Given by the user.
     Given,
-    /// The memory of the machine that is free.
+    /// Free memory of the machine.
     Free,
-    /// The control group of this process.
+    /// Control group of this process.
     Group,
-    /// The limit of a process's data: `ulimit -d`, `prlimit --data`.
+    /// Limit of the process's data: `ulimit -d`, `prlimit --data`.
     Data,
-    /// The limit of a process's addresses: `ulimit -v`, `prlimit --as`. Mapped files count.
+    /// Limit of the process's address space: `ulimit -v`, `prlimit --as`. Mapped files count.
     Addresses,
 }
 
 impl Limit {
-    /// What it is called.
+    /// Returns the description of the limit.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Given => "the memory budget",
@@ -49,22 +50,23 @@ impl fmt::Display for Limit {
 /// Memory that may still be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Available {
-    /// Bytes that may still be taken.
+    /// Number of bytes that may still be taken.
     pub bytes: u64,
-    /// What says so.
+    /// Origin of the limit.
     pub limit: Limit,
 }
 
 impl Available {
-    /// Whether the system refuses memory there, or the user has said so. What is free, and what a control group leaves, is
-    /// of this moment, and leaves out swap: it says how much to take, and not what cannot work.
+    /// Returns `true` if the system refuses memory beyond the limit, or the user gave it. Free memory and
+    /// the rest of a control group are momentary and exclude swap: they determine how much to take, not
+    /// whether a build can succeed.
     pub(crate) fn refuses(self) -> bool {
         matches!(self.limit, Limit::Given | Limit::Data | Limit::Addresses)
     }
 }
 
-/// The least of all limits. What is `given` takes the place of free memory and of the control group's limit, but not of
-/// limits at which the system refuses memory. `None` if nothing limits memory, or nobody knows.
+/// Returns the smallest limit. `given` replaces free memory and the control group's limit, but not limits
+/// at which the system refuses memory. `None` if there is no known limit.
 pub fn available(given: Option<u64>) -> Option<Available> {
     let own = Own::now();
     let found = |limit| move |bytes| Available { bytes, limit };
@@ -81,25 +83,25 @@ pub fn available(given: Option<u64>) -> Option<Available> {
     least(least(free, data), addresses())
 }
 
-/// What `ulimit -v` leaves, where mapped files count as much as memory.
+/// Returns the rest of `ulimit -v`, for which mapped files count as much as memory.
 pub(crate) fn addresses() -> Option<Available> {
     let limit = system::address_limit()?;
     let used = Own::now().addresses.saturating_sub(reserved());
     Some(Available { bytes: limit.saturating_sub(used), limit: Limit::Addresses })
 }
 
-/// As [`addresses`], without those that the allocator has set aside for threads.
+/// Does what [`addresses`] does, without the address space that the allocator has reserved for threads.
 pub(crate) fn addresses_unused() -> Option<Available> {
     let bytes = system::address_limit()?.saturating_sub(Own::now().addresses);
     Some(Available { bytes, limit: Limit::Addresses })
 }
 
-/// Addresses that nothing lies at, which the allocator keeps for more memory of a thread: 64 MiB each.
+/// Returns the unused address space that the allocator reserves for threads: 64 MiB each.
 fn reserved() -> u64 {
     std::fs::read_to_string("/proc/self/maps").map_or(0, |maps| maps.lines().filter_map(reserved_by).sum())
 }
 
-/// The same of one line of `/proc/self/maps`.
+/// Does the same for one line of `/proc/self/maps`.
 fn reserved_by(line: &str) -> Option<u64> {
     let (range, rest) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
@@ -111,7 +113,8 @@ fn least(one: Option<Available>, other: Option<Available>) -> Option<Available> 
     one.into_iter().chain(other).min_by_key(|available| available.bytes)
 }
 
-/// What this process has taken: anonymous memory that is there, data as the system limits it, addresses.
+/// Memory taken by this process: resident anonymous memory, data as the system limits it, and address
+/// space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Own {
     private: u64,
@@ -131,7 +134,7 @@ impl Own {
     }
 }
 
-/// The number of a line `NAME:   123 kB`, in bytes.
+/// Returns the number of a line `NAME:   123 kB`, in bytes.
 fn kilobytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -180,13 +183,13 @@ mod system {
     }
 }
 
-/// Control groups, of both versions.
+/// Control groups of both versions.
 #[cfg(any(target_os = "linux", test))]
 mod group {
     use std::fs;
     use std::path::{Component, Path, PathBuf};
 
-    /// The files of one version: what may be used, what is used, and the lines of `memory.stat` for what is page cache.
+    /// Files of one version: the limit, the usage, and the lines of `memory.stat` for the page cache.
     struct Version {
         limit: &'static str,
         usage: &'static str,
@@ -201,7 +204,8 @@ mod group {
     const SECOND: Version =
         Version { limit: "memory.max", usage: "memory.current", cache: ["inactive_file", "active_file"] };
 
-    /// What the groups of a process leave it. `own` is its `/proc/self/cgroup`, `mount` where groups are mounted.
+    /// Returns the rest of the limits of a process's groups. `own` is its `/proc/self/cgroup`, `mount`
+    /// the mount point of control groups.
     pub(crate) fn available(mount: &Path, own: &str) -> Option<u64> {
         let lines = own.lines().filter_map(|line| {
             let mut parts = line.splitn(3, ':');
@@ -215,10 +219,10 @@ mod group {
         lines.filter_map(|(mount, path, version)| least_above(&mount, path, version)).min()
     }
 
-    /// The least that a group and those above it leave.
+    /// Returns the smallest rest of a group and its parents.
     fn least_above(mount: &Path, path: &str, version: &Version) -> Option<u64> {
-        // In a container the path may be that outside of it: then the mount is the group itself. A path that leads out
-        // of the mount is none.
+        // In a container, the path may be that outside it: then the mount itself is the group. A path
+        // that leads out of the mount is ignored.
         let parts = Path::new(path).components().filter_map(|part| match part {
             Component::Normal(part) => Some(part),
             _ => None,
@@ -228,10 +232,11 @@ mod group {
         groups.filter_map(|group| left(group, version)).min()
     }
 
-    /// What one group leaves: the page cache that is charged to it is given back when it is needed.
+    /// Returns the rest of one group's limit: the page cache charged to it is released when memory is
+    /// needed.
     fn left(group: &Path, version: &Version) -> Option<u64> {
         let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
-        // "max", or a number that no machine has: no limit.
+        // "max", or a number that exceeds any machine: no limit.
         let limit = number(version.limit).filter(|limit| *limit < 1 << 60)?;
         let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
         let cache = stat.lines().filter_map(|line| {
@@ -244,17 +249,17 @@ mod group {
     }
 }
 
-/// Working memory of a process that builds an index, without large arrays: what does not depend on the dump's size, and
-/// what each thread takes.
+/// Working memory of a process that builds an index, without large arrays: a part that does not depend on
+/// the size of the dump, and a part per thread.
 const WORKING_MEMORY: u64 = 8 << 20;
 const WORKING_MEMORY_OF_A_THREAD: u64 = 12 << 20;
 
-/// Memory that building takes beside large arrays.
+/// Returns the memory that building takes in addition to large arrays.
 pub(crate) fn working_memory(threads: usize) -> u64 {
     WORKING_MEMORY + threads as u64 * WORKING_MEMORY_OF_A_THREAD
 }
 
-/// How many threads there should be, if memory does not do for all that there could be.
+/// Returns the number of threads to use if there is not enough memory for all.
 pub fn threads(given: Option<u64>) -> Option<usize> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let available = available(given)?;
@@ -264,12 +269,12 @@ pub fn threads(given: Option<u64>) -> Option<usize> {
     (enough < cores).then_some(enough.max(1))
 }
 
-/// Building cannot work in the memory that there is.
+/// Error for too little memory to build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoMemory {
-    /// Bytes that are needed at least, and are not there yet.
+    /// Number of bytes that are needed in addition, at least.
     pub needed_bytes: u64,
-    /// What there is.
+    /// Available memory.
     pub available: Available,
 }
 

@@ -1,14 +1,15 @@
-//! How the index is stored, in memory and on disk. Nothing here knows of dumps, objects or graphs; imports are of
-//! [`hprof_input`], which maps files, and of nothing else in the index.
+//! Storage of the index, in memory and on disk. Nothing here depends on dumps, objects or graphs; the
+//! only imports are from [`hprof_input`], which maps files.
 //!
 //! * [`store`] is the directory beside the dump, and the format of its files: sections with checksums.
-//! * `column` and [`checked_column`] are columns of rows: in memory, or sections of a mapped file. Bytes of a file are
-//!   used only after their checksum was found right.
+//! * `column` and [`checked_column`] are columns of rows: in memory, or sections of a mapped file. Bytes
+//!   of a file are used only after their checksum was verified.
 //! * `bit_packed` packs columns of small numbers.
-//! * `scratch` has large arrays for building, within the memory budget that [`memory`] finds; beyond, in files.
-//! * `private_dir` are directories that nobody else can change: an index is believed.
-//! * `allowance` is asked by tables that grow as the file says.
-//! * `temporary_files` are removed however the process ends. `free_space` asks the disk.
+//! * `scratch` provides large arrays for building, within the memory budget that [`memory`] determines;
+//!   beyond it, in files.
+//! * `private_dir` provides directories that nobody else can change, because an index is trusted.
+//! * `allowance` limits tables whose length the file determines.
+//! * `temporary_files` are removed however the process ends. `free_space` queries the disk.
 //! * `id_map` and `prefetch` are tools for large tables.
 
 pub(crate) mod allowance;

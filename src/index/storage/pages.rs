@@ -1,13 +1,15 @@
-//! Anonymous memory that is cut up and put together again.
+//! Anonymous memory that can be split and joined.
 //!
-//! The kernel clears a page when it is first touched, and that takes longer than most of what is then done with it. So what
-//! one array leaves is moved to where the next one lies, in the page tables (`mremap`), and not cleared again.
+//! The kernel clears a page when it is first touched, which takes longer than most of the work that
+//! follows. So the memory of a dropped array is moved to the addresses of the next one, in the page
+//! tables (`mremap`), and not cleared again.
 //!
-//! The `unsafe` of anonymous memory is here. Elsewhere than on Linux memory stays in the pieces in which it was taken.
+//! All `unsafe` code for anonymous memory is here. On systems other than Linux, memory stays in the
+//! pieces in which it was allocated.
 
-pub(super) use system::Pages;
+pub(super) use system::PrivatePages;
 
-/// Bytes of a huge page: larger memory is whole ones, and so are its pieces.
+/// Size of a huge page in bytes: larger memory consists of whole huge pages, and so do its pieces.
 pub(super) const PAGE: usize = 2 << 20;
 
 #[cfg(target_os = "linux")]
@@ -21,28 +23,29 @@ mod system {
 
     use super::PAGE;
 
-    /// A range of addresses, of this owner alone. There need not be memory.
+    /// A range of addresses with a single owner. There need not be memory at them.
     #[derive(Debug)]
     struct Addresses {
         start: NonNull<u8>,
         len: usize,
-        /// Where the kernel's mappings may begin that the range is made of, beside its start; ascending. Before 6.17 the
-        /// kernel moves nothing across.
+        /// Possible boundaries of the kernel's mappings within the range, without its start; ascending.
+        /// Before 6.17 the kernel does not move memory across them.
         seams: Vec<usize>,
     }
 
-    // SAFETY: It owns what lies there, as a Vec<u8> does.
+    // SAFETY: It owns its memory, as a Vec<u8> does.
     unsafe impl Send for Addresses {}
-    // SAFETY: The same: what is shared is only read.
+    // SAFETY: As above; shared memory is only read.
     unsafe impl Sync for Addresses {}
 
     impl Addresses {
-        /// Takes `len` bytes of addresses, which nobody can read yet; at a huge page's boundary if they are as many.
+        /// Reserves `len` bytes of inaccessible addresses; aligned to a huge page if they are at least as
+        /// large.
         fn take(len: usize) -> io::Result<Self> {
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
             let more = if len >= PAGE { PAGE } else { 0 };
             let wanted = len.checked_add(more).ok_or(io::ErrorKind::OutOfMemory)?;
-            // SAFETY: The kernel chooses addresses where nothing lies.
+            // SAFETY: The kernel chooses unused addresses.
             let start = unsafe { mm::mmap_anonymous(ptr::null_mut(), wanted, ProtFlags::empty(), flags)? };
             let start = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
             let mut addresses = Self { start, len: wanted, seams: Vec::new() };
@@ -55,10 +58,10 @@ mod system {
             Ok(addresses)
         }
 
-        /// Cuts off what is behind `at`.
+        /// Splits off the part from `at` on.
         fn split_off(&mut self, at: usize) -> Self {
             let at = at.min(self.len);
-            // SAFETY: `at` is within, or just behind.
+            // SAFETY: `at` is within the range, or at its end.
             let start = unsafe { self.start.add(at) };
             let seams = self.seams.iter().filter(|seam| **seam > at).map(|seam| seam - at).collect();
             let rest = Self { start, len: self.len - at, seams };
@@ -67,25 +70,25 @@ mod system {
             rest
         }
 
-        /// Lets the addresses from `at` on, where no memory is yet, have zeros.
+        /// Maps zeros at the addresses from `at` on, where there is no memory yet.
         fn back(&mut self, at: usize) -> io::Result<()> {
             let at = at.min(self.len);
             if at == self.len {
                 return Ok(());
             }
             let protection = MprotectFlags::READ | MprotectFlags::WRITE;
-            // SAFETY: The addresses are this owner's. If it fails all is as it was.
+            // SAFETY: The addresses belong to this owner. If the call fails, nothing has changed.
             unsafe {
                 let (start, len) = (self.start.as_ptr().add(at).cast(), self.len - at);
                 mm::mprotect(start, len, protection)?;
-                // Advice: without huge pages it works too.
+                // Advice only: it works without huge pages too.
                 let _ = mm::madvise(start, len, Advice::LinuxHugepage);
             }
             self.seams.extend(Some(at).filter(|at| *at > 0));
             Ok(())
         }
 
-        /// Moves memory to the addresses from `at` on, where no memory is yet.
+        /// Moves memory to the addresses from `at` on, where there is no memory yet.
         fn take_over(&mut self, at: usize, mut piece: Self) -> io::Result<()> {
             if at > self.len || piece.len > self.len - at {
                 return Err(io::ErrorKind::InvalidInput.into());
@@ -94,14 +97,15 @@ mod system {
             while piece.len > 0 {
                 // One of the kernel's mappings, or a part of it.
                 let rest = piece.split_off(piece.seams.first().copied().unwrap_or(piece.len));
-                // SAFETY: Both ranges are of this owner, who has no reference to what lies there, and do not overlap.
+                // SAFETY: Both ranges belong to this owner, which has no reference to their contents, and
+                // they do not overlap.
                 let moved = unsafe {
                     let (from, place) = (piece.start.as_ptr().cast(), self.start.as_ptr().add(to).cast());
                     mm::mremap_fixed(from, piece.len, piece.len, MremapFlags::MAYMOVE, place)
                 };
                 if let Err(error) = moved {
-                    // The kernel may have unmapped what was at the new addresses, and somebody else may have mapped there
-                    // since: nobody touches them any more.
+                    // The kernel may have unmapped the new addresses, and another thread may have mapped
+                    // them since: they are not touched any more.
                     let mut unknown = self.split_off(to);
                     drop(unknown.split_off(piece.len));
                     std::mem::forget(unknown);
@@ -109,7 +113,7 @@ mod system {
                 }
                 self.seams.extend(Some(to).filter(|to| *to > 0));
                 to += piece.len;
-                // Nothing lies at its old addresses, and they may be somebody else's already.
+                // The old addresses are unmapped, and may already be in use by another mapping.
                 piece.len = 0;
                 piece = rest;
             }
@@ -120,19 +124,20 @@ mod system {
     impl Drop for Addresses {
         fn drop(&mut self) {
             if self.len > 0 {
-                // SAFETY: They are this owner's, who is gone.
+                // SAFETY: The addresses belong to this owner, which is being dropped.
                 let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.len) };
             }
         }
     }
 
-    /// Memory, of this owner alone.
+    /// Memory with a single owner.
     #[derive(Debug)]
-    pub(in crate::storage) struct Pages(Addresses);
+    pub(in crate::storage) struct PrivatePages(Addresses);
 
-    impl Pages {
-        /// One piece of `len` bytes: first what the pieces hold, then zeros that nobody has touched. If there are pieces, all
-        /// are whole huge pages. They are left as they are if there are no addresses for the whole.
+    impl PrivatePages {
+        /// Joins pieces into one of `len` bytes: first the contents of the pieces, then untouched zeros.
+        /// If there are pieces, all consist of whole huge pages. They are left unchanged if there is no
+        /// address range for the whole.
         pub(in crate::storage) fn of_pieces(pieces: &mut Vec<Self>, len: usize) -> io::Result<Self> {
             let mut whole = Addresses::take(len)?;
             let mut at = 0;
@@ -145,23 +150,23 @@ mod system {
             Ok(Self(whole))
         }
 
-        /// Cuts off what is behind `at`.
+        /// Splits off the part from `at` on.
         pub(in crate::storage) fn split_off(&mut self, at: usize) -> Self {
             Self(self.0.split_off(at))
         }
     }
 
-    impl Deref for Pages {
+    impl Deref for PrivatePages {
         type Target = [u8];
 
         #[inline(always)]
         fn deref(&self) -> &[u8] {
-            // SAFETY: There is memory at all of the addresses, of this owner, and all of it is initialised.
+            // SAFETY: There is initialized memory at all of the addresses, and it belongs to this owner.
             unsafe { std::slice::from_raw_parts(self.0.start.as_ptr(), self.0.len) }
         }
     }
 
-    impl DerefMut for Pages {
+    impl DerefMut for PrivatePages {
         #[inline(always)]
         fn deref_mut(&mut self) -> &mut [u8] {
             // SAFETY: As above, and the owner is borrowed.
@@ -176,18 +181,18 @@ mod system {
 
     use memmap2::MmapMut;
 
-    /// Memory, of this owner alone.
+    /// Memory with a single owner.
     #[derive(Debug)]
-    pub(in crate::storage) struct Pages(MmapMut);
+    pub(in crate::storage) struct PrivatePages(MmapMut);
 
-    impl Pages {
-        /// `len` bytes of zeros that nobody has touched. There are no pieces: nothing cuts memory here.
+    impl PrivatePages {
+        /// Allocates `len` bytes of untouched zeros. There are no pieces: memory is never split here.
         pub(in crate::storage) fn of_pieces(_: &mut Vec<Self>, len: usize) -> io::Result<Self> {
             MmapMut::map_anon(len).map(Self)
         }
     }
 
-    impl std::ops::Deref for Pages {
+    impl std::ops::Deref for PrivatePages {
         type Target = [u8];
 
         fn deref(&self) -> &[u8] {
@@ -195,7 +200,7 @@ mod system {
         }
     }
 
-    impl std::ops::DerefMut for Pages {
+    impl std::ops::DerefMut for PrivatePages {
         fn deref_mut(&mut self) -> &mut [u8] {
             &mut self.0
         }
@@ -218,10 +223,10 @@ mod tests {
         let mut next = 0u8;
         for _ in 0..300 {
             let wanted = 1 + random(6);
-            let mut pieces: Vec<Pages> = Vec::new();
+            let mut pieces: Vec<PrivatePages> = Vec::new();
             let mut expected = Vec::new();
             while expected.len() < wanted && !spare.is_empty() {
-                let (mut piece, mut marks): (Pages, Vec<u8>) = spare.swap_remove(random(spare.len()));
+                let (mut piece, mut marks): (PrivatePages, Vec<u8>) = spare.swap_remove(random(spare.len()));
                 let taken = marks.len().min(wanted - expected.len());
                 if taken < marks.len() {
                     spare.push((piece.split_off(taken * PAGE), marks.split_off(taken)));
@@ -230,9 +235,9 @@ mod tests {
                 expected.extend(marks);
             }
             expected.resize(wanted, 0);
-            let mut whole = Pages::of_pieces(&mut pieces, wanted * PAGE).unwrap();
+            let mut whole = PrivatePages::of_pieces(&mut pieces, wanted * PAGE).unwrap();
             let marks =
-                |whole: &Pages| -> Vec<u8> { whole.chunks(PAGE).map(|page| page[PAGE - 1]).collect() };
+                |whole: &PrivatePages| -> Vec<u8> { whole.chunks(PAGE).map(|page| page[PAGE - 1]).collect() };
             assert_eq!(marks(&whole), expected);
             for page in whole.chunks_mut(PAGE) {
                 next = next.wrapping_add(1).max(1);
@@ -248,7 +253,7 @@ mod tests {
     #[test]
     fn pieces_keep_what_they_hold() {
         let filled = |pages: usize, byte: u8| {
-            let mut piece = Pages::of_pieces(&mut Vec::new(), pages * PAGE).unwrap();
+            let mut piece = PrivatePages::of_pieces(&mut Vec::new(), pages * PAGE).unwrap();
             assert!(piece.iter().all(|byte| *byte == 0) && piece.as_ptr().addr().is_multiple_of(PAGE));
             piece.fill(byte);
             piece
@@ -256,18 +261,18 @@ mod tests {
         let mut first = filled(3, 1);
         let back = first.split_off(PAGE);
         let (second, third) = (filled(1, 2), filled(2, 3));
-        let whole = Pages::of_pieces(&mut vec![third, back, second], 7 * PAGE).unwrap();
+        let whole = PrivatePages::of_pieces(&mut vec![third, back, second], 7 * PAGE).unwrap();
         let page = |at: usize| whole[at * PAGE..(at + 1) * PAGE].to_vec();
         for (at, byte) in [3, 3, 1, 1, 2, 0, 0].into_iter().enumerate() {
             assert!(page(at).iter().all(|found| *found == byte), "page {at}");
         }
         assert!(first.iter().all(|byte| *byte == 1) && first.len() == PAGE);
-        // What was put together is cut, moved and put together again.
+        // Joined memory is split, moved and joined again.
         let mut whole = whole;
         let end = whole.split_off(3 * PAGE);
-        let other = Pages::of_pieces(&mut vec![end, whole], 7 * PAGE).unwrap();
+        let other = PrivatePages::of_pieces(&mut vec![end, whole], 7 * PAGE).unwrap();
         let bytes: Vec<u8> = other.chunks(PAGE).map(|page| page[7]).collect();
         assert_eq!(bytes, [1, 2, 0, 0, 3, 3, 1]);
-        assert_eq!(Pages::of_pieces(&mut Vec::new(), 1 << 16).unwrap().len(), 1 << 16);
+        assert_eq!(PrivatePages::of_pieces(&mut Vec::new(), 1 << 16).unwrap().len(), 1 << 16);
     }
 }

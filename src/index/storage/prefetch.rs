@@ -1,6 +1,6 @@
-//! Telling the processor what will be read: walks over graphs are mostly waits for memory.
+//! Prefetching: traversals of graphs mostly wait for memory.
 
-/// Starts to bring `slice[at]` into the cache. Nothing happens for a place outside of the slice.
+/// Starts to load `slice[at]` into the cache. Does nothing if `at` is out of range.
 #[inline(always)]
 #[allow(unsafe_code)]
 pub fn prefetch<T>(slice: &[T], at: usize) {

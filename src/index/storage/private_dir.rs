@@ -1,9 +1,10 @@
-//! Directories that nobody but their user can change, and the files in them.
+//! Directories that only their user can change, and the files in them.
 //!
-//! An index is believed, replaced and removed, and it may lie where others can write: beside a dump in `/tmp`, say. So a
-//! directory or file is used only if it is no symbolic link, belongs to this user or to root, and cannot be written to by
-//! others. A directory is opened once, and files are reached through the open directory: whoever can rename it puts nothing
-//! else in its place. Where files have no owners, only links are refused.
+//! An index is trusted, replaced and removed, and it may be in a directory where others can write: beside
+//! a dump in `/tmp`, for instance. So a directory or file is used only if it is not a symbolic link,
+//! belongs to this user or to root, and is not writable by others. A directory is opened once, and files
+//! are accessed through the open directory: another user who can rename it cannot substitute another.
+//! Where files have no owners, only links are refused.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,37 +15,37 @@ use tempfile::{Builder, NamedTempFile};
 use hprof_input::file::{Mapped, OpenError};
 use hprof_input::mapped_files::Content;
 
-/// Why a directory or file is not used.
+/// Reason why a directory or file is not used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Distrust {
-    /// It leads elsewhere, which others may decide.
+    /// It is a link, whose target others may control.
     #[error("it is a symbolic link")]
     Link,
-    /// Its owner can put anything into it.
+    /// The owner, another user, can change the contents.
     #[error("it belongs to another user (UID {0})")]
     Owner(u32),
-    /// All of a group, or everybody, can do so.
-    #[error("others can write to it (`chmod go-w` keeps them out)")]
+    /// A group, or everybody, can change its contents.
+    #[error("others can write to it (`chmod go-w` prevents this)")]
     Writable,
-    /// The directory that it is in is a link, whose owner decides where it leads.
+    /// The parent directory is a link, whose owner controls the target.
     #[error("{} is a symbolic link of another user (UID {_1})", .0.display())]
     LinkAbove(PathBuf, u32),
 }
 
-/// Who besides the user can remove and rename a directory: those who can change the one that it is in. They can put nothing
-/// into it.
+/// Users besides the owner who can remove and rename a directory: those who can change its parent. They
+/// cannot change its contents.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Exposure {
-    /// The owner of the directory above.
+    /// The owner of the parent directory.
     #[error(
-        "{} belongs to another user (UID {_1}), who can remove and rename the index there; to rule that out, name a \
+        "{} belongs to another user (UID {_1}), who can remove and rename the index there; to prevent this, use a \
          directory of your own for the index",
         .0.display()
     )]
     Owner(PathBuf, u32),
     /// Everybody.
     #[error(
-        "everybody can remove and rename the index in {}; to rule that out, `chmod o-w` it, or name a directory of your own \
+        "everybody can remove and rename the index in {}; to prevent this, `chmod o-w` it, or use a directory of your own \
          for the index",
         .0.display()
     )]
@@ -57,7 +58,7 @@ impl From<Distrust> for io::Error {
     }
 }
 
-/// Tells whether an error says that something was not trusted.
+/// Returns `true` if an error is a [`Distrust`].
 pub(crate) fn is_distrust(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Distrust>())
 }
@@ -79,7 +80,7 @@ impl PartialEq for PrivateDir {
 
 impl Eq for PrivateDir {}
 
-/// Refuses what others can change.
+/// Refuses a directory or file that others can change.
 fn check(metadata: &fs::Metadata) -> Result<(), Distrust> {
     if metadata.is_symlink() {
         return Err(Distrust::Link);
@@ -93,12 +94,12 @@ fn check(metadata: &fs::Metadata) -> Result<(), Distrust> {
     Ok(())
 }
 
-/// The directory that a path is in.
+/// Returns the parent directory of a path.
 fn above(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Refuses a directory above that is a link which another user can lead elsewhere; not one that is missing.
+/// Refuses a parent directory that is a link which another user can redirect; accepts a missing one.
 fn check_above(path: &Path) -> Result<(), Distrust> {
     match fs::symlink_metadata(above(path)) {
         Ok(metadata) if metadata.is_symlink() => match other_owner(&metadata) {
@@ -109,14 +110,14 @@ fn check_above(path: &Path) -> Result<(), Distrust> {
     }
 }
 
-/// The owner of a file, if that is neither this user nor root.
+/// Returns the owner of a file, if that is neither this user nor root.
 #[cfg(unix)]
 fn other_owner(metadata: &fs::Metadata) -> Option<u32> {
     let owner = std::os::unix::fs::MetadataExt::uid(metadata);
     (owner != 0 && owner != rustix::process::geteuid().as_raw()).then_some(owner)
 }
 
-/// Who may do what with a file.
+/// Returns the permissions of a file.
 #[cfg(unix)]
 fn mode(metadata: &fs::Metadata) -> u32 {
     std::os::unix::fs::MetadataExt::mode(metadata)
@@ -138,7 +139,7 @@ impl PrivateDir {
     /// Opens a directory.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         check_above(path)?;
-        // Looked at before it is opened: this says of a link that it is one, whatever it leads to.
+        // Checked before it is opened: a link is reported as such, whatever its target is.
         let metadata = fs::symlink_metadata(path)?;
         check(&metadata)?;
         if !metadata.is_dir() {
@@ -147,8 +148,8 @@ impl PrivateDir {
         Self::open_checked(path)
     }
 
-    /// Opens a directory, or creates one that only its user may read: an index tells what the dump tells. Returns whether
-    /// there was none.
+    /// Opens a directory, or creates one that only its user may read: an index contains data of the dump.
+    /// Returns `true` if it was created.
     pub(crate) fn create(path: &Path) -> io::Result<(Self, bool)> {
         match Self::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -167,14 +168,14 @@ impl PrivateDir {
         };
         let opened = Self::open(path);
         if opened.is_err() && is_new {
-            // A file system without permissions. An empty directory would only be in the way.
+            // A file system without permissions. An empty directory would only be a nuisance.
             let _ = fs::remove_dir(path);
         }
         Ok((opened?, is_new))
     }
 
-    /// Who can remove and rename it. A group that may is often the user's own; of a sticky directory, as `/tmp` is, nobody
-    /// removes what is another's.
+    /// Returns the users who can remove and rename it. A group with that permission is often the user's
+    /// own; in a sticky directory, such as `/tmp`, nobody can remove files of others.
     pub(crate) fn exposure(&self) -> Option<Exposure> {
         let above = above(&self.path);
         let metadata = fs::metadata(above).ok()?;
@@ -184,7 +185,7 @@ impl PrivateDir {
         }
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -204,7 +205,7 @@ impl PrivateDir {
         }
     }
 
-    /// Creates a file of a random name that begins with `prefix`, to be written.
+    /// Creates a file for writing, with a random name that starts with `prefix`.
     pub(crate) fn temporary(&self, prefix: &str) -> io::Result<NamedTempFile> {
         Builder::new().prefix(prefix).make_in(&self.path, |path| self.create_new(path))
     }
@@ -216,18 +217,18 @@ impl PrivateDir {
         use rustix::fs::{Mode, OFlags};
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-        // What was looked at by its name may be another by now.
+        // The file that was checked by name may have been replaced.
         check(&dir.metadata()?)?;
         Ok(Self { path: path.to_owned(), dir: dir.into() })
     }
 
-    /// Opens what has this name, without waiting for the other end of a pipe.
+    /// Opens the file of this name without waiting for the other end of a pipe.
     fn open_at(&self, name: &Path, flags: rustix::fs::OFlags) -> io::Result<File> {
         use rustix::fs::{Mode, OFlags};
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.dir, name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(file) => Ok(File::from(file)),
-            // Some systems have other names for this error.
+            // Some systems use other codes for this error.
             Err(_) if self.stat(name).is_ok_and(|stat| is_link(&stat)) => Err(Distrust::Link.into()),
             Err(error) => Err(error.into()),
         }
@@ -249,14 +250,14 @@ impl PrivateDir {
         self.open_at(name.as_ref(), OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
     }
 
-    /// Opens a file to be locked, creating it if need be.
+    /// Opens a file for locking, creating it if necessary.
     pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
         use rustix::fs::OFlags;
         let file = self.open_at(name.as_ref(), OFlags::WRONLY | OFlags::CREATE)?;
         if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
 
-    /// Whether the open file is still the one with that name.
+    /// Returns `true` if the open file still has that name.
     pub(crate) fn is_at(&self, file: &File, name: &str) -> bool {
         use std::os::unix::fs::MetadataExt;
         let here = self.stat(name.as_ref()).ok().map(|stat| (id(stat.st_dev), id(stat.st_ino)));
@@ -265,24 +266,24 @@ impl PrivateDir {
         here.is_some() && here == open
     }
 
-    /// Length of what has this name, itself.
+    /// Returns the size of the file of this name, without following links.
     pub(crate) fn len_of(&self, name: &str) -> io::Result<u64> {
         Ok(u64::try_from(self.stat(name.as_ref())?.st_size).unwrap_or(0))
     }
 
-    /// Gives a file of this directory its name, in place of what has it.
+    /// Renames a file of this directory, replacing any file of the new name.
     pub(crate) fn publish(&self, file: NamedTempFile, name: &str) -> io::Result<()> {
         let from = file.path().file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
         let rename = || rustix::fs::renameat(&self.dir, &from, &self.dir, name).map_err(io::Error::from);
         let named = match rename() {
-            // An empty directory says nothing, and no file can take its place.
+            // An empty directory contains no data, but no file can replace it.
             Err(error) if self.stat(name.as_ref()).is_ok_and(|stat| is_dir(&stat)) => {
                 self.remove_dir_at(name).map_err(|_| error).and_then(|()| rename())
             }
             named => named,
         };
         named?;
-        // There is none of that name any more.
+        // No file of that name exists any more.
         let _ = file.into_temp_path().keep();
         Ok(())
     }
@@ -296,7 +297,8 @@ impl PrivateDir {
         Ok(rustix::fs::unlinkat(&self.dir, name, rustix::fs::AtFlags::empty())?)
     }
 
-    /// The names of all that is in it. One that is not UTF-8 is shown with U+FFFD, and is none of an index.
+    /// Returns the names of all entries. Names that are not UTF-8 are shown with U+FFFD; no file of an
+    /// index has one.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&self.dir)? {
@@ -309,7 +311,7 @@ impl PrivateDir {
     }
 }
 
-/// A device or inode number; systems have several types for them.
+/// Returns a device or inode number; systems have several types for them.
 #[cfg(unix)]
 fn id(number: impl TryInto<i128>) -> i128 {
     number.try_into().unwrap_or(-1)
@@ -325,7 +327,7 @@ fn is_dir(stat: &rustix::fs::Stat) -> bool {
     rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir()
 }
 
-/// Directories are not opened: files are reached by their paths.
+/// Directories are not opened: files are accessed by path.
 #[cfg(not(unix))]
 impl PrivateDir {
     fn open_checked(path: &Path) -> io::Result<Self> {
@@ -342,7 +344,7 @@ impl PrivateDir {
         File::options().read(true).write(true).create_new(true).open(path)
     }
 
-    /// Opens a file to be locked, creating it if need be.
+    /// Opens a file for locking, creating it if necessary.
     pub(crate) fn open_lock(&self, name: &str) -> io::Result<File> {
         let path = self.path.join(name);
         if fs::symlink_metadata(&path).is_ok_and(|metadata| !metadata.is_file()) {
@@ -351,21 +353,22 @@ impl PrivateDir {
         File::options().create(true).truncate(false).write(true).open(path)
     }
 
-    /// Whether the open file is still the one with that name: an open file cannot be removed there.
+    /// Returns `true` if the open file still has that name: on this system, an open file cannot be
+    /// removed.
     pub(crate) fn is_at(&self, _: &File, _: &str) -> bool {
         true
     }
 
-    /// Length of what has this name, itself.
+    /// Returns the size of the file of this name, without following links.
     pub(crate) fn len_of(&self, name: &str) -> io::Result<u64> {
         fs::symlink_metadata(self.path.join(name)).map(|metadata| metadata.len())
     }
 
-    /// Gives a file of this directory its name, in place of what has it.
+    /// Renames a file of this directory, replacing any file of the new name.
     pub(crate) fn publish(&self, file: NamedTempFile, name: &str) -> io::Result<()> {
         let path = self.path.join(name);
         match file.persist(&path) {
-            // An empty directory says nothing, and no file can take its place.
+            // An empty directory contains no data, but no file can replace it.
             Err(error) if path.is_dir() => {
                 fs::remove_dir(&path).and_then(|()| Ok(error.file.persist(&path).map(drop)?))
             }
@@ -378,7 +381,7 @@ impl PrivateDir {
         fs::remove_file(self.path.join(name))
     }
 
-    /// The names of all that is in it.
+    /// Returns the names of all entries.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name().to_string_lossy().into_owned());
         fs::read_dir(&self.path)?.map(name).collect()

@@ -1,8 +1,8 @@
-//! The scratch arena: large arrays for building, in memory as far as the memory budget goes, on huge pages where the system
-//! has them; beyond that in files.
+//! The scratch arena: large arrays for building, in memory as far as the memory budget allows, on huge
+//! pages where available; beyond that in files.
 //!
-//! The budget is of anonymous memory. The files have no name, lie in the index directory, and the kernel may write them
-//! out. An array that is dropped leaves its memory to the next (`super::pages`).
+//! The budget covers anonymous memory. The files have no name, are in the index directory, and the kernel
+//! may write them out. A dropped array leaves its memory to the next one (`super::pages`).
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,62 +16,62 @@ use memmap2::MmapMut;
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::pages::{PAGE, Pages};
+use super::pages::{PAGE, PrivatePages};
 use hprof_input::file;
-use hprof_input::mapped_files::{self, Content, Known};
+use hprof_input::mapped_files::{self, Content, KnownMap};
 
-/// What elements have to be.
+/// Requirements of element types.
 pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout {}
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Plain for T {}
 
-/// Makes scratch arrays: a handle, of which there may be many.
+/// Allocator of scratch arrays: a handle that can be cloned.
 #[derive(Debug, Clone)]
-pub struct ScratchArena(Arc<Shared>);
+pub struct ScratchArena(Arc<SharedScratch>);
 
 #[derive(Debug)]
-struct Shared {
-    /// For files.
+struct SharedScratch {
+    /// Directory for files.
     dir: PathBuf,
-    /// Bytes of memory that may still be taken.
+    /// Number of bytes of memory that may still be taken.
     left: AtomicU64,
-    /// Memory of arrays that are gone: the kernel need not clear it again.
+    /// Memory of dropped arrays: the kernel need not clear it again.
     spare: Mutex<Spare>,
 }
 
-/// Memory that no array has.
+/// Memory that no array uses.
 #[derive(Debug, Default)]
 struct Spare {
-    /// In whole huge pages.
-    large: Vec<Pages>,
-    small: Vec<Pages>,
+    /// Pieces of whole huge pages.
+    large: Vec<PrivatePages>,
+    small: Vec<PrivatePages>,
 }
 
-/// Memory for an array, and how many bytes of it, from the first on, may be no zeros.
-type Found = (Pages, usize);
+/// Memory for an array, and the length of its prefix that may contain bytes other than zero.
+type FoundPages = (PrivatePages, usize);
 
 /// An array.
 #[derive(Debug)]
 pub struct Array<T> {
-    place: Place,
+    place: ArrayPlace,
     arena: ScratchArena,
-    /// Bytes of the elements.
+    /// Size of the elements in bytes.
     bytes: usize,
     kind: PhantomData<T>,
 }
 
-/// Where an array lies.
+/// Storage of an array.
 #[derive(Debug)]
-enum Place {
+enum ArrayPlace {
     Nowhere,
-    Memory(Pages),
+    Memory(PrivatePages),
     File {
-        // Before the map: it has to be dropped first.
-        _known: Known,
+        // Before the map: it must be dropped first.
+        _known: KnownMap,
         map: MmapMut,
     },
 }
 
-impl Place {
+impl ArrayPlace {
     #[inline(always)]
     fn bytes(&self) -> &[u8] {
         match self {
@@ -91,29 +91,29 @@ impl Place {
     }
 }
 
-/// What smaller arrays are made of.
+/// Memory for smaller arrays.
 const SMALL_PAGE: usize = 1 << 16;
 
 impl ScratchArena {
-    /// An arena with a memory budget of `bytes`, and files in `dir` for more.
+    /// Creates an arena with a memory budget of `bytes`, and files in `dir` beyond it.
     pub(crate) fn new(dir: PathBuf, bytes: u64) -> Self {
-        Self(Arc::new(Shared { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }))
+        Self(Arc::new(SharedScratch { dir, left: AtomicU64::new(bytes), spare: Mutex::default() }))
     }
 
-    /// Takes bytes of memory, if there are so many left.
+    /// Takes `bytes` of the budget if they are available.
     fn take(&self, bytes: u64) -> bool {
         let take = |left: u64| left.checked_sub(bytes);
         self.0.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Bytes of memory that are left, spare ones included.
+    /// Returns the number of bytes left in the budget, including spare memory.
     pub fn left(&self) -> u64 {
         let spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = |pages: &[Pages]| pages.iter().map(|pages| pages.len() as u64).sum::<u64>();
+        let bytes = |pages: &[PrivatePages]| pages.iter().map(|pages| pages.len() as u64).sum::<u64>();
         self.0.left.load(Ordering::Relaxed) + bytes(&spare.large) + bytes(&spare.small)
     }
 
-    /// An array of `len` zeros.
+    /// Returns an array of `len` zeros.
     pub fn zeroed<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
         let (mut array, used) = self.make(len)?;
         let used = used.min(array.bytes);
@@ -123,25 +123,26 @@ impl ScratchArena {
         Ok(array)
     }
 
-    /// An array of `len` elements of unspecified content.
+    /// Returns an array of `len` elements of unspecified content.
     pub fn array<T: Plain>(&self, len: usize) -> io::Result<Array<T>> {
         self.make(len).map(|(array, _)| array)
     }
 
-    /// An array of `len` elements of unspecified content, in memory; `None` if there is not enough.
+    /// Returns an array of `len` elements of unspecified content, in memory; `None` if the budget does
+    /// not suffice.
     pub fn in_memory<T: Plain>(&self, len: usize) -> Option<Array<T>> {
         let made = self.make_in_memory(len.checked_mul(size_of::<T>())?);
         Some(made.ok()??.0)
     }
 
-    /// An array with these elements.
+    /// Returns an array with these elements.
     pub fn copy<T: Plain + Copy>(&self, elements: &[T]) -> io::Result<Array<T>> {
         let mut array = self.array::<T>(elements.len())?;
         array.copy_from_slice(elements);
         Ok(array)
     }
 
-    /// An array, and how many bytes of it, from the first on, may be no zeros.
+    /// Returns an array, and the length of its prefix that may contain bytes other than zero.
     fn make<T: Plain>(&self, len: usize) -> io::Result<(Array<T>, usize)> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let explain = |error: io::Error| {
@@ -151,26 +152,26 @@ impl ScratchArena {
             return Ok(made);
         }
         let map = self.file(bytes).and_then(|file| file::map_scratch(&file)).map_err(explain)?;
-        // A failing disk, or one that copies when it writes and is full.
+        // A failing disk, or a full copy-on-write one.
         let known = mapped_files::known(&map, &self.0.dir, Content::Scratch);
-        Ok((self.array_in(Place::File { _known: known, map }, bytes), 0))
+        Ok((self.array_in(ArrayPlace::File { _known: known, map }, bytes), 0))
     }
 
-    /// As [`ScratchArena::make`]; none if memory does not do.
+    /// Does what [`ScratchArena::make`] does; returns none if the memory does not suffice.
     fn make_in_memory<T>(&self, bytes: usize) -> io::Result<Option<(Array<T>, usize)>> {
         if bytes == 0 {
-            return Ok(Some((self.array_in(Place::Nowhere, bytes), 0)));
+            return Ok(Some((self.array_in(ArrayPlace::Nowhere, bytes), 0)));
         }
         let found = self.memory(bytes)?;
-        Ok(found.map(|(pages, used)| (self.array_in(Place::Memory(pages), bytes), used)))
+        Ok(found.map(|(pages, used)| (self.array_in(ArrayPlace::Memory(pages), bytes), used)))
     }
 
-    fn array_in<T>(&self, place: Place, bytes: usize) -> Array<T> {
+    fn array_in<T>(&self, place: ArrayPlace, bytes: usize) -> Array<T> {
         Array { place, arena: self.clone(), bytes, kind: PhantomData }
     }
 
-    /// Memory of the budget; none if it does not do.
-    fn memory(&self, bytes: usize) -> io::Result<Option<Found>> {
+    /// Returns memory of the budget; none if it does not suffice.
+    fn memory(&self, bytes: usize) -> io::Result<Option<FoundPages>> {
         let mut spare = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let Spare { large, small } = &mut *spare;
         let is_small = bytes < PAGE;
@@ -185,7 +186,7 @@ impl ScratchArena {
         let used: usize = pieces.iter().map(|piece| piece.len()).sum();
         let more = (wanted - used) as u64;
         let mut taken = self.take(more);
-        // What lies about in other sizes would be missing here.
+        // Spare memory of other sizes would be missing from the budget.
         while !taken && let Some(pages) = small.pop().or_else(|| large.pop()) {
             self.give_back(pages);
             taken = self.take(more);
@@ -195,14 +196,16 @@ impl ScratchArena {
             return Ok(None);
         }
         drop(spare);
-        // The system may give less than the budget says: another limit, or others have taken it.
-        let Ok(mut pages) = Pages::of_pieces(&mut pieces, wanted) else {
-            // Nobody shall try again: what is taken now stays taken. Pieces may do for smaller arrays.
+        // The system may refuse memory within the budget: there is another limit, or other processes have
+        // taken it.
+        let Ok(mut pages) = PrivatePages::of_pieces(&mut pieces, wanted) else {
+            // Prevents further attempts: what is taken now stays taken. Pieces may suffice for smaller
+            // arrays.
             self.0.left.store(0, Ordering::Relaxed);
             self.0.spare.lock().unwrap_or_else(PoisonError::into_inner).large.append(&mut pieces);
             return Ok(None);
         };
-        // The kernel clears pages when they are touched: by all threads now, instead of by one later.
+        // The kernel clears pages when they are touched: now by all threads, instead of later by one.
         if let Some(untouched) = pages.get_mut(used..) {
             untouched.par_chunks_mut(PAGE).for_each(|page| {
                 if let Some(first) = page.first_mut() {
@@ -213,17 +216,17 @@ impl ScratchArena {
         Ok(Some((pages, used)))
     }
 
-    /// Gives memory back to the kernel.
-    fn give_back(&self, pages: Pages) {
+    /// Returns memory to the kernel.
+    fn give_back(&self, pages: PrivatePages) {
         let bytes = pages.len() as u64;
         drop(pages);
         self.0.left.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A file of zeros without a name. Its space is taken at once, so that a full disk is an error here and not a signal
-    /// later.
+    /// Returns an unnamed file of zeros. Its space is allocated at once, so that a full disk is an error
+    /// here and not a signal later.
     fn file(&self, bytes: usize) -> io::Result<File> {
-        // An index that was found may lie where nobody may write.
+        // An existing index may be in a read-only directory.
         let mut file = tempfile::tempfile_in(&self.0.dir).or_else(|_| tempfile::tempfile())?;
         if !reserve(&file, bytes as u64)? {
             let zeros = vec![0; bytes.min(1 << 18)];
@@ -238,21 +241,22 @@ impl ScratchArena {
     }
 }
 
-/// The smallest memory that is large enough, if it is not much too large: that is left for what needs it.
-fn fitting(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+/// Takes the smallest spare memory that is large enough, unless it is much too large: that is left for
+/// larger arrays.
+fn fitting(spare: &mut Vec<PrivatePages>, bytes: usize) -> Option<PrivatePages> {
     let at = smallest(spare, bytes)?;
     let fits = spare.get(at).is_some_and(|pages| pages.len() / 5 * 4 <= bytes);
     fits.then(|| spare.swap_remove(at))
 }
 
-fn smallest(spare: &[Pages], bytes: usize) -> Option<usize> {
+fn smallest(spare: &[PrivatePages], bytes: usize) -> Option<usize> {
     let enough = spare.iter().enumerate().filter(|(_, pages)| pages.len() >= bytes);
     enough.min_by_key(|(_, pages)| pages.len()).map(|(at, _)| at)
 }
 
-/// Memory of `bytes`, whole pages, cut off what is larger.
+/// Takes memory of `bytes`, in whole pages, split off a larger piece.
 #[cfg(target_os = "linux")]
-fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+fn cut(spare: &mut Vec<PrivatePages>, bytes: usize) -> Option<PrivatePages> {
     let at = smallest(spare, bytes)?;
     let mut pages = spare.swap_remove(at);
     if pages.len() > bytes {
@@ -261,9 +265,9 @@ fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
     Some(pages)
 }
 
-/// Takes pieces that have so many bytes together, or all that there are: the longest first, as they are the fewest.
+/// Takes pieces of this total size, or all that exist: the largest first, as these are the fewest.
 #[cfg(target_os = "linux")]
-fn pieces(spare: &mut Vec<Pages>, bytes: usize) -> Vec<Pages> {
+fn pieces(spare: &mut Vec<PrivatePages>, bytes: usize) -> Vec<PrivatePages> {
     spare.sort_by_key(|pages| pages.len());
     let (mut pieces, mut left) = (Vec::new(), bytes);
     while left > 0
@@ -278,19 +282,20 @@ fn pieces(spare: &mut Vec<Pages>, bytes: usize) -> Vec<Pages> {
     pieces
 }
 
-/// Memory that cannot be cut is taken if it fits.
+/// Takes memory that fits: it cannot be split here.
 #[cfg(not(target_os = "linux"))]
-fn cut(spare: &mut Vec<Pages>, bytes: usize) -> Option<Pages> {
+fn cut(spare: &mut Vec<PrivatePages>, bytes: usize) -> Option<PrivatePages> {
     fitting(spare, bytes)
 }
 
-/// Memory that cannot be moved is no piece of another.
+/// Returns none: memory cannot be moved here.
 #[cfg(not(target_os = "linux"))]
-fn pieces(_: &mut Vec<Pages>, _: usize) -> Vec<Pages> {
+fn pieces(_: &mut Vec<PrivatePages>, _: usize) -> Vec<PrivatePages> {
     Vec::new()
 }
 
-/// Takes space on the disk for a file without writing it, where the system can: `false` if it cannot.
+/// Allocates disk space for a file without writing to it, where the system supports it; returns `false`
+/// if it does not.
 #[cfg(target_os = "linux")]
 fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
     use rustix::io::Errno;
@@ -306,51 +311,51 @@ fn reserve(_: &File, _: u64) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Numbers as threads share them.
+/// Returns the numbers as atomics, for sharing between threads.
 pub fn atomic_u64(numbers: &mut [u64]) -> &[AtomicU64] {
     <[AtomicU64]>::mut_from_bytes(numbers.as_mut_bytes()).map_or(&[], |numbers| numbers)
 }
 
-/// The same of shorter numbers.
+/// Returns the numbers as atomics, for sharing between threads.
 pub fn atomic_u32(numbers: &mut [u32]) -> &[AtomicU32] {
     <[AtomicU32]>::mut_from_bytes(numbers.as_mut_bytes()).map_or(&[], |numbers| numbers)
 }
 
-/// Bytes as threads share them.
+/// Returns the bytes as atomics, for sharing between threads.
 pub(crate) fn atomic_u8(bytes: &mut [u8]) -> &[AtomicU8] {
     <[AtomicU8]>::mut_from_bytes(bytes).map_or(&[], |bytes| bytes)
 }
 
-/// A stack whose lower part is moved to the arena when it is high.
+/// A stack whose lower part is moved to the arena when it grows.
 #[derive(Debug)]
 pub struct ScratchStack<T> {
     arena: ScratchArena,
     top: Vec<T>,
     below: Vec<Array<T>>,
-    /// Elements at the top before half of them are moved.
+    /// Number of elements at the top at which half of them are moved.
     max_top: usize,
 }
 
-/// So many of the shortest numbers are worth a move.
+/// Minimum number of elements, for the smallest type, that is worth a move.
 const STACK_TOP: usize = 1 << 20;
-/// Moves after which twice as many elements are moved at a time.
+/// Number of moves after which twice as many elements are moved at a time.
 const MOVES: usize = 8;
 
 impl<T: Plain + Copy> ScratchStack<T> {
-    /// An empty stack.
+    /// Returns an empty stack.
     pub(crate) fn new(arena: &ScratchArena) -> Self {
         Self::with_top(arena, STACK_TOP)
     }
 
-    /// An empty stack that moves so many elements away at a time.
+    /// Returns an empty stack that moves this many elements at a time.
     pub fn with_top(arena: &ScratchArena, max_top: usize) -> Self {
         Self { arena: arena.clone(), top: Vec::new(), below: Vec::new(), max_top }
     }
 
-    /// Adds an element at the top.
+    /// Pushes an element.
     ///
     /// # Errors
-    /// The scratch arena has no room for what it moves away.
+    /// The scratch arena has no space for the moved elements.
     #[inline(always)]
     pub fn push(&mut self, element: T) -> io::Result<()> {
         if self.top.len() >= self.max_top {
@@ -370,11 +375,12 @@ impl<T: Plain + Copy> ScratchStack<T> {
 
     #[cold]
     fn move_away(&mut self) -> io::Result<()> {
-        // The upper half stays: a stack that goes up and down here does not move at each step.
+        // The upper half stays: a stack that goes up and down at this height does not move elements at
+        // each step.
         let half = (self.top.len() / 2).max(1);
         self.below.push(self.arena.copy(self.top.get(..half).unwrap_or_default())?);
         self.top.drain(..half);
-        // A process may have so many maps and no more: the more there are, the larger the next ones.
+        // The number of maps per process is limited: the more there are, the larger the next ones.
         if self.below.len().is_multiple_of(MOVES) {
             self.max_top = self.max_top.saturating_mul(2).clamp(self.max_top, STACK_TOP.max(self.max_top));
         }
@@ -387,7 +393,7 @@ impl<T: Plain + Copy> ScratchStack<T> {
         self.top.pop()
     }
 
-    /// All elements, the lowest first.
+    /// Returns all elements, the lowest first.
     pub fn into_array(self) -> io::Result<Array<T>> {
         let Self { arena, top, below, .. } = self;
         let mut all = arena.array::<T>(top.len() + below.iter().map(|part| part.len()).sum::<usize>())?;
@@ -404,7 +410,7 @@ impl<T: Plain + Copy> ScratchStack<T> {
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        if let Place::Memory(pages) = std::mem::replace(&mut self.place, Place::Nowhere) {
+        if let ArrayPlace::Memory(pages) = std::mem::replace(&mut self.place, ArrayPlace::Nowhere) {
             let mut spare = self.arena.0.spare.lock().unwrap_or_else(PoisonError::into_inner);
             if pages.len() < PAGE { spare.small.push(pages) } else { spare.large.push(pages) }
         }
@@ -448,7 +454,7 @@ mod tests {
             (0..many).for_each(|number| stack.push(number).unwrap());
             assert!(stack.into_array().unwrap().iter().copied().eq(0..many));
         }
-        // Up and down at the height at which it moved: no more moves.
+        // Up and down at the height of the last move: no more moves.
         let arena = ScratchArena::new(dir.path().to_owned(), 0);
         let mut stack = ScratchStack::<u32>::with_top(&arena, 8);
         (0..8).for_each(|number| stack.push(number).unwrap());
@@ -468,7 +474,7 @@ mod tests {
     }
 
     fn in_memory<T>(array: &Array<T>) -> bool {
-        matches!(array.place, Place::Memory(_))
+        matches!(array.place, ArrayPlace::Memory(_))
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! Temporary files: what has a name only while it is written, and is removed when a process is told to end.
+//! Temporary files: files that have a name only while they are written, and are removed when the process
+//! is terminated.
 //!
-//! A file that is dropped is removed by itself. A signal drops nothing: so all names are listed here, and
-//! [`remove_all`] removes what they name. Who is killed at once leaves them. Files in an index directory are removed by
-//! the next process that builds the same index (`super::store::directory`), temporary directories by the next that makes
-//! one.
+//! A dropped file removes itself. A signal drops nothing, so all names are registered here, and
+//! [`remove_all`] removes the files. A process that is killed leaves them. Files in an index directory
+//! are removed by the next process that builds the same index (`super::store::directory`), temporary
+//! directories by the next that creates one.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -14,28 +15,29 @@ use tempfile::{Builder, NamedTempFile, TempDir};
 
 use super::private_dir::PrivateDir;
 
-/// What is to be removed.
+/// An entry to be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Left {
     File(PathBuf),
-    /// With all that is in it.
+    /// A directory with its contents.
     Tree(PathBuf),
-    /// An index directory that this process has made, whose lock it holds: if nothing else is in it.
+    /// An index directory that this process has created, and whose lock it holds: removed if it is empty.
     Empty(Arc<PrivateDir>),
 }
 
-/// All that is there now, in the order in which it came.
+/// All current entries, in order of creation.
 static LEFT: Mutex<Vec<Left>> = Mutex::new(Vec::new());
 
-/// What is called before one is made.
+/// Callback before an entry is added.
 static WATCHER: OnceLock<fn()> = OnceLock::new();
 
-/// Calls `begin` whenever something is going to be made that has to be removed. Only the first call of this counts.
+/// Calls `begin` before anything is created that has to be removed. Only the first call of this function
+/// has an effect.
 pub fn watch(begin: fn()) {
     let _ = WATCHER.set(begin);
 }
 
-/// What is there now, to be added to.
+/// Returns the current entries, for adding to them.
 fn left_to_add() -> MutexGuard<'static, Vec<Left>> {
     if let Some(begin) = WATCHER.get() {
         begin();
@@ -43,7 +45,7 @@ fn left_to_add() -> MutexGuard<'static, Vec<Left>> {
     left()
 }
 
-/// The name of the file in an index directory that is locked while the index is built.
+/// Name of the file in an index directory that is locked while the index is built.
 pub(crate) const LOCK: &str = "lock";
 
 fn left() -> MutexGuard<'static, Vec<Left>> {
@@ -56,7 +58,7 @@ fn forget(left: &mut Vec<Left>, gone: &Left) {
 
 impl Left {
     fn remove(&self) {
-        // What cannot be removed stays: there is nobody left to tell.
+        // Entries that cannot be removed remain: there is nobody left to report it to.
         let _ = match self {
             Self::File(path) => fs::remove_file(path),
             Self::Tree(path) => fs::remove_dir_all(path),
@@ -69,25 +71,25 @@ fn remove_if_empty(dir: &PrivateDir) -> io::Result<()> {
     if dir.names()?.iter().any(|name| name != LOCK) {
         return Ok(());
     }
-    // While it is held: whoever waits for it sees that it is gone, and makes another.
+    // While it is locked: a process that waits for it sees that it is gone, and creates another.
     dir.remove_file(LOCK)?;
     fs::remove_dir(dir.path())
 }
 
-/// While this lives no temporary file is made, named or removed.
+/// Guard during whose lifetime no temporary file is created, renamed or removed.
 #[must_use]
 pub struct Ending {
     _left: MutexGuard<'static, Vec<Left>>,
 }
 
-/// Removes all temporary files, for a process that ends now.
+/// Removes all temporary files, for a process that is about to end.
 pub fn remove_all() -> Ending {
     let left = left();
     left.iter().rev().for_each(Left::remove);
     Ending { _left: left }
 }
 
-/// Something that is listed until this is dropped.
+/// An entry that is registered until this is dropped.
 #[derive(Debug)]
 struct Listed(Left);
 
@@ -100,7 +102,7 @@ impl Drop for Listed {
 /// A temporary file.
 #[derive(Debug)]
 pub struct Temporary {
-    // Dropped in this order: what is removed need not be listed any more.
+    // Dropped in this order: a removed file need not be registered any more.
     file: NamedTempFile,
     listed: Listed,
 }
@@ -111,44 +113,45 @@ impl Temporary {
         Self::created(|| builder.tempfile_in(dir))
     }
 
-    /// Creates a file in an index directory, whose name begins with `prefix`.
+    /// Creates a file in an index directory, whose name starts with `prefix`.
     pub(crate) fn create_in(dir: &PrivateDir, prefix: &str) -> io::Result<Self> {
         Self::created(|| dir.temporary(prefix))
     }
 
     fn created(create: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<Self> {
-        // Held meanwhile: no signal finds a file that is not listed yet.
+        // Locked meanwhile, so that no signal finds a file that is not registered yet.
         let mut left = left_to_add();
-        // The name, which the error holds, would say nothing to a user: nor would that of an error below.
+        // The random name in the error would mean nothing to a user; nor would that of an error below.
         let file = create().map_err(|error| io::Error::from(error.kind()))?;
         let name = Left::File(file.path().to_owned());
         left.push(name.clone());
         Ok(Self { file, listed: Listed(name) })
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// The file itself.
+    /// Returns the file.
     pub fn as_file(&self) -> &File {
         self.file.as_file()
     }
 
-    /// Gives the file its name, in the same directory, in place of what has it.
+    /// Renames the file within its directory, replacing any existing file.
     pub fn publish(self, path: &Path) -> io::Result<()> {
         self.named(|file| Ok(file.persist(path).map(drop)?))
     }
 
-    /// As [`Temporary::publish`], of a file in an index directory.
+    /// Does what [`Temporary::publish`] does for a file in an index directory.
     pub(crate) fn publish_in(self, dir: &PrivateDir, name: &str) -> io::Result<()> {
         self.named(|file| dir.publish(file, name))
     }
 
     fn named(self, name: impl FnOnce(NamedTempFile) -> io::Result<()>) -> io::Result<()> {
         let Self { file, listed } = self;
-        // Held meanwhile: a signal would remove the file before it has its name, and that would be told as an error.
+        // Locked meanwhile: a signal would remove the file before it has its name, which would be
+        // reported as an error.
         let held = left();
         let named = name(file);
         drop(held);
@@ -172,27 +175,28 @@ impl Seek for Temporary {
     }
 }
 
-/// The name of the file in a temporary directory that is locked as long as its process lives.
+/// Name of the file in a temporary directory that is locked as long as its process lives.
 const OWNER: &str = "owner";
 
-/// A temporary directory, with all that is put into it.
+/// A temporary directory with its contents.
 #[derive(Debug)]
 pub struct TemporaryDir {
-    // Dropped in this order, as those of a file. Once it has its name nothing is there to be removed.
+    // Dropped in this order, like those of a file. Once it has its name, nothing is left to remove.
     dir: TempDir,
     listed: Listed,
-    /// Locked, if that could be done.
+    /// The locked file, if locking is supported.
     owner: Option<File>,
 }
 
 impl TemporaryDir {
-    /// Creates a directory in that of the system for such things, and removes those there, of the same prefix, whose
-    /// processes were killed.
+    /// Creates a directory in the system's directory for temporary files, and removes those of the same
+    /// prefix whose processes were killed.
     pub(crate) fn create(prefix: &str) -> io::Result<Self> {
         Self::create_in(&std::env::temp_dir(), prefix, 0o700)
     }
 
-    /// The same in `parent`. All that `mode` and the process's mask permit may be done with it.
+    /// Does the same in `parent`. The directory has all permissions that `mode` and the process's mask
+    /// allow.
     pub fn create_in(parent: &Path, prefix: &str, mode: u32) -> io::Result<Self> {
         remove_abandoned(parent, prefix);
         let mut left = left_to_add();
@@ -208,17 +212,19 @@ impl TemporaryDir {
         Ok(Self { dir, listed: Listed(name), owner })
     }
 
-    /// Gives the directory its name, in the same directory, in place of what has it.
+    /// Renames the directory within its parent, replacing any existing one.
     pub fn publish(self, path: &Path) -> io::Result<()> {
         let Self { dir, listed, owner } = self;
-        // What is there moves into a temporary directory: no rename replaces a directory that is not empty.
+        // An existing one is moved into a temporary directory: no rename replaces a directory that is not
+        // empty.
         let old = match (fs::symlink_metadata(path), path.parent(), dir.path().file_name()) {
             (Ok(_), Some(parent), Some(name)) => {
                 Some(Self::create_in(parent, &format!("{}-old-", name.to_string_lossy()), 0o700)?)
             }
             _ => None,
         };
-        // Held meanwhile: a signal would remove what has no name any more, or not yet.
+        // Locked meanwhile: a signal would remove a directory that no longer has its name, or does not
+        // have it yet.
         let held = left();
         if owner.is_some() {
             fs::remove_file(dir.path().join(OWNER))?;
@@ -237,15 +243,15 @@ impl TemporaryDir {
         named
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
 }
 
-/// Marks a directory as that of a process that lives.
+/// Marks a directory as that of a running process.
 fn own(dir: &Path) -> io::Result<File> {
-    // It is locked before others know of it by its name.
+    // It is locked before others can find it by name.
     let new = dir.join(".owner");
     let file = File::create_new(&new)?;
     file.try_lock()?;
@@ -253,12 +259,12 @@ fn own(dir: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes temporary directories of this user whose processes have gone without removing them. What cannot be removed, or
-/// does not say whose it is, stays.
+/// Removes temporary directories of this user whose processes ended without removing them. Directories
+/// that cannot be removed, or whose process is unknown, remain.
 fn remove_abandoned(parent: &Path, prefix: &str) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
-        // Not of links.
+        // Links are not followed.
         if !entry.metadata().is_ok_and(|metadata| metadata.is_dir() && is_of_this_user(&metadata)) {
             continue;
         }
@@ -274,13 +280,13 @@ fn is_of_this_user(metadata: &fs::Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(metadata) == rustix::process::geteuid().as_raw()
 }
 
-/// Each user has a directory for such things there.
+/// On this system, each user has a directory for temporary files.
 #[cfg(not(unix))]
 fn is_of_this_user(_: &fs::Metadata) -> bool {
     true
 }
 
-/// An index directory that was made just now and is locked: dropped, it is removed if nothing came into it.
+/// A new, locked index directory: when dropped, it is removed if it is empty.
 #[derive(Debug)]
 pub(crate) struct MadeDir(Left);
 

@@ -1,4 +1,4 @@
-//! Which file of a tar or zip archive is the dump: the only one that begins as a heap dump does, itself perhaps packed.
+//! Search for the dump in a tar or zip archive: the only file that starts like a heap dump, possibly packed itself.
 
 use std::io::{self, Read};
 
@@ -14,13 +14,14 @@ use super::{
 };
 use hprof_parser::sniff::{self, Looks};
 
-/// Bytes of a packed file in an archive that tell what it is: Zstandard gives nothing before it has a whole block.
+/// Number of bytes of a packed file in an archive that suffice to detect its format: Zstandard yields nothing before a
+/// whole block.
 const PEEKED_INSIDE: u64 = (128 << 10) + PEEKED;
 
-/// Unpacked bytes that tell a heap dump from other files.
+/// Number of unpacked bytes that distinguish a heap dump from other files.
 const TELLING: u64 = 64;
 
-/// The first bytes of a file of up to `limit` bytes, as many as tell what it is, and the error that ended it.
+/// Returns the first bytes of a file of up to `limit` bytes, enough to detect its format, and the error that ended it.
 fn beginning(reader: &mut dyn Read, limit: u64) -> (Vec<u8>, Option<io::Error>) {
     let (mut start, mut end) = stream::start(reader, PEEKED.min(limit));
     let inner = match sniff::sniff(&start) {
@@ -28,7 +29,7 @@ fn beginning(reader: &mut dyn Read, limit: u64) -> (Vec<u8>, Option<io::Error>) 
         Looks::Zstd => Some(Compression::Zstd),
         _ => None,
     };
-    // Most of gzip shows itself at once; to unpack more of thousands of logs would take minutes.
+    // Most gzip files need only the first bytes; unpacking more of thousands of logs would take minutes.
     let is_hidden = inner.is_some_and(|inner| inner.peek(&start, TELLING).0.len() as u64 != TELLING);
     if end.is_none() && is_hidden {
         let (more, error) = stream::start(reader, PEEKED_INSIDE.min(limit) - start.len() as u64);
@@ -38,7 +39,8 @@ fn beginning(reader: &mut dyn Read, limit: u64) -> (Vec<u8>, Option<io::Error>) 
     (start, end)
 }
 
-/// How a file is packed whose first bytes these are, if it is a heap dump. Adds it to the members under `name`.
+/// Returns the compression of a file with these first bytes, if it is a heap dump, and adds it to the members under
+/// `name`.
 fn add(members: &mut Members, name: &str, start: &[u8]) -> Option<Option<Compression>> {
     let is_dump = |bytes: &[u8]| sniff::sniff(bytes) == Looks::Hprof;
     let inner = match sniff::sniff(start) {
@@ -60,7 +62,7 @@ fn add(members: &mut Members, name: &str, start: &[u8]) -> Option<Option<Compres
     inside.then_some(inner)
 }
 
-/// Unpacks a file whose bytes lie in the archive as they are.
+/// Unpacks a file whose bytes are contiguous in the archive.
 fn slice(
     bytes: &[u8],
     inner: Option<Compression>,
@@ -76,7 +78,7 @@ fn slice(
     }
 }
 
-/// Says that an archive ends before the dump in it does, unless something else was wrong already.
+/// Sets the error of an archive that ends before the dump in it does, unless there was an earlier one.
 fn cut(mut unpacked: Unpacked, is_cut: bool, text: &str) -> Unpacked {
     if is_cut {
         unpacked.error.get_or_insert_with(|| text.to_owned());
@@ -84,7 +86,8 @@ fn cut(mut unpacked: Unpacked, is_cut: bool, text: &str) -> Unpacked {
     unpacked
 }
 
-/// A file that tar has stored without its holes: its bytes are not where the dump has them.
+/// Returns the name of a sparse file, which tar has stored without its holes: its bytes are not where the dump has
+/// them.
 fn sparse(name: &str) -> String {
     format!("{name} (sparse: extract it with tar -xf)")
 }
@@ -136,14 +139,14 @@ pub(super) fn tar(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
     }
 }
 
-/// Says that something is wrong behind the dump, unless something was wrong already: whether there is another dump cannot be
-/// known then.
+/// Sets an error after the dump, unless there was an earlier one: whether the archive contains another dump is then
+/// unknown.
 fn behind(mut unpacked: Unpacked, damage: Option<String>) -> Unpacked {
     unpacked.error = unpacked.error.or(damage);
     unpacked
 }
 
-/// Passes over `bytes` bytes; that there are fewer is an error.
+/// Skips `bytes` bytes; fails if there are fewer.
 fn pass_over(source: &mut dyn TarInput, bytes: u64) -> io::Result<()> {
     if source.pass_over(bytes)? < bytes {
         Err(io::Error::new(io::ErrorKind::UnexpectedEof, CUT))
@@ -152,7 +155,7 @@ fn pass_over(source: &mut dyn TarInput, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Unpacks the dump in a tar archive that is compressed, in one pass: whether there is another one shows at the end.
+/// Unpacks the dump in a compressed tar archive, in one pass: only at its end is it known whether there is another one.
 pub(super) fn stream(
     packed: &[u8],
     compression: Compression,
@@ -171,7 +174,7 @@ pub(super) fn stream(
     loop {
         let passed = match tar::next(&mut source) {
             Ok(Next::End) => {
-                // The checksum of the compression stands behind all of it.
+                // The checksum of the compression is at the end.
                 if let Err(error) = io::copy(&mut source, &mut io::sink()) {
                     members.damage = Some(error.to_string());
                 }
@@ -191,7 +194,7 @@ pub(super) fn stream(
                 let inside = add(&mut members, &member.name, &start);
                 let mut left = member.bytes.saturating_sub(start.len() as u64);
                 if let (Some(inner), 1) = (inside, members.dump_count) {
-                    // All of a plain dump is written. Of a packed one who knows: much may become little.
+                    // A plain dump is written in full. A packed one may yield few bytes, so it is bounded.
                     let rest: &mut dyn Read = if inner.is_some() { &mut source } else { source.free() };
                     let mut rest = rest.take(left);
                     unpacked = Some(streamed(&start, &mut rest, inner, member.bytes, out)?);
@@ -202,7 +205,7 @@ pub(super) fn stream(
             }
             Err(error) => Err(error),
         };
-        // An error of the compression: what is behind cannot be known.
+        // An error of the compression: the rest cannot be read.
         if let Err(error) = passed {
             members.damage = Some(error.to_string());
             break;
@@ -214,7 +217,7 @@ pub(super) fn stream(
     }
 }
 
-/// Unpacks a file of `bytes` bytes that begins with `start` and goes on with `left`.
+/// Unpacks a file of `bytes` bytes that starts with `start` and continues with `left`.
 fn streamed(
     start: &[u8],
     left: &mut dyn Read,
@@ -237,15 +240,17 @@ fn streamed(
     }
 }
 
-/// Members of a zip archive that are looked into: the directory may name the same bytes any number of times.
+/// Maximum number of members of a zip archive that are examined: the directory may name the same bytes any number of
+/// times.
 const LOOKED_INTO: u64 = 100_000;
-/// Packed bytes of a member that are looked at. There is more than enough in them, unless they were made to give nothing.
+/// Maximum number of packed bytes of a member that are examined: more than enough, unless they were made to yield
+/// nothing.
 const LOOKED_AT: usize = 1 << 18;
-/// Unpacked bytes of all members that are looked at: a few packed ones become very many.
+/// Maximum number of unpacked bytes that are examined, of all members: a few packed bytes may yield very many.
 const LOOKED_AT_IN_ALL: u64 = 512 << 20;
 
-/// What has been looked at of the members of a zip archive. What its directory names costs time, and it may name the same
-/// bytes a hundred thousand times.
+/// Budget for examining the members of a zip archive. Each costs time, and the directory may name the same bytes a
+/// hundred thousand times.
 struct Glances {
     packed_left: u64,
     unpacked_left: u64,
@@ -262,14 +267,14 @@ impl Glances {
         }
     }
 
-    /// The first bytes of a member, if there may be one more look.
+    /// Returns the first bytes of a member, if the budget allows it.
     fn beginning(&mut self, entry: &zip::Member<'_>) -> Option<Vec<u8>> {
         let packed = entry.packed.get(..LOOKED_AT).unwrap_or(entry.packed);
         if self.unpacked_left < PEEKED_INSIDE {
             return None;
         }
         self.members_left = self.members_left.checked_sub(1)?;
-        // An empty one has a header all the same.
+        // Even an empty one has a header.
         self.packed_left = self.packed_left.checked_sub(packed.len() as u64 + zip::LOCAL as u64)?;
         let Some(mut reader) = reader(entry, Counted { rest: packed, progress: &|_| {} }) else {
             return Some(Vec::new());
@@ -292,7 +297,7 @@ pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
         let start = glances.beginning(&entry);
         let why = match (entry.is_encrypted, entry.method) {
             (true, _) => " (encrypted)",
-            (_, 0 | 8 | 93) if start.is_none() => " (not looked into: too many files, or they overlap)",
+            (_, 0 | 8 | 93) if start.is_none() => " (not examined: too many files, or they overlap)",
             (_, 0 | 8 | 93) => "",
             _ => " (unsupported compression)",
         };
@@ -310,7 +315,7 @@ pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
     };
     let is_cut = !entry.is_whole && entry.bytes.is_some();
     if entry.method == 0 && inner == Some(Compression::Gzip) {
-        // It has checksums of its own, and may be in blocks.
+        // It has its own checksums, and may be in blocks.
         let unpacked = cut(slice(entry.packed, inner, out, progress)?, is_cut, ZIP_CUT);
         return Ok(cut(unpacked, !entries.is_whole, zip::NO_DIRECTORY));
     }
@@ -321,7 +326,7 @@ pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
     let Some(reader) = reader(&entry, Counted { rest: entry.packed, progress }) else {
         return Err(members.into());
     };
-    // Of what is cut the checksum says nothing.
+    // The checksum does not apply to a truncated member.
     let mut checked = Checked { reader, crc: Crc::new(), wanted: entry.crc.filter(|_| !is_cut) };
     let unpacked = match inner {
         None => stream::copy(&mut checked, out)?,
@@ -334,7 +339,7 @@ pub(super) fn zip(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> R
     Ok(cut(unpacked, !entries.is_whole, zip::NO_DIRECTORY))
 }
 
-/// Reads a member of a zip archive; `None` if it cannot be read.
+/// Returns a reader of a member of a zip archive; `None` if its compression is not supported.
 fn reader<'a>(entry: &zip::Member<'_>, packed: Counted<'a>) -> Option<Box<dyn Read + 'a>> {
     match entry.method {
         _ if entry.is_encrypted => None,
@@ -345,7 +350,7 @@ fn reader<'a>(entry: &zip::Member<'_>, packed: Counted<'a>) -> Option<Box<dyn Re
     }
 }
 
-/// A reader that compares a checksum at the end.
+/// A reader that verifies a checksum at the end.
 struct Checked<R> {
     reader: R,
     crc: Crc,

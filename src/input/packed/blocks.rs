@@ -1,9 +1,9 @@
 //! gzip in blocks: a file of many members, as HotSpot writes it (`jcmd PID GC.heap_dump -gz=1`), unpacked by all cores.
 //!
-//! No header says where the next member begins. Threads take places that look like a member's header and unpack from
-//! there; what they have counts only if the members before it, checked by their checksums, end exactly there. So a
-//! header's look in the middle of data costs a moment and changes nothing. Each thread holds one run of members in memory
-//! and waits for its turn before it takes the next place.
+//! No header states where the next member starts. Threads take places that look like a member's header and unpack from
+//! there; their result counts only if the members before it, verified by their checksums, end exactly there. So data
+//! that looks like a header costs a moment and changes nothing. Each thread holds one run of members in memory and
+//! waits for its turn before it takes the next place.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,50 +14,53 @@ use memchr::memmem;
 use super::member::{self, Head, Inflater, MAGIC, Stop};
 use super::{Output, Progress, Unpacked};
 
-/// A member that becomes larger than this is unpacked while it is written, by one thread.
+/// Unpacked size in bytes above which a member is written while one thread unpacks it.
 pub(super) const LARGE: usize = 8 << 20;
-/// A thread goes on to the next member until it has so many bytes, or has passed [`STRIDE`].
+/// Number of unpacked bytes after which a thread stops before the next member; it also stops after [`STRIDE`].
 const ENOUGH: usize = 1 << 20;
-/// Places that threads take are at least so far apart: tiny members are unpacked in runs.
+/// Minimum distance between places that threads take: tiny members are unpacked in runs.
 const STRIDE: usize = 4096;
-/// How far ahead of what is known places are looked for.
+/// Maximum distance by which the search for places is ahead.
 const AHEAD: usize = 64 << 20;
-/// Bytes that may be unpacked in vain, or filled with zeros, for damaged members. A file made for that could otherwise take for ever.
+/// Maximum number of bytes that are unpacked in vain, or filled with zeros, for damaged members. Otherwise a malicious
+/// file could take forever.
 const IN_VAIN: u64 = 1 << 30;
-/// Bytes of a header in front of its names.
+/// Length of a header before its names.
 const HEAD: usize = 10;
-/// Damaged members that are named.
+/// Maximum number of damaged members in the message.
 const NAMED: u64 = 3;
 
-/// What HotSpot writes into the header of the first block.
+/// Mark that HotSpot writes into the header of the first block.
 const MARK: &[u8] = b"HPROF BLOCKSIZE=";
-/// Packed bytes of a member that are looked at before it is unpacked: [`LARGE`] bytes come of fewer, unless it was made
-/// to give nothing.
+/// Maximum number of packed bytes of a member that are examined before it is unpacked: fewer yield [`LARGE`] bytes,
+/// unless it was made to yield nothing.
 const LOOKED_AT: usize = 2 * LARGE;
-/// Places at which blocks are looked at for [`estimate`], and how many one after the other at each: where small and
-/// large ones take turns, what follows a place is always a small one.
+/// Number of places at which [`estimate`] examines blocks, and number of consecutive ones at each: where small and
+/// large ones alternate, the block found first is always a small one.
 const SAMPLES: usize = 8;
 const IN_A_ROW: usize = 2;
-/// With fewer places than this that are blocks nothing is known of the others.
+/// Minimum number of places with blocks for an estimate.
 const ENOUGH_SAMPLES: usize = 4;
 
-/// Whether the members of `packed` are small enough to be unpacked as blocks: HotSpot's mark or the first one tells.
+/// Returns whether the members of `packed` are small enough to be unpacked as blocks, by HotSpot's mark or by the first
+/// one.
 pub(super) fn are_in(packed: &[u8]) -> bool {
     let is_marked = packed.get(10..10 + MARK.len()) == Some(MARK) && packed.get(3) == Some(&16);
     is_marked || first(packed).is_some_and(|(stop, end, _)| stop == Stop::End && end < packed.len())
 }
 
-/// Packed and unpacked length of the first member, or of its beginning if it is large.
+/// Returns the packed and unpacked length of the first member, or of its beginning if it is large.
 pub(super) fn start(packed: &[u8]) -> Option<(u64, u64)> {
     first(packed).map(|(_, end, filled)| (end as u64, filled as u64))
 }
 
-/// Unpacks the first member as far as [`LARGE`]: why that stops, where, and how many bytes there are.
+/// Unpacks the first member up to [`LARGE`] bytes: returns the reason why that stops, the offset, and the number of
+/// bytes.
 fn first(packed: &[u8]) -> Option<(Stop, usize, usize)> {
     look(packed, &mut Inflater::new(), &mut vec![0; LARGE])
 }
 
-/// As [`first`], with what is needed for it.
+/// Does the same as [`first`], with given buffers.
 fn look(packed: &[u8], inflater: &mut Inflater, out: &mut [u8]) -> Option<(Stop, usize, usize)> {
     let packed = packed.get(..LOOKED_AT).unwrap_or(packed);
     let Head::Whole(mut at) = member::head(packed) else { return None };
@@ -67,16 +70,16 @@ fn look(packed: &[u8], inflater: &mut Inflater, out: &mut [u8]) -> Option<(Stop,
     Some((stop, at, filled))
 }
 
-/// About how many bytes blocks become, by some of them from all over the file; `None` if there are too few to tell.
+/// Estimates the unpacked size of all blocks by samples from all over the file; `None` if there are too few.
 ///
-/// By the middle one of them, not by their sum: one that packs a thousand times better than the others, as a first file
-/// in front of others may, says nothing of those.
+/// Uses the median, not the sum: one that packs a thousand times better than the others, such as a small first file, is
+/// not representative.
 pub(super) fn estimate(packed: &[u8]) -> Option<u64> {
     let finder = memmem::Finder::new(&MAGIC);
     let (mut inflater, mut out) = (Inflater::new(), vec![0; LARGE]);
     let (mut samples, mut behind) = (Vec::new(), 0);
     for sample in 0..SAMPLES {
-        // Not what was looked at before.
+        // Not what was examined before.
         let from = behind.max(packed.len() / SAMPLES * sample);
         let near = packed.get(from..packed.len().min(from + LARGE)).unwrap_or_default();
         let Some(start) = finder.find(near).map(|at| from + at) else { continue };
@@ -97,30 +100,30 @@ pub(super) fn estimate(packed: &[u8]) -> Option<u64> {
     Some(u64::try_from(*middle).unwrap_or(u64::MAX))
 }
 
-/// Whether the rest of a file is padding, which gzip itself skips too.
+/// Returns whether the rest of a file is padding, which gzip itself also skips.
 fn is_padding(rest: &[u8]) -> bool {
     rest.iter().all(|byte| *byte == 0)
 }
 
-/// What all threads know.
-struct State {
-    /// Where the members that are done end.
+/// State shared by all threads.
+struct UnpackState {
+    /// End of the finished members.
     turn: usize,
-    /// Where the next place is looked for.
+    /// Offset at which the search for the next place continues.
     ahead: usize,
-    /// Places that were taken and are not behind `turn`.
+    /// Places that were taken and are not before `turn`.
     taken: BTreeSet<usize>,
-    /// Bytes that are done.
+    /// Number of finished bytes.
     len: u64,
-    /// Nothing more is to be done.
+    /// `true` if nothing is left to do.
     done: bool,
     failed: Option<io::Error>,
     damage: Damage,
-    /// The fixed part of the header of a member that was right. The first member's is not like the others'.
+    /// Fixed part of the header of a valid member other than the first, whose header differs.
     head: Option<[u8; HEAD]>,
 }
 
-/// What was damaged.
+/// Damage found so far.
 #[derive(Default)]
 struct Damage {
     members: u64,
@@ -141,23 +144,23 @@ impl Damage {
     }
 }
 
-struct Shared<'a> {
+struct UnpackShared<'a> {
     packed: &'a [u8],
     out: &'a dyn Output,
     progress: &'a Progress<'a>,
     finder: memmem::Finder<'static>,
-    state: Mutex<State>,
+    state: Mutex<UnpackState>,
     changed: Condvar,
 }
 
 /// Members that one thread has unpacked.
-struct Run {
+struct MemberRun {
     start: usize,
     end: usize,
-    /// Bytes unpacked.
+    /// Number of unpacked bytes.
     filled: usize,
-    /// Why it ends; [`Stop::End`] where a member does. Any other stop is that of its first member: later ones are left
-    /// to the next run.
+    /// Reason why it ends; [`Stop::End`] at the end of a member. Any other stop is that of its first member: later ones
+    /// are left to the next run.
     stop: Stop,
 }
 
@@ -166,7 +169,7 @@ struct Run {
 /// # Errors
 /// If the output fails.
 pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -> io::Result<Unpacked> {
-    let state = State {
+    let state = UnpackState {
         turn: 0,
         ahead: 0,
         taken: BTreeSet::new(),
@@ -177,7 +180,8 @@ pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -
         head: None,
     };
     let finder = memmem::Finder::new(&MAGIC).into_owned();
-    let shared = Shared { packed, out, progress, finder, state: Mutex::new(state), changed: Condvar::new() };
+    let shared =
+        UnpackShared { packed, out, progress, finder, state: Mutex::new(state), changed: Condvar::new() };
     rayon::broadcast(|_| {
         let _guard = PanicGuard(&shared);
         shared.work();
@@ -190,7 +194,7 @@ pub(super) fn unpack(packed: &[u8], out: &dyn Output, progress: &Progress<'_>) -
 }
 
 /// A thread that panics must not let the others wait for its turn.
-struct PanicGuard<'s, 'a>(&'s Shared<'a>);
+struct PanicGuard<'s, 'a>(&'s UnpackShared<'a>);
 
 impl Drop for PanicGuard<'_, '_> {
     fn drop(&mut self) {
@@ -200,16 +204,16 @@ impl Drop for PanicGuard<'_, '_> {
     }
 }
 
-impl Shared<'_> {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl UnpackShared<'_> {
+    fn lock(&self) -> MutexGuard<'_, UnpackState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'g>(&self, state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
+    fn wait<'g>(&self, state: MutexGuard<'g, UnpackState>) -> MutexGuard<'g, UnpackState> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fail(&self, mut state: MutexGuard<'_, State>, error: io::Error) {
+    fn fail(&self, mut state: MutexGuard<'_, UnpackState>, error: io::Error) {
         state.failed.get_or_insert(error);
         state.done = true;
         drop(state);
@@ -234,14 +238,14 @@ impl Shared<'_> {
         }
     }
 
-    /// The next place that looks like a header. Waits if it has looked far enough ahead.
+    /// Takes the next place that looks like a header. Waits if the search is far enough ahead.
     fn take(&self) -> Option<usize> {
         let mut state = self.lock();
         loop {
             if state.done {
                 return None;
             }
-            // What has to be a member is unpacked whatever it looks like.
+            // A place that must be a member is unpacked whatever it looks like.
             let place = if state.ahead <= state.turn { Some(state.turn) } else { self.find(&mut state) };
             let Some(place) = place else {
                 state = self.wait(state);
@@ -254,20 +258,20 @@ impl Shared<'_> {
         }
     }
 
-    /// The next place that looks like a header, not too far ahead of what is known.
-    fn find(&self, state: &mut State) -> Option<usize> {
+    /// Finds the next place that looks like a header, within [`AHEAD`].
+    fn find(&self, state: &mut UnpackState) -> Option<usize> {
         let (from, to) = (state.ahead, self.packed.len().min(state.turn.saturating_add(AHEAD)));
         let looks = |at: &usize| member::head(self.packed.get(from + at..).unwrap_or_default()) != Head::None;
         let found = self.finder.find_iter(self.packed.get(from..to).unwrap_or_default()).find(looks);
         if found.is_none() {
-            // One that lies across the border is found later.
+            // A header across the border is found later.
             state.ahead = from.max(to.saturating_sub(MAGIC.len() - 1));
         }
         found.map(|at| from + at)
     }
 
-    /// Waits for the turn of what begins at `start`. `None` if that turn will not come: it is no member.
-    fn wait_for(&self, start: usize) -> Option<MutexGuard<'_, State>> {
+    /// Waits for the turn of the run that starts at `start`. `None` if that turn will not come: it is not a member.
+    fn wait_for(&self, start: usize) -> Option<MutexGuard<'_, UnpackState>> {
         let mut state = self.lock();
         while state.turn < start && !state.done {
             state = self.wait(state);
@@ -277,15 +281,15 @@ impl Shared<'_> {
     }
 
     /// Unpacks members from `start` on.
-    fn inflate(&self, inflater: &mut Inflater, buffer: &mut [u8], start: usize) -> Run {
-        let mut run = Run { start, end: start, filled: 0, stop: Stop::End };
+    fn inflate(&self, inflater: &mut Inflater, buffer: &mut [u8], start: usize) -> MemberRun {
+        let mut run = MemberRun { start, end: start, filled: 0, stop: Stop::End };
         loop {
             let (stop, end, filled) = self.inflate_one(inflater, buffer, run.end, run.filled);
             if stop != Stop::End {
                 if run.end == start {
-                    return Run { start, end, filled, stop };
+                    return MemberRun { start, end, filled, stop };
                 }
-                // The next run begins with it, and has all of the buffer for it.
+                // The next run starts with it, with an empty buffer.
                 return run;
             }
             (run.end, run.filled) = (end, filled);
@@ -296,7 +300,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Unpacks the member at `at` into `buffer` from `filled` on: why it stops, where, and where the buffer is filled to.
+    /// Unpacks the member at `at` into `buffer` from `filled` on: returns the reason why it stops, the offset, and the
+    /// new end of the buffer.
     fn inflate_one(
         &self,
         inflater: &mut Inflater,
@@ -315,16 +320,16 @@ impl Shared<'_> {
         (stop, end, filled)
     }
 
-    /// Tells the output of bytes, in their order; says where they belong.
-    fn pass(&self, state: &mut MutexGuard<'_, State>, bytes: &[u8]) -> io::Result<u64> {
+    /// Passes bytes to the output, in their order; returns their offset.
+    fn pass(&self, state: &mut MutexGuard<'_, UnpackState>, bytes: &[u8]) -> io::Result<u64> {
         let at = state.len;
         self.out.pass(bytes)?;
         state.len += bytes.len() as u64;
         Ok(at)
     }
 
-    /// What comes before `end` is done: whoever has what begins there is next.
-    fn advance(&self, mut state: MutexGuard<'_, State>, end: usize) {
+    /// Marks everything before `end` as finished: the run that starts there is next.
+    fn advance(&self, mut state: MutexGuard<'_, UnpackState>, end: usize) {
         (self.progress)((end - state.turn.min(end)) as u64);
         state.turn = end;
         let rest = self.packed.get(end..).unwrap_or_default();
@@ -337,30 +342,30 @@ impl Shared<'_> {
         self.changed.notify_all();
     }
 
-    /// Nothing behind can be read.
-    fn end(&self, mut state: MutexGuard<'_, State>, text: String) {
+    /// Ends unpacking: nothing after this can be read.
+    fn end(&self, mut state: MutexGuard<'_, UnpackState>, text: String) {
         state.damage.end = Some(text);
         state.done = true;
         drop(state);
         self.changed.notify_all();
     }
 
-    fn put(&self, mut state: MutexGuard<'_, State>, run: &Run, buffer: &[u8]) -> io::Result<()> {
+    fn put(&self, mut state: MutexGuard<'_, UnpackState>, run: &MemberRun, buffer: &[u8]) -> io::Result<()> {
         let bytes = buffer.get(..run.filled).unwrap_or_default();
         let at = self.pass(&mut state, bytes)?;
         if run.start > 0 {
             state.head = self.packed.get(run.start..).and_then(|head| head.first_chunk().copied());
         }
         self.advance(state, run.end);
-        // Out of turn: others pass on theirs meanwhile.
+        // Outside of the turn: others pass on theirs meanwhile.
         self.out.write_at(at, bytes)
     }
 
-    /// Writes a large member while it is unpacked. The others wait: there is nothing for them in it.
+    /// Writes a large member while it is unpacked. The others wait: they have nothing to do in it.
     fn put_large(
         &self,
-        mut state: MutexGuard<'_, State>,
-        run: &Run,
+        mut state: MutexGuard<'_, UnpackState>,
+        run: &MemberRun,
         inflater: &mut Inflater,
         buffer: &mut [u8],
     ) -> io::Result<()> {
@@ -389,7 +394,12 @@ impl Shared<'_> {
         }
     }
 
-    fn put_cut(&self, mut state: MutexGuard<'_, State>, run: &Run, buffer: &[u8]) -> io::Result<()> {
+    fn put_cut(
+        &self,
+        mut state: MutexGuard<'_, UnpackState>,
+        run: &MemberRun,
+        buffer: &[u8],
+    ) -> io::Result<()> {
         let bytes = buffer.get(..run.filled).unwrap_or_default();
         let at = self.pass(&mut state, bytes)?;
         let there = self.packed.len() - run.start.min(self.packed.len());
@@ -397,26 +407,26 @@ impl Shared<'_> {
         self.out.write_at(at, bytes)
     }
 
-    /// A damaged member. If a good one follows, the trailers in front of that tell how long this one was, and those that
-    /// are damaged behind it: zeros take their place, so that nothing wrong is taken for right, and what is behind is
-    /// where it belongs, unless the end of one and the beginning of the next are damaged.
+    /// Handles a damaged member. If a valid one follows, the trailers before that state the length of this one, and of
+    /// further damaged ones: zeros replace them, so that no wrong data is used and later data has the right offset,
+    /// unless the end of one and the start of the next are damaged.
     fn put_bad(
         &self,
-        mut state: MutexGuard<'_, State>,
-        run: &Run,
+        mut state: MutexGuard<'_, UnpackState>,
+        run: &MemberRun,
         why: &str,
         inflater: &mut Inflater,
         buffer: &mut [u8],
     ) -> io::Result<()> {
         let mut other = vec![0; LARGE];
         let Some(gap) = self.gap(&mut state, run.start, inflater, &mut other) else {
-            // What there is of it is used, as of a cut one.
+            // The readable part is used, as of a truncated one.
             let bytes = buffer.get(..run.filled).unwrap_or_default();
             let at = self.pass(&mut state, bytes)?;
             self.end(state, used(run.start, why));
             return self.out.write_at(at, bytes);
         };
-        // Of the first one the dump's header is needed, be it damaged behind that.
+        // The first one contains the dump's header, which is needed even if the rest is damaged.
         let is_first = state.len == 0;
         let longest = gap.members.iter().map(|(_, len)| *len).max().unwrap_or_default();
         other.get_mut(..longest).unwrap_or_default().fill(0);
@@ -427,7 +437,7 @@ impl Shared<'_> {
                 let why = if number == 0 { why } else { "its data is wrong" };
                 let zeros = len - kept;
                 let next = gap.members.get(number + 1).map_or(gap.end, |(next, _)| *next);
-                // Where the border of two blocks is damaged, nothing tells how long the first of them was.
+                // Where the border between two blocks is damaged, the length of the first is unknown.
                 let is = if is_more_than_one(next - start.min(&next), *len) { "is" } else { "may be" };
                 let text = format!(
                     "the block at {start:#x} is damaged: {why}; at least {zeros} bytes are missing here and read as \
@@ -445,12 +455,12 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// The damaged members from `start` on, up to the next one that is right from its header to its checksum, and that
-    /// is no gzip file within a damaged one: another one follows, or the end, and its header is as the others', or that
-    /// one is right too. `None` if there is none, or it costs too much to find it.
+    /// Returns the damaged members from `start` on, up to the next one that is valid from its header to its checksum,
+    /// and that is not a gzip file within a damaged one: another one follows, or the end, and its header is like the
+    /// others', or that one is valid, too. `None` if there is none, or the search is too expensive.
     fn gap(
         &self,
-        state: &mut MutexGuard<'_, State>,
+        state: &mut MutexGuard<'_, UnpackState>,
         start: usize,
         inflater: &mut Inflater,
         buffer: &mut [u8],
@@ -466,7 +476,7 @@ impl Shared<'_> {
             let (stop, end, filled) = self.inflate_one(inflater, buffer, at, 0);
             let stated = member::length_before(self.packed, at).and_then(|len| usize::try_from(len).ok());
             let len = stated.filter(|len| *len <= LARGE);
-            // Each costs something, if it makes no byte too: packed bytes can be read that make none.
+            // Each has a cost even if it yields no bytes: packed bytes may yield none.
             let vain = &mut state.damage.in_vain;
             *vain += (filled + (end - at.min(end)) + len.unwrap_or_default()) as u64 + 4096;
             let is_right = stop == Stop::End && {
@@ -502,7 +512,7 @@ impl Shared<'_> {
     }
 }
 
-/// Says of a damaged member that it is used all the same: no other one follows from which on all is right.
+/// Returns the message for a damaged member that is used nevertheless: no valid one follows it.
 fn used(start: usize, why: &str) -> String {
     format!(
         "the block at {start:#x} is damaged: {why}; what could be unpacked of it was read and may be wrong; nothing \
@@ -510,17 +520,17 @@ fn used(start: usize, why: &str) -> String {
     )
 }
 
-/// Whether `packed` bytes are more than what `len` bytes can take: as they are, in stored parts, with a header; or with
-/// fixed codes, of nine bits at most, which fast packers use for anything.
+/// Returns whether `packed` bytes are more than `len` bytes can take: stored uncompressed, with a header; or with fixed
+/// codes, of nine bits at most, which fast packers use for anything.
 const fn is_more_than_one(packed: usize, len: usize) -> bool {
     packed > len + len / 8 + len / 16383 * 5 + 64
 }
 
-/// Damaged members.
+/// A run of damaged members.
 struct Gap {
-    /// Where each begins, and how long it was by the trailer at its end.
+    /// Start of each, and its length by the trailer at its end.
     members: Vec<(usize, usize)>,
-    /// Where the next good one begins.
+    /// Start of the next valid one.
     end: usize,
 }
 
@@ -531,7 +541,7 @@ mod tests {
     #[test]
     fn of_a_member_that_gives_nothing_a_part_is_looked_at() {
         let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
-        // Stored parts of no bytes.
+        // Stored parts without data.
         packed.extend([0, 0, 0, 0xff, 0xff].repeat(LOOKED_AT / 5 + 1000));
         assert_eq!(start(&packed), Some((LOOKED_AT as u64, 0)));
     }

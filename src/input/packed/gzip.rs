@@ -1,19 +1,19 @@
-//! gzip as one stream, of one or many members, with padding behind them.
+//! gzip as one stream, of one or many members, with padding after them.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use flate2::bufread::GzDecoder;
 
 /// A reader that can be taken out of a decoder and put back.
-struct Slot<R>(Option<BufReader<R>>);
+struct ReaderSlot<R>(Option<BufReader<R>>);
 
-impl<R: Read> Read for Slot<R> {
+impl<R: Read> Read for ReaderSlot<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.as_mut().map_or(Ok(0), |reader| reader.read(buffer))
     }
 }
 
-impl<R: Read> BufRead for Slot<R> {
+impl<R: Read> BufRead for ReaderSlot<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.0.as_mut().map_or(Ok(&[]), BufRead::fill_buf)
     }
@@ -25,19 +25,19 @@ impl<R: Read> BufRead for Slot<R> {
     }
 }
 
-/// Unpacks all members; zeros behind the last one are padding, which gzip itself skips too.
+/// Unpacks all members; zeros after the last one are padding, which gzip itself also skips.
 pub(super) struct GzipReader<R> {
-    decoder: GzDecoder<Slot<R>>,
-    /// It ended, or failed: nothing more comes.
+    decoder: GzDecoder<ReaderSlot<R>>,
+    /// `true` after the end or a failure: nothing more follows.
     done: bool,
 }
 
 impl<R: Read> GzipReader<R> {
     pub(super) fn new(input: R) -> Self {
-        Self { decoder: GzDecoder::new(Slot(Some(BufReader::new(input)))), done: false }
+        Self { decoder: GzDecoder::new(ReaderSlot(Some(BufReader::new(input)))), done: false }
     }
 
-    /// Whether another member follows the one that ended.
+    /// Returns whether another member follows the one that ended.
     fn goes_on(&mut self) -> io::Result<bool> {
         let slot = self.decoder.get_mut();
         let mut is_padded = false;
@@ -57,7 +57,7 @@ impl<R: Read> GzipReader<R> {
         if is_padded {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "bytes after its end are not gzip"));
         }
-        let rest = Slot(slot.0.take());
+        let rest = ReaderSlot(slot.0.take());
         drop(self.decoder.reset(rest));
         Ok(true)
     }

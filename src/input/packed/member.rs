@@ -1,29 +1,29 @@
-//! One member of a gzip file: its header, its deflate stream, its trailer.
+//! A single member of a gzip file: header, deflate stream, trailer.
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-/// The first bytes of every member: the magic, and deflate, the only method there is.
+/// First bytes of every member: the magic number, and deflate, the only method.
 pub(super) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
-/// Flags that no version of the format has.
+/// Flags that no version of the format defines.
 const RESERVED: u8 = 0xe0;
-/// Bytes of a name or a comment that are looked through: names of files have 255, and in bytes that only look like a
-/// header there may be no end of it.
+/// Maximum length of a name or a comment in bytes: file names have 255, and data that only looks like a header may have
+/// no terminator.
 const LONGEST: usize = 4096;
-/// Checksum and length behind the stream.
+/// Length of checksum and length after the stream.
 const TRAILER: usize = 8;
 
-/// What a header is.
+/// Result of reading a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Head {
-    /// Whole, of so many bytes.
+    /// A complete header of this length in bytes.
     Whole(usize),
-    /// The bytes end within it.
+    /// A truncated header.
     Cut,
-    /// None.
+    /// No header.
     None,
 }
 
-/// Reads the header with which `bytes` begin.
+/// Reads the header at the start of `bytes`.
 pub(super) fn head(bytes: &[u8]) -> Head {
     let there = bytes.len().min(MAGIC.len());
     if bytes.get(..there) != MAGIC.get(..there) {
@@ -40,7 +40,7 @@ pub(super) fn head(bytes: &[u8]) -> Head {
             let extra = bytes.get(at..)?.first_chunk().map(|len| u16::from_le_bytes(*len))?;
             at += 2 + usize::from(extra);
         }
-        // A name, a comment.
+        // Name and comment.
         for flag in [8, 16] {
             if flags & flag != 0 {
                 let rest = bytes.get(at..)?;
@@ -61,20 +61,20 @@ pub(super) fn head(bytes: &[u8]) -> Head {
     }
 }
 
-/// Why unpacking a member stops.
+/// Reason why unpacking a member stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It ends, its checksum is right, and what follows it begins there.
+    /// The member ends with a valid checksum; the next one starts there.
     End,
-    /// There is no room for more of it.
+    /// The buffer is full.
     Full,
-    /// The file ends within it.
+    /// The file is truncated within the member.
     Cut,
-    /// Its bytes are wrong.
+    /// The data is invalid.
     Bad(&'static str),
 }
 
-/// Unpacks members, one after the other.
+/// Unpacks members, one after another.
 pub(super) struct Inflater {
     raw: Decompress,
     crc: Crc,
@@ -85,13 +85,13 @@ impl Inflater {
         Self { raw: Decompress::new(false), crc: Crc::new() }
     }
 
-    /// Gets ready for a member.
+    /// Prepares for a new member.
     pub(super) fn reset(&mut self) {
         self.raw.reset(false);
         self.crc.reset();
     }
 
-    /// Unpacks more of a member whose header was read: from `at` on into `out` from `filled` on; moves both.
+    /// Unpacks more of a member whose header was read: from `at` on into `out` from `filled` on; advances both.
     pub(super) fn run(&mut self, packed: &[u8], at: &mut usize, out: &mut [u8], filled: &mut usize) -> Stop {
         loop {
             let (was_in, was_out) = (self.raw.total_in(), self.raw.total_out());
@@ -126,7 +126,7 @@ impl Inflater {
         };
         let [c0, c1, c2, c3, ..] = *trailer;
         *at += TRAILER;
-        // The length behind it says nothing more about bytes whose checksum is right.
+        // The length after it adds nothing if the checksum is right.
         if u32::from_le_bytes([c0, c1, c2, c3]) == self.crc.sum() {
             Stop::End
         } else {
@@ -135,7 +135,7 @@ impl Inflater {
     }
 }
 
-/// The length that the trailer in front of `at` states, modulo 4 GiB.
+/// Returns the length that the trailer before `at` states, modulo 4 GiB.
 pub(super) fn length_before(packed: &[u8], at: usize) -> Option<u32> {
     packed.get(at.checked_sub(4)?..)?.first_chunk().map(|len| u32::from_le_bytes(*len))
 }

@@ -1,8 +1,8 @@
-//! Dumps that are packed: gzip, gzip in blocks, Zstandard, and a tar or zip archive that holds one dump.
+//! Packed dumps: gzip, gzip in blocks, Zstandard, and tar or zip archives that contain one dump.
 //!
-//! `blocks` and `member` unpack gzip of many members with all cores; `stream` everything else, once from start to end.
-//! `tar` and `zip` find members; `archive` decides which of them is the dump. Nothing in a packed file is believed: not
-//! the sizes that it states, not the places, not the names.
+//! `blocks` and `member` unpack gzip of many members with all cores; `stream` everything else, sequentially. `tar` and
+//! `zip` find members; `archive` finds the dump among them. Nothing in a packed file is trusted: neither stated sizes
+//! nor offsets nor names.
 
 mod archive;
 mod blocks;
@@ -17,10 +17,10 @@ use std::io::{self, Read};
 
 use hprof_parser::sniff::{self, Looks};
 
-/// Is told of each step's packed bytes.
+/// Callback that receives the number of packed bytes of each step.
 pub type Progress<'a> = dyn Fn(u64) + Sync + 'a;
 
-/// How a dump is packed.
+/// Compression of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     /// gzip, of one or many members.
@@ -37,14 +37,15 @@ pub enum Compression {
     Zip,
 }
 
-/// Bytes of a file's start that tell what it is.
+/// Number of bytes at the start of a file that suffice to detect its format.
 const PEEKED: u64 = 4096;
-/// Packed bytes that may give nothing, beside as many as are wanted: Zstandard gives nothing before it has a block of
-/// 128 KiB, a header of gzip may have 64 KiB. Empty members and skippable frames give nothing for as long as a file is.
+/// Number of packed bytes that may yield nothing, in addition to the requested number: Zstandard yields nothing before
+/// it has a block of 128 KiB, a gzip header may have 64 KiB. Empty members and skippable frames may yield nothing over
+/// the length of a file.
 const GIVE_NOTHING: u64 = 256 << 10;
 
 impl Compression {
-    /// How `bytes`, the start of a file, are packed, if they are.
+    /// Returns the compression of a file that starts with `bytes`, if it is packed.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let plain = match sniff::sniff(bytes) {
             Looks::Gzip => Self::Gzip,
@@ -62,7 +63,7 @@ impl Compression {
         })
     }
 
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -74,12 +75,12 @@ impl Compression {
         }
     }
 
-    /// Whether it holds files, not one file's bytes.
+    /// Returns whether it contains files, not the bytes of a single one.
     pub const fn is_archive(self) -> bool {
         !matches!(self, Self::Gzip | Self::Zstd)
     }
 
-    /// Reads what `input` becomes when the compression is taken off; of an archive, that around it.
+    /// Returns a reader that decompresses `input`; for a compressed archive, only the outer compression.
     pub(crate) fn reader<'a>(self, input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Self::Gzip | Self::TarGzip => Box::new(gzip::GzipReader::new(input)),
@@ -88,8 +89,8 @@ impl Compression {
         })
     }
 
-    /// The first bytes of what is packed, up to `limit`; fewer if it is cut or damaged, or so many packed bytes give so
-    /// little that no more of them are looked at, and then why.
+    /// Returns the first unpacked bytes, up to `limit`; fewer if the file is truncated or damaged, or if its packed
+    /// bytes yield so little that no more are examined, together with the reason.
     pub fn peek(self, packed: &[u8], limit: u64) -> (Vec<u8>, Option<io::Error>) {
         let bound = usize::try_from(limit.saturating_add(GIVE_NOTHING)).unwrap_or(usize::MAX);
         let near = packed.get(..bound).unwrap_or(packed);
@@ -97,7 +98,7 @@ impl Compression {
             Ok(mut reader) => stream::start(&mut reader, limit),
             Err(error) => (Vec::new(), Some(error)),
         };
-        // It ended where the look did, not where the file does.
+        // The examined part ended, not the file.
         let is_end = error.as_ref().is_none_or(|error| error.kind() == io::ErrorKind::UnexpectedEof);
         if near.len() == packed.len() || start.len() as u64 == limit || !is_end {
             return (start, error);
@@ -107,102 +108,102 @@ impl Compression {
     }
 }
 
-/// What is known of a dump's length before it is unpacked.
+/// Size of a dump as known before it is unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// The file states it.
+    /// Size stated in the file.
     Stated(u64),
-    /// It is that, or 4 GiB more, or twice that more, ...
+    /// Smallest possible size; the actual one may be larger by a multiple of 4 GiB.
     AtLeast(u64),
-    /// By parts of it, from all over the file.
+    /// Estimate by samples from all over the file.
     About(u64),
 }
 
 impl Size {
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub const fn bytes(self) -> u64 {
         let (Self::Stated(bytes) | Self::AtLeast(bytes) | Self::About(bytes)) = self;
         bytes
     }
 }
 
-/// Where a dump is unpacked to.
+/// Destination of an unpacked dump.
 pub trait Output: Sync {
-    /// Is told what is known of the length, before anything is written.
+    /// Receives the known size, before anything is written.
     ///
     /// # Errors
-    /// If so much cannot be taken.
+    /// If this size cannot be stored.
     fn expect(&self, size: Size) -> io::Result<()>;
 
-    /// Is told of all bytes, in their order, each once. Never called by two threads at a time.
+    /// Receives all bytes in order, each once. Never called by two threads at a time.
     ///
     /// # Errors
-    /// If they cannot be taken.
+    /// If they cannot be processed.
     fn pass(&self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Writes bytes that were passed to their place. Called by many threads, in any order.
+    /// Writes bytes that were passed, at their offset. Called by many threads, in any order.
     ///
     /// # Errors
     /// If they cannot be written.
     fn write_at(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
-/// What unpacking brought.
+/// Result of unpacking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unpacked {
-    /// Bytes written.
+    /// Number of bytes written.
     pub len: u64,
-    /// What is missing of it, if something is: the file is cut or damaged.
+    /// Description of the missing part, if the file is truncated or damaged.
     pub error: Option<String>,
 }
 
 impl Unpacked {
-    /// What there is of a file of which nothing can be read: nothing.
+    /// Returns the result for a file of which nothing can be read.
     ///
     /// # Errors
-    /// If that is not the file's doing.
+    /// If the file is not the cause.
     fn nothing(error: io::Error) -> io::Result<Self> {
         let error = Some(of_the_file(error)?);
         Ok(Self { len: 0, error })
     }
 }
 
-/// What is wrong with a packed file, by the error of its reader.
+/// Returns the description of a packed file's damage, by the error of its reader.
 ///
 /// # Errors
-/// That error, if it says nothing of the file: without memory, none can be read.
+/// The error itself if the file is not its cause: if there is no memory, no file can be read.
 fn of_the_file(error: io::Error) -> io::Result<String> {
     if error.kind() == io::ErrorKind::OutOfMemory { Err(error) } else { Ok(error.to_string()) }
 }
 
-/// Why nothing was unpacked.
+/// Reason why nothing was unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     /// The output failed.
     #[error(transparent)]
     Output(#[from] io::Error),
-    /// An archive does not hold one dump.
+    /// The archive does not contain exactly one dump.
     #[error(transparent)]
     Members(#[from] Members),
 }
 
-/// What is in an archive that does not hold one dump.
+/// Contents of an archive that does not contain exactly one dump.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.text())]
 pub struct Members {
-    /// Names of the dumps in it, the first ones.
+    /// Names of the first dumps.
     pub dumps: Vec<String>,
-    /// Names of all files in it, the first ones.
+    /// Names of the first files.
     pub files: Vec<String>,
-    /// How many dumps there are.
+    /// Number of dumps.
     pub dump_count: u64,
-    /// How many files there are.
+    /// Number of files.
     pub file_count: u64,
-    /// What is wrong with the archive itself.
+    /// Damage of the archive itself.
     pub damage: Option<String>,
 }
 
-/// Names that are kept.
+/// Maximum number of names that are stored.
 const NAMES: usize = 20;
 
 impl Members {
@@ -241,13 +242,13 @@ impl Members {
     }
 }
 
-/// Unpacks `packed` into `out`, telling `progress` of each step's packed bytes.
+/// Unpacks `packed` into `out`, and calls `progress` with each step's packed bytes.
 ///
-/// A cut or damaged input is no error: what could be unpacked is written, and [`Unpacked::error`] says what is missing.
-/// gzip of many members is unpacked by all threads of the pool.
+/// A truncated or damaged input is not an error: the readable part is written, and [`Unpacked::error`] describes what
+/// is missing. gzip of many members is unpacked by all threads of the pool.
 ///
 /// # Errors
-/// If the output fails, there is no memory, or an archive does not hold one dump.
+/// If the output fails, there is no memory, or an archive does not contain exactly one dump.
 pub fn unpack(
     packed: &[u8],
     compression: Compression,
@@ -262,7 +263,7 @@ pub fn unpack(
     }
 }
 
-/// Unpacks what is no archive.
+/// Unpacks a file that is not an archive.
 fn unpack_file(
     packed: &[u8],
     compression: Compression,
@@ -273,7 +274,7 @@ fn unpack_file(
     let size = match compression {
         Compression::Zstd => {
             let stated = zstd::zstd_safe::get_frame_content_size(packed).ok().flatten();
-            // A frame that is skipped states nothing.
+            // A skippable frame states no size.
             stated.filter(|bytes| *bytes > 0).map(Size::Stated)
         }
         _ if in_blocks => blocks::estimate(packed).map(Size::About),
@@ -291,9 +292,9 @@ fn unpack_file(
     }
 }
 
-/// What gzip of one member becomes at least. Its last bytes state its length modulo 4 GiB, and nothing is much shorter than
-/// its packed form: codes of rare bytes have up to nine bits. The last bytes of a cut file state nothing: what is far from
-/// how its start unpacks is no length; nor are zeros, which are padding.
+/// Returns the minimum unpacked size of gzip with one member. Its last bytes state its length modulo 4 GiB, and data is
+/// never much shorter than its packed form: codes of rare bytes have up to nine bits. The last bytes of a truncated
+/// file state nothing: a number far from the ratio at its start is not a length, nor are zeros, which are padding.
 fn at_least(packed: &[u8]) -> Option<Size> {
     let stated = u64::from(member::length_before(packed, packed.len())?);
     if stated == 0 {
@@ -307,7 +308,7 @@ fn at_least(packed: &[u8]) -> Option<Size> {
     (u128::from(bytes) <= likely.saturating_mul(4)).then_some(Size::AtLeast(bytes))
 }
 
-/// A reader of a slice that tells how much was read.
+/// A reader of a slice that reports the number of bytes read.
 struct Counted<'a> {
     rest: &'a [u8],
     progress: &'a Progress<'a>,

@@ -1,4 +1,4 @@
-//! One stream, unpacked by one thread while another one writes.
+//! A stream, unpacked by one thread while another one writes.
 
 use std::io::{self, Read};
 use std::sync::mpsc;
@@ -6,15 +6,16 @@ use std::thread;
 
 use super::{Output, Unpacked};
 
-/// Bytes that are passed on at once.
+/// Number of bytes that are passed on at once.
 const CHUNK: usize = 1 << 20;
-/// Parts in memory.
+/// Number of chunks in memory.
 const PARTS: usize = 4;
 
-/// Copies all that `reader` gives. An error of the reader ends it, as the end does; [`Unpacked::error`] says so.
+/// Copies everything from `reader`. An error of the reader ends it like the end of the stream; [`Unpacked::error`]
+/// contains it.
 ///
 /// # Errors
-/// If the output fails, or the reader gets no memory.
+/// If the output fails, or the reader cannot allocate memory.
 pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpacked> {
     let mut len = 0;
     let mut write = |bytes: &[u8]| {
@@ -23,7 +24,7 @@ pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpack
         len += bytes.len() as u64;
         io::Result::Ok(())
     };
-    // Where limits leave no second thread, one does it all.
+    // If limits allow no second thread, one does everything.
     let by_two = if rayon::current_num_threads() == 1 { None } else { copy_by_two(reader, &mut write)? };
     let error = match by_two {
         Some(error) => error,
@@ -42,8 +43,8 @@ pub(super) fn copy(reader: &mut dyn Read, out: &dyn Output) -> io::Result<Unpack
     Ok(Unpacked { len, error: error.map(|error| after(&error, len)) })
 }
 
-/// Reads in this thread and writes in another one; says with which error the reader ended. `None` if no other thread can be
-/// started: nothing is read then.
+/// Reads in this thread and writes in another one; returns the error that ended the reader. `None` if no other thread
+/// can be started: nothing is read then.
 fn copy_by_two(
     reader: &mut dyn Read,
     write: &mut (dyn FnMut(&[u8]) -> io::Result<()> + Send),
@@ -52,13 +53,13 @@ fn copy_by_two(
         let (full, to_write) = mpsc::sync_channel::<(Vec<u8>, usize)>(PARTS);
         let (written, empty) = mpsc::channel();
         for _ in 0..PARTS {
-            // The other end is there.
+            // The receiver exists.
             let _ = written.send(vec![0; CHUNK]);
         }
         let work = move || -> io::Result<()> {
             for (buffer, filled) in to_write {
                 write(buffer.get(..filled).unwrap_or_default())?;
-                // Nobody wants it any more once all is read.
+                // The receiver is gone once everything is read.
                 let _ = written.send(buffer);
             }
             Ok(())
@@ -67,7 +68,7 @@ fn copy_by_two(
             return Ok(None);
         };
         let mut error = None;
-        // A writer that fails takes its end of the channels with it, and this ends.
+        // A writer that fails closes its channels, which ends this loop.
         while let Ok(mut buffer) = empty.recv() {
             let (filled, end) = fill(reader, &mut buffer);
             if full.send((buffer, filled)).is_err() {
@@ -84,32 +85,32 @@ fn copy_by_two(
     })
 }
 
-/// Says where an error came.
+/// Adds the position to an error.
 fn after(error: &str, len: u64) -> String {
     format!("{error}, after {len} unpacked bytes")
 }
 
-/// Bytes that are unpacked and kept nowhere, for each packed byte of a file, and beside that. Zstandard makes 128 KiB of
-/// four bytes: what a file of 100 MB becomes could be passed over for hours.
+/// Maximum number of bytes that are unpacked and discarded, per packed byte of a file, and in any case. Zstandard makes
+/// 128 KiB of four bytes: skipping the output of a file of 100 MB could take hours.
 const BESIDE: u64 = 1000;
 const BESIDE_AT_LEAST: u64 = 1 << 30;
 
-/// A reader of what is unpacked and need not be written, with a bound: the disk has none for that.
+/// A reader of unpacked data that is not written, with a bound: the disk sets none.
 pub(super) struct Bounded<R> {
     reader: R,
     bound: u64,
-    /// Bytes until the bound.
+    /// Number of bytes until the bound.
     left: u64,
 }
 
 impl<R> Bounded<R> {
-    /// Bounded by the length of the packed file.
+    /// Creates a reader bounded by the length of the packed file.
     pub(super) const fn new(reader: R, packed_bytes: u64) -> Self {
         let bound = packed_bytes.saturating_mul(BESIDE).saturating_add(BESIDE_AT_LEAST);
         Self { reader, bound, left: bound }
     }
 
-    /// What it reads, without the bound, for that which is written.
+    /// Returns the reader without the bound, for data that is written.
     pub(super) const fn free(&mut self) -> &mut R {
         &mut self.reader
     }
@@ -129,14 +130,14 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// The first bytes of `reader`, up to `limit`, and the error that ended it.
+/// Returns the first bytes of `reader`, up to `limit`, and the error that ended it.
 pub(super) fn start(reader: &mut dyn Read, limit: u64) -> (Vec<u8>, Option<io::Error>) {
     let mut start = Vec::new();
     let error = reader.take(limit).read_to_end(&mut start).err();
     (start, error)
 }
 
-/// Fills `buffer`: how far, and if the reader ended, why: with an error or without.
+/// Fills `buffer`: returns the number of bytes, and at the end of the reader its error, if any.
 fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> (usize, Option<Option<io::Error>>) {
     let mut filled = 0;
     while let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) {

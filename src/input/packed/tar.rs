@@ -4,14 +4,14 @@ use std::io::{self, Read};
 
 use super::stream::Bounded;
 
-/// Bytes of a header, and what members are filled up to.
+/// Length of a header, and alignment of members, in bytes.
 const BLOCK: usize = 512;
-/// Bytes of a long name, or of a pax header, that are read.
+/// Maximum length of a long name, or of a pax header, in bytes.
 const LONG: u64 = 64 << 10;
 
-/// Something that is read from its start to its end, and can pass over parts.
+/// A sequential source of bytes that can skip parts.
 pub(super) trait TarInput: Read {
-    /// Passes over `bytes` bytes; says how many there were.
+    /// Skips `bytes` bytes; returns the number actually skipped.
     fn pass_over(&mut self, bytes: u64) -> io::Result<u64>;
 }
 
@@ -45,16 +45,16 @@ impl<R: Read> TarInput for Bounded<R> {
     }
 }
 
-/// A file in an archive. Its bytes are what the source gives next.
+/// A file in an archive. The source continues with its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) bytes: u64,
-    /// Its bytes are parts of the file, with holes between them.
+    /// `true` if its bytes are parts of the file, with holes between them.
     pub(super) is_sparse: bool,
 }
 
-/// Whether `bytes` begin with a header whose checksum is right.
+/// Returns whether `bytes` start with a header with a valid checksum.
 pub(super) fn is_header(bytes: &[u8]) -> bool {
     bytes.first_chunk::<BLOCK>().is_some_and(checksum_is_right)
 }
@@ -66,7 +66,7 @@ fn checksum_is_right(block: &[u8; BLOCK]) -> bool {
     number(block.get(148..156).unwrap_or_default()) == Some(sum)
 }
 
-/// A number: octal digits, or binary with the highest bit set, as GNU tar writes large ones.
+/// Parses a number: octal digits, or binary with the highest bit set, as GNU tar writes large ones.
 fn number(field: &[u8]) -> Option<u64> {
     match field {
         [0x80, rest @ ..] => {
@@ -86,21 +86,21 @@ fn text(field: &[u8]) -> String {
     String::from_utf8_lossy(field.get(..end).unwrap_or_default()).into_owned()
 }
 
-/// What padding follows a member of so many bytes.
+/// Returns the length of the padding after a member of this length in bytes.
 pub(super) const fn padding(bytes: u64) -> u64 {
     (BLOCK as u64 - bytes % BLOCK as u64) % BLOCK as u64
 }
 
-/// What comes next in an archive.
+/// Next item in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Next {
     /// A file.
     File(Member),
-    /// Something else, of so many bytes.
+    /// Another item, of this length in bytes.
     Other(u64),
-    /// The end.
+    /// End of the archive.
     End,
-    /// No header, or half of one.
+    /// A missing or truncated header.
     Damage(&'static str),
 }
 
@@ -119,7 +119,8 @@ pub(super) fn next(source: &mut dyn TarInput) -> io::Result<Next> {
             }
         }
         if filled < BLOCK {
-            // Archives end with blocks of zeros; what has none was cut between two members, or nobody wrote them.
+            // Archives end with blocks of zeros; one without was truncated between two members, or its writer omitted
+            // them.
             return Ok(if filled == 0 { Next::End } else { Next::Damage("the tar archive is truncated") });
         }
         if block == [0; BLOCK] {
@@ -153,14 +154,14 @@ pub(super) fn next(source: &mut dyn TarInput) -> io::Result<Next> {
                 }
                 return Ok(Next::File(Member { name, bytes, is_sparse: long.is_sparse || kind == b'S' }));
             }
-            // Links, devices, directories: what length they state is that of something else.
+            // Links, devices, directories: a length that they state is not that of data in the archive.
             b'1'..=b'6' => return Ok(Next::Other(0)),
             _ => return Ok(Next::Other(bytes)),
         }
     }
 }
 
-/// Passes over the blocks that go on with the list of a sparse file's parts, as GNU tar wrote it once.
+/// Skips the blocks that continue the list of a sparse file's parts, in the old format of GNU tar.
 fn pass_over_maps(source: &mut dyn TarInput, header: &[u8; BLOCK]) -> io::Result<()> {
     let mut goes_on = header.get(482).is_some_and(|byte| *byte != 0);
     while goes_on {
@@ -171,7 +172,7 @@ fn pass_over_maps(source: &mut dyn TarInput, header: &[u8; BLOCK]) -> io::Result
     Ok(())
 }
 
-/// Takes name and length from a pax header: lines of `LENGTH KEY=VALUE`.
+/// Reads name and length from a pax header: lines of `LENGTH KEY=VALUE`.
 fn read_pax(mut data: &[u8], member: &mut Member) {
     while let Some(space) = data.iter().position(|byte| *byte == b' ') {
         let stated = std::str::from_utf8(data.get(..space).unwrap_or_default()).ok();
@@ -180,7 +181,7 @@ fn read_pax(mut data: &[u8], member: &mut Member) {
         };
         let line = String::from_utf8_lossy(data.get(space + 1..len).unwrap_or_default()).into_owned();
         match line.trim_end_matches('\n').split_once('=') {
-            // Of a sparse file that is made up.
+            // The path of a sparse file is made up.
             Some(("path", _)) if member.is_sparse => {}
             Some(("path", name)) => name.clone_into(&mut member.name),
             Some((key, value)) if key.starts_with("GNU.sparse.") => {

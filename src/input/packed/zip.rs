@@ -1,6 +1,6 @@
-//! zip archives: the directory at the end, the headers that it points to; zip64.
+//! zip archives: the directory at the end, the headers that it refers to; zip64.
 
-/// Why there is nothing in an archive that can be read.
+/// Message for an archive without a directory.
 pub(super) const NO_DIRECTORY: &str =
     "the zip archive is truncated: the list of its files, at its end, is missing";
 
@@ -8,16 +8,16 @@ pub(super) const NO_DIRECTORY: &str =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member<'a> {
     pub(super) name: String,
-    /// What it is packed by: 0 not at all, 8 deflate, 93 Zstandard.
+    /// Compression method: 0 none, 8 deflate, 93 Zstandard.
     pub(super) method: u16,
     pub(super) is_encrypted: bool,
-    /// Its packed bytes, as far as they are there.
+    /// Packed bytes, as far as the file contains them.
     pub(super) packed: &'a [u8],
-    /// Whether all of them are there.
+    /// `true` if all packed bytes are in the file.
     pub(super) is_whole: bool,
-    /// Length as stated, if it is.
+    /// Stated length in bytes, if known.
     pub(super) bytes: Option<u64>,
-    /// Checksum of the unpacked bytes, if it is known.
+    /// Checksum of the unpacked bytes, if known.
     pub(super) crc: Option<u32>,
 }
 
@@ -33,33 +33,33 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|chunk| u64::from_le_bytes(*chunk))
 }
 
-/// Bytes of a local header before the name.
+/// Length of a local header before the name in bytes.
 pub(super) const LOCAL: usize = 30;
-/// Bytes of an entry of the directory before the name.
+/// Length of a directory entry before the name in bytes.
 const ENTRY: usize = 46;
-/// Bytes of the record at the end before the comment.
+/// Length of the end record before the comment in bytes.
 const END: usize = 22;
 
-/// Whether `bytes` begin with the header of a file.
+/// Returns whether `bytes` start with the header of a file.
 pub(super) fn is_header(bytes: &[u8]) -> bool {
     local(bytes, 0).is_some()
 }
 
-/// Where the data behind the local header at `at` begins.
+/// Returns the start of the data after the local header at `at`.
 fn local(bytes: &[u8], at: usize) -> Option<usize> {
     let header = bytes.get(at..)?.get(..LOCAL)?;
     let lengths = (u16_at(header, 26)?, u16_at(header, 28)?);
     header.starts_with(b"PK\x03\x04").then_some(at + LOCAL + usize::from(lengths.0) + usize::from(lengths.1))
 }
 
-/// The directory: where it begins, and how many entries it has.
+/// Returns the start of the directory, and its number of entries.
 fn directory(bytes: &[u8]) -> Option<(usize, u64)> {
     let tail_at = bytes.len().saturating_sub(END + 0xffff);
     let tail = bytes.get(tail_at..)?;
     let at = tail_at + memchr::memmem::rfind(tail, b"PK\x05\x06")?;
     let end = bytes.get(at..)?.get(..END)?;
     let (count, offset) = (u64::from(u16_at(end, 10)?), u64::from(u32_at(end, 16)?));
-    // zip64 has a record of its own, and a pointer to that in front of this one.
+    // zip64 has a record of its own, and a pointer to it before this one.
     let wide = || {
         let locator = bytes.get(at.checked_sub(20)?..at)?;
         let at = usize::try_from(u64_at(locator, 8)?).ok()?;
@@ -74,18 +74,18 @@ fn directory(bytes: &[u8]) -> Option<(usize, u64)> {
     Some((usize::try_from(offset).ok()?, count))
 }
 
-/// The files of an archive.
+/// Iterator over the files of an archive.
 #[derive(Debug)]
 pub(super) struct Members<'a> {
     bytes: &'a [u8],
     at: usize,
     left: u64,
-    /// Whether the directory is there and was read as far as it says.
+    /// `true` if the directory exists and was read in full.
     pub(super) is_whole: bool,
 }
 
 impl<'a> Members<'a> {
-    /// Reads the directory of an archive. If there is none, the first file is all that can be known.
+    /// Reads the directory of an archive. Without one, only the first file is known.
     pub(super) fn of(bytes: &'a [u8]) -> Self {
         match directory(bytes) {
             Some((at, left)) => Self { bytes, at, left, is_whole: true },
@@ -93,7 +93,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// What the first local header says: for archives without a directory.
+    /// Returns the file of the first local header: for archives without a directory.
     fn first(&mut self) -> Option<Member<'a>> {
         let data = local(self.bytes, 0)?;
         let flags = u16_at(self.bytes, 6)?;
@@ -127,7 +127,7 @@ impl<'a> Members<'a> {
         let mut offset = u64::from(u32_at(head, 42)?);
         while let (Some(id), Some(len)) = (u16_at(extra, 0), u16_at(extra, 2)) {
             if id == 1 {
-                // Those that did not fit, in this order.
+                // Values that did not fit, in this order.
                 let mut at = 4;
                 for value in [&mut bytes, &mut packed_bytes, &mut offset] {
                     if *value == 0xffff_ffff {

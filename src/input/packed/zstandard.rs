@@ -5,17 +5,17 @@ use std::io::{self, BufReader, Read};
 use zstd::stream::read::Decoder;
 use zstd::zstd_safe;
 
-/// Bytes of the window, as a power of two, that a frame may claim: what `zstd -d` takes when it is not told otherwise, and what
-/// `zstd --long` and `--ultra -22` write at most. A frame of a hundred bytes can claim 2 GiB.
+/// Maximum window size that a frame may claim, as a power of two: the default limit of `zstd -d`, and the maximum that
+/// `zstd --long` and `--ultra -22` write. A frame of a hundred bytes can claim 2 GiB.
 const WINDOW_LOG: u32 = 27;
 
-/// What libzstd answers to a larger window, `ZSTD_error_frameParameter_windowTooLarge`.
+/// Error code of libzstd for a larger window, `ZSTD_error_frameParameter_windowTooLarge`.
 const WINDOW_TOO_LARGE: usize = 0_usize.wrapping_sub(16);
 
-/// What libzstd answers where it gets no memory, `ZSTD_error_memory_allocation`.
+/// Error code of libzstd for a failed allocation, `ZSTD_error_memory_allocation`.
 const NO_MEMORY: usize = 0_usize.wrapping_sub(64);
 
-/// What to do about a window that is too large.
+/// Message for a window that is too large.
 const TOO_LARGE: &str = "its window is larger than 128 MiB";
 
 /// Unpacks all frames.
@@ -32,7 +32,7 @@ impl<R: Read> ZstdReader<'_, R> {
 impl<R: Read> Read for ZstdReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.read(buffer).map_err(|error| {
-            // The error has no number of its own.
+            // The error contains no error code.
             let text = error.to_string();
             if text == zstd_safe::get_error_name(WINDOW_TOO_LARGE) {
                 io::Error::new(io::ErrorKind::Unsupported, TOO_LARGE)
@@ -50,7 +50,7 @@ impl<R: Read> Read for ZstdReader<'_, R> {
 mod tests {
     use super::*;
 
-    /// A frame that claims a window of 2 to this power, of one block that is not packed.
+    /// Returns a frame that claims a window of 2 to this power, of one block that is not compressed.
     fn frame(window_log: u8) -> Vec<u8> {
         let content = b"JAVA PROFILE 1.0.2";
         let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, (window_log - 10) << 3];

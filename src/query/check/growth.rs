@@ -1,75 +1,79 @@
-//! Growth: figures of a dump against those of a baseline.
+//! Growth: figures of a dump compared with those of a baseline.
 
 use rustc_hash::FxHashMap;
 
 use super::places::{NamedPlaces, PlacesOfDump};
-use super::{Found, Growing, LeftOut, Measure, Measured, Rule};
+use super::{Growing, LeftOut, Measure, MeasureDetails, Measured, Rule};
 use crate::classes::pattern::ClassPattern;
 use crate::compare::places::{Aligned, explained, least_of};
-use crate::compare::{Change, names};
+use crate::compare::{Change, stable_names};
 
-/// Growth of one dump against one baseline. What several rules need is computed once.
+/// Growth of one dump over one baseline. Results that several rules share are computed once.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// The places of both.
+    /// Places of both dumps.
     named: Option<NamedPlaces>,
 }
 
 impl Comparison {
-    /// By how much a figure is more than in the baseline; percentages are of the baseline's heap. Figures are of this rule,
-    /// and always of the same two dumps.
+    /// Returns the increase of a figure over the baseline; percentages refer to the baseline's heap. The figures must
+    /// be those of this rule, and all calls must be for the same two dumps.
     pub fn growth(&mut self, rule: &Rule, baseline: &Measured, measured: &Measured) -> Measured {
         match (&rule.measure, &baseline.found, &measured.found) {
-            (Measure::Growth(Growing::Place(pattern)), Found::Places(old), Found::Places(new)) => {
+            (
+                Measure::Growth(Growing::Place(pattern)),
+                MeasureDetails::Places(old),
+                MeasureDetails::Places(new),
+            ) => {
                 let growth = match pattern {
                     Some(pattern) => self.of_places(old, new, pattern),
                     None => self.of_any_place(old, new),
                 };
                 Measured { left_out: old.left_out().max(new.left_out()), ..growth }
             }
-            (Measure::Growth(Growing::Classes(pattern, _)), old, Found::Classes(new)) => {
+            (Measure::Growth(Growing::Classes(pattern, _)), old, MeasureDetails::Classes(new)) => {
                 let none = FxHashMap::default();
-                let old = if let Found::Classes(old) = old { old } else { &none };
+                let old = if let MeasureDetails::Classes(old) = old { old } else { &none };
                 difference(baseline, measured).with(most_grown_class(pattern, old, new))
             }
-            // There were some.
-            (_, old, Found::NoMatch { .. }) if !matches!(old, Found::NoMatch { .. }) => {
+            // The baseline had matches.
+            (_, old, MeasureDetails::NoMatch { .. }) if !matches!(old, MeasureDetails::NoMatch { .. }) => {
                 difference(baseline, measured)
             }
             (_, _, found) => difference(baseline, measured).with(found.clone()),
         }
     }
 
-    /// The places of both dumps as one tree.
+    /// Returns the places of both dumps as one tree.
     fn named(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> &NamedPlaces {
         self.named.get_or_insert_with(|| NamedPlaces::new(&[&old.places, &new.places]))
     }
 
-    /// Of the places of a pattern.
+    /// Returns the growth of the places that match a pattern.
     fn of_places(&mut self, old: &PlacesOfDump, new: &PlacesOfDump, pattern: &str) -> Measured {
         let [before, after] = [old, new].map(|dump| dump.retained(pattern));
-        let is_unmatched = |measured: &Measured| matches!(measured.found, Found::NoMatch { .. });
+        let is_unmatched = |measured: &Measured| matches!(measured.found, MeasureDetails::NoMatch { .. });
         if is_unmatched(&before) && is_unmatched(&after) {
             return difference(&before, &after).with(after.found);
         }
         let mut grown = self.named(old, new).matching(pattern, Aligned::delta);
         grown.retain(|one| one.amount > 0);
         let of = grown.len() as u64;
-        // The first of equal ones.
+        // The first, if several are equal.
         let found = match grown.into_iter().rev().max_by_key(|one| one.amount) {
-            Some(most) => Found::Most { name: most.name, amount: most.amount.unsigned_abs(), of },
-            None => Found::Nothing,
+            Some(most) => MeasureDetails::Most { name: most.name, amount: most.amount.unsigned_abs(), of },
+            None => MeasureDetails::Nothing,
         };
         difference(&before, &after).with(found)
     }
 
-    /// Of the place that grew most; 0 if none grew.
+    /// Returns the growth of the place that grew most; 0 if none grew.
     fn of_any_place(&mut self, old: &PlacesOfDump, new: &PlacesOfDump) -> Measured {
         let aligned = &self.named(old, new).telling;
         let grown =
             aligned.places().map(|place| (aligned.delta(place), place)).filter(|(delta, _)| *delta > 0);
         let whole = old.places.reachable_bytes;
-        // The last of equal ones: the deepest, if one contains the other.
+        // The last, if several are equal: the deepest, if one contains the other.
         let Some((amount, place)) = grown.max_by_key(|(delta, _)| *delta) else {
             return Measured::new(0, whole);
         };
@@ -77,42 +81,42 @@ impl Comparison {
         let explains = |one: &u32| *one != place && aligned.path(*one).contains(&place);
         let cause = explained.into_iter().find(|one| explains(one) && aligned.delta(*one) > 0);
         let cause = cause.map(|cause| (aligned.text(cause), aligned.delta(cause).unsigned_abs()));
-        let found = Found::Grown { place: aligned.text(place), cause };
+        let found = MeasureDetails::Grown { place: aligned.text(place), cause };
         Measured { amount, ..Measured::new(0, whole) }.with(found)
     }
 }
 
-/// The difference of two figures, and nothing of what was found.
+/// Returns the difference of two figures, without findings.
 fn difference(baseline: &Measured, measured: &Measured) -> Measured {
     let amount = measured.amount.saturating_sub(baseline.amount);
-    Measured { amount, whole: baseline.whole, found: Found::Nothing, left_out: LeftOut::Nothing }
+    Measured { amount, whole: baseline.whole, found: MeasureDetails::Nothing, left_out: LeftOut::Nothing }
 }
 
-/// The class whose objects grew most, if several did.
+/// Returns the class whose objects grew most, if several grew.
 fn most_grown_class(
     pattern: &ClassPattern,
     old: &FxHashMap<String, u64>,
     new: &FxHashMap<String, u64>,
-) -> Found {
-    // Generated classes have other numbers in other runs.
+) -> MeasureDetails {
+    // Numbers in names of generated classes differ between runs.
     let mut by_stem: FxHashMap<std::borrow::Cow<'_, str>, Change> = FxHashMap::default();
     for (name, bytes) in old.iter().filter(|(name, _)| pattern.matches(name)) {
-        let change = by_stem.entry(names::stem(name)).or_default();
+        let change = by_stem.entry(stable_names::stem(name)).or_default();
         change.old = change.old.saturating_add(*bytes);
     }
     for (name, bytes) in new.iter().filter(|(name, _)| pattern.matches(name)) {
-        let change = by_stem.entry(names::stem(name)).or_default();
+        let change = by_stem.entry(stable_names::stem(name)).or_default();
         change.new = change.new.saturating_add(*bytes);
     }
     let grown = || by_stem.iter().filter(|(_, change)| change.delta() > 0);
     let of = grown().count() as u64;
-    // The first by name of equal ones.
+    // The first by name, if several are equal.
     let most = grown().max_by(|a, b| a.1.delta().cmp(&b.1.delta()).then_with(|| b.0.cmp(a.0)));
     match most {
         Some((name, change)) if by_stem.len() > 1 => {
-            Found::Most { name: name.to_string(), amount: change.delta().unsigned_abs(), of }
+            MeasureDetails::Most { name: name.to_string(), amount: change.delta().unsigned_abs(), of }
         }
-        _ => Found::Nothing,
+        _ => MeasureDetails::Nothing,
     }
 }
 
@@ -120,22 +124,23 @@ fn most_grown_class(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::check::{Limits, Range, Severity};
-    use crate::compare::places::{Label, Place, Places, Via};
+    use crate::check::{Range, RuleLimits, Severity};
+    use crate::compare::places::{DumpPlace, DumpPlaces, Label, Via};
     use hprof_parser::ObjectId;
 
     fn label(via: Via, class: &str) -> Label {
         Label { via, class: Some(class.into()), is_class_object: false }
     }
 
-    /// A map in a static field, with a tenant for each key, and a map in each of these with a cache for each key.
+    /// Writes a map in a static field with a tenant for each key; each tenant is a map with a cache for each key.
     fn dump(tenants: &[&str], caches: &[&str], cache_bytes: u64) -> PlacesOfDump {
-        let mut places = Places { reachable_bytes: 1_000_000, reachable_objects: 1, ..Places::default() };
+        let mut places =
+            DumpPlaces { reachable_bytes: 1_000_000, reachable_objects: 1, ..DumpPlaces::default() };
         let mut add = |parent, label, retained_bytes| {
             let number = u32::try_from(places.labels.len()).unwrap();
             places.labels.push(label);
             let (objects, example) = (1, ObjectId(1));
-            places.places.push(Place {
+            places.places.push(DumpPlace {
                 parent,
                 label: number,
                 objects,
@@ -164,13 +169,13 @@ mod tests {
     fn growth(old: &PlacesOfDump, new: &PlacesOfDump, pattern: Option<&str>) -> Measured {
         let measured = |dump: &PlacesOfDump| {
             Measured::new(0, dump.places.reachable_bytes)
-                .with(Found::Places(std::sync::Arc::new(dump.clone())))
+                .with(MeasureDetails::Places(std::sync::Arc::new(dump.clone())))
         };
         let rule = Rule {
             name: String::new(),
             severity: Severity::Error,
             measure: Measure::Growth(Growing::Place(pattern.map(str::to_owned))),
-            limits: Limits::Number(Range::Max(0)),
+            limits: RuleLimits::Number(Range::Max(0)),
             is_optional: false,
         };
         Comparison::default().growth(&rule, &measured(old), &measured(new))
@@ -182,22 +187,22 @@ mod tests {
         let aligned = Aligned::new(&[&old.places, &new.places]);
         let texts: Vec<String> =
             (0u32..).zip(&aligned.parents).map(|(place, _)| aligned.text(place)).collect();
-        // The tenants of the two dumps have no key in common, the caches have.
+        // The tenants of the two dumps have no key in common, but the caches do.
         let cache = "static TENANTS of acme.Shop -> HashMap -> TreeMap -> {x} -> Cache";
         assert!(texts.iter().any(|text| text == cache), "{texts:?}");
         for text in &texts {
-            assert!(!matches!(new.retained(text).found, Found::NoMatch { .. }), "{text}");
+            assert!(!matches!(new.retained(text).found, MeasureDetails::NoMatch { .. }), "{text}");
         }
         assert_eq!(new.retained(cache).amount, 300);
         let with_all = "static TENANTS of acme.Shop -> HashMap -> {c} -> TreeMap -> {x} -> Cache";
         assert_eq!([new.retained(with_all).amount, old.retained(with_all).amount], [100, 0]);
         assert_eq!(new.retained("static TENANTS of acme.Shop -> HashMap -> TreeMap -> Cache").amount, 600);
-        assert!(matches!(new.retained("* -> {z} -> Cache").found, Found::NoMatch { .. }));
+        assert!(matches!(new.retained("* -> {z} -> Cache").found, MeasureDetails::NoMatch { .. }));
         assert_eq!(growth(&old, &new, Some(cache)).amount, 100);
         assert_eq!(growth(&old, &new, Some(with_all)).amount, 100);
         assert_eq!(growth(&new, &old, Some(cache)).amount, -100);
         let [none, gone] = ["* -> Nothing", with_all].map(|pattern| growth(&new, &old, Some(pattern)).found);
-        assert!(matches!(none, Found::NoMatch { .. }) && matches!(gone, Found::Nothing));
+        assert!(matches!(none, MeasureDetails::NoMatch { .. }) && matches!(gone, MeasureDetails::Nothing));
     }
 
     #[test]
@@ -206,10 +211,10 @@ mod tests {
         let growth = |old, new| growth(old, new, None);
         let Measured { amount, found, .. } = growth(&old, &new);
         assert_eq!(amount, 3 * 4900);
-        let Found::Grown { place, cause: Some((cause, bytes)) } = found else { panic!("{found:?}") };
+        let MeasureDetails::Grown { place, cause: Some((cause, bytes)) } = found else { panic!("{found:?}") };
         assert!(place.ends_with("TreeMap") && cause.starts_with(&place) && bytes == 4900, "{place} {cause}");
         let shrunk = growth(&new, &old);
-        assert!(shrunk.amount == 0 && matches!(shrunk.found, Found::Nothing));
+        assert!(shrunk.amount == 0 && matches!(shrunk.found, MeasureDetails::Nothing));
     }
 
     #[test]
@@ -233,7 +238,9 @@ mod tests {
         let old = bytes(&[("acme.Large", 9000), ("acme.Small", 10), ("acme.F$$Lambda/0x1", 800)]);
         let new =
             bytes(&[("acme.Large", 9001), ("acme.Small", 500), ("acme.F$$Lambda/0x2", 801), ("b.B", 9999)]);
-        let Found::Most { name, amount, of } = most_grown_class(&pattern, &old, &new) else { panic!() };
+        let MeasureDetails::Most { name, amount, of } = most_grown_class(&pattern, &old, &new) else {
+            panic!()
+        };
         assert_eq!((&*name, amount, of), ("acme.Small", 490, 3));
     }
 }

@@ -1,19 +1,19 @@
-//! Limits: numbers, or parts of a whole. They are compared exactly, without fractions.
+//! Limits: numbers, or percentages of a total. They are compared exactly, without floating point.
 
-/// A part of a whole, in millionths of a percent.
+/// A percentage of a total, stored in millionths of a percent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Percent(u64);
 
 /// Millionths in one percent.
 const SCALE: u64 = 1_000_000;
-/// Digits behind the point.
+/// Maximum number of decimal places.
 const DIGITS: usize = 6;
-/// Greater parts are no limit of anything.
+/// Maximum percentage; greater ones limit nothing.
 const MAX_PERCENT: u64 = 1_000_000_000;
 
 impl Percent {
-    /// Reads a decimal number without a sign: `20`, `0.5`. `None` if it is none, has more than six digits behind the point,
-    /// or is above 1,000,000,000.
+    /// Parses a decimal number without a sign: `20`, `0.5`. Returns `None` if it is malformed, has more than six
+    /// decimal places, or is above 1,000,000,000.
     pub fn parse(text: &str) -> Option<Self> {
         let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -25,13 +25,13 @@ impl Percent {
         Some(Self(whole * SCALE + millionths))
     }
 
-    /// In percent.
+    /// Returns the value in percent.
     #[allow(clippy::cast_precision_loss)]
     pub fn percent(self) -> f64 {
         self.0 as f64 / SCALE as f64
     }
 
-    /// Compares a part of a whole with this part of it.
+    /// Compares an amount with this percentage of a total.
     fn compare(self, amount: i64, whole: u64) -> std::cmp::Ordering {
         // At most 2^63 * 10^8, and 2^64 * 10^15.
         let amount = i128::from(amount) * i128::from(100 * SCALE);
@@ -40,17 +40,17 @@ impl Percent {
     }
 }
 
-/// Which limit.
+/// Direction of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// It is not to be less.
+    /// Lower limit.
     Min,
-    /// It is not to be more.
+    /// Upper limit.
     Max,
 }
 
 impl Bound {
-    /// The name in rules and in output.
+    /// Returns the name in rules and in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Min => "min",
@@ -62,14 +62,14 @@ impl Bound {
 /// One limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// A number, or bytes.
+    /// A count, or bytes.
     Number(Bound, u64),
-    /// A part of the whole.
+    /// A percentage of the total.
     Percent(Bound, Percent),
 }
 
 impl Limit {
-    /// Which one it is.
+    /// Returns the direction of the limit.
     pub const fn bound(self) -> Bound {
         match self {
             Self::Number(bound, _) | Self::Percent(bound, _) => bound,
@@ -77,33 +77,33 @@ impl Limit {
     }
 }
 
-/// The limits of a rule: both of one kind, and at least one.
+/// Limits of a rule: at least one, and both of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limits {
-    /// Numbers, or bytes.
+pub enum RuleLimits {
+    /// Counts, or bytes.
     Number(Range<u64>),
-    /// Parts of the whole.
+    /// Percentages of the total.
     Percent(Range<Percent>),
 }
 
-/// From one limit to another, both included.
+/// A range with one or two inclusive ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range<T> {
-    /// At least.
+    /// Lower end only.
     Min(T),
-    /// At most.
+    /// Upper end only.
     Max(T),
-    /// Both.
+    /// Both ends.
     Both {
-        /// At least.
+        /// Lower end.
         min: T,
-        /// At most.
+        /// Upper end.
         max: T,
     },
 }
 
 impl<T: Copy> Range<T> {
-    /// Of those that there are.
+    /// Creates a range from the ends that are given.
     pub fn of(min: Option<T>, max: Option<T>) -> Option<Self> {
         Some(match (min, max) {
             (Some(min), Some(max)) => Self::Both { min, max },
@@ -113,7 +113,7 @@ impl<T: Copy> Range<T> {
         })
     }
 
-    /// The lower one.
+    /// Returns the lower end.
     pub fn min(self) -> Option<T> {
         match self {
             Self::Min(min) | Self::Both { min, .. } => Some(min),
@@ -121,7 +121,7 @@ impl<T: Copy> Range<T> {
         }
     }
 
-    /// The upper one.
+    /// Returns the upper end.
     pub fn max(self) -> Option<T> {
         match self {
             Self::Max(max) | Self::Both { max, .. } => Some(max),
@@ -129,7 +129,7 @@ impl<T: Copy> Range<T> {
         }
     }
 
-    /// The limit that is not kept to, or else the upper one, or else the lower one.
+    /// Returns the violated limit, or else the upper one, or else the lower one.
     fn judge(self, compare: impl Fn(T) -> std::cmp::Ordering) -> (Bound, T, bool) {
         match self {
             Self::Min(min) | Self::Both { min, .. } if compare(min).is_lt() => (Bound::Min, min, false),
@@ -139,8 +139,8 @@ impl<T: Copy> Range<T> {
     }
 }
 
-impl Limits {
-    /// The limit that matters for an amount, a part of `whole`, and whether it is kept to.
+impl RuleLimits {
+    /// Returns the decisive limit for an amount out of `whole`, and whether the amount is within the limits.
     pub(super) fn judge(self, amount: i64, whole: u64) -> (Limit, bool) {
         match self {
             Self::Number(range) => {
@@ -177,11 +177,11 @@ mod tests {
 
     #[test]
     fn limits_are_included() {
-        let number = |range| Limits::Number(range);
-        let kept = |limits: Limits, amount| limits.judge(amount, 1000).1;
+        let number = |range| RuleLimits::Number(range);
+        let kept = |limits: RuleLimits, amount| limits.judge(amount, 1000).1;
         let both = number(Range::Both { min: 2, max: 5 });
         assert_eq!([1, 2, 5, 6].map(|amount| kept(both, amount)), [false, true, true, false]);
-        let part = Limits::Percent(Range::Max(percent("0.5")));
+        let part = RuleLimits::Percent(Range::Max(percent("0.5")));
         assert_eq!([-9, 5, 6].map(|amount| kept(part, amount)), [true, true, false]);
         assert_eq!(both.judge(1, 0).0, Limit::Number(Bound::Min, 2));
         assert_eq!(both.judge(3, 0).0, Limit::Number(Bound::Max, 5));
@@ -191,11 +191,11 @@ mod tests {
 
     #[test]
     fn of_nothing_only_nothing_is_allowed() {
-        let part = Limits::Percent(Range::Max(percent("50")));
+        let part = RuleLimits::Percent(Range::Max(percent("50")));
         assert!(part.judge(0, 0).1 && !part.judge(1, 0).1);
         assert!(
             part.judge(i64::MAX, u64::MAX).1
-                && !Limits::Percent(Range::Max(percent("49"))).judge(i64::MAX, u64::MAX).1
+                && !RuleLimits::Percent(Range::Max(percent("49"))).judge(i64::MAX, u64::MAX).1
         );
     }
 }

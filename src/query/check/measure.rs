@@ -1,4 +1,4 @@
-//! The figures that rules ask for, of one dump. What several rules need is computed once.
+//! Figures of one dump that rules need. Results that several rules share are computed once.
 
 use std::io;
 use std::sync::Arc;
@@ -8,94 +8,95 @@ use rustc_hash::FxHashMap;
 use super::places::PlacesOfDump;
 use super::{Growing, Measure, Rule};
 use crate::classes::histogram::{self, Scope, all_bytes};
-use crate::classes::loaders::{self, SortBy};
+use crate::classes::loaders::{self, LoaderOrder};
 use crate::classes::pattern::ClassPattern;
 use crate::classes::suggestions;
-use crate::compare::places::Places;
+use crate::compare::places::DumpPlaces;
 use crate::dominators::class_counts::Counts;
-use crate::dominators::retained;
+use crate::dominators::retained_of_set;
 use crate::leaks::{self, Leaks};
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
-use crate::objects::selection::{Selection, What};
-use crate::waste::{self, GroupBy, Kind, Waste};
+use crate::objects::selection::{Selected, Selection};
+use crate::waste::{self, FieldGroupBy, Waste, WasteKind};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
 
-/// A dump that is measured.
+/// A dump to measure.
 #[derive(Clone, Copy)]
-pub enum Opened<'a> {
-    /// Without the graph.
+pub enum MeasuredDump<'a> {
+    /// Summary only.
     Summary(&'a Heap),
-    /// With the graph, and the bytes of the dump ([`Heap::bytes`]).
+    /// Graph, and the bytes of the dump ([`Heap::bytes`]).
     Graph(&'a Heap, &'a ObjectGraph, &'a [u8]),
 }
 
 /// A figure of a dump.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// Bytes, or a number of things; below 0 if it is growth of what has shrunk.
+    /// Bytes, or a count; negative for growth of something that has shrunk.
     pub amount: i64,
-    /// What percentages are of.
+    /// Total that percentages refer to.
     pub whole: u64,
-    /// What was found.
-    pub found: Found,
-    /// What it leaves out.
+    /// Additional findings.
+    pub found: MeasureDetails,
+    /// Omissions from the figure.
     pub left_out: LeftOut,
 }
 
-/// What a figure leaves out.
+/// Omissions from a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftOut {
     /// Nothing.
     Nothing,
-    /// Places: there were more than are told apart, and what is left out counts with the place above.
+    /// Places: there are too many distinct places, and omitted ones count with their parent.
     Places,
 }
 
-/// What was found besides the figure.
+/// Findings besides the figure.
 #[derive(Debug, Clone)]
-pub enum Found {
-    /// Nothing to tell.
+pub enum MeasureDetails {
+    /// No findings.
     Nothing,
-    /// Nothing has a name that matches.
+    /// No name matches.
     NoMatch {
-        /// What would have the name.
-        named: Named,
-        /// The name that was asked for.
+        /// Kind of thing that was searched for.
+        named: NamedKind,
+        /// Requested name.
         pattern: String,
-        /// Names like it, the most like first.
+        /// Similar names, most similar first.
         suggestions: Vec<String>,
     },
-    /// What has the greatest part of the figure, of several names. Of growth, what grew most.
+    /// Name with the largest share of the figure, if there are several. For growth: the one that grew most.
     Most {
-        /// Its name.
+        /// Name with the largest share.
         name: String,
-        /// Its part.
+        /// Share of that name.
         amount: u64,
-        /// How many names the figure is of; of growth, how many grew.
+        /// Number of names that the figure covers; for growth, number of those that grew.
         of: u64,
     },
     /// The place that grew most.
     Grown {
-        /// Its text.
+        /// Text of the place.
         place: String,
-        /// The place below it that explains most of the growth, as `diff --group-by place` finds it, and its growth.
+        /// Place below it that explains most of the growth, as found by `diff --group-by place`, and the growth of that
+        /// place.
         cause: Option<(String, u64)>,
     },
-    /// The places of the dump, for [`super::Comparison`].
+    /// Places of the dump, for [`super::Comparison`].
     Places(Arc<PlacesOfDump>),
-    /// The bytes of all classes by name, for [`super::Comparison`].
+    /// Bytes of all classes by name, for [`super::Comparison`].
     Classes(Arc<FxHashMap<String, u64>>),
-    /// What `leaks` says without options.
+    /// Result of `leaks` without options.
     Suspects(Arc<Leaks>),
 }
 
-/// What has names that rules ask for.
+/// Kinds of named things that rules refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Named {
+pub enum NamedKind {
     /// Classes.
     Class,
     /// Places.
@@ -107,61 +108,61 @@ impl Measured {
         Self {
             amount: i64::try_from(amount).unwrap_or(i64::MAX),
             whole,
-            found: Found::Nothing,
+            found: MeasureDetails::Nothing,
             left_out: LeftOut::Nothing,
         }
     }
 
-    pub(super) fn with(self, found: Found) -> Self {
+    pub(super) fn with(self, found: MeasureDetails) -> Self {
         Self { found, ..self }
     }
 }
 
-/// Longer names of classes are not told: a hostile dump can have one of 300 MB.
+/// Maximum length of a reported class name: a hostile dump can have one of 300 MB.
 const MAX_TOLD_NAME: usize = 1 << 10;
-/// What an empty graph would have: measures that need a graph are asked with one.
-const NO_GRAPH: &str = "a rule needs the graph of the dump, and only the summary is open";
+/// Error if the graph is missing.
+const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary is open";
 
-/// Measures what the rules ask for; of growth, what it is in this dump.
+/// Measures what the rules need; for growth, the value in this dump.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for a few numbers for each object, or if a rule needs the graph and `opened`
-/// has none ([`Measure::needs`]).
+/// If neither memory nor disk has space for a few numbers per object, or if a rule needs the graph and `opened` has
+/// none ([`Measure::needs`]).
 pub fn measure<'r>(
     rules: impl IntoIterator<Item = &'r Rule>,
-    opened: Opened<'_>,
+    opened: MeasuredDump<'_>,
 ) -> io::Result<Vec<Measured>> {
     let rules: Vec<&Rule> = rules.into_iter().collect();
-    let mut dump = Dump::new(opened);
+    let mut dump = DumpData::new(opened);
     dump.ask_waste(&rules)?;
     rules.into_iter().map(|rule| dump.measure(&rule.measure)).collect()
 }
 
-fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> Found {
+fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> MeasureDetails {
     let suggestions = suggestions.into_iter().map(str::to_owned).collect();
-    Found::NoMatch { named: Named::Class, pattern: pattern.text().to_owned(), suggestions }
+    MeasureDetails::NoMatch { named: NamedKind::Class, pattern: pattern.text().to_owned(), suggestions }
 }
 
-/// A dump, and what was computed of it.
-struct Dump<'a> {
+/// A dump, and what was computed from it.
+struct DumpData<'a> {
     heap: &'a Heap,
     summary: &'a Summary,
     graph: Option<(&'a ObjectGraph, &'a [u8])>,
     sizes: Sizes,
-    /// Figures by class number.
+    /// Counts by class number.
     counts: FxHashMap<Scope, Vec<Counts>>,
-    /// Bytes by name of class.
+    /// Bytes by class name.
     class_bytes: FxHashMap<Scope, Arc<FxHashMap<String, u64>>>,
     waste: Option<Waste>,
-    loaders: Option<Vec<loaders::Row>>,
+    loaders: Option<Vec<loaders::ClassLoaderRow>>,
     places: Option<Arc<PlacesOfDump>>,
 }
 
-impl<'a> Dump<'a> {
-    fn new(opened: Opened<'a>) -> Self {
+impl<'a> DumpData<'a> {
+    fn new(opened: MeasuredDump<'a>) -> Self {
         let (heap, graph) = match opened {
-            Opened::Summary(heap) => (heap, None),
-            Opened::Graph(heap, graph, bytes) => (heap, Some((graph, bytes))),
+            MeasuredDump::Summary(heap) => (heap, None),
+            MeasuredDump::Graph(heap, graph, bytes) => (heap, Some((graph, bytes))),
         };
         Self {
             heap,
@@ -195,7 +196,7 @@ impl<'a> Dump<'a> {
             Measure::Place(pattern) => Ok(self.places()?.retained(pattern)),
             Measure::Growth(Growing::Place(_)) => {
                 let places = self.places()?;
-                Ok(Measured::new(0, places.places.reachable_bytes).with(Found::Places(places)))
+                Ok(Measured::new(0, places.places.reachable_bytes).with(MeasureDetails::Places(places)))
             }
             Measure::Growth(Growing::Heap(scope)) => {
                 Ok(Measured::new(self.bytes(*scope)?, self.whole(*scope)?))
@@ -203,8 +204,8 @@ impl<'a> Dump<'a> {
             Measure::Growth(Growing::Classes(pattern, scope)) => {
                 let measured = self.of_classes(pattern, *scope, |counts| counts.shallow_bytes)?;
                 Ok(match measured.found {
-                    Found::NoMatch { .. } => measured,
-                    _ => measured.with(Found::Classes(self.class_bytes(*scope))),
+                    MeasureDetails::NoMatch { .. } => measured,
+                    _ => measured.with(MeasureDetails::Classes(self.class_bytes(*scope))),
                 })
             }
             Measure::Growth(Growing::Retained(pattern)) => self.retained(pattern),
@@ -219,7 +220,7 @@ impl<'a> Dump<'a> {
         Ok(self.graph()?.0.tree.reachable_bytes())
     }
 
-    /// Shallow bytes of objects.
+    /// Returns the shallow size of the objects in bytes.
     fn bytes(&self, scope: Scope) -> io::Result<u64> {
         Ok(match scope {
             Scope::All => self.all_bytes(),
@@ -228,7 +229,7 @@ impl<'a> Dump<'a> {
         })
     }
 
-    /// What percentages are of, as in histograms.
+    /// Returns the total that percentages refer to, as in histograms.
     fn whole(&self, scope: Scope) -> io::Result<u64> {
         match scope {
             Scope::Reachable => self.reachable_bytes(),
@@ -236,7 +237,7 @@ impl<'a> Dump<'a> {
         }
     }
 
-    /// The classes of the dump whose names match: each has objects or was loaded.
+    /// Returns the classes with a matching name that have objects or were loaded.
     fn matching(&self, pattern: &ClassPattern) -> Vec<ClassNumber> {
         let known = self.summary.numbered_classes();
         let known = known.filter(|(_, class)| class.objects.get() > 0 || class.is_dumped());
@@ -244,25 +245,27 @@ impl<'a> Dump<'a> {
         matching.map(|(number, _)| number).collect()
     }
 
-    fn no_match(&self, pattern: &ClassPattern) -> Found {
+    fn no_match(&self, pattern: &ClassPattern) -> MeasureDetails {
         no_class(pattern, suggestions::class_names(self.summary, pattern.text()))
     }
 
-    /// What matches: nothing, or which class of several has most.
+    /// Returns the class with the largest amount if several match, or that none matches.
     fn most(
         &self,
         pattern: &ClassPattern,
         classes: &[ClassNumber],
         figure: impl Fn(ClassNumber) -> u64,
-    ) -> Found {
-        // The first of equal ones.
+    ) -> MeasureDetails {
+        // The first, if several are equal.
         let most =
             classes.iter().rev().map(|class| (figure(*class), *class)).max_by_key(|(figure, _)| *figure);
         let Some((amount, class)) = most else { return self.no_match(pattern) };
         let of = classes.iter().filter(|class| figure(**class) > 0).count() as u64;
         match self.summary.class(class) {
-            Some(row) if of > 1 => Found::Most { name: self.summary.class_name(row).to_owned(), amount, of },
-            _ => Found::Nothing,
+            Some(row) if of > 1 => {
+                MeasureDetails::Most { name: self.summary.class_name(row).to_owned(), amount, of }
+            }
+            _ => MeasureDetails::Nothing,
         }
     }
 
@@ -293,7 +296,7 @@ impl<'a> Dump<'a> {
         self.summary.numbered_classes().map(of_class).collect()
     }
 
-    /// Bytes by name of class, of counts that are there. Names that are too long to be told are not.
+    /// Returns bytes by class name, from counts that were computed before. Omits names longer than `MAX_TOLD_NAME`.
     fn class_bytes(&mut self, scope: Scope) -> Arc<FxHashMap<String, u64>> {
         if let Some(bytes) = self.class_bytes.get(&scope) {
             return bytes.clone();
@@ -314,10 +317,12 @@ impl<'a> Dump<'a> {
 
     fn retained(&self, pattern: &ClassPattern) -> io::Result<Measured> {
         let graph = self.graph()?.0;
-        let selection = Selection { text: pattern.text().to_owned(), what: What::Classes(pattern.clone()) };
+        let selection =
+            Selection { text: pattern.text().to_owned(), what: Selected::Classes(pattern.clone()) };
         let objects = selection.objects(self.summary, graph);
-        let retained = retained::retained(graph, &objects).retained_bytes;
-        let found = if self.matching(pattern).is_empty() { self.no_match(pattern) } else { Found::Nothing };
+        let retained = retained_of_set::retained(graph, &objects).retained_bytes;
+        let found =
+            if self.matching(pattern).is_empty() { self.no_match(pattern) } else { MeasureDetails::Nothing };
         Ok(Measured::new(retained, graph.tree.reachable_bytes()).with(found))
     }
 
@@ -326,7 +331,7 @@ impl<'a> Dump<'a> {
             return Ok(places.clone());
         }
         let (graph, bytes) = self.graph()?;
-        let places = Arc::new(PlacesOfDump::new(Places::new(self.heap, graph, bytes)?));
+        let places = Arc::new(PlacesOfDump::new(DumpPlaces::new(self.heap, graph, bytes)?));
         self.places = Some(places.clone());
         Ok(places)
     }
@@ -335,21 +340,22 @@ impl<'a> Dump<'a> {
         let (graph, bytes) = self.graph()?;
         let rows = self.loaders.take().unwrap_or_else(|| {
             let objects = ObjectReader::new(self.summary, graph, bytes);
-            loaders::loaders(&objects, &Labels::new(self.heap, graph, bytes), SortBy::default())
+            loaders::loaders(&objects, &Labels::new(self.heap, graph, bytes), LoaderOrder::default())
         });
-        let class = |row: &loaders::Row| Some(self.summary.class_name(self.summary.class(row.class?)?));
-        let is_meant = |row: &&loaders::Row| {
+        let class =
+            |row: &loaders::ClassLoaderRow| Some(self.summary.class_name(self.summary.class(row.class?)?));
+        let is_meant = |row: &&loaders::ClassLoaderRow| {
             let names = [class(row), row.label.as_deref()];
             pattern.is_none_or(|pattern| names.iter().flatten().any(|name| pattern.matches(name)))
         };
-        let is_counted = |row: &&loaders::Row| match scope {
+        let is_counted = |row: &&loaders::ClassLoaderRow| match scope {
             Scope::All => true,
             Scope::Reachable => row.retained_bytes.is_some(),
             Scope::Unreachable => row.retained_bytes.is_none(),
         };
         let loaders = ClassSet::of_name_and_below(self.summary, "java.lang.ClassLoader");
         let is_loader = |class: ClassNumber| loaders.contains(class);
-        let meant: Vec<&loaders::Row> =
+        let meant: Vec<&loaders::ClassLoaderRow> =
             rows.iter().filter(|row| !row.id.is_null()).filter(is_meant).collect();
         let count = meant.iter().copied().filter(is_counted).count() as u64;
         let found = match pattern {
@@ -357,7 +363,7 @@ impl<'a> Dump<'a> {
                 let names = rows.iter().filter_map(class);
                 no_class(pattern, suggestions::class_names_of(names, pattern.text()))
             }
-            _ => Found::Nothing,
+            _ => MeasureDetails::Nothing,
         };
         self.loaders = Some(rows);
         Ok(Measured::new(count, 0).with(found))
@@ -374,7 +380,7 @@ impl<'a> Dump<'a> {
         for same in all.chunk_by(|a, b| name(a) == name(b)) {
             let Some(name) = same.first().map(name) else { continue };
             let is_meant = pattern.is_none_or(|pattern| pattern.matches(name)) && !waste::is_made(name);
-            // Those of a name are together by loader.
+            // Definitions with the same name are grouped by loader.
             let reachable: Vec<_> = same.iter().filter(|one| one.retained_bytes.is_some()).collect();
             let loaders = reachable.chunk_by(|a, b| a.loader == b.loader).count() as u64;
             let further = loaders.saturating_sub(1);
@@ -387,41 +393,41 @@ impl<'a> Dump<'a> {
             }
         }
         let found = match (most, pattern) {
-            (Some((name, amount)), _) => Found::Most { name: name.to_owned(), amount, of: names },
+            (Some((name, amount)), _) => MeasureDetails::Most { name: name.to_owned(), amount, of: names },
             (None, Some(pattern)) if self.matching(pattern).is_empty() => self.no_match(pattern),
-            (None, _) => Found::Nothing,
+            (None, _) => MeasureDetails::Nothing,
         };
         Ok(Measured::new(amount, 0).with(found))
     }
 
-    /// What `leaks` says without options, whatever the limit is: what is a suspect depends on the threshold.
+    /// Runs `leaks` without options, whatever the limit is: the threshold decides what is a suspect.
     fn suspects(&self) -> io::Result<Measured> {
         let (graph, bytes) = self.graph()?;
         let leaks = leaks::leaks(self.heap, graph, bytes, leaks::DEFAULT_THRESHOLD.into())?;
         let amount = leaks.largest().map_or(0, |largest| largest.retained_bytes());
-        Ok(Measured::new(amount, leaks.reachable_bytes).with(Found::Suspects(Arc::new(leaks))))
+        Ok(Measured::new(amount, leaks.reachable_bytes).with(MeasureDetails::Suspects(Arc::new(leaks))))
     }
 
-    /// Looks for all kinds of waste that rules ask for.
+    /// Computes all kinds of waste that rules need.
     fn ask_waste(&mut self, rules: &[&Rule]) -> io::Result<()> {
         let asked = rules.iter().filter_map(|rule| match rule.measure {
             Measure::Waste(kind) => Some(kind),
             _ => None,
         });
-        let kinds: Vec<Option<Kind>> = asked.collect();
+        let kinds: Vec<Option<WasteKind>> = asked.collect();
         if kinds.is_empty() {
             return Ok(());
         }
         let (graph, bytes) = self.graph()?;
-        // All kinds are asked for by none.
-        let all: Option<Vec<Kind>> = kinds.into_iter().collect();
+        // `None`, a rule without a kind, needs all kinds.
+        let all: Option<Vec<WasteKind>> = kinds.into_iter().collect();
         let question =
-            waste::Question { kinds: all.unwrap_or_default(), group_by: GroupBy::Field, examples: 0 };
+            waste::WasteQuery { kinds: all.unwrap_or_default(), group_by: FieldGroupBy::Field, examples: 0 };
         self.waste = Some(waste::waste(self.heap, graph, bytes, &question)?);
         Ok(())
     }
 
-    fn wasted(&self, kind: Option<Kind>) -> io::Result<Measured> {
+    fn wasted(&self, kind: Option<WasteKind>) -> io::Result<Measured> {
         let Some(waste) = &self.waste else { return Err(io::Error::other(NO_GRAPH)) };
         let amount = match kind {
             None => waste.wasted_bytes,

@@ -1,8 +1,8 @@
-//! Rules for a heap: what is measured, what its limits are, and whether a dump keeps to them.
+//! Rules for a heap: measures, limits, and verdicts.
 //!
-//! A rule is data: where it was written, and how, is no matter here. [`measure()`] takes the figures of one dump, all rules at
-//! once; [`Rule::judge`] compares a figure with the limits. Growth is measured in the baseline and in the dump, and
-//! [`Comparison`] has the difference: only one dump has to be open at a time.
+//! A rule is data, independent of where and in what syntax it was written. [`measure()`] computes the figures of one
+//! dump for all rules at once; [`Rule::judge`] compares a figure with the limits. Growth is measured in the baseline
+//! and in the dump, and [`Comparison`] computes the difference: only one dump has to be open at a time.
 
 mod growth;
 mod limits;
@@ -10,31 +10,31 @@ mod measure;
 mod places;
 
 pub use growth::Comparison;
-pub use limits::{Bound, Limit, Limits, Percent, Range};
-pub use measure::{Found, LeftOut, Measured, Named, Opened, measure};
+pub use limits::{Bound, Limit, Percent, Range, RuleLimits};
+pub use measure::{LeftOut, MeasureDetails, Measured, MeasuredDump, NamedKind, measure};
 pub use places::PlacesOfDump;
 
 use crate::classes::histogram::Scope;
 use crate::classes::pattern::ClassPattern;
-use crate::waste::Kind;
+use crate::waste::WasteKind;
 
-/// How bad it is if a rule fails.
+/// Severity of a failed rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
 pub enum Severity {
     /// The check fails.
     #[default]
     Error,
-    /// It is shown.
+    /// Reported as a warning.
     Warning,
-    /// It is told.
+    /// Reported as a note.
     Note,
 }
 
 impl Severity {
-    /// All of them.
+    /// All severities.
     pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
 
-    /// The name in rules and in output.
+    /// Returns the name in rules and in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -44,54 +44,54 @@ impl Severity {
     }
 }
 
-/// What a rule measures.
+/// Quantity that a rule measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Measure {
     /// Bytes of the heap.
     Heap(Scope),
-    /// What the reachable objects of some classes retain together.
+    /// Size retained together by the reachable objects of the matching classes.
     Retained(ClassPattern),
-    /// What the objects of some classes take.
+    /// Shallow size of the objects of the matching classes.
     Shallow(ClassPattern, Scope),
-    /// The objects of some classes.
+    /// Number of objects of the matching classes.
     Instances(ClassPattern, Scope),
-    /// Class loaders but the boot loader: all, or those whose class or name matches.
+    /// Class loaders except the boot loader: all, or those whose class or name matches.
     Loaders(Option<ClassPattern>, Scope),
-    /// Definitions of classes beyond the first of each name, by reachable class objects.
+    /// Class definitions beyond the first of each name, counted by reachable class objects.
     DuplicateClasses(Option<ClassPattern>),
-    /// What the largest leak suspect retains.
+    /// Retained size of the largest leak suspect.
     Suspects,
-    /// What is wasted: by one kind, or by all together.
-    Waste(Option<Kind>),
-    /// What the places whose text is a pattern retain together: `static SESSIONS of *`.
+    /// Wasted bytes: of one kind, or of all kinds together.
+    Waste(Option<WasteKind>),
+    /// Size retained together by the places whose text matches a pattern: `static SESSIONS of *`.
     Place(String),
-    /// By how much something is more than in the baseline.
+    /// Increase over the baseline.
     Growth(Growing),
 }
 
-/// What grows.
+/// Quantity whose growth is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Growing {
     /// Bytes of the heap.
     Heap(Scope),
-    /// What the objects of some classes take.
+    /// Shallow size of the objects of the matching classes.
     Classes(ClassPattern, Scope),
-    /// What the reachable objects of some classes retain together.
+    /// Size retained together by the reachable objects of the matching classes.
     Retained(ClassPattern),
-    /// What the places of a pattern retain together; without one, the place that grew most.
+    /// Size retained together by the places that match a pattern; without a pattern, the place that grew most.
     Place(Option<String>),
 }
 
-/// What figures are.
+/// Unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Sizes.
+    /// Size in bytes.
     Bytes,
-    /// Numbers of things.
+    /// Number of things.
     Count,
 }
 
-/// What has to be open to measure something.
+/// Part of a dump that has to be open for a measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Needs {
     /// The summary of the dump.
@@ -101,7 +101,7 @@ pub enum Needs {
 }
 
 impl Measure {
-    /// The name in rules and in output.
+    /// Returns the name in rules and in output.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Heap(_) => "heap",
@@ -117,7 +117,7 @@ impl Measure {
         }
     }
 
-    /// What its figures are.
+    /// Returns the unit of the figures.
     pub const fn unit(&self) -> Unit {
         match self {
             Self::Heap(_)
@@ -131,7 +131,7 @@ impl Measure {
         }
     }
 
-    /// What has to be open for it.
+    /// Returns what has to be open.
     pub const fn needs(&self) -> Needs {
         match self {
             Self::Heap(Scope::All)
@@ -142,52 +142,52 @@ impl Measure {
         }
     }
 
-    /// Whether it compares with a baseline.
+    /// Returns whether the measure compares with a baseline.
     pub const fn needs_baseline(&self) -> bool {
         matches!(self, Self::Growth(_))
     }
 }
 
-/// A rule.
+/// A rule of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name.
+    /// Name of the rule.
     pub name: String,
-    /// How bad it is if it fails.
+    /// Severity if the rule fails.
     pub severity: Severity,
-    /// What is measured.
+    /// Measured quantity.
     pub measure: Measure,
-    /// What is allowed.
-    pub limits: Limits,
-    /// Whether nothing in a dump needs to have the name that it asks for. Else the rule fails then: who misspells a name would
-    /// have a gate that is always open.
+    /// Allowed range.
+    pub limits: RuleLimits,
+    /// `true` if the rule can pass although nothing in the dump has the requested name. Otherwise it fails: a
+    /// misspelled name would be a gate that is always open.
     pub is_optional: bool,
 }
 
-/// What became of a rule.
+/// Outcome of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// The figure is within the limits.
     Passed,
-    /// It is not, or nothing has the name that is asked for.
+    /// The figure is outside the limits, or nothing has the requested name.
     Failed,
-    /// It cannot be told.
+    /// The rule cannot be evaluated.
     Wrong,
 }
 
-/// What a rule says of a figure.
+/// Verdict of a rule on a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it is allowed.
+    /// Outcome.
     pub status: Status,
-    /// The limit that it exceeds or does not reach; of an allowed one `max`, if there is one.
+    /// Limit that was violated; if the rule passed, `max` if there is one.
     pub limit: Limit,
-    /// Whether it is not allowed only because nothing has the name that was asked for.
+    /// `true` if the rule failed only because nothing has the requested name.
     pub fails_by_name: bool,
 }
 
 impl Verdict {
-    /// Returns whether the figure itself is not allowed, not only a name that nothing has.
+    /// Returns whether the figure itself violates a limit, rather than only a name being missing.
     pub fn exceeds_limit(&self) -> bool {
         self.status == Status::Failed && !self.fails_by_name
     }
@@ -197,7 +197,7 @@ impl Rule {
     /// Compares a figure with the limits.
     pub fn judge(&self, measured: &Measured) -> Verdict {
         let (limit, is_kept) = self.limits.judge(measured.amount, measured.whole);
-        let is_missing = !self.is_optional && matches!(measured.found, Found::NoMatch { .. });
+        let is_missing = !self.is_optional && matches!(measured.found, MeasureDetails::NoMatch { .. });
         let status = if is_kept && !is_missing { Status::Passed } else { Status::Failed };
         Verdict { status, limit, fails_by_name: is_kept && is_missing }
     }

@@ -1,43 +1,43 @@
-//! Figures of places: what those of a pattern retain.
+//! Figures of places: retained size of those that match a pattern.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Found, LeftOut, Measured, Named};
+use super::{LeftOut, MeasureDetails, Measured, NamedKind};
 use crate::classes::suggestions;
-use crate::compare::places::{Aligned, Places};
+use crate::compare::places::{Aligned, DumpPlaces};
 use crate::objects::selection::glob_matches;
 
-/// Names of places that are compared with a pattern that matches none.
+/// Maximum number of place names compared with a pattern that matches none.
 const MAX_NAMES: usize = 10_000;
 
-/// The places of a dump, and the same as a tree.
+/// Places of a dump, plain and as a tree.
 #[derive(Debug, Clone)]
 pub struct PlacesOfDump {
-    pub(super) places: Places,
+    pub(super) places: DumpPlaces,
     named: NamedPlaces,
 }
 
 impl PlacesOfDump {
-    pub(super) fn new(places: Places) -> Self {
+    pub(super) fn new(places: DumpPlaces) -> Self {
         let named = NamedPlaces::new(&[&places]);
         Self { places, named }
     }
 
-    /// What the figures leave out.
+    /// Returns what the figures omit.
     pub(super) fn left_out(&self) -> LeftOut {
         if self.places.is_cut { LeftOut::Places } else { LeftOut::Nothing }
     }
 
-    /// What the places of a pattern retain together.
+    /// Measures what the places that match a pattern retain together.
     pub(super) fn retained(&self, pattern: &str) -> Measured {
         let bytes = |aligned: &Aligned, place: u32| {
             i64::try_from(aligned.figures(0, place).retained_bytes).unwrap_or(i64::MAX)
         };
         let matching = self.named.matching(pattern, bytes);
         let sum = matching.iter().fold(0, |sum: i64, one| sum.saturating_add(one.amount));
-        // The first of equal ones.
+        // The first, if several are equal.
         let most = matching.iter().rev().max_by_key(|one| one.amount);
-        let most = most.map(|most| Found::Most {
+        let most = most.map(|most| MeasureDetails::Most {
             name: most.name.clone(),
             amount: most.amount.unsigned_abs(),
             of: matching.len() as u64,
@@ -49,35 +49,35 @@ impl PlacesOfDump {
         }
     }
 
-    fn no_match(&self, pattern: &str) -> Found {
+    fn no_match(&self, pattern: &str) -> MeasureDetails {
         let named = self.named.like(pattern);
         let texts: Vec<String> = named.places().take(MAX_NAMES).map(|place| named.text(place)).collect();
         let suggestions =
             suggestions::names_like(pattern.trim_matches('*'), texts.iter().map(String::as_str));
         let suggestions = suggestions.into_iter().map(str::to_owned).collect();
-        Found::NoMatch { named: Named::Place, pattern: pattern.to_owned(), suggestions }
+        MeasureDetails::NoMatch { named: NamedKind::Place, pattern: pattern.to_owned(), suggestions }
     }
 }
 
-/// Places of dumps, found by any key that they have, and called by those that tell something.
+/// Places of dumps: found by any of their keys, named by keys that are informative.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NamedPlaces {
-    /// With all keys; `None` if all tell something.
+    /// Places with all keys; `None` if all keys are informative.
     whole: Option<Aligned>,
-    /// By place of `whole`: its place in `telling`.
+    /// For each place of `whole`: its index in `telling`.
     told_at: Vec<u32>,
-    /// As `diff` shows them.
+    /// Places as `diff` shows them.
     pub(super) telling: Aligned,
 }
 
-/// A place that matches a pattern, or several that have one name.
+/// A place that matches a pattern, or several places with the same name.
 pub(super) struct Matching {
     pub(super) name: String,
     pub(super) amount: i64,
 }
 
 impl NamedPlaces {
-    pub(super) fn new(dumps: &[&Places]) -> Self {
+    pub(super) fn new(dumps: &[&DumpPlaces]) -> Self {
         let whole = Aligned::with_all_keys(dumps);
         match whole.telling() {
             Some((telling, told_at)) => Self { whole: Some(whole), told_at, telling },
@@ -85,13 +85,13 @@ impl NamedPlaces {
         }
     }
 
-    /// The places that a pattern which matches none is compared with: those with all keys if it has a key.
+    /// Returns the places to suggest from if a pattern matches none: places with all keys if the pattern has a key.
     fn like(&self, pattern: &str) -> &Aligned {
         self.whole.as_ref().filter(|_| pattern.contains('{')).unwrap_or(&self.telling)
     }
 
-    /// The places whose text is a pattern, with keys of maps or without, but not those below them; what they hold belongs to
-    /// them. Places that `diff` shows as one are one here if all of them match.
+    /// Returns the places whose text matches a pattern, with or without map keys. Places below a match are omitted:
+    /// what they hold belongs to the match. Places that `diff` shows as one are one here if all of them match.
     pub(super) fn matching(&self, pattern: &str, amount: impl Fn(&Aligned, u32) -> i64) -> Vec<Matching> {
         let Some(whole) = &self.whole else {
             let one =
@@ -125,11 +125,11 @@ impl NamedPlaces {
     }
 }
 
-/// The places whose text is a pattern, but not those below them.
+/// Returns the places whose text matches a pattern, without those below a match.
 fn matching(aligned: &Aligned, pattern: &str) -> Vec<u32> {
     let mut is_below: Vec<bool> = Vec::with_capacity(aligned.parents.len());
     let mut found = Vec::new();
-    // Each place comes after that above it.
+    // Each place comes after its parent.
     for (place, above) in (0u32..).zip(&aligned.parents) {
         let is_in = above.is_some_and(|above| is_below.get(above as usize).copied().unwrap_or(false));
         let is_top = !is_in && aligned.spellings(place).iter().any(|text| glob_matches(pattern, text));

@@ -10,38 +10,38 @@ use super::histogram;
 use super::pattern::ClassPattern;
 use crate::sorting::SortRows;
 
-/// The order of a list of classes.
+/// Order of a list of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
+pub enum ClassOrder {
     /// Most instances first.
     #[default]
     Instances,
-    /// Most instances first, those of subclasses included.
+    /// Most instances first, including those of subclasses.
     Total,
     /// Most bytes first.
     Shallow,
     /// Most direct subclasses first.
     Subclasses,
-    /// By name.
+    /// Ascending by name.
     Name,
 }
 
 /// Filters, order and limits of a list or tree of classes.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
+pub struct HierarchyQuery {
     /// Patterns of class names; all classes match if there is no pattern and nothing is `named`.
     pub patterns: Vec<ClassPattern>,
-    /// Classes that are selected besides, whatever their names.
+    /// Additional classes to select, whatever their names.
     pub named: Option<Vec<ClassNumber>>,
-    /// The order of a list.
-    pub sort_by: SortBy,
+    /// Order of a list.
+    pub sort_by: ClassOrder,
     /// Number of classes in a list, or of subclasses of each class in a tree; all by default.
     pub top: Option<usize>,
     /// Levels of a tree; all by default.
     pub levels: Option<u32>,
 }
 
-impl Question {
+impl HierarchyQuery {
     fn is_of_all(&self) -> bool {
         self.patterns.is_empty() && self.named.is_none()
     }
@@ -56,10 +56,10 @@ impl Question {
 
 /// A row of the list or tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    /// The class.
+pub struct HierarchyRow {
+    /// Number of the class.
     pub class: ClassNumber,
-    /// Number of its objects; of java.lang.Class, all class objects.
+    /// Number of its objects; for java.lang.Class, of all class objects.
     pub instances: u64,
     /// Shallow size of these objects.
     pub shallow_bytes: u64,
@@ -75,15 +75,15 @@ pub struct Row {
 
 /// A list or a tree of classes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct Hierarchy {
     /// Rows within `top` and `levels`.
-    pub rows: Vec<Row>,
+    pub rows: Vec<HierarchyRow>,
     /// Number of classes before `top` and `levels` are applied.
     pub total: u64,
 }
 
 /// Counts and sizes of all classes, by class number.
-struct Figures<'a> {
+struct ClassFigures<'a> {
     summary: &'a Summary,
     table: &'a ClassTable,
     sizes: Sizes,
@@ -91,7 +91,7 @@ struct Figures<'a> {
     total_bytes: Vec<u64>,
 }
 
-impl<'a> Figures<'a> {
+impl<'a> ClassFigures<'a> {
     fn new(summary: &'a Summary) -> Self {
         let (table, sizes) = (summary.class_table(), Sizes::new(summary, None));
         let classes = || summary.numbered_classes();
@@ -101,10 +101,10 @@ impl<'a> Figures<'a> {
         Self { summary, table, sizes, total_instances, total_bytes }
     }
 
-    fn row(&self, class: ClassNumber, depth: u32) -> Option<Row> {
+    fn row(&self, class: ClassNumber, depth: u32) -> Option<HierarchyRow> {
         let row = self.summary.class(class)?;
         let at = class.0 as usize;
-        Some(Row {
+        Some(HierarchyRow {
             class,
             instances: histogram::instances(self.summary, class, row),
             shallow_bytes: self.sizes.total(class),
@@ -130,40 +130,40 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// Returns whether a class is shown at all: whether it is dumped or has objects.
+/// Returns whether a class is shown: it is dumped or has objects.
 fn is_shown(summary: &Summary, class: ClassNumber) -> bool {
     summary.class(class).is_some_and(|row| row.is_dumped() || histogram::instances(summary, class, row) > 0)
 }
 
 /// Lists classes.
-pub fn list(summary: &Summary, question: &Question) -> Answer {
-    let figures = Figures::new(summary);
-    let mut rows: Vec<Row> = (summary.numbered_classes())
+pub fn list(summary: &Summary, question: &HierarchyQuery) -> Hierarchy {
+    let figures = ClassFigures::new(summary);
+    let mut rows: Vec<HierarchyRow> = (summary.numbered_classes())
         .filter(|(number, _)| is_shown(summary, *number))
         .filter(|(number, class)| question.means(*number, summary.class_name(class)))
         .filter_map(|(number, _)| figures.row(number, 0))
         .collect();
-    let figure = |row: &Row| match question.sort_by {
-        SortBy::Instances => row.instances,
-        SortBy::Total => row.total_instances,
-        SortBy::Shallow => row.shallow_bytes,
-        SortBy::Subclasses => row.subclasses,
-        SortBy::Name => 0,
+    let figure = |row: &HierarchyRow| match question.sort_by {
+        ClassOrder::Instances => row.instances,
+        ClassOrder::Total => row.total_instances,
+        ClassOrder::Shallow => row.shallow_bytes,
+        ClassOrder::Subclasses => row.subclasses,
+        ClassOrder::Name => 0,
     };
     rows.sort_rows_by_cached_key(|row| (Reverse(figure(row)), figures.name(row.class), row.class));
     let total = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
-    Answer { rows, total }
+    Hierarchy { rows, total }
 }
 
 /// Returns the tree of classes: below the classes that match, or else below the classes without a superclass
 /// (java.lang.Object, and any other that has objects). Subclasses with most instances come first.
-pub fn tree(summary: &Summary, question: &Question) -> Answer {
-    let figures = Figures::new(summary);
+pub fn tree(summary: &Summary, question: &HierarchyQuery) -> Hierarchy {
+    let figures = ClassFigures::new(summary);
     let table = figures.table;
-    let mut answer = Answer::default();
+    let mut answer = Hierarchy::default();
     let mut starts = Vec::new();
-    // By class number: whether the class is a start or below one.
+    // By class number: `true` for a start and the classes below one.
     let mut inside = vec![false; summary.classes().len()];
     for class in table.top_down() {
         let parent = table.superclass(class);

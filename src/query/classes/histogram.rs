@@ -15,12 +15,13 @@ use hprof_parser::{ObjectId, names};
 
 use super::pattern::{ClassPattern, any_matches};
 use crate::dominators::class_counts::{self, Counts};
+use crate::dominators::retained_of_class;
 use crate::objects::object_set::Bits;
 use crate::sorting::SortRows;
 
-/// The grouping of a histogram: what one row stands for.
+/// Grouping of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum GroupBy {
+pub enum HistogramGroupBy {
     /// A class; classes of the same name from several loaders have a row each.
     #[default]
     Class,
@@ -30,9 +31,9 @@ pub enum GroupBy {
     Loader,
 }
 
-/// The order of rows.
+/// Order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
+pub enum HistogramOrder {
     /// Most bytes first.
     #[default]
     Bytes,
@@ -40,26 +41,26 @@ pub enum SortBy {
     Instances,
     /// Most retained bytes first.
     Retained,
-    /// By name.
+    /// Ascending by name.
     Name,
 }
 
 /// Filters, grouping and order of a histogram.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
+pub struct HistogramQuery {
     /// Patterns of class names; all classes match if there is neither a pattern nor a class object.
     pub patterns: Vec<ClassPattern>,
     /// Class objects whose classes match.
     pub class_objects: Vec<ObjectId>,
-    /// The grouping: what one row stands for.
-    pub group_by: GroupBy,
-    /// The order of rows.
-    pub sort_by: SortBy,
+    /// Grouping of the rows.
+    pub group_by: HistogramGroupBy,
+    /// Order of the rows.
+    pub sort_by: HistogramOrder,
     /// Number of rows returned; all by default.
     pub top: Option<usize>,
 }
 
-impl Question {
+impl HistogramQuery {
     /// Returns whether a class of this name and class object is selected.
     pub(super) fn is_meant(&self, name: &str, class_object: Option<ObjectId>) -> bool {
         if self.class_objects.is_empty() {
@@ -75,19 +76,19 @@ impl Question {
 pub struct Loader {
     /// Object ID; 0 is the boot loader.
     pub id: ObjectId,
-    /// The name of its class, if the loader is in the dump.
+    /// Name of the loader's class, if the loader is in the dump.
     pub class: Option<Arc<str>>,
 }
 
 /// A row of the histogram.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct HistogramRow {
     /// Index of the row's group.
     pub group: usize,
-    /// Name of the class in Java source form, or of the package; empty if grouped by loader. Rows share it: all classes
-    /// of a hostile dump can have the same name of 64 KB.
+    /// Name of the class in Java source form, or of the package; empty if grouped by loader. Rows share the string: all
+    /// classes of a hostile dump can have the same name of 64 KB.
     pub name: Arc<str>,
-    /// The loader; `None` if grouped by package, and for classes whose class object is not in the dump.
+    /// Class loader; `None` if grouped by package, and for classes whose class object is not in the dump.
     pub loader: Option<Loader>,
     /// Object ID of the class object, if the row stands for one class that has one.
     pub class_object: Option<ObjectId>,
@@ -95,9 +96,9 @@ pub struct Row {
     pub classes: u64,
     /// Number of objects.
     pub instances: u64,
-    /// Their shallow size.
+    /// Shallow size of the objects.
     pub shallow_bytes: u64,
-    /// Their retained size, if requested.
+    /// Retained size of the objects, if requested.
     pub retained_bytes: Option<u64>,
 }
 
@@ -108,29 +109,29 @@ pub struct Totals {
     pub rows: u64,
     /// Number of objects.
     pub instances: u64,
-    /// Their shallow size.
+    /// Shallow size of the objects.
     pub shallow_bytes: u64,
 }
 
 /// A histogram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Histogram {
-    /// The rows within `top`, in the requested order.
-    pub rows: Vec<Row>,
+    /// Rows within `top`, in the requested order.
+    pub rows: Vec<HistogramRow>,
     /// Totals over all rows, including those beyond `top`.
     pub total: Totals,
     /// Size of all objects, or of all reachable ones if only those are counted, regardless of patterns.
     pub heap_bytes: u64,
 }
 
-/// Number of objects of a class: those dumped as such; of java.lang.Class also all class objects.
+/// Returns the number of objects of a class: those dumped as such; for java.lang.Class, also all class objects.
 pub fn instances(summary: &Summary, number: ClassNumber, class: &ClassRow) -> u64 {
     let class_objects =
         if summary.java_lang_class() == Some(number) { summary.facts().class_objects.get() } else { 0 };
     class.objects.get() + class_objects
 }
 
-/// The objects that are counted.
+/// Set of objects that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Scope {
     /// All objects of the dump.
@@ -152,12 +153,12 @@ pub enum With {
     Retained,
 }
 
-/// Size of all objects of the dump.
+/// Returns the size of all objects of the dump.
 pub fn all_bytes(summary: &Summary, sizes: &Sizes) -> u64 {
     summary.numbered_classes().fold(0, |sum, (number, _)| sum.saturating_add(sizes.total(number)))
 }
 
-/// Size that percentages are relative to.
+/// Returns the size that percentages are relative to.
 fn heap_bytes(summary: &Summary, graph: &ObjectGraph, sizes: &Sizes, scope: Scope) -> u64 {
     match scope {
         Scope::Reachable => graph.tree.reachable_bytes(),
@@ -166,24 +167,24 @@ fn heap_bytes(summary: &Summary, graph: &ObjectGraph, sizes: &Sizes, scope: Scop
 }
 
 /// Computes a histogram of all objects of the dump.
-pub fn histogram(summary: &Summary, sizes: &Sizes, question: &Question) -> Histogram {
-    let groups = Groups::asked(summary, question);
+pub fn histogram(summary: &Summary, sizes: &Sizes, question: &HistogramQuery) -> Histogram {
+    let groups = ClassGroups::asked(summary, question);
     let rows = groups.count(summary, |number, class| all(summary, sizes, number, class));
     finish(rows, question, all_bytes(summary, sizes))
 }
 
-/// Computes a histogram that needs the graph: of some of the objects only, or with retained sizes.
+/// Computes a histogram that needs the graph: of a subset of the objects, or with retained sizes.
 ///
-/// The retained size of a row is that of its reachable objects together, by the dominator tree: an object that
-/// several of them dominate counts once. Sizes are those of the fitted layout.
+/// The retained size of a row is the joint one of its reachable objects, by the dominator tree: an object that several
+/// of them dominate counts once. Sizes are those of the fitted layout.
 pub fn histogram_of(
     summary: &Summary,
     graph: &ObjectGraph,
-    question: &Question,
+    question: &HistogramQuery,
     scope: Scope,
     with: With,
 ) -> Histogram {
-    let groups = Groups::asked(summary, question);
+    let groups = ClassGroups::asked(summary, question);
     let sizes = Sizes::new(summary, None);
     let heap_bytes = heap_bytes(summary, graph, &sizes, scope);
     let mut rows = match scope {
@@ -194,7 +195,7 @@ pub fn histogram_of(
         }
     };
     if with == With::Retained {
-        let retained = class_counts::retained(graph, &groups.of_class, groups.rows.len());
+        let retained = retained_of_class::retained(graph, &groups.of_class, groups.rows.len());
         for row in &mut rows {
             row.retained_bytes = retained.get(row.group).copied();
         }
@@ -202,12 +203,12 @@ pub fn histogram_of(
     finish(rows, question, heap_bytes)
 }
 
-/// Number and size of the objects of each class, by class number.
+/// Returns the number and size of the objects of each class, by class number.
 pub(crate) fn counts(summary: &Summary, graph: &ObjectGraph, scope: Scope) -> Vec<Counts> {
     class_counts::count(graph, positions(graph, scope), summary.classes().len())
 }
 
-/// Positions of the counted objects in the dominator tree.
+/// Returns the positions of the counted objects in the dominator tree.
 fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
     let (reachable, end) = (graph.tree.all(), TreePosition(graph.tree.objects()));
     match scope {
@@ -221,7 +222,7 @@ fn positions(graph: &ObjectGraph, scope: Scope) -> Range<TreePosition> {
 pub fn histogram_within(
     summary: &Summary,
     graph: &ObjectGraph,
-    question: &Question,
+    question: &HistogramQuery,
     scope: Scope,
     objects: &Bits,
 ) -> Histogram {
@@ -230,36 +231,44 @@ pub fn histogram_within(
     let figures =
         |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
     let heap_bytes = heap_bytes(summary, graph, &Sizes::new(summary, None), scope);
-    finish(Groups::asked(summary, question).count(summary, figures), question, heap_bytes)
+    finish(ClassGroups::asked(summary, question).count(summary, figures), question, heap_bytes)
 }
 
 /// Computes a histogram of the retained set of an object, the object included: everything below it in the dominator
-/// tree. Percentages are relative to that.
+/// tree. Percentages are relative to its size.
 pub fn histogram_below(
     summary: &Summary,
     graph: &ObjectGraph,
-    question: &Question,
+    question: &HistogramQuery,
     top: TreePosition,
 ) -> Histogram {
     let counts = class_counts::count(graph, top..graph.tree.end(top), summary.classes().len());
     let figures =
         |number: ClassNumber, _: &ClassRow| counts.get(number.0 as usize).copied().unwrap_or_default();
-    finish(Groups::asked(summary, question).count(summary, figures), question, graph.tree.retained_bytes(top))
+    finish(
+        ClassGroups::asked(summary, question).count(summary, figures),
+        question,
+        graph.tree.retained_bytes(top),
+    )
 }
 
-/// Number and size of the objects of a class, reachable or not.
+/// Returns the number and size of the objects of a class, reachable or not.
 pub(crate) fn all(summary: &Summary, sizes: &Sizes, number: ClassNumber, class: &ClassRow) -> Counts {
     Counts { objects: instances(summary, number, class), shallow_bytes: sizes.total(number) }
 }
 
 /// Sorts the rows, computes totals and applies `top`.
-pub(crate) fn finish(mut rows: Vec<Row>, question: &Question, heap_bytes: u64) -> Histogram {
-    let key = |row: &Row| (row.name.clone(), row.loader.as_ref().map(|loader| loader.id), row.class_object);
+pub(crate) fn finish(mut rows: Vec<HistogramRow>, question: &HistogramQuery, heap_bytes: u64) -> Histogram {
+    let key = |row: &HistogramRow| {
+        (row.name.clone(), row.loader.as_ref().map(|loader| loader.id), row.class_object)
+    };
     match question.sort_by {
-        SortBy::Bytes => rows.sort_rows_by_cached_key(|row| (Reverse(row.shallow_bytes), key(row))),
-        SortBy::Instances => rows.sort_rows_by_cached_key(|row| (Reverse(row.instances), key(row))),
-        SortBy::Retained => rows.sort_rows_by_cached_key(|row| (Reverse(row.retained_bytes), key(row))),
-        SortBy::Name => rows.sort_rows_by_cached_key(key),
+        HistogramOrder::Bytes => rows.sort_rows_by_cached_key(|row| (Reverse(row.shallow_bytes), key(row))),
+        HistogramOrder::Instances => rows.sort_rows_by_cached_key(|row| (Reverse(row.instances), key(row))),
+        HistogramOrder::Retained => {
+            rows.sort_rows_by_cached_key(|row| (Reverse(row.retained_bytes), key(row)))
+        }
+        HistogramOrder::Name => rows.sort_rows_by_cached_key(key),
     }
     let total = Totals {
         rows: rows.len() as u64,
@@ -272,28 +281,28 @@ pub(crate) fn finish(mut rows: Vec<Row>, question: &Question, heap_bytes: u64) -
 
 /// Groups of classes: one for each class, package or loader.
 #[derive(Debug, Clone)]
-pub struct Groups {
+pub struct ClassGroups {
     /// By class number: index of the group of the class, or [`NONE`] if no pattern matches it.
     pub of_class: Vec<u32>,
-    /// The groups, with all counts zero.
-    pub rows: Vec<Row>,
+    /// Groups, with all counts zero.
+    pub rows: Vec<HistogramRow>,
 }
 
-impl Groups {
+impl ClassGroups {
     /// Groups the classes that match the patterns.
-    pub fn new(summary: &Summary, group_by: GroupBy, patterns: &[ClassPattern]) -> Self {
+    pub fn new(summary: &Summary, group_by: HistogramGroupBy, patterns: &[ClassPattern]) -> Self {
         Self::of(summary, group_by, |_, name| any_matches(patterns, name))
     }
 
-    fn asked(summary: &Summary, question: &Question) -> Self {
+    fn asked(summary: &Summary, question: &HistogramQuery) -> Self {
         let id = |class: &ClassRow| class.is_dumped().then(|| class.id.into());
         Self::of(summary, question.group_by, |class, name| question.is_meant(name, id(class)))
     }
 
-    fn of(summary: &Summary, group_by: GroupBy, is_meant: impl Fn(&ClassRow, &str) -> bool) -> Self {
+    fn of(summary: &Summary, group_by: HistogramGroupBy, is_meant: impl Fn(&ClassRow, &str) -> bool) -> Self {
         let mut groups = Self { of_class: Vec::with_capacity(summary.classes().len()), rows: Vec::new() };
         let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), u32> = FxHashMap::default();
-        let mut shared = Shared::default();
+        let mut shared = SharedTexts::default();
         for class in summary.classes() {
             let name = summary.class_name(class);
             if !is_meant(class, name) {
@@ -302,25 +311,27 @@ impl Groups {
             }
             let mut loader = || class.is_dumped().then(|| loader(summary, class, &mut shared));
             let row = match group_by {
-                GroupBy::Class => {
+                HistogramGroupBy::Class => {
                     let class_object = class.is_dumped().then(|| class.id.into());
                     let loader = loader();
-                    Row { name: shared.text(name), loader, class_object, ..Row::default() }
+                    HistogramRow { name: shared.text(name), loader, class_object, ..HistogramRow::default() }
                 }
-                GroupBy::Package => Row { name: package_label(name).into(), ..Row::default() },
-                GroupBy::Loader => Row { loader: loader(), ..Row::default() },
+                HistogramGroupBy::Package => {
+                    HistogramRow { name: package_label(name).into(), ..HistogramRow::default() }
+                }
+                HistogramGroupBy::Loader => HistogramRow { loader: loader(), ..HistogramRow::default() },
             };
             // u32 can count all classes.
             let next = u32::try_from(groups.rows.len()).unwrap_or(NONE);
             let group = match group_by {
-                GroupBy::Class => next,
-                GroupBy::Package | GroupBy::Loader => {
+                HistogramGroupBy::Class => next,
+                HistogramGroupBy::Package | HistogramGroupBy::Loader => {
                     let key = (row.name.clone(), row.loader.as_ref().map(|loader| loader.id));
                     *known.entry(key).or_insert(next)
                 }
             };
             if group == next {
-                groups.rows.push(Row { group: next as usize, ..row });
+                groups.rows.push(HistogramRow { group: next as usize, ..row });
             }
             groups.of_class.push(group);
         }
@@ -328,7 +339,11 @@ impl Groups {
     }
 
     /// Returns the rows with the counts of their classes, without rows that have no objects.
-    fn count(&self, summary: &Summary, figures: impl Fn(ClassNumber, &ClassRow) -> Counts) -> Vec<Row> {
+    fn count(
+        &self,
+        summary: &Summary,
+        figures: impl Fn(ClassNumber, &ClassRow) -> Counts,
+    ) -> Vec<HistogramRow> {
         let mut rows = self.rows.clone();
         for ((number, class), group) in summary.numbered_classes().zip(&self.of_class) {
             let Counts { objects, shallow_bytes } = figures(number, class);
@@ -347,20 +362,20 @@ impl Groups {
 
 /// Texts of a summary, copied once each. The summary also stores each once, so that an address identifies a text.
 #[derive(Default)]
-struct Shared(FxHashMap<(*const u8, usize), Arc<str>>);
+struct SharedTexts(FxHashMap<(*const u8, usize), Arc<str>>);
 
-impl Shared {
+impl SharedTexts {
     fn text(&mut self, text: &str) -> Arc<str> {
         self.0.entry((text.as_ptr(), text.len())).or_insert_with(|| text.into()).clone()
     }
 }
 
-fn loader(summary: &Summary, class: &ClassRow, shared: &mut Shared) -> Loader {
+fn loader(summary: &Summary, class: &ClassRow, shared: &mut SharedTexts) -> Loader {
     let id = class.loader.into();
     Loader { id, class: summary.loader_class(id).map(|class| shared.text(class)) }
 }
 
-/// The package of a class, or a placeholder if it is in none.
+/// Returns the package of a class, or a placeholder if it has none.
 pub(crate) fn package_label(class: &str) -> String {
     match names::package(class) {
         "" if is_primitive_array(class) => "<primitive arrays>".to_owned(),
@@ -374,7 +389,7 @@ fn is_primitive_array(name: &str) -> bool {
     element != name && hprof_parser::BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
 }
 
-/// Number of objects by kind: instances, object arrays, primitive arrays, class objects.
+/// Returns the number of objects by kind: instances, object arrays, primitive arrays, class objects.
 pub fn objects_by_kind(summary: &Summary) -> [u64; 4] {
     let [mut instances, mut object_arrays, mut primitive_arrays] = [0; 3];
     for class in summary.classes() {

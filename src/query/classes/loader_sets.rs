@@ -1,21 +1,21 @@
 //! Retained sizes of class loaders with everything that they define, and the paths that keep them reachable.
 //!
-//! A loader, its classes and their instances reference one another: they are freed together or not at all. So the size
-//! freed with a loader is what all of these retain together. Loaders that define classes of the same names form a group:
-//! deployments of one application, of which all but the last should have been freed.
+//! A loader, its classes and their instances reference one another: they are freed together or not at all. The size
+//! freed with a loader is therefore their joint retained size. Loaders that define classes of the same names form a
+//! group: deployments of one application, of which all but the last should have been freed.
 
 use std::cmp::Reverse;
 use std::io;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::loaders::{Duplicate, Row, SortBy};
-use crate::dominators::retained::tops;
-use crate::dominators::retained_sets::{self, SetRetained, Sets};
+use super::loaders::{ClassLoaderRow, Duplicate, LoaderOrder};
+use crate::dominators::retained_of_many_sets::{self, SetRetained, Sets};
+use crate::dominators::retained_of_set::tops;
 use crate::objects::class_set::ClassSet;
 use crate::objects::strength::Excluded;
 use crate::paths::beyond_frames;
-use crate::paths::steps::{RootView, Step, View};
+use crate::paths::steps::{ObjectStep, RootView, View};
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -41,21 +41,21 @@ pub fn is_permanent(summary: &Summary, loader: ObjectId) -> bool {
     loader.is_null() || summary.loader_class(loader).is_some_and(|class| PERMANENT.contains(&class))
 }
 
-/// A loader and what is freed with it.
+/// A loader and the size freed with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderRow {
-    /// The loader.
-    pub row: Row,
-    /// What it retains with its classes and their instances; `None` if none of them is reachable, and for loaders that live
-    /// as long as the process.
+    /// Figures of the loader alone.
+    pub row: ClassLoaderRow,
+    /// Size retained together by the loader, its classes and their instances; `None` if none of them is reachable, and
+    /// for loaders that live as long as the process.
     pub with_classes: Option<SetRetained>,
-    /// Index of its group.
+    /// Index of the loader's group.
     pub group: Option<usize>,
 }
 
 impl LoaderRow {
-    /// Returns what it retains with its classes and their instances; for a loader that lives as long as the process, what
-    /// the loader object retains.
+    /// Returns the size retained together by the loader, its classes and their instances; for a loader that lives as
+    /// long as the process, the retained size of the loader object.
     pub fn retained_bytes(&self) -> Option<u64> {
         self.with_classes.map(|retained| retained.bytes).or(self.row.retained_bytes)
     }
@@ -63,8 +63,8 @@ impl LoaderRow {
 
 /// Loaders that define classes of the same names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Group {
-    /// The loaders by ascending ID. That is mostly oldest first, since IDs are addresses and some collectors preserve the
+pub struct LoaderSet {
+    /// Loaders by ascending ID. That is mostly oldest first, since IDs are addresses and some collectors preserve the
     /// order of objects.
     pub loaders: Vec<ObjectId>,
     /// Classes of the first loader, by name, without array classes.
@@ -73,28 +73,29 @@ pub struct Group {
     pub instances: u64,
     /// Shallow size of those objects.
     pub shallow_bytes: u64,
-    /// What all loaders retain together, with their classes and instances.
+    /// Size retained together by all loaders, their classes and instances.
     pub retained: SetRetained,
 }
 
-/// All loaders.
+/// Loaders and their groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaders {
-    /// The loaders, in the requested order.
+    /// Loaders in the requested order.
     pub rows: Vec<LoaderRow>,
     /// Groups of two or more loaders, largest retained size first.
-    pub groups: Vec<Group>,
+    pub groups: Vec<LoaderSet>,
 }
 
-/// Finds groups of loaders and computes what each loader and each group retains with everything it defines.
+/// Finds groups of loaders and computes the joint retained size of each loader, and of each group, with everything
+/// defined.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for one number for each object.
+/// If neither memory nor disk has space for one number per object.
 pub fn with_classes(
     summary: &Summary,
     graph: &ObjectGraph,
-    rows: Vec<Row>,
-    sort_by: SortBy,
+    rows: Vec<ClassLoaderRow>,
+    sort_by: LoaderOrder,
 ) -> io::Result<Loaders> {
     let mut all: Vec<LoaderRow> =
         rows.into_iter().map(|row| LoaderRow { row, with_classes: None, group: None }).collect();
@@ -108,7 +109,7 @@ pub fn with_classes(
     }
     let count = first_group.saturating_add(u32::try_from(groups.len()).unwrap_or(u32::MAX));
     let sets = sets(summary, graph, &of_loader, count);
-    let retained = retained_sets::retained(graph, &sets)?;
+    let retained = retained_of_many_sets::retained(graph, &sets)?;
     let (of_loaders, of_groups) = retained.split_at_checked(all.len()).unwrap_or_default();
     for (row, retained) in all.iter_mut().zip(of_loaders) {
         row.with_classes = Some(*retained).filter(|retained| retained.objects > 0);
@@ -117,29 +118,29 @@ pub fn with_classes(
         group.retained = *retained;
     }
     sort_groups(&mut groups, &mut all);
-    if sort_by == SortBy::Retained {
+    if sort_by == LoaderOrder::Retained {
         let figure = |row: &LoaderRow| row.retained_bytes().map_or(0, |bytes| bytes.saturating_add(1));
         all.sort_rows_by_key(|row| (Reverse(figure(row)), row.row.id));
     }
     Ok(Loaders { rows: all, groups })
 }
 
-/// A group with a large retained size, and how that was computed.
+/// A group with a large retained size, and intermediate results.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LargeGroup {
-    /// The group.
-    pub(crate) group: Group,
-    /// Those of its loaders, classes and instances that no other of them dominates, by ascending position.
+    /// Group of loaders.
+    pub(crate) group: LoaderSet,
+    /// Positions of its loaders, classes and instances that no other of them dominates, ascending.
     pub(crate) tops: Vec<TreePosition>,
-    /// What each loader retains by the dominator tree alone, largest first.
+    /// Retained size of each loader's set by the dominator tree alone, largest first.
     pub(crate) of_loaders: Vec<u64>,
 }
 
-/// Groups of at least this many loaders that retain at least this many bytes by the dominator tree alone, which is a
-/// lower bound. Exact sizes are computed only for these groups.
+/// Returns the groups of at least this many loaders that retain at least this many bytes by the dominator tree alone,
+/// which is a lower bound. Exact sizes are computed only for these groups.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for one number for each object.
+/// If neither memory nor disk has space for one number per object.
 pub(crate) fn large_groups(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -151,7 +152,11 @@ pub(crate) fn large_groups(
     let mut ids: Vec<ObjectId> = dumped.map(|class| class.loader.into()).collect();
     ids.sort_unstable();
     ids.dedup();
-    let row = |id| LoaderRow { row: Row { id, ..Row::default() }, with_classes: None, group: None };
+    let row = |id| LoaderRow {
+        row: ClassLoaderRow { id, ..ClassLoaderRow::default() },
+        with_classes: None,
+        group: None,
+    };
     let mut all: Vec<LoaderRow> = ids.into_iter().map(row).collect();
     let mut groups = groups(summary, &mut all);
     groups.retain(|group| group.loaders.len() >= least_loaders);
@@ -174,7 +179,7 @@ pub(crate) fn large_groups(
         of_loader.extend(found.group.loaders.iter().map(|loader| (*loader, vec![set])));
     }
     let count = u32::try_from(found.len()).unwrap_or(u32::MAX);
-    let retained = retained_sets::retained(graph, &sets(summary, graph, &of_loader, count))?;
+    let retained = retained_of_many_sets::retained(graph, &sets(summary, graph, &of_loader, count))?;
     for (found, retained) in found.iter_mut().zip(retained) {
         found.group.retained = retained;
     }
@@ -184,8 +189,8 @@ pub(crate) fn large_groups(
     Ok(found)
 }
 
-/// Members by group and loader: the loader, its classes and their instances.
-fn members(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec<Vec<Vec<ObjectIndex>>> {
+/// Returns the members by group and loader: the loader, its classes and their instances.
+fn members(summary: &Summary, graph: &ObjectGraph, groups: &[LoaderSet]) -> Vec<Vec<Vec<ObjectIndex>>> {
     let mut of_loader: FxHashMap<ObjectId, (usize, usize)> = FxHashMap::default();
     for (number, group) in groups.iter().enumerate() {
         of_loader.extend(group.loaders.iter().enumerate().map(|(at, loader)| (*loader, (number, at))));
@@ -219,7 +224,7 @@ fn members(summary: &Summary, graph: &ObjectGraph, groups: &[Group]) -> Vec<Vec<
     members
 }
 
-/// Sets of loaders, their classes and instances, given the indices of the sets that each loader is in.
+/// Creates the sets of loaders, their classes and instances, given the indices of the sets that each loader is in.
 fn sets(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -243,7 +248,7 @@ fn sets(
 }
 
 /// Groups loaders whose classes have the same names. Array classes are ignored, since they depend on the code that ran.
-fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<Group> {
+fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<LoaderSet> {
     let mut classes: FxHashMap<ObjectId, Vec<(&str, ClassNumber)>> = FxHashMap::default();
     for (number, class) in summary.numbered_classes().filter(|(_, class)| class.is_dumped()) {
         let (name, loader) = (summary.class_name(class), class.loader.into());
@@ -262,7 +267,7 @@ fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<Group> {
     let mut same: Vec<Vec<usize>> = same.into_values().filter(|rows| rows.len() > 1).collect();
     same.sort_unstable();
     for members in same {
-        let mut group = Group::default();
+        let mut group = LoaderSet::default();
         for at in members {
             let Some(row) = rows.get_mut(at) else { continue };
             row.group = Some(groups.len());
@@ -278,9 +283,9 @@ fn groups(summary: &Summary, rows: &mut [LoaderRow]) -> Vec<Group> {
     groups
 }
 
-/// Sorts by retained size, largest first.
-fn sort_groups(groups: &mut Vec<Group>, rows: &mut [LoaderRow]) {
-    let mut order: Vec<(usize, Group)> = std::mem::take(groups).into_iter().enumerate().collect();
+/// Sorts groups by retained size, largest first.
+fn sort_groups(groups: &mut Vec<LoaderSet>, rows: &mut [LoaderRow]) {
+    let mut order: Vec<(usize, LoaderSet)> = std::mem::take(groups).into_iter().enumerate().collect();
     order.sort_rows_by_key(|(_, group)| (Reverse(group.retained.bytes), group.loaders.first().copied()));
     let places: FxHashMap<usize, usize> =
         order.iter().enumerate().map(|(now, (was, _))| (*was, now)).collect();
@@ -293,7 +298,7 @@ fn sort_groups(groups: &mut Vec<Group>, rows: &mut [LoaderRow]) {
 /// A class name that several loaders define.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DuplicateName {
-    /// The class of the first loader, by ID, that can be freed; of the first loader if none can.
+    /// Class of the first loader, by ID, that can be freed; of the first loader if none can.
     pub first: Duplicate,
     /// Number of loaders that define a class of this name.
     pub loaders: u64,
@@ -301,14 +306,14 @@ pub struct DuplicateName {
     pub instances: u64,
     /// Shallow size of these objects.
     pub shallow_bytes: u64,
-    /// What the class objects and their instances retain together; `None` if none is reachable.
+    /// Size retained together by the class objects and their instances; `None` if none is reachable.
     pub retained: Option<SetRetained>,
 }
 
-/// Groups duplicate classes, given in an order that has equal names together, by name; largest retained size first.
+/// Groups duplicate classes by name, largest retained size first. Equal names must be adjacent in the input.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for one number for each object.
+/// If neither memory nor disk has space for one number per object.
 pub fn duplicate_names(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -334,30 +339,30 @@ pub fn duplicate_names(
             retained: None,
         });
     }
-    let retained = retained_sets::retained(graph, &sets)?;
+    let retained = retained_of_many_sets::retained(graph, &sets)?;
     for (one, retained) in names.iter_mut().zip(retained) {
         one.retained = Some(retained).filter(|retained| retained.objects > 0);
     }
-    // The sort is stable, so names that retain equally much stay ordered by loaders, then name.
+    // The sort is stable, so names with the same retained size stay ordered by loaders, then name.
     names.sort_rows_by_key(|one| Reverse(one.retained.map_or(0, |retained| retained.bytes)));
     Ok(names)
 }
 
-/// The reason an object is reachable: a shortest path to it.
+/// Shortest path that keeps an object reachable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Why {
-    /// The root where the path starts.
+    /// Root where the path starts.
     pub root: RootView,
-    /// The objects of the path.
-    pub steps: Vec<Step>,
+    /// Objects of the path.
+    pub steps: Vec<ObjectStep>,
     /// `left_out`: number of objects omitted from the middle, and the step after which they were omitted.
     pub left_out: (usize, usize),
-    /// Index of the first step of interest: the last one held by a static field of a class whose loader lives as long as
-    /// the process; 0 if there is none.
+    /// Index of the first step of interest: the last one held by a static field of a class whose loader lives as long
+    /// as the process; 0 if there is none.
     pub start: usize,
 }
 
-/// Finds the paths of some loaders, each once.
+/// Finds the path of each of the given loaders once.
 pub fn why(view: &View<'_>, loaders: impl IntoIterator<Item = ObjectId>) -> FxHashMap<ObjectId, Why> {
     let wanted: FxHashSet<ObjectId> = loaders.into_iter().collect();
     let addresses = &view.edges.graph.objects.addresses;

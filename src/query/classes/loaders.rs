@@ -15,12 +15,12 @@ use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
 use crate::sorting::SortRows;
 
-/// The class that all loaders extend.
+/// Superclass of all loaders.
 const CLASS_LOADER: &str = "java.lang.ClassLoader";
 
-/// The order of loaders.
+/// Order of loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
+pub enum LoaderOrder {
     /// Largest retained size first; loaders that are not reachable objects last.
     #[default]
     Retained,
@@ -34,7 +34,7 @@ pub enum SortBy {
 
 /// A class loader.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct ClassLoaderRow {
     /// Object ID; 0 is the boot loader.
     pub id: ObjectId,
     /// Class of the loader; `None` for the boot loader, and if the loader is not in the dump.
@@ -54,16 +54,16 @@ pub struct Row {
 }
 
 /// Lists the boot loader, all loaders that classes name, and all objects that extend java.lang.ClassLoader.
-pub fn loaders(objects: &ObjectReader<'_>, labels: &Labels<'_>, sort_by: SortBy) -> Vec<Row> {
+pub fn loaders(objects: &ObjectReader<'_>, labels: &Labels<'_>, sort_by: LoaderOrder) -> Vec<ClassLoaderRow> {
     let (summary, graph) = (objects.summary, objects.graph);
     let sizes = Sizes::new(summary, None);
-    let mut rows: IdMap<ObjectId, Row> = IdMap::default();
-    rows.insert(ObjectId::NULL, Row::default());
+    let mut rows: IdMap<ObjectId, ClassLoaderRow> = IdMap::default();
+    rows.insert(ObjectId::NULL, ClassLoaderRow::default());
     for (number, class) in summary.numbered_classes() {
         // The loader of a class that is not dumped is unknown.
         if class.is_dumped() {
             let id = class.loader.into();
-            let row = rows.entry(id).or_insert_with(|| Row { id, ..Row::default() });
+            let row = rows.entry(id).or_insert_with(|| ClassLoaderRow { id, ..ClassLoaderRow::default() });
             row.classes += 1;
             row.instances += histogram::instances(summary, number, class);
             row.shallow_bytes = row.shallow_bytes.saturating_add(sizes.total(number));
@@ -75,10 +75,10 @@ pub fn loaders(objects: &ObjectReader<'_>, labels: &Labels<'_>, sort_by: SortBy)
     let is_loader = ClassSet::of_name_and_below(summary, CLASS_LOADER);
     for object in is_loader.all_objects(graph) {
         if let Some(id) = graph.objects.addresses.id_of(object) {
-            rows.entry(id).or_insert_with(|| Row { id, ..Row::default() });
+            rows.entry(id).or_insert_with(|| ClassLoaderRow { id, ..ClassLoaderRow::default() });
         }
     }
-    let mut rows: Vec<Row> = rows.into_values().collect();
+    let mut rows: Vec<ClassLoaderRow> = rows.into_values().collect();
     for row in rows.iter_mut().filter(|row| !row.id.is_null()) {
         if let Some(object) = graph.objects.addresses.index_of(row.id) {
             row.class = graph.objects.class(object);
@@ -89,11 +89,11 @@ pub fn loaders(objects: &ObjectReader<'_>, labels: &Labels<'_>, sort_by: SortBy)
             row.retained_bytes = graph.tree.retained_bytes_of(object);
         }
     }
-    let figure = |row: &Row| match sort_by {
-        SortBy::Retained => row.retained_bytes.map_or(0, |bytes| bytes.saturating_add(1)),
-        SortBy::Classes => row.classes,
-        SortBy::Instances => row.instances,
-        SortBy::Shallow => row.shallow_bytes,
+    let figure = |row: &ClassLoaderRow| match sort_by {
+        LoaderOrder::Retained => row.retained_bytes.map_or(0, |bytes| bytes.saturating_add(1)),
+        LoaderOrder::Classes => row.classes,
+        LoaderOrder::Instances => row.instances,
+        LoaderOrder::Shallow => row.shallow_bytes,
     };
     rows.sort_rows_by_key(|row| (Reverse(figure(row)), row.id));
     rows
@@ -102,19 +102,19 @@ pub fn loaders(objects: &ObjectReader<'_>, labels: &Labels<'_>, sort_by: SortBy)
 /// A class whose name several loaders define.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicate {
-    /// The class.
+    /// Number of the class.
     pub class: ClassNumber,
-    /// Object ID of its loader; 0 is the boot loader.
+    /// Object ID of the class loader; 0 is the boot loader.
     pub loader: ObjectId,
     /// Name of the loader, if it has one.
     pub loader_label: Option<String>,
     /// Number of loaders that define a class of this name.
     pub loaders: u64,
-    /// Number of its objects.
+    /// Number of objects of the class.
     pub instances: u64,
-    /// Shallow size of its objects.
+    /// Shallow size of those objects.
     pub shallow_bytes: u64,
-    /// What the class object retains (mostly by its static fields); `None` if it is unreachable.
+    /// Retained size of the class object (mostly its static fields); `None` if it is unreachable.
     pub retained_bytes: Option<u64>,
 }
 

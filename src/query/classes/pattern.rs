@@ -70,8 +70,8 @@ impl ClassPattern {
         if self.plain { self.glob == name } else { glob_matches(self.glob.as_bytes(), name.as_bytes()) }
     }
 
-    /// Returns whether the name is that of a nested class that matches: it has `$` where the pattern has a dot, and before
-    /// the part that the pattern matches.
+    /// Returns whether the pattern matches the name of a nested class: the name has `$` where the pattern has a dot,
+    /// and before the part that the pattern matches.
     fn matches_nested(&self, name: &str) -> bool {
         let is_same = |part: &str| {
             part.len() == self.glob.len()
@@ -139,10 +139,10 @@ pub fn any_matches(patterns: &[ClassPattern], name: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(name))
 }
 
-/// Matches without backtracking: tracks, after each byte of the pattern, which prefixes of the name it can match. The time
-/// is at most proportional to the product of both lengths.
+/// Matches without backtracking: after each byte of the pattern, tracks which prefixes of the name it can match. The
+/// time is at most proportional to the product of both lengths.
 fn glob_matches(pattern: &[u8], name: &[u8]) -> bool {
-    // `reached[i]`: whether the pattern so far can match the first i bytes of the name.
+    // `reached[i]`: `true` if the pattern so far can match the first i bytes of the name.
     let mut reached = vec![false; name.len() + 1];
     if let Some(first) = reached.first_mut() {
         *first = true;
@@ -211,7 +211,7 @@ mod tests {
             ("…catalyst.expressions.Row", "org.apache.spark.sql.catalyst.expressions.Row", true),
             ("…expressions.Row", "org.apache.spark.sql.catalyst.expressions.RowSet", false),
             ("java.util.…Map", "java.util.concurrent.ConcurrentHashMap", true),
-            // Initials are names of packages like all others.
+            // Initials are package names like any other.
             ("a.b.C", "alpha.beta.C", false),
             ("1.2.3", "10.20.3", false),
             // Simple names of nested classes.

@@ -7,7 +7,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 
-use crate::objects::selection::with_digits_of;
+use crate::objects::object_id::with_digits_of;
 
 /// Maximum number of suggested names.
 const MAX_NAMES: usize = 5;
@@ -16,13 +16,13 @@ const MAX_BYTES: usize = 1 << 10;
 /// Maximum length of names compared letter by letter.
 const LONGEST: usize = 64;
 
-/// Class names similar to `text`, most similar first.
+/// Returns class names similar to `text`, most similar first.
 pub fn class_names<'a>(summary: &'a Summary, text: &str) -> Vec<&'a str> {
     let classes = summary.classes().iter().filter(|class| class.objects.get() > 0 || class.is_dumped());
     class_names_of(classes.map(|class| summary.class_name(class)), text)
 }
 
-/// Those of `names` similar to `text`, most similar first.
+/// Returns class names of `names` similar to `text`, most similar first.
 pub fn class_names_of<'a>(names: impl Iterator<Item = &'a str>, text: &str) -> Vec<&'a str> {
     let wanted = last_part(text.trim_matches('*')).to_lowercase();
     if wanted.is_empty() {
@@ -36,7 +36,7 @@ pub fn class_names_of<'a>(names: impl Iterator<Item = &'a str>, text: &str) -> V
     names.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
 }
 
-/// Those of `names` similar to `text`, most similar first.
+/// Returns strings of `names` similar to `text`, most similar first.
 pub fn names_like<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = text.to_lowercase();
     if wanted.is_empty() {
@@ -50,7 +50,7 @@ pub fn names_like<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&
     found.into_iter().map(|(_, name)| name).take(MAX_NAMES).collect()
 }
 
-/// Suggests names: `did you mean a, b or c?`; empty if there are none.
+/// Suggests names: `did you mean a, b or c?`; empty without names.
 pub fn did_you_mean(names: &[impl AsRef<str>]) -> String {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match names.as_slice() {
@@ -60,7 +60,8 @@ pub fn did_you_mean(names: &[impl AsRef<str>]) -> String {
     }
 }
 
-/// Suggests those of `names` similar to `text`; if none is, lists the first `limit` after the words `all`.
+/// Suggests the strings of `names` similar to `text`; if none is similar, lists the first `limit` after the words
+/// `all`.
 pub fn did_you_mean_one_of(text: &str, names: &[&str], limit: usize, all: &str) -> String {
     match names_like(text, names.iter().copied()).as_slice() {
         [] => {
@@ -71,14 +72,14 @@ pub fn did_you_mean_one_of(text: &str, names: &[&str], limit: usize, all: &str) 
     }
 }
 
-/// IDs of the objects nearest to an ID that does not exist, ascending.
+/// Returns the IDs of the objects nearest to an ID that does not exist, ascending.
 pub fn object_ids(graph: &ObjectGraph, id: ObjectId) -> Vec<ObjectId> {
     let addresses = &graph.objects.addresses;
     // The best suggestion is the same digits with `0x`, which was omitted.
     if let Some(meant) = with_digits_of(id).filter(|other| addresses.index_of(*other).is_some()) {
         return vec![meant];
     }
-    // IDs ascend with indices.
+    // IDs are in ascending order of indices.
     let (mut low, mut high) = (0, addresses.objects());
     while low < high {
         let middle = low + (high - low) / 2;
@@ -94,8 +95,8 @@ pub fn object_ids(graph: &ObjectGraph, id: ObjectId) -> Vec<ObjectId> {
 /// Number of IDs suggested on each side.
 pub(crate) const IDS: u32 = 2;
 
-/// The name without packages and outer classes; of an anonymous class, whose number names nothing, with the class it is in:
-/// `FileDescriptor$1`.
+/// Returns the name without packages and outer classes; for an anonymous class, whose number identifies nothing, with
+/// the enclosing class: `FileDescriptor$1`.
 fn last_part(name: &str) -> &str {
     let named = name.trim_end_matches(|c: char| c == '$' || c.is_ascii_digit());
     let is_anonymous = name.get(named.len()..).is_some_and(|number| number.starts_with('$'));
@@ -103,7 +104,8 @@ fn last_part(name: &str) -> &str {
     name.get(whole.rfind(['.', '/', '$']).map_or(0, |at| at + 1)..).unwrap_or(name)
 }
 
-/// Returns the distance between the last parts of two names of classes. Who asks for a class means none within it.
+/// Returns the distance between the last parts of two class names. The name of a class does not stand for classes
+/// nested in it.
 fn class_distance(wanted: &str, name: &str) -> Option<usize> {
     let name = last_part(name).to_lowercase();
     let is_meant = wanted.contains('$') || !name.contains('$');
@@ -114,7 +116,7 @@ fn class_distance(wanted: &str, name: &str) -> Option<usize> {
 fn distance(wanted: &str, name: &str) -> Option<usize> {
     // `hashmap` is similar to `concurrenthashmap`, but more so to `hasmap`.
     let contained = (wanted.len() >= 3 && name.contains(wanted)).then(|| 2 + (name.len() - wanted.len()));
-    // A third of the letters at most: one edit makes any name of one letter any other.
+    // A third of the letters at most: one edit turns any name of one letter into any other.
     let most = (wanted.len() / 4).clamp(1, 3).min(wanted.len() / 3);
     let different = wanted.len().abs_diff(name.len()) > most || wanted.len() > LONGEST || !name.is_ascii();
     let letters = if different { None } else { Some(osa_distance(wanted, name)) };

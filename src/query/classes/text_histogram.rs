@@ -6,35 +6,37 @@ use rustc_hash::FxHashMap;
 
 use hprof_parser::ObjectId;
 
-use super::histogram::{self, GroupBy, Histogram, Loader, Question, Row};
+use super::histogram::{self, Histogram, HistogramGroupBy, HistogramQuery, HistogramRow, Loader};
 use crate::recordings::profile::text::{TextClass, TextHeap};
 
 /// Counts classes, packages or loaders, as [`super::histogram::histogram`] does for a binary dump.
-pub fn histogram(heap: &TextHeap, question: &Question) -> Histogram {
-    let mut rows: Vec<Row> = Vec::new();
+pub fn histogram(heap: &TextHeap, question: &HistogramQuery) -> Histogram {
+    let mut rows: Vec<HistogramRow> = Vec::new();
     let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), usize> = FxHashMap::default();
     let classes = heap.classes.iter().filter(|class| class.instances > 0);
     for class in classes.filter(|class| question.is_meant(&class.name, class.class_object)) {
         let row = match question.group_by {
-            GroupBy::Class => Row {
+            HistogramGroupBy::Class => HistogramRow {
                 name: class.name.as_str().into(),
                 loader: loader(class),
                 // Only a class with a CLS line has a class object in the text.
                 class_object: class.class_object.filter(|_| class.loader.is_some()),
-                ..Row::default()
+                ..HistogramRow::default()
             },
-            GroupBy::Package => Row { name: histogram::package_label(&class.name).into(), ..Row::default() },
-            GroupBy::Loader => Row { loader: loader(class), ..Row::default() },
+            HistogramGroupBy::Package => {
+                HistogramRow { name: histogram::package_label(&class.name).into(), ..HistogramRow::default() }
+            }
+            HistogramGroupBy::Loader => HistogramRow { loader: loader(class), ..HistogramRow::default() },
         };
         let at = match question.group_by {
-            GroupBy::Class => rows.len(),
-            GroupBy::Package | GroupBy::Loader => {
+            HistogramGroupBy::Class => rows.len(),
+            HistogramGroupBy::Package | HistogramGroupBy::Loader => {
                 let key = (row.name.clone(), row.loader.as_ref().map(|loader| loader.id));
                 *known.entry(key).or_insert(rows.len())
             }
         };
         if at == rows.len() {
-            rows.push(Row { group: at, ..row });
+            rows.push(HistogramRow { group: at, ..row });
         }
         if let Some(row) = rows.get_mut(at) {
             row.classes += 1;

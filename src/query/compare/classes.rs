@@ -1,6 +1,6 @@
 //! Comparison of classes, packages, class loaders or superclasses.
 //!
-//! A [`Census`] has the counts and sizes of one dump by key; two are matched by key. Counts and shallow sizes come from
+//! A [`ClassCensus`] has the counts and sizes of one dump by key; two are matched by key. Counts and shallow sizes come from
 //! the summary alone; reachable objects and retained sizes need the graph.
 
 use std::cmp::Reverse;
@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::classes::histogram::{self, Scope, SortBy, With};
+use crate::classes::histogram::{self, HistogramOrder, Scope, With};
 use crate::classes::pattern::{ClassPattern, any_matches};
-use crate::dominators::class_counts::{self, Counts};
+use crate::dominators::class_counts::Counts;
+use crate::dominators::retained_of_class;
 use crate::recordings::profile::text::TextHeap;
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
@@ -19,21 +20,21 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassRow, NONE};
 use hprof_parser::ObjectId;
 
-use super::names;
+use super::stable_names;
 use super::{Change, Status};
 
 /// Maximum number of superclasses of a class that are compared with it.
 const MAX_SUPERCLASSES: usize = 64;
 
-/// The grouping of a comparison: what one row stands for.
+/// Grouping of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum GroupBy {
-    /// Classes of one name and one loader, both by their names across dumps ([`names`]).
+pub enum ComparedGroupBy {
+    /// Classes with the same name and the same loader, both by their names across dumps ([`names`]).
     #[default]
     Class,
     /// All classes of a package; arrays belong to their elements' package.
     Package,
-    /// All classes of the loaders of one name.
+    /// All classes of the loaders with the same name.
     Loader,
     /// A class that has subclasses, with all classes below it: such rows can contain one another.
     Superclass,
@@ -41,7 +42,7 @@ pub enum GroupBy {
 
 /// Key of a row, the same in every dump.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key {
+pub struct ComparedKey {
     /// Name of the class or the package; empty for loaders.
     pub name: Arc<str>,
     /// Name of the loader; `None` for packages, and for classes without a class object.
@@ -50,44 +51,44 @@ pub struct Key {
 
 /// Counts and sizes of a key in one dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct ComparedFigures {
     /// Number of classes with objects.
     pub classes: u64,
     /// Number of class loaders of the classes.
     pub loaders: u64,
     /// Number of objects.
     pub instances: u64,
-    /// Their shallow size.
+    /// Shallow size of the objects.
     pub shallow_bytes: u64,
-    /// Retained size of the reachable ones, if requested.
+    /// Retained size of the reachable objects, if requested.
     pub retained_bytes: Option<u64>,
 }
 
 /// Grouping and filter applied to each dump.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
-    /// The grouping: what one row stands for.
-    pub group_by: GroupBy,
+pub struct ComparedQuery {
+    /// Grouping of the rows.
+    pub group_by: ComparedGroupBy,
     /// Patterns of class names; all classes match if there are none.
     pub patterns: Vec<ClassPattern>,
 }
 
 /// Counts and sizes of one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Census {
-    /// Counts and sizes by key; only keys that have objects.
-    pub rows: FxHashMap<Key, Figures>,
+pub struct ClassCensus {
+    /// Counts and sizes by key, only for keys that have objects.
+    pub rows: FxHashMap<ComparedKey, ComparedFigures>,
     /// Counts and sizes of all selected classes.
-    pub total: Figures,
+    pub total: ComparedFigures,
     /// `true` if there are retained sizes.
     pub has_retained: bool,
 }
 
 /// A row of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ClassChange {
     /// Key of the row.
-    pub key: Key,
+    pub key: ComparedKey,
     /// Status of the row.
     pub status: Status,
     /// Number of classes.
@@ -96,28 +97,28 @@ pub struct Row {
     pub loaders: Change,
     /// Number of objects.
     pub instances: Change,
-    /// Their shallow size.
+    /// Shallow size of the objects.
     pub shallow_bytes: Change,
-    /// Their retained size, if requested.
+    /// Retained size of the objects, if requested.
     pub retained_bytes: Option<Change>,
 }
 
-impl Census {
+impl ClassCensus {
     /// Counts all objects of a dump.
-    pub fn new(summary: &Summary, sizes: &Sizes, question: &Question) -> Self {
-        Groups::new(summary, question)
+    pub fn new(summary: &Summary, sizes: &Sizes, question: &ComparedQuery) -> Self {
+        KeyedClasses::new(summary, question)
             .census(summary, |number, class| histogram::all(summary, sizes, number, class))
     }
 
-    /// Counts some objects of a dump, or with retained sizes, by the fitted layout.
+    /// Counts a subset of the objects of a dump, or with retained sizes, by the fitted layout.
     pub fn of_graph(
         summary: &Summary,
         graph: &ObjectGraph,
-        question: &Question,
+        question: &ComparedQuery,
         scope: Scope,
         with: With,
     ) -> Self {
-        let groups = Groups::new(summary, question);
+        let groups = KeyedClasses::new(summary, question);
         let mut census = match scope {
             Scope::All => {
                 let sizes = Sizes::new(summary, None);
@@ -141,21 +142,27 @@ impl Census {
     }
 
     /// Counts the objects of the HEAP DUMP of a text report.
-    pub fn of_text(heap: &TextHeap, question: &Question) -> Self {
+    pub fn of_text(heap: &TextHeap, question: &ComparedQuery) -> Self {
         let mut census = Self::default();
         let classes = heap.classes.iter().filter(|class| class.instances > 0);
         for class in classes.filter(|class| any_matches(&question.patterns, &class.name)) {
             let loader = || {
                 let id = class.loader?;
-                let class = class.loader_class.as_deref().unwrap_or(names::UNKNOWN_LOADER);
-                Some(if id.is_null() { names::BOOT_LOADER.into() } else { names::stem(class).into() })
+                let class = class.loader_class.as_deref().unwrap_or(stable_names::UNKNOWN_LOADER);
+                Some(if id.is_null() {
+                    stable_names::BOOT_LOADER.into()
+                } else {
+                    stable_names::stem(class).into()
+                })
             };
             let key = match question.group_by {
-                GroupBy::Package => Key { name: histogram::package_label(&class.name).into(), loader: None },
-                GroupBy::Loader => Key { name: "".into(), loader: loader() },
+                ComparedGroupBy::Package => {
+                    ComparedKey { name: histogram::package_label(&class.name).into(), loader: None }
+                }
+                ComparedGroupBy::Loader => ComparedKey { name: "".into(), loader: loader() },
                 // A text does not name the superclasses of all its classes.
-                GroupBy::Class | GroupBy::Superclass => {
-                    Key { name: names::stem(&class.name).into(), loader: loader() }
+                ComparedGroupBy::Class | ComparedGroupBy::Superclass => {
+                    ComparedKey { name: stable_names::stem(&class.name).into(), loader: loader() }
                 }
             };
             census.add(key, class.instances, class.shallow_bytes);
@@ -163,7 +170,7 @@ impl Census {
         census
     }
 
-    fn add(&mut self, key: Key, instances: u64, shallow_bytes: u64) {
+    fn add(&mut self, key: ComparedKey, instances: u64, shallow_bytes: u64) {
         for figures in [self.rows.entry(key).or_default(), &mut self.total] {
             figures.classes += 1;
             figures.instances = figures.instances.saturating_add(instances);
@@ -172,29 +179,33 @@ impl Census {
     }
 
     /// Matches an old dump and a new one; largest growth first.
-    pub fn compare(old: &Self, new: &Self, sort_by: SortBy) -> Vec<Row> {
+    pub fn compare(old: &Self, new: &Self, sort_by: HistogramOrder) -> Vec<ClassChange> {
         let has_retained = old.has_retained && new.has_retained;
-        let mut rows: Vec<Row> = super::matched(&old.rows, &new.rows)
-            .map(|(key, before, after)| Row::new(key.clone(), (before, after), has_retained))
+        let mut rows: Vec<ClassChange> = super::matched(&old.rows, &new.rows)
+            .map(|(key, before, after)| ClassChange::new(key.clone(), (before, after), has_retained))
             .collect();
         rows.sort_rows_by(|a, b| {
-            let by = |row: &Row| match sort_by {
-                SortBy::Bytes => row.shallow_bytes.delta(),
-                SortBy::Instances => row.instances.delta(),
-                SortBy::Retained => row.retained_bytes.map_or(0, Change::delta),
-                SortBy::Name => 0,
+            let by = |row: &ClassChange| match sort_by {
+                HistogramOrder::Bytes => row.shallow_bytes.delta(),
+                HistogramOrder::Instances => row.instances.delta(),
+                HistogramOrder::Retained => row.retained_bytes.map_or(0, Change::delta),
+                HistogramOrder::Name => 0,
             };
-            let order = |row: &Row| (Reverse(by(row)), Reverse(row.instances.delta()));
+            let order = |row: &ClassChange| (Reverse(by(row)), Reverse(row.instances.delta()));
             order(a).cmp(&order(b)).then_with(|| a.key.cmp(&b.key))
         });
         rows
     }
 }
 
-impl Row {
-    fn new(key: Key, (old, new): (Option<&Figures>, Option<&Figures>), retained: bool) -> Self {
+impl ClassChange {
+    fn new(
+        key: ComparedKey,
+        (old, new): (Option<&ComparedFigures>, Option<&ComparedFigures>),
+        retained: bool,
+    ) -> Self {
         let (before, after) = (old.copied().unwrap_or_default(), new.copied().unwrap_or_default());
-        let change = |of: fn(&Figures) -> u64| Change { old: of(&before), new: of(&after) };
+        let change = |of: fn(&ComparedFigures) -> u64| Change { old: of(&before), new: of(&after) };
         let is_same = before == after;
         Self {
             key,
@@ -209,23 +220,23 @@ impl Row {
 }
 
 /// Classes of a dump by key.
-struct Groups {
-    keys: Vec<Key>,
+struct KeyedClasses {
+    keys: Vec<ComparedKey>,
     /// By class number: index of its key, or [`NONE`].
     of_class: Vec<u32>,
     is_with_subclasses: bool,
 }
 
-impl Groups {
-    fn new(summary: &Summary, question: &Question) -> Self {
+impl KeyedClasses {
+    fn new(summary: &Summary, question: &ComparedQuery) -> Self {
         let mut groups = Self {
             keys: Vec::new(),
             of_class: Vec::with_capacity(summary.classes().len()),
-            is_with_subclasses: question.group_by == GroupBy::Superclass,
+            is_with_subclasses: question.group_by == ComparedGroupBy::Superclass,
         };
-        let mut known: FxHashMap<Key, u32> = FxHashMap::default();
+        let mut known: FxHashMap<ComparedKey, u32> = FxHashMap::default();
         let mut loaders: FxHashMap<ObjectId, Arc<str>> = FxHashMap::default();
-        let mut stems = names::Stems::default();
+        let mut stems = stable_names::Stems::default();
         for (number, class) in summary.numbered_classes() {
             let name = summary.class_name(class);
             let is_meant = any_matches(&question.patterns, name)
@@ -236,13 +247,17 @@ impl Groups {
             }
             let mut loader = || {
                 let id = ObjectId::from(class.loader);
-                let loader = loaders.entry(id).or_insert_with(|| names::loader(summary, id).into());
+                let loader = loaders.entry(id).or_insert_with(|| stable_names::loader(summary, id).into());
                 class.is_dumped().then(|| loader.clone())
             };
             let key = match question.group_by {
-                GroupBy::Class | GroupBy::Superclass => Key { name: stems.stem(name), loader: loader() },
-                GroupBy::Package => Key { name: histogram::package_label(name).into(), loader: None },
-                GroupBy::Loader => Key { name: "".into(), loader: loader() },
+                ComparedGroupBy::Class | ComparedGroupBy::Superclass => {
+                    ComparedKey { name: stems.stem(name), loader: loader() }
+                }
+                ComparedGroupBy::Package => {
+                    ComparedKey { name: histogram::package_label(name).into(), loader: None }
+                }
+                ComparedGroupBy::Loader => ComparedKey { name: "".into(), loader: loader() },
             };
             // u32 can count all classes.
             let next = u32::try_from(groups.keys.len()).unwrap_or(NONE);
@@ -264,8 +279,8 @@ impl Groups {
     }
 
     /// Sums the counts of classes by key.
-    fn census(&self, summary: &Summary, figures: impl Fn(ClassNumber, &ClassRow) -> Counts) -> Census {
-        let mut sums = vec![Figures::default(); self.keys.len()];
+    fn census(&self, summary: &Summary, figures: impl Fn(ClassNumber, &ClassRow) -> Counts) -> ClassCensus {
+        let mut sums = vec![ComparedFigures::default(); self.keys.len()];
         let mut loaders: FxHashMap<usize, Vec<ObjectId>> = FxHashMap::default();
         let own: Vec<Counts> =
             summary.numbered_classes().map(|(number, class)| figures(number, class)).collect();
@@ -278,7 +293,7 @@ impl Groups {
         let all = summary.numbered_classes().zip(counts).zip(classes);
         for (((number, class), Counts { objects, shallow_bytes }), classes) in all {
             let Some(group) = self.group(number).filter(|_| objects > 0) else { continue };
-            // A superclass of the same name has counted it.
+            // A superclass of the same name has already counted it.
             let mut above = summary.class_table().upwards(number).skip(1).take(MAX_SUPERCLASSES);
             if self.is_with_subclasses && above.any(|above| self.group(above) == Some(group)) {
                 continue;
@@ -299,7 +314,7 @@ impl Groups {
                 sum.loaders = loaders.len() as u64;
             }
         }
-        let mut total = Figures::default();
+        let mut total = ComparedFigures::default();
         for (number, own) in (0u32..).zip(&own) {
             if self.is_with_subclasses || self.group(ClassNumber(number)).is_some() {
                 total.classes += u64::from(own.objects > 0);
@@ -308,19 +323,19 @@ impl Groups {
             }
         }
         let rows = self.keys.iter().cloned().zip(sums).filter(|(_, sum)| sum.instances > 0).collect();
-        Census { rows, total, has_retained: false }
+        ClassCensus { rows, total, has_retained: false }
     }
 
     fn retained(&self, summary: &Summary, graph: &ObjectGraph) -> Vec<u64> {
         if self.is_with_subclasses {
-            class_counts::retained_with_subclasses(graph, summary, &self.of_class, self.keys.len())
+            retained_of_class::retained_with_subclasses(graph, summary, &self.of_class, self.keys.len())
         } else {
-            class_counts::retained(graph, &self.of_class, self.keys.len())
+            retained_of_class::retained(graph, &self.of_class, self.keys.len())
         }
     }
 }
 
-/// Counts of classes, each with all classes below it.
+/// Counts the objects of classes, each with all classes below it.
 fn with_subclasses(summary: &Summary, own: &[Counts]) -> Vec<Counts> {
     let table = summary.class_table();
     let objects = table.totals(own.iter().map(|own| own.objects).collect());

@@ -1,6 +1,6 @@
-//! Development of a number over several dumps.
+//! Trend of a number over several dumps.
 
-/// The development of a number over several dumps.
+/// Trend of a number over several dumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Growth {
     /// Grew in every step.
@@ -12,7 +12,7 @@ pub enum Growth {
 }
 
 impl Growth {
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::EveryStep => "every_step",
@@ -21,8 +21,8 @@ impl Growth {
         }
     }
 
-    /// Classifies numbers given in the order of their dumps; `None` if nothing changed. A step counts if it is at least a
-    /// twentieth of the average step: a few bytes more or less are neither growth nor its end.
+    /// Classifies numbers given in the order of their dumps; returns `None` if nothing changed. A step counts if it is
+    /// at least a twentieth of the average step: a few bytes more or less are neither growth nor the end of it.
     pub fn of(figures: &[u64]) -> Option<Self> {
         let (first, last) = (*figures.first()?, *figures.last()?);
         let steps = figures.len().saturating_sub(1) as u64;

@@ -11,10 +11,10 @@ use crate::strings::contents;
 
 pub mod classes;
 mod growth;
-pub mod names;
 pub mod places;
 pub mod properties;
-pub mod roots;
+pub mod root_counts;
+pub mod stable_names;
 pub mod strings;
 pub mod threads;
 pub mod trend;
@@ -58,7 +58,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::New => "new",

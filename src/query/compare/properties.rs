@@ -7,14 +7,14 @@ use hprof_index::model::summary::Summary;
 use super::Status;
 use crate::sorting::SortRows;
 
-/// Values of one dump by key. Only the properties that a summary stores, which are those that are not secret.
+/// Values of one dump by key: only the properties that a summary stores, which are not secret.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Census(FxHashMap<String, String>);
+pub struct PropertyCensus(FxHashMap<String, String>);
 
 /// A row of a comparison: a property.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
-    /// Key.
+pub struct PropertyChange {
+    /// Key of the property.
     pub key: String,
     /// Status of the row.
     pub status: Status,
@@ -24,7 +24,7 @@ pub struct Row {
     pub new: Option<String>,
 }
 
-impl Census {
+impl PropertyCensus {
     /// Reads a dump.
     pub fn new(summary: &Summary) -> Self {
         Self(summary.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
@@ -36,9 +36,9 @@ impl Census {
     }
 
     /// Matches an old dump and a new one; rows are ascending by key.
-    pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
-        let mut rows: Vec<Row> = super::matched(&old.0, &new.0)
-            .map(|(key, before, after)| Row {
+    pub fn compare(old: &Self, new: &Self) -> Vec<PropertyChange> {
+        let mut rows: Vec<PropertyChange> = super::matched(&old.0, &new.0)
+            .map(|(key, before, after)| PropertyChange {
                 key: key.clone(),
                 status: Status::of(before.is_some(), after.is_some(), before == after),
                 old: before.cloned(),
@@ -54,15 +54,15 @@ impl Census {
 mod tests {
     use super::*;
 
-    fn census(values: &[(&str, &str)]) -> Census {
-        Census(values.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
+    fn census(values: &[(&str, &str)]) -> PropertyCensus {
+        PropertyCensus(values.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
     }
 
     #[test]
     fn values_are_compared_by_key() {
         let old = census(&[("os.name", "Linux"), ("java.version", "17"), ("jdk.debug", "release")]);
         let new = census(&[("os.name", "Linux"), ("java.version", "21"), ("user.dir", "/srv")]);
-        let rows = Census::compare(&old, &new);
+        let rows = PropertyCensus::compare(&old, &new);
         let told: Vec<_> = rows
             .iter()
             .map(|row| (row.key.as_str(), row.status, row.old.as_deref(), row.new.as_deref()))

@@ -1,23 +1,25 @@
-//! Texts of which there are more copies than before.
+//! Texts with more copies than before.
 //!
-//! A row is a text that several Strings of one of the dumps have; in the other dump it may have one, or none. Texts are not
-//! kept: a [`Census`] has 32 bytes for each String, as [`crate::strings`] has, and texts are compared where they
-//! stand, in both dumps.
+//! A row is a text that several Strings of one of the dumps have; the other dump may have one, or none. Texts are not
+//! kept: a [`Census`] has 32 bytes per String, as [`crate::strings`] has, and texts are compared in place, in both
+//! dumps.
 
 use std::cmp::Reverse;
 use std::io;
 
 use crate::objects::reader::ObjectReader;
 use crate::sorting::SortRows;
-use crate::strings::{self, Answer, Basis, Copies, Question, Reader, Rows, SortBy, Totals, Which};
+use crate::strings::{
+    self, Basis, Copies, DumpSide, StringOrder, StringQuery, StringReader, StringReport, StringRows, Totals,
+};
 use hprof_index::ObjectGraph;
 use hprof_index::model::summary::Summary;
 
 use super::{Change, Status};
 
-/// A dump that Strings are read from.
+/// A dump from which Strings are read.
 #[derive(Debug, Clone, Copy)]
-pub struct Dump<'a> {
+pub struct StringsDump<'a> {
     /// Summary of the dump.
     pub summary: &'a Summary,
     /// Graph of the dump.
@@ -26,17 +28,17 @@ pub struct Dump<'a> {
     pub bytes: &'a [u8],
 }
 
-/// The Strings of one dump, by text.
+/// Strings of one dump, by text.
 #[derive(Debug)]
-pub struct Census {
-    answer: Answer,
+pub struct StringCensus {
+    answer: StringReport,
     basis: Basis,
 }
 
 /// Selection of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// All.
+    /// All texts.
     All,
     /// Texts that differ between the dumps.
     Changed,
@@ -44,19 +46,19 @@ pub enum Keep {
 
 /// A row of a comparison: a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
+pub struct StringChange {
     /// Status of the row.
     pub status: Status,
-    /// Strings that have it.
+    /// Number of Strings with the text.
     pub count: Change,
     /// Size of these Strings with their arrays; an array that several Strings share is counted for the first of them.
     pub total_bytes: Change,
-    place: Place,
+    place: RowSource,
 }
 
-/// A row of an answer: of the new dump if it has the text.
+/// Source of a row: the new dump if it has the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum RowSource {
     Old(usize),
     New(usize),
 }
@@ -64,16 +66,16 @@ enum Place {
 /// Result of the query.
 #[derive(Debug)]
 pub struct Compared {
-    /// The rows; those whose copies take more than before come first.
-    pub rows: Vec<Row>,
-    /// Rows before `top` was taken, as far as they are kept.
+    /// Rows, largest growth of the copies' size first.
+    pub rows: Vec<StringChange>,
+    /// Number of selected rows before `top` was applied.
     pub matching: u64,
-    /// Rows that are not the same in both dumps.
+    /// Number of rows that differ between the dumps.
     pub changed: u64,
-    /// All Strings of the old dump and of the new one.
+    /// Totals over all Strings of the old dump and of the new one.
     pub totals: [Totals; 2],
-    old: Answer,
-    new: Answer,
+    old: StringReport,
+    new: StringReport,
 }
 
 /// Contents of a row's Strings.
@@ -83,29 +85,29 @@ pub struct Text {
     pub text: String,
     /// `true` if `text` is truncated.
     pub is_cut: bool,
-    /// UTF-16 units.
+    /// Length in UTF-16 units.
     pub length: u64,
 }
 
-impl<'a> Dump<'a> {
+impl<'a> StringsDump<'a> {
     fn objects(self) -> ObjectReader<'a> {
         ObjectReader::new(self.summary, self.graph, self.bytes)
     }
 }
 
-impl Census {
-    /// Reads a dump; `other` is the census of the dump to compare with, if it exists.
+impl StringCensus {
+    /// Reads a dump; `other` is the census of the dump to compare with, if that was read already.
     ///
     /// # Errors
-    /// If there is neither memory nor disk space for a few numbers for each String.
-    pub fn new(dump: Dump<'_>, other: Option<&Self>) -> io::Result<Self> {
+    /// If neither memory nor disk has space for a few numbers per String.
+    pub fn new(dump: StringsDump<'_>, other: Option<&Self>) -> io::Result<Self> {
         let basis = other.map_or_else(|| Basis::new(dump.graph), |other| other.basis.clone());
-        let question = Question {
+        let question = StringQuery {
             pattern: None,
             lengths: 0..=u64::MAX,
             live: false,
-            rows: Rows::Duplicates,
-            sort_by: SortBy::Address,
+            rows: StringRows::Duplicates,
+            sort_by: StringOrder::Address,
             top: None,
         };
         let answer = strings::strings_on(&basis, dump.summary, dump.graph, dump.bytes, &question)?;
@@ -113,7 +115,12 @@ impl Census {
     }
 
     /// Matches an old dump and a new one. Ties are in the order of the first copies.
-    pub fn compare(old: (Self, Dump<'_>), new: (Self, Dump<'_>), keep: Keep, top: Option<usize>) -> Compared {
+    pub fn compare(
+        old: (Self, StringsDump<'_>),
+        new: (Self, StringsDump<'_>),
+        keep: Keep,
+        top: Option<usize>,
+    ) -> Compared {
         let ((old, before), (new, after)) = (old, new);
         let (before, after) = (before.objects(), after.objects());
         let is_kept = |copies: &Copies| keep == Keep::All || status(copies) != Status::Same;
@@ -133,15 +140,15 @@ impl Census {
         let mut places = (0, 0);
         let rows = all.iter().map(|copies| {
             let next = if copies.is_in_new() { &mut places.1 } else { &mut places.0 };
-            let place = if copies.is_in_new() { Place::New(*next) } else { Place::Old(*next) };
+            let place = if copies.is_in_new() { RowSource::New(*next) } else { RowSource::Old(*next) };
             *next += 1;
-            Row { status: status(copies), count: count(copies), total_bytes: bytes(copies), place }
+            StringChange { status: status(copies), count: count(copies), total_bytes: bytes(copies), place }
         });
         let rows = rows.collect();
         let totals = [old.answer.totals, new.answer.totals];
         let only_old = all.iter().filter(|copies| !copies.is_in_new());
         let (old, new) =
-            (old.answer.of_copies(only_old, Which::Old), new.answer.of_copies(all.iter(), Which::New));
+            (old.answer.of_copies(only_old, DumpSide::Old), new.answer.of_copies(all.iter(), DumpSide::New));
         Compared { rows, matching, changed, totals, old, new }
     }
 }
@@ -161,27 +168,27 @@ fn status(copies: &Copies) -> Status {
     Status::of(count.old > 0, count.new > 0, count.delta() == 0 && bytes.delta() == 0)
 }
 
-/// Reads the texts of rows.
+/// Reader of the texts of rows.
 #[derive(Debug)]
-pub struct Texts<'a> {
-    old: Reader<'a>,
-    new: Reader<'a>,
+pub struct ChangeReader<'a> {
+    old: StringReader<'a>,
+    new: StringReader<'a>,
 }
 
-impl<'a> Texts<'a> {
+impl<'a> ChangeReader<'a> {
     /// Prepares reading the texts of a result in these dumps, truncated to `most` characters.
-    pub fn new(found: &'a Compared, old: Dump<'a>, new: Dump<'a>, most: usize) -> Self {
-        let reader = |dump: Dump<'a>, answer: &'a Answer| {
-            Reader::new(dump.summary, dump.graph, dump.bytes, answer, (Rows::Strings, most))
+    pub fn new(found: &'a Compared, old: StringsDump<'a>, new: StringsDump<'a>, most: usize) -> Self {
+        let reader = |dump: StringsDump<'a>, answer: &'a StringReport| {
+            StringReader::new(dump.summary, dump.graph, dump.bytes, answer, (StringRows::Strings, most))
         };
         Self { old: reader(old, &found.old), new: reader(new, &found.new) }
     }
 
-    /// The text of a row.
-    pub fn text(&self, row: &Row) -> Text {
+    /// Returns the text of a row.
+    pub fn text(&self, row: &StringChange) -> Text {
         let found = match row.place {
-            Place::Old(number) => self.old.row(number),
-            Place::New(number) => self.new.row(number),
+            RowSource::Old(number) => self.old.row(number),
+            RowSource::New(number) => self.new.row(number),
         };
         let (text, is_cut, length) = found.map(|row| (row.text, row.is_cut, row.length)).unwrap_or_default();
         Text { text, is_cut, length }

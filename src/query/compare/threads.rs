@@ -3,7 +3,7 @@
 //! Names that differ only in numbers are one row, with `*` for the numbers in which they differ: `pool-1-thread-*` is a
 //! pool whose numbers increase while it runs, `pool-*-thread-*` are pools created again and again. A name that is the
 //! only one of its form in both dumps has a row of its own. Which case applies is known only once both dumps have been
-//! read: a [`Census`] counts by form.
+//! read: a [`ThreadCensus`] counts by form.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dominators::retained::retained_by_tree;
+use crate::dominators::retained_of_set::retained_by_tree;
 use crate::sorting::SortRows;
 use crate::threads::fingerprints::Fingerprints;
-use crate::threads::{Kind, Question, State, Thread, Threads};
+use crate::threads::{JavaThread, ThreadKind, ThreadQuery, ThreadState, Threads};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph};
 
-use super::names::{in_common, masked};
+use super::stable_names::{in_common, masked};
 use super::{Change, Status};
 
-/// Threads that are read at a time.
+/// Number of threads read at a time.
 const CHUNK: usize = 1 << 12;
 
 /// Key of a row, the same in every dump.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
-    /// The name with `*` for all its numbers; `None` of threads that have none.
+struct ThreadKey {
+    /// Name with `*` for all its numbers; `None` for threads without a name.
     form: Option<Arc<str>>,
     is_virtual: bool,
 }
@@ -61,26 +61,26 @@ impl<T: PartialEq> Said<T> {
     }
 }
 
-/// The threads of a form in one dump.
+/// Threads of a form in one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Figures {
-    /// The name, with `*` for the numbers in which names differ.
+struct ThreadFigures {
+    /// Name, with `*` for the numbers in which names differ.
     name: Option<String>,
     threads: u64,
-    /// By the dominator tree; what is reachable.
+    /// Retained size of the reachable threads, by the dominator tree.
     retained_bytes: u64,
-    state: Said<Option<State>>,
+    state: Said<Option<ThreadState>>,
     group: Said<Option<Arc<str>>>,
     is_daemon: Said<Option<bool>>,
-    /// The stacks that they have, each once, ascending.
+    /// Distinct stacks of the threads, ascending.
     stacks: Vec<u128>,
 }
 
 /// Data of one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Census {
-    rows: FxHashMap<Key, Figures>,
-    /// Threads in the dump.
+pub struct ThreadCensus {
+    rows: FxHashMap<ThreadKey, ThreadFigures>,
+    /// Number of threads in the dump.
     pub threads: u64,
 }
 
@@ -94,7 +94,7 @@ pub enum Stack {
 }
 
 impl Stack {
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Same => "same",
@@ -105,8 +105,8 @@ impl Stack {
 
 /// A row of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
-    /// The name; with `*` for the numbers in which names differ.
+pub struct ThreadChange {
+    /// Name, with `*` for the numbers in which names differ.
     pub name: Option<String>,
     /// `true` for virtual threads.
     pub is_virtual: bool,
@@ -114,36 +114,36 @@ pub struct Row {
     pub status: Status,
     /// Number of threads.
     pub threads: Change,
-    /// Their retained size together; a thread that another one dominates counts once.
+    /// Joint retained size of the threads; a thread that another one dominates counts once.
     pub retained_bytes: Change,
-    /// The state of all of them in the old dump, if it is one.
-    pub state_old: Option<State>,
-    /// The state of all of them in the new dump, if it is one.
-    pub state_new: Option<State>,
+    /// State in the old dump, if it is the same for all threads.
+    pub state_old: Option<ThreadState>,
+    /// State in the new dump, if it is the same for all threads.
+    pub state_new: Option<ThreadState>,
     /// Comparison of their stacks, if both dumps have stacks.
     pub stack: Option<Stack>,
-    /// Name of their group (in the new dump, if they are in it), if it is the same for all.
+    /// Name of their thread group, if it is the same for all; from the new dump, if it has the threads.
     pub group: Option<Arc<str>>,
-    /// `true` if they are daemon threads, likewise.
+    /// `true` for daemon threads, if it is the same for all.
     pub is_daemon: Option<bool>,
 }
 
-impl Census {
+impl ThreadCensus {
     /// Reads a dump. Stacks are compared by hashes: `seed` must be the same for both dumps.
     pub fn new(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], seed: u64) -> Self {
         let threads = Threads::new(heap, graph, bytes);
-        // Stacks are read by themselves, without what they hold.
-        let found = threads.find(&Question { depth: Some(0), ..Question::default() });
+        // Stacks are read separately, without the objects that they hold.
+        let found = threads.find(&ThreadQuery { depth: Some(0), ..ThreadQuery::default() });
         let mut stacks = Fingerprints::new(&threads, seed);
         let mut texts = FxHashSet::default();
-        let mut rows: FxHashMap<Key, (Figures, Vec<ObjectIndex>)> = FxHashMap::default();
+        let mut rows: FxHashMap<ThreadKey, (ThreadFigures, Vec<ObjectIndex>)> = FxHashMap::default();
         for chunk in found.rows.chunks(CHUNK) {
-            let read: Vec<Thread> = chunk.par_iter().map(|row| threads.thread(row)).collect();
+            let read: Vec<JavaThread> = chunk.par_iter().map(|row| threads.thread(row)).collect();
             for (row, thread) in chunk.iter().zip(read) {
-                let Thread { name, kind, doing, group, is_daemon, .. } = thread;
+                let JavaThread { name, kind, doing, group, is_daemon, .. } = thread;
                 let form = name.as_deref().map(|name| shared(&mut texts, &masked(name)));
                 let group = group.map(|group| shared(&mut texts, &group));
-                let key = Key { form, is_virtual: kind == Kind::Virtual };
+                let key = ThreadKey { form, is_virtual: kind == ThreadKind::Virtual };
                 let (figures, objects) = rows.entry(key).or_default();
                 figures.name = in_common(figures.name.take(), name);
                 figures.threads += 1;
@@ -163,13 +163,13 @@ impl Census {
         Self { rows: rows.collect(), threads: found.threads }
     }
 
-    /// Matches an old dump and a new one; those of which there are more threads than before come first.
-    pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
-        let mut rows: Vec<Row> = super::matched(&old.rows, &new.rows)
-            .map(|(key, before, after)| Row::new(key, before, after))
+    /// Matches an old dump and a new one; largest growth of the number of threads first.
+    pub fn compare(old: &Self, new: &Self) -> Vec<ThreadChange> {
+        let mut rows: Vec<ThreadChange> = super::matched(&old.rows, &new.rows)
+            .map(|(key, before, after)| ThreadChange::new(key, before, after))
             .collect();
         rows.sort_rows_by(|a, b| {
-            let growth = |row: &Row| Reverse((row.threads.delta(), row.retained_bytes.delta()));
+            let growth = |row: &ThreadChange| Reverse((row.threads.delta(), row.retained_bytes.delta()));
             let by_name = || a.name.cmp(&b.name).then(a.is_virtual.cmp(&b.is_virtual));
             growth(a).cmp(&growth(b)).then_with(by_name)
         });
@@ -177,19 +177,20 @@ impl Census {
     }
 }
 
-impl Row {
-    fn new(key: &Key, old: Option<&Figures>, new: Option<&Figures>) -> Self {
-        let change = |of: fn(&Figures) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
-        let name = |figures: Option<&Figures>| figures.and_then(|figures| figures.name.clone());
+impl ThreadChange {
+    fn new(key: &ThreadKey, old: Option<&ThreadFigures>, new: Option<&ThreadFigures>) -> Self {
+        let change =
+            |of: fn(&ThreadFigures) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
+        let name = |figures: Option<&ThreadFigures>| figures.and_then(|figures| figures.name.clone());
         let latest = new.or(old);
-        let state = |figures: Option<&Figures>| figures.and_then(|figures| *figures.state.one()?);
-        let stacks = |figures: Option<&Figures>| figures.map_or(0, |figures| figures.stacks.len());
+        let state = |figures: Option<&ThreadFigures>| figures.and_then(|figures| *figures.state.one()?);
+        let stacks = |figures: Option<&ThreadFigures>| figures.map_or(0, |figures| figures.stacks.len());
         let stack = (stacks(old) > 0 && stacks(new) > 0).then(|| {
             let is_same = old.map(|old| &old.stacks) == new.map(|new| &new.stacks);
             if is_same { Stack::Same } else { Stack::Other }
         });
-        // The numbers in the names of a pool at the moment are irrelevant.
-        let told = |figures: &Figures| (figures.threads, figures.retained_bytes, figures.state.clone());
+        // The current numbers in the names of a pool are irrelevant.
+        let told = |figures: &ThreadFigures| (figures.threads, figures.retained_bytes, figures.state.clone());
         let is_same = old.map(told) == new.map(told) && stack != Some(Stack::Other);
         Self {
             name: in_common(name(old), name(new)),
@@ -206,7 +207,7 @@ impl Row {
     }
 }
 
-/// A text of which many have a copy.
+/// Returns a shared copy of a text.
 fn shared(texts: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
     if let Some(known) = texts.get(text) {
         return known.clone();
@@ -220,11 +221,11 @@ fn shared(texts: &mut FxHashSet<Arc<str>>, text: &str) -> Arc<str> {
 mod tests {
     use super::*;
 
-    /// Threads of these names, states, stacks and retained bytes.
-    fn census(threads: &[(&str, State, u128, u64)]) -> Census {
-        let mut census = Census::default();
+    /// Creates the census of threads with these names, states, stacks and retained sizes.
+    fn census(threads: &[(&str, ThreadState, u128, u64)]) -> ThreadCensus {
+        let mut census = ThreadCensus::default();
         for (name, state, stack, retained_bytes) in threads {
-            let key = Key { form: Some(masked(name).into()), is_virtual: false };
+            let key = ThreadKey { form: Some(masked(name).into()), is_virtual: false };
             let figures = census.rows.entry(key).or_default();
             figures.name = in_common(figures.name.take(), Some((*name).to_owned()));
             figures.threads += 1;
@@ -237,8 +238,8 @@ mod tests {
         census
     }
 
-    fn told(rows: &[Row]) -> Vec<(&str, Status, u64, u64, Option<Stack>)> {
-        let row = |row: &Row| (row.status, row.threads.old, row.threads.new, row.stack);
+    fn told(rows: &[ThreadChange]) -> Vec<(&str, Status, u64, u64, Option<Stack>)> {
+        let row = |row: &ThreadChange| (row.status, row.threads.old, row.threads.new, row.stack);
         rows.iter()
             .map(|of| {
                 let (status, old, new, stack) = row(of);
@@ -249,7 +250,7 @@ mod tests {
 
     #[test]
     fn names_that_differ_in_numbers_are_a_pool() {
-        use State::{Runnable, Waiting};
+        use ThreadState::{Runnable, Waiting};
         let old = census(&[
             ("main", Runnable, 1, 100),
             ("pool-1-thread-1", Waiting, 2, 10),
@@ -266,7 +267,7 @@ mod tests {
             ("C1 Thread", Runnable, 5, 10),
             ("Timer-0", Waiting, 6, 10),
         ]);
-        let rows = Census::compare(&old, &new);
+        let rows = ThreadCensus::compare(&old, &new);
         assert_eq!(
             told(&rows),
             [
@@ -278,15 +279,15 @@ mod tests {
                 ("Reference Handler", Status::Gone, 1, 0, None),
             ]
         );
-        assert!(Census::compare(&old, &old).iter().all(|row| row.status == Status::Same));
+        assert!(ThreadCensus::compare(&old, &old).iter().all(|row| row.status == Status::Same));
     }
 
     #[test]
     fn a_state_is_that_of_all_threads() {
-        use State::{Blocked, Runnable};
+        use ThreadState::{Blocked, Runnable};
         let old = census(&[("w-1", Runnable, 1, 0), ("w-2", Runnable, 1, 0)]);
         let new = census(&[("w-1", Runnable, 1, 0), ("w-2", Blocked, 2, 0)]);
-        let rows = Census::compare(&old, &new);
+        let rows = ThreadCensus::compare(&old, &new);
         let states: Vec<_> = rows.iter().map(|row| (row.state_old, row.state_new, row.stack)).collect();
         assert_eq!(states, [(Some(Runnable), None, Some(Stack::Other))]);
     }

@@ -1,32 +1,32 @@
-//! Development of heaps over three or more dumps: what grows in every step, and what has stopped growing.
+//! Trends over three or more dumps: classes and places that grow in every step, and those that have stopped growing.
 
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashSet;
 
-use super::classes::{Census, Key};
-use super::places::{Aligned, Places, explained, explained_of, least_of};
+use super::classes::{ClassCensus, ComparedKey};
+use super::places::{Aligned, DumpPlaces, explained, explained_of, least_of};
 use super::{Change, Growth};
 use crate::sorting::SortRows;
 
-/// The figures of a class or a place, by dump.
+/// Figures of a class or a place, by dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
-    /// The class or package.
-    pub key: Option<Key>,
-    /// The labels of the place, from the top.
+pub struct TrendRow {
+    /// Key of the class or package.
+    pub key: Option<ComparedKey>,
+    /// Labels of the place, from the top.
     pub labels: Vec<String>,
-    /// The place in one line.
+    /// The place on one line.
     pub text: String,
-    /// Bytes by dump: of a class what its objects take, of a place what they retain.
+    /// Bytes by dump: shallow size of a class, retained size of a place.
     pub bytes: Vec<u64>,
-    /// Objects by dump.
+    /// Number of objects by dump.
     pub objects: Vec<u64>,
-    /// Development of the bytes.
+    /// Trend of the bytes.
     pub growth: Option<Growth>,
 }
 
-impl Row {
+impl TrendRow {
     /// Returns the growth in bytes from the first dump to the last.
     pub fn delta(&self) -> i64 {
         ends(&self.bytes).delta()
@@ -42,11 +42,10 @@ fn ends(figures: &[u64]) -> Change {
     Change { old: figures.first().copied().unwrap_or(0), new: figures.last().copied().unwrap_or(0) }
 }
 
-/// Anything that has stopped growing, or that rises and falls, is reported from this fraction of the largest heap on:
-/// less is noise.
+/// Minimum change, as a fraction of the largest heap, for rows that have stopped growing or vary: less is noise.
 const LEAST_PART_OF_OTHERS: u64 = 100;
 
-/// Smallest changes from the first dump to the last that are reported.
+/// Minimum changes from the first dump to the last for a row to be reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Least {
     /// For rows that grow in every step.
@@ -69,16 +68,16 @@ impl Least {
     }
 }
 
-/// Selection of developments.
+/// Selection of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum TrendFilter {
     /// Rows that grow in every step, and rows that have stopped growing.
     Growing,
     /// All rows that change.
     All,
 }
 
-impl Which {
+impl TrendFilter {
     fn contains(self, growth: Option<Growth>) -> bool {
         match (self, growth) {
             (_, None) => false,
@@ -88,16 +87,16 @@ impl Which {
     }
 }
 
-/// Rows by class, with figures in the order of the dumps. `least` overrides the smallest change from the first dump to
-/// the last that is reported.
-pub fn classes(dumps: &[Census], which: Which, least: Option<u64>) -> (Vec<Row>, Least) {
+/// Computes rows by class, with figures in the order of the dumps. `least` overrides the minimum change from the first
+/// dump to the last.
+pub fn classes(dumps: &[ClassCensus], which: TrendFilter, least: Option<u64>) -> (Vec<TrendRow>, Least) {
     let heaps: Vec<u64> = dumps.iter().map(|dump| dump.total.shallow_bytes).collect();
     let least = Least::new(least, &heaps);
-    let keys: FxHashSet<&Key> = dumps.iter().flat_map(|dump| dump.rows.keys()).collect();
-    let row = |key: &Key| {
+    let keys: FxHashSet<&ComparedKey> = dumps.iter().flat_map(|dump| dump.rows.keys()).collect();
+    let row = |key: &ComparedKey| {
         let figures = || dumps.iter().map(|dump| dump.rows.get(key).copied().unwrap_or_default());
         let bytes: Vec<u64> = figures().map(|figures| figures.shallow_bytes).collect();
-        Row {
+        TrendRow {
             key: Some(key.clone()),
             labels: Vec::new(),
             text: String::new(),
@@ -107,12 +106,12 @@ pub fn classes(dumps: &[Census], which: Which, least: Option<u64>) -> (Vec<Row>,
         }
     };
     let is_told =
-        |row: &Row| which.contains(row.growth) && row.delta().unsigned_abs() >= least.of(row.growth);
+        |row: &TrendRow| which.contains(row.growth) && row.delta().unsigned_abs() >= least.of(row.growth);
     (sorted(keys.into_iter().map(row).filter(is_told).collect()), least)
 }
 
-/// The places of dumps, in the order of these; see [`classes`].
-pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, Least) {
+/// Computes rows by place, with figures in the order of the dumps; see [`classes`].
+pub fn places(dumps: &[DumpPlaces], which: TrendFilter, least: Option<u64>) -> (Vec<TrendRow>, Least) {
     let heaps: Vec<u64> = dumps.iter().map(|dump| dump.reachable_bytes).collect();
     let least = Least::new(least, &heaps);
     let aligned = Aligned::new(dumps);
@@ -120,10 +119,10 @@ pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, 
         .into_iter()
         .flat_map(|growth| explained_of(&aligned, least.of(Some(growth)), growth))
         .collect();
-    if which == Which::All {
+    if which == TrendFilter::All {
         found.extend(explained(&aligned, least.others));
     }
-    // A place that contains another, or is in one, is represented by the first.
+    // Of several places that contain one another, only the first is reported.
     let (mut told, mut above_told) = (FxHashSet::default(), FxHashSet::default());
     found.retain(|place| {
         let path = aligned.path(*place);
@@ -137,7 +136,7 @@ pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, 
     let row = |place: u32| {
         let figures = || (0..aligned.dumps()).map(|dump| aligned.figures(dump, place));
         let bytes: Vec<u64> = figures().map(|figures| figures.retained_bytes).collect();
-        Row {
+        TrendRow {
             key: None,
             labels: aligned.labels(place),
             text: aligned.text(place),
@@ -151,9 +150,9 @@ pub fn places(dumps: &[Places], which: Which, least: Option<u64>) -> (Vec<Row>, 
 }
 
 /// Sorts rows that continue to grow first, then by growth.
-fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+fn sorted(mut rows: Vec<TrendRow>) -> Vec<TrendRow> {
     rows.sort_rows_by(|a, b| {
-        let order = |row: &Row| (row.growth, Reverse(row.delta()));
+        let order = |row: &TrendRow| (row.growth, Reverse(row.delta()));
         order(a).cmp(&order(b)).then_with(|| (&a.key, &a.labels).cmp(&(&b.key, &b.labels)))
     });
     rows

@@ -5,30 +5,30 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use crate::sorting::SortRows;
-use crate::waste::{Kind, Waste};
+use crate::waste::{Waste, WasteKind};
 
 use super::{Change, Status};
 
 /// Waste of a kind in one dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Figures {
+struct WasteFigures {
     count: u64,
     wasted_bytes: u64,
 }
 
 /// Data of one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Census {
-    kinds: FxHashMap<Kind, Figures>,
+pub struct WasteCensus {
+    kinds: FxHashMap<WasteKind, WasteFigures>,
     /// Size freed if all kinds were fixed; no byte counts twice.
     pub wasted_bytes: u64,
 }
 
 /// A row of a comparison: a kind of waste.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    /// The kind.
-    pub kind: Kind,
+pub struct WasteChange {
+    /// Kind of waste.
+    pub kind: WasteKind,
     /// Status of the row.
     pub status: Status,
     /// Number of objects.
@@ -37,29 +37,29 @@ pub struct Row {
     pub wasted_bytes: Change,
 }
 
-impl Census {
+impl WasteCensus {
     /// Takes the figures from the findings of a dump.
     pub fn new(waste: &Waste) -> Self {
         let figures = waste
             .rows
             .iter()
-            .map(|row| (row.kind, Figures { count: row.count, wasted_bytes: row.wasted_bytes }));
+            .map(|row| (row.kind, WasteFigures { count: row.count, wasted_bytes: row.wasted_bytes }));
         Self { kinds: figures.collect(), wasted_bytes: waste.wasted_bytes }
     }
 
-    /// Matches an old dump and a new one; what wastes more than before comes first.
-    pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
-        let mut rows: Vec<Row> = super::matched(&old.kinds, &new.kinds)
-            .map(|(kind, before, after)| Row::new(*kind, before, after))
+    /// Matches an old dump and a new one; largest growth of waste first.
+    pub fn compare(old: &Self, new: &Self) -> Vec<WasteChange> {
+        let mut rows: Vec<WasteChange> = super::matched(&old.kinds, &new.kinds)
+            .map(|(kind, before, after)| WasteChange::new(*kind, before, after))
             .collect();
         rows.sort_rows_by_key(|row| (Reverse((row.wasted_bytes.delta(), row.count.delta())), row.kind));
         rows
     }
 }
 
-impl Row {
-    fn new(kind: Kind, old: Option<&Figures>, new: Option<&Figures>) -> Self {
-        let change = |of: fn(&Figures) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
+impl WasteChange {
+    fn new(kind: WasteKind, old: Option<&WasteFigures>, new: Option<&WasteFigures>) -> Self {
+        let change = |of: fn(&WasteFigures) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
         Self {
             kind,
             status: Status::of(old.is_some(), new.is_some(), old == new),
@@ -73,19 +73,19 @@ impl Row {
 mod tests {
     use super::*;
 
-    fn census(kinds: &[(Kind, u64, u64)]) -> Census {
-        let figures = |(kind, count, wasted_bytes): &(Kind, u64, u64)| {
-            (*kind, Figures { count: *count, wasted_bytes: *wasted_bytes })
+    fn census(kinds: &[(WasteKind, u64, u64)]) -> WasteCensus {
+        let figures = |(kind, count, wasted_bytes): &(WasteKind, u64, u64)| {
+            (*kind, WasteFigures { count: *count, wasted_bytes: *wasted_bytes })
         };
-        Census { kinds: kinds.iter().map(figures).collect(), wasted_bytes: 0 }
+        WasteCensus { kinds: kinds.iter().map(figures).collect(), wasted_bytes: 0 }
     }
 
     #[test]
     fn kinds_that_waste_more_come_first() {
-        use Kind::{BoxedNumbers, DuplicateStrings, LinkedLists, Unreachable};
+        use WasteKind::{BoxedNumbers, DuplicateStrings, LinkedLists, Unreachable};
         let old = census(&[(BoxedNumbers, 5, 80), (DuplicateStrings, 10, 500), (LinkedLists, 2, 100)]);
         let new = census(&[(BoxedNumbers, 5, 80), (DuplicateStrings, 30, 900), (Unreachable, 1, 16)]);
-        let told: Vec<_> = Census::compare(&old, &new)
+        let told: Vec<_> = WasteCensus::compare(&old, &new)
             .iter()
             .map(|row| (row.kind, row.status, row.count.delta(), row.wasted_bytes.delta()))
             .collect();

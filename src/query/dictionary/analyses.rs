@@ -4,9 +4,9 @@ names! {
     // Leaks.
     VERDICT: Text, "`accumulation`: at least 80 percent of what is retained at the accumulation point is in many children of one class, in one chain, in one buffer, or in many similar threads or loaders; `holder`: it is above parts of different kinds. Of a dump `damaged`, `odd` or `healthy`";
     SENTENCE: Text, "the conclusion as a sentence, for people: can change in any version";
-    HEADLINE: Text, "what is wrong with the heap, in a line, for people: can change in any version";
-    CONCLUSIONS: Records, "what is concluded, that whose cause retains most first";
-    SUSPECTS: Texts, "conclusions of `leaks`, that whose cause retains most first, for people";
+    HEADLINE: Text, "main finding in one line, for people: can change in any version";
+    CONCLUSIONS: Records, "conclusions, largest retained size of the cause first";
+    SUSPECTS: Texts, "conclusions of `leaks`, largest retained size of the cause first, for people";
     SUSPECT_RANKS: Integers, "rows that the conclusion is about, from 1; of class loaders those that are parts of it";
     ACCUMULATIONS: Integer, "number of rows whose verdict is `accumulation`, without those that retain less than 1 percent of all objects";
     ACCUMULATION_POINT: Record, "the object where the memory accumulates; in CSV its ID";
@@ -35,12 +35,12 @@ names! {
     ALLOCATED_OBJECTS: Integer, "number of objects examined, at most 10,000";
     ALLOCATED_IN_TRACE: Integer, "number of these that have the most frequent trace";
     ALLOCATION_TRACE: Integer, "serial number of the most frequent trace";
-    FACTS: Texts, "what is said beside the suspects, for people: can change in any version";
+    FACTS: Texts, "remarks in addition to the suspects, for people: can change in any version";
     POOL: Text, "name of the thread pool, with `*` for the numbers in which the threads' names differ";
     MAIN: Text, "main class of the program, or its archive";
-    LARGEST: Records, "what retains most, five rows at most, largest first: the largest dominators, followed down while one object holds 70 % of what is above it; or all objects of a class that only roots dominate; or many threads that do the same. In CSV bytes and text";
-    ODD: Texts, "what looks odd, for people";
-    NEXT: Records, "commands to type next; in CSV without reasons";
+    LARGEST: Records, "what retains most, five rows at most, largest first: the largest dominators, followed down while one object holds 70 percent of what is above it; or all objects of a class that only roots dominate; or many threads that do the same. In CSV bytes and text";
+    ODD: Texts, "oddities, for people";
+    NEXT: Records, "suggested next commands; in CSV without reasons";
     COMMAND: Text, "a command line";
     WHY: Text, "question that the command answers";
     FINALIZER_QUEUE: Integer, "number of objects that wait for the finalizer";
@@ -51,12 +51,12 @@ names! {
     MAPPED_BUFFERS: Integer, "number of mapped files";
     MAPPED_BYTES: Integer, "sum of their sizes";
     RESERVED_BYTES: Integer, "bytes that `java.nio.Bits` counts as reserved";
-    LIMIT_BYTES: Integer, "bytes that it reserves at most";
+    LIMIT_BYTES: Integer, "maximum number of bytes that it reserves";
     BUFFERS: Integer, "number of direct ByteBuffers, without views and mapped files";
     CAPACITY_BYTES: Integer, "sum of the buffers' capacities";
     OWNERS: Records, "owners of most of the thousand largest of both";
     KEEPER: Text, "what keeps the loader alive, in words: `a ThreadLocal`, `a JDBC driver`";
-    HEAP_LIMIT_BYTES: Integer, "largest heap that the JVM would make (`-Xmx`), as its limit of direct memory tells";
+    HEAP_LIMIT_BYTES: Integer, "maximum heap size of the JVM (`-Xmx`), derived from its limit of direct memory";
 
     // Waste.
     WASTE: Record, "waste, as `waste` counts it";
@@ -67,12 +67,12 @@ names! {
     KIND_WASTED_BYTES: Integer, "bytes wasted by the kind; the same in all its rows";
     KIND_ADDED_BYTES: Integer, "bytes that fixing the kind frees beyond the kinds before it; the same in all its rows";
     HEAP_PERCENT: Float, "wasted bytes in percent of the bytes of all objects";
-    RATIO: Float, "fill ratio: elements by slots; of `colliding_maps`, entries behind others by entries; of `constant_fields`, bytes that stay by all";
-    ADVICE: Text, "what to do about it, for people";
+    RATIO: Float, "fill ratio: elements by slots; of `colliding_maps`, entries after the first of their bucket by entries; of `constant_fields`, remaining bytes by all bytes";
+    ADVICE: Text, "advice, for people";
     EXAMPLES: Records, "objects that would save most, five at most";
     EXAMPLE_OBJECT: Id, "one of the objects, a large one";
-    IS_EXACT: Boolean, "whether it is no estimate";
-    IS_INCOMPLETE: Boolean, "whether there are more than are counted";
+    IS_EXACT: Boolean, "whether the figures are exact, not estimated";
+    IS_INCOMPLETE: Boolean, "whether there are more than were counted";
     COPIES: Integer, "number of equal objects";
     SAMPLED: Integer, "number of copies examined for `holders`, at most 64";
 
@@ -91,11 +91,11 @@ names! {
     MAP: Text, "the outermost map on the place whose keys are not shown, in one line";
     MAP_RETAINED_BYTES: Integer, "retained size of the maps at that place, with all that is in them";
     GROWTH_PERCENT: Float, "growth in percent of `all_grown_bytes`; negative if it shrank";
-    ALL_GROWN_BYTES: Integer, "all growth, also what no place explains: growth of the reachable heap, and what all places shrank by that shrank; at least `grown_bytes`";
+    ALL_GROWN_BYTES: Integer, "total growth, including growth that no place explains: growth of the reachable heap plus the shrinkage of all places that shrank; at least `grown_bytes`";
     GROWN_BYTES: Integer, "sum of the growth of all places that grew";
-    GROWS: Text, "`every_step`; `stopped`: it grew, never shrank, and not in the last step; `varies`: anything else, where all rows are wanted. A step counts if it is at least a twentieth of the average one";
+    GROWS: Text, "`every_step`; `stopped`: it grew, never shrank, and not in the last step; `varies`: anything else, if all rows are requested. A step counts if it is at least a twentieth of the average one";
     BYTES: Integer, "bytes at the place, or of the class";
-    BYTES_PER_HOUR: Signed, "growth by the hours between the dumps";
+    BYTES_PER_HOUR: Signed, "growth per hour between the dumps";
     HOURS: Float, "hours from the first dump to the last";
     VALUES_BY_DUMP: Integers, "bytes in each dump";
     OBJECTS_BY_DUMP: Integers, "number of objects in each dump";
@@ -110,10 +110,10 @@ names! {
     RULE: Text, "name of the rule; `damaged` of a damaged dump, `unreadable` of one that cannot be read";
     RULES: Text, "the rules file, as given";
     SEVERITY: Text, "`note`: odd, but the file was read completely; `damage`: part of the dump is missing or unreadable. Of rules `error`, `warning` or `note`";
-    IS_PASSED: Boolean, "whether the dump follows the rule";
-    IS_MATCHED: Boolean, "whether a class or place has the name that the rule asks for; if not, the rule fails unless it is `optional`";
+    IS_PASSED: Boolean, "whether the dump satisfies the rule";
+    IS_MATCHED: Boolean, "whether a class or place matches the name in the rule; if not, the rule fails unless it is `optional`";
     LIMIT: Float, "the limit that is exceeded; if none is, `max`, or else `min`";
-    BOUND: Text, "which limit that is: `max` or `min`";
+    BOUND: Text, "kind of `limit`: `max` or `min`";
     UNIT: Text, "unit of `value` and `limit`: `bytes`, `count` or `percent`";
     MESSAGE: Text, "the result as a sentence";
     BASELINE: Text, "the dump that growth is measured against";

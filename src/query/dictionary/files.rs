@@ -20,7 +20,7 @@ names! {
     FILES: Integer, "number of files";
     DUMP_BYTES: Integer, "length of the unpacked dump";
     COMPRESSION: Text, "how the file is compressed: `gzip`, `zstd`, `tar`, `tar in gzip`, `tar in zstd` or `zip`";
-    CREATED: Time, "time at which it was made: RFC 3339, UTC; of texts a local time without a zone";
+    CREATED: Time, "creation time: RFC 3339, UTC; in texts local time without a zone";
     CREATED_MS: Integer, "`created` in milliseconds since 1970";
     HEAP_DUMPS: Integer, "number of heap dumps in the file";
     HEAP_DUMP: Integer, "number of the heap dump that was read, from 1 (`--heap-dump`)";
@@ -43,7 +43,7 @@ names! {
     JVM_NAME: Text, "java.vm.name";
     JVM_VENDOR: Text, "java.vendor or java.vm.vendor";
     JVM_VERSION: Text, "java.runtime.version, java.version or java.vm.version";
-    PROPERTIES: Record, "system properties by key: only those that tell which JVM it was and what it ran; others may be secret";
+    PROPERTIES: Record, "system properties by key: only those that identify the JVM and the program; others may be secret";
     LABELS: Text, "labels of the dump as a JSON object";
     HEAPS: Texts, "names of Android's heaps (`app`, `zygote`, `image`)";
     IS_ALLOCATION_TRACE_DUMPED: Boolean, "whether objects carry allocation traces";
@@ -68,35 +68,35 @@ names! {
     ARRAYS_REFUTING: Integer, "measured arrays that are smaller";
     CLASSES_BY_SIZE_SOURCE: Record, "number of classes with instances by the source of their size: `model` (the layout alone), `confirmed` (by a distance), `observed` (a distance alone), `stated` (by the dump)";
 
-    // What was read.
-    ACCOUNT: Record, "what was read of the dump and what is missing, in numbers: complete, where `problems` lists only the first of many places";
+    // Amounts read.
+    ACCOUNT: Record, "numbers of what was read and what is missing: complete, whereas `problems` lists only the first of many damaged regions";
     READ_BYTES: Integer, "bytes of the unpacked dump that were read";
-    EXPECTED_BYTES: Integer, "bytes that the dump has at least, as its last record says; its length if nothing is missing there";
+    EXPECTED_BYTES: Integer, "minimum length of the dump by its last record; its length if nothing is missing there";
     SKIPPED_BYTES: Integer, "bytes that could not be read";
     LOST_RECORDS: Integer, "damaged regions at the top level of the file, with one or more records each";
     LOST_PLACES: Integer, "damaged regions in the heap dump, with one or more sub-records each";
     UNDUMPED_CLASSES: Integer, "classes that records or objects name, and that the heap dump does not contain";
-    OBJECTS_WITHOUT_CLASS: Integer, "instances of such classes: their fields are not known";
+    OBJECTS_WITHOUT_CLASS: Integer, "instances of such classes: their fields are unknown";
     ODD_INSTANCES: Integer, "instances with more or fewer bytes than their class declares";
     EMPTY_SEGMENTS: Integer, "heap dump records without a sub-record";
     CUT_ARRAYS: Integer, "arrays as long as HotSpot can dump them: it may have truncated them";
     DANGLING_REFERENCES: Record, "dangling references; whole dumps of HotSpot have some, as it leaves out objects of its archive";
-    RETAINED_SIZES: Text, "how far retained sizes can be trusted: `exact`; `lower_bounds`, if only elements of primitive arrays are missing; `of_what_is_there`, if objects, references or roots are missing: what held a lost object retains more in truth, what shared an object with a lost one retains less";
-    MEANS: Text, "what it means for the answers, for people";
+    RETAINED_SIZES: Text, "how far retained sizes can be trusted: `exact`; `lower_bounds`, if only elements of primitive arrays are missing; `of_what_is_there`, if objects, references or roots are missing: objects that held a lost object retain more in truth, those that shared an object with a lost one retain less";
+    MEANS: Text, "consequence for the results, for people";
     IS_READABLE: Boolean, "whether it could be read";
 
     // The index.
     INDEX_DIR: Text, "directory of the index";
     STAGE: Text, "stage of the index: `unpacked` (compressed dumps only), `summary`, `objects`, `references`, `referrers`, `dominators`, in this order; `all` with `--remove`";
-    INDEX_BYTES: Integer, "length of the stage's file, with the unpacked dump beside `unpacked`; 0 if it is missing; what was freed";
-    IS_FITTING: Boolean, "whether there is enough of everything, as far as is known; true if the index exists";
+    INDEX_BYTES: Integer, "length of the stage's file, for `unpacked` with the unpacked dump; 0 if it is missing; with `--remove` the bytes freed";
+    IS_FITTING: Boolean, "whether memory and disk space suffice, as far as is known; true if the index exists";
     IS_BUILT: Boolean, "whether the index is complete";
     IS_COUNTED: Boolean, "whether the objects were counted, not estimated from samples";
     TIME_LEAST_MS: Integer, "shortest time that it may take";
     TIME_MOST_MS: Integer, "longest time that it may take";
-    MEMORY_LEAST_BYTES: Integer, "private memory without which it is refused";
-    MEMORY_BEST_BYTES: Integer, "private memory with which nothing is in scratch files";
-    MEMORY_AVAILABLE_BYTES: Integer, "memory that may be taken";
+    MEMORY_LEAST_BYTES: Integer, "minimum private memory: with less, building is refused";
+    MEMORY_BEST_BYTES: Integer, "private memory with which no scratch files are needed";
+    MEMORY_AVAILABLE_BYTES: Integer, "available memory";
     MEMORY_LIMIT: Text, "source of that limit: `--memory`, `free memory`, `the control group's limit`, `ulimit -d`, `ulimit -v`";
     DISK_FREE_BYTES: Integer, "free space on the disk of `index_dir`";
     INDEX_LEAST_BYTES: Integer, "smallest size of the index";
@@ -104,7 +104,7 @@ names! {
     SCRATCH_LEAST_BYTES: Integer, "smallest size of the scratch files";
     SCRATCH_MOST_BYTES: Integer, "largest size of the scratch files";
 
-    // Exports, the agent, what arrives.
+    // Exports, the agent, received recordings.
     TABLE: Text, "name of the table";
     TO: Text, "the directory, as given";
     ERROR: Text, "why it failed";

@@ -1,14 +1,14 @@
-//! The dictionary: every name of a fact, with its type and meaning, once.
+//! Dictionary of all names of facts, each with its type and meaning.
 //!
-//! Columns of commands, of SQL and of exports are declared by these names ([`names`]); `docs/names.md` is made from them. A
-//! name has one type and one meaning wherever it is used; when a value is `null` depends on the row and stands with the
-//! column.
+//! Columns of commands, of SQL and of exports are declared by these names ([`names`]); `docs/names.md` is generated
+//! from them. A name has one type and one meaning wherever it is used; when a value is `null` depends on the row and is
+//! declared with the column.
 
 use std::borrow::Cow;
 
-/// The type of the values of a name.
+/// Type of the values of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// A text.
     Text,
     /// An object ID.
@@ -40,26 +40,26 @@ pub enum Kind {
 /// A name of the dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name {
-    /// The key in JSON, and the name of the column in CSV, SQL and exported tables.
+    /// Key in JSON, and name of the column in CSV, SQL and exported tables.
     pub key: &'static str,
-    /// The type of its values.
-    pub kind: Kind,
-    /// The meaning: unit, and what is counted.
+    /// Type of its values.
+    pub kind: ValueKind,
+    /// Meaning: unit, and what is counted.
     pub meaning: &'static str,
 }
 
-/// The key of a column: a name, perhaps within a record, perhaps of one side of a comparison.
+/// Key of a column: a name, optionally within a record or of one side of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
-    /// The key in full: `total.retained_bytes_delta`.
+pub struct ColumnKey {
+    /// Full key: `total.retained_bytes_delta`.
     pub text: Cow<'static, str>,
-    /// The name.
+    /// Name.
     pub name: Name,
-    /// The type: of a difference it has a sign.
-    pub kind: Kind,
+    /// Type; that of a difference is signed.
+    pub kind: ValueKind,
 }
 
-/// The two files of a comparison, and the difference.
+/// One of two compared files, or the difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The old file.
@@ -71,7 +71,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The end of the keys of this side.
+    /// Returns the suffix of this side's keys.
     fn suffix(self) -> &'static str {
         match self {
             Self::Old => "old",
@@ -81,56 +81,57 @@ impl Side {
     }
 }
 
-impl From<Name> for Key {
+impl From<Name> for ColumnKey {
     fn from(name: Name) -> Self {
         Self { text: Cow::Borrowed(name.key), name, kind: name.kind }
     }
 }
 
 impl Name {
-    /// The key of a name within a record of this name.
-    pub fn dot(self, inner: impl Into<Key>) -> Key {
-        debug_assert!(matches!(self.kind, Kind::Record | Kind::Any), "{} is no record", self.key);
+    /// Returns the key of a name within a record of this name.
+    pub fn dot(self, inner: impl Into<ColumnKey>) -> ColumnKey {
+        debug_assert!(matches!(self.kind, ValueKind::Record | ValueKind::Any), "{} is no record", self.key);
         let inner = inner.into();
-        Key { text: format!("{}.{}", self.key, inner.text).into(), ..inner }
+        ColumnKey { text: format!("{}.{}", self.key, inner.text).into(), ..inner }
     }
 
-    /// The key of this name within a record, or by itself.
-    pub fn within(self, record: Option<Self>) -> Key {
+    /// Returns the key of this name within a record, or on its own.
+    pub fn within(self, record: Option<Self>) -> ColumnKey {
         match record {
             Some(record) => record.dot(self),
             None => self.into(),
         }
     }
 
-    /// The key of one value of an enumeration within a record of counts by that enumeration.
-    pub fn count(self, value: &str) -> Key {
-        Key { text: format!("{}.{value}", self.key).into(), name: self, kind: Kind::Integer }
+    /// Returns the key of one value of an enumeration within a record of counts by that enumeration.
+    pub fn count(self, value: &str) -> ColumnKey {
+        ColumnKey { text: format!("{}.{value}", self.key).into(), name: self, kind: ValueKind::Integer }
     }
 
-    /// The key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
-    pub fn of(self, side: Side) -> Key {
-        Key::from(self).of(side)
+    /// Returns the key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
+    pub fn of(self, side: Side) -> ColumnKey {
+        ColumnKey::from(self).of(side)
     }
 }
 
-impl Key {
-    /// A key that the user or the dump chose: a column of a query, a field of a class.
-    pub fn chosen(text: impl Into<Cow<'static, str>>, kind: Kind) -> Self {
+impl ColumnKey {
+    /// Creates a key that the user or the dump chose: a column of a query, a field of a class.
+    pub fn chosen(text: impl Into<Cow<'static, str>>, kind: ValueKind) -> Self {
         Self { text: text.into(), name: names::CELL, kind }
     }
 
-    /// The key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
+    /// Returns the key of one side of a comparison: `NAME_old`, `NAME_new`, `NAME_delta`.
     pub fn of(self, side: Side) -> Self {
         let kind = match self.kind {
-            Kind::Integer if side == Side::Delta => Kind::Signed,
+            ValueKind::Integer if side == Side::Delta => ValueKind::Signed,
             kind => kind,
         };
         Self { text: format!("{}_{}", self.text, side.suffix()).into(), kind, ..self }
     }
 }
 
-/// The key of a name: the name of the constant in lower case. It is run by the compiler, which stops at an index that is wrong.
+/// Returns the key of a name: the constant's name in lower case. Evaluated at compile time, where a wrong index is an
+/// error.
 #[allow(clippy::indexing_slicing)]
 const fn lower<const N: usize>(name: &str) -> [u8; N] {
     let (bytes, mut key, mut at) = (name.as_bytes(), [0; N], 0);
@@ -141,14 +142,14 @@ const fn lower<const N: usize>(name: &str) -> [u8; N] {
     key
 }
 
-/// Declares names of one topic: `NAME: Kind, "meaning";`, with `as "key"` where another name has the key too.
+/// Declares names of one topic: `NAME: ValueKind, "meaning";`, with `as "key"` where another name has the key too.
 macro_rules! names {
     ($($name:ident $(as $key:literal)?: $kind:ident, $meaning:literal;)*) => {
         $(
             #[doc = $meaning]
             pub const $name: super::Name = super::Name {
                 key: names!(@key $name $($key)?),
-                kind: super::Kind::$kind,
+                kind: super::ValueKind::$kind,
                 meaning: $meaning,
             };
         )*
@@ -171,7 +172,7 @@ mod files;
 mod objects;
 mod threads;
 
-/// The names.
+/// All names.
 pub mod names {
     pub use super::analyses::*;
     pub use super::files::*;
@@ -179,7 +180,7 @@ pub mod names {
     pub use super::threads::*;
 }
 
-/// All names by topic: the topic's title and its names.
+/// Returns all names by topic: title and names.
 pub fn topics() -> [(&'static str, &'static [Name]); 4] {
     [
         ("Objects, classes and references", objects::ALL),
@@ -193,7 +194,7 @@ pub fn topics() -> [(&'static str, &'static [Name]); 4] {
 mod tests {
     use super::*;
 
-    /// Keys that have two types, because earlier versions promised both.
+    /// Keys with two types, because earlier versions promised both.
     const OF_TWO_TYPES: [&str; 4] = ["path", "dominator", "objects", "place"];
 
     #[test]
@@ -214,10 +215,14 @@ mod tests {
             let is = |prefix: &str| name.key.starts_with(prefix);
             let ends = |suffix: &str| name.key.ends_with(suffix);
             assert!(name.key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{}", name.key);
-            assert_eq!(name.kind == Kind::Boolean, is("is_"), "{}: booleans begin with is_", name.key);
-            assert!(!ends("_bytes") || name.kind == Kind::Integer, "{}: sizes are integers", name.key);
-            assert!(!ends("_percent") || name.kind == Kind::Float, "{}: shares are numbers", name.key);
-            assert!(!ends("_object") || is("is_") || name.kind == Kind::Id, "{}: objects are IDs", name.key);
+            assert_eq!(name.kind == ValueKind::Boolean, is("is_"), "{}: booleans begin with is_", name.key);
+            assert!(!ends("_bytes") || name.kind == ValueKind::Integer, "{}: sizes are integers", name.key);
+            assert!(!ends("_percent") || name.kind == ValueKind::Float, "{}: shares are numbers", name.key);
+            assert!(
+                !ends("_object") || is("is_") || name.kind == ValueKind::Id,
+                "{}: objects are IDs",
+                name.key
+            );
             assert!(!name.meaning.is_empty() && !name.meaning.ends_with('.'), "{}", name.key);
         }
     }

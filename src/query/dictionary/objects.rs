@@ -43,7 +43,7 @@ names! {
     DISTINCT: Integer, "number of different texts";
     DUPLICATED: Integer, "number of texts that several Strings have";
     CHARACTERS: Integer, "UTF-16 units of all Strings";
-    UNREADABLE: Integer, "number of Strings whose text is not in the dump or is not valid; 0 with `--pattern`, `--min-length` and `--max-length`, which ask for texts";
+    UNREADABLE: Integer, "number of Strings whose text is not in the dump or is not valid; 0 with `--pattern`, `--min-length` and `--max-length`, which require texts";
     TOTAL_BYTES: Integer, "shallow size of all these Strings and their arrays";
 
     // Fields and contents.
@@ -54,8 +54,8 @@ names! {
     FIELD_COUNT: Integer, "number of fields, or of groups of fields, that hold the objects";
     IS_STATIC: Boolean, "whether the field is static";
     CONTENTS: Record, "elements of a collection";
-    CONTENT_CLASSES: Records, "the three classes whose objects take most of what is retained; in CSV their names";
-    CONTENT_CLASS: Text, "class whose objects take most of what is retained";
+    CONTENT_CLASSES: Records, "the three classes whose objects take most of the retained size; in CSV their names";
+    CONTENT_CLASS: Text, "class whose objects take most of the retained size";
     ENTRIES: Records, "elements of the collection: the first 10,000, or those of `--range`";
     INDEX: Integer, "place in the order of the collection, from 0";
     FIRST: Any, "first elements of a collection";
@@ -64,7 +64,7 @@ names! {
     DESCRIBES: Record, "of a class object, the class that it represents";
     INCOMING: Records, "referrers, with `--incoming`";
     STACK: Texts, "frames, innermost first: `CLASS.METHOD(FILE:LINE)`; of a Throwable those where it was created";
-    NEAR: Texts, "suggestions, only if there is no row: IDs next to the one asked for, similar class names, or the IDs of the class objects if several classes match";
+    NEAR: Texts, "suggestions, only if there is no row: IDs next to the requested one, similar class names, or the IDs of the class objects if several classes match";
 
     // Classes and loaders.
     CLASS_OBJECT: Id, "object ID of the class object: distinguishes classes of one name";
@@ -98,13 +98,13 @@ names! {
     // References, roots and paths.
     REFERENCE: Text, "reference by which an object is held: a field, `[5]` for an element, `<class>`, `<super>`, `<loader>`, `<java frame>`; several are joined by `, `";
     REFERRER: Id, "object ID of the object that refers";
-    TARGET: Id, "object ID of the object that is referred to; of a dangling reference an ID that is not in the dump";
+    TARGET: Id, "object ID of the referenced object; of a dangling reference an ID that is not in the dump";
     DIRECTION: Text, "`outgoing` or `incoming`";
     STRENGTH: Text, "strength of the reference: `strong`, `soft`, `weak`, `phantom` or `finalizer`";
     REFERENCES: Integer, "number of references";
     HOLDER: Id, "object that has the field; of a static field the class object";
     HOLDER_CLASS: Text, "class of the holder; of a static field the class itself";
-    HOLDERS: Records, "what refers to most of the copies, at most three; in CSV a text";
+    HOLDERS: Records, "classes and fields that refer to most of the copies, at most three; in CSV a text";
     ROOT: Record, "the GC root at which the path starts; in CSV a text";
     ROOT_TEXT: Text, "why the object is a GC root, for people";
     ROOTS: Records, "why the object is a GC root; empty if it is none";
@@ -115,10 +115,10 @@ names! {
     COUNTS_BY_KIND: Records, "GC roots by kind, most retained bytes first";
     HELD_BY_FRAME: Record, "innermost frame of the thread that holds the object; in CSV a text";
     IS_ASSUMED: Boolean, "whether the dump does not name the root: classes of the boot loader, in a dump without sticky classes";
-    TIMES: Integer, "how often the dump names this root";
+    TIMES: Integer, "number of times that the dump names this root";
     FRAME_ROOTS: Records, "why the object is also a root by threads' stacks, ten threads at most; empty where the path starts. In CSV threads and frames";
     MISSING_ROOTS: Integer, "number of roots that name an object that is not in the dump; they have no row";
-    MISSING_THREADS: Integer, "number of roots that name a thread that is not in the dump, so that they are no references of it";
+    MISSING_THREADS: Integer, "number of roots that name a thread that is not in the dump, so that they do not count as references of that thread";
     STEPS: Records, "objects of the path, from the root to the object, both included";
     PATH_TO_ROOT as "path": Records, "shortest path from a GC root, weak references excepted, that does not start in a thread's frame if there is such a path; the middle of paths of more than 400 objects is left out. In CSV the fields";
     FRAME_PATH: Records, "a path that starts in a thread's frame, if `path` does not; in CSV the fields";
@@ -128,8 +128,8 @@ names! {
     FOUND: Text, "result of the search: `paths`; `only_excluded`: paths over excluded references only; `unreachable`; `no_such_object`; `given_up`: none before `--budget` was spent; `no_path`: only from excluded roots, or the roots are damaged";
     IS_COMPLETE: Boolean, "whether there is no other path";
     IS_GIVEN_UP: Boolean, "whether the search gave up (`--budget`): there may be other paths";
-    IS_SOUGHT: Boolean, "whether the object is one of those asked for";
-    IS_THROUGH_EXCLUDED: Boolean, "whether the path leads over excluded references, because nothing else leads to the objects";
+    IS_SOUGHT: Boolean, "whether the object is one of the requested ones";
+    IS_THROUGH_EXCLUDED: Boolean, "whether the path leads over excluded references, because no other path exists";
     IS_THROUGH_FRAME: Boolean, "whether the root is one only because a thread's frame holds it: java frame, JNI local, native stack, thread block";
     IS_ONLY_FRAMES: Boolean, "whether there are paths, and all start at what only a thread's frame holds";
     ONLY_FRAME_OBJECTS: Integer, "number of objects that only threads' frames hold";
@@ -138,7 +138,7 @@ names! {
     ONLY_EXCLUDED_OBJECTS: Integer, "number of objects that are reachable only through excluded references, or from excluded roots";
     UNREACHABLE_OBJECTS: Integer, "number of unreachable objects";
     WITH_PATH: Integer, "number of objects with a path in the trees, also where `--top` or `--depth` leaves it out";
-    TARGETS: Records, "one record for each ID asked for";
+    TARGETS: Records, "one record per requested ID";
     OTHER_THREADS: Texts, "other threads at which paths through fields start; not all of them are searched";
 
     // The dominator tree.
@@ -150,7 +150,7 @@ names! {
     DEPTH: Integer, "level in the tree or the path: 0 at the top; of an object the number of its dominators; in CONTROL SETTINGS the maximum depth of stacks";
     OTHER_ROWS: Integer, "rows right below this one that `--top` and `--min-retained` leave out";
     OTHER_BYTES: Integer, "retained size of the objects of those rows";
-    OF: Record, "the object that was asked for";
+    OF: Record, "the requested object";
     REACHABLE: Record, "all reachable objects";
     UNREACHABLE: Record, "all unreachable objects";
     REACHABLE_OBJECTS: Integer, "number of reachable objects";

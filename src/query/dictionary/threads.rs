@@ -1,9 +1,9 @@
-//! Names of facts about threads, and of what profilers recorded.
+//! Names of facts about threads and profiler recordings.
 
 names! {
     // Threads.
     THREAD: Id, "object ID of the Thread object";
-    THREAD_ID: Signed, "what `Thread.threadId()` returns";
+    THREAD_ID: Signed, "result of `Thread.threadId()`";
     THREAD_NAME: Text, "name of the thread, or its serial number";
     THREAD_NAMES: Texts, "names of the threads, ten at most";
     THREAD_GROUP: Text, "name of the thread group; of virtual threads `VirtualThreads`";
@@ -26,7 +26,7 @@ names! {
     OUT_OF_MEMORY: Record, "the thread that ran into an OutOfMemoryError; in CSV its name";
     VIRTUAL_THREADS: Integer, "number of virtual threads among them";
     CARRIER: Id, "of a mounted virtual thread, the thread that carries it";
-    BLOCKER: Id, "what `Thread.parkBlocker` refers to";
+    BLOCKER: Id, "object that `Thread.parkBlocker` refers to";
     BLOCKER_CLASS: Text, "class of the blocker";
     FRAMES: Records, "stack frames, innermost first";
     FRAME_COUNT: Integer, "number of stack frames";
@@ -67,9 +67,9 @@ names! {
     ALLOCATED_BYTES: Integer, "bytes that were ever allocated";
     ALLOCATED_INSTANCES: Integer, "objects that were ever allocated";
     LISTED: Record, "sums of the rows that the file lists";
-    ORIGIN: Text, "`recorded` by the profiler, or counted over the `objects` of the dump: then allocated is what is alive";
+    ORIGIN: Text, "`recorded` by the profiler, or counted over the `objects` of the dump: then allocated figures equal live ones";
     ORDERED_BY: Text, "order of the file: `live_bytes` or `allocated_bytes`";
-    DATE: Time, "when the rows were written; of texts a local time without a zone";
+    DATE: Time, "time at which the rows were written; in texts local time without a zone";
     PHASE: Text, "phase of the JVM in which it was written";
     RUN: Integer, "the run that was read, from 1";
     RUNS: Integer, "number of runs in the file";
@@ -88,16 +88,16 @@ names! {
     CALLS: Integer, "rows of `cpu=old`";
     MONITOR_DUMPS: Integer, "number of MONITOR DUMPs";
     WAITS: Integer, "number of WAIT, WAITED, SLEEP and EXIT lines";
-    HEAP_DUMP_COUNTS: Record, "what the heap dump contains";
+    HEAP_DUMP_COUNTS: Record, "contents of the heap dump";
     STATED_OBJECTS: Integer, "objects as the first line of a text's HEAP DUMP states them";
     STATED_BYTES: Integer, "bytes as the first line of a text's HEAP DUMP states them";
     MONITOR: Text, "class of the monitor's object, or name of a raw monitor";
-    MONITORS: Records, "the monitors that `--monitor` leaves";
+    MONITORS: Records, "monitors that match `--monitor`";
     MONITOR_DUMP: Integer, "number of the MONITOR DUMP, from 1";
     IS_RAW: Boolean, "whether it is a monitor of the JVM itself";
     OWNER_SERIAL: Integer, "serial number of the thread that owns the monitor";
     OWNER_NAME: Text, "name of the owner";
-    ENTRY_COUNT: Integer, "how often the owner has entered";
+    ENTRY_COUNT: Integer, "number of times that the owner has entered";
     WAITING_TO_ENTER: Integers, "serial numbers of the threads that wait to enter; null for one that the agent did not know";
     WAITING_TO_BE_NOTIFIED: Integers, "serial numbers of the threads that wait to be notified; null for one that the agent did not know";
     IS_ENDED: Boolean, "whether its end was recorded";

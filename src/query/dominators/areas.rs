@@ -5,8 +5,8 @@
 //! are areas of their own; the others are merged by class, and small ones are summed up. Objects of one class that
 //! dominate one another, such as the links of a list or the nodes of a tree, are one area.
 //!
-//! Siblings are in descending order of retained size, so those that are merged, and all that they dominate, are a range
-//! of positions: one pass over it finds their classes, and the levels below ([`super::merged`]). These ranges hardly
+//! Siblings are in descending order of retained size, so the merged ones, with all that they dominate, are a range of
+//! positions: one pass over it finds their classes, and the levels below ([`super::merged`]). These ranges hardly
 //! overlap.
 
 use std::cmp::Reverse;
@@ -19,42 +19,42 @@ use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
 
-use super::merged::{self, Merged, Node, NodeClass, Tops};
+use super::merged_by_class::{self, Merged, MergedNode, NodeClass, Tops};
 use super::preorder::Start;
 
-/// Areas deeper than that are never made, so whoever walks over areas may recurse.
+/// Maximum depth of areas, so code that walks over them may recurse.
 const DEEPEST: u32 = 256;
-/// Percent of what is folded that the object has at the end of the chain.
+/// Minimum percentage of a folded object's retained size that the object at the end of the chain has.
 const OF_CHAIN: u64 = 98;
-/// Percent of it that no other child of a folded object has.
+/// Maximum percentage of it that any other child of a folded object has.
 const BESIDE_CHAIN: u64 = 1;
-/// Objects of a chain.
+/// Maximum number of objects of a chain.
 const MAX_CHAIN: usize = 64;
-/// Children of an object that are areas of their own although they are small.
+/// Number of children that are separate areas however small they are.
 const FEW: usize = 40;
-/// Percent of an object that its children have, where they are more, if they are areas of their own.
+/// Minimum percentage of an object's size for further children to be separate areas.
 const OF_PARENT: u64 = 1;
-/// Objects of one class, each the largest child of the one before, that are more than a chance.
+/// Minimum number of objects of one class, each the largest child of the one before, that are not a coincidence.
 const RUN: usize = 8;
-/// Percent of a link of such a run that the next one has: a balanced tree divides by two, and has values.
+/// Minimum percentage of a link of such a run that the next one has: a balanced tree divides by two, and has values.
 const OF_LINK: u64 = 25;
-/// Levels of merged areas below one object.
+/// Maximum number of levels of merged areas below one object.
 const MERGED_LEVELS: u32 = 12;
 
 /// Start and size of the view.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Question {
-    /// The start of the view.
+pub struct AreaQuery {
+    /// Start of the view.
     pub start: Start,
     /// Maximum number of areas, including the first.
     pub max_areas: usize,
-    /// Areas that retain less than this share of the start are not made; 0.01 is 1 percent.
+    /// Minimum retained size of an area as a share of the start; 0.01 is 1 percent.
     pub min_share: f64,
-    /// Levels below the first area; more than 256 are not made.
+    /// Maximum number of levels below the first area, up to 256.
     pub max_depth: u32,
 }
 
-impl Default for Question {
+impl Default for AreaQuery {
     fn default() -> Self {
         Self { start: Start::Roots, max_areas: 1500, min_share: 0.0005, max_depth: 64 }
     }
@@ -62,19 +62,19 @@ impl Default for Question {
 
 /// A part of the dominator tree.
 ///
-/// If an area has children, `shallow_bytes` and their retained bytes add up to its retained bytes. If it has none, what
-/// it retains is not divided: see [`Area::undivided_bytes`].
+/// If an area has children, `shallow_bytes` and their retained bytes add up to its retained bytes. If it has none, its
+/// retained size is not divided: see [`Area::undivided_bytes`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Area {
-    /// The objects of the area.
-    pub what: What,
+    /// Objects of the area.
+    pub what: AreaObjects,
     /// Retained size. For an object with a chain: that of the outermost object.
     pub retained_bytes: u64,
-    /// The number of objects that would be freed with it, those of `what` included.
+    /// Number of objects that would be freed with it, including those of `what`.
     pub retained_objects: u64,
     /// Shallow size of the objects of `what`, including its chain.
     pub shallow_bytes: u64,
-    /// The areas in it, those that retain most first; [`What::Others`] last.
+    /// Areas in it, largest retained size first; [`What::Others`] last.
     pub children: Vec<Area>,
 }
 
@@ -86,12 +86,12 @@ impl Area {
     }
 }
 
-/// The objects of an area.
+/// Objects of an area.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum AreaObjects {
     /// All reachable objects: the start is the roots.
     All,
-    /// One object, and those above it that merely hold it.
+    /// One object, and the objects above that merely hold it.
     Object {
         /// Object ID.
         id: ObjectId,
@@ -99,19 +99,19 @@ pub enum What {
         class: Option<ClassNumber>,
         /// For a class object: the class that it represents.
         represents: Option<ClassNumber>,
-        /// A few words that tell it from others. Not escaped.
+        /// Short text that identifies the object. Not escaped.
         label: Option<String>,
-        /// The objects above it that are folded into this area, outermost first.
+        /// Objects above that are folded into this area, outermost first.
         chain: Vec<ChainLink>,
     },
-    /// Objects of one class below the same parent that are no areas of their own, and those of the class that they
+    /// Objects of one class below the same parent that are not areas of their own, and those of the class that they
     /// dominate without another class between.
     Merged {
         /// Class, if it is in the dump.
         class: Option<ClassNumber>,
-        /// Number of them.
+        /// Number of objects.
         objects: u64,
-        /// The object that dominates them immediately; none if that is the roots or merged objects.
+        /// Object that dominates them immediately; `None` if that is the roots or merged objects.
         parent: Option<ObjectId>,
     },
     /// Everything else below the same parent.
@@ -132,8 +132,8 @@ pub struct ChainLink {
     pub represents: Option<ClassNumber>,
 }
 
-/// Makes the picture. What it is of is the start, even if that retains nothing.
-pub fn areas(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>, question: &Question) -> Area {
+/// Computes the view. The first area represents the start, even if that retains nothing.
+pub fn areas(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>, question: &AreaQuery) -> Area {
     let tree = &graph.tree;
     let all = match question.start {
         Start::Roots => tree.reachable_bytes(),
@@ -152,13 +152,13 @@ pub fn areas(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>, questi
     };
     match question.start {
         Start::Roots => {
-            let figures = Figures {
+            let figures = AreaFigures {
                 retained_bytes: all,
                 retained_objects: u64::from(tree.reachable()),
                 shallow_bytes: 0,
                 own_objects: 0,
             };
-            picture.add(None, What::All, figures, Inside::Below(Start::Roots));
+            picture.add(None, AreaObjects::All, figures, Inside::Below(Start::Roots));
         }
         Start::Object(position) => picture.add_object(None, position),
     }
@@ -171,7 +171,7 @@ pub fn areas(summary: &Summary, graph: &ObjectGraph, labels: &Labels<'_>, questi
     picture.assembled()
 }
 
-/// The bytes that an area retains at least.
+/// Returns the minimum size of an area.
 #[allow(clippy::cast_possible_truncation)] // `as` keeps to the range of the type.
 #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss)]
 fn least(all: u64, min_share: f64) -> u64 {
@@ -184,11 +184,11 @@ fn percent(bytes: u64, percent: u64) -> u64 {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Figures {
+struct AreaFigures {
     retained_bytes: u64,
     retained_objects: u64,
     shallow_bytes: u64,
-    /// The objects that take the shallow bytes.
+    /// Objects that take up the shallow size.
     own_objects: u64,
 }
 
@@ -197,13 +197,13 @@ struct Figures {
 enum Inside {
     /// Not divided.
     Whole,
-    /// The objects dominated by an object or by the roots.
+    /// Objects dominated by an object or by the roots.
     Below(Start),
-    /// The nodes below a node of a merged tree.
+    /// Nodes below a node of a merged tree.
     Merged { tree: usize, node: usize },
 }
 
-/// An area without its children.
+/// An area before it is nested.
 struct Made {
     area: Area,
     parent: Option<usize>,
@@ -214,10 +214,10 @@ struct Made {
 
 /// Some siblings and what they dominate, merged by class.
 struct MergedTree {
-    nodes: Vec<Node>,
-    /// By node: those right below, those that retain most first.
+    nodes: Vec<MergedNode>,
+    /// By node: the nodes immediately below, largest retained size first.
     children: Vec<Vec<usize>>,
-    /// Dominator of the nodes at the top.
+    /// Dominator of the top nodes.
     parent: Option<ObjectId>,
 }
 
@@ -241,7 +241,7 @@ struct Picture<'a, 'b> {
     least: u64,
     max_areas: usize,
     max_depth: u32,
-    /// Parents before their children.
+    /// Areas, parents before their children.
     made: Vec<Made>,
     merged: Vec<MergedTree>,
     /// Areas that may be divided: retained bytes and number.
@@ -249,14 +249,14 @@ struct Picture<'a, 'b> {
 }
 
 impl Picture<'_, '_> {
-    /// Areas that may still be made.
+    /// Returns how many more areas may be made.
     fn left(&self) -> usize {
         self.max_areas.saturating_sub(self.made.len())
     }
 
-    fn add(&mut self, parent: Option<usize>, what: What, figures: Figures, inside: Inside) {
+    fn add(&mut self, parent: Option<usize>, what: AreaObjects, figures: AreaFigures, inside: Inside) {
         let depth = parent.and_then(|parent| self.made.get(parent)).map_or(0, |parent| parent.depth + 1);
-        let Figures { retained_bytes, retained_objects, shallow_bytes, own_objects } = figures;
+        let AreaFigures { retained_bytes, retained_objects, shallow_bytes, own_objects } = figures;
         let is_whole = matches!(inside, Inside::Whole) || retained_bytes <= shallow_bytes;
         if !is_whole && depth < self.max_depth {
             self.to_open.push((retained_bytes, Reverse(self.made.len())));
@@ -274,7 +274,7 @@ impl Picture<'_, '_> {
         }
     }
 
-    /// An area for an object, and those below that it merely holds; or for the run that it starts.
+    /// Adds an area for an object and those below that it merely holds; or for the run that it starts.
     fn add_object(&mut self, parent: Option<usize>, outermost: TreePosition) {
         if self.is_run(outermost) {
             return self.add_run(parent, outermost);
@@ -299,7 +299,7 @@ impl Picture<'_, '_> {
             at = largest;
             shallow_bytes = shallow_bytes.saturating_add(tree.shallow_bytes(at));
         }
-        let figures = Figures {
+        let figures = AreaFigures {
             retained_bytes,
             retained_objects: u64::from(tree.retained_objects(outermost)),
             shallow_bytes,
@@ -307,7 +307,7 @@ impl Picture<'_, '_> {
         };
         let ChainLink { id, class, represents } = self.link(at);
         let label = tree.object_at(at).and_then(|object| self.labels.label(object));
-        let what = What::Object { id, class, represents, label, chain };
+        let what = AreaObjects::Object { id, class, represents, label, chain };
         self.add(parent, what, figures, Inside::Below(Start::Object(at)));
     }
 
@@ -329,22 +329,26 @@ impl Picture<'_, '_> {
         true
     }
 
-    /// An area for all objects of a run.
+    /// Adds an area for all objects of a run.
     fn add_run(&mut self, parent: Option<usize>, first: TreePosition) {
         let above = self.graph.tree.dominator(first).map(|above| self.link(above).id);
         let tree = self.add_merged_tree(Tops::Objects(&[first]), above);
         self.add_node(parent, tree, 0);
     }
 
-    /// Merges a part of the tree; returns the number of what that gave.
+    /// Merges a part of the tree and returns the number of the result.
     fn add_merged_tree(&mut self, tops: Tops<'_>, parent: Option<ObjectId>) -> usize {
-        let question =
-            merged::Question { tops, levels: MERGED_LEVELS, top: None, min_retained_bytes: self.least };
-        self.merged.push(MergedTree::new(merged::merged_instances(self.graph, &question), parent));
+        let question = merged_by_class::MergedQuery {
+            tops,
+            levels: MERGED_LEVELS,
+            top: None,
+            min_retained_bytes: self.least,
+        };
+        self.merged.push(MergedTree::new(merged_by_class::merged_instances(self.graph, &question), parent));
         self.merged.len() - 1
     }
 
-    /// An area for a node of a merged tree.
+    /// Adds an area for a node of a merged tree.
     fn add_node(&mut self, parent: Option<usize>, tree: usize, number: usize) {
         let Some(merged) = self.merged.get(tree) else { return };
         let Some(node) = merged.nodes.get(number) else { return };
@@ -357,8 +361,8 @@ impl Picture<'_, '_> {
             NodeClass::Unknown => None,
         };
         let above = if node.parent.is_none() { merged.parent } else { None };
-        let what = What::Merged { class, objects: node.objects, parent: above };
-        let figures = Figures {
+        let what = AreaObjects::Merged { class, objects: node.objects, parent: above };
+        let figures = AreaFigures {
             retained_bytes: node.retained_bytes,
             retained_objects: node.retained_objects,
             shallow_bytes: node.shallow_bytes,
@@ -367,14 +371,14 @@ impl Picture<'_, '_> {
         self.add(parent, what, figures, Inside::Merged { tree, node: number });
     }
 
-    /// Divides an area, if there is something in it that is worth an area.
+    /// Divides an area, if it contains anything large enough for an area.
     fn open(&mut self, number: usize) {
         let first_child = self.made.len();
         match self.made.get(number).map(|made| made.inside) {
             Some(Inside::Below(start)) => self.open_object(number, start),
             Some(Inside::Merged { tree, node }) => {
                 let children = self.merged.get(tree).and_then(|tree| tree.children.get(node));
-                // The last one is for what is left.
+                // The last one is for the remainder.
                 let most = self.left().saturating_sub(1);
                 for child in children.into_iter().flatten().copied().take(most).collect::<Vec<_>>() {
                     self.add_node(Some(number), tree, child);
@@ -391,17 +395,17 @@ impl Picture<'_, '_> {
         let bytes = parent.area.retained_bytes.saturating_sub(bytes);
         let objects = parent.area.retained_objects.saturating_sub(objects);
         if bytes > 0 || objects > 0 {
-            let figures = Figures {
+            let figures = AreaFigures {
                 retained_bytes: bytes,
                 retained_objects: objects,
                 shallow_bytes: bytes,
                 own_objects: objects,
             };
-            self.add(Some(number), What::Others { objects }, figures, Inside::Whole);
+            self.add(Some(number), AreaObjects::Others { objects }, figures, Inside::Whole);
         }
     }
 
-    /// Makes areas of what an object dominates: the largest ones, and the others by class.
+    /// Adds areas for what an object dominates: the largest objects, and the others by class.
     fn open_object(&mut self, number: usize, start: Start) {
         let tree = &self.graph.tree;
         let (positions, depth) = start.below(tree);
@@ -414,7 +418,7 @@ impl Picture<'_, '_> {
         for (count, child) in start.children(tree).enumerate() {
             others = child;
             let least = if count < FEW { self.least } else { much };
-            // The last one is for what is left.
+            // The last one is for the remainder.
             if self.left() < 2 || tree.retained_bytes(child) < least {
                 break;
             }
@@ -443,11 +447,11 @@ impl Picture<'_, '_> {
         }
     }
 
-    /// The areas within one another. From the last one on, so that none is deeper than it has to be.
+    /// Nests the areas. Starts from the last one, so that none is deeper than necessary.
     fn assembled(mut self) -> Area {
         while let Some(Made { mut area, parent, .. }) = self.made.pop() {
             area.children.sort_rows_by_key(|child| {
-                (matches!(child.what, What::Others { .. }), Reverse(child.retained_bytes))
+                (matches!(child.what, AreaObjects::Others { .. }), Reverse(child.retained_bytes))
             });
             match parent.and_then(|parent| self.made.get_mut(parent)) {
                 Some(above) => above.area.children.push(area),
@@ -455,7 +459,7 @@ impl Picture<'_, '_> {
             }
         }
         Area {
-            what: What::All,
+            what: AreaObjects::All,
             retained_bytes: 0,
             retained_objects: 0,
             shallow_bytes: 0,

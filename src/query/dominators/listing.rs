@@ -1,4 +1,4 @@
-//! The dominator tree: who holds how much.
+//! The dominator tree as a list of objects with retained sizes.
 //!
 //! An object dominates another if every path from the roots to the other leads through it. What it dominates is freed
 //! with it: its retained size.
@@ -16,43 +16,43 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::ObjectId;
 
 use super::preorder::{Preorder, Start};
-use crate::classes::histogram::{self, GroupBy, Groups};
+use crate::classes::histogram::{self, ClassGroups, HistogramGroupBy};
 use crate::objects::label::Labels;
 
-/// Positions that one thread takes at a time.
+/// Number of positions per chunk.
 const CHUNK: u32 = 1 << 16;
-/// Starts that are not worth another thread.
+/// Number of starts that are not worth another thread.
 const FEW: usize = 1 << 8;
 
 /// Start, order and limits of a listing.
 #[derive(Debug, Clone, Copy)]
-pub struct Question {
+pub struct ListingQuery {
     /// The start: the roots, or an object.
     pub start: Start,
-    /// Levels below the start.
+    /// Maximum number of levels below the start.
     pub levels: u32,
-    /// Number of listed objects per immediate dominator; all by default.
+    /// Maximum number of listed objects per immediate dominator; all by default.
     pub top: Option<usize>,
-    /// Objects that retain less are left out.
+    /// Minimum retained size of a listed object.
     pub min_retained_bytes: u64,
 }
 
 /// An object of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ListingRow {
     /// Object ID.
     pub id: ObjectId,
     /// Class, if it is in the dump.
     pub class: Option<ClassNumber>,
-    /// A few words that tell it from others.
+    /// Short text that identifies the object.
     pub label: Option<String>,
     /// Shallow size.
     pub shallow_bytes: u64,
     /// Retained size.
     pub retained_bytes: u64,
-    /// The number of objects that would be freed with it, itself included.
+    /// Number of objects that would be freed with it, including itself.
     pub retained_objects: u64,
-    /// The number of objects that it dominates immediately.
+    /// Number of objects that it dominates immediately.
     pub dominated: u64,
     /// Depth in the tree; 0 if only the roots dominate it.
     pub depth: u32,
@@ -63,14 +63,14 @@ pub struct Row {
 pub struct Listing {
     /// Position and depth of each object, in preorder.
     pub positions: Vec<(TreePosition, u32)>,
-    /// Objects below the start that are left out.
+    /// Number of omitted objects below the start.
     pub others: u64,
-    /// Retained size of those.
+    /// Retained size of the omitted objects.
     pub others_bytes: u64,
 }
 
 /// Lists a part of the tree: objects in preorder, siblings by retained size, largest first.
-pub fn list(tree: &Tree, question: &Question) -> Listing {
+pub fn list(tree: &Tree, question: &ListingQuery) -> Listing {
     let mut listing = Listing::default();
     let (_, first_depth) = question.start.below(tree);
     let below = match question.start {
@@ -82,14 +82,14 @@ pub fn list(tree: &Tree, question: &Question) -> Listing {
     };
     let most = question.top.unwrap_or(usize::MAX);
     let (mut children, mut children_bytes) = (0u64, 0u64);
-    // For each level that is being listed: the siblings that are left, and how many of them may still be taken.
+    // For each level being listed: the remaining siblings, and how many of them may still be taken.
     let mut levels = vec![(question.start.children(tree), most)];
     if question.levels == 0 {
         levels.clear();
     }
     while let Some((siblings, left)) = levels.last_mut() {
         let next = if *left > 0 { siblings.next() } else { None };
-        // Siblings come largest first.
+        // Siblings are ordered by size, largest first.
         let next = next
             .map(|position| (position, tree.retained_bytes(position)))
             .filter(|(_, bytes)| *bytes >= question.min_retained_bytes);
@@ -113,7 +113,7 @@ pub fn list(tree: &Tree, question: &Question) -> Listing {
     listing
 }
 
-/// Lists an object below all that dominate it, from the roots down; of more than `top` those nearest to it.
+/// Lists an object below all its dominators, from the roots down; if there are more than `top`, only the nearest.
 pub fn chain(tree: &Tree, position: TreePosition, top: Option<usize>) -> Listing {
     let dominators = std::iter::successors(Some(position), |position| tree.dominator(*position));
     let mut positions: Vec<TreePosition> = dominators.take(top.unwrap_or(usize::MAX)).collect();
@@ -122,8 +122,8 @@ pub fn chain(tree: &Tree, position: TreePosition, top: Option<usize>) -> Listing
     Listing { positions: positions.into_iter().zip(first..).collect(), ..Listing::default() }
 }
 
-/// Lists these objects, none of which dominates another, and what they dominate: largest first.
-pub fn list_tops(tree: &Tree, tops: &[TreePosition], question: &Question) -> Listing {
+/// Lists these objects, none of which may dominate another, and what they dominate, largest first.
+pub fn list_tops(tree: &Tree, tops: &[TreePosition], question: &ListingQuery) -> Listing {
     let bytes = |position: &TreePosition| tree.retained_bytes(*position);
     let mut sorted: Vec<(Reverse<u64>, TreePosition)> =
         tops.iter().map(|position| (Reverse(bytes(position)), *position)).collect();
@@ -136,17 +136,21 @@ pub fn list_tops(tree: &Tree, tops: &[TreePosition], question: &Question) -> Lis
         ..Listing::default()
     };
     for (_, position) in sorted {
-        let below = Question { start: Start::Object(position), ..*question };
+        let below = ListingQuery { start: Start::Object(position), ..*question };
         listing.positions.extend(list(tree, &below).positions);
     }
     listing
 }
 
 /// Returns the row of the object at a position.
-pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, (position, depth): (TreePosition, u32)) -> Option<Row> {
+pub fn row(
+    graph: &ObjectGraph,
+    labels: &Labels<'_>,
+    (position, depth): (TreePosition, u32),
+) -> Option<ListingRow> {
     let tree = &graph.tree;
     let object = tree.object_at(position)?;
-    Some(Row {
+    Some(ListingRow {
         id: graph.objects.addresses.id_of(object)?,
         class: graph.objects.class(object),
         label: labels.label(object),
@@ -158,50 +162,56 @@ pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, (position, depth): (TreePos
     })
 }
 
-/// The objects that something dominates immediately, of one class, package or loader.
+/// Immediately dominated objects of one class, package or loader.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupRow {
-    /// The class, package or loader, with the figures of these objects.
-    pub group: histogram::Row,
-    /// The number of objects that would be freed with them, themselves included.
+    /// Class, package or loader, with the figures of these objects.
+    pub group: histogram::HistogramRow,
+    /// Number of objects that would be freed with them, including themselves.
     pub retained_objects: u64,
 }
 
 /// Figures of a group.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sum {
+struct GroupSum {
     objects: u64,
     shallow_bytes: u64,
     retained_bytes: u64,
     retained_objects: u64,
 }
 
-/// Adds up the objects that each start dominates immediately by class, package or loader; most retained bytes first. No
-/// start may dominate another.
+/// Sums the objects that each start immediately dominates by class, package or loader, largest retained size first. No
+/// start may dominate another, so retained sizes add up.
 ///
-/// None of them dominates another, so what they retain adds up. A class object belongs to the package and the loader of the
-/// class that it represents, and a class loader to itself: what hangs on static fields is not the JDK's.
-pub fn group(summary: &Summary, graph: &ObjectGraph, starts: &[Start], group_by: GroupBy) -> Vec<GroupRow> {
-    let mut groups = Groups::new(summary, group_by, &[]);
-    // Objects of no known class are a group of their own.
+/// A class object belongs to the package and the loader of the class that it represents, and a class loader to itself:
+/// what static fields hold is not the JDK's.
+pub fn group(
+    summary: &Summary,
+    graph: &ObjectGraph,
+    starts: &[Start],
+    group_by: HistogramGroupBy,
+) -> Vec<GroupRow> {
+    let mut groups = ClassGroups::new(summary, group_by, &[]);
+    // Objects of unknown class are a group of their own.
     let unknown = groups.rows.len();
-    groups.rows.push(histogram::Row { group: unknown, ..histogram::Row::default() });
+    groups.rows.push(histogram::HistogramRow { group: unknown, ..histogram::HistogramRow::default() });
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
     let chunk = (graph.tree.reachable() / threads / 4).max(CHUNK);
     // A few children are looked up one by one, rather than everything below.
     let parts =
         starts.par_iter().with_min_len(FEW).flat_map_iter(|start| match start.few_children(&graph.tree) {
-            Some(children) => vec![Part::Children(children)],
+            Some(children) => vec![Dominated::Children(children)],
             None => {
                 let (positions, depth) = start.below(&graph.tree);
                 let chunks = TreePosition::chunks(positions, chunk).into_iter();
-                chunks.map(|positions| Part::Depth { positions, depth }).collect()
+                chunks.map(|positions| Dominated::Depth { positions, depth }).collect()
             }
         });
-    let parts: Vec<Part> = parts.collect();
-    let none = || vec![Sum::default(); groups.rows.len()];
-    let java_lang_class = summary.java_lang_class().filter(|_| group_by != GroupBy::Class);
-    let loaders = if group_by == GroupBy::Loader { loaders(summary, graph) } else { FxHashMap::default() };
+    let parts: Vec<Dominated> = parts.collect();
+    let none = || vec![GroupSum::default(); groups.rows.len()];
+    let java_lang_class = summary.java_lang_class().filter(|_| group_by != HistogramGroupBy::Class);
+    let loaders =
+        if group_by == HistogramGroupBy::Loader { loaders(summary, graph) } else { FxHashMap::default() };
     let class_of = |object: ObjectIndex| {
         let class = graph.objects.class(object)?;
         let is_class_object = Some(class) == java_lang_class;
@@ -225,7 +235,7 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, starts: &[Start], group_by:
     let mut rows: Vec<GroupRow> = (groups.rows.into_iter().zip(sums))
         .filter(|(_, sum)| sum.objects > 0)
         .map(|(group, sum)| GroupRow {
-            group: histogram::Row {
+            group: histogram::HistogramRow {
                 instances: sum.objects,
                 shallow_bytes: sum.shallow_bytes,
                 retained_bytes: Some(sum.retained_bytes),
@@ -242,7 +252,7 @@ pub fn group(summary: &Summary, graph: &ObjectGraph, starts: &[Start], group_by:
     rows
 }
 
-/// A class of each loader that defines any.
+/// Returns one class of each loader that defines any.
 fn loaders(summary: &Summary, graph: &ObjectGraph) -> FxHashMap<ObjectIndex, ClassNumber> {
     let classes =
         summary.numbered_classes().filter(|(_, class)| class.is_dumped() && class.loader.get() != 0);
@@ -250,21 +260,21 @@ fn loaders(summary: &Summary, graph: &ObjectGraph) -> FxHashMap<ObjectIndex, Cla
     classes.filter_map(|(number, class)| Some((loader(class.loader.into())?, number))).collect()
 }
 
-/// Some of the objects that a start dominates immediately.
-enum Part {
-    /// These.
+/// Some of the objects that a start immediately dominates.
+enum Dominated {
+    /// The listed objects.
     Children(Vec<TreePosition>),
-    /// Those at a depth, in a range of positions.
+    /// All objects at a depth in a range of positions.
     Depth { positions: Range<TreePosition>, depth: u32 },
 }
 
-/// Adds up some objects.
+/// Sums some objects.
 fn group_part(
     graph: &ObjectGraph,
-    groups: &Groups,
+    groups: &ClassGroups,
     class_of: impl Fn(ObjectIndex) -> Option<ClassNumber>,
-    part: Part,
-    sums: &mut [Sum],
+    part: Dominated,
+    sums: &mut [GroupSum],
 ) {
     let tree = &graph.tree;
     let unknown = groups.rows.len().saturating_sub(1);
@@ -280,15 +290,15 @@ fn group_part(
         }
     };
     let (positions, depth) = match part {
-        Part::Children(children) => {
+        Dominated::Children(children) => {
             for child in children {
                 add(child, tree.retained_bytes(child), tree.retained_objects(child));
             }
             return;
         }
-        Part::Depth { positions, depth } => (positions, depth),
+        Dominated::Depth { positions, depth } => (positions, depth),
     };
-    // The object at that depth that the pass is in: its position, and the bytes since.
+    // The object at that depth that contains the current position: its position, and the shallow bytes from there on.
     let mut current: Option<(TreePosition, u64)> = None;
     for ((position, here), shallow_bytes) in
         Preorder::new(tree, positions.clone()).zip(tree.shallow_sizes(positions))
@@ -303,7 +313,7 @@ fn group_part(
             *bytes = bytes.saturating_add(shallow_bytes);
         }
     }
-    // The last one reaches into the next chunk, perhaps.
+    // The last one may extend into the next chunk.
     if let Some((last, _)) = current {
         add(last, tree.retained_bytes(last), tree.retained_objects(last));
     }

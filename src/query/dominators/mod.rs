@@ -1,14 +1,16 @@
-//! Questions to the dominator tree: what retains how much.
+//! Queries on the dominator tree: retained sizes and the objects behind them.
 
-pub mod all;
 pub mod areas;
+pub(crate) mod avoiding_walk;
 pub mod class_counts;
-pub mod holder;
-pub mod jointly;
+pub mod class_pass;
+pub mod holder_field;
 pub mod listing;
-pub mod merged;
-pub mod nodes;
+pub mod merged_by_class;
 pub mod preorder;
-pub mod retained;
-pub mod retained_sets;
-pub(crate) mod walk;
+pub mod reachable_rows;
+pub mod retained_of_class;
+pub mod retained_of_many_sets;
+pub mod retained_of_set;
+pub mod retained_of_set_search;
+pub mod tree_nodes;

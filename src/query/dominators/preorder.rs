@@ -1,6 +1,6 @@
 //! Passes over the dominator tree: all objects of a range of positions with their depths, one after another.
 //!
-//! A single lookup in the tree costs some hundred steps; a pass costs a few an object.
+//! A single lookup in the tree costs some hundred steps; a pass costs a few per object.
 
 use std::ops::Range;
 
@@ -8,11 +8,11 @@ use crate::parallel;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::graph::tree::{ByPosition, Children, Tree};
 
-/// Positions of a chunk that one thread takes at a time.
+/// Number of positions per chunk.
 const CHUNK: u32 = 1 << 16;
-/// Number of children counted one by one before everything that they dominate is examined instead.
+/// Maximum number of children counted one by one; with more, everything that they dominate is examined instead.
 const FEW: usize = 1 << 10;
-/// Objects that a pass visits in the time of one lookup.
+/// Number of objects that a pass visits in the time of one lookup.
 const STEPS_OF_LOOKUP: usize = 64;
 
 /// Positions of reachable objects and their depths.
@@ -25,7 +25,7 @@ pub struct Preorder<'a> {
 }
 
 impl<'a> Preorder<'a> {
-    /// The objects of a range of positions; unreachable ones are left out.
+    /// Creates a pass over the reachable objects of a range of positions; unreachable ones are omitted.
     pub fn new(tree: &'a Tree, positions: Range<TreePosition>) -> Self {
         let end = positions.end.min(TreePosition(tree.reachable()));
         let depth = if positions.start < end { tree.depth(positions.start) } else { 0 };
@@ -65,17 +65,17 @@ pub(crate) fn visit(
     depth
 }
 
-/// Everything below an object, or everything reachable.
+/// All objects below an object, or all reachable objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// The roots.
+    /// Below the roots.
     Roots,
-    /// The object at a position.
+    /// Below the object at a position.
     Object(TreePosition),
 }
 
 impl Start {
-    /// The objects that it dominates immediately, by position, largest first.
+    /// Returns the immediately dominated objects, by position, largest first.
     pub fn children(self, tree: &Tree) -> Children<'_> {
         match self {
             Self::Roots => tree.top(),
@@ -83,7 +83,7 @@ impl Start {
         }
     }
 
-    /// The positions of all that it dominates, without itself, and the depth of its children.
+    /// Returns the positions of all dominated objects, without the start itself, and the depth of its children.
     pub fn below(self, tree: &Tree) -> (Range<TreePosition>, u32) {
         match self {
             Self::Roots => (tree.all(), 0),
@@ -94,8 +94,8 @@ impl Start {
         }
     }
 
-    /// The objects that it dominates immediately, if they are few enough, among all that it dominates, to be looked up one
-    /// by one rather than in a pass over all.
+    /// Returns the immediately dominated objects if they are few enough, compared with all dominated ones, to be looked
+    /// up one by one rather than in a pass.
     pub(crate) fn few_children(self, tree: &Tree) -> Option<Vec<TreePosition>> {
         let (below, _) = self.below(tree);
         let most = FEW.max(below.end.0.saturating_sub(below.start.0) as usize / STEPS_OF_LOOKUP);
@@ -104,7 +104,7 @@ impl Start {
         children.next().is_none().then_some(few)
     }
 
-    /// The number of objects that it dominates immediately.
+    /// Returns the number of immediately dominated objects.
     pub fn child_count(self, tree: &Tree) -> u64 {
         let few = self.children(tree).take(FEW).count();
         if few < FEW {

@@ -9,18 +9,18 @@ use crate::sorting::SortRows;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetainedSizes {
-    /// All that the JVM has dumped is there: they are what the model says.
+    /// Everything that the JVM dumped was read: sizes are exact according to the model.
     Exact,
-    /// Only elements of primitive arrays are missing, which hold nothing: the true sizes are the same or larger.
+    /// Only elements of primitive arrays are missing, which reference nothing: the true sizes are the same or larger.
     LowerBounds,
-    /// Objects, references or roots are missing. What held a lost object retains more in truth: a lower bound. What
-    /// shares an object with a lost one retains less.
+    /// Objects, references or roots are missing. An object that retained a lost one has a larger true size: a lower
+    /// bound. An object that shares another with a lost one has a smaller true size.
     OfWhatIsThere,
 }
 
 impl RetainedSizes {
-    /// Judges by what was read. Objects that are referred to and not there do not count by themselves: JVMs leave out
-    /// some of their own.
+    /// Returns the reliability for what was read. Dangling references alone do not count: JVMs omit some of their own
+    /// objects.
     pub fn of(account: &Account) -> Self {
         let lost = account.heap_damaged
             || account.objects_without_class > 0
@@ -37,13 +37,13 @@ impl RetainedSizes {
 /// Subject of a [`Finding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// Something that was met while reading.
+    /// A problem found while reading.
     Problem(ProblemKind),
     /// Objects refer to objects that are not in the dump.
     MissingObjects,
     /// Roots name objects that are not in the dump.
     MissingRoots,
-    /// The dump names no sticky classes.
+    /// The dump contains no sticky class roots.
     BootClassesAssumed,
     /// The file holds several heap dumps.
     SeveralHeapDumps,
@@ -54,7 +54,7 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// The name in JSON.
+    /// Returns the name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Problem(kind) => kind.name(),
@@ -68,22 +68,22 @@ impl Subject {
     }
 }
 
-/// Something that a user should know of a file.
+/// A fact about a file that a user should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Severity of the finding.
     pub severity: Severity,
     /// Subject of the finding.
     pub subject: Subject,
-    /// Text of the finding; of the first, if there are several.
+    /// Text of the finding, or of the first one if several are merged.
     pub text: String,
-    /// Number of such things are listed.
+    /// Number of merged findings.
     pub count: u64,
-    /// Offset of the first in the (unpacked) file.
+    /// Offset of the first one in the (unpacked) file.
     pub offset: Option<u64>,
-    /// Bytes that were not read for all of them.
+    /// Total number of skipped bytes.
     pub skipped_bytes: u64,
-    /// For a truncated file: the offset up to which it was read.
+    /// Offset up to which a truncated file was read.
     pub read_until: Option<u64>,
 }
 
@@ -92,12 +92,12 @@ impl Finding {
         Self { severity, subject, text, count: 1, offset: None, skipped_bytes: 0, read_until: None }
     }
 
-    /// Lines of a text report that could not be understood.
+    /// Creates the finding for lines of a text report that could not be understood.
     pub fn of_lines(count: u64, first: String) -> Self {
         Self { count, ..Self::new(Severity::Damage, Subject::LinesNotUnderstood, first) }
     }
 
-    /// Several runs in a text report.
+    /// Creates the finding for several runs in a text report.
     pub fn of_runs(runs: u32, read: u32) -> Self {
         let text = format!("the text contains {runs} runs; this is number {read}");
         Self::new(Severity::Note, Subject::SeveralRuns, text)
@@ -109,14 +109,14 @@ impl Finding {
 pub struct Extent {
     /// Counts of what was read.
     pub account: Account,
-    /// References to objects that are not in the dump, if they were looked for.
+    /// References to objects that are not in the dump, if they were counted.
     pub missing: Option<MissingObjects>,
     /// Reliability of retained sizes.
     pub retained: RetainedSizes,
 }
 
 impl Extent {
-    /// Asks summary and index.
+    /// Reads summary and index.
     pub fn of(heap: &Heap) -> Self {
         let account = heap.summary().account();
         Self { account, missing: heap.missing_objects(), retained: RetainedSizes::of(&account) }
@@ -132,7 +132,7 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
 }
 
-/// Examines a dump; with its graph also what is missing from it.
+/// Examines a dump; with a graph, also what is missing from it.
 pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     let summary = heap.summary();
     let extent = Extent::of(heap);
@@ -151,7 +151,7 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
             }),
         }
     }
-    // A truncated file ends in its last record, of which the start cannot be read either.
+    // A truncated file ends in its last record, whose start cannot be read either.
     let until = findings.iter().filter(|finding| is_truncation(finding) && finding.skipped_bytes > 0);
     let until = until.filter_map(|finding| finding.offset).min().unwrap_or(extent.account.file_bytes);
     let file_cut =
@@ -174,7 +174,7 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     }
     if let Some(graph) = graph {
         let roots = &graph.roots;
-        let text = format!("GC roots that name objects that are not in the dump: {}", roots.missing_objects);
+        let text = format!("GC roots whose object is not in the dump: {}", roots.missing_objects);
         note(roots.missing_objects, Subject::MissingRoots, text);
         let text = "the dump contains no sticky class roots: all classes of the boot loader count as roots"
             .to_owned();

@@ -11,100 +11,100 @@ use crate::classes::histogram::{all_bytes, objects_by_kind};
 
 /// General facts about a dump.
 #[derive(Debug, Clone)]
-pub struct Info {
-    /// The format's version.
+pub struct DumpInfo {
+    /// Version of the format.
     pub version: Version,
-    /// Bytes of an identifier.
+    /// Size of an identifier in bytes.
     pub id_bytes: u8,
-    /// When it was made: milliseconds since 1970, 0 if the writer did not say.
+    /// Creation time in milliseconds since 1970; 0 if the writer did not record it.
     pub created_ms: u64,
-    /// Length of the file as it lies on disk.
+    /// Length of the file on disk.
     pub file_bytes: u64,
-    /// Length of the dump, unpacked.
+    /// Length of the unpacked dump.
     pub dump_bytes: u64,
-    /// Name of the compression, if compressed.
+    /// Name of the compression, if the file is compressed.
     pub compression: Option<&'static str>,
-    /// Heap dumps in the file.
+    /// Number of heap dumps in the file.
     pub heap_dumps: u32,
-    /// The one that was read, from 1; 0 if there is none.
+    /// Number of the heap dump that was read, starting at 1; 0 if there is none.
     pub heap_dump: u32,
-    /// The first thousand of those heap dumps.
+    /// The first thousand heap dumps of the file.
     pub heap_dump_list: Vec<HeapDumpInfo>,
-    /// Instances, object arrays, primitive arrays, class objects.
+    /// Numbers of instances, object arrays, primitive arrays and class objects.
     pub objects: [u64; 4],
     /// Shallow size of all objects.
     pub shallow_bytes: u64,
     /// Number and size of the reachable objects, if they are in the index.
     pub reachable: Option<(u64, u64)>,
-    /// Roots by kind, those that occur.
+    /// Number of roots of each kind that occurs.
     pub roots: Vec<(RootKind, u64)>,
-    /// System properties that tell what JVM it was, ascending by key.
+    /// System properties that identify the JVM, sorted by key.
     pub properties: Vec<(String, String)>,
     /// `true` if objects carry allocation traces.
     pub has_allocation_traces: bool,
-    /// Records of each kind at the top level.
+    /// Numbers of top-level records by kind.
     pub records: Records,
     /// Android's heaps: number and name.
     pub heaps: Vec<(u32, String)>,
     /// Number of classes with instances by the source of their size: the model alone, the model confirmed by a
-    /// distance, a distance, a statement of the file.
+    /// distance, a distance alone, a size in the file.
     pub size_sources: [u64; 4],
     /// Counts of what was read and what is missing.
     pub extent: Extent,
-    /// Damage and oddities.
+    /// Damage and irregularities.
     pub problems: Vec<Problem>,
 }
 
 /// A heap dump of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeapDumpInfo {
-    /// When it was begun: milliseconds since 1970, 0 if the writer did not say.
+    /// Start time in milliseconds since 1970; 0 if the writer did not record it.
     pub created_ms: u64,
-    /// Offset of its first sub-record in the (unpacked) file.
+    /// Offset of the first sub-record in the (unpacked) file.
     pub offset: u64,
-    /// Bytes of its sub-records.
+    /// Length of the sub-records in bytes.
     pub bytes: u64,
-    /// Heap dump records that it consists of, without empty ones.
+    /// Number of non-empty heap dump records.
     pub segments: u32,
-    /// `true` if its end is there.
+    /// `true` if the end of the heap dump is present.
     pub ended: bool,
 }
 
-/// Records at the top level.
+/// Numbers of top-level records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Records {
-    /// STRING.
+    /// STRING records.
     pub strings: usize,
-    /// LOAD CLASS.
+    /// LOAD CLASS records.
     pub load_classes: usize,
-    /// UNLOAD CLASS.
+    /// UNLOAD CLASS records.
     pub unload_classes: usize,
-    /// STACK FRAME.
+    /// STACK FRAME records.
     pub frames: usize,
-    /// STACK TRACE.
+    /// STACK TRACE records.
     pub traces: usize,
-    /// START THREAD.
+    /// START THREAD records.
     pub start_threads: usize,
-    /// END THREAD.
+    /// END THREAD records.
     pub end_threads: usize,
-    /// ALLOC SITES.
+    /// ALLOC SITES records.
     pub alloc_sites: usize,
-    /// CPU SAMPLES.
+    /// CPU SAMPLES records.
     pub cpu_samples: usize,
-    /// HEAP SUMMARY.
+    /// HEAP SUMMARY records.
     pub heap_summaries: usize,
-    /// CONTROL SETTINGS.
+    /// CONTROL SETTINGS records.
     pub control_settings: usize,
-    /// HEAP DUMP and HEAP DUMP SEGMENT of the heap dump that was read.
+    /// HEAP DUMP and HEAP DUMP SEGMENT records of the heap dump that was read.
     pub heap_segments: usize,
 }
 
-/// Says what a dump is.
-pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
+/// Collects the general facts about a dump.
+pub fn info(heap: &Heap, sizes: &Sizes) -> DumpInfo {
     let summary = heap.summary();
     let facts = summary.facts();
     let [strings, load_classes, frames, traces, start_threads] = summary.table_counts();
-    Info {
+    DumpInfo {
         version: summary.version(),
         id_bytes: facts.id_bytes,
         created_ms: facts.created_ms.get(),
@@ -130,7 +130,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
         reachable: heap.reachable(),
         roots: summary.root_counts(),
         properties: summary.properties().map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
-        // HotSpot writes 0 or 1 into every object; the agent numbers its traces from 300000 on.
+        // HotSpot writes 0 or 1 into every object; the hprof agent numbers its traces from 300000.
         has_allocation_traces: facts.max_trace.get() > 1,
         records: Records {
             strings,
@@ -153,7 +153,7 @@ pub fn info(heap: &Heap, sizes: &Sizes) -> Info {
     }
 }
 
-impl Info {
+impl DumpInfo {
     /// Returns the JVM on one line: name, version and vendor, as far as the dump contains them.
     pub fn jvm(&self) -> Option<String> {
         let get =

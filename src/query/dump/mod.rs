@@ -1,4 +1,4 @@
-//! Questions about a dump as a whole: what it is, and what is wrong with it.
+//! Queries on a dump as a whole: general facts and problems.
 
 pub mod doctor;
 pub mod info;

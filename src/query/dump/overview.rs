@@ -1,8 +1,8 @@
-//! The first look at a dump: what it is of, who holds most, which thread ran out of memory, and what looks odd.
+//! Overview of a dump: its origin, the largest holders, the thread that ran out of memory, and anything unusual.
 //!
-//! The largest dominators are followed down to what they amount to, as the leak suspects of Eclipse MAT are to their
-//! accumulation points: from a class loader over its classes to the map in a static field. Nothing here takes longer than
-//! a histogram of reachable objects: what is wasted in a large heap is estimated from a sample.
+//! The largest dominators are followed down to where the memory accumulates, like leak suspects of Eclipse MAT to their
+//! accumulation points: from a class loader through its classes to the map in a static field. Nothing here takes longer
+//! than a histogram of reachable objects: waste in a large heap is estimated from a sample.
 
 use std::io;
 
@@ -13,45 +13,45 @@ use hprof_index::storage::id_map::IdSet;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{BasicType, RootKind};
 
-use super::info::{self, Info};
+use super::info::{self, DumpInfo};
 use crate::classes::histogram;
 use crate::leaks::heap_facts::finalizer_queue;
 use crate::leaks::holders::{Holder, Holders};
 use crate::leaks::off_heap::{self, Buffers};
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::ObjectReader;
-use crate::threads::{Thread, Threads};
+use crate::threads::{JavaThread, Threads};
 use crate::waste::estimate::{Estimate, estimate};
 
-/// Number of rows of the largest holders.
+/// Number of rows for the largest holders.
 const LARGEST: usize = 5;
 
-/// The first look at a dump.
+/// Overview of a dump.
 #[derive(Debug, Clone)]
 pub struct Overview {
     /// General facts about the dump.
-    pub info: Info,
-    /// Reachable objects and their bytes.
+    pub info: DumpInfo,
+    /// Number of reachable objects, and their bytes.
     pub reachable: (u64, u64),
-    /// Unreachable objects and their bytes.
+    /// Number of unreachable objects, and their bytes.
     pub unreachable: (u64, u64),
     /// Maximum heap size of the JVM, if the dump contains it.
     pub heap_limit: Option<u64>,
-    /// Threads that ran.
+    /// Number of threads that were running.
     pub threads: u64,
-    /// Class loaders, the boot loader not among them.
+    /// Number of class loaders, without the boot loader.
     pub class_loaders: u64,
-    /// The thread that ran into an OutOfMemoryError, with its innermost frames.
-    pub out_of_memory: Option<Thread>,
+    /// Thread with an OutOfMemoryError, with its innermost frames.
+    pub out_of_memory: Option<JavaThread>,
     /// Largest holders, by retained size.
     pub largest: Vec<Holder>,
-    /// Facts that are or may be odd.
+    /// Facts that are or may be unusual.
     pub odd: Odd,
     /// Estimate of the waste.
     pub waste: Estimate,
 }
 
-/// Smallest percentage of the reachable heap wasted at which waste is reported.
+/// Minimum percentage of the reachable heap that must be wasted for waste to be reported.
 pub const MUCH_WASTE: u64 = 20;
 
 impl Overview {
@@ -62,23 +62,23 @@ impl Overview {
     }
 }
 
-/// Figures that look odd if they are high.
+/// Figures that are suspicious if they are high.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Odd {
-    /// Objects that wait for the finalizer; `None` if the dump does not tell.
+    /// Number of objects waiting for the finalizer; `None` if the dump does not contain it.
     pub finalizer_queue: Option<u64>,
-    /// Direct ByteBuffers, without views of others and without mapped files, and what they take outside of the heap.
+    /// Direct ByteBuffers and their off-heap bytes, without views of other buffers and without mapped files.
     pub direct: Buffers,
-    /// Names of classes that several loaders define.
+    /// Number of class names that several loaders define.
     pub duplicate_classes: u64,
-    /// The one that most loaders define, and how many.
+    /// Name that most loaders define, and the number of those loaders.
     pub most_defined: Option<(String, u64)>,
 }
 
-/// Looks at a dump. Of the thread that ran out of memory there are `depth` frames.
+/// Creates the overview of a dump, with `depth` frames of the thread that ran out of memory.
 ///
 /// # Errors
-/// As of [`estimate`].
+/// Those of [`estimate`].
 pub fn overview<'a>(
     heap: &'a Heap,
     graph: &'a ObjectGraph,
@@ -108,7 +108,7 @@ pub fn overview<'a>(
     })
 }
 
-/// The value of `-Xmx`: the JDK uses the maximum heap size as the limit of direct memory, unless
+/// Returns the value of `-Xmx`: the JDK uses the maximum heap size as the limit of direct memory, unless
 /// `-XX:MaxDirectMemorySize` sets another one.
 fn heap_limit(summary: &Summary) -> Option<u64> {
     let holds = |name: &str| matches!(name, "jdk.internal.misc.VM" | "sun.misc.VM");

@@ -1,18 +1,19 @@
-//! Size of the unreachable part of a dump: garbage that the JVM had not collected yet, or that was dumped with `-all`.
+//! Size of the unreachable part of a dump: garbage that the JVM had not collected yet, or that was included with
+//! `-all`.
 
 use crate::classes::histogram::all_bytes;
 use hprof_index::ObjectGraph;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 
-/// Unreachable bytes are much if they are more than this, however large the heap is.
+/// Unreachable bytes are significant above this size, however large the heap is.
 const MUCH_BYTES: u64 = 16 << 20;
-/// Or if they are more than all bytes divided by this: 5 percent.
+/// They are also significant above all bytes divided by this: 5 percent.
 const MUCH_PART: u64 = 20;
-/// But fewer than this are little in any heap.
+/// They are never significant below this size.
 const LITTLE_BYTES: u64 = 64 << 10;
 
-/// Bytes of the objects that are unreachable.
+/// Size of the unreachable objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreachable {
     /// Shallow bytes of the unreachable objects.
@@ -22,14 +23,14 @@ pub struct Unreachable {
 }
 
 impl Unreachable {
-    /// Asks the dominator tree; sizes are those of the fitted layout.
+    /// Computes the sizes from the dominator tree, with the fitted layout.
     pub fn of(summary: &Summary, graph: &ObjectGraph) -> Self {
         let all_bytes = all_bytes(summary, &Sizes::new(summary, None));
         Self { bytes: all_bytes.saturating_sub(graph.tree.reachable_bytes()), all_bytes }
     }
 
-    /// Returns whether an answer about reachable objects misleads without saying so: more than 16 MiB are unreachable, or more
-    /// than 5 percent of all bytes, if these are more than 64 KiB.
+    /// Returns whether an answer about reachable objects misleads unless it says so: more than 16 MiB are unreachable,
+    /// or more than 5 percent of all bytes, if these are more than 64 KiB.
     pub fn is_much(self) -> bool {
         self.bytes > MUCH_BYTES || self.bytes > LITTLE_BYTES && self.bytes > self.all_bytes / MUCH_PART
     }

@@ -1,5 +1,5 @@
-//! Where what accumulates was allocated: the trace that most of its objects have. Dumps of an agent have traces, HotSpot's
-//! own have none.
+//! Allocation site of accumulated objects: the trace that most of them have. Dumps of the hprof agent have traces,
+//! HotSpot's own have none.
 
 use rustc_hash::FxHashMap;
 
@@ -13,36 +13,36 @@ use hprof_parser::{TraceSerial, names};
 
 use super::contents::Level;
 
-/// Objects whose traces are read, evenly spread over all: each is somewhere else in the dump.
+/// Maximum number of objects whose traces are read, evenly distributed: each is somewhere else in the dump.
 const MAX_READ: usize = 10_000;
-/// Frames that are kept.
+/// Maximum number of frames.
 const MAX_FRAMES: usize = 64;
 
-/// Where objects of a class were allocated.
+/// Allocation site of objects of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allocation {
-    /// Their class.
+    /// Class of the objects.
     pub class: String,
-    /// How many of them were looked at.
+    /// Number of objects examined.
     pub objects: u64,
-    /// How many of these have the trace.
+    /// Number of examined objects that have the trace.
     pub of_trace: u64,
-    /// The trace that most have.
+    /// Most frequent trace.
     pub trace: TraceSerial,
-    /// Its frames, innermost first.
+    /// Frames of the trace, innermost first.
     pub frames: Vec<Frame>,
 }
 
 impl Allocation {
-    /// The innermost frame that is not the JDK's; or else the innermost.
+    /// Returns the innermost non-JDK frame, or else the innermost frame.
     pub fn frame(&self) -> Option<&Frame> {
         let is_own = |frame: &&Frame| frame.class.as_ref().is_some_and(|class| !names::is_of_jdk(class));
         self.frames.iter().find(is_own).or(self.frames.first())
     }
 }
 
-/// The allocations of what accumulates below some objects: of the class of an application's own that has most
-/// objects, or else of the last. `None` if no object has a trace with frames.
+/// Finds the allocation site of the accumulated objects: of the application class with most objects, or else of the
+/// last class. `None` if no object has a trace with frames.
 pub(super) fn find(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -50,7 +50,7 @@ pub(super) fn find(
     tops: &[TreePosition],
     levels: &[Level],
 ) -> Option<Allocation> {
-    // HotSpot gives all objects the trace 1, which is none.
+    // HotSpot gives all objects the trace 1, which does not exist.
     if summary.facts().max_trace.get() <= 1 {
         return None;
     }
@@ -71,7 +71,7 @@ pub(super) fn find(
         *traces.entry(trace).or_default() += 1;
     }
     let frames = Frames::new(summary, bytes);
-    // Of equal ones the first trace.
+    // The first trace, if several are equal.
     let mut ranked: Vec<_> = traces.into_iter().collect();
     ranked.sort_rows_by_key(|(trace, objects)| (u64::MAX - objects, trace.0));
     ranked.into_iter().find_map(|(trace, of_trace)| {
@@ -82,7 +82,7 @@ pub(super) fn find(
     })
 }
 
-/// Up to [`MAX_READ`] objects of a class below some objects, evenly spread.
+/// Returns up to [`MAX_READ`] objects of a class below some objects, evenly distributed.
 fn spread(summary: &Summary, graph: &ObjectGraph, tops: &[TreePosition], class: &str) -> Vec<ObjectIndex> {
     let wanted: Vec<_> = (summary.numbered_classes())
         .filter(|(_, row)| summary.class_name(row) == class)
@@ -101,7 +101,7 @@ fn spread(summary: &Summary, graph: &ObjectGraph, tops: &[TreePosition], class: 
             }
             next += 1;
             if found.len() >= 2 * MAX_READ {
-                // Every other one goes, and of those to come too.
+                // Drops every other object, now and from here on.
                 let mut keep = false;
                 found.retain(|_| {
                     keep = !keep;

@@ -10,7 +10,7 @@ use std::io;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
 
-use crate::compare::places::{Aligned, Explained, OneHeap, Places};
+use crate::compare::places::{Aligned, DumpPlaces, Explained, OneHeap};
 use crate::sorting::SortRows;
 
 use super::contents::{self, Reason};
@@ -19,13 +19,13 @@ use super::loaders::common_bytes;
 /// The heap is looked into down to objects that retain this fraction of it.
 const PART: u64 = 1000;
 
-/// Places of the large objects of a heap.
+/// DumpPlaces of the large objects of a heap.
 ///
 /// # Errors
-/// As of [`Places::new`].
+/// As of [`DumpPlaces::new`].
 pub fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<OneHeap> {
     let least = graph.tree.reachable_bytes() / PART;
-    Ok(OneHeap::new(Places::of_large(heap, graph, bytes, least)?))
+    Ok(OneHeap::new(DumpPlaces::of_large(heap, graph, bytes, least)?))
 }
 
 /// A store within a holder.
@@ -57,7 +57,8 @@ pub(super) fn stores(
     let mut found: Vec<Store> = explained.iter().filter_map(|one| store(graph, heap, one)).collect();
     found.retain(|store| {
         let is_same = |known: &Vec<TreePosition>| {
-            let bytes = known.iter().fold(0u64, |sum, position| sum.saturating_add(tree.retained_bytes(*position)));
+            let bytes =
+                known.iter().fold(0u64, |sum, position| sum.saturating_add(tree.retained_bytes(*position)));
             let common = common_bytes(tree, &store.positions, known);
             common > 0 && contents::is_most(common, bytes.min(store.retained_bytes))
         };
@@ -71,7 +72,10 @@ fn store(graph: &ObjectGraph, heap: &OneHeap, one: &Explained) -> Option<Store> 
     let (tree, aligned) = (&graph.tree, &heap.aligned);
     let elements = one.elements.filter(|elements| elements.place != one.place)?;
     let positions = heap.members(one.place).to_vec();
-    let largest = positions.iter().copied().max_by_key(|position| (tree.retained_bytes(*position), Reverse(*position)))?;
+    let largest = positions
+        .iter()
+        .copied()
+        .max_by_key(|position| (tree.retained_bytes(*position), Reverse(*position)))?;
     let class = |place: u32| -> String {
         Aligned::label(aligned, place).class.as_deref().unwrap_or_default().to_owned()
     };

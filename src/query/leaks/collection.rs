@@ -1,4 +1,4 @@
-//! The collection in which memory accumulates: how long it is and how long it may get, and who is in its methods.
+//! The collection in which memory accumulates: its size, its limit, and the threads in its methods.
 
 use rustc_hash::FxHashMap;
 
@@ -8,46 +8,46 @@ use crate::objects::reader::ObjectReader;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 use hprof_parser::ObjectId;
 
-/// The field that says how many elements a queue may have.
+/// Field with the capacity of a queue.
 const CAPACITY: &str = "capacity";
-/// Fields of the array of elements.
+/// Fields that hold the array of elements.
 const ARRAYS: &[&str] = &["items", "elementData", "elements", "table", "queue", "array", "es"];
-/// Threads that are told.
+/// Maximum number of threads reported.
 const TOLD_THREADS: usize = 10;
 
-/// What is known of a collection.
+/// Facts about a collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CollectionFacts {
     /// Object ID.
     pub object: ObjectId,
-    /// Its class.
+    /// Class of the collection.
     pub class: String,
-    /// Elements that it has, if it says so.
+    /// Number of elements, if the collection stores it.
     pub size: Option<u64>,
-    /// Whether it is a queue.
+    /// `true` for a queue.
     pub is_queue: bool,
-    /// Elements that it takes at most: of a queue what it was made with, if that is a limit.
+    /// Maximum number of elements, for a queue that was created with a limit.
     pub limit: Option<u64>,
-    /// Length of its array of elements.
+    /// Length of the array of elements.
     pub array_length: Option<u64>,
-    /// Threads with the queue in a frame, the first by serial number: those that are in its methods, mostly; of other
-    /// collections nothing.
+    /// Threads that have the queue in a frame, sorted by serial number; most of them are in its methods. Empty for
+    /// other collections.
     pub threads: Vec<QueueThread>,
-    /// How many threads, also those that are not told.
+    /// Number of such threads, including those not reported.
     pub all_threads: u64,
-    /// Whether the dump tells of any frame what it holds.
+    /// `true` if the dump contains the locals of any frame.
     pub are_frames_known: bool,
 }
 
-/// A thread with a queue in a frame.
+/// A thread that has a queue in a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueThread {
-    /// Its name, or its serial number.
+    /// Name of the thread, or its serial number.
     pub name: String,
-    /// The innermost frame that has it.
+    /// Innermost frame that has the queue.
     pub frame: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn facts(
         class: class.to_owned(),
         size,
         is_queue,
-        // Without a limit it is the largest int. An ArrayBlockingQueue is as long as its array.
+        // An unlimited queue has the largest int. The capacity of an ArrayBlockingQueue is the length of its array.
         limit: limit
             .or(array_length.filter(|_| class == "java.util.concurrent.ArrayBlockingQueue"))
             .filter(|limit| is_queue && *limit < i32::MAX as u64),
@@ -86,7 +86,7 @@ pub(super) fn facts(
     }
 }
 
-/// The threads that have an object in a frame.
+/// Returns the threads that have an object in a frame, and their number.
 fn threads(view: &View<'_>, object: ObjectIndex) -> (Vec<QueueThread>, u64) {
     let mut of_thread: FxHashMap<u32, &GcRoot> = FxHashMap::default();
     let frame = |root: &GcRoot| root.frame.unwrap_or(u32::MAX);
@@ -100,7 +100,7 @@ fn threads(view: &View<'_>, object: ObjectIndex) -> (Vec<QueueThread>, u64) {
     let all = of_thread.len() as u64;
     let mut of_thread: Vec<(u32, &GcRoot)> = of_thread.into_iter().collect();
     of_thread.sort_rows_by_key(|(serial, _)| *serial);
-    // A name may be sought among those of all threads.
+    // Looking up a name may search the names of all threads.
     of_thread.truncate(TOLD_THREADS);
     let told = |(serial, root): (u32, &GcRoot)| QueueThread {
         name: view.thread(serial, root.thread),

@@ -1,13 +1,13 @@
-//! What accumulates below an object, or below all members of a group, and whether it does: many children of one class, a
-//! chain, a buffer, like threads or loaders; or parts of different kinds, which the object merely holds.
+//! Accumulation below an object, or below all members of a group: many children of one class, a chain, a buffer,
+//! similar threads or loaders. If none of these applies, the object merely holds parts of different kinds.
 
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::classes::histogram::GroupBy;
+use crate::classes::histogram::HistogramGroupBy;
 use crate::dominators::listing;
-use crate::dominators::merged::{self, Node, NodeClass, Question, Tops};
+use crate::dominators::merged_by_class::{self, MergedNode, MergedQuery, NodeClass, Tops};
 use crate::dominators::preorder::Start;
 use crate::objects::class_set::ClassSet;
 use crate::sorting::SortRows;
@@ -18,71 +18,71 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use super::holders::InOnePlace;
 use super::suspects::share;
 
-/// Percent of what is retained that is of one kind where it accumulates.
+/// Minimum percentage of the retained size in one kind of objects for accumulation.
 const OF_ONE_KIND: u64 = 80;
-/// Percent of what is retained that no single child has more of where it is in many.
+/// Maximum percentage of the retained size in a single child for accumulation in many children.
 const AT_MOST_IN_ONE: u64 = 50;
-/// Children that are many.
+/// Minimum number of children that count as many.
 const MANY: u64 = 10;
-/// Threads and class loaders that are many.
+/// Minimum number of threads or class loaders that count as many.
 const MANY_LIKE: u64 = 3;
-/// Levels of the tree below the object that are looked at.
+/// Maximum number of levels examined below the object.
 const LEVELS: u32 = 8;
-/// Percent of what the object retains that a level has at least where it is told.
+/// Minimum percentage of the object's retained size for a level to be reported.
 const OF_LEVEL: u64 = 20;
 
-/// How something accumulates.
+/// Form of accumulation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reason {
-    /// In many children of one class.
+    /// Many children of one class.
     Children {
-        /// The class.
+        /// Class of the children.
         class: String,
-        /// How many.
+        /// Number of children.
         objects: u64,
-        /// What they retain.
+        /// Retained size of the children.
         retained_bytes: u64,
     },
-    /// In a chain of objects of one class, each of which dominates the next.
+    /// A chain of objects of one class, each of which dominates the next.
     Chain {
-        /// The class.
+        /// Class of the links.
         class: String,
-        /// How many objects.
+        /// Number of links.
         objects: u64,
-        /// Whether these are all; else there are at least so many.
+        /// `true` if these are all links; otherwise the number is a lower bound.
         is_whole: bool,
     },
-    /// In one array.
+    /// One array.
     Buffer {
-        /// Its class.
+        /// Class of the array.
         class: String,
     },
-    /// In threads of one pool or class.
+    /// Threads of one pool or class.
     Threads {
-        /// The name of the pool and where its threads are; of a class of threads neither.
+        /// Name of the pool and location of its threads; neither for a class of threads.
         place: InOnePlace,
-        /// How many.
+        /// Number of threads.
         threads: u64,
-        /// What they retain.
+        /// Retained size of the threads.
         retained_bytes: u64,
     },
-    /// In what many class loaders define: classes of one name, or the loaders themselves.
+    /// Definitions by many class loaders: classes of one name, or the loaders themselves.
     Loaders {
-        /// The name of the class that each defines, or of the loaders' class.
+        /// Name of the class that each loader defines, or of the loaders' class.
         class: String,
-        /// The class of the first loader.
+        /// Class of the first loader.
         loader_class: Option<String>,
-        /// How many.
+        /// Number of loaders.
         loaders: u64,
-        /// What they retain.
+        /// Retained size of the loaders' definitions, or of the loaders.
         retained_bytes: u64,
     },
-    /// In many objects that only the roots dominate.
+    /// Many objects that only the roots dominate.
     Members,
 }
 
 impl Reason {
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Children { .. } => "children",
@@ -95,22 +95,22 @@ impl Reason {
     }
 }
 
-/// Objects of one class name below the same.
+/// Objects of one class name below the same parents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Level {
-    /// The name of the class; of class objects, that of the class they stand for.
+    /// Name of the class; for class objects, the name of the class that they represent.
     pub class: String,
-    /// Whether they are class objects.
+    /// `true` for class objects.
     pub is_class_object: bool,
-    /// Whether they are soft references: what they refer to is what accumulates.
+    /// `true` for soft references: the memory accumulates in their referents.
     pub is_soft: bool,
-    /// How many.
+    /// Number of objects.
     pub objects: u64,
-    /// Those that follow one another in the tree, at most.
+    /// Maximum number of the objects that dominate one another in a row.
     pub chain: u32,
-    /// What they retain.
+    /// Retained size of the objects.
     pub retained_bytes: u64,
-    /// The nodes.
+    /// Nodes of the merged tree.
     nodes: Vec<usize>,
 }
 
@@ -118,32 +118,33 @@ pub struct Level {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ChildKind {
     pub(super) class: String,
-    /// Whether they are class objects; then `class` is that of what they stand for.
+    /// `true` for class objects; then `class` is the class that they represent.
     pub(super) is_class_object: bool,
     pub(super) objects: u64,
     pub(super) retained_bytes: u64,
-    /// The classes of that name and what their objects retain: more than one if several loaders define it.
+    /// Classes of that name and the retained size of their objects: more than one if several loaders define it.
     classes: Vec<(ClassNumber, u64)>,
 }
 
 impl ChildKind {
-    /// Whether they are instances of a class.
+    /// Returns whether the objects are instances of `class`.
     pub(super) fn is_of(&self, class: Option<ClassNumber>) -> bool {
         !self.is_class_object
             && class.is_some_and(|class| matches!(self.classes.as_slice(), [(only, _)] if *only == class))
     }
 }
 
-/// The dominator tree below some objects, merged by class name.
+/// Dominator tree below some objects, merged by class name.
 #[derive(Debug)]
 pub(super) struct Below<'a> {
     summary: &'a Summary,
-    nodes: Vec<Node>,
-    /// By node, and for the tops behind them: the nodes right below.
+    nodes: Vec<MergedNode>,
+    /// For each node, and at the end for the tops: the nodes immediately below.
     children: Vec<Vec<usize>>,
 }
 
-/// What some objects dominate immediately, by class name, those that retain most first; none of them dominates another.
+/// Returns the objects that `tops` dominate immediately, by class name, largest retained size first; no top may
+/// dominate another.
 pub(super) fn child_kinds(summary: &Summary, graph: &ObjectGraph, tops: &[TreePosition]) -> Vec<ChildKind> {
     let tree = &graph.tree;
     let starts: Vec<Start> = tops.iter().copied().map(Start::Object).collect();
@@ -155,14 +156,14 @@ pub(super) fn child_kinds(summary: &Summary, graph: &ObjectGraph, tops: &[TreePo
         kind.retained_bytes = kind.retained_bytes.saturating_add(bytes);
         kind.classes.push((class, bytes));
     };
-    for row in listing::group(summary, graph, &starts, GroupBy::Class) {
+    for row in listing::group(summary, graph, &starts, HistogramGroupBy::Class) {
         let group = row.group;
         let Ok(class) = u32::try_from(group.group).map(ClassNumber) else { continue };
         if summary.java_lang_class() != Some(class) {
             add(class, false, group.instances, group.retained_bytes.unwrap_or(0));
             continue;
         }
-        // Class objects differ by what they stand for.
+        // Class objects are distinguished by the class that they represent.
         for (represented, _) in summary.numbered_classes() {
             let object = graph.class_object(represented);
             let position = object.and_then(|object| tree.reachable_position(object));
@@ -189,7 +190,7 @@ pub(super) fn child_kinds(summary: &Summary, graph: &ObjectGraph, tops: &[TreePo
     kinds
 }
 
-/// How what an object retains accumulates in its children or in itself, if it does.
+/// Returns how memory accumulates in the children of an object or in itself, if it does.
 pub(super) fn reason(
     summary: &Summary,
     graph: &ObjectGraph,
@@ -224,7 +225,8 @@ pub(super) fn reason(
             retained_bytes,
         });
     }
-    // Each loader's own class has its share: not one class with all objects, and two more of its name.
+    // Each loader's own class has its share, rather than one class having all objects and others of the same name
+    // having none.
     classes.sort_rows_by_key(|(class, bytes)| (Reverse(*bytes), *class));
     let loader_of = |class| summary.class(class).map(|row| row.loader.get());
     let mut loaders: Vec<Option<u64>> = classes.iter().map(|(class, _)| loader_of(*class)).collect();
@@ -244,11 +246,11 @@ pub(super) fn reason(
 }
 
 impl<'a> Below<'a> {
-    /// Looks at what some objects dominate, of which none dominates another; by position, ascending.
+    /// Merges what `tops` dominate. The tops are ascending positions, none of which dominates another.
     pub(super) fn new(summary: &'a Summary, graph: &ObjectGraph, tops: &[TreePosition]) -> Self {
         let question =
-            Question { tops: Tops::Objects(tops), levels: LEVELS, top: None, min_retained_bytes: 0 };
-        let nodes = merged::merged(summary, graph, &question).nodes;
+            MergedQuery { tops: Tops::Objects(tops), levels: LEVELS, top: None, min_retained_bytes: 0 };
+        let nodes = merged_by_class::merged(summary, graph, &question).nodes;
         let mut children = vec![Vec::new(); nodes.len() + 1];
         for (at, node) in nodes.iter().enumerate() {
             if let Some(children) = children.get_mut(node.parent.unwrap_or(nodes.len())) {
@@ -268,7 +270,8 @@ impl<'a> Below<'a> {
         }
     }
 
-    /// The nodes right below some nodes by class name, those that retain most first; the tops themselves below none.
+    /// Groups the nodes immediately below some nodes by class name, largest retained size first; without parents, the
+    /// tops themselves.
     fn levels(&self, parents: Option<&[usize]>) -> Vec<Level> {
         let top = [self.nodes.len()];
         let parents = parents.unwrap_or(&top).iter();
@@ -297,7 +300,8 @@ impl<'a> Below<'a> {
         levels
     }
 
-    /// What accumulates, from the tops down: on each level the kind that retains most, while it is much.
+    /// Returns the accumulating levels from the tops down: on each level the kind with the largest retained size, as
+    /// long as that is significant.
     pub(super) fn accumulated(&self) -> Vec<Level> {
         let mut found: Vec<Level> = Vec::new();
         let mut next = self.levels(None).into_iter().next();
@@ -312,8 +316,8 @@ impl<'a> Below<'a> {
         found
     }
 
-    /// The kinds of objects below the only top, where objects of its own class count as parts of it: an array of arrays, the
-    /// nodes of a tree.
+    /// Returns the kinds of objects below the only top. Objects of its own class count as parts of it: an array of
+    /// arrays, the nodes of a tree.
     pub(super) fn kinds(&self) -> Vec<ChildKind> {
         let top = self.levels(None).into_iter().next().unwrap_or_default();
         let levels = self.levels(Some(&top.nodes)).into_iter();
@@ -337,8 +341,8 @@ impl<'a> Below<'a> {
             .collect()
     }
 
-    /// What the nodes of the only top take themselves, where objects of its own class count as parts of it, and the largest
-    /// kind of objects below them.
+    /// Returns the nodes of the only top, including objects of its own class below it, with their shallow size, and the
+    /// largest kind of objects below them.
     fn nodes_and_largest(&self) -> Option<(Level, u64, Option<Level>)> {
         let top = self.levels(None).into_iter().next()?;
         let nodes = top.nodes.iter().filter_map(|at| self.nodes.get(*at));
@@ -347,8 +351,8 @@ impl<'a> Below<'a> {
         Some((top, own, below))
     }
 
-    /// A tree of objects of one class, whose root is the only top, if its nodes and one kind of objects that hang on them
-    /// take what it retains.
+    /// Returns a tree of objects of one class with the only top as its root, if its nodes and one kind of objects below
+    /// them take up what it retains.
     pub(super) fn tree(&self) -> Option<Reason> {
         let (top, own, below) = self.nodes_and_largest()?;
         let much = own.saturating_add(below.map_or(0, |below| below.retained_bytes));
@@ -360,8 +364,9 @@ impl<'a> Below<'a> {
         is_tree.then_some(Reason::Children { class, objects, retained_bytes })
     }
 
-    /// A chain whose first link is the only top, if its links take what they retain, or what hangs on them is many. The walk
-    /// saw so many `links` of the class; where others take turns with them, that is what is known of it.
+    /// Returns the chain that starts at the only top, if its links take up what they retain or the objects attached to
+    /// them are many. The walk found `links` objects of the class; if these alternate with other objects, their number
+    /// is a lower bound.
     pub(super) fn chain(&self, class: &str, links: u64) -> Option<Reason> {
         let (top, own, below) = self.nodes_and_largest()?;
         let takes_turns = top.objects < links;
@@ -373,7 +378,8 @@ impl<'a> Below<'a> {
     }
 }
 
-/// Of the members of a group, those that retain most first: whether what they retain is in many of them.
+/// Returns whether the retained size of a group is spread over many members. `retained` are the members' sizes, largest
+/// first.
 pub(super) fn is_in_many(retained: impl Iterator<Item = u64>, all: u64, are_like: bool) -> bool {
     let much = share(all, OF_ONE_KIND);
     let mut sum = 0u64;
@@ -385,7 +391,7 @@ pub(super) fn is_in_many(retained: impl Iterator<Item = u64>, all: u64, are_like
     needed.count() as u64 >= if are_like { MANY_LIKE } else { MANY }
 }
 
-/// Whether so much of something is most of it: 80 percent.
+/// Returns whether `part` is at least 80 percent of `all`.
 pub(super) fn is_most(part: u64, all: u64) -> bool {
     part >= share(all, OF_ONE_KIND)
 }

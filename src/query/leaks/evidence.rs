@@ -1,4 +1,4 @@
-//! Evidence for a suspect: the path that keeps its memory alive, what a holder is made of, which classes take most.
+//! Evidence for a suspect: the path that keeps its memory alive, the parts of a holder, the largest classes.
 
 use std::cmp::Reverse;
 
@@ -7,96 +7,97 @@ use crate::objects::collections::{Collections, Forms};
 use crate::objects::reader::ObjectReader;
 use crate::objects::strength::{Excluded, Strength};
 use crate::paths::beyond_frames;
-use crate::paths::steps::{RootView, Step, View};
+use crate::paths::steps::{ObjectStep, RootView, View};
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::{ObjectId, names};
 
-use super::Named;
+use super::NamedObject;
 use super::Suspect;
 use super::collection::{self, CollectionFacts};
 use super::contents::ChildKind;
 use super::holders::{Holder, Holders};
 
-/// Objects of a path that are told; of a longer one the middle is left out.
+/// Maximum number of objects of a path; the middle of a longer one is omitted.
 const MAX_PATH: usize = 400;
-/// Of a path with names of classes as long as a class file can have them, fewer are told.
+/// Maximum number of objects of a path if class names are as long as a class file permits.
 const MIN_PATH: usize = 8;
-/// Bytes of the names of classes of a path.
+/// Maximum length in bytes of all class names of a path.
 const MAX_NAMES: usize = 1 << 19;
-/// Paths that are looked at for threads at which they start.
+/// Maximum number of paths examined for threads at which they start.
 const LOOKED_AT_PATHS: usize = 4;
-/// Parts of a holder that are told.
+/// Maximum number of parts of a holder.
 const TOLD_PARTS: usize = 5;
-/// Children that are parts one by one; of more, those of a class are one part.
+/// Maximum number of children that are separate parts; of more, those of one class are one part.
 const FEW_CHILDREN: usize = 64;
-/// Classes that are told.
+/// Maximum number of classes reported.
 const TOLD_CLASSES: usize = 3;
 
-/// A path.
+/// A path from a root to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
-    /// Why it starts where it does.
+    /// Root at which the path starts.
     pub root: RootView,
-    /// Its objects, from the root on.
-    pub steps: Vec<Step>,
-    /// Objects in the middle that are left out, and behind how many of `steps` they stand.
+    /// Objects of the path, starting at the root.
+    pub steps: Vec<ObjectStep>,
+    /// `left_out`: number of objects omitted from the middle, and the number of `steps` before them.
     pub left_out: (usize, usize),
 }
 
-/// What is known of the paths to an object.
+/// Facts about the paths to an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
-    /// The shortest that does not start in a thread's frame, if there is one; else the shortest.
+    /// Shortest path that does not start in a thread's frame, or else the shortest path.
     pub path: Path,
-    /// One that starts in a thread's frame, where the other does not.
+    /// A path that starts in a thread's frame, if the other does not.
     pub through_frame: Option<Path>,
-    /// Whether all start in frames.
+    /// `true` if all paths start in frames.
     pub only_frames: bool,
-    /// Whether they are there only because weak, soft, phantom and finalizer references are followed.
+    /// `true` if the paths exist only because weak, soft, phantom and finalizer references are followed.
     pub is_weak: bool,
-    /// Whether it is weak and leads over a soft reference: what that keeps is freed before an OutOfMemoryError is thrown.
+    /// `true` if the path is weak and contains a soft reference: what that keeps alive is freed before an
+    /// OutOfMemoryError is thrown.
     pub is_soft: bool,
-    /// Other threads at which paths start, by name.
+    /// Names of other threads at which paths start.
     pub other_threads: Vec<String>,
-    /// The last object of an application's class, or class, on the path, and the field of it that goes on.
+    /// Last object or class of the application on the path, and its field that continues the path.
     pub owner: Option<Owner>,
 }
 
-/// A field of an application's class.
+/// A field of an application class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// The object; of a static field the class object.
+    /// Object that has the field; for a static field, the class object.
     pub object: ObjectId,
-    /// The class.
+    /// Class that has the field.
     pub class: String,
-    /// The field.
+    /// Name of the field.
     pub field: String,
-    /// Whether it is static.
+    /// `true` for a static field.
     pub is_static: bool,
 }
 
 /// A part of what a holder retains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Part {
-    /// The class; of class objects, that of the class they stand for.
+pub struct RetainedPart {
+    /// Class of the objects; for class objects, the class that they represent.
     pub class: String,
-    /// Whether it is class objects.
+    /// `true` for class objects.
     pub is_class_object: bool,
-    /// How many objects.
+    /// Number of objects.
     pub objects: u64,
-    /// What they retain.
+    /// Retained size of the objects.
     pub retained_bytes: u64,
-    /// The object, if it is one.
+    /// The object, if there is only one.
     pub object: Option<ObjectId>,
-    /// What it is known by, or each of several that the same field of the same class holds.
+    /// Recognizable place of the object, or of each of several that the same field of the same class holds.
     pub place: Option<Holder>,
 }
 
-impl Part {
-    /// Adds another that is known by the same, if it is.
+impl RetainedPart {
+    /// Merges another part with the same place; returns whether it has.
     fn add(&mut self, other: &Self) -> bool {
         let (Some(place), Some(added)) = (&mut self.place, &other.place) else { return false };
         let is_same = self.class == other.class && self.is_class_object == other.is_class_object;
@@ -110,18 +111,18 @@ impl Part {
     }
 }
 
-/// What the objects of a class take of what is retained.
+/// Share of the retained size that the objects of a class take up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassShare {
-    /// The class.
+    /// Name of the class.
     pub class: String,
-    /// Its objects.
+    /// Number of its objects.
     pub objects: u64,
-    /// What they take themselves.
+    /// Shallow size of its objects.
     pub shallow_bytes: u64,
 }
 
-/// Reads evidence.
+/// Reader of evidence.
 pub(super) struct Evidence<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
@@ -136,10 +137,10 @@ impl<'a> Evidence<'a> {
         Self { summary, graph, objects, forms: std::sync::Arc::new(Forms::new(&objects)), view }
     }
 
-    pub(super) fn named(&self, object: ObjectIndex) -> Named {
+    pub(super) fn named(&self, object: ObjectIndex) -> NamedObject {
         let class = self.graph.class_of_class_object(object);
         let name = class.and_then(|class| self.summary.class(class)).map(|row| self.summary.class_name(row));
-        Named {
+        NamedObject {
             object: self.graph.objects.addresses.id_of(object).unwrap_or_default(),
             class: name.or_else(|| self.view.class_name(object)).map(str::to_owned),
             is_class_object: class.is_some(),
@@ -148,13 +149,13 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// The loader of an object's class, or of the class that it is the class object of.
+    /// Returns the loader of an object's class, or for a class object, of the class that it represents.
     pub(super) fn loader(&self, object: ObjectIndex) -> ObjectId {
         let class = self.graph.class_of_class_object(object).or_else(|| self.graph.objects.class(object));
         class.and_then(|class| self.summary.class(class)).map(|row| row.loader.into()).unwrap_or_default()
     }
 
-    /// The paths to an object.
+    /// Finds the paths to an object.
     pub(super) fn paths(&self, object: ObjectIndex) -> Option<Paths> {
         let found = beyond_frames::paths(&self.view.edges, object, LOOKED_AT_PATHS, Excluded::all());
         let only_frames = found.only_frames();
@@ -175,7 +176,7 @@ impl<'a> Evidence<'a> {
         Some(paths)
     }
 
-    /// What is known of a path.
+    /// Collects the facts about a path.
     pub(super) fn along(&self, objects: &[ObjectIndex], is_weak: bool) -> Paths {
         let path = self.path(objects);
         let is_soft = path.steps.iter().any(|step| step.strength == Strength::Soft);
@@ -206,7 +207,7 @@ impl<'a> Evidence<'a> {
         Path { root, steps, left_out: (objects.len() - 2 * half, half) }
     }
 
-    /// The last object outside of the JDK that holds the next one of a path, and by which field.
+    /// Returns the last non-JDK object on a path that holds the next one, and the field that does.
     fn owner(&self, path: &[ObjectIndex]) -> Option<Owner> {
         let pairs = path.windows(2).rev().take(MAX_PATH);
         let mut pairs = pairs.filter_map(|pair| Some((*pair.first()?, *pair.get(1)?)));
@@ -219,31 +220,31 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// What is known of the collection that is shown for an object.
+    /// Returns the facts about the collection that is shown for an object.
     pub(super) fn collection(&self, place: &Holder) -> Option<CollectionFacts> {
         let object = self.graph.objects.addresses.index_of(place.object).filter(|_| place.is_collection)?;
         let collections = Collections::with(&self.objects, self.forms.clone());
         Some(collection::facts(&self.objects, &collections, &self.view, object))
     }
 
-    /// The largest parts of what an object retains: its children, those that are known by the same as one part, or if they
-    /// are many, by class. In the first case also the classes whose objects take most.
+    /// Returns the largest parts of what an object retains: its children, with those at the same place merged; or, if
+    /// there are many, merged by class. In the first case also the classes whose objects take up most.
     pub(super) fn parts(
         &self,
         holders: &Holders<'_>,
         base: TreePosition,
         children: &[ChildKind],
-    ) -> (Vec<Part>, Option<Vec<ClassShare>>) {
+    ) -> (Vec<RetainedPart>, Option<Vec<ClassShare>>) {
         let tree = &self.graph.tree;
         let few: Vec<TreePosition> = tree.children(base).take(FEW_CHILDREN + 1).collect();
         if few.len() > FEW_CHILDREN && children.first().is_some_and(|kind| kind.objects > 1) {
             return (kinds(children), None);
         }
-        // One pass serves what each part holds, and what all of it does.
+        // One pass serves both the contents of each part and the total.
         let classes = self.summary.classes().len();
         let mut all = vec![Counts::default(); classes];
         let mut done = TreePosition(base.0.saturating_add(1));
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<RetainedPart> = Vec::new();
         let own = |position: TreePosition| position..TreePosition(position.0.saturating_add(1));
         let mut count = |positions: std::ops::Range<TreePosition>| {
             let counts = class_counts::count(self.graph, positions, classes);
@@ -257,7 +258,7 @@ impl<'a> Evidence<'a> {
             done = tree.end(position);
             let Some(object) = tree.object_at(position) else { continue };
             let named = self.named(object);
-            let part = Part {
+            let part = RetainedPart {
                 class: named.class.unwrap_or_default(),
                 is_class_object: named.is_class_object,
                 objects: 1,
@@ -276,9 +277,9 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Kinds of objects as parts.
-pub(super) fn kinds(children: &[ChildKind]) -> Vec<Part> {
-    let part = |kind: &ChildKind| Part {
+/// Converts kinds of objects to parts.
+pub(super) fn kinds(children: &[ChildKind]) -> Vec<RetainedPart> {
+    let part = |kind: &ChildKind| RetainedPart {
         class: kind.class.clone(),
         is_class_object: kind.is_class_object,
         objects: kind.objects,
@@ -289,11 +290,11 @@ pub(super) fn kinds(children: &[ChildKind]) -> Vec<Part> {
     children.iter().take(TOLD_PARTS).map(part).collect()
 }
 
-/// The classes whose objects take most.
+/// Returns the classes whose objects take up most.
 pub(super) fn largest_classes(summary: &Summary, counts: &[Counts]) -> Vec<ClassShare> {
     let counted = (0u32..).map(ClassNumber).zip(counts).filter(|(_, count)| count.objects > 0);
     let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
-    // Names may be long: those of the few that are told are copied.
+    // Names may be long: only those of the few reported classes are copied.
     let mut shares: Vec<(&str, &Counts)> = counted.map(|(class, count)| (name(class), count)).collect();
     shares.sort_rows_by_key(|(name, count)| (Reverse(count.shallow_bytes), *name));
     let share = |(name, count): (&str, &Counts)| ClassShare {
@@ -304,8 +305,7 @@ pub(super) fn largest_classes(summary: &Summary, counts: &[Counts]) -> Vec<Class
     shares.into_iter().take(TOLD_CLASSES).map(share).collect()
 }
 
-/// Tells each suspect which others have the beginning of their path in common with its own, up to an object that is not
-/// the JDK's.
+/// Sets for each suspect which others share a prefix of its path that ends at a non-JDK object.
 pub(super) fn relate(suspects: &mut [Suspect]) {
     let related: Vec<Vec<usize>> = (0..suspects.len())
         .map(|at| {
@@ -326,11 +326,11 @@ fn are_related(a: Option<&Suspect>, b: Option<&Suspect>) -> bool {
     };
     let (a, b) = (path(a), path(b));
     let common = a.iter().zip(&b).take_while(|(a, b)| a == b);
-    // One of them may be the other's beginning.
+    // One path may be a prefix of the other.
     common.into_iter().any(|((_, is_own), _)| *is_own)
 }
 
-fn is_of_application(step: &Step) -> bool {
+fn is_of_application(step: &ObjectStep) -> bool {
     let class = match (&step.class, &step.label) {
         (Some(class), Some(label)) if class == "java.lang.Class" => Some(label),
         (class, _) => class.as_ref(),

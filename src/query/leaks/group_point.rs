@@ -1,10 +1,9 @@
-//! Where the memory of many objects of one class accumulates: the object through which the shortest paths to most of them
-//! lead.
+//! Accumulation point of many objects of one class: the object through which the shortest paths to most of them lead.
 //!
-//! The paths of all groups come from one search ([`crate::paths::forest`]). From the roots down, the child with most
-//! members is taken, while it has more than 80 percent of all members; where what the members below it retain is less than
-//! 70 percent of what those below its parent retain, the parent is the accumulation point (Eclipse MAT, `FindLeaksQuery`).
-//! All members count, where MAT takes a random 10,000.
+//! The paths of all groups come from one search ([`crate::paths::forest`]). From the roots down, the walk takes the
+//! child with most members, as long as it has more than 80 percent of all members. If the members below it retain less
+//! than 70 percent of what those below its parent retain, the parent is the accumulation point (Eclipse MAT,
+//! `FindLeaksQuery`). All members count, whereas MAT takes a random 10,000.
 
 use std::io;
 
@@ -16,34 +15,34 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::scratch::ScratchArena;
 
-use super::suspects::{Group, is_drop, share};
+use super::suspects::{CandidateGroup, is_drop, share};
 
-/// Percent of the members that paths through an object have more of, where the walk goes on.
+/// Percentage of the members whose paths must lead through an object for the walk to continue.
 const MOST_MEMBERS: u64 = 80;
-/// No place on the common path.
+/// Marks objects that are not on the common path.
 const NOWHERE: u32 = 0;
 
-/// The common path of the members of a group.
+/// Common path of the members of a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CommonPath {
-    /// From a root to the accumulation point, or as far as most members have it in common.
+    /// Objects from a root to the accumulation point, or as far as most members share the path.
     pub(super) objects: Vec<ObjectIndex>,
-    /// Whether its last object is the accumulation point.
+    /// `true` if the last object is the accumulation point.
     pub(super) has_point: bool,
-    /// Members whose path goes through its last object.
+    /// Number of members whose path leads through the last object.
     pub(super) members: u64,
-    /// Whether it is there only because weak, soft, phantom and finalizer references are followed.
+    /// `true` if the path exists only because weak, soft, phantom and finalizer references are followed.
     pub(super) is_weak: bool,
 }
 
-/// The common path of each group.
+/// Finds the common path of each group.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for a few numbers for each object.
-pub(super) fn common_paths(edges: &Edges<'_>, groups: &[Group]) -> io::Result<Vec<CommonPath>> {
+/// If neither memory nor disk has space for a few numbers per object.
+pub(super) fn common_paths(edges: &Edges<'_>, groups: &[CandidateGroup]) -> io::Result<Vec<CommonPath>> {
     let mut paths = vec![CommonPath::default(); groups.len()];
     let objects: Vec<Vec<ObjectIndex>> = groups.iter().map(|group| objects(edges.graph, group)).collect();
-    // Objects that nothing holds strongly are sought again by any reference.
+    // Objects without a strong path are searched again through all references.
     for excluded in [Excluded::all(), Excluded::NONE] {
         let open: Vec<usize> = (0..groups.len()).filter(|at| is_open(&paths, *at)).collect();
         let sought: Vec<&[ObjectIndex]> =
@@ -59,12 +58,12 @@ pub(super) fn common_paths(edges: &Edges<'_>, groups: &[Group]) -> io::Result<Ve
     Ok(paths)
 }
 
-/// Whether no member was found.
+/// Returns whether no member was found.
 fn is_open(paths: &[CommonPath], at: usize) -> bool {
     paths.get(at).is_some_and(|path| path.members == 0)
 }
 
-fn objects(graph: &ObjectGraph, group: &Group) -> Vec<ObjectIndex> {
+fn objects(graph: &ObjectGraph, group: &CandidateGroup) -> Vec<ObjectIndex> {
     group.members.iter().filter_map(|position| graph.tree.object_at(*position)).collect()
 }
 
@@ -100,13 +99,13 @@ fn common_path(
     let all = group.len() as u64;
     let least = share(all, MOST_MEMBERS);
     let mut counts = forest.counts(room, members)?;
-    // The objects down from the roots that most members have in common, and the first that too few have.
+    // Objects down from the roots that most members share, and the first one that too few share.
     let mut spine: Vec<(ObjectIndex, u64)> = Vec::new();
     for level in forest.levels() {
         let above = spine.last().map(|(object, _)| *object);
         let below = level.filter(|object| forest.holder(*object) == above);
         let counted = below.filter_map(|object| Some((object, u64::from(*counts.get(object.at())?))));
-        // Of several, the one with the lowest index: levels ascend, walk by walk.
+        // The one with the lowest index, if several are equal: levels ascend walk by walk.
         let best = counted.filter(|(_, count)| *count > 0).max_by_key(|(object, count)| (*count, !object.0));
         let Some(best) = best else { break };
         spine.push(best);
@@ -130,13 +129,14 @@ fn common_path(
         }
     }
     if path.members == 0 {
-        // Found, but with nothing in common.
+        // Members were found, but share nothing.
         path.members = spine.first().map_or(0, |(_, count)| *count);
     }
     Ok(path)
 }
 
-/// What the members retain whose paths go through each object of the spine. `scratch` is written over.
+/// Returns, for each object of the spine, the retained size of the members whose path leads through it. Overwrites
+/// `scratch`.
 fn sums(
     graph: &ObjectGraph,
     forest: &Forest,
@@ -144,7 +144,7 @@ fn sums(
     spine: &[(ObjectIndex, u64)],
     scratch: &mut [u32],
 ) -> Vec<u64> {
-    // By object: 1 + the place of the last object of the spine that its path goes through.
+    // By object: 1 + index of the last object of the spine on its path.
     scratch.fill(NOWHERE);
     for (level, place) in forest.levels().zip(1u32..) {
         let own =

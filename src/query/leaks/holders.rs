@@ -1,4 +1,4 @@
-//! What holds most of a heap, in words that a person knows: a map in a field, and what is in it.
+//! Largest holders of a heap in familiar terms: a map in a field, and its contents.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -11,75 +11,78 @@ use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{ObjectId, names};
 
-use crate::classes::histogram::{self, GroupBy};
+use crate::classes::histogram::{self, HistogramGroupBy};
 use crate::dominators::class_counts::{self, Counts};
 use crate::dominators::listing;
 use crate::dominators::preorder::Start;
 use crate::objects::class_set::ClassSet;
-use crate::objects::collections::{Collection, Collections, Forms, Kind};
+use crate::objects::collections::{Collection, CollectionKind, Collections, Forms};
 use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
 use crate::sorting::SortRows;
 use crate::threads::frames::Frame;
-use crate::threads::groups::{Group as ThreadGroup, LocalsOfClass};
-use crate::threads::{Question, Threads};
+use crate::threads::groups::{LocalsOfClass, ThreadGroup};
+use crate::threads::{ThreadQuery, Threads};
 
 use super::suspects::is_drop;
 
-/// Dominators that are followed down.
+/// Maximum number of dominators followed down.
 const MAX_STEPS: usize = 1000;
-/// Objects that only roots dominate that are looked at. They come largest first.
+/// Maximum number of objects examined that only roots dominate, largest first.
 const MAX_TOPS: usize = 50_000;
-/// Objects that only roots dominate that are followed down.
+/// Maximum number of objects followed down that only roots dominate.
 const MAX_FOLLOWED: usize = 50;
-/// Members of a group, at least.
+/// Minimum number of members of a group.
 const MIN_MEMBERS: u64 = 10;
-/// Percent of the heap that a group has at least.
+/// Minimum percentage of the heap for a group.
 const MIN_OF_HEAP: u64 = 5;
-/// Referrers that are asked how they hold an object.
+/// Maximum number of referrers examined for the field that holds an object.
 const MAX_REFERRERS: usize = 64;
-/// Elements of a collection that are looked at.
+/// Maximum number of elements of a collection examined.
 const MAX_ELEMENTS: usize = 1000;
-/// The same, of the collection in which memory accumulates.
+/// Maximum number of elements examined of the collection in which memory accumulates.
 const MANY_ELEMENTS: usize = 1 << 16;
-/// Collections that stand on each other.
+/// Maximum number of nested wrappers of a collection.
 const MAX_WRAPPERS: usize = 8;
 
-/// What holds much of the heap.
+/// A holder of a large part of the heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holder {
-    /// The object; of a group the largest.
+    /// The object; for a group, the largest one.
     pub object: ObjectId,
-    /// Its class.
+    /// Class of the object.
     pub class: Option<String>,
-    /// A few words that tell it from others.
+    /// Short text that identifies the object.
     pub label: Option<String>,
-    /// Objects that the row is of: 1, those that one field of one class holds, or those of a class that only roots dominate.
+    /// Number of objects that the row represents: 1, those held by one field of one class, or those of a class that
+    /// only roots dominate.
     pub instances: u64,
-    /// What would be freed.
+    /// Size that would be freed.
     pub retained_bytes: u64,
-    /// The field that holds it.
-    pub field: Option<Field>,
-    /// What it holds mostly.
+    /// Field that holds the object.
+    pub field: Option<HolderField>,
+    /// Main contents.
     pub held: Option<Held>,
-    /// The object whose paths tell why it is alive: the holder of something that is a local of a thread.
+    /// Object whose paths explain why the holder is alive: the object itself, or its referrer if it is a GC root, such
+    /// as a local of a thread.
     pub kept_by: ObjectId,
-    /// Whether it is a collection.
+    /// `true` for a collection.
     pub is_collection: bool,
-    /// Whether the row is of all objects of a class that only roots dominate.
+    /// `true` if the row represents all objects of a class that only roots dominate.
     pub is_class: bool,
-    /// Where the threads are that the row is of: those of one group of `threads --group`.
+    /// Location of the threads that the row represents: one group of `threads --group`.
     pub threads: Option<InOnePlace>,
 }
 
 impl Holder {
-    /// Adds another that the same field of the same class holds, if it is one. What both hold is of one class, or not told.
+    /// Merges another row held by the same field of the same class, if it is one; returns whether it is. The common
+    /// contents are kept only if both are of one class.
     pub(super) fn add(&mut self, other: &Self) -> bool {
         let is_same = self.field.is_some()
             && self.class == other.class
-            && self.field.as_ref().map(Field::key) == other.field.as_ref().map(Field::key);
+            && self.field.as_ref().map(HolderField::key) == other.field.as_ref().map(HolderField::key);
         if !is_same {
             return false;
         }
@@ -101,67 +104,67 @@ impl Holder {
 /// Threads that do the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InOnePlace {
-    /// Their name, with `*` for the numbers in which they differ. `None` if they have none.
+    /// Name of the threads, with `*` for the numbers in which they differ. `None` if they have no names.
     pub name: Option<String>,
-    /// The innermost method of their stack that is not the JDK's; of the JDK if there is no other.
+    /// Innermost non-JDK method of their stack, or else the innermost method.
     pub method: Option<String>,
-    /// Whether only most of them are in it.
+    /// `true` if only most of them are in the method.
     pub is_mostly: bool,
-    /// Whether they are virtual threads.
+    /// `true` for virtual threads.
     pub is_virtual: bool,
 }
 
 /// Objects of a class that only roots dominate.
 #[derive(Debug)]
-struct Group {
+struct ClassMembers {
     members: u64,
-    /// What they retain together.
+    /// Sum of their retained sizes.
     sum: u64,
-    /// The largest.
+    /// Position of the largest.
     first: TreePosition,
 }
 
-/// The field that holds an object.
+/// Field that holds an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
-    /// Its name.
+pub struct HolderField {
+    /// Name of the field.
     pub name: String,
-    /// Whether it is static.
+    /// `true` for a static field.
     pub is_static: bool,
-    /// The class of the object that has it; of a static field the class itself.
+    /// Class of the object that has the field; for a static field, the class itself.
     pub class: String,
-    /// The object that has it; of a static field the class object.
+    /// Object that has the field; for a static field, the class object.
     pub object: ObjectId,
 }
 
-impl Field {
-    /// What the fields of several objects have in common.
+impl HolderField {
+    /// Returns what the fields of several objects have in common.
     fn key(&self) -> (&str, &str) {
         (&self.name, &self.class)
     }
 }
 
-/// What something holds mostly.
+/// Main contents of a holder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
-    /// How many objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Their class.
+    /// Class of the objects.
     pub class: String,
-    /// Whether the number is of all that is held, and only most of that is of this class.
+    /// `true` if the number covers all contents and only most of them are of this class.
     pub is_mostly: bool,
-    /// Whether all that is held was looked at.
+    /// `true` if all contents were examined.
     pub is_exact: bool,
-    /// Whether each is behind a soft reference of its own.
+    /// `true` if each object is behind a soft reference of its own.
     pub is_soft: bool,
 }
 
-/// Returns whether a method is not the JDK's.
+/// Returns whether a method is outside the JDK.
 pub(super) fn is_own(frame: &Frame) -> bool {
     frame.class.as_deref().is_some_and(|class| !names::is_of_jdk(class))
 }
 
-/// Finds what holds much.
+/// Search for the largest holders.
 #[derive(Debug)]
 pub(crate) struct Holders<'a> {
     summary: &'a Summary,
@@ -170,7 +173,7 @@ pub(crate) struct Holders<'a> {
     forms: Arc<Forms>,
     edges: Edges<'a>,
     labels: Labels<'a>,
-    /// SoftReference and its subclasses.
+    /// `SoftReference` and its subclasses.
     soft: ClassSet,
 }
 
@@ -189,38 +192,39 @@ impl<'a> Holders<'a> {
         }
     }
 
-    /// Returns whether the objects of the classes of a name are soft references.
+    /// Returns whether objects of a class name are soft references.
     pub(super) fn is_soft(&self, class: &str) -> bool {
         self.soft.classes().any(|soft| self.name_of(soft) == class)
     }
 
-    /// The classes outside the JDK of which many objects that only roots dominate hold much together.
-    fn groups(&self) -> IdMap<ClassNumber, Group> {
+    /// Returns the non-JDK classes with many objects that only roots dominate and that retain much together.
+    fn groups(&self) -> IdMap<ClassNumber, ClassMembers> {
         let tree = &self.graph.tree;
         let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
         let class_of = |position: TreePosition| self.graph.objects.class(tree.object_at(position)?);
-        let rows = listing::group(self.summary, self.graph, &[Start::Roots], GroupBy::Class);
+        let rows = listing::group(self.summary, self.graph, &[Start::Roots], HistogramGroupBy::Class);
         let large = rows.into_iter().map(|row| row.group).filter(|row| {
             row.instances >= MIN_MEMBERS
                 && row.retained_bytes.is_some_and(|bytes| bytes >= least)
                 && !names::is_of_jdk(&row.name)
         });
-        let group = |row: histogram::Row| {
+        let group = |row: histogram::HistogramRow| {
             let class = self.graph.objects.addresses.index_of(row.class_object?)?;
             let class = self.graph.class_of_class_object(class)?;
-            // They come largest first.
+            // Positions are ordered by size, largest first.
             let first = tree.top().find(|position| class_of(*position) == Some(class))?;
             let (sum, most) = (row.retained_bytes?, tree.retained_bytes(first));
-            (most < sum / 2).then_some((class, Group { members: row.instances, sum, first }))
+            (most < sum / 2).then_some((class, ClassMembers { members: row.instances, sum, first }))
         };
         large.filter_map(group).collect()
     }
 
-    /// Many threads that do the same and hold much together, each dominated by roots only; with their positions.
+    /// Returns groups of many threads that do the same and retain much together, with their positions; only roots
+    /// dominate each thread.
     fn thread_groups(&self, threads: &Threads<'_>) -> Vec<(Holder, Vec<TreePosition>)> {
         let tree = &self.graph.tree;
         let least = tree.reachable_bytes() / 100 * MIN_OF_HEAP;
-        // Stacks and names are read only if it is worth it.
+        // Stacks and names are read only if the threads retain enough.
         let all = threads.all().into_iter().filter_map(|thread| self.at_top(thread));
         let (count, sum) = all.fold((0u64, 0u64), |(count, sum), position| {
             (count + 1, sum.saturating_add(tree.retained_bytes(position)))
@@ -228,8 +232,11 @@ impl<'a> Holders<'a> {
         if count < MIN_MEMBERS || sum < least {
             return Vec::new();
         }
-        let groups =
-            threads.groups(&Question { has_locals: true, top: Some(MAX_FOLLOWED), ..Question::default() });
+        let groups = threads.groups(&ThreadQuery {
+            has_locals: true,
+            top: Some(MAX_FOLLOWED),
+            ..ThreadQuery::default()
+        });
         let large = groups.rows.iter().take_while(|group| group.retained_bytes >= least);
         let row = |group: &ThreadGroup| {
             let objects = group.objects.iter().filter_map(|id| self.graph.objects.addresses.index_of(*id));
@@ -260,14 +267,14 @@ impl<'a> Holders<'a> {
         large.filter_map(row).collect()
     }
 
-    /// The position of an object that only roots dominate.
+    /// Returns the position of an object that only roots dominate.
     fn at_top(&self, object: ObjectIndex) -> Option<TreePosition> {
         let tree = &self.graph.tree;
         tree.reachable_position(object).filter(|position| tree.dominator(*position).is_none())
     }
 
-    /// What the stacks of threads hold that retains much of what the threads do: objects of a class that is not the JDK's,
-    /// if there are.
+    /// Returns the contents of the stacks that retain most of what the threads do: objects of a non-JDK class, if there
+    /// are any.
     fn held_by_stacks(&self, locals: &[LocalsOfClass], retained_bytes: u64) -> Option<Held> {
         let name = |held: &LocalsOfClass| held.class.map_or("", |class| self.name_of(class));
         let most = locals.iter().take_while(|held| held.retained_bytes > retained_bytes / 4);
@@ -281,8 +288,8 @@ impl<'a> Holders<'a> {
         (!all.class.is_empty()).then_some(all)
     }
 
-    /// What holds most, `count` rows, largest first. Rows that the same field of the same class holds are one, and many
-    /// `threads` that do the same.
+    /// Returns the `count` largest holders, largest first. Rows held by the same field of the same class are merged, as
+    /// are many `threads` that do the same.
     pub(crate) fn largest(&self, count: usize, threads: &Threads<'_>) -> Vec<Holder> {
         let tree = &self.graph.tree;
         let of_threads = self.thread_groups(threads);
@@ -291,7 +298,7 @@ impl<'a> Holders<'a> {
         let class = |position: TreePosition| {
             tree.object_at(position).and_then(|object| self.graph.objects.class(object))
         };
-        // Threads of a class of their own count once.
+        // Threads of an application class count once.
         let of_members: FxHashSet<ClassNumber> =
             members.iter().filter_map(|position| class(*position)).collect();
         let mut groups = self.groups();
@@ -320,7 +327,7 @@ impl<'a> Holders<'a> {
         rows.into_iter().map(|(row, base)| self.with_held(row, || self.held_below(base))).collect()
     }
 
-    /// A row with what it holds mostly: of a collection elements, else `below`.
+    /// Adds the main contents to a row: the elements of a collection, or else `below`.
     fn with_held(&self, row: Holder, below: impl Fn() -> Option<Held>) -> Holder {
         if row.threads.is_some() {
             return row;
@@ -330,15 +337,16 @@ impl<'a> Holders<'a> {
         Holder { held: held.or_else(|| below().filter(|_| !row.is_class)), ..row }
     }
 
-    /// What the object at a position amounts to, and what that holds mostly. `counts` are of all that it dominates.
+    /// Follows the object at a position down to its holder, with the main contents of that. `counts` cover everything
+    /// that the object dominates.
     pub(super) fn amounts_to(&self, position: TreePosition, counts: &[Counts]) -> Option<Holder> {
         let (row, base) = self.holder(position)?;
-        // What it amounts to does not hold what is above it.
+        // The holder found below does not contain what is above it.
         let below = || if base == position { self.held_among(counts) } else { self.held_below(base) };
         Some(self.with_held(row, below))
     }
 
-    /// What an object is known by: the collection that it is a part of, and the field that holds that.
+    /// Returns the recognizable place of an object: the collection that it is a part of, and the field that holds that.
     pub(super) fn place(&self, object: ObjectIndex) -> Holder {
         let (shown, field) = self.shown(object);
         let retained_bytes = self.graph.tree.retained_bytes_of(object).unwrap_or(0);
@@ -360,10 +368,10 @@ impl<'a> Holders<'a> {
 
     fn collection(&self, object: ObjectIndex) -> Option<Collection> {
         let collection = Collections::with(&self.objects, self.forms.clone()).collection(object)?;
-        Some(collection).filter(|collection| collection.kind != Kind::Holder)
+        Some(collection).filter(|collection| collection.kind != CollectionKind::Holder)
     }
 
-    /// What the object at a position amounts to, and the position of that.
+    /// Follows the object at a position down to its holder, and returns that with its position.
     fn holder(&self, top: TreePosition) -> Option<(Holder, TreePosition)> {
         let tree = &self.graph.tree;
         let (mut base, mut here) = (top, top);
@@ -404,7 +412,7 @@ impl<'a> Holders<'a> {
         }
     }
 
-    /// Whether an object is only a part of the one that is named: tables and nodes of collections, chains.
+    /// Returns whether an object is only a part of the named one: tables and nodes of collections, chains.
     fn is_part(&self, base: ObjectIndex, above: ObjectIndex, object: ObjectIndex) -> bool {
         let (name, base_name) = (self.class_name(object), self.class_name(base));
         let is_node = name.split_once('$').is_some_and(|(outer, _)| outer.starts_with("java.util."));
@@ -413,9 +421,9 @@ impl<'a> Holders<'a> {
             || (is_array || is_node) && (self.collection(base).is_some() || base_name.ends_with("[]"))
     }
 
-    /// The object that is shown for another: the collection that has an array, the wrapper of a collection; and the field
-    /// that holds it.
-    fn shown(&self, object: ObjectIndex) -> (ObjectIndex, Option<Field>) {
+    /// Returns the object to show for another, and the field that holds it: the collection that has an array, the
+    /// wrapper of a collection.
+    fn shown(&self, object: ObjectIndex) -> (ObjectIndex, Option<HolderField>) {
         let mut shown = object;
         let mut field = self.field(shown);
         for _ in 0..MAX_WRAPPERS {
@@ -429,11 +437,12 @@ impl<'a> Holders<'a> {
         (shown, field.map(|(_, field)| field))
     }
 
-    /// The field that holds an object: a static one rather than another, one of the application rather than the JDK's.
-    fn field(&self, object: ObjectIndex) -> Option<(ObjectIndex, Field)> {
+    /// Returns the field that holds an object, preferring static fields, and fields of the application to those of the
+    /// JDK.
+    fn field(&self, object: ObjectIndex) -> Option<(ObjectIndex, HolderField)> {
         let name = self.class_name(object);
-        let mut best: Option<(u8, ObjectIndex, Field)> = None;
-        // Where many hold it, its dominator must not be missed.
+        let mut best: Option<(u8, ObjectIndex, HolderField)> = None;
+        // If many objects hold it, its dominator must not be missed.
         let tree = &self.graph.tree;
         let dominator = tree.reachable_position(object).and_then(|position| tree.dominator(position));
         let dominator = dominator.and_then(|position| tree.object_at(position));
@@ -446,7 +455,7 @@ impl<'a> Holders<'a> {
             if from_name.ends_with("[]") {
                 continue;
             }
-            // A map's views and iterators hold it too.
+            // A map's views and iterators reference it too.
             if from_name.strip_prefix(name).is_some_and(|rest| rest.starts_with('$')) {
                 continue;
             }
@@ -463,7 +472,7 @@ impl<'a> Holders<'a> {
                     _ => continue,
                 };
                 if best.as_ref().is_none_or(|(known, ..)| rank < *known) {
-                    let field = Field {
+                    let field = HolderField {
                         name: field_name.to_owned(),
                         is_static: rank == 0,
                         class: class.to_owned(),
@@ -476,11 +485,11 @@ impl<'a> Holders<'a> {
         best.map(|(_, from, field)| (from, field))
     }
 
-    /// What a collection holds.
+    /// Returns the main contents of a collection.
     fn held_by_collection(&self, object: ObjectIndex, most: usize) -> Option<Held> {
         let collection = self.collection(object)?;
         let collections = Collections::with(&self.objects, self.forms.clone());
-        // Several loaders may define one class.
+        // Several loaders may define a class of the same name.
         let mut of_class = FxHashMap::<(&str, bool), u64>::default();
         let mut seen = 0u64;
         for entry in collections.entries(&collection).take(most) {
@@ -497,7 +506,7 @@ impl<'a> Holders<'a> {
         Some(Held { objects, class: class.to_owned(), is_mostly, is_exact, is_soft })
     }
 
-    /// The class of an object; of a soft reference, of what it refers to, unless that was cleared.
+    /// Returns the class of an object; for a soft reference, the class of its referent, unless that was cleared.
     fn class_behind(&self, object: ObjectIndex) -> (&'a str, bool) {
         let is_soft = self.graph.objects.class(object).is_some_and(|class| self.soft.contains(class));
         let referent = || self.objects.object(self.objects.field(object, "referent")?);
@@ -507,7 +516,8 @@ impl<'a> Holders<'a> {
         }
     }
 
-    /// What an object dominates: most of an application's class, or the class that takes most.
+    /// Returns the main contents that an object dominates: the largest application class if it has most, or else the
+    /// largest class.
     fn held_below(&self, position: TreePosition) -> Option<Held> {
         let tree = &self.graph.tree;
         let below = TreePosition(position.0.saturating_add(1))..tree.end(position);

@@ -1,7 +1,8 @@
-//! Class loaders of one application: what they retain together, and why they are alive.
+//! Class loaders of one application: their joint retained size, and the paths that keep them alive.
 //!
-//! Where an application is deployed again and the old one is not let go, each of its loaders may hang on another holder: a
-//! ThreadLocal of each thread of a pool, a hook, a timer. No suspect has all of them then; together they are one cause.
+//! If an application is redeployed and the old deployments are not released, each of its loaders may be held by another
+//! object: a ThreadLocal of each thread of a pool, a hook, a timer. Then no suspect has all of them, although they are
+//! one cause.
 
 use std::io;
 
@@ -20,43 +21,43 @@ use super::contents;
 use super::suspects::share;
 use hprof_index::graph::numbers::TreePosition;
 
-/// Class loaders that define classes of the same names before that is told.
+/// Minimum number of class loaders that define classes of the same names to be reported.
 pub const MANY_LOADERS: usize = 3;
-/// Percent of the reachable bytes that they retain at least, by a lower bound.
+/// Minimum percentage of the reachable bytes that they retain, by a lower bound.
 const MUCH_OF_HEAP: u64 = 1;
-/// Groups of loaders that are told.
+/// Maximum number of groups of loaders reported.
 const TOLD_GROUPS: usize = 3;
-/// Loaders of a group whose paths are told, the first by ID.
+/// Maximum number of loaders of a group whose paths are reported, first by ID.
 const TOLD_LOADERS: usize = 20;
-/// Objects on the paths of a group, after which no other path is sought.
+/// Number of objects on the paths of a group after which no other path is searched.
 const LONG_PATHS: usize = 1 << 14;
 
 /// Class loaders that define classes of the same names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoaderGroup {
-    /// The loaders' class.
+    /// Class of the loaders.
     pub class: Option<String>,
-    /// How many loaders.
+    /// Number of loaders.
     pub loaders: u64,
-    /// A class that each defines.
+    /// A class that each of them defines.
     pub defines: Option<String>,
-    /// Classes that each defines.
+    /// Number of classes that each of them defines.
     pub classes: u64,
-    /// What they retain together, with their classes and instances.
+    /// Size retained together by the loaders, their classes and instances.
     pub retained_bytes: u64,
-    /// Why they are alive.
+    /// Paths that keep the loaders alive.
     pub paths: Vec<(ObjectId, Why)>,
 }
 
-/// Groups of loaders as they are found, those that retain most first.
+/// Groups of loaders before their paths are searched, largest retained size first.
 #[derive(Debug, Default)]
 pub struct Loaders(Vec<LargeGroup>);
 
 impl Loaders {
-    /// Finds the groups that retain much.
+    /// Finds the groups with a large retained size.
     ///
     /// # Errors
-    /// If there is neither memory nor disk space for a number for each object.
+    /// If neither memory nor disk has space for a number per object.
     pub fn find(summary: &Summary, graph: &ObjectGraph) -> io::Result<Self> {
         if !has_many_loaders(summary) {
             return Ok(Self::default());
@@ -67,7 +68,8 @@ impl Loaders {
         Ok(Self(found))
     }
 
-    /// Those of which many retain what all of them retain, by number: not one with all, and the others beside it.
+    /// Returns the groups whose retained size is spread over many loaders, with their numbers: not those in which one
+    /// loader has nearly all of it.
     pub(super) fn that_accumulate(&self) -> impl Iterator<Item = (usize, &LargeGroup)> {
         self.0.iter().enumerate().filter(|(_, found)| {
             let all = found.of_loaders.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
@@ -75,7 +77,7 @@ impl Loaders {
         })
     }
 
-    /// The groups with what is told of them.
+    /// Converts the groups to rows for the report.
     pub(super) fn told(&self, heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> Vec<LoaderGroup> {
         if self.0.is_empty() {
             return Vec::new();
@@ -84,7 +86,7 @@ impl Loaders {
         let sizes = Sizes::new(summary, None);
         let view = View::new(heap, graph, bytes);
         let groups = self.0.iter().map(|LargeGroup { group, .. }| {
-            // A class of the application rather than one that was made for it.
+            // Prefers a class of the application to one that was generated for it.
             let own = |class: &&ClassNumber| {
                 summary.class(**class).is_some_and(|row| histogram::instances(summary, **class, row) > 0)
             };
@@ -110,7 +112,8 @@ impl Loaders {
     }
 }
 
-/// Why the loaders of a group are alive. Long paths are all alike, and each takes a search along all of it.
+/// Finds the paths that keep the loaders of a group alive. Long paths are all alike, and each search follows all of
+/// one.
 fn paths(view: &View<'_>, loaders: &[ObjectId]) -> Vec<(ObjectId, Why)> {
     let (mut paths, mut length) = (Vec::new(), 0);
     for loader in loaders.iter().take(TOLD_LOADERS) {
@@ -124,7 +127,7 @@ fn paths(view: &View<'_>, loaders: &[ObjectId]) -> Vec<(ObjectId, Why)> {
     paths
 }
 
-/// Whether a class of one name is defined by so many loaders that may go.
+/// Returns whether enough loaders that can be freed define a class of one name.
 fn has_many_loaders(summary: &Summary) -> bool {
     let mut loaders: FxHashMap<&str, usize> = FxHashMap::default();
     for class in summary.classes().iter().filter(|class| class.is_dumped()) {
@@ -136,8 +139,8 @@ fn has_many_loaders(summary: &Summary) -> bool {
     loaders.into_values().any(|loaders| loaders >= MANY_LOADERS)
 }
 
-/// What some objects retain of what others do, by the dominator tree; in each list no object dominates another, and the
-/// others are ascending.
+/// Returns the size that both `some` and `others` retain, by the dominator tree. In each list no object dominates
+/// another; `others` are ascending.
 pub(super) fn common_bytes(tree: &Tree, some: &[TreePosition], others: &[TreePosition]) -> u64 {
     let sum = |positions: &mut dyn Iterator<Item = TreePosition>| {
         positions.fold(0, |sum: u64, position| sum.saturating_add(tree.retained_bytes(position)))

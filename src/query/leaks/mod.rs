@@ -1,9 +1,10 @@
-//! Leak suspects: which objects retain so much of the heap that they may be a leak, where their memory accumulates, and
-//! whether it does.
+//! Leak suspects: objects that retain so much of the heap that they may be a leak, the place where their memory
+//! accumulates, and a verdict.
 //!
-//! Suspects and accumulation points are those of Eclipse MAT's report (`FindLeaksQuery`, `LeakHunterQuery`), by exact sizes
-//! and over all members of a group: docs/mat.md tells the differences. MAT calls every object over the threshold a suspect;
-//! here each has a verdict, since most programs have a class loader or a class that retains most of their heap.
+//! Suspects and accumulation points are those of Eclipse MAT's report (`FindLeaksQuery`, `LeakHunterQuery`), with exact
+//! sizes and over all members of a group; docs/mat.md lists the differences. MAT calls every object over the threshold
+//! a suspect. Here each has a verdict, since most programs have a class loader or a class that retains most of their
+//! heap.
 
 pub mod allocation;
 pub mod below;
@@ -36,34 +37,34 @@ use hprof_parser::ObjectId;
 use self::allocation::Allocation;
 use self::collection::CollectionFacts;
 use self::contents::{Level, Reason};
-use self::evidence::{ClassShare, Part, Paths};
+use self::evidence::{ClassShare, Paths, RetainedPart};
 use self::group_point::CommonPath;
 use self::holders::Holder;
 use self::loaders::{LoaderGroup, Loaders};
-use self::reader::Reader;
-use self::suspects::{Chain, Group};
+use self::reader::EvidenceReader;
+use self::suspects::{CandidateGroup, Chain};
 use self::thread_locals::ThreadLocalUse;
 
-/// Percent of the reachable heap that a suspect retains more than when nothing is said, as in MAT's report.
+/// Default threshold: percentage of the reachable heap that a suspect must exceed, as in MAT's report.
 pub const DEFAULT_THRESHOLD: u8 = 10;
 
-/// Members of a group that are told, those that retain most.
+/// Maximum number of members of a group that are reported, largest retained size first.
 const TOLD_MEMBERS: usize = 10;
 
-/// What holds most, so many rows, where nothing is suspect.
+/// Number of rows for the largest holders if nothing is suspect.
 const TOLD_LARGEST: usize = 5;
 
-/// Whether a suspect is one object or several.
+/// Number of objects of a suspect: one or several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum SuspectKind {
     /// One object.
     Single,
     /// Objects of one class that only the roots dominate.
     Group,
 }
 
-impl Kind {
-    /// The name in output.
+impl SuspectKind {
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Single => "single",
@@ -72,21 +73,21 @@ impl Kind {
     }
 }
 
-/// What a suspect is.
+/// Nature of a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// An object that is none of the others.
+pub enum SuspectObject {
+    /// An object that is none of the following.
     Instance,
-    /// A class object, or several.
+    /// One or several class objects.
     Class,
-    /// A class loader, or several.
+    /// One or several class loaders.
     ClassLoader,
-    /// A thread, or several.
+    /// One or several threads.
     Thread,
 }
 
-impl What {
-    /// The name in output.
+impl SuspectObject {
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Instance => "instance",
@@ -97,17 +98,17 @@ impl What {
     }
 }
 
-/// The rule by which a suspect was found.
+/// Rule by which a suspect was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// Those of Eclipse MAT: an object that only GC roots dominate, or several of a class.
+pub enum SuspectRule {
+    /// One of Eclipse MAT's: an object that only GC roots dominate, or several of a class.
     Mat,
-    /// It is a store within a holder.
+    /// A store within a holder.
     Below,
 }
 
-impl Rule {
-    /// The name in output.
+impl SuspectRule {
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Mat => "mat",
@@ -116,17 +117,17 @@ impl Rule {
     }
 }
 
-/// Whether memory accumulates there.
+/// Verdict on a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// At least 80 percent is in many children of one class, in one chain, in one buffer, or in many like threads or loaders.
+    /// At least 80 percent is in many children of one class, one chain, one buffer, or many similar threads or loaders.
     Accumulation,
-    /// It stands above parts of different kinds.
+    /// The object is above parts of different kinds.
     Holder,
 }
 
 impl Verdict {
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Accumulation => "accumulation",
@@ -135,91 +136,93 @@ impl Verdict {
     }
 }
 
-/// An object by its name.
+/// Identification of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedObject {
     /// Object ID.
     pub object: ObjectId,
-    /// Its class; of a class object, the class it stands for. `None` if the dump does not tell.
+    /// Class of the object; for a class object, the class that it represents. `None` if it is not in the dump.
     pub class: Option<String>,
-    /// Whether it is a class object.
+    /// `true` for a class object.
     pub is_class_object: bool,
-    /// A few words that tell it from others.
+    /// Short text that identifies the object.
     pub label: Option<String>,
-    /// What it retains.
+    /// Retained size in bytes.
     pub retained_bytes: u64,
 }
 
-/// A suspect, with the evidence.
+/// A leak suspect, with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
     /// The rule by which it was found.
-    pub rule: Rule,
+    /// Rule by which it was found.
+    pub rule: SuspectRule,
     /// One object, or several.
-    pub kind: Kind,
-    /// What it is.
-    pub what: What,
-    /// Whether memory accumulates there.
+    pub kind: SuspectKind,
+    /// Nature of the suspect.
+    pub what: SuspectObject,
+    /// Verdict: whether memory accumulates there.
     pub verdict: Verdict,
-    /// The object; of a group the member that retains most.
-    pub object: Named,
-    /// How many objects.
+    /// The object; for a group, the member with the largest retained size.
+    pub object: NamedObject,
+    /// Number of objects.
     pub objects: u64,
-    /// What they take themselves.
+    /// Shallow size in bytes.
     pub shallow_bytes: u64,
-    /// What they retain.
+    /// Retained size in bytes.
     pub retained_bytes: u64,
-    /// Members of a group, those that retain most; of a single suspect nothing.
-    pub members: Vec<Named>,
-    /// The class of the members of a group.
+    /// Members of a group, largest retained size first; empty for a single suspect.
+    pub members: Vec<NamedObject>,
+    /// Class of the members of a group.
     pub group_class: Option<String>,
-    /// The loader of the class: of the class itself, of a class object. 0 is the boot loader.
+    /// Loader of the class, or for a class object, of the class that it represents. 0 is the boot loader.
     pub loader: ObjectId,
     /// The accumulation point.
-    pub point: Option<Named>,
-    /// What the evidence is of: the accumulation point, the first link of the chain that leads there; of a group its point,
-    /// or the member that retains most.
-    pub base: Named,
-    /// What is retained there: by the accumulation point, by the chain that leads to it, or by the group.
+    pub point: Option<NamedObject>,
+    /// Subject of the evidence: the accumulation point, or the first link of the chain that leads there; for a group,
+    /// its accumulation point or the member with the largest retained size.
+    pub base: NamedObject,
+    /// Size retained by the accumulation point, by the chain that leads to it, or by the group.
     pub accumulated_bytes: u64,
-    /// How it accumulates, if it does.
+    /// Form of accumulation; `None` if memory does not accumulate.
     pub reason: Option<Reason>,
-    /// What the accumulation point is known by: the collection that it is a part of, and the field that holds it.
+    /// Recognizable place of the accumulation point: the collection that it is a part of, and the field that holds it.
     pub place: Option<Holder>,
-    /// The same by the name that the program gave it, if there is one.
+    /// The same by the name that the program gave it; `None` if there is none.
     pub named: Option<String>,
-    /// What a holder retains, the largest parts.
-    pub parts: Vec<Part>,
-    /// What accumulates, from the accumulation point down.
+    /// Largest parts of what a holder retains.
+    pub parts: Vec<RetainedPart>,
+    /// Levels in which memory accumulates, from the accumulation point down.
     pub accumulated: Vec<Level>,
-    /// Where what accumulates was allocated, if the dump has traces.
+    /// Allocation site of the accumulated objects, if the dump has traces.
     pub allocation: Option<Allocation>,
-    /// The classes whose objects take most of what it retains.
+    /// Classes whose objects take up most of the retained size.
     pub contents: Vec<ClassShare>,
-    /// The shortest path to the accumulation point, and what else is known of paths to it.
+    /// Shortest path to the accumulation point, and facts about the other paths to it.
     pub paths: Option<Paths>,
-    /// The collection that the accumulation point is of.
+    /// Collection that the accumulation point belongs to.
     pub collection: Option<CollectionFacts>,
-    /// ThreadLocals whose values these threads keep, those that retain most.
+    /// ThreadLocals whose values these threads hold, largest retained size first.
     pub thread_locals: Vec<ThreadLocalUse>,
-    /// Of threads: what the one that retains most is doing, its innermost frame that is not the JDK's.
+    /// Innermost non-JDK frame of the thread with the largest retained size.
     pub frame: Option<Frame>,
-    /// Whether the thread that ran into an OutOfMemoryError is it, or among them.
+    /// `true` if the suspect is or includes the thread with an OutOfMemoryError.
     pub is_oom_thread: bool,
-    /// Whether soft references keep alive what accumulates, or hold most of it: the JVM may clear them.
+    /// `true` if soft references keep the accumulated memory alive, or hold most of it: the JVM may clear them.
     pub is_behind_soft: bool,
-    /// Other suspects, by number, whose paths have a beginning in common with its own.
+    /// Numbers of other suspects whose paths share a prefix with this one's.
     pub related: Vec<usize>,
 }
 
 impl Suspect {
-    /// The ThreadLocal under which most of it is, if there is one.
+    /// Returns the ThreadLocal that holds most of the memory, if there is one.
     pub fn main_thread_local(&self) -> Option<&ThreadLocalUse> {
         let first = self.thread_locals.first()?;
         first.is_most_of(self.retained_bytes).then_some(first)
     }
 
-    /// Bytes of what its sentence is about: of the ThreadLocal, of the threads, or else of what accumulates.
+    /// Returns the size that the suspect's sentence explains: that of the ThreadLocal, of the threads, or else of the
+    /// accumulated objects.
     pub fn explained_bytes(&self) -> u64 {
         match (self.main_thread_local(), &self.reason) {
             _ if self.verdict == Verdict::Holder => self.retained_bytes,
@@ -230,61 +233,61 @@ impl Suspect {
     }
 }
 
-/// The suspects.
+/// Result of the search for leak suspects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Leaks {
-    /// What all reachable objects take.
+    /// Shallow size of all reachable objects.
     pub reachable_bytes: u64,
-    /// What a suspect retains more than.
+    /// Size that a suspect must exceed.
     pub threshold_bytes: u64,
-    /// Those that retain most first.
+    /// Suspects, largest retained size first.
     pub suspects: Vec<Suspect>,
-    /// Applications whose classes several loaders define, those that retain most first.
+    /// Applications whose classes several loaders define, largest retained size first.
     pub loaders: Vec<LoaderGroup>,
-    /// What is concluded: that whose cause retains most first.
+    /// Conclusions, largest retained size of the cause first.
     pub conclusions: Vec<Conclusion>,
-    /// What holds most, if nothing is suspect.
+    /// Largest holders, if nothing is suspect.
     pub largest: Vec<Holder>,
-    /// What all objects take, also those that are unreachable.
+    /// Shallow size of all objects, including unreachable ones.
     pub used_bytes: u64,
 }
 
-/// Why memory is not freed, and how much.
+/// A reason why memory is not freed, and the amount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conclusion {
-    /// What it is.
+    /// Cause of the conclusion.
     pub cause: Cause,
-    /// What accumulates there, or what the class loaders retain.
+    /// Size accumulated there, or retained by the class loaders.
     pub retained_bytes: u64,
 }
 
-/// What a conclusion is about.
+/// Cause of a conclusion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
-    /// A suspect in which memory accumulates, by number.
+    /// Number of a suspect in which memory accumulates.
     Suspect(usize),
     /// Class loaders of one application that several holders keep alive.
     Loaders {
-        /// The number of the group.
+        /// Number of the group.
         group: usize,
-        /// The suspects that are parts of it, by number: most of what each retains is what the loaders retain.
+        /// Numbers of the suspects that are parts of it: most of what each retains is retained by the loaders.
         suspects: Vec<usize>,
     },
 }
 
-/// What retains most, as far as anything is said of it.
+/// The most important finding.
 #[derive(Debug, Clone, Copy)]
 pub enum Largest<'a> {
-    /// The conclusion whose cause retains most.
+    /// The conclusion whose cause has the largest retained size.
     Conclusion(&'a Conclusion),
-    /// A suspect that retains more than any cause, and in which nothing accumulates.
+    /// A suspect without accumulation that retains more than any cause.
     Holder(&'a Suspect),
-    /// What holds most where nothing is suspect.
+    /// The largest holder if nothing is suspect.
     NoSuspect(&'a Holder),
 }
 
 impl Largest<'_> {
-    /// What it retains; of a conclusion, what its cause does.
+    /// Returns the retained size; for a conclusion, that of its cause.
     pub fn retained_bytes(&self) -> u64 {
         match self {
             Self::Conclusion(conclusion) => conclusion.retained_bytes,
@@ -294,12 +297,12 @@ impl Largest<'_> {
     }
 }
 
-/// A suspect that retains less than this part of all objects is a row, and no conclusion: of a heap that is nearly all
-/// garbage, anything is 10 percent of the rest.
+/// A suspect that retains less than this fraction of all objects is only a row, not a conclusion: in a heap that is
+/// nearly all garbage, anything is 10 percent of the rest.
 const LEAST_PART: u64 = 100;
 
 impl Leaks {
-    /// Suspects in which memory accumulates, and that retain enough for a conclusion, by number.
+    /// Returns the suspects in which memory accumulates and that are large enough for a conclusion, with their numbers.
     pub fn accumulations(&self) -> impl Iterator<Item = (usize, &Suspect)> {
         let all = self.suspects.iter().enumerate();
         all.filter(|(_, suspect)| {
@@ -307,7 +310,7 @@ impl Leaks {
         })
     }
 
-    /// Suspects that retain enough for a conclusion.
+    /// Returns the suspects that are large enough for a conclusion.
     pub fn large(&self) -> impl Iterator<Item = &Suspect> {
         self.suspects.iter().filter(|suspect| self.is_large(suspect.retained_bytes))
     }
@@ -316,15 +319,15 @@ impl Leaks {
         bytes >= self.used_bytes / LEAST_PART
     }
 
-    /// What all conclusions explain; where one is part of another, no more than there is.
+    /// Returns the size that all conclusions explain, counting overlapping ones once.
     pub fn concluded_bytes(&self) -> u64 {
         let sum = self.conclusions.iter().fold(0, |sum: u64, one| sum.saturating_add(one.retained_bytes));
         sum.min(self.reachable_bytes)
     }
 
-    /// What is concluded from suspects, of which each is of so many places of the dominator tree, and from class loaders.
-    /// What loaders of one application retain is one cause, whatever holds each of them; where most of it is in one suspect,
-    /// or in loaders that retain more, that says more.
+    /// Draws conclusions from suspects, given the positions of each in the dominator tree, and from class loaders. What
+    /// the loaders of one application retain is one cause, whatever holds each of them, unless most of it is in one
+    /// suspect, or in loaders that retain more: those are more specific.
     fn conclude(
         &self,
         graph: &ObjectGraph,
@@ -368,28 +371,29 @@ impl Leaks {
         all
     }
 
-    /// What retains most. `None` if there is nothing to say: nothing is reachable, or next to nothing beside garbage.
+    /// Returns the most important finding. `None` if nothing is reachable, or next to nothing compared with the
+    /// garbage.
     pub fn largest(&self) -> Option<Largest<'_>> {
         let conclusion = self.conclusions.first().map(Largest::Conclusion);
         let holder = self.large().find(|suspect| suspect.verdict == Verdict::Holder).map(Largest::Holder);
         let rest = self.largest.first().filter(|holder| self.is_large(holder.retained_bytes));
-        // Of equal ones the conclusion.
+        // The conclusion, if several are equal.
         let all = [rest.map(Largest::NoSuspect), holder, conclusion];
         all.into_iter().flatten().max_by_key(Largest::retained_bytes)
     }
 
-    /// What unreachable objects take, if that is more than reachable ones take.
+    /// Returns the size of unreachable objects, if it exceeds that of reachable ones.
     pub fn garbage_bytes(&self) -> Option<u64> {
         let garbage = self.used_bytes.saturating_sub(self.reachable_bytes);
         Some(garbage).filter(|garbage| *garbage > self.reachable_bytes)
     }
 }
 
-/// A suspect as it is found.
+/// A suspect before its evidence is read.
 struct Candidate {
-    kind: Kind,
+    kind: SuspectKind,
     class: Option<ClassNumber>,
-    /// The object, or the members, ascending: those that retain most first.
+    /// The object, or the members in ascending order of position: largest retained size first.
     positions: Vec<TreePosition>,
     retained_bytes: u64,
     shallow_bytes: u64,
@@ -400,10 +404,10 @@ struct Candidate {
     store: Option<below::Store>,
 }
 
-/// Finds the suspects, those that retain more than `percent` of the reachable bytes, and the evidence.
+/// Finds the suspects, which retain more than `percent` of the reachable bytes, and reads the evidence.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for a few numbers for each object.
+/// If neither memory nor disk has space for a few numbers per object.
 pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io::Result<Leaks> {
     let places = below::places(heap, graph, bytes)?;
     leaks_with(heap, graph, bytes, percent, &places)
@@ -428,7 +432,7 @@ pub fn leaks_with(
     let singles = found.singles.iter().map(|position| single(graph, *position));
     let groups = found.groups.into_iter().zip(common).map(|(members, common)| group(graph, members, common));
     let mut candidates: Vec<Candidate> = singles.chain(groups).collect();
-    // As MAT has it: of equal ones the last class name and the highest ID come first.
+    // Same order as in MAT: of equal suspects, the last class name and the highest ID come first.
     candidates.sort_rows_by_cached_key(|candidate| {
         let first = candidate.positions.first().and_then(|position| graph.tree.object_at(*position));
         let name = candidate.class.and_then(|class| summary.class(class));
@@ -442,7 +446,7 @@ pub fn leaks_with(
     });
     let mut places: Vec<Vec<TreePosition>> =
         candidates.iter().map(|candidate| candidate.positions.clone()).collect();
-    let reader = Reader::new(heap, graph, bytes, view);
+    let reader = EvidenceReader::new(heap, graph, bytes, view);
     let mut suspects: Vec<Suspect> =
         candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
     let known: Vec<Vec<TreePosition>> = suspects
@@ -476,7 +480,7 @@ pub fn leaks_with(
     Ok(leaks)
 }
 
-/// Where a suspect accumulates: the positions of its members, or of what its evidence is of.
+/// Returns the positions where a suspect accumulates: those of its members, or of the base of its evidence.
 fn accumulated_at(
     graph: &ObjectGraph,
     suspect: &Suspect,
@@ -484,8 +488,8 @@ fn accumulated_at(
 ) -> Vec<TreePosition> {
     let base = || graph.tree.position(graph.objects.addresses.index_of(suspect.base.object)?);
     match (suspect.kind, suspect.rule) {
-        (Kind::Group, _) | (_, Rule::Below) => places.cloned().unwrap_or_default(),
-        (Kind::Single, Rule::Mat) => base().into_iter().collect(),
+        (SuspectKind::Group, _) | (_, SuspectRule::Below) => places.cloned().unwrap_or_default(),
+        (SuspectKind::Single, SuspectRule::Mat) => base().into_iter().collect(),
     }
 }
 
@@ -493,7 +497,7 @@ fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
     let tree = &graph.tree;
     let point = suspects::accumulation_point(graph, position);
     Candidate {
-        kind: Kind::Single,
+        kind: SuspectKind::Single,
         class: tree.object_at(position).and_then(|object| graph.objects.class(object)),
         positions: vec![position],
         retained_bytes: tree.retained_bytes(position),
@@ -510,10 +514,10 @@ fn within_holder(graph: &ObjectGraph, store: below::Store) -> Candidate {
     Candidate { retained_bytes, store: Some(store), ..single(graph, largest) }
 }
 
-fn group(graph: &ObjectGraph, group: Group, common: CommonPath) -> Candidate {
+fn group(graph: &ObjectGraph, group: CandidateGroup, common: CommonPath) -> Candidate {
     let shallow = group.members.iter().map(|position| graph.tree.shallow_bytes(*position));
     Candidate {
-        kind: Kind::Group,
+        kind: SuspectKind::Group,
         class: Some(group.class),
         retained_bytes: group.retained_bytes,
         shallow_bytes: shallow.fold(0, u64::saturating_add),

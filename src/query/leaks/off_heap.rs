@@ -1,7 +1,7 @@
-//! Memory outside of the heap that objects stand for: direct and mapped ByteBuffers.
+//! Off-heap memory that objects represent: direct and mapped ByteBuffers.
 //!
-//! Each piece of memory counts once: slices and duplicates hold the buffer that they are views of in `att`. One dump tells
-//! how much there is and who has it, not whether it grows.
+//! Each piece of memory counts once: slices and duplicates reference the buffer that they are views of in `att`. A
+//! single dump shows how much there is and who holds it, not whether it grows.
 
 use std::cmp::Reverse;
 
@@ -15,49 +15,49 @@ use crate::sorting::SortRows;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::{BasicType, ObjectId, names};
 
-/// Referrers of a buffer that are looked at.
+/// Maximum number of referrers of a buffer examined.
 const MAX_REFERRERS: usize = 16;
-/// Objects that are looked at to find an owner, nearest first.
+/// Maximum number of objects examined to find an owner, nearest first.
 const MAX_CLIMB: usize = 64;
-/// Owners that are told.
+/// Maximum number of owners reported.
 const TOLD_OWNERS: usize = 5;
-/// Buffers whose owners are sought, the largest.
+/// Maximum number of buffers whose owners are searched, largest first.
 const MAX_OWNED: usize = 1000;
 
-/// Buffers, and what they take.
+/// Number and size of buffers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Buffers {
-    /// How many.
+    /// Number of buffers.
     pub buffers: u64,
-    /// The sum of their capacities.
+    /// Sum of their capacities in bytes.
     pub bytes: u64,
 }
 
-/// Who has buffers.
+/// Owner of buffers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferOwner {
-    /// The nearest field of an application's class that leads to them; `None` where none is near.
+    /// Nearest field of an application class that leads to the buffers; `None` if none is near.
     pub field: Option<String>,
-    /// How many, and what they take.
+    /// Number and size of the buffers.
     pub buffers: Buffers,
 }
 
-/// Memory outside of the heap.
+/// Off-heap memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OffHeap {
     /// Direct ByteBuffers, without views of others and without what the JDK maps for itself.
     pub direct: Buffers,
     /// Mapped files.
     pub mapped: Buffers,
-    /// Who has most of the thousand largest.
+    /// Largest owners of the thousand largest buffers.
     pub owners: Vec<BufferOwner>,
-    /// What the JVM counts as reserved for direct buffers (`java.nio.Bits`), if the dump tells.
+    /// Bytes that the JVM counts as reserved for direct buffers (`java.nio.Bits`), if the dump contains them.
     pub reserved_bytes: Option<u64>,
-    /// What it reserves at most, if the dump tells.
+    /// Limit of reserved bytes, if the dump contains it.
     pub limit_bytes: Option<u64>,
 }
 
-/// A buffer that has memory of its own.
+/// A buffer with memory of its own.
 struct Buffer {
     object: ObjectIndex,
     bytes: u64,
@@ -72,7 +72,7 @@ pub(crate) fn direct(objects: &ObjectReader<'_>) -> Buffers {
     found
 }
 
-/// Finds direct and mapped buffers, and who has the largest.
+/// Finds direct and mapped buffers, and the owners of the largest.
 pub(crate) fn off_heap(objects: &ObjectReader<'_>, bytes: &[u8]) -> OffHeap {
     let mut found = OffHeap::default();
     let mut buffers = buffers(objects);
@@ -116,7 +116,7 @@ fn buffer(objects: &ObjectReader<'_>, object: ObjectIndex) -> Option<Buffer> {
     let fields = objects.fields(object)?;
     let is_null = |name: &str| fields.value(name).is_none_or(|value| value.bits == 0);
     let bytes = u64::try_from(fields.integer("capacity")?).ok().filter(|bytes| *bytes > 0)?;
-    // The JDK maps its own classes by native code: through views that is no memory of the program.
+    // The JDK maps its own class files in native code: views of that are not memory of the program.
     let is_image = |from: ObjectIndex| class_name(objects, from).starts_with("jdk.internal.jimage.");
     let referrers = |object| objects.graph.referrers(object).take(MAX_REFERRERS);
     let is_of_image = |from| is_image(from) || referrers(from).any(is_image);
@@ -157,8 +157,8 @@ fn owners(edges: &Edges<'_>, buffers: &[Buffer]) -> Vec<BufferOwner> {
     owners
 }
 
-/// Buffers by the field of an object that leads to them. `held` are the objects that it holds itself, one for each buffer,
-/// and what the buffers take.
+/// Groups buffers by the field of an object that leads to them. `held` are the objects that it references itself, one
+/// per buffer, with the buffer's size.
 fn fields(
     edges: &Edges<'_>,
     owner: ObjectIndex,
@@ -177,14 +177,14 @@ fn fields(
     of_field
 }
 
-/// The name of an object's class, or of the class that it is the class object of.
+/// Returns the class name of an object, or for a class object, of the class that it represents.
 fn name<'a>(edges: &Edges<'a>, object: ObjectIndex) -> Option<&'a str> {
     let class = edges.class_of_class_object(object).or_else(|| edges.graph.objects.class(object))?;
     Some(edges.summary.class_name(edges.summary.class(class)?))
 }
 
-/// The nearest object of an application's class that leads to a buffer, and what it holds on the way. Cleaners hold buffers
-/// as well, so what dominates one is of no use.
+/// Returns the nearest object of an application class that leads to a buffer, and the next object on that path.
+/// Cleaners reference buffers as well, so the dominator of one does not help.
 fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<(ObjectIndex, ObjectIndex)> {
     let mut seen: FxHashSet<ObjectIndex> = [buffer].into_iter().collect();
     let mut queue = vec![buffer];
@@ -208,7 +208,7 @@ fn owner(edges: &Edges<'_>, buffer: ObjectIndex) -> Option<(ObjectIndex, ObjectI
     None
 }
 
-/// What `java.nio.Bits` counts as reserved, and its limit.
+/// Returns the number of bytes that `java.nio.Bits` counts as reserved, and its limit.
 fn counters(objects: &ObjectReader<'_>) -> (Option<u64>, Option<u64>) {
     let summary = objects.summary;
     let class = summary.classes().iter().find(|class| summary.is_named(class, "java.nio.Bits"));
@@ -220,7 +220,7 @@ fn counters(objects: &ObjectReader<'_>) -> (Option<u64>, Option<u64>) {
     let reserved = value(["RESERVED_MEMORY", "reservedMemory"], BasicType::Object);
     let reserved = reserved.and_then(|id| objects.graph.objects.addresses.index_of(ObjectId(id)));
     let reserved = reserved.and_then(|counter| objects.field(counter, "value")?.integer());
-    // JDK 6 and 7 count in a number.
+    // JDK 6 and 7 use plain long fields.
     let plain = || value(["reservedMemory", "reservedMemory"], BasicType::Long).map(u64::cast_signed);
     let limit = value(["MAX_MEMORY", "maxMemory"], BasicType::Long).map(u64::cast_signed);
     let bytes = |number: i64| u64::try_from(number).ok();

@@ -1,4 +1,4 @@
-//! What is known of a suspect: the evidence, read object by object.
+//! Evidence for a suspect, read from its objects.
 
 use std::cmp::Reverse;
 
@@ -14,24 +14,27 @@ use super::contents::{self, Below, Reason};
 use super::evidence::{self, ClassShare, Evidence};
 use super::holders::{Holders, InOnePlace, is_own};
 use super::thread_locals::ThreadLocals;
-use super::{Candidate, Kind, Named, Rule, Suspect, TOLD_MEMBERS, Verdict, What, allocation};
-use crate::compare::names::{in_common, masked};
+use super::{
+    Candidate, NamedObject, Suspect, SuspectKind, SuspectObject, SuspectRule, TOLD_MEMBERS, Verdict,
+    allocation,
+};
+use crate::compare::stable_names::{in_common, masked};
 use crate::dominators::class_counts;
 use crate::objects::class_set::ClassSet;
 use crate::paths::steps::View;
 use crate::threads::Threads;
 use crate::threads::frames::Frame;
 
-/// Frames of a thread that are looked at.
+/// Maximum number of frames examined per thread.
 const MAX_FRAMES: usize = 1000;
 
-/// Threads of a group whose stacks are looked at.
+/// Maximum number of threads of a group whose stacks are examined.
 const MAX_STACKS: usize = 10_000;
-/// The classes of virtual threads.
+/// Classes of virtual threads.
 const VIRTUAL_THREADS: [&str; 2] = ["java.lang.VirtualThread", "java.lang.ThreadBuilders$BoundVirtualThread"];
 
-/// Reads the evidence.
-pub(super) struct Reader<'a> {
+/// Reader of the evidence.
+pub(super) struct EvidenceReader<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
@@ -43,7 +46,7 @@ pub(super) struct Reader<'a> {
     pub(super) all_threads: Threads<'a>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> EvidenceReader<'a> {
     pub(super) fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
         let summary = heap.summary();
         Self {
@@ -59,12 +62,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn what(&self, class: Option<ClassNumber>) -> What {
+    fn what(&self, class: Option<ClassNumber>) -> SuspectObject {
         match class {
-            Some(class) if Some(class) == self.summary.java_lang_class() => What::Class,
-            Some(class) if self.threads.contains(class) => What::Thread,
-            Some(class) if self.loaders.contains(class) => What::ClassLoader,
-            _ => What::Instance,
+            Some(class) if Some(class) == self.summary.java_lang_class() => SuspectObject::Class,
+            Some(class) if self.threads.contains(class) => SuspectObject::Thread,
+            Some(class) if self.loaders.contains(class) => SuspectObject::ClassLoader,
+            _ => SuspectObject::Instance,
         }
     }
 
@@ -76,30 +79,30 @@ impl<'a> Reader<'a> {
         let first = positions.first().copied().unwrap_or_default();
         let object = tree.object_at(first).unwrap_or_default();
         let point_position = point.and_then(|point| tree.reachable_position(point));
-        // What the evidence is of: the accumulation point, the chain that leads there, or the group itself.
+        // Base of the evidence: the accumulation point, the chain that leads there, or the group itself.
         let base = chain.map(|chain| chain.first).or(point_position);
         let base = base.map(|base| self.top_of_nodes(base));
         let tops: Vec<TreePosition> = match kind {
-            Kind::Single => vec![base.unwrap_or(first)],
-            Kind::Group => positions.clone(),
+            SuspectKind::Single => vec![base.unwrap_or(first)],
+            SuspectKind::Group => positions.clone(),
         };
         let base_position = tops.first().copied().unwrap_or(first);
-        // By kinds of children if there is no chain. The tree below is looked at only where something accumulates: that
-        // takes a pass over all of it.
+        // Uses the kinds of children if there is no chain. The tree below is examined only where memory accumulates:
+        // that takes a pass over all of it.
         let kinds = || contents::child_kinds(self.summary, self.graph, &tops);
         let (mut below, mut children) = (None, Vec::new());
         let found = match (kind, chain) {
-            (Kind::Group, _) => {
+            (SuspectKind::Group, _) => {
                 self.reason_of_group(what, class, &positions, retained_bytes, point.is_some())
             }
-            (Kind::Single, Some(chain)) => {
+            (SuspectKind::Single, Some(chain)) => {
                 let found = Below::new(self.summary, self.graph, &tops);
                 let class = tree.object_at(chain.first).and_then(|object| self.graph.objects.class(object));
                 let reason = class.and_then(|class| found.chain(self.class_name(class), chain.links.into()));
                 below = Some(found);
                 reason
             }
-            (Kind::Single, None) => {
+            (SuspectKind::Single, None) => {
                 children = kinds();
                 let class = tree.object_at(base_position).and_then(|object| self.graph.objects.class(object));
                 if children.first().is_some_and(|kind| kind.is_of(class)) {
@@ -128,8 +131,8 @@ impl<'a> Reader<'a> {
         }
         let verdict = if reason.is_some() { Verdict::Accumulation } else { Verdict::Holder };
         let shown = match kind {
-            Kind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
-            Kind::Group => point,
+            SuspectKind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
+            SuspectKind::Group => point,
         };
         let mut place = shown.map(|object| self.holders.place(object));
         if let (Some(place), Some(store)) = (&mut place, &store) {
@@ -141,21 +144,22 @@ impl<'a> Reader<'a> {
             object.is_some_and(|object| self.all_threads.is_out_of_memory(object))
         };
         let members = match kind {
-            Kind::Single => Vec::new(),
-            Kind::Group => self.named_all(positions.iter().take(TOLD_MEMBERS)),
+            SuspectKind::Single => Vec::new(),
+            SuspectKind::Group => self.named_all(positions.iter().take(TOLD_MEMBERS)),
         };
-        let thread_locals = if what == What::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
+        let thread_locals =
+            if what == SuspectObject::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
         let paths = match &common {
             Some(common) if !common.objects.is_empty() => {
                 let mut paths = self.evidence.along(&common.objects, common.is_weak);
-                // What members have in common may end before the soft reference.
+                // The common path of the members may end before the soft reference.
                 if common.is_weak && !paths.is_soft {
                     paths.is_soft = self.evidence.paths(object).is_some_and(|paths| paths.is_soft);
                 }
                 Some(paths)
             }
             _ => {
-                // What most threads keep under a ThreadLocal is more to the point than a thread.
+                // A ThreadLocal under which most threads hold memory is more specific than a thread.
                 let local = thread_locals.first().filter(|local| local.keys == 1);
                 let local = local.filter(|local| local.is_most_of(retained_bytes));
                 let value = local.and_then(|local| local.largest);
@@ -163,20 +167,22 @@ impl<'a> Reader<'a> {
             }
         };
         let (parts, contents) = match (verdict, kind) {
-            (Verdict::Holder, Kind::Single) => self.evidence.parts(&self.holders, base_position, &children),
-            (Verdict::Holder, Kind::Group) => (evidence::kinds(&children), None),
+            (Verdict::Holder, SuspectKind::Single) => {
+                self.evidence.parts(&self.holders, base_position, &children)
+            }
+            (Verdict::Holder, SuspectKind::Group) => (evidence::kinds(&children), None),
             (Verdict::Accumulation, _) => (Vec::new(), None),
         };
         let accumulated_bytes = match kind {
-            Kind::Single if store.is_none() => tree.retained_bytes(base_position),
+            SuspectKind::Single if store.is_none() => tree.retained_bytes(base_position),
             _ => retained_bytes,
         };
-        // Soft references are on its path, or most of it is below such.
+        // There are soft references on the path, or most of the memory is below soft references.
         let is_below =
             accumulated.iter().any(|level| level.is_soft && level.retained_bytes > accumulated_bytes / 2);
         let is_behind_soft = is_below || paths.as_ref().is_some_and(|paths| paths.is_soft);
         Suspect {
-            rule: if store.is_some() { Rule::Below } else { Rule::Mat },
+            rule: if store.is_some() { SuspectRule::Below } else { SuspectRule::Mat },
             named: store.as_ref().and_then(|store| store.named.clone()),
             kind,
             what,
@@ -186,7 +192,9 @@ impl<'a> Reader<'a> {
             shallow_bytes,
             retained_bytes,
             members,
-            group_class: class.filter(|_| kind == Kind::Group).map(|class| self.class_name(class).to_owned()),
+            group_class: class
+                .filter(|_| kind == SuspectKind::Group)
+                .map(|class| self.class_name(class).to_owned()),
             loader: self.evidence.loader(object),
             point: point.map(|point| self.evidence.named(point)),
             base: self.evidence.named(shown.unwrap_or(object)),
@@ -197,8 +205,8 @@ impl<'a> Reader<'a> {
             accumulated,
             contents: contents.unwrap_or_else(|| self.contents(&tops)),
             thread_locals,
-            frame: if what == What::Thread { self.frame(object) } else { None },
-            is_oom_thread: what == What::Thread && positions.iter().any(is_oom),
+            frame: if what == SuspectObject::Thread { self.frame(object) } else { None },
+            is_oom_thread: what == SuspectObject::Thread && positions.iter().any(is_oom),
             reason,
             place,
             paths,
@@ -207,15 +215,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The first of the nodes of a tree or a list that dominate one another down to this one: a subtree that retains most of
-    /// the tree is no place that anybody knows. What refers to its like and is no node stays: loaders, threads.
+    /// Returns the outermost of the nodes of a tree or list that dominate one another down to `position`: a subtree
+    /// that retains most of the tree means nothing to a reader. Objects that reference others of their class without
+    /// being nodes are kept: loaders, threads.
     fn top_of_nodes(&self, position: TreePosition) -> TreePosition {
         let (tree, objects) = (&self.graph.tree, &self.graph.objects);
         let class = |position| tree.object_at(position).and_then(|object| objects.class(object));
         let own = class(position);
         let is_instance =
             own.and_then(|own| self.summary.class(own)).is_some_and(|row| row.kind() == ClassKind::Instance);
-        if !is_instance || self.what(own) != What::Instance {
+        if !is_instance || self.what(own) != SuspectObject::Instance {
             return position;
         }
         let above = std::iter::successors(Some(position), |at| {
@@ -224,12 +233,12 @@ impl<'a> Reader<'a> {
         above.last().unwrap_or(position)
     }
 
-    /// The innermost frame of a thread that is not the JDK's.
+    /// Returns the innermost non-JDK frame of a thread.
     fn frame(&self, thread: ObjectIndex) -> Option<Frame> {
         self.all_threads.frames_of(thread).take(MAX_FRAMES).find(is_own)
     }
 
-    fn named_all<'p>(&self, positions: impl Iterator<Item = &'p TreePosition>) -> Vec<Named> {
+    fn named_all<'p>(&self, positions: impl Iterator<Item = &'p TreePosition>) -> Vec<NamedObject> {
         let objects = positions.filter_map(|position| self.graph.tree.object_at(*position));
         objects.map(|object| self.evidence.named(object)).collect()
     }
@@ -240,7 +249,7 @@ impl<'a> Reader<'a> {
 
     fn reason_of_group(
         &self,
-        what: What,
+        what: SuspectObject,
         class: Option<ClassNumber>,
         positions: &[TreePosition],
         all: u64,
@@ -250,12 +259,12 @@ impl<'a> Reader<'a> {
         let retained = || positions.iter().map(|position| tree.retained_bytes(*position));
         let class_name = class.map_or("", |class| self.class_name(class));
         match what {
-            What::Thread => {
+            SuspectObject::Thread => {
                 let is_virtual = VIRTUAL_THREADS.contains(&class_name);
                 let (name, members) = match class_name {
                     "java.lang.Thread" => self.largest_pool(positions)?,
                     _ if is_virtual => self.largest_pool(positions)?,
-                    // Those of a class of their own are like, whatever their names are.
+                    // Threads of an application class belong together, whatever their names are.
                     _ => (None, positions.to_vec()),
                 };
                 let bytes = || members.iter().map(|position| tree.retained_bytes(*position));
@@ -266,23 +275,25 @@ impl<'a> Reader<'a> {
                     Reason::Threads { place, threads: members.len() as u64, retained_bytes: sum }
                 })
             }
-            What::ClassLoader => contents::is_in_many(retained(), all, true).then(|| Reason::Loaders {
-                class: class_name.to_owned(),
-                loader_class: Some(class_name.to_owned()),
-                loaders: positions.len() as u64,
-                retained_bytes: all,
-            }),
+            SuspectObject::ClassLoader => {
+                contents::is_in_many(retained(), all, true).then(|| Reason::Loaders {
+                    class: class_name.to_owned(),
+                    loader_class: Some(class_name.to_owned()),
+                    loaders: positions.len() as u64,
+                    retained_bytes: all,
+                })
+            }
             // Different classes are parts of different kinds.
-            What::Class => None,
-            What::Instance => {
+            SuspectObject::Class => None,
+            SuspectObject::Instance => {
                 let is_known = has_point || !names::is_of_jdk(class_name) && !class_name.ends_with("[]");
                 (is_known && contents::is_in_many(retained(), all, false)).then_some(Reason::Members)
             }
         }
     }
 
-    /// The pool of threads that retains most: its name with `*` for the numbers in which its threads' names differ, and the
-    /// threads, those that retain most first.
+    /// Returns the thread pool with the largest retained size: its name, with `*` for the numbers in which its threads'
+    /// names differ, and its threads, largest retained size first.
     fn largest_pool(&self, positions: &[TreePosition]) -> Option<(Option<String>, Vec<TreePosition>)> {
         let tree = &self.graph.tree;
         let mut pools = FxHashMap::<String, (Option<String>, u64, Vec<TreePosition>)>::default();
@@ -301,8 +312,8 @@ impl<'a> Reader<'a> {
         Some((Some(name).filter(|_| is_told), members))
     }
 
-    /// The method in which most of some threads are, by the innermost frame that is not the JDK's. Many threads have few
-    /// stacks, and those that retain most are enough to tell.
+    /// Returns the method that most of some threads are in, by the innermost non-JDK frame. Many threads have few
+    /// distinct stacks, and the threads with the largest retained size are enough.
     fn method_of(&self, threads: &[TreePosition]) -> InOnePlace {
         let asked = threads.iter().take(MAX_STACKS);
         let mut methods = FxHashMap::<Option<String>, usize>::default();
@@ -320,7 +331,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The classes whose objects take most of what some objects retain.
+    /// Returns the classes whose objects take up most of what `tops` retain.
     fn contents(&self, tops: &[TreePosition]) -> Vec<ClassShare> {
         let counts = class_counts::count_below(self.graph, tops, self.summary.classes().len());
         evidence::largest_classes(self.summary, &counts)

@@ -1,10 +1,10 @@
-//! Which objects are suspects, and where the memory of a single one accumulates: rules of Eclipse MAT's `FindLeaksQuery`.
+//! Search for suspects and for the accumulation point of a single one: rules of Eclipse MAT's `FindLeaksQuery`.
 
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::classes::histogram::GroupBy;
+use crate::classes::histogram::HistogramGroupBy;
 use crate::dominators::listing;
 use crate::dominators::preorder::{Preorder, Start};
 use crate::parallel;
@@ -13,75 +13,75 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
-/// Percent of an object's retained size that its largest child has at least where the walk goes on.
+/// Minimum percentage of an object's retained size in its largest child for the walk to continue.
 const MOST_OF_IT: u64 = 70;
-/// Steps of the walk. MAT gives up here.
+/// Maximum number of steps of the walk, where MAT gives up.
 const MAX_STEPS: u32 = 1000;
-/// Objects of one class on the walk that make a chain.
+/// Minimum number of objects of one class on the walk that form a chain.
 const MIN_LINKS: u32 = 10;
-/// Percent of what a chain retains that hangs on its links, and not below the last.
+/// Minimum percentage of a chain's retained size that is attached to its links rather than below the last one.
 const ON_LINKS: u64 = 80;
-/// Positions that one thread takes at a time.
+/// Number of positions per chunk.
 const CHUNK: u32 = 1 << 16;
 
-/// Objects that only the roots dominate and that retain much.
+/// Objects that only the roots dominate and whose retained size is large.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    /// Each retains more than the threshold by itself, largest first.
+pub(super) struct Candidates {
+    /// Objects that exceed the threshold alone, largest first.
     pub(super) singles: Vec<TreePosition>,
-    /// The others by class, where those of a class retain more than the threshold together; largest sum first.
-    pub(super) groups: Vec<Group>,
+    /// The others by class, if the objects of a class exceed the threshold together; largest sum first.
+    pub(super) groups: Vec<CandidateGroup>,
 }
 
-/// Objects of a class that only the roots dominate, without those that are suspects by themselves.
+/// Objects of a class that only the roots dominate, except those that are suspects alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct CandidateGroup {
     pub(super) class: ClassNumber,
-    /// Ascending.
+    /// Positions of the members, ascending.
     pub(super) members: Vec<TreePosition>,
     pub(super) retained_bytes: u64,
 }
 
-/// The threshold in bytes: so many percent of all reachable bytes, rounded down.
+/// Returns the threshold in bytes: `percent` of all reachable bytes, rounded down.
 pub(crate) fn threshold(graph: &ObjectGraph, percent: u64) -> u64 {
     share(graph.tree.reachable_bytes(), percent)
 }
 
-/// So many percent of a number, rounded down.
+/// Returns `percent` of a number, rounded down.
 pub(super) fn share(of: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(of) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
-/// Whether what is retained below is less than 70 percent of what is retained above: a walk down ends there.
+/// Returns whether `below` is less than 70 percent of `above`: a walk down ends there.
 pub(super) fn is_drop(below: u64, above: u64) -> bool {
     u128::from(below) * 100 < u128::from(above) * u128::from(MOST_OF_IT)
 }
 
-/// The suspects that retain more than `threshold` bytes.
-pub(super) fn find(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Found {
+/// Finds the suspects that retain more than `threshold` bytes.
+pub(super) fn find(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Candidates {
     let Tops { singles, mut rest } = tops(summary, graph, threshold);
     rest.retain(|_, sum| *sum > threshold);
     let mut groups = members(graph, &rest, &singles);
     groups.sort_rows_by_key(|group| (Reverse(group.retained_bytes), group.class));
-    Found { singles, groups }
+    Candidates { singles, groups }
 }
 
 /// Objects that only the roots dominate.
 pub(super) struct Tops {
-    /// Those that retain more than a threshold by themselves, largest first.
+    /// Objects that exceed the threshold alone, largest first.
     pub(super) singles: Vec<TreePosition>,
-    /// What the others retain together, by class.
+    /// Retained size of the others together, by class.
     pub(super) rest: FxHashMap<ClassNumber, u64>,
 }
 
-/// Those that could be suspects.
+/// Returns the objects that could be suspects.
 pub(super) fn tops(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> Tops {
     let tree = &graph.tree;
     let is_large = |position: &TreePosition| tree.retained_bytes(*position) > threshold;
     let singles: Vec<TreePosition> = tree.top().take_while(is_large).collect();
     let mut rest: FxHashMap<ClassNumber, u64> = FxHashMap::default();
-    for row in listing::group(summary, graph, &[Start::Roots], GroupBy::Class) {
-        // A group is a class. The one behind the last is of objects whose class is not known.
+    for row in listing::group(summary, graph, &[Start::Roots], HistogramGroupBy::Class) {
+        // A group is a class. The one after the last contains objects of unknown class.
         let class = u32::try_from(row.group.group).map(ClassNumber);
         if let Ok(class) = class
             && summary.class(class).is_some()
@@ -98,12 +98,12 @@ pub(super) fn tops(summary: &Summary, graph: &ObjectGraph, threshold: u64) -> To
     Tops { singles, rest }
 }
 
-/// The objects of these classes that only the roots dominate, without those that are suspects by themselves.
+/// Returns the objects of these classes that only the roots dominate, except those that are suspects alone.
 fn members(
     graph: &ObjectGraph,
     classes: &FxHashMap<ClassNumber, u64>,
     singles: &[TreePosition],
-) -> Vec<Group> {
+) -> Vec<CandidateGroup> {
     if classes.is_empty() {
         return Vec::new();
     }
@@ -129,34 +129,35 @@ fn members(
     }
     let group = |(class, members)| {
         let retained_bytes = classes.get(&class).copied().unwrap_or(0);
-        Group { class, members, retained_bytes }
+        CandidateGroup { class, members, retained_bytes }
     };
     by_class.into_iter().map(group).collect()
 }
 
-/// Where the memory of an object accumulates.
+/// Place where the memory of an object accumulates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Point {
-    /// The accumulation point; `None` if the walk does not end and no chain is on it.
+    /// Accumulation point; `None` if the walk does not end and contains no chain.
     pub(super) position: Option<TreePosition>,
-    /// The chain of objects that the walk leads along, if its links hold what it retains.
+    /// Chain of objects on the walk, if its links hold what it retains.
     pub(super) chain: Option<Chain>,
 }
 
 /// Objects of one class, each of which dominates the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Chain {
-    /// The first.
+    /// First object of the chain.
     pub(super) first: TreePosition,
-    /// Objects of the class on the walk; there may be more beyond its end.
+    /// Number of objects of the class on the walk; there may be more beyond its end.
     pub(super) links: u32,
 }
 
-/// Goes from an object down to the child that retains most, as long as that has 70 percent of what its parent retains.
+/// Walks down from an object to the child with the largest retained size, as long as that has 70 percent of its
+/// parent's.
 ///
-/// Unlike MAT, which gives up after 1,000 steps, it takes a walk that long for what it is: a chain, whose first link is the
-/// accumulation point. In a shorter chain the walk ends near the last link, where a few are left; then the accumulation
-/// point is MAT's, and the chain is told beside it.
+/// MAT gives up after 1,000 steps. Here a walk that long is treated as a chain, whose first link is the accumulation
+/// point. In a shorter chain the walk ends near the last link, where only a few are left; then the accumulation point
+/// is MAT's, and the chain is reported in addition.
 pub(super) fn accumulation_point(graph: &ObjectGraph, top: TreePosition) -> Point {
     let tree = &graph.tree;
     let class_of = |position| graph.objects.class(tree.object_at(position)?);

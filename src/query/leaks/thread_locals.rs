@@ -1,4 +1,4 @@
-//! ThreadLocals: which static field holds the key under which threads keep much.
+//! ThreadLocals under which threads hold much memory, and the static fields that hold their keys.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dominators::holder;
+use crate::dominators::holder_field;
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::{Labels, THREAD_LOCAL_ENTRY};
 use crate::objects::reader::ObjectReader;
@@ -16,50 +16,52 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
-/// ThreadLocals that are told.
+/// Maximum number of ThreadLocals reported.
 const TOLD: usize = 3;
 
-/// What threads keep under a ThreadLocal, or under those of one field: a class that is loaded again has another.
+/// Values that threads hold under a ThreadLocal, or under those of one field: a class that is loaded again has another
+/// one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadLocalUse {
-    /// The ThreadLocal, of several the one whose values retain most; null of all that are gone: only values are left.
+    /// The ThreadLocal; of several, the one whose values retain most. Null if all of them were collected and only
+    /// values are left.
     pub key: ObjectId,
-    /// How many ThreadLocals: more than one if classes of several loaders have a field of that name.
+    /// Number of ThreadLocals: more than one if classes of several loaders have a field of that name.
     pub keys: u64,
-    /// The field that holds it: `gateway.RequestParser.SCRATCH`.
+    /// Field that holds the ThreadLocal: `gateway.RequestParser.SCRATCH`.
     pub field: Option<String>,
-    /// Threads that keep a value.
+    /// Number of threads that hold a value.
     pub threads: u64,
-    /// Values: one for each thread, but where keys are gone.
+    /// Number of values: one per thread, unless keys were collected.
     pub values: u64,
-    /// The class of most values.
+    /// Class of most values.
     pub value_class: Option<String>,
-    /// What the values retain, with their entries.
+    /// Retained size of the values and their entries.
     pub retained_bytes: u64,
-    /// The value that retains most, with its entry.
+    /// Value with the largest retained size, counted with its entry.
     pub largest: Option<ObjectIndex>,
 }
 
 impl ThreadLocalUse {
-    /// Whether the values are half of what threads retain, or more.
+    /// Returns whether the values are at least half of what threads retain.
     pub fn is_most_of(&self, retained_bytes: u64) -> bool {
         self.retained_bytes >= retained_bytes / 2
     }
 }
 
-/// Finds what threads keep under ThreadLocals.
+/// Search for values that threads hold under ThreadLocals.
 pub(super) struct ThreadLocals<'a> {
     graph: &'a ObjectGraph,
     objects: ObjectReader<'a>,
     labels: Labels<'a>,
     edges: Edges<'a>,
-    /// The entries of all threads by position, ascending.
+    /// Entries of all threads by position, ascending.
     entries: OnceLock<Vec<(TreePosition, ObjectIndex)>>,
 }
 
-/// What the threads that are asked for keep under one key, or several.
+/// Sum of what the examined threads hold under one or several keys.
 #[derive(Default)]
-struct Sum<'a> {
+struct ThreadLocalSum<'a> {
     keys: u64,
     threads: FxHashSet<TreePosition>,
     values: u64,
@@ -68,8 +70,8 @@ struct Sum<'a> {
     largest: Option<(u64, ObjectIndex)>,
 }
 
-impl Sum<'_> {
-    /// Adds what is kept under keys that retain less.
+impl ThreadLocalSum<'_> {
+    /// Adds the sum of keys that retain less.
     fn add(&mut self, other: Self) {
         self.keys += other.keys;
         self.threads.extend(other.threads);
@@ -110,10 +112,10 @@ impl<'a> ThreadLocals<'a> {
         })
     }
 
-    /// The ThreadLocals whose values these objects dominate, those that retain most first.
+    /// Returns the ThreadLocals whose values `owners` dominate, largest retained size first.
     pub(super) fn of(&self, owners: &[TreePosition]) -> Vec<ThreadLocalUse> {
         let (tree, entries) = (&self.graph.tree, self.entries());
-        let mut sums: FxHashMap<ObjectId, Sum<'a>> = FxHashMap::default();
+        let mut sums: FxHashMap<ObjectId, ThreadLocalSum<'a>> = FxHashMap::default();
         for owner in owners {
             let range: Range<TreePosition> = *owner..tree.end(*owner);
             let start = entries.partition_point(|(position, _)| *position < range.start);
@@ -137,13 +139,13 @@ impl<'a> ThreadLocals<'a> {
                 }
             }
         }
-        let mut sums: Vec<(ObjectId, Sum<'a>)> = sums.into_iter().collect();
+        let mut sums: Vec<(ObjectId, ThreadLocalSum<'a>)> = sums.into_iter().collect();
         sums.sort_rows_by_key(|(key, sum)| (Reverse(sum.retained_bytes), *key));
-        let mut fields: Vec<(ObjectId, Option<String>, Sum<'a>)> = Vec::new();
+        let mut fields: Vec<(ObjectId, Option<String>, ThreadLocalSum<'a>)> = Vec::new();
         let mut numbers: FxHashMap<String, usize> = FxHashMap::default();
-        // All keys: a class that is loaded often has any number of ThreadLocals.
+        // Takes all keys: a class that is loaded often has any number of ThreadLocals.
         for (key, sum) in sums {
-            let sum = Sum { keys: 1, ..sum };
+            let sum = ThreadLocalSum { keys: 1, ..sum };
             let field = self.field(key);
             let known = field.as_ref().and_then(|field| numbers.get(field));
             match known.and_then(|number| fields.get_mut(*number)) {
@@ -175,9 +177,9 @@ impl<'a> ThreadLocals<'a> {
             .collect()
     }
 
-    /// The static field that holds a ThreadLocal, or the field of the application that does.
+    /// Returns the static field, or else the application's field, that holds a ThreadLocal.
     fn field(&self, key: ObjectId) -> Option<String> {
         let object = self.graph.objects.addresses.index_of(key).filter(|_| !key.is_null())?;
-        self.labels.static_of_thread_local(key).or_else(|| holder::field(&self.edges, object))
+        self.labels.static_of_thread_local(key).or_else(|| holder_field::field(&self.edges, object))
     }
 }

@@ -1,24 +1,24 @@
-//! The first of many objects in some order, without sorting them all.
+//! The first objects in some order, without sorting all of them.
 
 use rayon::prelude::*;
 
 use hprof_index::graph::numbers::ObjectIndex;
 
-/// The objects that were found.
+/// Objects found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
-    /// The objects that are kept, in order.
+pub struct BestObjects {
+    /// Objects that are kept, in order.
     pub objects: Vec<ObjectIndex>,
-    /// Total number.
+    /// Total number of objects.
     pub total: u64,
 }
 
-/// The first of many objects, without sorting them all.
+/// Collector of the first objects in some order.
 #[derive(Debug, Clone)]
 pub(crate) struct Best<K = u64> {
     most: usize,
     kept: Vec<(K, ObjectIndex)>,
-    /// The last of those that are surely better than all others.
+    /// Last of those known to be better than all others.
     worst: Option<(K, ObjectIndex)>,
     pub(super) total: u64,
 }
@@ -28,7 +28,7 @@ impl<K: Ord + Clone + Send> Best<K> {
         Self { most: top.unwrap_or(usize::MAX).max(1), kept: Vec::new(), worst: None, total: 0 }
     }
 
-    /// The worst key that can still be among the best of all.
+    /// Returns the worst key that can still be among the best.
     pub(crate) fn worst(&self) -> Option<&K> {
         self.worst.as_ref().map(|(key, _)| key)
     }
@@ -44,7 +44,7 @@ impl<K: Ord + Clone + Send> Best<K> {
         }
     }
 
-    /// Keeps the best only. Half of what is there goes, so that it costs little an object.
+    /// Keeps only the best. Drops half of the objects, so that the cost per object is small.
     fn cut(&mut self) {
         if self.kept.len() > self.most {
             let (_, worst, _) = self.kept.select_nth_unstable(self.most - 1);
@@ -59,9 +59,9 @@ impl<K: Ord + Clone + Send> Best<K> {
         self
     }
 
-    pub(crate) fn finish(mut self) -> Found {
+    pub(crate) fn finish(mut self) -> BestObjects {
         self.cut();
         self.kept.par_sort_unstable();
-        Found { objects: self.kept.into_iter().map(|(_, object)| object).collect(), total: self.total }
+        BestObjects { objects: self.kept.into_iter().map(|(_, object)| object).collect(), total: self.total }
     }
 }

@@ -1,28 +1,28 @@
-//! A set of classes, and the objects of them.
+//! A set of classes, and their objects.
 
 use std::ops::Range;
 
-use super::selection::{Selection, What};
+use super::selection::{Selected, Selection};
 use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::object_table::BLOCK;
 
-/// Objects that one thread takes at a time.
+/// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
 
-/// Some classes, by class number.
+/// A set of classes, by class number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClassSet {
     of_class: Vec<bool>,
-    /// The selections, by number, that no class matches.
+    /// Indices of the selections that match no class.
     pub unmatched: Vec<usize>,
 }
 
 impl ClassSet {
-    /// The classes that match: by pattern, or by the ID of their class object, or of any object of theirs. With
-    /// `subclasses` also all that extend them.
+    /// Selects the classes that match: by pattern, or by the ID of their class object, or of any of their objects. With
+    /// `subclasses`, also all classes that extend them.
     pub fn new(summary: &Summary, graph: &ObjectGraph, selections: &[Selection], subclasses: bool) -> Self {
         let mut set = Self { of_class: vec![false; summary.classes().len()], unmatched: Vec::new() };
         for (at, selection) in selections.iter().enumerate() {
@@ -33,7 +33,7 @@ impl ClassSet {
                 }
             };
             match &selection.what {
-                What::Object(id) => {
+                Selected::Object(id) => {
                     let object = graph.objects.addresses.index_of(*id);
                     object
                         .and_then(|object| {
@@ -42,7 +42,7 @@ impl ClassSet {
                         .into_iter()
                         .for_each(&mut add);
                 }
-                What::Classes(pattern) => {
+                Selected::Classes(pattern) => {
                     let all = summary.numbered_classes();
                     let found = all.filter(|(_, class)| pattern.matches(summary.class_name(class)));
                     found.for_each(|(number, _)| add(number));
@@ -58,7 +58,7 @@ impl ClassSet {
         set
     }
 
-    /// These classes.
+    /// Creates a set of these classes.
     pub fn of(summary: &Summary, classes: &[ClassNumber]) -> Self {
         let mut of_class = vec![false; summary.classes().len()];
         for class in classes {
@@ -69,7 +69,7 @@ impl ClassSet {
         Self { of_class, unmatched: Vec::new() }
     }
 
-    /// The subclasses of the class of this name, and the class itself: all classes of that name.
+    /// Creates a set of all classes with this name and their subclasses.
     pub fn of_name_and_below(summary: &Summary, name: &str) -> Self {
         let named = summary.classes().iter().map(|class| summary.is_named(class, name));
         let mut of_class: Vec<bool> = named.collect();
@@ -88,12 +88,12 @@ impl ClassSet {
         !self.of_class.contains(&true)
     }
 
-    /// The classes of the set, ascending.
+    /// Returns the classes of the set, ascending.
     pub fn classes(&self) -> impl Iterator<Item = ClassNumber> + '_ {
         (0u32..).zip(&self.of_class).filter(|(_, is_in)| **is_in).map(|(class, _)| ClassNumber(class))
     }
 
-    /// The objects of these classes in a part of all objects, ascending.
+    /// Returns the objects of these classes in a range of all objects, ascending.
     pub fn objects<'s>(
         &'s self,
         graph: &'s ObjectGraph,
@@ -106,8 +106,8 @@ impl ClassSet {
             .map(|(object, _)| object)
     }
 
-    /// The objects of these classes in a part of all objects, as bits: the first object of each block that has any, and
-    /// which of its objects.
+    /// Returns the objects of these classes in a range of all objects as bits: the first object of each block that has
+    /// any, and a mask of its objects.
     pub fn blocks<'s>(
         &'s self,
         graph: &'s ObjectGraph,
@@ -120,7 +120,7 @@ impl ClassSet {
         ObjectIndex::chunks(part, BLOCK).into_iter().map(wanted).filter(|(_, wanted)| *wanted != 0)
     }
 
-    /// All objects of these classes, ascending.
+    /// Returns all objects of these classes, ascending.
     pub fn all_objects(&self, graph: &ObjectGraph) -> Vec<ObjectIndex> {
         let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
         parallel::map(&chunks, |chunk| self.objects(graph, chunk).collect::<Vec<_>>()).concat()

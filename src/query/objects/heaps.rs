@@ -1,8 +1,7 @@
-//! Android's heaps: which objects are of the heap `app`, `zygote` or `image`.
+//! Android's heaps: assignment of objects to the heaps `app`, `zygote` or `image`.
 //!
-//! A HEAP DUMP INFO sub-record says of which heap the objects are that come after it, up to the next one. The index has
-//! the names of heaps only, so the heap dump is walked for these records; then the offset of an object's record tells
-//! its heap.
+//! A HEAP DUMP INFO sub-record names the heap of the objects after it, up to the next one. The index has only the names
+//! of heaps, so the heap dump is scanned for these records; then the offset of an object's record determines its heap.
 
 use crate::parallel;
 use hprof_index::ObjectGraph;
@@ -15,21 +14,21 @@ use hprof_parser::heap::HeapVisitor;
 use super::object_set::Bits;
 use super::reader::{ObjectReader, Record};
 
-/// Objects that one thread takes at a time; a multiple of [`BLOCK`] and of 64.
+/// Number of objects per chunk; a multiple of [`BLOCK`] and of 64.
 const CHUNK: u32 = 1 << 16;
 
-/// A name that no heap has.
+/// Error for a name that no heap has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoHeap {
-    /// The dump does not tell heaps apart.
+    /// The dump does not distinguish heaps.
     #[error("the dump contains no HEAP DUMP INFO records: only Android dumps distinguish heaps")]
     None,
-    /// It does, but none has this name.
+    /// The dump distinguishes heaps, but none has this name.
     #[error("there is no heap `{0}` in the dump; its heaps are {1}")]
     Other(String, String),
 }
 
-/// Where objects of which heap begin.
+/// Start offsets of heaps.
 #[derive(Debug, Default)]
 struct Infos(Vec<(usize, u32)>);
 
@@ -40,17 +39,17 @@ impl<'a> HeapVisitor<'a> for Infos {
 }
 
 impl Infos {
-    /// The heap of the object whose record is at an offset.
+    /// Returns the heap of the object whose record is at an offset.
     fn at(&self, offset: usize) -> Option<u32> {
         let next = self.0.partition_point(|(start, _)| *start < offset);
         next.checked_sub(1).and_then(|at| self.0.get(at)).map(|(_, heap)| *heap)
     }
 }
 
-/// The objects of the heap of this name. `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
+/// Returns the objects of the heap with this name. `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
 ///
 /// # Errors
-/// If there is no such heap.
+/// If no heap has the name.
 pub fn objects_of(name: &str, summary: &Summary, graph: &ObjectGraph, bytes: &[u8]) -> Result<Bits, NoHeap> {
     let numbers: Vec<u32> =
         summary.heaps().filter(|(_, known)| *known == name).map(|(number, _)| number).collect();
@@ -66,7 +65,7 @@ pub fn objects_of(name: &str, summary: &Summary, graph: &ObjectGraph, bytes: &[u
     let walk = chunks.walker();
     let mut infos = Infos::default();
     chunks.for_each(|chunk| walk.chunk(&chunk, &mut infos));
-    // Segments lie in the order of the file; what is wrong with a dump need not.
+    // Segments are in the order of the file; in a damaged dump they need not be.
     infos.0.sort_unstable();
     infos.0.dedup_by_key(|(_, heap)| *heap);
     let objects = ObjectReader::new(summary, graph, bytes);

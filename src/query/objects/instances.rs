@@ -1,4 +1,4 @@
-//! The objects of some classes: which there are, in order, the first of them.
+//! Objects of some classes: filtered, sorted and truncated.
 
 use std::ops::Range;
 
@@ -9,23 +9,23 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::ObjectId;
 
-use super::best::{Best, Found};
+use super::best::{Best, BestObjects};
 use super::class_set::ClassSet;
 use super::condition::Filter;
 use super::condition::order::{FieldKey, FieldOrder};
 use super::label::Labels;
 use super::largest::largest;
 
-/// Objects that one thread takes at a time.
+/// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
 
-/// The order of objects.
+/// Order of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
+pub enum InstanceOrder {
     /// Largest retained size first, unreachable objects last.
     #[default]
     Retained,
-    /// The largest first.
+    /// Largest shallow size first.
     Shallow,
     /// By address.
     Address,
@@ -33,22 +33,22 @@ pub enum SortBy {
 
 /// Filter, order and limit of instances.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct InstanceQuery<'a> {
     /// Classes of the objects.
     pub classes: &'a ClassSet,
     /// Condition on the objects.
     pub filter: Option<&'a Filter<'a>>,
-    /// Only those that a root leads to.
+    /// `true` for reachable objects only.
     pub live: bool,
-    /// Their order; of those that are alike by address.
-    pub sort_by: SortBy,
-    /// Number of are kept; all by default.
+    /// Order of the objects; ties are by address.
+    pub sort_by: InstanceOrder,
+    /// Maximum number of objects; all by default.
     pub top: Option<usize>,
 }
 
 /// Finds the matching objects.
-pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
-    if let (SortBy::Retained, None, Some(top)) = (question.sort_by, question.filter, question.top) {
+pub fn find(graph: &ObjectGraph, question: &InstanceQuery<'_>) -> BestObjects {
+    if let (InstanceOrder::Retained, None, Some(top)) = (question.sort_by, question.filter, question.top) {
         return largest(graph, question.classes, top, question.live);
     }
     let none = || Best::new(question.top);
@@ -62,7 +62,11 @@ pub fn find(graph: &ObjectGraph, question: &Question<'_>) -> Found {
 }
 
 /// Finds the matching objects, in the order of a field instead of that of the query.
-pub fn find_by_field(graph: &ObjectGraph, question: &Question<'_>, order: &FieldOrder<'_>) -> Found {
+pub fn find_by_field(
+    graph: &ObjectGraph,
+    question: &InstanceQuery<'_>,
+    order: &FieldOrder<'_>,
+) -> BestObjects {
     let none = || Best::<FieldKey>::new(question.top);
     let found = (ObjectIndex::chunks(graph.objects.all(), CHUNK).into_par_iter())
         .fold(none, |mut best, chunk| {
@@ -76,7 +80,7 @@ pub fn find_by_field(graph: &ObjectGraph, question: &Question<'_>, order: &Field
                             best.total += 1;
                             best.add((order.key(object, record), object));
                         }
-                        // Without a filter all objects of the classes are meant.
+                        // Without a filter, all objects of the classes match.
                         None if question.filter.is_none() && is_live() => {
                             best.total += 1;
                             best.add((FieldKey::NoField, object));
@@ -91,7 +95,12 @@ pub fn find_by_field(graph: &ObjectGraph, question: &Question<'_>, order: &Field
     found.finish()
 }
 
-fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<ObjectIndex>, best: &mut Best) {
+fn find_in_chunk(
+    graph: &ObjectGraph,
+    question: &InstanceQuery<'_>,
+    chunk: Range<ObjectIndex>,
+    best: &mut Best,
+) {
     let mut take = |object: ObjectIndex| {
         let tree = &graph.tree;
         if question.live && tree.reachable_position(object).is_none() {
@@ -100,17 +109,17 @@ fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<Obje
         best.total += 1;
         // Smaller keys are better.
         match question.sort_by {
-            SortBy::Address => best.add((0, object)),
-            SortBy::Shallow => {
+            InstanceOrder::Address => best.add((0, object)),
+            InstanceOrder::Shallow => {
                 let bytes = tree.position(object).map_or(0, |position| tree.shallow_bytes(position));
                 best.add((u64::MAX - bytes, object));
             }
-            SortBy::Retained => {
+            InstanceOrder::Retained => {
                 let Some(position) = tree.reachable_position(object) else {
                     best.add((u64::MAX, object));
                     return;
                 };
-                // Most objects hold nothing that is theirs alone: what they take says it all, and is found faster.
+                // Most objects dominate no other: their shallow size is their retained size, and is found faster.
                 let dominates = tree.ends_behind(position) == 0;
                 let bytes =
                     if dominates { tree.retained_bytes(position) } else { tree.shallow_bytes(position) };
@@ -129,12 +138,12 @@ fn find_in_chunk(graph: &ObjectGraph, question: &Question<'_>, chunk: Range<Obje
 
 /// An object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct InstanceRow {
     /// Object ID.
     pub id: ObjectId,
     /// Class, if it is in the dump.
     pub class: Option<ClassNumber>,
-    /// A few words that tell it from others.
+    /// Short text that identifies the object.
     pub label: Option<String>,
     /// Shallow size.
     pub shallow_bytes: u64,
@@ -143,9 +152,9 @@ pub struct Row {
 }
 
 /// Returns the row of an object.
-pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, object: ObjectIndex) -> Row {
+pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, object: ObjectIndex) -> InstanceRow {
     let tree = &graph.tree;
-    Row {
+    InstanceRow {
         id: graph.objects.addresses.id_of(object).unwrap_or_default(),
         class: graph.objects.class(object),
         label: labels.label(object),

@@ -1,9 +1,9 @@
-//! Labels: a few words that tell an object from others of its class.
+//! Labels: short texts that identify an object within its class.
 //!
-//! A thread has its name, a string its text, a class object the class, a file its path. What objects mean is known to
-//! [`super::meaning`]; a label is the start of it. A collection says how many elements it has, and what belongs to a
-//! ThreadLocal which static field holds that. A label is cheap: it looks at the object's record and follows at most a few
-//! references, and it is short, whatever the dump holds.
+//! A thread has its name, a string its text, a class object the class, a file its path. [`super::meaning`] reads the
+//! meaning of objects; a label is the start of it. A collection has its number of elements, and what belongs to a
+//! ThreadLocal the static field that holds that. A label is cheap: it reads the object's record and follows at most a
+//! few references, and it is short, whatever the dump contains.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,20 +15,20 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{BasicType, ObjectId};
 
 use super::class_set::ClassSet;
-use super::collections::{Collections, Forms, Kind};
+use super::collections::{CollectionKind, Collections, Forms};
 use super::meaning::Meanings;
 use super::reader::ObjectReader;
 
-/// Characters of a label; what is longer ends with an ellipsis.
+/// Maximum number of characters of a label; a longer one ends with an ellipsis.
 pub const MAX_CHARS: usize = 120;
 
-/// Characters of a label that is to be whole.
+/// Maximum number of characters of a label that is not truncated to [`MAX_CHARS`].
 const MAX_WHOLE: usize = 1 << 16;
 
 /// Entry that a thread stores for a ThreadLocal: key and value.
 pub(crate) const THREAD_LOCAL_ENTRY: &str = "java.lang.ThreadLocal$ThreadLocalMap$Entry";
 
-/// The class of those keys, and of its subclasses.
+/// Class of those keys; they may also be of a subclass.
 const THREAD_LOCAL: &str = "java.lang.ThreadLocal";
 
 /// Labels of the objects of a heap.
@@ -45,7 +45,7 @@ pub struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// Labels of the objects of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
+    /// Creates a reader of labels of the objects of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let summary = heap.summary();
         let objects = ObjectReader::new(summary, graph, bytes);
@@ -59,17 +59,17 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// The label of an object, if it has one. Not escaped.
+    /// Returns the label of an object, if it has one. Not escaped.
     pub fn label(&self, object: ObjectIndex) -> Option<String> {
         if self.tells_nothing_of(object) { self.other(object).map(shortened) } else { self.content(object) }
     }
 
-    /// Like [`Labels::label`], for comparison rather than display: also if values are hidden.
+    /// Like [`Labels::label`], for comparison rather than display: also available if values are hidden.
     pub(crate) fn content(&self, object: ObjectIndex) -> Option<String> {
         self.meanings.short(object, MAX_CHARS).or_else(|| Some(shortened(self.other(object)?)))
     }
 
-    /// Like [`Labels::label`], but not truncated to a few words. Still bounded.
+    /// Like [`Labels::label`], but not truncated to a short text. Still bounded.
     pub fn whole(&self, object: ObjectIndex) -> Option<String> {
         let is_told = !self.tells_nothing_of(object);
         let meaning = is_told.then(|| self.meanings.meaning(object, MAX_WHOLE)).flatten();
@@ -98,7 +98,7 @@ impl<'a> Labels<'a> {
         }
         let collections = Collections::with(&self.objects, self.forms.clone());
         let collection =
-            collections.collection(object).filter(|collection| collection.kind != Kind::Holder)?;
+            collections.collection(object).filter(|collection| collection.kind != CollectionKind::Holder)?;
         Some(format!("size={}", grouped(collections.count(&collection)?)))
     }
 
@@ -106,14 +106,14 @@ impl<'a> Labels<'a> {
         self.static_of_thread_local(id).map(|field| format!("of {field}"))
     }
 
-    /// The static field that holds a ThreadLocal: `gateway.RequestParser.SCRATCH`.
+    /// Returns the static field that holds a ThreadLocal: `gateway.RequestParser.SCRATCH`.
     pub(crate) fn static_of_thread_local(&self, id: ObjectId) -> Option<String> {
         let summary = self.objects.summary;
         let (class, field) = self.thread_locals.get_or_init(|| self.find_thread_locals()).get(&id)?;
         Some(format!("{}.{field}", summary.class_name(summary.class(*class)?)))
     }
 
-    /// Looks at the static fields of all classes. Of several that hold one ThreadLocal it is the first.
+    /// Reads the static fields of all classes. If several hold the same ThreadLocal, the first is used.
     fn find_thread_locals(&self) -> IdMap<ObjectId, (ClassNumber, &'a str)> {
         let (summary, objects) = (self.objects.summary, &self.objects.graph.objects);
         let mut found = IdMap::default();

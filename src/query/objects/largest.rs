@@ -1,7 +1,7 @@
-//! The objects of some classes that retain most, without looking up what each of them retains.
+//! Search for the objects of some classes with the largest retained size, without looking up the size of each.
 //!
-//! A first pass over all objects marks the positions of the selected ones; a second over the dominator tree in preorder
-//! knows the retained size of every object where its subtree ends. Both read columns from front to back: a single
+//! A first pass over all objects marks the positions of the selected ones; a second, over the dominator tree in
+//! preorder, has the retained size of every object at the end of its subtree. Both read columns sequentially: a single
 //! lookup in the tree costs as much as a hundred objects of a pass.
 
 use std::ops::Range;
@@ -13,25 +13,27 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 
-use super::best::{Best, Found};
+use super::best::{Best, BestObjects};
 use super::class_set::ClassSet;
 
-/// Positions that one thread takes at a time.
+/// Number of positions per chunk.
 const CHUNK: u32 = 1 << 16;
-/// Threads that mark: each has marks of its own, a bit for each object.
+/// Maximum number of threads that mark: each has marks of its own, one bit per object.
 const MAX_MARKS: u32 = 4;
 
-/// The `top` objects that retain most, unreachable ones last unless they are left out (`live`), equals by address.
-pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live: bool) -> Found {
+/// Returns the `top` objects with the largest retained size, unreachable ones last unless they are omitted (`live`),
+/// ties by address.
+pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live: bool) -> BestObjects {
     let tree = &graph.tree;
-    // Bits that several threads set in one place cost more than to put a few such places together.
+    // Setting bits in one shared bitmap costs more than merging a few bitmaps.
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1).min(MAX_MARKS);
     let share = graph.objects.len().div_ceil(threads).next_multiple_of(64);
     let all = ObjectIndex::chunks(graph.objects.all(), share);
     let marked = all.into_par_iter().map(|chunk| Marks::new(graph, classes, chunk, live));
     let (marks, total) = marked.reduce_with(Marks::merge).unwrap_or_default();
     let bound = AtomicU64::new(0);
-    let none = || Search { tree, marks: &marks, bound: &bound, best: Best::new(Some(top)), open: Vec::new() };
+    let none =
+        || LargestSearch { tree, marks: &marks, bound: &bound, best: Best::new(Some(top)), open: Vec::new() };
     let searches = TreePosition::chunks(tree.all(), CHUNK).into_par_iter().fold(none, |mut search, chunk| {
         search.chunk(chunk);
         search
@@ -44,10 +46,10 @@ pub(crate) fn largest(graph: &ObjectGraph, classes: &ClassSet, top: usize, live:
     objects.extend(
         unreachable.filter_map(|position| tree.object_at(position)).take(top - objects.len().min(top)),
     );
-    Found { objects, total }
+    BestObjects { objects, total }
 }
 
-/// A bit for each position.
+/// One bit per position.
 #[derive(Default)]
 struct Marks(Vec<u64>);
 
@@ -86,18 +88,18 @@ impl Marks {
     }
 }
 
-/// A thread's pass over some chunks.
-struct Search<'s> {
+/// Pass of a thread over some chunks.
+struct LargestSearch<'s> {
     tree: &'s Tree,
     marks: &'s Marks,
-    /// Lower bound of the best retained sizes, shared by all threads.
+    /// Lower bound of the largest retained sizes, shared by all threads.
     bound: &'s AtomicU64,
     best: Best,
-    /// Objects of the chunk whose end is not reached: their positions, and the shallow bytes of all before.
+    /// Objects of the chunk whose end is not reached: their positions, and the shallow size of all objects before.
     open: Vec<(TreePosition, u64)>,
 }
 
-impl Search<'_> {
+impl LargestSearch<'_> {
     fn chunk(&mut self, chunk: Range<TreePosition>) {
         let tree = self.tree;
         self.open.clear();
@@ -111,7 +113,7 @@ impl Search<'_> {
             }
             self.offer(position, size);
             for _ in 1..ends {
-                // The others began in an earlier chunk.
+                // The others start in an earlier chunk.
                 let Some((position, before)) = self.open.pop() else { break };
                 self.offer(position, bytes - before);
             }

@@ -1,4 +1,4 @@
-//! Questions about single objects: reading them, naming them, selecting them.
+//! Queries on single objects: reading, naming and selecting them.
 
 pub mod best;
 pub mod class_set;
@@ -9,6 +9,7 @@ pub mod instances;
 pub mod label;
 pub(crate) mod largest;
 pub mod meaning;
+pub mod object_id;
 pub mod object_set;
 pub mod reference_kind;
 pub mod reference_names;

@@ -1,4 +1,4 @@
-//! A set of dense numbers, one bit each: of object indices, or others.
+//! A set of dense numbers, one bit each: object indices, or others.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -6,11 +6,11 @@ use std::ops::Range;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 
-/// A dense number, from 0.
+/// A dense index, from 0.
 pub trait Number: Copy {
-    /// The number itself.
+    /// Returns the number.
     fn number(self) -> u32;
-    /// The one of a number.
+    /// Creates the index from a number.
     fn of(number: u32) -> Self;
 }
 
@@ -32,7 +32,7 @@ macro_rules! numbers {
 
 numbers!(ObjectIndex TreePosition ClassNumber);
 
-/// A set of numbers below a limit. Its memory is not touched before something is put in.
+/// A set of numbers below a limit. Its memory is not touched before a number is inserted.
 #[derive(Debug, Clone)]
 pub struct Bits<N = ObjectIndex>(Vec<u64>, PhantomData<fn(N)>);
 
@@ -43,19 +43,19 @@ impl<N> Default for Bits<N> {
 }
 
 impl<N: Number> Bits<N> {
-    /// An empty set of numbers below `limit`.
+    /// Creates an empty set of numbers below `limit`.
     pub(crate) fn new(limit: u32) -> Self {
         Self(vec![0; limit.div_ceil(64) as usize], PhantomData)
     }
 
-    /// Returns whether it holds a number.
+    /// Returns whether the set contains a number.
     #[inline]
     pub(crate) fn contains(&self, number: N) -> bool {
         let number = number.number();
         self.0.get((number / 64) as usize).is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 
-    /// Number of objects in the set.
+    /// Returns the number of elements.
     pub(crate) fn len(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -66,7 +66,7 @@ impl<N: Number> Bits<N> {
         self.0.get(number as usize).copied().unwrap_or(0)
     }
 
-    /// Puts a number in: whether it was not there. One beyond the limit never is.
+    /// Inserts a number; returns whether it was absent. A number beyond the limit is never inserted.
     #[inline]
     pub(crate) fn insert(&mut self, number: N) -> bool {
         let number = number.number();
@@ -77,7 +77,7 @@ impl<N: Number> Bits<N> {
         fresh
     }
 
-    /// Takes a number out.
+    /// Removes a number.
     pub(crate) fn remove(&mut self, number: N) {
         let number = number.number();
         if let Some(word) = self.0.get_mut((number / 64) as usize) {
@@ -85,7 +85,7 @@ impl<N: Number> Bits<N> {
         }
     }
 
-    /// Puts all numbers of a range in; those beyond the limit are left out.
+    /// Inserts all numbers of a range, except those beyond the limit.
     pub(crate) fn insert_range(&mut self, range: Range<N>) {
         let (start, end) = (range.start.number(), range.end.number());
         let words = self.0.get_mut((start / 64) as usize..).unwrap_or_default();
@@ -95,7 +95,7 @@ impl<N: Number> Bits<N> {
         }
     }
 
-    /// Puts numbers in, 64 to a word; `first` is that of the first bit, a multiple of 64.
+    /// Inserts numbers, 64 per word; `first` is the number of the first bit, a multiple of 64.
     pub(crate) fn insert_words(&mut self, first: N, words: &[u64]) {
         let places = self.0.get_mut((first.number() / 64) as usize..).unwrap_or_default();
         for (place, word) in places.iter_mut().zip(words) {
@@ -128,7 +128,7 @@ mod tests {
         {
             let mut bits = Bits::new(200);
             bits.insert_range(TreePosition(start)..TreePosition(end));
-            // The limit is that of whole words.
+            // The limit is rounded up to whole words.
             for number in 0..256 {
                 assert_eq!(
                     bits.contains(TreePosition(number)),

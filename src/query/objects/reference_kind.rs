@@ -9,9 +9,9 @@ use hprof_parser::RootKind;
 pub enum ReferenceKind<'a> {
     /// A field.
     Field {
-        /// Name.
+        /// Name of the field.
         name: &'a str,
-        /// The name of the class that declares it.
+        /// Name of the class that declares it.
         class: &'a str,
     },
     /// A slot of an array, by index.
@@ -24,11 +24,11 @@ pub enum ReferenceKind<'a> {
     Super,
     /// From a class object to its loader.
     Loader,
-    /// From a thread to what its stack holds.
+    /// From a thread to an object on its stack.
     Local {
-        /// The kind of the root.
+        /// Kind of the root.
         kind: RootKind,
-        /// The number of the frame in the thread's stack trace, if it is known.
+        /// Index of the frame in the thread's stack trace, if it is known.
         frame: Option<u32>,
     },
 }

@@ -1,7 +1,7 @@
-//! Names of references: the field, slot or static, read again from the record of the object that holds it.
+//! Names of references: the field, slot or static field, read from the record of the object that holds them.
 //!
-//! The graph knows that one object refers to another; by which fields stands in the dump. Several may hold the same
-//! object.
+//! The graph contains that one object references another; by which fields is only in the dump. Several may hold the
+//! same object.
 
 use rustc_hash::FxHashSet;
 
@@ -21,17 +21,18 @@ use super::reference_kind::ReferenceKind;
 use super::strength::{Excluded, Strength, Strengths, is_referent};
 use crate::paths::root_index::RootIndex;
 
-/// Kinds of one reference that are kept; others are counted. Two fields at once are rare, slots of an array are not.
+/// Maximum number of kinds kept for one reference; others are only counted. Two fields at once are rare, slots of an
+/// array are not.
 const KEPT: usize = 3;
 
 /// Reference by which one object holds another.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holding<'a> {
-    /// The references, in the order of the record; not all of them if they are many.
+    /// References in the order of the record; not all of them if there are many.
     pub meanings: Vec<ReferenceKind<'a>>,
-    /// References that are not among `meanings`.
+    /// Number of references that are not in `meanings`.
     pub more: u64,
-    /// `true` if a reference other than the referent of a Reference is among them.
+    /// `true` if there is a reference other than the referent of a Reference.
     beyond_referent: bool,
 }
 
@@ -45,18 +46,18 @@ impl<'a> Holding<'a> {
         }
     }
 
-    /// Returns whether it holds it by a static field.
+    /// Returns whether a static field is among the references.
     pub fn is_static(&self) -> bool {
         matches!(self.meanings.first(), Some(ReferenceKind::Static(_)))
     }
 
-    /// Returns whether it holds it only as the referent of a Reference.
+    /// Returns whether the only reference is the referent of a Reference.
     fn is_referent_only(&self) -> bool {
         !self.beyond_referent && !self.meanings.is_empty()
     }
 }
 
-/// `first, last`; `[0], [5], [7], 21 more`. Empty if the record does not tell.
+/// Writes `first, last`, or `[0], [5], [7], 21 more`; nothing if the record does not contain the reference.
 impl fmt::Display for Holding<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, meaning) in self.meanings.iter().enumerate() {
@@ -66,39 +67,39 @@ impl fmt::Display for Holding<'_> {
     }
 }
 
-/// Tells what the references of a heap mean.
+/// Reader of the references of a heap.
 #[derive(Debug)]
 pub struct Edges<'a> {
     /// Summary of the dump.
     pub summary: &'a Summary,
-    /// The graph.
+    /// Graph of the dump.
     pub graph: &'a ObjectGraph,
-    /// The dump.
+    /// Bytes of the dump.
     pub bytes: &'a [u8],
     /// The GC roots.
     pub roots: RootIndex<'a>,
     /// Classes that hold their referents weakly.
     pub strengths: Strengths,
-    /// By class number: its fields that are references, found when the first instance is read.
+    /// By class number: its reference fields, determined when the first instance is read.
     fields: Vec<OnceLock<Box<[ReferenceField<'a>]>>>,
 }
 
-/// A field that is a reference: where it starts in an instance's bytes, its name, and that of the class that declares it.
+/// A reference field: offset in an instance's bytes, name, and name of the class that declares it.
 type ReferenceField<'a> = (u32, &'a str, &'a str);
 
-/// Bytes of instances whose fields are kept. Of larger ones, which only hostile dumps have, they are found each time: all
-/// classes of a long chain would keep those of all above them.
+/// Maximum size of instances whose fields are cached. Fields of larger ones, which only hostile dumps have, are
+/// determined each time: all classes of a long chain would store those of all above them.
 const MAX_KEPT_BYTES: u64 = 1 << 12;
 
 impl<'a> Edges<'a> {
-    /// References of `graph`; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
+    /// Creates a reader of the references of `graph`; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let (roots, strengths) = (RootIndex::new(graph), Strengths::new(summary));
         let fields = summary.classes().iter().map(|_| OnceLock::new()).collect();
         Self { summary, graph, bytes, roots, strengths, fields }
     }
 
-    /// The references among the fields of the instances of a class, in the order of the record.
+    /// Returns the reference fields of the instances of a class, in the order of the record.
     fn reference_fields(&self, class: ClassNumber) -> Option<&[ReferenceField<'a>]> {
         if self.summary.class_table().bytes(class) > MAX_KEPT_BYTES {
             return None;
@@ -111,22 +112,22 @@ impl<'a> Edges<'a> {
         Some(self.fields.get(class.0 as usize)?.get_or_init(make))
     }
 
-    /// The class that an object is the class object of.
+    /// Returns the class that an object is the class object of.
     pub fn class_of_class_object(&self, object: ObjectIndex) -> Option<ClassNumber> {
         self.graph.class_of_class_object(object)
     }
 
-    /// The class that an object is the class object of, if objects of that class are in the dump.
+    /// Returns the class that an object is the class object of, if objects of that class are in the dump.
     pub fn class_with_objects(&self, object: ObjectIndex) -> Option<ClassNumber> {
         let class = self.class_of_class_object(object)?;
         let objects = self.summary.class(class)?.objects.get();
         (objects > 0 || self.summary.java_lang_class() == Some(class)).then_some(class)
     }
 
-    /// Calls `visit` with each reference of an object that is not null: what it means, and the object ID.
+    /// Calls `visit` with each non-null reference of an object: its kind, and the object ID.
     pub fn each(&self, from: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
         let class = self.graph.objects.class(from);
-        let mut reader = Reader { edges: self, from, class, visit: |_, kind, id| visit(kind, id) };
+        let mut reader = ReferenceReader { edges: self, from, class, visit: |_, kind, id| visit(kind, id) };
         self.read(&mut reader);
         reader.locals();
         if let Some(id) = self.class_id_of(from) {
@@ -136,17 +137,17 @@ impl<'a> Edges<'a> {
 
     /// Like [`Edges::each`], for the stack of a thread.
     pub fn each_local(&self, thread: ObjectIndex, mut visit: impl FnMut(ReferenceKind<'a>, ObjectId)) {
-        Reader { edges: self, from: thread, class: None, visit: |_, kind, id| visit(kind, id) }.locals();
+        ReferenceReader { edges: self, from: thread, class: None, visit: |_, kind, id| visit(kind, id) }
+            .locals();
     }
 
-    /// The object ID of the class object of an object's class.
+    /// Returns the object ID of the class object of an object's class.
     pub fn class_id_of(&self, object: ObjectIndex) -> Option<ObjectId> {
         self.graph.objects.addresses.id_of(self.graph.class_object_of(object)?)
     }
 
-    /// Like [`Edges::each`], for some objects of a block: those whose bits are set, counted from `first`, which is the
-    /// first of the block; without their references to class objects. Finding them in sequence is faster than one by
-    /// one.
+    /// Like [`Edges::each`], for the objects of a block whose bits are set, counted from `first`, which is the first of
+    /// the block; without their references to class objects. Finding them in sequence is faster than one by one.
     pub fn each_of_block(
         &self,
         first: ObjectIndex,
@@ -163,7 +164,7 @@ impl<'a> Edges<'a> {
         let last = ObjectIndex(first.0.saturating_add(count));
         let mut classes = self.graph.objects.classes(first..last);
         let class = classes.next().flatten();
-        let mut reader = Reader { edges: self, from: first, class, visit: each };
+        let mut reader = ReferenceReader { edges: self, from: first, class, visit: each };
         places.visit(self.bytes, self.summary.id_size(), first.0 / BLOCK, count, &mut reader, |reader| {
             if self.roots.contains(reader.from) {
                 reader.locals();
@@ -173,8 +174,11 @@ impl<'a> Edges<'a> {
         });
     }
 
-    /// Reads what an object's record refers to.
-    fn read(&self, reader: &mut Reader<'_, 'a, impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)>) {
+    /// Reads the references in an object's record.
+    fn read(
+        &self,
+        reader: &mut ReferenceReader<'_, 'a, impl FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)>,
+    ) {
         let id_size = self.summary.id_size();
         if let Some(offset) = self.graph.objects.offset(self.bytes, id_size, reader.from)
             && let Ok(at) = usize::try_from(offset)
@@ -187,7 +191,7 @@ impl<'a> Edges<'a> {
     /// Returns the references by which one object holds others, reading its record once. `targets` must ascend; results
     /// are in their order.
     pub fn holdings(&self, from: ObjectIndex, targets: &[ObjectIndex]) -> Vec<Holding<'a>> {
-        // IDs ascend with indices.
+        // IDs are in ascending order of indices.
         let id = |target: &ObjectIndex| self.graph.objects.addresses.id_of(*target).unwrap_or_default();
         let ids: Vec<ObjectId> = targets.iter().map(id).collect();
         let mut holdings = vec![Holding::default(); ids.len()];
@@ -205,7 +209,7 @@ impl<'a> Edges<'a> {
         self.holdings(from, &[to]).pop().unwrap_or_default()
     }
 
-    /// All that a reference means, up to `most`.
+    /// Returns the kinds of all references from one object to another, up to `most`.
     pub fn meanings(&self, from: ObjectIndex, to: ObjectIndex, most: usize) -> Vec<ReferenceKind<'a>> {
         let to = self.graph.objects.addresses.id_of(to);
         let mut meanings = Vec::new();
@@ -222,7 +226,7 @@ impl<'a> Edges<'a> {
         if holding.is_referent_only() { self.strengths.of(self.graph, from) } else { Strength::Strong }
     }
 
-    /// Returns whether `from` holds `to`, which it refers to, by a reference that is not left out.
+    /// Returns whether any reference from `from` to `to` is not excluded.
     #[inline]
     pub fn is_followed(&self, from: ObjectIndex, to: ObjectIndex, excluded: Excluded) -> bool {
         excluded.follows_all()
@@ -230,12 +234,12 @@ impl<'a> Edges<'a> {
             || !self.holding(from, to).is_referent_only()
     }
 
-    /// Returns whether one object holds another only because it is a thread, and its stack holds it.
+    /// Returns whether one object holds another only because it is a thread with the other on its stack.
     pub fn is_stack_only(&self, from: ObjectIndex, to: ObjectIndex) -> bool {
         self.roots.is_local_of(from, to) && !self.beyond_stack(from).contains(&to)
     }
 
-    /// Objects that a thread references other than by its stack; none for objects without locals.
+    /// Returns the objects that a thread references other than by its stack; empty for objects without locals.
     pub fn beyond_stack(&self, thread: ObjectIndex) -> FxHashSet<ObjectIndex> {
         let mut beyond: FxHashSet<ObjectIndex> = FxHashSet::default();
         if self.roots.locals_of(thread).next().is_some() {
@@ -243,13 +247,13 @@ impl<'a> Edges<'a> {
             let visit =
                 |_: ObjectIndex, _: ReferenceKind<'a>, id: ObjectId| beyond.extend(addresses.index_of(id));
             let class = self.graph.objects.class(thread);
-            self.read(&mut Reader { edges: self, from: thread, class, visit });
+            self.read(&mut ReferenceReader { edges: self, from: thread, class, visit });
             beyond.extend(self.graph.class_object_of(thread));
         }
         beyond
     }
 
-    /// The object that a Reference holds as its referent and in no other way, if references like that are left out.
+    /// Returns the object that a Reference holds only as its referent, if such references are excluded.
     pub fn excluded_target(&self, from: ObjectIndex, excluded: Excluded) -> Option<ObjectIndex> {
         if excluded.follows_all() || !excluded.contains(self.strengths.of(self.graph, from)) {
             return None;
@@ -266,14 +270,14 @@ impl<'a> Edges<'a> {
 }
 
 /// Reads the record of one object.
-struct Reader<'e, 'a, F> {
+struct ReferenceReader<'e, 'a, F> {
     edges: &'e Edges<'a>,
     from: ObjectIndex,
     class: Option<ClassNumber>,
     visit: F,
 }
 
-impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> Reader<'_, 'a, F> {
+impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> ReferenceReader<'_, 'a, F> {
     fn take(&mut self, meaning: ReferenceKind<'a>, id: ObjectId) {
         if !id.is_null() {
             (self.visit)(self.from, meaning, id);
@@ -291,7 +295,7 @@ impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> Reader<'_, 'a, F> {
     }
 }
 
-impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for Reader<'_, 'a, F> {
+impl<'a, F: FnMut(ObjectIndex, ReferenceKind<'a>, ObjectId)> HeapVisitor<'a> for ReferenceReader<'_, 'a, F> {
     fn instance(&mut self, record: Instance<'a>) {
         let summary = self.edges.summary;
         let id_size = summary.id_size();

@@ -23,25 +23,25 @@ use crate::paths::steps::View;
 /// Direction in which references are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
-    /// To what the object refers to.
+    /// To the objects that it references.
     #[default]
     Outgoing,
-    /// To what refers to the object.
+    /// To its referrers.
     Incoming,
 }
 
 /// A reference, and the object at its other end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ReferenceRow {
     /// Object ID.
     pub id: ObjectId,
     /// Class of the object; `None` if it is unknown, or the object is not in the dump.
     pub class: Option<String>,
-    /// A few words that tell it from others of its class.
+    /// Short text that identifies the object within its class.
     pub label: Option<String>,
-    /// The field, slot or static field; several if it is referred to more than once.
+    /// Field, slot or static field; several if there is more than one reference to the object.
     pub reference: Option<String>,
-    /// `true` if that is a static field.
+    /// `true` for a static field.
     pub is_static: bool,
     /// Strength of the reference.
     pub strength: Strength,
@@ -54,13 +54,13 @@ pub struct Row {
 /// Objects of a class at the other ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupRow {
-    /// Class, if it is in the dump.
+    /// Class of the objects, if it is in the dump.
     pub class: Option<ClassNumber>,
-    /// The objects, each once.
+    /// Number of distinct objects.
     pub objects: u64,
-    /// Their shallow size.
+    /// Shallow size of the objects.
     pub shallow_bytes: u64,
-    /// Their retained size by the dominator tree: an object that several of them dominate counts once.
+    /// Retained size of the objects by the dominator tree: an object that several of them dominate counts once.
     pub retained_bytes: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct Refs<'a> {
 }
 
 impl<'a> Refs<'a> {
-    /// References of objects that `view` describes.
+    /// Creates a reader of the references of objects that `view` describes.
     pub fn new(view: &'a View<'a>) -> Self {
         let Edges { summary, graph, bytes, .. } = view.edges;
         Self { view, objects: ObjectReader::new(summary, graph, bytes) }
@@ -82,9 +82,13 @@ impl<'a> Refs<'a> {
         self.view.edges.graph
     }
 
-    /// The references of an object, made while they are taken: outgoing ones in the order of its record, incoming ones by
-    /// the address of who refers to it.
-    pub fn rows(&self, object: ObjectIndex, direction: Direction) -> Box<dyn Iterator<Item = Row> + '_> {
+    /// Returns the references of an object, computed lazily: outgoing ones in the order of its record, incoming ones by
+    /// address of the referrer.
+    pub fn rows(
+        &self,
+        object: ObjectIndex,
+        direction: Direction,
+    ) -> Box<dyn Iterator<Item = ReferenceRow> + '_> {
         match (direction, self.array(object)) {
             (Direction::Incoming, _) => {
                 Box::new(self.graph().referrers(object).map(move |from| self.incoming(from, object)))
@@ -93,7 +97,7 @@ impl<'a> Refs<'a> {
                 let outgoing = self.few(object).into_iter();
                 Box::new(outgoing.map(move |(meaning, id)| self.outgoing(object, &meaning, id)))
             }
-            // An array may be too long for a list of what its elements are.
+            // An array may be too long for a list of its elements' kinds.
             (Direction::Outgoing, Some(array)) => {
                 let class = self.graph().class_object_of(object);
                 let class = class.and_then(|class| self.graph().objects.addresses.id_of(class));
@@ -105,7 +109,7 @@ impl<'a> Refs<'a> {
         }
     }
 
-    /// The number of those rows.
+    /// Returns the number of those rows.
     pub fn count(&self, object: ObjectIndex, direction: Direction) -> u64 {
         match (direction, self.array(object)) {
             (Direction::Incoming, _) => self.graph().referrers(object).count() as u64,
@@ -117,7 +121,7 @@ impl<'a> Refs<'a> {
         }
     }
 
-    /// The record of an array of references.
+    /// Returns the record of an array of references.
     fn array(&self, object: ObjectIndex) -> Option<ObjectArray<'a>> {
         match self.objects.record(object)? {
             Record::ObjectArray(array) => Some(array),
@@ -125,14 +129,14 @@ impl<'a> Refs<'a> {
         }
     }
 
-    /// The references of an object that is no array.
+    /// Returns the references of an object other than an array.
     fn few(&self, object: ObjectIndex) -> Vec<(ReferenceKind<'a>, ObjectId)> {
         let mut few = Vec::new();
         self.view.edges.each(object, |meaning, id| few.push((meaning, id)));
         few
     }
 
-    fn outgoing(&self, from: ObjectIndex, meaning: &ReferenceKind<'a>, id: ObjectId) -> Row {
+    fn outgoing(&self, from: ObjectIndex, meaning: &ReferenceKind<'a>, id: ObjectId) -> ReferenceRow {
         let strength = if is_referent(meaning) {
             self.view.edges.strengths.of(self.graph(), from)
         } else {
@@ -140,7 +144,7 @@ impl<'a> Refs<'a> {
         };
         let object = self.graph().objects.addresses.index_of(id);
         let step = object.map(|object| self.view.step(object, None));
-        Row {
+        ReferenceRow {
             id,
             reference: Some(meaning.to_string()),
             is_static: matches!(meaning, ReferenceKind::Static(_)),
@@ -152,10 +156,10 @@ impl<'a> Refs<'a> {
         }
     }
 
-    fn incoming(&self, from: ObjectIndex, to: ObjectIndex) -> Row {
+    fn incoming(&self, from: ObjectIndex, to: ObjectIndex) -> ReferenceRow {
         let holding = self.view.edges.holding(from, to);
         let step = self.view.step(from, None);
-        Row {
+        ReferenceRow {
             id: step.id,
             reference: Some(holding.to_string()).filter(|text| !text.is_empty()),
             is_static: holding.is_static(),
@@ -167,14 +171,15 @@ impl<'a> Refs<'a> {
         }
     }
 
-    /// The number of objects that refer to an object as their class. They are in no list: there are as many as instances.
+    /// Returns the number of objects that refer to an object as their class. They are not in any list: there are as
+    /// many as instances.
     pub fn instances(&self, object: ObjectIndex) -> Option<u64> {
         let summary = self.objects.summary;
         let number = self.view.edges.class_of_class_object(object)?;
         summary.class(number).map(|class| histogram::instances(summary, number, class))
     }
 
-    /// The objects at the other ends by class, those that retain most first.
+    /// Returns the objects at the other ends by class, largest retained size first.
     pub fn groups(&self, object: ObjectIndex, direction: Direction) -> Vec<GroupRow> {
         let graph = self.graph();
         let others: RoaringBitmap = match direction {
@@ -204,7 +209,7 @@ impl<'a> Refs<'a> {
     }
 }
 
-/// Adds up objects by their positions.
+/// Adds the figures of objects at some positions.
 fn add_up(tree: &Tree, positions: &mut [TreePosition], row: &mut GroupRow) {
     positions.sort_unstable();
     let retain = |row: &mut GroupRow, range: &Range<TreePosition>| {

@@ -1,9 +1,9 @@
 //! Selections by users: objects by ID or class, threads by name or ID.
 //!
-//! An object ID is hexadecimal with `0x`, and decimal without, as tables for other engines and OQL's `@objectAddress` have it.
-//! Digits with letters among them can only be hexadecimal, as the agent's texts print them: without `0x` they have to begin
-//! with a digit, or to be long and contain one, for `cafe` is the name of a class. What can be both (`decade20`) is the class
-//! if the dump contains one of that name, else the object: [`Selection::settled`].
+//! An object ID is hexadecimal with `0x`, and decimal without, as in tables for other engines and OQL's
+//! `@objectAddress`. Digits mixed with letters can only be hexadecimal, as the agent's texts print them: without `0x`
+//! they must begin with a digit, or be long and contain one, since `cafe` is a class name. An ambiguous text
+//! (`decade20`) is the class if the dump contains one of that name, else the object: [`Selection::settled`].
 
 use std::fmt;
 use std::ops::Range;
@@ -16,85 +16,32 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 
+use super::object_id::{NoObjectId, is_ambiguous, is_long_id, is_meant_as_id, object_id, without_prefix};
 use crate::classes::pattern::ClassPattern;
 use crate::parallel;
 
-/// Objects that one thread takes at a time.
+/// Number of objects per chunk.
 const CHUNK: u32 = 1 << 18;
 
-/// Some objects.
+/// A selection of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
     /// The selection as given.
     pub text: String,
-    /// The selected objects.
-    pub what: What,
+    /// Meaning of the selection.
+    pub what: Selected,
 }
 
-/// The selected objects.
+/// Meaning of a selection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
-    /// The object with this id.
+pub enum Selected {
+    /// The object with this ID.
     Object(ObjectId),
-    /// The objects of all classes that match.
+    /// Objects of all classes that match.
     Classes(ClassPattern),
 }
 
-/// A text that starts like an object ID and is none.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an object ID; object IDs look like 0x7c00012a8")]
-pub struct NoObjectId(String);
-
-/// Digits of an ID without `0x` that may begin with a letter. Fewer are the name of a class, as `Cafe` is.
-const LONG_ID: usize = 8;
-
-/// Reads an object ID: decimal digits, or hexadecimal ones with `0x`, or with letters among them.
-///
-/// # Errors
-/// If it is none.
-pub fn object_id(text: &str) -> Result<ObjectId, NoObjectId> {
-    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
-    let digits = without_prefix(text).unwrap_or(text);
-    // `from_str_radix` would take a sign.
-    Some(digits)
-        .filter(|digits| is_hexadecimal(digits))
-        .and_then(|digits| u64::from_str_radix(digits, if is_decimal { 10 } else { 16 }).ok())
-        .map(ObjectId)
-        .ok_or_else(|| NoObjectId(text.to_owned()))
-}
-
-/// Reads an object ID that has to have its `0x`: where numbers and texts mean themselves.
-pub(crate) fn prefixed_object_id(text: &str) -> Option<ObjectId> {
-    without_prefix(text).and_then(|_| object_id(text).ok())
-}
-
-/// Returns the ID meant if the `0x` was omitted: the digits of an ID read as decimal, read as hexadecimal.
-pub fn with_digits_of(id: ObjectId) -> Option<ObjectId> {
-    u64::from_str_radix(&id.0.to_string(), 16).ok().map(ObjectId)
-}
-
-/// Returns whether a text is meant as an object ID, where it could also be a name.
-pub fn is_meant_as_id(text: &str) -> bool {
-    without_prefix(text).is_some() || (is_hexadecimal(text) && (starts_with_digit(text) || is_long_id(text)))
-}
-
-fn without_prefix(text: &str) -> Option<&str> {
-    text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
-}
-
-fn is_hexadecimal(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// No class has a name that starts with a digit.
-fn starts_with_digit(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii_digit())
-}
-
-fn is_long_id(text: &str) -> bool {
-    text.len() >= LONG_ID && is_hexadecimal(text) && text.bytes().any(|byte| byte.is_ascii_digit())
-}
-
+/// Error for a text that starts like an object ID and is not one.
 impl FromStr for Selection {
     type Err = NoObjectId;
 
@@ -102,7 +49,7 @@ impl FromStr for Selection {
         if !is_meant_as_id(text) {
             return Ok(Self::classes(text));
         }
-        Ok(Self { text: text.to_owned(), what: What::Object(object_id(text)?) })
+        Ok(Self { text: text.to_owned(), what: Selected::Object(object_id(text)?) })
     }
 }
 
@@ -110,15 +57,15 @@ impl Selection {
     fn classes(text: &str) -> Self {
         // Every text is a pattern.
         let Ok(pattern) = text.parse();
-        Self { text: text.to_owned(), what: What::Classes(pattern) }
+        Self { text: text.to_owned(), what: Selected::Classes(pattern) }
     }
 
-    /// Returns whether the ID could also be the name of a class.
+    /// Returns whether the ID could also be a class name.
     pub fn is_ambiguous(&self) -> bool {
-        matches!(self.what, What::Object(_)) && is_ambiguous(&self.text)
+        matches!(self.what, Selected::Object(_)) && is_ambiguous(&self.text)
     }
 
-    /// Resolves ambiguity by the dump: an ID that is also the name of a class is taken as the class.
+    /// Resolves ambiguity with the dump: an ID that is also the name of a class is taken as the class.
     #[must_use]
     pub fn settled(&self, summary: &Summary) -> Self {
         if self.is_ambiguous() && is_class(summary, &self.text) {
@@ -128,13 +75,13 @@ impl Selection {
         }
     }
 
-    /// The indices of the objects that are selected.
+    /// Returns the indices of the selected objects.
     pub fn objects(&self, summary: &Summary, graph: &ObjectGraph) -> RoaringBitmap {
         let pattern = match &self.what {
-            What::Object(id) => {
+            Selected::Object(id) => {
                 return graph.objects.addresses.index_of(*id).map(|object| object.0).into_iter().collect();
             }
-            What::Classes(pattern) => pattern,
+            Selected::Classes(pattern) => pattern,
         };
         let matches: Vec<bool> =
             summary.classes().iter().map(|class| pattern.matches(summary.class_name(class))).collect();
@@ -147,7 +94,7 @@ impl Selection {
                 let is_meant = matches.get(class?.0 as usize).copied().unwrap_or(false);
                 is_meant.then_some(object.0)
             });
-            // They ascend.
+            // They are in ascending order.
             RoaringBitmap::from_sorted_iter(objects).unwrap_or_default()
         };
         let all = ObjectIndex::chunks(graph.objects.all(), CHUNK);
@@ -155,25 +102,21 @@ impl Selection {
     }
 }
 
-/// Returns whether an ID could also be the name of a class.
-pub fn is_ambiguous(text: &str) -> bool {
-    !starts_with_digit(text) && is_long_id(text)
-}
-
+/// Returns whether an ID could also be a class name.
 /// Returns whether the dump contains a class of this name.
 pub fn is_class(summary: &Summary, name: &str) -> bool {
     let Ok(pattern) = name.parse::<ClassPattern>();
     summary.classes().iter().any(|class| pattern.matches(summary.class_name(class)))
 }
 
-/// Some threads.
+/// A selection of threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadPattern {
     /// The thread with this object ID.
     Object(ObjectId),
-    /// Threads whose name contains this; or, if it is an object ID without `0x`, the thread with that ID.
+    /// Threads whose name contains this text; or, if it is an object ID without `0x`, the thread with that ID.
     Part(String),
-    /// Threads whose whole name is of this form; `*` stands for anything.
+    /// Threads whose whole name matches this pattern; `*` stands for any text.
     Glob(String),
 }
 
@@ -192,7 +135,7 @@ impl FromStr for ThreadPattern {
 }
 
 impl fmt::Display for ThreadPattern {
-    /// Writes what it was read from.
+    /// Writes the text that it was parsed from.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object(id) => write!(f, "{id:#x}"),
@@ -202,7 +145,7 @@ impl fmt::Display for ThreadPattern {
 }
 
 impl ThreadPattern {
-    /// Returns whether a thread of this object ID and name is meant.
+    /// Returns whether the pattern matches a thread with this object ID and name.
     pub fn matches(&self, id: ObjectId, name: Option<&str>) -> bool {
         match self {
             Self::Object(wanted) => *wanted == id,
@@ -215,13 +158,13 @@ impl ThreadPattern {
     }
 }
 
-/// Returns whether the text is the pattern, of which each `*` stands for anything.
+/// Returns whether the text matches the pattern, in which each `*` stands for any text.
 pub(crate) fn glob_matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(start) else { return false };
     let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
     for chunk in middle.split('*') {
-        // The first place that fits leaves the most for the chunks after it.
+        // The first match leaves the most text for the following chunks.
         let Some(at) = text.find(chunk) else { return false };
         text = text.get(at + chunk.len()..).unwrap_or_default();
     }
@@ -232,26 +175,30 @@ pub(crate) fn glob_matches(pattern: &str, text: &str) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::objects::object_id::with_digits_of;
 
     #[test]
     fn ids_and_classes() {
         let what = |text: &str| text.parse::<Selection>().map(|selection| selection.what);
-        assert_eq!(what("0x7c00012a8"), Ok(What::Object(ObjectId(0x7_c000_12a8))));
-        assert_eq!(what("com.acme.**"), Ok(What::Classes("com.acme.**".parse().unwrap())));
+        assert_eq!(what("0x7c00012a8"), Ok(Selected::Object(ObjectId(0x7_c000_12a8))));
+        assert_eq!(what("com.acme.**"), Ok(Selected::Classes("com.acme.**".parse().unwrap())));
         for wrong in ["0x", "0xg", "0x+1", "0x11112222333344445", "111122223333444455556"] {
             assert_eq!(what(wrong), Err(NoObjectId(wrong.to_owned())));
         }
         for id in ["7c00012a8", "0x7C00012A8", "7C00012a8"] {
-            assert_eq!(what(id), Ok(What::Object(ObjectId(0x7_c000_12a8))));
+            assert_eq!(what(id), Ok(Selected::Object(ObjectId(0x7_c000_12a8))));
         }
-        // Decimal, as tables have it; the same digits with 0x are another object.
-        assert_eq!(what("4229857528"), Ok(What::Object(ObjectId(0xfc1e_80f8))));
-        assert_eq!(what("0x4229857528"), Ok(What::Object(ObjectId(0x42_2985_7528))));
+        // Decimal, as in tables; the same digits with 0x are another object.
+        assert_eq!(what("4229857528"), Ok(Selected::Object(ObjectId(0xfc1e_80f8))));
+        assert_eq!(what("0x4229857528"), Ok(Selected::Object(ObjectId(0x42_2985_7528))));
         assert_eq!(with_digits_of(ObjectId(4_229_857_528)), Some(ObjectId(0x42_2985_7528)));
-        assert_eq!((what("10"), with_digits_of(ObjectId(u64::MAX))), (Ok(What::Object(ObjectId(10))), None));
-        assert_eq!(what("f058b2e0"), Ok(What::Object(ObjectId(0xf058_b2e0))));
+        assert_eq!(
+            (what("10"), with_digits_of(ObjectId(u64::MAX))),
+            (Ok(Selected::Object(ObjectId(10))), None)
+        );
+        assert_eq!(what("f058b2e0"), Ok(Selected::Object(ObjectId(0xf058_b2e0))));
         for class in ["cafe", "Cafe1", "deadbeef", "decade2x", "[B", "1x"] {
-            assert_eq!(what(class), Ok(What::Classes(class.parse().unwrap())), "{class}");
+            assert_eq!(what(class), Ok(Selected::Classes(class.parse().unwrap())), "{class}");
         }
         let is_ambiguous = |text: &str| text.parse::<Selection>().unwrap().is_ambiguous();
         assert!(is_ambiguous("decade20") && !is_ambiguous("0xdecade20") && !is_ambiguous("10decade"));

@@ -1,6 +1,6 @@
 //! Strength with which a `java.lang.ref.Reference` holds its referent.
 //!
-//! Only the field `referent` is weaker than others: what a subclass keeps in fields of its own it holds strongly.
+//! Only the field `referent` is weaker than others: a subclass holds objects in its own fields strongly.
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -12,23 +12,23 @@ use super::reference_kind::ReferenceKind;
 /// Strength with which one object holds another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strength {
-    /// By a reference that keeps it alive.
+    /// A reference that keeps the object alive.
     Strong,
-    /// By the referent of a SoftReference.
+    /// The referent of a SoftReference.
     Soft,
-    /// By the referent of a WeakReference.
+    /// The referent of a WeakReference.
     Weak,
-    /// By the referent of a PhantomReference; cleaners are such.
+    /// The referent of a PhantomReference, including cleaners.
     Phantom,
-    /// By the referent of a FinalReference: the object has a finalizer that is still to run.
+    /// The referent of a FinalReference: the object has a finalizer that is still to run.
     Finalizer,
 }
 
 impl Strength {
-    /// All that may be left out.
+    /// Strengths that can be excluded.
     pub const EXCLUDABLE: [Self; 4] = [Self::Weak, Self::Soft, Self::Phantom, Self::Finalizer];
 
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Strong => "strong",
@@ -39,7 +39,7 @@ impl Strength {
         }
     }
 
-    /// The strength that the class of this name gives its referent.
+    /// Returns the strength that the class of this name gives its referent.
     fn of_name(name: &str) -> Option<Self> {
         Some(match name {
             "java.lang.ref.SoftReference" => Self::Soft,
@@ -51,7 +51,7 @@ impl Strength {
     }
 }
 
-/// The class that declares the referent.
+/// Class that declares the referent.
 const REFERENCE: &str = "java.lang.ref.Reference";
 
 /// Returns whether a reference is the referent of a Reference.
@@ -59,35 +59,35 @@ pub fn is_referent(meaning: &ReferenceKind<'_>) -> bool {
     matches!(meaning, ReferenceKind::Field { name: "referent", class: REFERENCE })
 }
 
-/// References of some strengths and roots of some kinds, which are left out.
+/// Excluded references, by strength, and excluded roots, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Excluded {
     strengths: u8,
-    /// One bit for each of [`RootKind::ALL`].
+    /// One bit per element of [`RootKind::ALL`].
     roots: u16,
 }
 
 impl Excluded {
-    /// Leaves nothing out.
+    /// Excludes nothing.
     pub const NONE: Self = Self { strengths: 0, roots: 0 };
 
-    /// Leaves these references out; strong ones never.
+    /// Excludes references of these strengths, but never strong ones.
     pub fn of(strengths: impl IntoIterator<Item = Strength>) -> Self {
         let strengths = strengths.into_iter().fold(0, |bits, strength| bits | Self::bit(strength));
         Self { strengths, roots: 0 }
     }
 
-    /// Leaves out all references that are not strong.
+    /// Excludes all references that are not strong.
     pub fn all() -> Self {
         Self::of(Strength::EXCLUDABLE)
     }
 
-    /// The same, without roots of these kinds.
+    /// Also excludes roots of these kinds.
     pub fn without_roots(self, kinds: impl IntoIterator<Item = RootKind>) -> Self {
         Self { roots: kinds.into_iter().fold(self.roots, |bits, kind| bits | Self::root_bit(kind)), ..self }
     }
 
-    /// The same, but all references are followed.
+    /// Keeps the excluded roots, but follows all references.
     pub fn following_all(self) -> Self {
         Self { strengths: 0, ..self }
     }
@@ -107,17 +107,17 @@ impl Excluded {
         bits.find(|(_, other)| *other == kind).map_or(0, |(bit, _)| bit)
     }
 
-    /// Returns whether references of this strength are left out.
+    /// Returns whether references of this strength are excluded.
     pub fn contains(self, strength: Strength) -> bool {
         self.strengths & Self::bit(strength) != 0
     }
 
-    /// Returns whether roots of this kind are left out.
+    /// Returns whether roots of this kind are excluded.
     pub fn contains_root(self, kind: RootKind) -> bool {
         self.roots & Self::root_bit(kind) != 0
     }
 
-    /// Returns whether no reference is left out.
+    /// Returns whether no reference is excluded.
     pub fn follows_all(self) -> bool {
         self.strengths == 0
     }
@@ -130,7 +130,7 @@ pub struct Strengths {
 }
 
 impl Strengths {
-    /// Looks at all classes.
+    /// Determines the strengths of all classes.
     pub fn new(summary: &Summary) -> Self {
         let classes = summary.classes();
         let own: Vec<Option<Strength>> =

@@ -7,23 +7,23 @@ use regex::Regex;
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashSet;
 
-use crate::objects::reader::Place;
+use crate::objects::reader::FieldPlace;
 use hprof_index::model::summary::ClassNumber;
 
-use super::names::{Attribute, Method};
+use super::builtins::{Attribute, Method};
 use super::tree::{Aggregate, Comparison, Function, Operator};
-use super::value::{Key, Value};
+use super::value::{ExpressionValue, GroupKey};
 
 /// An expression that can be evaluated for a row.
 #[derive(Debug)]
 pub(super) enum Code {
-    Value(Value),
+    Value(ExpressionValue),
     Row,
-    /// A column of the row, which is one of a table.
+    /// A column of a row of a table.
     Column(usize),
-    Path(Box<Code>, Vec<Step>),
+    Path(Box<Code>, Vec<CodeStep>),
     Call(Function, Box<Code>),
-    /// An aggregate of the row's group, by number.
+    /// An aggregate of the row's group, by index.
     Aggregate(usize),
     Not(Box<Code>),
     Negate(Box<Code>),
@@ -33,15 +33,15 @@ pub(super) enum Code {
     Arithmetic(Box<Code>, Vec<(Operator, Code)>),
     Like(Box<Code>, Regex, bool),
     In(Box<Code>, Vec<Code>, bool),
-    /// IN of what is the same for all rows.
-    InFound(Box<Code>, Arc<Found>, bool),
-    Is(Box<Code>, Kind),
+    /// IN with a list that is the same for all rows.
+    InFound(Box<Code>, Arc<QuerySet>, bool),
+    Is(Box<Code>, TestedKind),
 }
 
 /// A step of a path.
 #[derive(Debug)]
-pub(super) enum Step {
-    Field(Arc<Field>),
+pub(super) enum CodeStep {
+    Field(Arc<CodeField>),
     Attribute(Attribute),
     Method(Method, Vec<Code>),
     /// `matches("regex")`
@@ -50,35 +50,35 @@ pub(super) enum Step {
     Slice(Code, Code),
 }
 
-/// A field by its name. Where it is in the instances of each class is looked up when it is first met.
+/// A field by name. Its location in instances of each class is determined on first use.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct CodeField {
     pub(super) name: Box<str>,
-    /// By class number.
-    pub(super) places: OnceLock<Vec<Option<Place>>>,
+    /// Location by class number.
+    pub(super) places: OnceLock<Vec<Option<FieldPlace>>>,
 }
 
-/// Rows that are made of values, not objects.
+/// Rows that consist of values rather than objects.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    /// The names of the columns; `None` for one without a name.
+pub(super) struct ValueTable {
+    /// Column names; `None` for a single column without a name.
     pub(super) columns: Option<Vec<String>>,
-    pub(super) rows: Vec<Box<[Value]>>,
+    pub(super) rows: Vec<Box<[ExpressionValue]>>,
 }
 
 /// Result of another query, or contents of a list.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct QuerySet {
     pub(super) objects: RoaringBitmap,
     /// Values that are not objects.
-    pub(super) values: FxHashSet<Key>,
+    pub(super) values: FxHashSet<GroupKey>,
     /// Texts of the Strings among the objects; read when a text is first looked up.
     pub(super) texts: OnceLock<FxHashSet<Box<str>>>,
 }
 
-/// Kind of object that is tested for.
+/// Kind of object for INSTANCEOF and IMPLEMENTS.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum TestedKind {
     /// An instance of one of these classes.
     Classes(HashSet<ClassNumber>),
     ClassObject,

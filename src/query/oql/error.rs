@@ -4,24 +4,24 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("OQL, line {line}, column {column}: {text}")]
 pub struct QueryError {
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// The column, in characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
     /// Description of the error, and what to write instead.
     pub text: String,
-    /// The line of the query.
+    /// Text of the line.
     pub query: Box<str>,
-    /// `true` if it names a class or an object that is not in the dump.
+    /// `true` if the query names a class or an object that is not in the dump.
     pub is_unknown: bool,
-    /// The function of jhat that it calls, in small letters, if queries have none like it.
+    /// Called jhat function without an equivalent in queries, in lower case.
     pub unknown_function: Option<&'static str>,
 }
 
-/// An error at a byte of a query.
+/// An error at a byte offset of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wrong {
-    /// The byte.
+    /// Byte offset in the query.
     pub(super) at: usize,
     /// Description of the error.
     pub(super) text: String,
@@ -34,17 +34,17 @@ impl Wrong {
         Self { at, text: text.into(), is_unknown: false, unknown_function: None }
     }
 
-    /// Something that is not in the dump.
+    /// Creates an error for something that is not in the dump.
     pub(super) fn unknown(at: usize, text: impl Into<String>) -> Self {
         Self { is_unknown: true, ..Self::new(at, text) }
     }
 
-    /// A call of a function of jhat that queries have no other for.
+    /// Creates an error for a call of a jhat function without an equivalent.
     pub(super) fn function(at: usize, text: impl Into<String>, name: &'static str) -> Self {
         Self { unknown_function: Some(name), ..Self::new(at, text) }
     }
 
-    /// With line and column in the query's text.
+    /// Adds line and column in the query's text.
     pub(super) fn locate(self, query: &str) -> QueryError {
         let before = query.get(..self.at).unwrap_or(query);
         let start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! Evaluating expressions for a row.
+//! Evaluation of expressions for a row.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashSet;
 
-use crate::dump::info::Info;
+use crate::dump::info::DumpInfo;
 use crate::objects::collections::Collections;
 use crate::objects::meaning::{self, Meanings};
 use crate::objects::reader::{Bits, Characters, ObjectReader, Record};
@@ -20,16 +20,16 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::BasicType;
 use hprof_parser::ObjectId;
 
-use super::code::{Code, Field, Found, Kind, Step, Table};
+use super::code::{Code, CodeField, CodeStep, QuerySet, TestedKind, ValueTable};
 use super::tree::{Comparison, Function, Operator};
-use super::value::{Key, List, Value};
+use super::value::{ExpressionValue, GroupKey, List};
 
 /// Maximum number of UTF-16 units of a text examined.
 pub(super) const MAX_TEXT: usize = 1 << 20;
-/// Elements of a list that `IN` looks through.
+/// Maximum number of elements of a list that `IN` searches.
 pub(super) const MAX_SEARCHED: usize = 1 << 24;
 
-/// Reads the objects that expressions are about.
+/// Evaluator of queries and expressions over a dump.
 #[derive(Debug)]
 pub struct Evaluator<'o, 'a> {
     pub(super) heap: &'a Heap,
@@ -39,47 +39,47 @@ pub struct Evaluator<'o, 'a> {
     pub(super) meanings: Meanings<'a>,
     pub(super) collections: OnceLock<Collections<'o, 'a>>,
     pub(super) roots: OnceLock<RootIndex<'a>>,
-    /// The objects that are roots.
+    /// Objects that are roots.
     pub(super) root_objects: OnceLock<Arc<[ObjectIndex]>>,
     pub(super) sizes: OnceLock<Sizes>,
-    pub(super) info: OnceLock<Info>,
-    /// `true` if only objects are meant that a root leads to.
+    pub(super) info: OnceLock<DumpInfo>,
+    /// `true` if only reachable objects are selected.
     pub(super) live: bool,
-    /// By class number: whether its objects are java.lang.Strings.
+    /// By class number: `true` if its objects are java.lang.Strings.
     strings: Vec<bool>,
 }
 
-/// The object that a row is about, or the values of a row of a table.
+/// The object that a row represents, or the values of a row of a table.
 #[derive(Debug)]
-pub(super) struct Row<'r, 'a> {
-    /// The object's index, or the row's number in its table.
+pub(super) struct EvaluatedRow<'r, 'a> {
+    /// Object index, or number of the row in its table.
     pub(super) number: u32,
     record: OnceCell<Option<Record<'a>>>,
-    /// The aggregates of its group.
-    pub(super) aggregates: &'r [Value],
-    columns: &'r [Value],
+    /// Aggregates of the row's group.
+    pub(super) aggregates: &'r [ExpressionValue],
+    columns: &'r [ExpressionValue],
 }
 
-impl<'r, 'a> Row<'r, 'a> {
-    /// A row whose record is read when it is needed; of a table, if there is one.
-    pub(super) fn new(number: u32, aggregates: &'r [Value], table: Option<&'r Table>) -> Self {
+impl<'r, 'a> EvaluatedRow<'r, 'a> {
+    /// Creates a row whose record is read on demand, or a row of `table`.
+    pub(super) fn new(number: u32, aggregates: &'r [ExpressionValue], table: Option<&'r ValueTable>) -> Self {
         let columns = table.and_then(|table| table.rows.get(number as usize)).map_or(&[][..], |row| row);
         Self { number, record: OnceCell::new(), aggregates, columns }
     }
 
-    /// The object that the row is about, if it is not of a table.
+    /// Returns the object that the row represents, if it is not a row of a table.
     pub(super) fn object(&self) -> ObjectIndex {
         ObjectIndex(self.number)
     }
 
-    /// A row whose record was read.
+    /// Creates a row with a record that was already read.
     pub(super) fn with_record(object: ObjectIndex, record: Option<Record<'a>>) -> Self {
         Self { number: object.0, record: OnceCell::from(record), aggregates: &[], columns: &[] }
     }
 }
 
 impl<'o, 'a> Evaluator<'o, 'a> {
-    /// An evaluator over `objects`; `bytes` are the dump's ([`Heap::bytes`]).
+    /// Creates an evaluator over `objects`; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, objects: &'o ObjectReader<'a>, bytes: &'a [u8]) -> Self {
         let summary = heap.summary();
         let is_string = |class| summary.is_named(class, "java.lang.String");
@@ -100,7 +100,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Selects only from objects that a root leads to, and gives no others as rows.
+    /// Restricts selection and rows to reachable objects.
     #[must_use]
     pub fn only_reachable(self, live: bool) -> Self {
         Self { live, ..self }
@@ -111,55 +111,57 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         !self.live || self.graph.tree.reachable_position(object).is_some()
     }
 
-    /// The value of an expression.
-    pub(super) fn value(&self, code: &Code, row: &Row<'_, 'a>) -> Value {
+    /// Returns the value of an expression.
+    pub(super) fn value(&self, code: &Code, row: &EvaluatedRow<'_, 'a>) -> ExpressionValue {
         match code {
             Code::Value(value) => value.clone(),
-            Code::Row => Value::Object(row.object()),
-            Code::Column(number) => row.columns.get(*number).cloned().unwrap_or(Value::Null),
+            Code::Row => ExpressionValue::Object(row.object()),
+            Code::Column(number) => row.columns.get(*number).cloned().unwrap_or(ExpressionValue::Null),
             Code::Path(base, steps) => self.path(base, steps, row),
             Code::Call(Function::ToText, argument) if matches!(**argument, Code::Row) => {
                 let text = self.string_of_row(row).or_else(|| self.object_text(row.object()));
-                text.map_or(Value::Null, |text| Value::Text(text.into()))
+                text.map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
             }
             Code::Call(Function::ToHex, argument) => match self.value(argument, row) {
-                // An int of Java has eight hexadecimal digits.
-                Value::Whole(number @ ..0) if self.is_int(argument, row) => {
-                    Value::Text(format!("{:#x}", number & 0xffff_ffff).into())
+                // A Java int has eight hexadecimal digits.
+                ExpressionValue::Whole(number @ ..0) if self.is_int(argument, row) => {
+                    ExpressionValue::Text(format!("{:#x}", number & 0xffff_ffff).into())
                 }
                 value => self.call(Function::ToHex, value),
             },
             Code::Call(function, argument) => self.call(*function, self.value(argument, row)),
-            Code::Aggregate(number) => row.aggregates.get(*number).cloned().unwrap_or(Value::Null),
+            Code::Aggregate(number) => row.aggregates.get(*number).cloned().unwrap_or(ExpressionValue::Null),
             Code::Negate(of) => match self.value(of, row) {
-                Value::Float(value) => Value::Float(-value),
-                Value::Double(value) => Value::Double(-value),
-                value => value.whole().and_then(i64::checked_neg).map_or(Value::Null, Value::Whole),
+                ExpressionValue::Float(value) => ExpressionValue::Float(-value),
+                ExpressionValue::Double(value) => ExpressionValue::Double(-value),
+                value => value
+                    .whole()
+                    .and_then(i64::checked_neg)
+                    .map_or(ExpressionValue::Null, ExpressionValue::Whole),
             },
             Code::Arithmetic(first, more) => {
                 more.iter().fold(self.value(first, row), |left, (operator, right)| {
                     let right = self.value(right, row);
                     match (operator, &left, &right) {
-                        (Operator::Add, Value::Text(_), _) | (Operator::Add, _, Value::Text(_)) => {
-                            self.join(&left, &right)
-                        }
+                        (Operator::Add, ExpressionValue::Text(_), _)
+                        | (Operator::Add, _, ExpressionValue::Text(_)) => self.join(&left, &right),
                         _ => arithmetic(&left, *operator, &right),
                     }
                 })
             }
             // All other expressions are boolean.
-            _ => Value::Boolean(self.holds(code, row)),
+            _ => ExpressionValue::Boolean(self.holds(code, row)),
         }
     }
 
-    /// Two values as one text.
-    fn join(&self, left: &Value, right: &Value) -> Value {
-        let text = |value: &Value| self.text(value).unwrap_or_else(|| "null".to_owned());
-        Value::Text(cut(text(left) + &text(right)).into())
+    /// Concatenates two values as text.
+    fn join(&self, left: &ExpressionValue, right: &ExpressionValue) -> ExpressionValue {
+        let text = |value: &ExpressionValue| self.text(value).unwrap_or_else(|| "null".to_owned());
+        ExpressionValue::Text(cut(text(left) + &text(right)).into())
     }
 
     /// Returns whether a condition holds.
-    pub(super) fn holds(&self, code: &Code, row: &Row<'_, 'a>) -> bool {
+    pub(super) fn holds(&self, code: &Code, row: &EvaluatedRow<'_, 'a>) -> bool {
         match code {
             Code::Not(of) => !self.holds(of, row),
             Code::All(of) => of.iter().all(|code| self.holds(code, row)),
@@ -169,20 +171,20 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             }
             Code::Like(of, pattern, is_negated) => {
                 let value = self.value(of, row);
-                // Null is neither like it nor not, as in MAT.
-                value != Value::Null
+                // Neither LIKE nor NOT LIKE holds for null, as in MAT.
+                value != ExpressionValue::Null
                     && self.text(&value).is_some_and(|text| pattern.is_match(&text)) != *is_negated
             }
             Code::In(of, values, is_negated) => {
                 let value = self.value(of, row);
-                // Null is neither in a list nor not, and nothing is in no list or not, as in MAT.
-                if value == Value::Null {
+                // Neither IN nor NOT IN holds for null or for a missing list, as in MAT.
+                if value == ExpressionValue::Null {
                     return false;
                 }
                 match values.as_slice() {
                     [list] if !matches!(list, Code::Value(_)) => {
                         let list = self.value(list, row);
-                        list != Value::Null && self.is_among(&value, &list) != *is_negated
+                        list != ExpressionValue::Null && self.is_among(&value, &list) != *is_negated
                     }
                     values => {
                         let mut values = values.iter().map(|among| self.value(among, row));
@@ -192,32 +194,43 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             }
             Code::InFound(of, found, is_negated) => {
                 let value = self.value(of, row);
-                value != Value::Null && self.is_found(&value, found) != *is_negated
+                value != ExpressionValue::Null && self.is_found(&value, found) != *is_negated
             }
             Code::Is(of, kind) => match self.value(of, row) {
-                Value::Object(object) => self.is_kind(object, kind),
+                ExpressionValue::Object(object) => self.is_kind(object, kind),
                 _ => false,
             },
             _ => self.value(code, row).is_true(),
         }
     }
 
-    /// Returns whether two values compare so. What cannot be compared is not equal, and neither less nor more.
-    pub(super) fn compares(&self, left: &Value, comparison: Comparison, right: &Value) -> bool {
+    /// Returns whether a comparison holds. Values that cannot be compared are unequal, and neither less nor greater.
+    pub(super) fn compares(
+        &self,
+        left: &ExpressionValue,
+        comparison: Comparison,
+        right: &ExpressionValue,
+    ) -> bool {
         let order = match (left, right) {
-            // A String compares with a text by what it says.
-            (Value::Object(object), Value::Text(_) | Value::Char(_)) => {
-                self.string(*object).and_then(|text| Value::Text(text.into()).compare(right))
+            // A String is compared with a text by its contents.
+            (ExpressionValue::Object(object), ExpressionValue::Text(_) | ExpressionValue::Char(_)) => {
+                self.string(*object).and_then(|text| ExpressionValue::Text(text.into()).compare(right))
             }
-            (Value::Text(_) | Value::Char(_), Value::Object(object)) => {
-                self.string(*object).and_then(|text| left.compare(&Value::Text(text.into())))
+            (ExpressionValue::Text(_) | ExpressionValue::Char(_), ExpressionValue::Object(object)) => {
+                self.string(*object).and_then(|text| left.compare(&ExpressionValue::Text(text.into())))
             }
-            // An object compares with a number by its address.
-            (Value::Object(object), Value::Whole(_)) => self.address(*object).compare(right),
-            (Value::Whole(_), Value::Object(object)) => left.compare(&self.address(*object)),
+            // An object is compared with a number by its address.
+            (ExpressionValue::Object(object), ExpressionValue::Whole(_)) => {
+                self.address(*object).compare(right)
+            }
+            (ExpressionValue::Whole(_), ExpressionValue::Object(object)) => {
+                left.compare(&self.address(*object))
+            }
             _ => left.compare(right),
         };
-        let is_object = |value: &Value| matches!(value, Value::Object(_) | Value::Missing(_) | Value::Null);
+        let is_object = |value: &ExpressionValue| {
+            matches!(value, ExpressionValue::Object(_) | ExpressionValue::Missing(_) | ExpressionValue::Null)
+        };
         let has_order = !(is_object(left) && is_object(right));
         match comparison {
             Comparison::Equal => order == Some(Ordering::Equal),
@@ -229,14 +242,16 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    fn is_among(&self, value: &Value, among: &Value) -> bool {
-        let is_same = |item: &Value| match (value, item) {
-            // A number may be an object's index too.
-            (Value::Whole(number), Value::Object(object)) => self.object_of_number(*number) == Some(*object),
+    fn is_among(&self, value: &ExpressionValue, among: &ExpressionValue) -> bool {
+        let is_same = |item: &ExpressionValue| match (value, item) {
+            // A number may also be an object index.
+            (ExpressionValue::Whole(number), ExpressionValue::Object(object)) => {
+                self.object_of_number(*number) == Some(*object)
+            }
             _ => self.compares(value, Comparison::Equal, item),
         };
         match among {
-            Value::List(..) | Value::Slice(_) | Value::Many(_) => {
+            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
                 let mut items = self.items_of(among).into_iter().flatten().take(MAX_SEARCHED);
                 items.any(|item| is_same(&item))
             }
@@ -244,18 +259,18 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Adds a value to what is looked through; of a list its elements.
-    pub(super) fn find(&self, found: &mut Found, value: Value) {
+    /// Adds a value to a set for `IN`; for a list its elements.
+    pub(super) fn find(&self, found: &mut QuerySet, value: ExpressionValue) {
         match value {
-            Value::Null => {}
-            Value::Object(object) => {
+            ExpressionValue::Null => {}
+            ExpressionValue::Object(object) => {
                 found.objects.insert(object.0);
             }
-            Value::List(..) | Value::Slice(_) | Value::Many(_) => {
+            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
                 for item in self.items_of(&value).into_iter().flatten().take(MAX_SEARCHED) {
                     match item {
-                        Value::Null => {}
-                        Value::Object(object) => {
+                        ExpressionValue::Null => {}
+                        ExpressionValue::Object(object) => {
                             found.objects.insert(object.0);
                         }
                         item => {
@@ -270,100 +285,102 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// Returns whether a value is among those that were found, as it would be in a list of them.
-    fn is_found(&self, value: &Value, found: &Found) -> bool {
+    /// Returns whether a set for `IN` contains a value, by the same rules as a list.
+    fn is_found(&self, value: &ExpressionValue, found: &QuerySet) -> bool {
         let says = |text: &str| {
             let texts = || found.objects.iter().filter_map(|object| self.string(ObjectIndex(object)));
             found.texts.get_or_init(|| texts().map(Into::into).collect()).contains(text)
         };
         let is_object = match value {
             _ if found.objects.is_empty() => false,
-            Value::Object(object) => found.objects.contains(object.0),
-            Value::Whole(number) => {
+            ExpressionValue::Object(object) => found.objects.contains(object.0),
+            ExpressionValue::Whole(number) => {
                 self.object_of_number(*number).is_some_and(|object| found.objects.contains(object.0))
             }
-            Value::Text(text) => says(text),
-            Value::Char(unit) => says(&character(*unit)),
+            ExpressionValue::Text(text) => says(text),
+            ExpressionValue::Char(unit) => says(&character(*unit)),
             _ => false,
         };
         is_object || self.is_in(value, &found.values)
     }
 
-    /// Returns whether one of some values is equal to this one.
-    fn is_in(&self, value: &Value, values: &FxHashSet<Key>) -> bool {
+    /// Returns whether a value equals one of some values.
+    fn is_in(&self, value: &ExpressionValue, values: &FxHashSet<GroupKey>) -> bool {
         if values.is_empty() {
             return false;
         }
-        let has = |key: Key| values.contains(&key);
+        let has = |key: GroupKey| values.contains(&key);
         let has_text = |text: &str| {
             let mut units = text.encode_utf16();
             let unit = units.next().filter(|_| units.next().is_none());
-            unit.is_some_and(|unit| has(Key::Char(unit))) || has(Key::Text(text.into()))
+            unit.is_some_and(|unit| has(GroupKey::Char(unit))) || has(GroupKey::Text(text.into()))
         };
-        let has_char = |number: i64| u16::try_from(number).is_ok_and(|unit| has(Key::Char(unit)));
+        let has_char = |number: i64| u16::try_from(number).is_ok_and(|unit| has(GroupKey::Char(unit)));
         match value {
-            Value::Char(unit) => {
-                has(Key::Char(*unit)) || has(Key::Whole((*unit).into())) || has_text(&character(*unit))
+            ExpressionValue::Char(unit) => {
+                has(GroupKey::Char(*unit))
+                    || has(GroupKey::Whole((*unit).into()))
+                    || has_text(&character(*unit))
             }
-            Value::Text(text) => has_text(text),
-            Value::Object(object) => {
-                has(Key::Object(*object))
+            ExpressionValue::Text(text) => has_text(text),
+            ExpressionValue::Object(object) => {
+                has(GroupKey::Object(*object))
                     || has(self.address(*object).key())
                     || self.string(*object).is_some_and(|text| has_text(&text))
             }
             value => {
                 let key = value.key();
-                matches!(key, Key::Whole(number) if has_char(number))
+                matches!(key, GroupKey::Whole(number) if has_char(number))
                     || (values.contains(&key)
-                        && !matches!(key, Key::Double(bits) if f64::from_bits(bits).is_nan()))
+                        && !matches!(key, GroupKey::Double(bits) if f64::from_bits(bits).is_nan()))
             }
         }
     }
 
-    pub(super) fn is_kind(&self, object: ObjectIndex, kind: &Kind) -> bool {
+    pub(super) fn is_kind(&self, object: ObjectIndex, kind: &TestedKind) -> bool {
         let class = self.graph.objects.class(object);
         let is_class = || self.graph.objects.class_objects().contains(object.0);
         let kind_of = || class.and_then(|class| self.summary.class(class)).map(|class| class.kind());
         match kind {
-            Kind::Any => true,
-            Kind::Classes(classes) => class.is_some_and(|class| classes.contains(&class)),
-            Kind::ClassObject => is_class(),
-            Kind::Instance => !is_class() && kind_of() == Some(ClassKind::Instance),
-            Kind::ObjectArray => kind_of() == Some(ClassKind::ObjectArray),
-            Kind::PrimitiveArray => matches!(kind_of(), Some(ClassKind::PrimitiveArray(_))),
-            Kind::Array => kind_of().is_some_and(|kind| kind != ClassKind::Instance),
+            TestedKind::Any => true,
+            TestedKind::Classes(classes) => class.is_some_and(|class| classes.contains(&class)),
+            TestedKind::ClassObject => is_class(),
+            TestedKind::Instance => !is_class() && kind_of() == Some(ClassKind::Instance),
+            TestedKind::ObjectArray => kind_of() == Some(ClassKind::ObjectArray),
+            TestedKind::PrimitiveArray => matches!(kind_of(), Some(ClassKind::PrimitiveArray(_))),
+            TestedKind::Array => kind_of().is_some_and(|kind| kind != ClassKind::Instance),
         }
     }
 
-    /// Returns whether a number is that of a field or an element that is an `int` or smaller.
-    fn is_int(&self, code: &Code, row: &Row<'_, 'a>) -> bool {
+    /// Returns whether an expression is a field or an element of type `int` or smaller.
+    fn is_int(&self, code: &Code, row: &EvaluatedRow<'_, 'a>) -> bool {
         let Code::Path(base, steps) = code else { return false };
         let Some((last, before)) = steps.split_last() else { return false };
-        let Value::Object(of) = self.path(base, before, row) else { return false };
+        let ExpressionValue::Object(of) = self.path(base, before, row) else { return false };
         let kind = match (last, self.objects.record(of)) {
-            (Step::Field(field), Some(Record::Instance(record))) => {
+            (CodeStep::Field(field), Some(Record::Instance(record))) => {
                 let places = field.places.get_or_init(|| self.objects.places(&field.name));
                 let class = self.graph.objects.class(of);
                 let place = class.and_then(|class| places.get(class.0 as usize).copied().flatten());
                 let bits = place.and_then(|place| self.objects.value_at(record.fields, place));
                 bits.map(|bits| bits.kind)
             }
-            (Step::Field(field), Some(Record::Class(_))) => {
+            (CodeStep::Field(field), Some(Record::Class(_))) => {
                 let class = self.class_of(of).and_then(|class| self.summary.class(class));
                 let found = class
                     .and_then(|class| self.summary.statics(class).find(|(name, ..)| *name == &*field.name));
                 found.map(|(_, kind, _)| kind)
             }
-            (Step::Element(_), Some(Record::PrimitiveArray(array))) => Some(array.element),
+            (CodeStep::Element(_), Some(Record::PrimitiveArray(array))) => Some(array.element),
             _ => None,
         };
         matches!(kind, Some(BasicType::Int | BasicType::Short | BasicType::Byte))
     }
 
-    fn path(&self, base: &Code, steps: &[Step], row: &Row<'_, 'a>) -> Value {
+    fn path(&self, base: &Code, steps: &[CodeStep], row: &EvaluatedRow<'_, 'a>) -> ExpressionValue {
         let mut rest = steps;
         let mut value = match (base, steps.split_first()) {
-            (Code::Row, Some((Step::Field(field), after))) => {
+            (Code::Row, Some((CodeStep::Field(field), after))) => {
                 rest = after;
                 let record = row.record.get_or_init(|| self.objects.record(row.object()));
                 self.field(row.object(), record.as_ref(), field)
@@ -372,124 +389,138 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         };
         for step in rest {
             value = match (step, &value) {
-                (_, Value::Null) => return Value::Null,
-                (Step::Field(field), Value::Object(object)) => {
+                (_, ExpressionValue::Null) => return ExpressionValue::Null,
+                (CodeStep::Field(field), ExpressionValue::Object(object)) => {
                     self.field(*object, self.objects.record(*object).as_ref(), field)
                 }
-                (Step::Attribute(attribute), value) => self.attribute(value, *attribute),
-                (Step::Element(index), value) => {
-                    self.element(value, self.value(index, row).index()).unwrap_or(Value::Null)
+                (CodeStep::Attribute(attribute), value) => self.attribute(value, *attribute),
+                (CodeStep::Element(index), value) => {
+                    self.element(value, self.value(index, row).index()).unwrap_or(ExpressionValue::Null)
                 }
-                (Step::Slice(first, last), value) => {
+                (CodeStep::Slice(first, last), value) => {
                     let (first, last) = (self.value(first, row).index(), self.value(last, row).index());
-                    self.slice(value, first, last).unwrap_or(Value::Null)
+                    self.slice(value, first, last).unwrap_or(ExpressionValue::Null)
                 }
-                (Step::Matches(regex), value) => {
-                    Value::Boolean(self.text(value).is_some_and(|text| regex.is_match(&text)))
+                (CodeStep::Matches(regex), value) => {
+                    ExpressionValue::Boolean(self.text(value).is_some_and(|text| regex.is_match(&text)))
                 }
-                (Step::Field(field), Value::Entry(entry)) => match &*field.name {
+                (CodeStep::Field(field), ExpressionValue::Entry(entry)) => match &*field.name {
                     "key" => entry.0.clone(),
                     "value" | "val" => entry.1.clone(),
-                    _ => Value::Null,
+                    _ => ExpressionValue::Null,
                 },
-                (Step::Field(field), value) if &*field.name == "length" => self
+                (CodeStep::Field(field), value) if &*field.name == "length" => self
                     .count(value)
                     .and_then(|count| i64::try_from(count).ok())
-                    .map_or(Value::Null, Value::Whole),
-                (Step::Field(_), _) => Value::Null,
-                (Step::Method(method, arguments), value) => {
-                    let arguments: Vec<Value> = arguments.iter().map(|code| self.value(code, row)).collect();
-                    self.method(value, *method, &arguments).unwrap_or(Value::Null)
+                    .map_or(ExpressionValue::Null, ExpressionValue::Whole),
+                (CodeStep::Field(_), _) => ExpressionValue::Null,
+                (CodeStep::Method(method, arguments), value) => {
+                    let arguments: Vec<ExpressionValue> =
+                        arguments.iter().map(|code| self.value(code, row)).collect();
+                    self.method(value, *method, &arguments).unwrap_or(ExpressionValue::Null)
                 }
             };
         }
         value
     }
 
-    fn field(&self, object: ObjectIndex, record: Option<&Record<'a>>, field: &Field) -> Value {
+    fn field(&self, object: ObjectIndex, record: Option<&Record<'a>>, field: &CodeField) -> ExpressionValue {
         match record {
             Some(Record::Instance(record)) => {
-                let Some(class) = self.graph.objects.class(object) else { return Value::Null };
+                let Some(class) = self.graph.objects.class(object) else { return ExpressionValue::Null };
                 let places = field.places.get_or_init(|| self.objects.places(&field.name));
                 let place = places.get(class.0 as usize).copied().flatten();
                 let bits = place.and_then(|place| self.objects.value_at(record.fields, place));
-                bits.map_or(Value::Null, |bits| self.of_bits(bits))
+                bits.map_or(ExpressionValue::Null, |bits| self.of_bits(bits))
             }
             Some(Record::Class(_)) => self.static_field(object, &field.name),
             // As in jhat.
-            Some(Record::ObjectArray(array)) if &*field.name == "length" => Value::Whole(array.length.into()),
-            Some(Record::PrimitiveArray(array)) if &*field.name == "length" => {
-                Value::Whole(array.length.into())
+            Some(Record::ObjectArray(array)) if &*field.name == "length" => {
+                ExpressionValue::Whole(array.length.into())
             }
-            _ => Value::Null,
+            Some(Record::PrimitiveArray(array)) if &*field.name == "length" => {
+                ExpressionValue::Whole(array.length.into())
+            }
+            _ => ExpressionValue::Null,
         }
     }
 
-    fn static_field(&self, object: ObjectIndex, name: &str) -> Value {
+    fn static_field(&self, object: ObjectIndex, name: &str) -> ExpressionValue {
         let class = self.graph.class_of_class_object(object).and_then(|class| self.summary.class(class));
-        let Some(class) = class else { return Value::Null };
+        let Some(class) = class else { return ExpressionValue::Null };
         let found = self.summary.statics(class).find(|(found, ..)| *found == name);
-        found.map_or(Value::Null, |(_, kind, bits)| self.of_bits(Bits { kind, bits }))
+        found.map_or(ExpressionValue::Null, |(_, kind, bits)| self.of_bits(Bits { kind, bits }))
     }
 
     #[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
-    pub(super) fn of_bits(&self, bits: Bits) -> Value {
+    pub(super) fn of_bits(&self, bits: Bits) -> ExpressionValue {
         match bits.kind {
             BasicType::Object => self.of_id(ObjectId(bits.bits)),
-            BasicType::Boolean => Value::Boolean(bits.bits != 0),
-            BasicType::Char => Value::Char(bits.bits as u16),
-            BasicType::Float => Value::Float(f32::from_bits(bits.bits as u32)),
-            BasicType::Double => Value::Double(f64::from_bits(bits.bits)),
-            _ => bits.integer().map_or(Value::Null, Value::Whole),
+            BasicType::Boolean => ExpressionValue::Boolean(bits.bits != 0),
+            BasicType::Char => ExpressionValue::Char(bits.bits as u16),
+            BasicType::Float => ExpressionValue::Float(f32::from_bits(bits.bits as u32)),
+            BasicType::Double => ExpressionValue::Double(f64::from_bits(bits.bits)),
+            _ => bits.integer().map_or(ExpressionValue::Null, ExpressionValue::Whole),
         }
     }
 
-    /// The object with this id.
-    pub(super) fn of_id(&self, id: ObjectId) -> Value {
+    /// Returns the object with this ID.
+    pub(super) fn of_id(&self, id: ObjectId) -> ExpressionValue {
         match id {
-            ObjectId::NULL => Value::Null,
-            id => self.graph.objects.addresses.index_of(id).map_or(Value::Missing(id), Value::Object),
+            ObjectId::NULL => ExpressionValue::Null,
+            id => self
+                .graph
+                .objects
+                .addresses
+                .index_of(id)
+                .map_or(ExpressionValue::Missing(id), ExpressionValue::Object),
         }
     }
 
-    pub(super) fn address(&self, object: ObjectIndex) -> Value {
+    pub(super) fn address(&self, object: ObjectIndex) -> ExpressionValue {
         let id = self.graph.objects.addresses.id_of(object);
-        id.map_or(Value::Null, |id| Value::Whole(id.0.cast_signed()))
+        id.map_or(ExpressionValue::Null, |id| ExpressionValue::Whole(id.0.cast_signed()))
     }
 
-    pub(super) fn call(&self, function: Function, value: Value) -> Value {
-        let Value::Object(object) = value else {
+    pub(super) fn call(&self, function: Function, value: ExpressionValue) -> ExpressionValue {
+        let ExpressionValue::Object(object) = value else {
             return match (function, &value) {
                 (Function::ToText, value) => {
-                    self.text(value).map_or(Value::Null, |text| Value::Text(text.into()))
+                    self.text(value).map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
                 }
-                (Function::ToHex, Value::Missing(id)) => Value::Text(format!("{id:#x}").into()),
-                (Function::ToHex, value) => {
-                    value.whole().map_or(Value::Null, |number| Value::Text(format!("{number:#x}").into()))
+                (Function::ToHex, ExpressionValue::Missing(id)) => {
+                    ExpressionValue::Text(format!("{id:#x}").into())
                 }
-                _ => Value::Null,
+                (Function::ToHex, value) => value.whole().map_or(ExpressionValue::Null, |number| {
+                    ExpressionValue::Text(format!("{number:#x}").into())
+                }),
+                _ => ExpressionValue::Null,
             };
         };
         match function {
-            Function::ToText => self.text(&value).map_or(Value::Null, |text| Value::Text(text.into())),
+            Function::ToText => {
+                self.text(&value).map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
+            }
             Function::ToHex => self.call(Function::ToHex, self.address(object)),
-            Function::Dominators => Value::List(List::Dominated, object),
-            Function::Outbounds => Value::List(List::Outbounds, object),
-            Function::Inbounds => Value::List(List::Inbounds, object),
-            Function::ClassOf => self.graph.class_object_of(object).map_or(Value::Null, Value::Object),
+            Function::Dominators => ExpressionValue::List(List::Dominated, object),
+            Function::Outbounds => ExpressionValue::List(List::Outbounds, object),
+            Function::Inbounds => ExpressionValue::List(List::Inbounds, object),
+            Function::ClassOf => {
+                self.graph.class_object_of(object).map_or(ExpressionValue::Null, ExpressionValue::Object)
+            }
             Function::DominatorOf => {
                 let tree = &self.graph.tree;
                 let above = tree.reachable_position(object).and_then(|at| tree.dominator(at));
-                above.and_then(|at| tree.object_at(at)).map_or(Value::Null, Value::Object)
+                above.and_then(|at| tree.object_at(at)).map_or(ExpressionValue::Null, ExpressionValue::Object)
             }
         }
     }
 
     /// Returns whether a value is a text, or a String.
-    pub(super) fn is_text(&self, value: &Value) -> bool {
+    pub(super) fn is_text(&self, value: &ExpressionValue) -> bool {
         match value {
-            Value::Text(_) | Value::Char(_) => true,
-            Value::Object(object) => {
+            ExpressionValue::Text(_) | ExpressionValue::Char(_) => true,
+            ExpressionValue::Object(object) => {
                 let class = self.graph.objects.class(*object);
                 class.and_then(|class| self.strings.get(class.0 as usize)).copied().unwrap_or(false)
             }
@@ -497,15 +528,15 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// The characters of a String.
+    /// Returns the characters of a String.
     pub(super) fn string(&self, object: ObjectIndex) -> Option<String> {
         let class = self.graph.objects.class(object)?;
         let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
         is_string.then(|| self.objects.string(object).map(|text| text.text(MAX_TEXT))).flatten()
     }
 
-    /// The characters of a row that is a String: its record is there already.
-    fn string_of_row(&self, row: &Row<'_, 'a>) -> Option<String> {
+    /// Returns the characters of a row that is a String, whose record is already read.
+    fn string_of_row(&self, row: &EvaluatedRow<'_, 'a>) -> Option<String> {
         let Some(Some(Record::Instance(record))) = row.record.get() else { return None };
         let class = self.graph.objects.class(row.object())?;
         let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
@@ -516,25 +547,29 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     /// Returns the text of a value.
-    pub(super) fn text(&self, value: &Value) -> Option<String> {
+    pub(super) fn text(&self, value: &ExpressionValue) -> Option<String> {
         Some(match value {
-            Value::Null | Value::List(..) | Value::Slice(_) | Value::Many(_) | Value::Snapshot => {
+            ExpressionValue::Null
+            | ExpressionValue::List(..)
+            | ExpressionValue::Slice(_)
+            | ExpressionValue::Many(_)
+            | ExpressionValue::Snapshot => {
                 return None;
             }
-            Value::SnapshotInfo => self.heap.path().display().to_string(),
-            Value::Entry(entry) => {
-                let text = |value: &Value| self.text(value).unwrap_or_else(|| "null".to_owned());
+            ExpressionValue::SnapshotInfo => self.heap.path().display().to_string(),
+            ExpressionValue::Entry(entry) => {
+                let text = |value: &ExpressionValue| self.text(value).unwrap_or_else(|| "null".to_owned());
                 format!("{}={}", text(&entry.0), text(&entry.1))
             }
-            Value::Field(..) | Value::Static(..) => return self.field_text(value),
-            Value::Boolean(value) => value.to_string(),
-            Value::Whole(value) => value.to_string(),
-            Value::Float(value) => meaning::float(*value),
-            Value::Double(value) => meaning::double(*value),
-            Value::Text(text) => text.to_string(),
-            Value::Char(unit) => character(*unit),
-            Value::Missing(_) => return None,
-            Value::Object(object) => return self.object_text(*object),
+            ExpressionValue::Field(..) | ExpressionValue::Static(..) => return self.field_text(value),
+            ExpressionValue::Boolean(value) => value.to_string(),
+            ExpressionValue::Whole(value) => value.to_string(),
+            ExpressionValue::Float(value) => meaning::float(*value),
+            ExpressionValue::Double(value) => meaning::double(*value),
+            ExpressionValue::Text(text) => text.to_string(),
+            ExpressionValue::Char(unit) => character(*unit),
+            ExpressionValue::Missing(_) => return None,
+            ExpressionValue::Object(object) => return self.object_text(*object),
         })
     }
 
@@ -542,7 +577,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         if let Some(text) = self.string(object) {
             return Some(text);
         }
-        // All of an array, as what it means is only its characters up to a zero.
+        // All elements of an array, whereas its meaning is only the characters up to a zero.
         if let Some(Record::PrimitiveArray(array)) = self.objects.record(object) {
             return match array.element {
                 BasicType::Char => Some(Characters::Utf16Be(array.elements?).text(MAX_TEXT)),
@@ -553,14 +588,14 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         self.meanings.meaning(object, MAX_TEXT).map(|meaning| meaning.text)
     }
 
-    /// The name of an object's class.
+    /// Returns the class name of an object.
     pub(super) fn class_name(&self, object: ObjectIndex) -> Option<&'a str> {
         let class = self.graph.objects.class(object)?;
         self.summary.class(class).map(|class| self.summary.class_name(class))
     }
 }
 
-/// A text that is no longer than texts are.
+/// Truncates a text to the maximum length.
 pub(super) fn cut(mut text: String) -> String {
     if text.len() > MAX_TEXT {
         let end = (0..=MAX_TEXT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -569,12 +604,12 @@ pub(super) fn cut(mut text: String) -> String {
     text
 }
 
-/// A character, or half of one, as a text.
+/// Returns a character, or half of a surrogate pair, as text.
 pub(super) fn character(unit: u16) -> String {
     char::from_u32(unit.into()).map_or_else(|| format!("\\u{unit:04x}"), String::from)
 }
 
-fn arithmetic(left: &Value, operator: Operator, right: &Value) -> Value {
+fn arithmetic(left: &ExpressionValue, operator: Operator, right: &ExpressionValue) -> ExpressionValue {
     let wholes = left.whole().zip(right.whole());
     let result = wholes.and_then(|(a, b)| match operator {
         Operator::Add => Some(a.checked_add(b)),
@@ -584,10 +619,10 @@ fn arithmetic(left: &Value, operator: Operator, right: &Value) -> Value {
         Operator::Divide => None,
     });
     if let Some(result) = result {
-        return result.map_or(Value::Null, Value::Whole);
+        return result.map_or(ExpressionValue::Null, ExpressionValue::Whole);
     }
-    let (Some(a), Some(b)) = (left.double(), right.double()) else { return Value::Null };
-    Value::Double(match operator {
+    let (Some(a), Some(b)) = (left.double(), right.double()) else { return ExpressionValue::Null };
+    ExpressionValue::Double(match operator {
         Operator::Add => a + b,
         Operator::Subtract => a - b,
         Operator::Multiply => a * b,

@@ -6,29 +6,34 @@ use std::ops::ControlFlow;
 use rustc_hash::FxHashMap;
 
 use super::code::{Aggregated, Code};
-use super::evaluate::{Evaluator, Row};
+use super::evaluate::{EvaluatedRow, Evaluator};
 use super::selected::Objects;
-use super::tree::{Aggregate, Expression, Node, What};
-use super::value::{Key, Value};
+use super::tree::{Aggregate, Expression, ExpressionNode, StepName};
+use super::value::{ExpressionValue, GroupKey};
 use crate::parallel;
 
-/// An aggregate that is being made.
+/// An aggregate during evaluation.
 #[derive(Debug, Clone, Default)]
-struct Sum {
+struct AggregateSum {
     count: u64,
-    /// Number of of them are numbers.
+    /// Number of values that are numbers.
     numbers: u64,
     whole: i128,
     double: f64,
     is_double: bool,
-    /// The least or the most so far, and what it is ordered by.
-    extreme: Option<(Value, Value)>,
+    /// Minimum or maximum so far, and the value by which it is ordered.
+    extreme: Option<(ExpressionValue, ExpressionValue)>,
 }
 
-impl Sum {
-    /// Takes a value; `order` is what it is ordered by.
-    fn add(&mut self, what: Aggregate, value: Value, order: impl FnOnce(&Value) -> Value) {
-        if value == Value::Null {
+impl AggregateSum {
+    /// Adds a value; `order` returns the value by which it is ordered.
+    fn add(
+        &mut self,
+        what: Aggregate,
+        value: ExpressionValue,
+        order: impl FnOnce(&ExpressionValue) -> ExpressionValue,
+    ) {
+        if value == ExpressionValue::Null {
             return;
         }
         self.count += 1;
@@ -54,23 +59,31 @@ impl Sum {
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn value(&self, what: Aggregate) -> Value {
+    fn value(&self, what: Aggregate) -> ExpressionValue {
         let sum = self.whole as f64 + self.double;
         match what {
-            Aggregate::Count => i64::try_from(self.count).map_or(Value::Null, Value::Whole),
-            Aggregate::Min | Aggregate::Max => {
-                self.extreme.as_ref().map_or(Value::Null, |(_, value)| value.clone())
+            Aggregate::Count => {
+                i64::try_from(self.count).map_or(ExpressionValue::Null, ExpressionValue::Whole)
             }
-            _ if self.numbers == 0 => Value::Null,
-            Aggregate::Sum if self.is_double => Value::Double(sum),
-            Aggregate::Sum => i64::try_from(self.whole).map_or(Value::Double(sum), Value::Whole),
-            Aggregate::Average => Value::Double(sum / self.numbers as f64),
+            Aggregate::Min | Aggregate::Max => {
+                self.extreme.as_ref().map_or(ExpressionValue::Null, |(_, value)| value.clone())
+            }
+            _ if self.numbers == 0 => ExpressionValue::Null,
+            Aggregate::Sum if self.is_double => ExpressionValue::Double(sum),
+            Aggregate::Sum => {
+                i64::try_from(self.whole).map_or(ExpressionValue::Double(sum), ExpressionValue::Whole)
+            }
+            Aggregate::Average => ExpressionValue::Double(sum / self.numbers as f64),
         }
     }
 }
 
-/// The lesser of two values, or the greater; the first if they are equal.
-fn extreme(what: Aggregate, a: Option<(Value, Value)>, b: Option<(Value, Value)>) -> Option<(Value, Value)> {
+/// Returns the smaller or the greater of two values; the first if they are equal.
+fn extreme(
+    what: Aggregate,
+    a: Option<(ExpressionValue, ExpressionValue)>,
+    b: Option<(ExpressionValue, ExpressionValue)>,
+) -> Option<(ExpressionValue, ExpressionValue)> {
     match (a, b) {
         (Some(a), Some(b)) => {
             let order = b.0.order(&a.0);
@@ -82,33 +95,33 @@ fn extreme(what: Aggregate, a: Option<(Value, Value)>, b: Option<(Value, Value)>
 }
 
 /// A group: its first object, and its aggregates.
-pub(super) struct Group {
+pub(super) struct GroupedRow {
     pub(super) first: u32,
-    pub(super) aggregates: Vec<Value>,
+    pub(super) aggregates: Vec<ExpressionValue>,
 }
 
-type Groups = FxHashMap<Box<[Key]>, (u32, Vec<Sum>)>;
+type GroupSums = FxHashMap<Box<[GroupKey]>, (u32, Vec<AggregateSum>)>;
 
 impl<'a> Evaluator<'_, 'a> {
-    /// The groups of some objects, in the order of their first objects.
+    /// Groups objects, in the order of the first object of each group.
     pub(super) fn groups(
         &self,
         source: &Objects,
         condition: Option<&Code>,
         keys: &[Code],
         of: &[Aggregated],
-    ) -> Vec<Group> {
+    ) -> Vec<GroupedRow> {
         let with_records =
             condition.is_some() || !keys.is_empty() || of.iter().any(|aggregate| aggregate.of.is_some());
         let chunk = |range| {
-            let mut groups = Groups::default();
-            // Without keys nothing has to be looked up.
-            let mut only: Option<(u32, Vec<Sum>)> = None;
+            let mut groups = GroupSums::default();
+            // Without keys, nothing has to be looked up.
+            let mut only: Option<(u32, Vec<AggregateSum>)> = None;
             self.each_row(source, range, with_records, |row| {
                 if condition.is_some_and(|condition| !self.holds(condition, &row)) {
                     return ControlFlow::Continue(());
                 }
-                let first = || (row.number, vec![Sum::default(); of.len()]);
+                let first = || (row.number, vec![AggregateSum::default(); of.len()]);
                 let (_, sums) = if keys.is_empty() {
                     only.get_or_insert_with(first)
                 } else {
@@ -123,11 +136,11 @@ impl<'a> Evaluator<'_, 'a> {
             groups
         };
         let all = self.chunks_of(source);
-        let mut merged = Groups::default();
-        // In batches: the groups of all chunks at once would take a multiple of the memory. In order: sums of fractions are
-        // the same each time.
+        let mut merged = GroupSums::default();
+        // In batches: the groups of all chunks at once would take a multiple of the memory. In order: sums of fractions
+        // are the same each time.
         for batch in all.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
-            let found: Vec<Groups> = parallel::map(batch, chunk);
+            let found: Vec<GroupSums> = parallel::map(batch, chunk);
             for (key, (first, sums)) in found.into_iter().flatten() {
                 match merged.entry(key) {
                     Entry::Vacant(place) => {
@@ -141,34 +154,38 @@ impl<'a> Evaluator<'_, 'a> {
                 }
             }
         }
-        // Aggregates of nothing are a row too.
+        // Aggregates without rows still result in one row.
         if merged.is_empty() && keys.is_empty() {
-            merged.insert(Box::default(), (u32::MAX, vec![Sum::default(); of.len()]));
+            merged.insert(Box::default(), (u32::MAX, vec![AggregateSum::default(); of.len()]));
         }
-        let group = |(first, sums): (u32, Vec<Sum>)| {
+        let group = |(first, sums): (u32, Vec<AggregateSum>)| {
             let aggregates = sums.iter().zip(of).map(|(sum, aggregate)| sum.value(aggregate.what)).collect();
-            Group { first, aggregates }
+            GroupedRow { first, aggregates }
         };
-        let mut groups: Vec<Group> = merged.into_values().map(group).collect();
+        let mut groups: Vec<GroupedRow> = merged.into_values().map(group).collect();
         groups.sort_unstable_by_key(|group| group.first);
         groups
     }
 
-    fn add(&self, row: &Row<'_, 'a>, of: &[Aggregated], sums: &mut [Sum]) {
+    fn add(&self, row: &EvaluatedRow<'_, 'a>, of: &[Aggregated], sums: &mut [AggregateSum]) {
         for (sum, aggregate) in sums.iter_mut().zip(of) {
-            let value = aggregate.of.as_ref().map_or(Value::Boolean(true), |code| self.value(code, row));
+            let value =
+                aggregate.of.as_ref().map_or(ExpressionValue::Boolean(true), |code| self.value(code, row));
             sum.add(aggregate.what, value, |value| self.order_of(value));
         }
     }
 }
 
-/// Returns whether there is an aggregate in an expression.
-pub(super) fn has_aggregate(node: &Node) -> bool {
+/// Returns whether an expression contains an aggregate.
+pub(super) fn has_aggregate(node: &ExpressionNode) -> bool {
     matches!(node.expression, Expression::Aggregate(..)) || children(node).into_iter().any(has_aggregate)
 }
 
-/// The part of an expression that is not the same for all rows of a group, if there is one.
-pub(super) fn not_grouped<'n>(node: &'n Node, is_key: &dyn Fn(&Node) -> bool) -> Option<&'n Node> {
+/// Returns a part of an expression that is not the same for all rows of a group, if there is one.
+pub(super) fn not_grouped<'n>(
+    node: &'n ExpressionNode,
+    is_key: &dyn Fn(&ExpressionNode) -> bool,
+) -> Option<&'n ExpressionNode> {
     if is_key(node) || matches!(node.expression, Expression::Aggregate(..)) {
         return None;
     }
@@ -178,16 +195,16 @@ pub(super) fn not_grouped<'n>(node: &'n Node, is_key: &dyn Fn(&Node) -> bool) ->
     children(node).into_iter().find_map(|child| not_grouped(child, is_key))
 }
 
-fn children(node: &Node) -> Vec<&Node> {
+fn children(node: &ExpressionNode) -> Vec<&ExpressionNode> {
     match &node.expression {
         Expression::Path(base, steps) => {
             let mut nodes = vec![&**base];
             for step in steps {
                 match &step.what {
-                    What::Method(_, arguments) => nodes.extend(arguments),
-                    What::Element(index) => nodes.push(index),
-                    What::Slice(first, last) => nodes.extend([&**first, &**last]),
-                    What::Field(_) | What::Attribute(_) => {}
+                    StepName::Method(_, arguments) => nodes.extend(arguments),
+                    StepName::Element(index) => nodes.push(index),
+                    StepName::Slice(first, last) => nodes.extend([&**first, &**last]),
+                    StepName::Field(_) | StepName::Attribute(_) => {}
                 }
             }
             nodes

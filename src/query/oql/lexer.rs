@@ -1,12 +1,12 @@
-//! A query's text as tokens.
+//! Conversion of a query's text to tokens.
 
 use super::error::Wrong;
 use crate::objects::condition::size;
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     /// Start offset.
     pub(super) start: usize,
     /// End offset (exclusive).
@@ -15,10 +15,10 @@ pub(super) struct Token {
 
 /// Kind of a token.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A name or a keyword.
     Name,
-    /// A whole number, up to 2^63, of which only the negative is a long; sizes are numbers too.
+    /// A whole number, up to 2^63, which only fits a long with a minus sign; sizes are numbers too.
     Whole(u64),
     /// A number written `0x...`.
     Hex(u64),
@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Snapshot,
     /// An operator or a bracket.
     Symbol(&'static str),
-    /// Behind the last one.
+    /// End of the text.
     End,
 }
 
@@ -41,7 +41,7 @@ const SYMBOLS: &[&str] = &[
     ".", "@", "!", ";", ":",
 ];
 
-/// The tokens of a text; the last one is [`Kind::End`].
+/// Returns the tokens of a text; the last one is [`Kind::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
     let mut tokens = Vec::new();
     let mut at = 0;
@@ -57,12 +57,12 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
             continue;
         }
         if rest.starts_with("/*") {
-            at += rest.find("*/").ok_or_else(|| Wrong::new(at, "the comment has no end: */ is missing"))? + 2;
+            at += rest.find("*/").ok_or_else(|| Wrong::new(at, "unterminated comment: */ is missing"))? + 2;
             continue;
         }
         if let Some(len) = variable_len(rest) {
             // `${s}` is the alias s.
-            tokens.push(Token { kind: Kind::Name, start: at, end: at + len });
+            tokens.push(Token { kind: TokenKind::Name, start: at, end: at + len });
             at += len;
             continue;
         }
@@ -70,20 +70,20 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Wrong> {
             '"' => quoted(rest, '"', at)?,
             '\'' => character(quoted(rest, '\'', at)?),
             '0'..='9' => number(rest, at)?,
-            _ if is_name_start(first) && !rest.starts_with("${") => (Kind::Name, name_len(rest)),
-            _ if rest.starts_with("${snapshot}") => (Kind::Snapshot, "${snapshot}".len()),
+            _ if is_name_start(first) && !rest.starts_with("${") => (TokenKind::Name, name_len(rest)),
+            _ if rest.starts_with("${snapshot}") => (TokenKind::Snapshot, "${snapshot}".len()),
             _ => match SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
-                Some(symbol) => (Kind::Symbol(symbol), symbol.len()),
+                Some(symbol) => (TokenKind::Symbol(symbol), symbol.len()),
                 None if first == '$' => {
                     return Err(Wrong::new(at, "expected ${snapshot}, or the alias in ${ }"));
                 }
-                None => return Err(Wrong::new(at, format!("`{first}` is unexpected here"))),
+                None => return Err(Wrong::new(at, format!("unexpected `{first}`"))),
             },
         };
         tokens.push(Token { kind, start: at, end: at + len });
         at += len;
     }
-    tokens.push(Token { kind: Kind::End, start: text.len(), end: text.len() });
+    tokens.push(Token { kind: TokenKind::End, start: text.len(), end: text.len() });
     Ok(tokens)
 }
 
@@ -91,7 +91,7 @@ fn is_name_start(c: char) -> bool {
     c.is_alphabetic() || c == '_' || c == '$'
 }
 
-/// The length of `${name}`, but not of `${snapshot}`.
+/// Returns the length of `${name}`, except `${snapshot}`.
 fn variable_len(rest: &str) -> Option<usize> {
     let name = rest.strip_prefix("${")?;
     let len = name_len(name);
@@ -103,13 +103,13 @@ fn name_len(rest: &str) -> usize {
     rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').unwrap_or(rest.len())
 }
 
-/// A text in quotes, and its length with them.
-fn quoted(rest: &str, quote: char, at: usize) -> Result<(Kind, usize), Wrong> {
+/// Parses a text in quotes; returns it with its length including the quotes.
+fn quoted(rest: &str, quote: char, at: usize) -> Result<(TokenKind, usize), Wrong> {
     let mut text = String::new();
     let mut characters = rest.char_indices().skip(1);
     while let Some((place, c)) = characters.next() {
         if c == quote {
-            return Ok((Kind::Text(text), place + 1));
+            return Ok((TokenKind::Text(text), place + 1));
         }
         match (c, c == '\\') {
             (_, true) => match characters.next() {
@@ -120,20 +120,20 @@ fn quoted(rest: &str, quote: char, at: usize) -> Result<(Kind, usize), Wrong> {
             (c, false) => text.push(c),
         }
     }
-    Err(Wrong::new(at, format!("the text has no end: {quote} is missing")))
+    Err(Wrong::new(at, format!("unterminated text: {quote} is missing")))
 }
 
-/// `'a'` is a character, `'abc'` a text.
-fn character((kind, len): (Kind, usize)) -> (Kind, usize) {
-    let Kind::Text(text) = &kind else { return (kind, len) };
+/// Converts a text in single quotes: `'a'` is a character, `'abc'` a text.
+fn character((kind, len): (TokenKind, usize)) -> (TokenKind, usize) {
+    let TokenKind::Text(text) = &kind else { return (kind, len) };
     let mut units = unescaped(text).encode_utf16().collect::<Vec<_>>().into_iter();
     match (units.next(), units.next()) {
-        (Some(unit), None) => (Kind::Char(unit), len),
+        (Some(unit), None) => (TokenKind::Char(unit), len),
         _ => (kind, len),
     }
 }
 
-/// A text with `\n`, `\t`, `\r`, `\\`, `\uXXXX` and the like as the characters that they stand for.
+/// Replaces `\n`, `\t`, `\r`, `\\`, `\uXXXX` and similar escapes by the characters that they represent.
 pub(super) fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -171,13 +171,13 @@ pub(super) fn unescaped(text: &str) -> String {
     out
 }
 
-/// A number, and its length with its unit.
-fn number(rest: &str, at: usize) -> Result<(Kind, usize), Wrong> {
+/// Parses a number; returns it with its length including its unit.
+fn number(rest: &str, at: usize) -> Result<(TokenKind, usize), Wrong> {
     if let Some(hex) = rest.strip_prefix("0x").or_else(|| rest.strip_prefix("0X")) {
         let len = name_len(hex);
         let digits = hex.get(..len).unwrap_or_default().trim_end_matches(['L', 'l']);
         let number = u64::from_str_radix(digits, 16).map_err(|_| wrong_number(rest, len + 2, at))?;
-        return Ok((Kind::Hex(number), len + 2));
+        return Ok((TokenKind::Hex(number), len + 2));
     }
     let digits = |from: usize| {
         let text = rest.get(from..).unwrap_or_default();
@@ -204,24 +204,24 @@ fn number(rest: &str, at: usize) -> Result<(Kind, usize), Wrong> {
     let unit = match unit.to_ascii_lowercase().as_str() {
         "" | "l" if !is_fraction => {
             let number: u64 = text.parse().map_err(|_| wrong())?;
-            return if number > 1 << 63 { Err(wrong()) } else { Ok((Kind::Whole(number), len)) };
+            return if number > 1 << 63 { Err(wrong()) } else { Ok((TokenKind::Whole(number), len)) };
         }
-        "" | "f" | "d" => return Ok((Kind::Fraction(text.parse().map_err(|_| wrong())?), len)),
+        "" | "f" | "d" => return Ok((TokenKind::Fraction(text.parse().map_err(|_| wrong())?), len)),
         unit => size::unit_bytes(unit).ok_or_else(wrong)?,
     };
     if !is_fraction {
         let number: u64 = text.parse().map_err(|_| wrong())?;
         let bytes =
             number.checked_mul(unit).filter(|bytes| i64::try_from(*bytes).is_ok()).ok_or_else(wrong)?;
-        return Ok((Kind::Whole(bytes), len));
+        return Ok((TokenKind::Whole(bytes), len));
     }
     let number: f64 = text.parse().map_err(|_| wrong())?;
     #[allow(clippy::cast_precision_loss)] // At most 2^40.
     let bytes = number * unit as f64;
-    // Bytes are whole; `as` keeps to the range of the type.
+    // Bytes are whole; `as` saturates.
     #[allow(clippy::cast_possible_truncation)]
     let bytes = bytes as i64;
-    Ok((Kind::Whole(bytes.unsigned_abs()), len))
+    Ok((TokenKind::Whole(bytes.unsigned_abs()), len))
 }
 
 fn wrong_number(rest: &str, len: usize, at: usize) -> Wrong {
@@ -237,9 +237,9 @@ fn wrong_number(rest: &str, len: usize, at: usize) -> Wrong {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str) -> Vec<Kind> {
-        let mut kinds: Vec<Kind> = tokens(text).unwrap().into_iter().map(|token| token.kind).collect();
-        assert_eq!(kinds.pop(), Some(Kind::End));
+    fn kinds(text: &str) -> Vec<TokenKind> {
+        let mut kinds: Vec<TokenKind> = tokens(text).unwrap().into_iter().map(|token| token.kind).collect();
+        assert_eq!(kinds.pop(), Some(TokenKind::End));
         kinds
     }
 
@@ -253,11 +253,11 @@ mod tests {
             ("1.5GB", 1_500_000_000),
             ("2GiB", 1 << 31),
         ] {
-            assert_eq!(kinds(text), [Kind::Whole(number)], "{text}");
+            assert_eq!(kinds(text), [TokenKind::Whole(number)], "{text}");
         }
-        assert_eq!(kinds("1.5 1e3 2f"), [1.5, 1000.0, 2.0].map(Kind::Fraction));
-        assert_eq!(kinds("0x7f 0XfL"), [Kind::Hex(0x7f), Kind::Hex(15)]);
-        assert_eq!(kinds("9223372036854775808"), [Kind::Whole(1 << 63)]);
+        assert_eq!(kinds("1.5 1e3 2f"), [1.5, 1000.0, 2.0].map(TokenKind::Fraction));
+        assert_eq!(kinds("0x7f 0XfL"), [TokenKind::Hex(0x7f), TokenKind::Hex(15)]);
+        assert_eq!(kinds("9223372036854775808"), [TokenKind::Whole(1 << 63)]);
         for wrong in ["9223372036854775809", "1x", "0x", "0xg", "99999999999999999999", "1PB", "9999999TB"] {
             assert!(tokens(wrong).is_err(), "{wrong}");
         }
@@ -265,20 +265,23 @@ mod tests {
 
     #[test]
     fn texts_and_characters() {
-        assert_eq!(kinds(r#""a\"b\.c""#), [Kind::Text(r#"a"b\.c"#.to_owned())]);
-        assert_eq!(kinds(r"'a' '\n' 'ab'"), [Kind::Char(97), Kind::Char(10), Kind::Text("ab".to_owned())]);
+        assert_eq!(kinds(r#""a\"b\.c""#), [TokenKind::Text(r#"a"b\.c"#.to_owned())]);
+        assert_eq!(
+            kinds(r"'a' '\n' 'ab'"),
+            [TokenKind::Char(97), TokenKind::Char(10), TokenKind::Text("ab".to_owned())]
+        );
         assert_eq!(unescaped(r"a\tb\u20ac\\\.\u12"), "a\tb€\\\\.\\u12");
         assert!(tokens("\"a").is_err() && tokens("'").is_err() && tokens("\"\\").is_err());
     }
 
     #[test]
     fn names_symbols_and_comments() {
-        use Kind::{Name, Symbol};
+        use TokenKind::{Name, Symbol};
         assert_eq!(
             kinds("s.@length /* x */ >= // y\n a$1"),
             [Name, Symbol("."), Symbol("@"), Name, Symbol(">="), Name]
         );
-        assert_eq!(kinds("${snapshot}.x"), [Kind::Snapshot, Symbol("."), Name]);
+        assert_eq!(kinds("${snapshot}.x"), [TokenKind::Snapshot, Symbol("."), Name]);
         assert_eq!(tokens("a # b").unwrap_err().at, 2);
         assert_eq!(kinds("${y}[0:1]").first(), Some(&Name));
         assert!(tokens("/* x").is_err() && tokens("${y").is_err_and(|wrong| wrong.at == 0));

@@ -1,131 +1,146 @@
-//! Methods: what Java offers on MAT's objects, on texts, numbers and lists.
+//! Methods that Java offers on MAT's objects, on texts, numbers and lists.
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::ObjectId;
 use std::cmp::Ordering;
 
+use super::builtins::{Attribute, Method};
 use super::evaluate::{Evaluator, MAX_SEARCHED, MAX_TEXT, character, cut};
-use super::names::{Attribute, Method};
 use super::tree::{Comparison, Function};
-use super::value::Value;
+use super::value::ExpressionValue;
 
 impl Evaluator<'_, '_> {
-    /// What a method gives; `None` for null.
-    pub(super) fn method(&self, value: &Value, method: Method, arguments: &[Value]) -> Option<Value> {
+    /// Returns the result of a method; `None` for null.
+    pub(super) fn method(
+        &self,
+        value: &ExpressionValue,
+        method: Method,
+        arguments: &[ExpressionValue],
+    ) -> Option<ExpressionValue> {
         let first = arguments.first();
         match (method, value) {
-            (Method::ToText, _) => return self.text(value).map(|text| Value::Text(text.into())),
+            (Method::ToText, _) => return self.text(value).map(|text| ExpressionValue::Text(text.into())),
             (Method::Get, _) => return self.element(value, first?.whole()),
-            // From the first on, so many.
+            // Start and number of elements.
             (Method::Slice, _) => {
                 let (first, count) = (first?.whole()?, arguments.get(1)?.whole()?);
                 return self.part(value, first, first.checked_add(count)?);
             }
             (Method::SubList, _) => return self.part(value, first?.whole()?, arguments.get(1)?.whole()?),
             (Method::Equals, _) => {
-                return Some(Value::Boolean(self.compares(value, Comparison::Equal, first?)));
+                return Some(ExpressionValue::Boolean(self.compares(value, Comparison::Equal, first?)));
             }
-            (Method::Field, Value::Object(object)) => return self.field_named(*object, &self.text(first?)?),
-            (Method::Number, _) => return number(value).map(Value::Whole),
-            (Method::Fraction, _) => return value.double().map(Value::Double),
-            (_, Value::Snapshot) => return self.of_snapshot(method, first?),
+            (Method::Field, ExpressionValue::Object(object)) => {
+                return self.field_named(*object, &self.text(first?)?);
+            }
+            (Method::Number, _) => return number(value).map(ExpressionValue::Whole),
+            (Method::Fraction, _) => return value.double().map(ExpressionValue::Double),
+            (_, ExpressionValue::Snapshot) => return self.of_snapshot(method, first?),
             (Method::Contains | Method::IndexOf | Method::IsEmpty, value)
                 if !self.is_text(value) && self.is_list(value) =>
             {
                 let mut items = self.items_of(value)?.take(MAX_SEARCHED);
                 return Some(match method {
-                    Method::IsEmpty => Value::Boolean(items.next().is_none()),
+                    Method::IsEmpty => ExpressionValue::Boolean(items.next().is_none()),
                     method => {
                         let wanted = first?;
                         let at = items.position(|item| self.compares(&item, Comparison::Equal, wanted));
                         match (method, at) {
-                            (Method::Contains, at) => Value::Boolean(at.is_some()),
-                            (_, at) => Value::Whole(at.map_or(Some(-1), |at| i64::try_from(at).ok())?),
+                            (Method::Contains, at) => ExpressionValue::Boolean(at.is_some()),
+                            (_, at) => {
+                                ExpressionValue::Whole(at.map_or(Some(-1), |at| i64::try_from(at).ok())?)
+                            }
                         }
                     }
                 });
             }
             _ => {}
         }
-        // The rest are methods of texts.
+        // The remaining methods are those of texts.
         let text = match value {
-            Value::Text(text) => text.to_string(),
-            Value::Object(object) => self.string(*object)?,
+            ExpressionValue::Text(text) => text.to_string(),
+            ExpressionValue::Object(object) => self.string(*object)?,
             _ => return None,
         };
-        // What is looked for may be a character, and its number too.
+        // The argument may be a character, or its number.
         let unit = |number: i64| u16::try_from(number).ok().map(character);
         let other = || match first? {
-            Value::Whole(number) => unit(*number),
+            ExpressionValue::Whole(number) => unit(*number),
             value => self.text(value),
         };
         let units = || text.encode_utf16().collect::<Vec<u16>>();
-        let index = |value: &Value| usize::try_from(value.whole()?).ok();
+        let index = |value: &ExpressionValue| usize::try_from(value.whole()?).ok();
         Some(match method {
-            Method::Contains => Value::Boolean(text.contains(&other()?)),
-            Method::StartsWith => Value::Boolean(text.starts_with(&other()?)),
-            Method::EndsWith => Value::Boolean(text.ends_with(&other()?)),
-            Method::EqualsIgnoreCase => Value::Boolean(text.to_lowercase() == other()?.to_lowercase()),
+            Method::Contains => ExpressionValue::Boolean(text.contains(&other()?)),
+            Method::StartsWith => ExpressionValue::Boolean(text.starts_with(&other()?)),
+            Method::EndsWith => ExpressionValue::Boolean(text.ends_with(&other()?)),
+            Method::EqualsIgnoreCase => {
+                ExpressionValue::Boolean(text.to_lowercase() == other()?.to_lowercase())
+            }
             Method::IndexOf | Method::LastIndexOf => {
                 let other = other()?;
                 let at = if method == Method::IndexOf { text.find(&other) } else { text.rfind(&other) };
                 match at {
-                    None => Value::Whole(-1),
-                    Some(at) => Value::Whole(i64::try_from(text.get(..at)?.encode_utf16().count()).ok()?),
+                    None => ExpressionValue::Whole(-1),
+                    Some(at) => {
+                        ExpressionValue::Whole(i64::try_from(text.get(..at)?.encode_utf16().count()).ok()?)
+                    }
                 }
             }
-            Method::Concat => Value::Text(cut(text + &other()?).into()),
+            Method::Concat => ExpressionValue::Text(cut(text + &other()?).into()),
             Method::Replace => {
                 let (from, to) = (other()?, self.text(arguments.get(1)?)?);
-                // No more than a text may be long, whatever is put in how often.
+                // Bounds the result to the maximum length of a text, however often a long text is inserted.
                 let times = MAX_TEXT / to.len().max(1);
-                Value::Text(cut(text.replacen(&from, &to, times)).into())
+                ExpressionValue::Text(cut(text.replacen(&from, &to, times)).into())
             }
-            Method::CompareTo => Value::Whole(match text.encode_utf16().cmp(other()?.encode_utf16()) {
-                Ordering::Less => -1,
-                Ordering::Equal => 0,
-                Ordering::Greater => 1,
-            }),
-            Method::LowerCase => Value::Text(text.to_lowercase().into()),
-            Method::UpperCase => Value::Text(text.to_uppercase().into()),
-            Method::Trim => Value::Text(text.trim().into()),
-            Method::IsEmpty => Value::Boolean(text.is_empty()),
-            Method::CharAt => Value::Char(*units().get(index(first?)?)?),
+            Method::CompareTo => {
+                ExpressionValue::Whole(match text.encode_utf16().cmp(other()?.encode_utf16()) {
+                    Ordering::Less => -1,
+                    Ordering::Equal => 0,
+                    Ordering::Greater => 1,
+                })
+            }
+            Method::LowerCase => ExpressionValue::Text(text.to_lowercase().into()),
+            Method::UpperCase => ExpressionValue::Text(text.to_uppercase().into()),
+            Method::Trim => ExpressionValue::Text(text.trim().into()),
+            Method::IsEmpty => ExpressionValue::Boolean(text.is_empty()),
+            Method::CharAt => ExpressionValue::Char(*units().get(index(first?)?)?),
             Method::Substring => {
                 let units = units();
                 let end = arguments.get(1).map_or(Some(units.len()), index)?;
-                Value::Text(String::from_utf16_lossy(units.get(index(first?)?..end)?).into())
+                ExpressionValue::Text(String::from_utf16_lossy(units.get(index(first?)?..end)?).into())
             }
             _ => return None,
         })
     }
 
-    /// The field of this name of an object, or the static one of a class object.
-    fn field_named(&self, object: ObjectIndex, name: &str) -> Option<Value> {
+    /// Returns the field of this name of an object, or the static field of a class object.
+    fn field_named(&self, object: ObjectIndex, name: &str) -> Option<ExpressionValue> {
         if let Some(class) = self.class_of(object).and_then(|class| self.summary.class(class)) {
             let at = self.summary.statics(class).position(|(found, ..)| found == name)?;
-            return Some(Value::Static(object, u32::try_from(at).ok()?));
+            return Some(ExpressionValue::Static(object, u32::try_from(at).ok()?));
         }
         let class = self.graph.objects.class(object)?;
         let at = self.objects.slots(class).position(|slot| slot.name == name)?;
-        Some(Value::Field(object, u32::try_from(at).ok()?))
+        Some(ExpressionValue::Field(object, u32::try_from(at).ok()?))
     }
 
-    /// What `${snapshot}` says of an object, which is named by its index or given itself.
-    fn of_snapshot(&self, method: Method, of: &Value) -> Option<Value> {
+    /// Evaluates a method of `${snapshot}` for an object, given as such or by its index.
+    fn of_snapshot(&self, method: Method, of: &ExpressionValue) -> Option<ExpressionValue> {
         if method == Method::IdOf {
             let address = ObjectId(of.whole()?.cast_unsigned());
             let object = self.graph.objects.addresses.index_of(address);
-            return object.map(|object| Value::Whole(object.0.into()));
+            return object.map(|object| ExpressionValue::Whole(object.0.into()));
         }
         let object = match of {
-            Value::Object(object) => *object,
+            ExpressionValue::Object(object) => *object,
             of => {
                 let index = u32::try_from(of.whole()?).ok();
                 ObjectIndex(index.filter(|index| *index < self.graph.objects.len())?)
             }
         };
-        let of = Value::Object(object);
+        let of = ExpressionValue::Object(object);
         Some(match method {
             Method::ObjectOf => of,
             Method::ClassOf => self.call(Function::ClassOf, of),
@@ -137,16 +152,20 @@ impl Evaluator<'_, '_> {
             Method::DominatedOf => self.call(Function::Dominators, of),
             Method::DominatorOf => self.call(Function::DominatorOf, of),
             Method::RootsOf => self.attribute(&of, Attribute::Roots),
-            Method::IsArray => Value::Boolean(self.attribute(&of, Attribute::Length) != Value::Null),
-            Method::IsClass => Value::Boolean(self.graph.objects.class_objects().contains(object.0)),
-            Method::IsRoot => Value::Boolean(self.roots().contains(object)),
+            Method::IsArray => {
+                ExpressionValue::Boolean(self.attribute(&of, Attribute::Length) != ExpressionValue::Null)
+            }
+            Method::IsClass => {
+                ExpressionValue::Boolean(self.graph.objects.class_objects().contains(object.0))
+            }
+            Method::IsRoot => ExpressionValue::Boolean(self.roots().contains(object)),
             _ => return None,
         })
     }
 }
 
-/// A number without its fraction, as Java casts it.
+/// Returns a number without its fraction, as Java casts it.
 #[allow(clippy::cast_possible_truncation)] // `as` keeps to the range of the type.
-fn number(value: &Value) -> Option<i64> {
+fn number(value: &ExpressionValue) -> Option<i64> {
     value.whole().or_else(|| value.double().map(|number| number as i64))
 }

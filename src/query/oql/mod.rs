@@ -1,11 +1,12 @@
 //! OQL: the query language of Eclipse MAT, over the graph.
 //!
-//! `lexer` and `parser` make a [`Query`] of a text. An [`Evaluator`] resolves its names against the dump (`source`,
-//! `resolve`) to `code`, finds the rows with all cores (`scan`), groups and sorts them if the query says so (`run`,
-//! `group`, `sort`), and makes the cells of each row when it is asked for ([`Answer::rows`]). What expressions are is
-//! found in `evaluate`, `attributes`, `methods` and `lists`. The reference is `docs/oql.md`.
+//! `lexer` and `parser` convert a text to a [`Query`]. An [`Evaluator`] resolves its names against the dump (`source`,
+//! `resolve`) to `code`, finds the rows with all cores (`scan`), groups and sorts them if requested (`run`, `group`,
+//! `sort`), and computes the cells of each row on demand ([`Answer::rows`]). Expressions are evaluated in `evaluate`,
+//! `attributes`, `methods` and `lists`. The reference is `docs/oql.md`.
 
 mod attributes;
+mod builtins;
 mod code;
 mod error;
 mod evaluate;
@@ -13,7 +14,6 @@ mod group;
 mod lexer;
 mod lists;
 mod methods;
-mod names;
 mod parser;
 mod resolve;
 mod run;
@@ -32,19 +32,19 @@ use roaring::RoaringBitmap;
 
 use super::objects::label::MAX_CHARS;
 
-use self::code::{Code, Table};
-use self::evaluate::Row as Of;
-use self::value::Value;
+use self::code::{Code, ValueTable};
+use self::evaluate::EvaluatedRow;
+use self::value::ExpressionValue;
 
 pub use error::QueryError;
 pub use evaluate::Evaluator;
 
-/// Bytes of a query.
+/// Maximum length of a query in bytes.
 pub const MAX_LEN: usize = 1 << 20;
-/// Elements of a list that are shown in a cell.
+/// Maximum number of elements of a list shown in a cell.
 const SHOWN: usize = 100;
 
-/// A query that was parsed.
+/// A parsed query.
 #[derive(Debug, Clone)]
 pub struct Query {
     text: String,
@@ -60,56 +60,56 @@ impl std::str::FromStr for Query {
     }
 }
 
-/// What a query found.
+/// Result of a query.
 #[derive(Debug)]
-pub struct Answer {
-    /// The names of the columns; `None` if rows are objects.
+pub struct OqlResult {
+    /// Column names; `None` if rows are objects.
     pub columns: Option<Vec<String>>,
-    parts: Vec<Part>,
+    parts: Vec<SelectResult>,
 }
 
-/// What one SELECT found.
+/// Result of one SELECT.
 #[derive(Debug)]
-struct Part {
-    rows: Rows,
-    /// What is shown of each row; `None` if it is the row itself.
+struct SelectResult {
+    rows: SelectRows,
+    /// Expressions shown for each row; `None` for the row itself.
     items: Option<Vec<Code>>,
-    /// `true` if what the item gives are objects, and each of them is a row.
+    /// `true` if the item returns objects, each of which is a row.
     is_objects: bool,
-    /// `true` if each object is a row once.
+    /// `true` if each object is a row only once.
     is_distinct: bool,
-    /// Rows at most.
+    /// Maximum number of rows.
     limit: Option<usize>,
-    /// The table that rows are of, if they are no objects.
-    table: Option<Arc<Table>>,
+    /// Table that rows belong to, if they are not objects.
+    table: Option<Arc<ValueTable>>,
 }
 
 #[derive(Debug)]
-enum Rows {
-    /// A row each, in address order.
+enum SelectRows {
+    /// One row per object, in address order.
     Set(RoaringBitmap),
-    /// A row each, in this order; and how many there are with those that will not be shown.
+    /// One row each, in this order; and the total number including rows that will not be shown.
     List(Vec<u32>, usize),
-    /// Rows that are made already.
-    Values(Vec<Box<[Value]>>),
+    /// Computed rows.
+    Values(Vec<Box<[ExpressionValue]>>),
 }
 
 /// A row.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Row {
+pub enum OqlRow {
     /// An object.
     Object(ObjectRow),
-    /// A cell for each column.
-    Cells(Vec<Cell>),
+    /// One cell per column.
+    Cells(Vec<OqlValue>),
 }
 
-/// What a row is made of.
+/// Origin of a row.
 enum Origin<'s> {
-    /// The object that is the row.
+    /// An object that is the row.
     Object(ObjectIndex),
-    /// What a SELECT shows of a row of its source.
-    Number(&'s Part, u32),
-    Values(&'s [Value]),
+    /// A row of a SELECT's source, by number.
+    Number(&'s SelectResult, u32),
+    Values(&'s [ExpressionValue]),
 }
 
 /// An object that is a row.
@@ -117,22 +117,22 @@ enum Origin<'s> {
 pub struct ObjectRow {
     /// Object ID.
     pub object: ObjectId,
-    /// The name of its class.
+    /// Name of the class.
     pub class: Option<String>,
-    /// A few words that tell it from others.
+    /// Short text that identifies the object.
     pub label: Option<String>,
     /// Shallow size.
     pub shallow_bytes: Option<u64>,
-    /// What it retains; `None` if no root leads to it.
+    /// Retained size; `None` if the object is unreachable.
     pub retained_bytes: Option<u64>,
 }
 
 /// A value of a column.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
+pub enum OqlValue {
     /// Null.
     Null,
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
     /// A whole number.
     Whole(i64),
@@ -142,64 +142,65 @@ pub enum Cell {
     Double(f64),
     /// A text or a character.
     Text(String),
-    /// An object: id, class, label.
+    /// An object: ID, class, label.
     Object(ObjectId, Option<String>, Option<String>),
     /// A key and its value.
-    Entry(Box<(Cell, Cell)>),
-    /// Some values: how many, and the first of them.
-    List(u64, Vec<Cell>),
+    Entry(Box<(OqlValue, OqlValue)>),
+    /// A list: its length, and the first values.
+    List(u64, Vec<OqlValue>),
 }
 
-impl Answer {
-    /// How many rows there are, if that is known before they are made.
+impl OqlResult {
+    /// Returns the number of rows, if it is known before they are computed.
     pub fn total(&self) -> Option<u64> {
-        let count = |part: &Part| {
+        let count = |part: &SelectResult| {
             let count = match &part.rows {
-                Rows::Set(set) => set.len(),
-                Rows::List(_, all) => *all as u64,
-                Rows::Values(rows) => rows.len() as u64,
+                SelectRows::Set(set) => set.len(),
+                SelectRows::List(_, all) => *all as u64,
+                SelectRows::Values(rows) => rows.len() as u64,
             };
             (!part.is_objects).then(|| part.limit.map_or(count, |limit| count.min(limit as u64)))
         };
         if self.columns.is_none() && self.parts.len() > 1 {
-            // An object that several parts have is one row.
-            let has_objects = |part: &Part| part.items.is_none() && !matches!(part.rows, Rows::Values(_));
+            // An object in several parts is one row.
+            let has_objects =
+                |part: &SelectResult| part.items.is_none() && !matches!(part.rows, SelectRows::Values(_));
             let objects = self.parts.iter().flat_map(|part| part.numbers().take(part.most()));
             return self.parts.iter().all(has_objects).then(|| objects.collect::<RoaringBitmap>().len());
         }
         self.parts.iter().map(count).sum()
     }
 
-    /// The rows, made while they are taken.
-    pub fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> impl Iterator<Item = Row> + 's {
+    /// Returns the rows, computed lazily.
+    pub fn rows<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> impl Iterator<Item = OqlRow> + 's {
         self.rows_from(evaluator, 0)
     }
 
-    /// As [`Answer::rows`], without the first so many, which are not made.
+    /// Like [`Answer::rows`], without the first `first` rows, which are not computed.
     pub fn rows_from<'s>(
         &'s self,
         evaluator: &'s Evaluator<'_, '_>,
         first: usize,
-    ) -> impl Iterator<Item = Row> + 's {
+    ) -> impl Iterator<Item = OqlRow> + 's {
         let is_union = self.columns.is_none() && self.parts.len() > 1;
         let mut seen = RoaringBitmap::new();
         let origins = self.parts.iter().flat_map(move |part| part.origins(evaluator));
-        // Those that are there already are not made.
+        // Duplicates of earlier rows are not computed.
         let origins = origins.filter(move |origin| match origin {
             Origin::Object(object) => !is_union || seen.insert(object.0),
             Origin::Number(..) | Origin::Values(_) => true,
         });
-        let cells = |values: &[Value]| values.iter().map(|value| evaluator.cell(value)).collect();
+        let cells = |values: &[ExpressionValue]| values.iter().map(|value| evaluator.cell(value)).collect();
         origins.skip(first).map(move |origin| match origin {
-            Origin::Object(object) => Row::Object(evaluator.object(object)),
-            Origin::Number(part, number) => Row::Cells(cells(&part.values_of(evaluator, number))),
-            Origin::Values(values) => Row::Cells(cells(values)),
+            Origin::Object(object) => OqlRow::Object(evaluator.object(object)),
+            Origin::Number(part, number) => OqlRow::Cells(cells(&part.values_of(evaluator, number))),
+            Origin::Values(values) => OqlRow::Cells(cells(values)),
         })
     }
 }
 
-impl Part {
-    /// Rows at most.
+impl SelectResult {
+    /// Returns the maximum number of rows.
     fn most(&self) -> usize {
         self.limit.unwrap_or(usize::MAX)
     }
@@ -207,28 +208,28 @@ impl Part {
     fn origins<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Origin<'s>> + 's> {
         match &self.rows {
             _ if self.is_objects => Box::new(self.objects(evaluator).map(Origin::Object)),
-            Rows::Values(rows) => Box::new(rows.iter().map(|row| Origin::Values(row))),
+            SelectRows::Values(rows) => Box::new(rows.iter().map(|row| Origin::Values(row))),
             _ if self.items.is_none() => Box::new(self.objects(evaluator).map(Origin::Object)),
             _ => Box::new(self.numbers().map(|number| Origin::Number(self, number)).take(self.most())),
         }
     }
 
-    /// The rows by number.
+    /// Returns the rows by number.
     fn numbers(&self) -> Box<dyn Iterator<Item = u32> + '_> {
         match &self.rows {
-            Rows::Set(set) => Box::new(set.iter()),
-            Rows::List(list, _) => Box::new(list.iter().copied()),
-            Rows::Values(_) => Box::new(std::iter::empty()),
+            SelectRows::Set(set) => Box::new(set.iter()),
+            SelectRows::List(list, _) => Box::new(list.iter().copied()),
+            SelectRows::Values(_) => Box::new(std::iter::empty()),
         }
     }
 
-    /// The objects that are rows, or that the item gives for each.
+    /// Returns the objects that are rows, or that the item returns for each row.
     fn objects<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = ObjectIndex> + 's> {
         let Some(items) = &self.items else {
             return Box::new(self.numbers().map(ObjectIndex).take(self.most()));
         };
         let given = self.numbers().flat_map(move |number| {
-            let row = Of::new(number, &[], self.table.as_deref());
+            let row = EvaluatedRow::new(number, &[], self.table.as_deref());
             let values = items.iter().map(|item| evaluator.value(item, &row)).collect::<Vec<_>>();
             let given = values.into_iter().flat_map(|value| evaluator.objects_of(value));
             given.filter(|object| evaluator.is_meant(*object))
@@ -237,18 +238,21 @@ impl Part {
         Box::new(given.filter(move |object| !self.is_distinct || seen.insert(object.0)).take(self.most()))
     }
 
-    /// The values that are shown of each row.
-    fn values<'s>(&'s self, evaluator: &'s Evaluator<'_, '_>) -> Box<dyn Iterator<Item = Box<[Value]>> + 's> {
-        if let Rows::Values(rows) = &self.rows {
+    /// Returns the values shown for each row.
+    fn values<'s>(
+        &'s self,
+        evaluator: &'s Evaluator<'_, '_>,
+    ) -> Box<dyn Iterator<Item = Box<[ExpressionValue]>> + 's> {
+        if let SelectRows::Values(rows) = &self.rows {
             return Box::new(rows.iter().cloned());
         }
         let rows = self.numbers().map(move |number| self.values_of(evaluator, number));
         Box::new(rows.take(self.most()))
     }
 
-    /// The values that are shown of a row of the source.
-    fn values_of(&self, evaluator: &Evaluator<'_, '_>, number: u32) -> Box<[Value]> {
-        let row = Of::new(number, &[], self.table.as_deref());
+    /// Returns the values shown for a row of the source.
+    fn values_of(&self, evaluator: &Evaluator<'_, '_>, number: u32) -> Box<[ExpressionValue]> {
+        let row = EvaluatedRow::new(number, &[], self.table.as_deref());
         self.items.iter().flatten().map(|item| evaluator.value(item, &row)).collect()
     }
 }
@@ -265,35 +269,40 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn cell(&self, value: &Value) -> Cell {
+    fn cell(&self, value: &ExpressionValue) -> OqlValue {
         match value {
-            Value::List(..) | Value::Slice(_) | Value::Many(_) => {
+            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
                 let items = self.items_of(value).into_iter().flatten();
                 let first = items.take(SHOWN).map(|value| self.plain(&value)).collect();
-                Cell::List(self.count(value).unwrap_or(0), first)
+                OqlValue::List(self.count(value).unwrap_or(0), first)
             }
             value => self.plain(value),
         }
     }
 
-    fn plain(&self, value: &Value) -> Cell {
+    fn plain(&self, value: &ExpressionValue) -> OqlValue {
         match value {
-            Value::Null | Value::List(..) | Value::Slice(_) | Value::Many(_) => Cell::Null,
-            Value::Snapshot => Cell::Text("${snapshot}".to_owned()),
-            Value::SnapshotInfo | Value::Field(..) | Value::Static(..) => {
-                self.text(value).map_or(Cell::Null, Cell::Text)
+            ExpressionValue::Null
+            | ExpressionValue::List(..)
+            | ExpressionValue::Slice(_)
+            | ExpressionValue::Many(_) => OqlValue::Null,
+            ExpressionValue::Snapshot => OqlValue::Text("${snapshot}".to_owned()),
+            ExpressionValue::SnapshotInfo | ExpressionValue::Field(..) | ExpressionValue::Static(..) => {
+                self.text(value).map_or(OqlValue::Null, OqlValue::Text)
             }
-            Value::Entry(entry) => Cell::Entry(Box::new((self.plain(&entry.0), self.plain(&entry.1)))),
-            Value::Boolean(value) => Cell::Boolean(*value),
-            Value::Whole(value) => Cell::Whole(*value),
-            Value::Float(value) => Cell::Float(*value),
-            Value::Double(value) => Cell::Double(*value),
-            Value::Char(unit) => Cell::Text(evaluate::character(*unit)),
-            Value::Text(text) => Cell::Text(text.to_string()),
-            Value::Missing(id) => Cell::Object(*id, None, None),
-            Value::Object(object) => {
+            ExpressionValue::Entry(entry) => {
+                OqlValue::Entry(Box::new((self.plain(&entry.0), self.plain(&entry.1))))
+            }
+            ExpressionValue::Boolean(value) => OqlValue::Boolean(*value),
+            ExpressionValue::Whole(value) => OqlValue::Whole(*value),
+            ExpressionValue::Float(value) => OqlValue::Float(*value),
+            ExpressionValue::Double(value) => OqlValue::Double(*value),
+            ExpressionValue::Char(unit) => OqlValue::Text(evaluate::character(*unit)),
+            ExpressionValue::Text(text) => OqlValue::Text(text.to_string()),
+            ExpressionValue::Missing(id) => OqlValue::Object(*id, None, None),
+            ExpressionValue::Object(object) => {
                 let row = self.object(*object);
-                Cell::Object(row.object, row.class, row.label)
+                OqlValue::Object(row.object, row.class, row.label)
             }
         }
     }

@@ -9,26 +9,26 @@ use rustc_hash::FxHashMap;
 use crate::classes::suggestions;
 use hprof_index::model::summary::ClassNumber;
 
-use super::code::{Aggregated, Code, Field, Found, Kind, Step};
+use super::builtins::{self, Called, cut};
+use super::code::{Aggregated, Code, CodeField, CodeStep, QuerySet, TestedKind};
 use super::error::Wrong;
-use super::evaluate::{Evaluator, Row};
+use super::evaluate::{EvaluatedRow, Evaluator};
 use super::group::has_aggregate;
-use super::names::{self, Called, cut};
 use super::selected::{Ask, Objects};
-use super::tree::{Expression, Node, Select, Step as StepNode, What};
-use super::value::Value;
+use super::tree::{Expression, ExpressionNode, Select, StepName, StepNode};
+use super::value::ExpressionValue;
 
-/// The memory that a regular expression may take.
+/// Maximum memory of a regular expression.
 const MAX_REGEX: usize = 4 << 20;
-/// Different fields in one SELECT, and regular expressions: each has a table of its own.
+/// Maximum number of different fields in one SELECT, and of regular expressions: each has a table of its own.
 const MAX_FIELDS: usize = 256;
-/// Values of a constant list that are looked through one by one; longer ones are a set.
+/// Maximum number of values of a constant list that are compared one by one; a longer list becomes a set.
 const SHORT_LIST: usize = 8;
 
-/// A pattern that the whole text must match.
+/// Compiles a pattern that the whole text must match.
 pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, Wrong> {
     let build = |pattern: &str| RegexBuilder::new(pattern).size_limit(MAX_REGEX).build();
-    // Alone first: the brackets around it must not mend those in it.
+    // Compiled alone first: the brackets around it must not complete unbalanced ones in it.
     build(pattern).and_then(|_| build(&format!(r"\A(?:{pattern})\z"))).map_err(|error| {
         let said = error.to_string();
         let last = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
@@ -36,7 +36,8 @@ pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, Wrong> {
     })
 }
 
-/// The regular expression that MAT makes of a pattern: `$` is a character unless it is the last one, and so is `[]`.
+/// Returns the regular expression that MAT makes of a pattern: `$`, unless it is the last character, and `[]` are
+/// literal.
 pub(super) fn mats_pattern(pattern: &str) -> String {
     let mut fixed = String::with_capacity(pattern.len());
     let mut characters = pattern.chars().peekable();
@@ -57,21 +58,21 @@ pub(super) fn mats_pattern(pattern: &str) -> String {
     fixed
 }
 
-/// What names in an expression mean.
+/// Meaning of names in an expression.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Names<'r> {
+pub(super) enum NameScope<'r> {
     /// Fields of objects of these classes, by class number.
     Fields(&'r [bool]),
     /// Columns.
     Columns(&'r [String]),
-    /// Rows have one value; it has the name of the alias.
+    /// The value of a row, named by the alias: rows have a single value.
     Values,
-    /// There is no row.
+    /// No meaning: there is no row.
     Nothing,
 }
 
-impl<'r> Names<'r> {
-    /// Of the rows of a source, whose classes are these.
+impl<'r> NameScope<'r> {
+    /// Returns the meaning of names for rows of a source with these classes.
     pub(super) fn of(source: &'r Objects, classes: &'r [bool]) -> Self {
         match source.table().map(|table| table.columns.as_deref()) {
             None => Self::Fields(classes),
@@ -81,15 +82,15 @@ impl<'r> Names<'r> {
     }
 }
 
-/// Resolves the expressions of one SELECT.
+/// Resolver of the expressions of one SELECT.
 pub(super) struct Resolver<'r, 'o, 'a> {
     evaluator: &'r Evaluator<'o, 'a>,
     select: &'r Select,
-    names: Names<'r>,
+    names: NameScope<'r>,
     pub(super) ask: &'r dyn Ask,
-    /// The aggregates that were met.
+    /// Aggregates found so far.
     pub(super) aggregates: Vec<Aggregated>,
-    fields: FxHashMap<String, Arc<Field>>,
+    fields: FxHashMap<String, Arc<CodeField>>,
     patterns: usize,
 }
 
@@ -97,49 +98,49 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     pub(super) fn new(
         evaluator: &'r Evaluator<'o, 'a>,
         select: &'r Select,
-        names: Names<'r>,
+        names: NameScope<'r>,
         ask: &'r dyn Ask,
     ) -> Self {
         let (aggregates, fields) = (Vec::new(), FxHashMap::default());
         Self { evaluator, select, names, ask, aggregates, fields, patterns: 0 }
     }
 
-    fn boxed(&mut self, node: &Node) -> Result<Box<Code>, Wrong> {
+    fn boxed(&mut self, node: &ExpressionNode) -> Result<Box<Code>, Wrong> {
         Ok(Box::new(self.code(node)?))
     }
 
-    fn codes(&mut self, nodes: &[Node]) -> Result<Vec<Code>, Wrong> {
+    fn codes(&mut self, nodes: &[ExpressionNode]) -> Result<Vec<Code>, Wrong> {
         nodes.iter().map(|node| self.code(node)).collect()
     }
 
-    /// A condition with its names resolved.
-    pub(super) fn condition(&mut self, node: &Node) -> Result<Code, Wrong> {
+    /// Resolves the names in a condition.
+    pub(super) fn condition(&mut self, node: &ExpressionNode) -> Result<Code, Wrong> {
         if !is_condition(node) {
-            let text = "WHERE needs a condition: compare this with something";
+            let text = "WHERE needs a condition: compare this with a value";
             return Err(Wrong::new(node.start, text));
         }
         self.code(node)
     }
 
-    /// An expression with its names resolved. What is the same for all rows is its value.
-    pub(super) fn code(&mut self, node: &Node) -> Result<Code, Wrong> {
+    /// Resolves the names in an expression. Subexpressions that are the same for all rows are replaced by their value.
+    pub(super) fn code(&mut self, node: &ExpressionNode) -> Result<Code, Wrong> {
         let code = self.resolve(node)?;
         Ok(if is_constant(&code) {
-            Code::Value(self.evaluator.value(&code, &Row::new(u32::MAX, &[], None)))
+            Code::Value(self.evaluator.value(&code, &EvaluatedRow::new(u32::MAX, &[], None)))
         } else {
             code
         })
     }
 
-    fn resolve(&mut self, node: &Node) -> Result<Code, Wrong> {
+    fn resolve(&mut self, node: &ExpressionNode) -> Result<Code, Wrong> {
         Ok(match &node.expression {
-            Expression::Null => Code::Value(Value::Null),
-            Expression::Boolean(value) => Code::Value(Value::Boolean(*value)),
-            Expression::Whole(value) => Code::Value(Value::Whole(*value)),
-            Expression::Fraction(value) => Code::Value(Value::Double(*value)),
-            Expression::Char(unit) => Code::Value(Value::Char(*unit)),
-            Expression::Text(text) => Code::Value(Value::Text(text.as_str().into())),
-            Expression::Snapshot => Code::Value(Value::Snapshot),
+            Expression::Null => Code::Value(ExpressionValue::Null),
+            Expression::Boolean(value) => Code::Value(ExpressionValue::Boolean(*value)),
+            Expression::Whole(value) => Code::Value(ExpressionValue::Whole(*value)),
+            Expression::Fraction(value) => Code::Value(ExpressionValue::Double(*value)),
+            Expression::Char(unit) => Code::Value(ExpressionValue::Char(*unit)),
+            Expression::Text(text) => Code::Value(ExpressionValue::Text(text.as_str().into())),
+            Expression::Snapshot => Code::Value(ExpressionValue::Snapshot),
             Expression::Query(query) => Code::Value(self.ask.value(query)?),
             Expression::Row => self.row(node.start)?,
             Expression::Name(name) if self.is_alias(name) => self.row(node.start)?,
@@ -147,14 +148,14 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 Some(column) => column,
                 None => {
                     let row = Box::new(self.row_named(name, node.start)?);
-                    Code::Path(row, vec![Step::Field(self.row_field(name, node.start)?)])
+                    Code::Path(row, vec![CodeStep::Field(self.row_field(name, node.start)?)])
                 }
             },
             Expression::Path(base, steps) => return self.path(base, steps),
             Expression::Call(function, argument) => Code::Call(*function, self.boxed(argument)?),
             Expression::Aggregate(what, of) => {
                 if let Some(of) = of.as_ref().filter(|of| has_aggregate(of)) {
-                    return Err(Wrong::new(of.start, "an aggregate cannot be of another one"));
+                    return Err(Wrong::new(of.start, "aggregates cannot be nested"));
                 }
                 let of = of.as_ref().map(|of| self.code(of)).transpose()?;
                 self.aggregates.push(Aggregated { what: *what, of });
@@ -196,7 +197,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         self.select.from.alias.as_deref() == Some(name)
     }
 
-    /// A regular expression, if there are not too many.
+    /// Compiles a regular expression, unless there are too many.
     fn pattern(&mut self, pattern: &str, at: usize) -> Result<Regex, Wrong> {
         self.patterns += 1;
         if self.patterns > MAX_FIELDS {
@@ -205,51 +206,51 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         regex(pattern, at)
     }
 
-    /// The row itself.
+    /// Returns the code for the row itself.
     fn row(&self, at: usize) -> Result<Code, Wrong> {
         match self.names {
-            Names::Fields(_) => Ok(Code::Row),
-            Names::Values => Ok(Code::Column(0)),
-            Names::Columns([_]) => Ok(Code::Column(0)),
-            Names::Columns(columns) => {
+            NameScope::Fields(_) => Ok(Code::Row),
+            NameScope::Values => Ok(Code::Column(0)),
+            NameScope::Columns([_]) => Ok(Code::Column(0)),
+            NameScope::Columns(columns) => {
                 let alias = self.select.from.alias.as_deref().unwrap_or("alias");
                 let first: Vec<String> =
                     columns.iter().take(5).map(|name| format!("{alias}.\"{}\"", cut(name))).collect();
                 Err(Wrong::new(at, format!("rows have several columns here: write {}", first.join(", "))))
             }
-            Names::Nothing => {
+            NameScope::Nothing => {
                 Err(Wrong::new(at, "no row is available in FROM, not even that of an enclosing query"))
             }
         }
     }
 
-    /// The row of which `name` is asked.
+    /// Returns the row that `name` is read from; an error if rows have several columns.
     fn row_named(&self, name: &str, at: usize) -> Result<Code, Wrong> {
-        let Names::Columns(columns) = self.names else { return self.row(at) };
+        let NameScope::Columns(columns) = self.names else { return self.row(at) };
         if let [_] = columns {
             return self.row(at);
         }
         Err(no_column(name, columns, at))
     }
 
-    /// The column of this name, if rows have it.
+    /// Returns the column with this name, if rows have it.
     fn column(&self, name: &str) -> Option<Code> {
-        let Names::Columns(columns) = self.names else { return None };
+        let NameScope::Columns(columns) = self.names else { return None };
         columns.iter().position(|column| column == name).map(Code::Column)
     }
 
-    /// The column that `alias.name` or `alias.get("name")` means, if it is one.
-    fn column_of(&self, base: &Node, step: &StepNode) -> Result<Option<Code>, Wrong> {
-        let (Expression::Name(alias), Names::Columns(columns)) = (&base.expression, self.names) else {
+    /// Returns the column that `alias.name` or `alias.get("name")` refers to, if it does.
+    fn column_of(&self, base: &ExpressionNode, step: &StepNode) -> Result<Option<Code>, Wrong> {
+        let (Expression::Name(alias), NameScope::Columns(columns)) = (&base.expression, self.names) else {
             return Ok(None);
         };
         if !self.is_alias(alias) {
             return Ok(None);
         }
         let name = match &step.what {
-            What::Field(name) => name,
-            What::Method(method, arguments) if method == "get" => match arguments.as_slice() {
-                [Node { expression: Expression::Text(name), .. }] => name,
+            StepName::Field(name) => name,
+            StepName::Method(method, arguments) if method == "get" => match arguments.as_slice() {
+                [ExpressionNode { expression: Expression::Text(name), .. }] => name,
                 _ => return Ok(None),
             },
             _ => return Ok(None),
@@ -261,7 +262,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         }
     }
 
-    fn path(&mut self, base: &Node, steps: &[StepNode]) -> Result<Code, Wrong> {
+    fn path(&mut self, base: &ExpressionNode, steps: &[StepNode]) -> Result<Code, Wrong> {
         let mut steps = steps;
         let column = match steps.split_first() {
             Some((first, rest)) => self.column_of(base, first)?.inspect(|_| steps = rest),
@@ -271,7 +272,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             Some(column) => column,
             None => self.code(base)?,
         };
-        // A field of the row in front is one more step.
+        // A field of the row at the front is one more step.
         let (base, mut codes) = match start {
             Code::Path(base, codes) => (base, codes),
             code => (Box::new(code), Vec::new()),
@@ -279,28 +280,36 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         for step in steps {
             let of_row = codes.is_empty() && matches!(*base, Code::Row);
             match &step.what {
-                What::Field(name) if of_row => codes.push(Step::Field(self.row_field(name, step.at)?)),
-                What::Field(name) => codes.push(Step::Field(self.field(name, step.at)?)),
-                What::Attribute(name) => codes.push(Step::Attribute(names::attribute(name, step.at)?)),
-                What::Element(index) => codes.push(Step::Element(self.code(index)?)),
-                What::Slice(first, last) => codes.push(Step::Slice(self.code(first)?, self.code(last)?)),
-                What::Method(name, arguments) => match (name.as_str(), arguments.as_slice()) {
-                    ("matches", [Node { expression: Expression::Text(pattern), .. }]) => {
-                        codes.push(Step::Matches(self.pattern(pattern, step.at)?));
+                StepName::Field(name) if of_row => {
+                    codes.push(CodeStep::Field(self.row_field(name, step.at)?))
+                }
+                StepName::Field(name) => codes.push(CodeStep::Field(self.field(name, step.at)?)),
+                StepName::Attribute(name) => {
+                    codes.push(CodeStep::Attribute(builtins::attribute(name, step.at)?))
+                }
+                StepName::Element(index) => codes.push(CodeStep::Element(self.code(index)?)),
+                StepName::Slice(first, last) => {
+                    codes.push(CodeStep::Slice(self.code(first)?, self.code(last)?))
+                }
+                StepName::Method(name, arguments) => match (name.as_str(), arguments.as_slice()) {
+                    ("matches", [ExpressionNode { expression: Expression::Text(pattern), .. }]) => {
+                        codes.push(CodeStep::Matches(self.pattern(pattern, step.at)?));
                     }
                     // A path of fields, as in MAT.
-                    ("resolveValue", [Node { expression: Expression::Text(path), .. }]) => {
+                    ("resolveValue", [ExpressionNode { expression: Expression::Text(path), .. }]) => {
                         for name in path.split('.') {
-                            codes.push(Step::Field(self.field(name, step.at)?));
+                            codes.push(CodeStep::Field(self.field(name, step.at)?));
                         }
                     }
                     ("matches" | "resolveValue", [_]) => {
                         return Err(Wrong::new(step.at, format!("{name}() takes a text in quotes")));
                     }
-                    (name, arguments) => codes.push(match names::method(name, arguments.len(), step.at)? {
-                        Called::Attribute(attribute) => Step::Attribute(attribute),
-                        Called::Method(method) => Step::Method(method, self.codes(arguments)?),
-                    }),
+                    (name, arguments) => {
+                        codes.push(match builtins::method(name, arguments.len(), step.at)? {
+                            Called::Attribute(attribute) => CodeStep::Attribute(attribute),
+                            Called::Method(method) => CodeStep::Method(method, self.codes(arguments)?),
+                        })
+                    }
                 },
             }
         }
@@ -310,23 +319,23 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Ok(Code::Path(base, codes))
     }
 
-    /// A field by its name, one for all places where it stands.
-    fn field(&mut self, name: &str, at: usize) -> Result<Arc<Field>, Wrong> {
+    /// Resolves a field by name, once for all its occurrences.
+    fn field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, Wrong> {
         if let Some(known) = self.fields.get(name) {
             return Ok(known.clone());
         }
         if self.fields.len() >= MAX_FIELDS {
             return Err(Wrong::new(at, format!("a SELECT has at most {MAX_FIELDS} different fields")));
         }
-        let field = Arc::new(Field { name: name.into(), places: OnceLock::new() });
+        let field = Arc::new(CodeField { name: name.into(), places: OnceLock::new() });
         self.fields.insert(name.to_owned(), field.clone());
         Ok(field)
     }
 
-    /// A field of the row itself: one that no row can have is a mistake.
-    fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<Field>, Wrong> {
+    /// Resolves a field of the row itself; it is an error if no row can have it.
+    fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, Wrong> {
         let known = self.fields.contains_key(name);
-        let Names::Fields(classes) = self.names else { return self.field(name, at) };
+        let NameScope::Fields(classes) = self.names else { return self.field(name, at) };
         if known {
             return self.field(name, at);
         }
@@ -340,7 +349,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 .is_some_and(|class| class.kind() != hprof_index::model::tables::ClassKind::Instance)
         };
         let rows = || (0u32..).zip(classes).filter(|(_, row)| **row).map(|(number, _)| ClassNumber(number));
-        // Static fields are looked up as they come.
+        // Static fields are looked up at run time.
         if of_class_objects || rows().next().is_none() || (name == "length" && rows().any(is_array)) {
             return self.field(name, at);
         }
@@ -353,10 +362,10 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         if rows().any(|class| has.get(class.0 as usize).copied().unwrap_or(false)) {
             return self.field(name, at);
         }
-        if let Some(instead) = names::no_script(name) {
+        if let Some(instead) = builtins::no_script(name) {
             return Err(Wrong::new(at, instead));
         }
-        // Names of fields of the first rows' classes: all of a long chain are too many.
+        // Names of fields of the first rows' classes: those of a long chain of superclasses are too many.
         let mut fields = Vec::new();
         let upwards = rows().next().into_iter().flat_map(|class| summary.class_table().upwards(class));
         for class in upwards.take(64).filter_map(|class| summary.class(class)) {
@@ -379,34 +388,36 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         Err(Wrong::new(at, what + &hint))
     }
 
-    /// What is in a list that is the same for all rows, if it is worth a set.
-    fn constants(&self, codes: &[Code]) -> Option<Found> {
+    /// Returns the contents of a list that is the same for all rows, if it is long enough for a set.
+    fn constants(&self, codes: &[Code]) -> Option<QuerySet> {
         let values =
             || codes.iter().map(|code| if let Code::Value(value) = code { Some(value) } else { None });
-        let is_list = |value: &Value| matches!(value, Value::List(..) | Value::Slice(_) | Value::Many(_));
+        let is_list = |value: &ExpressionValue| {
+            matches!(value, ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_))
+        };
         let worth = codes.len() > SHORT_LIST || values().flatten().any(is_list);
         if !worth || values().any(|value| value.is_none()) {
             return None;
         }
-        let mut found = Found::default();
+        let mut found = QuerySet::default();
         for value in values().flatten() {
             self.evaluator.find(&mut found, value.clone());
         }
         Some(found)
     }
 
-    fn kind(&self, class: &str, at: usize) -> Result<Kind, Wrong> {
-        // What MAT's own objects are.
+    fn kind(&self, class: &str, at: usize) -> Result<TestedKind, Wrong> {
+        // Classes of MAT's own objects.
         if let Some(model) = class.strip_prefix("org.eclipse.mat.snapshot.model.") {
             return Ok(match model {
-                "IClass" => Kind::ClassObject,
-                "IInstance" => Kind::Instance,
-                "IArray" => Kind::Array,
-                "IObjectArray" => Kind::ObjectArray,
-                "IPrimitiveArray" => Kind::PrimitiveArray,
-                "IObject" => Kind::Any,
+                "IClass" => TestedKind::ClassObject,
+                "IInstance" => TestedKind::Instance,
+                "IArray" => TestedKind::Array,
+                "IObjectArray" => TestedKind::ObjectArray,
+                "IPrimitiveArray" => TestedKind::PrimitiveArray,
+                "IObject" => TestedKind::Any,
                 _ => {
-                    let text = "of MAT's model there are IObject, IClass, IInstance, IArray, IObjectArray, IPrimitiveArray";
+                    let text = "the classes of MAT's model are IObject, IClass, IInstance, IArray, IObjectArray, IPrimitiveArray";
                     return Err(Wrong::new(at, text));
                 }
             });
@@ -414,21 +425,21 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         let classes = self.evaluator.classes_named(class, at)?;
         let marks = self.evaluator.with_subclasses(&classes);
         let numbers = (0u32..).zip(marks).filter(|(_, mark)| *mark).map(|(number, _)| ClassNumber(number));
-        Ok(Kind::Classes(numbers.collect::<HashSet<_>>()))
+        Ok(TestedKind::Classes(numbers.collect::<HashSet<_>>()))
     }
 }
 
-/// Names that a message lists if none is like the one asked for.
+/// Maximum number of names that a message lists if none is similar to the requested one.
 const LISTED: usize = 12;
 
 fn no_column(name: &str, columns: &[String], at: usize) -> Wrong {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let hint = suggestions::did_you_mean_one_of(name, &columns, LISTED, "the columns are");
-    Wrong::new(at, format!("there is no column {}; {hint}", cut(name)))
+    Wrong::new(at, format!("unknown column {}; {hint}", cut(name)))
 }
 
-/// Returns whether an expression may be true or false, as far as can be seen.
-fn is_condition(node: &Node) -> bool {
+/// Returns whether an expression can be true or false, as far as can be determined statically.
+fn is_condition(node: &ExpressionNode) -> bool {
     !matches!(
         node.expression,
         Expression::Null
@@ -442,7 +453,7 @@ fn is_condition(node: &Node) -> bool {
     )
 }
 
-/// Returns whether an expression is the same for all rows; what is in it is a value already if it is.
+/// Returns whether an expression is the same for all rows. Its constant subexpressions are values already.
 fn is_constant(code: &Code) -> bool {
     let is_value = |code: &Code| matches!(code, Code::Value(_));
     match code {
@@ -453,11 +464,11 @@ fn is_constant(code: &Code) -> bool {
         Code::All(of) | Code::Any(of) => of.iter().all(is_value),
         Code::In(of, values, _) => is_value(of) && values.iter().all(is_value),
         Code::Path(base, steps) => {
-            let is_step = |step: &Step| match step {
-                Step::Field(_) | Step::Attribute(_) | Step::Matches(_) => true,
-                Step::Method(_, arguments) => arguments.iter().all(is_value),
-                Step::Element(index) => is_value(index),
-                Step::Slice(first, last) => is_value(first) && is_value(last),
+            let is_step = |step: &CodeStep| match step {
+                CodeStep::Field(_) | CodeStep::Attribute(_) | CodeStep::Matches(_) => true,
+                CodeStep::Method(_, arguments) => arguments.iter().all(is_value),
+                CodeStep::Element(index) => is_value(index),
+                CodeStep::Slice(first, last) => is_value(first) && is_value(last),
             };
             is_value(base) && steps.iter().all(is_step)
         }

@@ -1,4 +1,4 @@
-//! Passes over the rows of a SELECT: all cores, blocks of objects in address order.
+//! Passes over the rows of a SELECT: on all cores, by blocks of objects in address order.
 
 use std::ops::{ControlFlow, Range};
 
@@ -9,14 +9,14 @@ use hprof_index::graph::numbers::{self, ObjectIndex};
 use hprof_index::objects::object_table::BLOCK;
 
 use super::code::Code;
-use super::evaluate::{Evaluator, Row};
+use super::evaluate::{EvaluatedRow, Evaluator};
 use super::selected::Objects;
 
-/// Objects that one thread takes at a time: as many as a container of the set holds.
+/// Number of objects per chunk: as many as a container of the bitmap holds.
 const CHUNK: u32 = 1 << 16;
 
 impl<'a> Evaluator<'_, 'a> {
-    /// The objects of a range that `source` means, a bit each: of a block at most.
+    /// Returns the objects of a range that `source` selects as a bit mask, at most one block.
     fn candidates(&self, source: &Objects, start: u32, count: u32) -> u64 {
         let all = start..start.saturating_add(count);
         let word = match source {
@@ -38,16 +38,16 @@ impl<'a> Evaluator<'_, 'a> {
         bits.filter(|bit| self.is_meant(ObjectIndex(start + bit))).fold(0, |word, bit| word | 1 << bit)
     }
 
-    /// Calls `visit` for each object of a range that `source` means, in order. Records are hopped over once.
+    /// Calls `visit` for each object of a range that `source` selects, in order. Skips over each record only once.
     pub(super) fn each_row(
         &self,
         source: &Objects,
         range: Range<u32>,
         with_records: bool,
-        mut visit: impl FnMut(Row<'_, 'a>) -> ControlFlow<()>,
+        mut visit: impl FnMut(EvaluatedRow<'_, 'a>) -> ControlFlow<()>,
     ) {
         if let Objects::Rows(table, set) = source {
-            let mut rows = set.range(range).map(|number| Row::new(number, &[], Some(table)));
+            let mut rows = set.range(range).map(|number| EvaluatedRow::new(number, &[], Some(table)));
             let _ = rows.try_for_each(visit);
             return;
         }
@@ -59,12 +59,14 @@ impl<'a> Evaluator<'_, 'a> {
             if word != 0 && with_records {
                 self.objects.records_of_block(ObjectIndex(start), word, |object, record| {
                     if going.is_continue() {
-                        going = visit(Row::with_record(object, record));
+                        going = visit(EvaluatedRow::with_record(object, record));
                     }
                 });
             } else {
                 let bits = (0..count).filter(|bit| word & (1 << bit) != 0);
-                going = bits.map(|bit| start + bit).try_for_each(|number| visit(Row::new(number, &[], None)));
+                going = bits
+                    .map(|bit| start + bit)
+                    .try_for_each(|number| visit(EvaluatedRow::new(number, &[], None)));
             }
             if going.is_break() {
                 return;
@@ -73,13 +75,13 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// All rows that a source can have, in chunks.
+    /// Returns all rows that a source can have, in chunks.
     pub(super) fn chunks_of(&self, source: &Objects) -> Vec<Range<u32>> {
         let table = source.table().map(|table| u32::try_from(table.rows.len()).unwrap_or(u32::MAX));
         numbers::chunks(0..table.unwrap_or(self.graph.objects.len()), CHUNK)
     }
 
-    /// The objects of a source for which a condition holds: the first `limit` of them, if there is one.
+    /// Returns the objects of a source for which a condition holds: the first `limit` of them, if there is a limit.
     pub(super) fn matching(
         &self,
         source: &Objects,
@@ -95,7 +97,7 @@ impl<'a> Evaluator<'_, 'a> {
             let mut found = RoaringBitmap::new();
             self.each_row(source, range, condition.is_some(), |row| {
                 if condition.is_none_or(|condition| self.holds(condition, &row)) {
-                    // In order: each is the largest so far.
+                    // In order: each number is the largest so far.
                     let _ = found.try_push(row.number);
                     if limit.is_some_and(|limit| found.len() >= limit) {
                         return ControlFlow::Break(());
@@ -107,7 +109,7 @@ impl<'a> Evaluator<'_, 'a> {
         };
         let mut found = RoaringBitmap::new();
         let all = self.chunks_of(source);
-        // With a limit, ever more at once: the first rows may be all that is wanted.
+        // With a limit, batches grow: the first rows may be enough.
         let mut rest = all.as_slice();
         let mut batch = if limit.is_some() { rayon::current_num_threads() } else { rest.len() };
         while !rest.is_empty() {

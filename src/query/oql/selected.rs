@@ -1,35 +1,35 @@
-//! What a FROM clause means: objects of the dump, or rows of a table; and who answers the queries inside a query.
+//! Result of a FROM clause: objects of the dump, or rows of a table; and the evaluation of nested queries.
 
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
-use super::code::{Found, Table};
+use super::code::{QuerySet, ValueTable};
 use super::error::Wrong;
 use super::tree::Union;
-use super::value::Value;
+use super::value::ExpressionValue;
 
-/// The objects that a FROM clause means.
+/// Objects or rows that a FROM clause selects.
 #[derive(Debug)]
 pub(super) enum Objects {
-    /// Those of these classes, by class number.
+    /// Objects of these classes, by class number.
     Classes(Vec<bool>),
-    /// These.
+    /// Listed objects.
     Set(RoaringBitmap),
-    /// These rows of a table.
-    Rows(Arc<Table>, RoaringBitmap),
+    /// Listed rows of a table.
+    Rows(Arc<ValueTable>, RoaringBitmap),
 }
 
 impl Objects {
-    /// The table that rows are of, if they are no objects.
-    pub(super) fn table(&self) -> Option<&Arc<Table>> {
+    /// Returns the table that rows belong to, if they are not objects.
+    pub(super) fn table(&self) -> Option<&Arc<ValueTable>> {
         match self {
             Self::Rows(table, _) => Some(table),
             _ => None,
         }
     }
 
-    /// Some of these.
+    /// Returns a subset of the rows.
     pub(super) fn only(&self, rows: RoaringBitmap) -> Self {
         match self {
             Self::Rows(table, _) => Self::Rows(table.clone(), rows),
@@ -38,18 +38,18 @@ impl Objects {
     }
 }
 
-/// Answers the queries inside a query.
+/// Evaluation of nested queries.
 pub(super) trait Ask {
-    /// What a query gives that is selected from: objects, or rows of columns.
+    /// Returns the rows of a query in FROM: objects, or rows of columns.
     fn rows(&self, query: &Union) -> Result<Objects, Wrong>;
-    /// The objects and values that a query gives.
-    fn found(&self, query: &Union) -> Result<Arc<Found>, Wrong>;
-    /// What a query in an expression gives: a value, or several.
-    fn value(&self, query: &Union) -> Result<Value, Wrong>;
+    /// Returns the objects and values that a query finds.
+    fn found(&self, query: &Union) -> Result<Arc<QuerySet>, Wrong>;
+    /// Returns the value, or the values, of a query in an expression.
+    fn value(&self, query: &Union) -> Result<ExpressionValue, Wrong>;
 }
 
-impl std::convert::From<Table> for Objects {
-    fn from(table: Table) -> Self {
+impl std::convert::From<ValueTable> for Objects {
+    fn from(table: ValueTable) -> Self {
         let rows = (0u32..).take(table.rows.len()).collect();
         Self::Rows(Arc::new(table), rows)
     }

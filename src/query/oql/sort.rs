@@ -1,4 +1,4 @@
-//! What is done with rows that were found: sorting them, leaving out those that are there, taking their objects.
+//! Processing of the rows found: sorting, removing duplicates, collecting their objects.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -7,22 +7,22 @@ use rayon::prelude::*;
 use roaring::RoaringBitmap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Rows;
+use super::SelectRows;
 use super::code::Code;
-use super::evaluate::{Evaluator, Row};
+use super::evaluate::{EvaluatedRow, Evaluator};
 use super::selected::Objects;
-use super::value::{Key, Value};
+use super::value::{ExpressionValue, GroupKey};
 use crate::parallel;
 
-/// What a row is sorted by. One value is the rule, and takes no memory of its own.
+/// Sort keys of a row. Usually there is one value, which takes no memory of its own.
 #[derive(Debug)]
-pub(super) enum Keys {
-    One(Value),
-    More(Box<[Value]>),
+pub(super) enum SortKeys {
+    One(ExpressionValue),
+    More(Box<[ExpressionValue]>),
 }
 
-impl Keys {
-    fn values(&self) -> &[Value] {
+impl SortKeys {
+    fn values(&self) -> &[ExpressionValue] {
         match self {
             Self::One(value) => std::slice::from_ref(value),
             Self::More(values) => values,
@@ -30,8 +30,8 @@ impl Keys {
     }
 }
 
-impl FromIterator<Value> for Keys {
-    fn from_iter<I: IntoIterator<Item = Value>>(values: I) -> Self {
+impl FromIterator<ExpressionValue> for SortKeys {
+    fn from_iter<I: IntoIterator<Item = ExpressionValue>>(values: I) -> Self {
         let mut values = values.into_iter();
         match (values.next(), values.next()) {
             (Some(value), None) => Self::One(value),
@@ -40,15 +40,15 @@ impl FromIterator<Value> for Keys {
     }
 }
 
-/// The values of a row as a key, which takes no memory of its own if there is one.
+/// Values of a row as a key. A single value takes no memory of its own.
 #[derive(Debug, PartialEq, Eq, Hash)]
-enum Group {
-    One(Key),
-    More(Box<[Key]>),
+enum DistinctKey {
+    One(GroupKey),
+    More(Box<[GroupKey]>),
 }
 
-impl FromIterator<Key> for Group {
-    fn from_iter<I: IntoIterator<Item = Key>>(keys: I) -> Self {
+impl FromIterator<GroupKey> for DistinctKey {
+    fn from_iter<I: IntoIterator<Item = GroupKey>>(keys: I) -> Self {
         let mut keys = keys.into_iter();
         match (keys.next(), keys.next()) {
             (Some(key), None) => Self::One(key),
@@ -57,15 +57,15 @@ impl FromIterator<Key> for Group {
     }
 }
 
-/// A row with what it is sorted by.
+/// A row with its sort keys.
 pub(super) struct Sorted<T> {
-    pub(super) keys: Keys,
-    /// What is equal stays in this order.
+    pub(super) keys: SortKeys,
+    /// Number of the row: equal rows stay in this order.
     pub(super) number: u32,
     pub(super) row: T,
 }
 
-/// Sorts rows, and leaves no more than `most`.
+/// Sorts rows, and keeps at most `most`.
 pub(super) fn sort<T: Send>(rows: &mut Vec<Sorted<T>>, downwards: &[bool], most: Option<usize>) {
     let compare = |a: &Sorted<T>, b: &Sorted<T>| {
         let keys = a.keys.values().iter().zip(b.keys.values()).zip(downwards);
@@ -85,7 +85,7 @@ pub(super) fn sort<T: Send>(rows: &mut Vec<Sorted<T>>, downwards: &[bool], most:
 }
 
 impl<'a> Evaluator<'_, 'a> {
-    /// The numbers of rows, sorted: no more than `most`.
+    /// Returns the numbers of rows, sorted: at most `most`.
     pub(super) fn sorted(
         &self,
         source: &Objects,
@@ -107,7 +107,7 @@ impl<'a> Evaluator<'_, 'a> {
         };
         let mut all: Vec<Sorted<()>> = Vec::new();
         let chunks = self.chunks_of(source);
-        // In batches, so that no row is there twice.
+        // In batches, to limit the memory for rows of unmerged chunks.
         for batch in chunks.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
             let found: Vec<Vec<Sorted<()>>> = parallel::map(batch, chunk);
             all.extend(found.into_iter().flatten());
@@ -121,59 +121,62 @@ impl<'a> Evaluator<'_, 'a> {
         all.into_iter().map(|sorted| sorted.number).collect()
     }
 
-    /// What is sorted by: of an object what it says, if it says anything.
-    pub(super) fn sort_key(&self, code: &Code, row: &Row<'_, 'a>) -> Value {
+    /// Returns the sort key for an expression: for an object its text, if it has one.
+    pub(super) fn sort_key(&self, code: &Code, row: &EvaluatedRow<'_, 'a>) -> ExpressionValue {
         self.order_of(&self.value(code, row))
     }
 
-    /// What a value is ordered by.
-    pub(super) fn order_of(&self, value: &Value) -> Value {
+    /// Returns the value by which a value is ordered.
+    pub(super) fn order_of(&self, value: &ExpressionValue) -> ExpressionValue {
         match value {
-            Value::Object(_) => self.text(value).map_or(value.clone(), |text| Value::Text(text.into())),
+            ExpressionValue::Object(_) => {
+                self.text(value).map_or(value.clone(), |text| ExpressionValue::Text(text.into()))
+            }
             value => value.clone(),
         }
     }
 
-    /// The first of the rows that have the same values, in the order of the rows.
+    /// Returns the first of the rows with the same values, in the order of the rows.
     pub(super) fn distinct(
         &self,
         source: &Objects,
-        rows: &Rows,
+        rows: &SelectRows,
         items: &[Code],
         limit: Option<usize>,
-    ) -> Rows {
+    ) -> SelectRows {
         let limit = limit.unwrap_or(usize::MAX);
-        let mut seen: FxHashSet<Group> = FxHashSet::default();
+        let mut seen: FxHashSet<DistinctKey> = FxHashSet::default();
         let mut found: Vec<u32> = Vec::new();
-        let group =
-            |row: &Row<'_, 'a>| items.iter().map(|code| self.value(code, row).key()).collect::<Group>();
-        if let Rows::List(list, _) = rows {
+        let group = |row: &EvaluatedRow<'_, 'a>| {
+            items.iter().map(|code| self.value(code, row).key()).collect::<DistinctKey>()
+        };
+        if let SelectRows::List(list, _) = rows {
             let table = source.table().map(std::convert::AsRef::as_ref);
             let mut numbers = list.iter();
             while found.len() < limit
                 && let Some(number) = numbers.next()
             {
-                if seen.insert(group(&Row::new(*number, &[], table))) {
+                if seen.insert(group(&EvaluatedRow::new(*number, &[], table))) {
                     found.push(*number);
                 }
             }
             let all = found.len();
-            return Rows::List(found, all);
+            return SelectRows::List(found, all);
         }
         let chunk = |range| {
-            let mut groups: FxHashMap<Group, u32> = FxHashMap::default();
+            let mut groups: FxHashMap<DistinctKey, u32> = FxHashMap::default();
             self.each_row(source, range, true, |row| {
                 groups.entry(group(&row)).or_insert(row.number);
                 if groups.len() >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
-            let mut groups: Vec<(Group, u32)> = groups.into_iter().collect();
+            let mut groups: Vec<(DistinctKey, u32)> = groups.into_iter().collect();
             groups.sort_unstable_by_key(|(_, number)| *number);
             groups
         };
         let chunks = self.chunks_of(source);
-        // In batches: what each chunk has for itself is not there for all of them at once.
+        // In batches, to limit the memory for groups of unmerged chunks.
         for batch in chunks.chunks(rayon::current_num_threads().saturating_mul(16).max(1)) {
-            let groups: Vec<Vec<(Group, u32)>> = parallel::map(batch, chunk);
+            let groups: Vec<Vec<(DistinctKey, u32)>> = parallel::map(batch, chunk);
             for (group, number) in groups.into_iter().flatten() {
                 if found.len() < limit && seen.insert(group) {
                     found.push(number);
@@ -183,11 +186,11 @@ impl<'a> Evaluator<'_, 'a> {
                 break;
             }
         }
-        // They came in order.
-        Rows::Set(RoaringBitmap::from_sorted_iter(found).unwrap_or_default())
+        // They are in ascending order.
+        SelectRows::Set(RoaringBitmap::from_sorted_iter(found).unwrap_or_default())
     }
 
-    /// The objects that an expression gives for some rows.
+    /// Returns the objects that an expression returns for some rows.
     pub(super) fn given(&self, source: &Objects, item: Option<&Code>) -> RoaringBitmap {
         let Some(item) = item else { return RoaringBitmap::new() };
         let chunk = |range| {

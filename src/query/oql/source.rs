@@ -1,4 +1,4 @@
-//! FROM: names and addresses -> objects of the dump, or rows of a table.
+//! Resolution of FROM: names and addresses to objects of the dump, or rows of a table.
 
 use roaring::RoaringBitmap;
 
@@ -8,25 +8,25 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_parser::ObjectId;
 use hprof_parser::names::java_class_name;
 
-use super::code::Table;
+use super::builtins::cut;
+use super::code::ValueTable;
 use super::error::Wrong;
-use super::evaluate::{Evaluator, Row};
-use super::names::cut;
-use super::resolve::{Names, Resolver, mats_pattern, regex};
+use super::evaluate::{EvaluatedRow, Evaluator};
+use super::resolve::{NameScope, Resolver, mats_pattern, regex};
 use super::selected::{Ask, Objects};
-use super::tree::{From, Select, Source};
-use super::value::Value;
+use super::tree::{From, Select, SelectSource};
+use super::value::ExpressionValue;
 
-/// Rows of a table, which are kept in memory.
+/// Maximum number of rows of a table, which are kept in memory.
 pub(super) const MAX_ROWS: usize = 10_000_000;
 
 impl Evaluator<'_, '_> {
-    /// The objects that a FROM clause means.
+    /// Resolves a FROM clause.
     pub(super) fn source(&self, select: &Select, ask: &dyn Ask) -> Result<Objects, Wrong> {
         let from = &select.from;
         let classes = match &from.source {
-            Source::Class(name) => self.classes_named(name, from.at)?,
-            Source::Pattern(pattern) => {
+            SelectSource::Class(name) => self.classes_named(name, from.at)?,
+            SelectSource::Pattern(pattern) => {
                 let regex = regex(&mats_pattern(pattern), from.at)?;
                 let names = self.summary.numbered_classes();
                 let found: Vec<ClassNumber> = names
@@ -36,12 +36,12 @@ impl Evaluator<'_, '_> {
                 if found.is_empty() {
                     return Err(Wrong::unknown(
                         from.at,
-                        format!("no class has a name that matches \"{}\"", cut(pattern)),
+                        format!("no class name matches \"{}\"", cut(pattern)),
                     ));
                 }
                 found
             }
-            Source::Addresses(ids) => {
+            SelectSource::Addresses(ids) => {
                 let objects = ids.iter().map(|id| {
                     self.graph.objects.addresses.index_of(*id).map(|object| object.0).ok_or_else(|| {
                         let nearest: Vec<String> = suggestions::object_ids(self.graph, *id)
@@ -58,39 +58,37 @@ impl Evaluator<'_, '_> {
                 });
                 return self.as_objects(from, objects.collect::<Result<_, _>>()?);
             }
-            Source::Indices(indices) => {
+            SelectSource::Indices(indices) => {
                 let objects = indices.iter().map(|index| {
                     u32::try_from(*index).ok().filter(|index| *index < self.graph.objects.len()).ok_or_else(
                         || {
                             Wrong::unknown(
                                 from.at,
-                                format!(
-                                    "there is no object with @objectId {index}; addresses are written 0x..."
-                                ),
+                                format!("no object has @objectId {index}; addresses are written 0x..."),
                             )
                         },
                     )
                 });
                 return self.as_objects(from, objects.collect::<Result<_, _>>()?);
             }
-            Source::Query(query) => {
+            SelectSource::Query(query) => {
                 return match ask.rows(query)? {
                     Objects::Set(set) => self.as_objects(from, set),
                     rows => Ok(rows),
                 };
             }
-            Source::AllClasses => {
+            SelectSource::AllClasses => {
                 return self.as_objects(from, self.graph.objects.class_objects().clone());
             }
-            Source::ClassesByName(name, with_subclasses) => {
+            SelectSource::ClassesByName(name, with_subclasses) => {
                 let found = self.classes_named(name, from.at)?;
                 let found = if *with_subclasses { self.with_subclasses(&found) } else { self.marks(&found) };
                 return self.as_objects(from, self.class_objects(&found));
             }
-            Source::Value(node) => {
-                let mut resolver = Resolver::new(self, select, Names::Nothing, ask);
+            SelectSource::Value(node) => {
+                let mut resolver = Resolver::new(self, select, NameScope::Nothing, ask);
                 let code = resolver.code(node)?;
-                let value = self.value(&code, &Row::new(u32::MAX, &[], None));
+                let value = self.value(&code, &EvaluatedRow::new(u32::MAX, &[], None));
                 return self.of_value(select, value);
             }
         };
@@ -98,16 +96,19 @@ impl Evaluator<'_, '_> {
         Ok(if from.is_objects { Objects::Set(self.class_objects(&found)) } else { Objects::Classes(found) })
     }
 
-    /// Objects as they are, or those of the classes that they are the class objects of.
+    /// Returns the objects themselves, or those of the classes that they represent.
     fn as_objects(&self, from: &From, objects: RoaringBitmap) -> Result<Objects, Wrong> {
         let of_class = objects.intersection_len(self.graph.objects.class_objects());
-        // What is no class cannot be meant as one.
-        if from.is_objects || objects.is_empty() || (of_class == 0 && matches!(from.source, Source::Query(_)))
+        // An object that is not a class object cannot stand for a class.
+        if from.is_objects
+            || objects.is_empty()
+            || (of_class == 0 && matches!(from.source, SelectSource::Query(_)))
         {
             return Ok(Objects::Set(objects));
         }
         if of_class < objects.len() {
-            let text = "not all of these are classes: FROM OBJECTS takes them as objects";
+            let text =
+                "not all of these objects are classes: use FROM OBJECTS to select the objects themselves";
             return Err(Wrong::new(from.at, text));
         }
         let classes: Vec<ClassNumber> =
@@ -119,16 +120,16 @@ impl Evaluator<'_, '_> {
         }))
     }
 
-    /// The rows that a value makes: the objects in it, or a row for each value.
-    fn of_value(&self, select: &Select, value: Value) -> Result<Objects, Wrong> {
+    /// Returns the rows for a value: the objects in it, or one row per value.
+    fn of_value(&self, select: &Select, value: ExpressionValue) -> Result<Objects, Wrong> {
         let from = &select.from;
-        let values: Vec<Value> = match &value {
-            Value::Null => Vec::new(),
-            Value::List(..) | Value::Slice(_) | Value::Many(_) => {
+        let values: Vec<ExpressionValue> = match &value {
+            ExpressionValue::Null => Vec::new(),
+            ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
                 let items = self.items_of(&value).into_iter().flatten();
-                // MAT leaves nulls out as well.
-                let values: Vec<Value> =
-                    items.filter(|item| *item != Value::Null).take(MAX_ROWS + 1).collect();
+                // MAT omits nulls as well.
+                let values: Vec<ExpressionValue> =
+                    items.filter(|item| *item != ExpressionValue::Null).take(MAX_ROWS + 1).collect();
                 if values.len() > MAX_ROWS {
                     return Err(too_many(from.at));
                 }
@@ -136,11 +137,13 @@ impl Evaluator<'_, '_> {
             }
             _ => vec![value],
         };
-        // Numbers are objects if objects are asked for, and classes if classes are.
+        // Numbers are objects if objects are selected, and classes if classes are.
         let by_number = !from.is_objects || select.items.is_none() || select.is_objects;
-        let object = |value: &Value| match value {
-            Value::Object(object) => Some(object.0),
-            Value::Whole(number) if by_number => self.object_of_number(*number).map(|object| object.0),
+        let object = |value: &ExpressionValue| match value {
+            ExpressionValue::Object(object) => Some(object.0),
+            ExpressionValue::Whole(number) if by_number => {
+                self.object_of_number(*number).map(|object| object.0)
+            }
             _ => None,
         };
         let objects: RoaringBitmap = values.iter().map_while(object).collect();
@@ -148,14 +151,15 @@ impl Evaluator<'_, '_> {
             return self.as_objects(from, objects);
         }
         if !from.is_objects {
-            let text = "this is selected from, and not all of it are classes: FROM OBJECTS takes it as it is";
+            let text =
+                "not all of these values are classes: use FROM OBJECTS to select the values themselves";
             return Err(Wrong::new(from.at, text));
         }
-        let rows: Vec<Box<[Value]>> = values.into_iter().map(|value| Box::from([value])).collect();
-        Ok(Table { columns: None, rows }.into())
+        let rows: Vec<Box<[ExpressionValue]>> = values.into_iter().map(|value| Box::from([value])).collect();
+        Ok(ValueTable { columns: None, rows }.into())
     }
 
-    /// The object at an address, or with an index.
+    /// Returns the object at an address, or with an index.
     pub(super) fn object_of_number(&self, number: i64) -> Option<ObjectIndex> {
         let at = self.graph.objects.addresses.index_of(ObjectId(number.cast_unsigned()));
         let index = || u32::try_from(number).ok().filter(|index| *index < self.graph.objects.len());
@@ -191,12 +195,12 @@ impl Evaluator<'_, '_> {
         marks
     }
 
-    /// These classes and all below them.
+    /// Returns these classes and all below them.
     pub(super) fn with_subclasses(&self, classes: &[ClassNumber]) -> Vec<bool> {
         self.inherit(self.marks(classes))
     }
 
-    /// Marks the classes that are marked, or below one that is.
+    /// Extends the marks to all classes below a marked one.
     pub(super) fn inherit(&self, mut marks: Vec<bool>) -> Vec<bool> {
         self.summary.class_table().add_subclasses(&mut marks);
         marks
@@ -207,7 +211,7 @@ impl Evaluator<'_, '_> {
         numbers.filter_map(|class| Some(self.graph.class_object(class)?.0)).collect()
     }
 
-    /// By class number: whether there are rows of the class.
+    /// Returns, by class number, whether there are rows of the class.
     pub(super) fn row_classes(&self, source: &Objects) -> Vec<bool> {
         match source {
             Objects::Classes(classes) => classes.clone(),
@@ -226,6 +230,6 @@ impl Evaluator<'_, '_> {
 }
 
 pub(super) fn too_many(at: usize) -> Wrong {
-    let text = format!("more than {MAX_ROWS} rows of columns cannot be selected from: add WHERE or LIMIT");
+    let text = format!("FROM accepts at most {MAX_ROWS} rows of columns: add WHERE or LIMIT");
     Wrong::new(at, text)
 }

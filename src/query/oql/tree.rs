@@ -1,4 +1,4 @@
-//! The syntax tree of a query.
+//! Syntax tree of a query.
 
 use hprof_parser::ObjectId;
 
@@ -11,71 +11,71 @@ pub(super) struct Union {
 /// One SELECT.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Select {
-    /// Where it starts.
+    /// Start offset.
     pub(super) at: usize,
     pub(super) is_distinct: bool,
     /// AS RETAINED SET.
     pub(super) is_retained: bool,
-    /// OBJECTS: what the items give are the rows.
+    /// OBJECTS: the objects that the item returns are the rows.
     pub(super) is_objects: bool,
-    /// What is shown; `None` for `*`.
-    pub(super) items: Option<Vec<Item>>,
+    /// Columns; `None` for `*`.
+    pub(super) items: Option<Vec<SelectItem>>,
     pub(super) from: From,
-    pub(super) condition: Option<Node>,
-    pub(super) group: Vec<Node>,
-    /// What to sort by, and whether downwards.
-    pub(super) order: Vec<(Node, bool)>,
+    pub(super) condition: Option<ExpressionNode>,
+    pub(super) group: Vec<ExpressionNode>,
+    /// Sort keys, with `true` for descending order.
+    pub(super) order: Vec<(ExpressionNode, bool)>,
     pub(super) limit: Option<u64>,
 }
 
 /// A column.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Item {
-    pub(super) node: Node,
-    /// As written, or by AS.
+pub(super) struct SelectItem {
+    pub(super) node: ExpressionNode,
+    /// Name as written, or after AS.
     pub(super) name: String,
 }
 
 /// The FROM clause.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct From {
-    /// Where the source starts.
+    /// Start offset of the source.
     pub(super) at: usize,
     /// OBJECTS: the source is objects, not classes.
     pub(super) is_objects: bool,
     /// INSTANCEOF: subclasses too.
     pub(super) with_subclasses: bool,
-    pub(super) source: Source,
+    pub(super) source: SelectSource,
     pub(super) alias: Option<String>,
 }
 
-/// What is selected from.
+/// Source of the rows.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Source {
+pub(super) enum SelectSource {
     /// A class by name.
     Class(String),
     /// Classes whose name matches.
     Pattern(String),
-    /// Class objects, or objects, by id.
+    /// Class objects, or objects, by ID.
     Addresses(Vec<ObjectId>),
     /// Class objects, or objects, by index.
     Indices(Vec<i64>),
-    /// What another query gives.
+    /// Result of another query.
     Query(Box<Union>),
-    /// What an expression without a row gives.
-    Value(Box<Node>),
+    /// Value of an expression without a row.
+    Value(Box<ExpressionNode>),
     /// `${snapshot}.getClasses()`.
     AllClasses,
     /// `${snapshot}.getClassesByName(name, subclasses)`.
     ClassesByName(String, bool),
 }
 
-/// An expression and where it stands.
+/// An expression and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Node {
-    /// Its first byte.
+pub(super) struct ExpressionNode {
+    /// Start offset.
     pub(super) start: usize,
-    /// The byte behind it.
+    /// End offset (exclusive).
     pub(super) end: usize,
     pub(super) expression: Expression,
 }
@@ -90,44 +90,44 @@ pub(super) enum Expression {
     Text(String),
     /// The alias, or a field of the row.
     Name(String),
-    /// The row itself, of which an attribute is asked: `@length`.
+    /// The row itself, for an attribute: `@length`.
     Row,
     /// `${snapshot}`: the dump.
     Snapshot,
-    /// What a query gives.
+    /// Result of a nested query.
     Query(Box<Union>),
-    /// Fields, attributes, methods and elements, one behind the other.
-    Path(Box<Node>, Vec<Step>),
-    Call(Function, Box<Node>),
-    Aggregate(Aggregate, Option<Box<Node>>),
-    Not(Box<Node>),
-    Negate(Box<Node>),
-    All(Vec<Node>),
-    Any(Vec<Node>),
-    Compare(Box<Node>, Comparison, Box<Node>),
-    Arithmetic(Box<Node>, Vec<(Operator, Node)>),
-    Like(Box<Node>, String, bool),
-    In(Box<Node>, Vec<Node>, bool),
-    InQuery(Box<Node>, Box<Union>, bool),
+    /// Fields, attributes, methods and elements, in sequence.
+    Path(Box<ExpressionNode>, Vec<StepNode>),
+    Call(Function, Box<ExpressionNode>),
+    Aggregate(Aggregate, Option<Box<ExpressionNode>>),
+    Not(Box<ExpressionNode>),
+    Negate(Box<ExpressionNode>),
+    All(Vec<ExpressionNode>),
+    Any(Vec<ExpressionNode>),
+    Compare(Box<ExpressionNode>, Comparison, Box<ExpressionNode>),
+    Arithmetic(Box<ExpressionNode>, Vec<(Operator, ExpressionNode)>),
+    Like(Box<ExpressionNode>, String, bool),
+    In(Box<ExpressionNode>, Vec<ExpressionNode>, bool),
+    InQuery(Box<ExpressionNode>, Box<Union>, bool),
     /// `instanceof` and `implements`.
-    Is(Box<Node>, String, usize),
+    Is(Box<ExpressionNode>, String, usize),
 }
 
-/// A step of a path, and where it stands.
+/// A step of a path and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Step {
+pub(super) struct StepNode {
     pub(super) at: usize,
-    pub(super) what: What,
+    pub(super) what: StepName,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum What {
+pub(super) enum StepName {
     Field(String),
     Attribute(String),
-    Method(String, Vec<Node>),
-    Element(Box<Node>),
+    Method(String, Vec<ExpressionNode>),
+    Element(Box<ExpressionNode>),
     /// `[first:last]`
-    Slice(Box<Node>, Box<Node>),
+    Slice(Box<ExpressionNode>, Box<ExpressionNode>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

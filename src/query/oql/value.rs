@@ -1,4 +1,4 @@
-//! Values that expressions have, and how they compare.
+//! Values of expressions, and their comparison.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::ObjectId;
 
-/// What an expression is for one row.
+/// Value of an expression for one row.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
-    /// Null, or what there is no value of.
+pub(super) enum ExpressionValue {
+    /// Null, or a missing value.
     Null,
     /// `boolean`
     Boolean(bool),
@@ -25,19 +25,19 @@ pub(super) enum Value {
     Text(Box<str>),
     /// An object, by index.
     Object(ObjectIndex),
-    /// The id of an object that is not in the dump.
+    /// The ID of an object that is not in the dump.
     Missing(ObjectId),
-    /// Some objects or values that belong to an object, by index.
+    /// A list that belongs to an object, by index.
     List(List, ObjectIndex),
-    /// A part of them.
+    /// A part of a list.
     Slice(Box<Slice>),
-    /// Values that a query gave.
-    Many(Arc<[Value]>),
+    /// Values returned by a query.
+    Many(Arc<[ExpressionValue]>),
     /// Key and value of a map.
-    Entry(Box<(Value, Value)>),
-    /// A field of an object, by number.
+    Entry(Box<(ExpressionValue, ExpressionValue)>),
+    /// A field of an object, by index.
     Field(ObjectIndex, u32),
-    /// A static field of a class object, by number.
+    /// A static field of a class object, by index.
     Static(ObjectIndex, u32),
     /// `${snapshot}`
     Snapshot,
@@ -49,42 +49,42 @@ pub(super) enum Value {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Slice {
     pub(super) list: List,
-    /// The object that the list is of.
+    /// Index of the object that the list belongs to.
     pub(super) of: ObjectIndex,
-    /// The first element.
+    /// Index of the first element.
     pub(super) start: u64,
-    /// The one behind the last.
+    /// End index (exclusive).
     pub(super) end: u64,
 }
 
-/// What a list holds. It is read from the object when it is asked for.
+/// Contents of a list, read from the object on demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum List {
-    /// The elements of an array.
+    /// Elements of an array.
     Elements,
-    /// Its class object, and what it refers to.
+    /// Class object and references of an object.
     Outbounds,
-    /// What refers to it.
+    /// Referrers of an object.
     Inbounds,
-    /// What it is the immediate dominator of.
+    /// Objects that an object immediately dominates.
     Dominated,
-    /// What a collection holds.
+    /// Contents of a collection.
     Entries,
-    /// Its fields.
+    /// Fields of an object.
     Fields,
-    /// Its static fields.
+    /// Static fields of a class.
     Statics,
-    /// The subclasses of a class, all below it.
+    /// All direct and indirect subclasses of a class.
     Subclasses,
-    /// All class objects, whatever it is.
+    /// All class objects, regardless of the object.
     Classes,
-    /// All roots, whatever it is.
+    /// All roots, regardless of the object.
     Roots,
 }
 
-/// A value that groups rows.
+/// Key by which rows are grouped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Key {
+pub(super) enum GroupKey {
     Null,
     Boolean(bool),
     Whole(i64),
@@ -95,38 +95,38 @@ pub(super) enum Key {
     Missing(ObjectId),
     List(List, ObjectIndex),
     Slice(Box<Slice>),
-    Many(Box<[Key]>),
+    Many(Box<[GroupKey]>),
     Field(ObjectIndex, u32),
     Static(ObjectIndex, u32),
     Snapshot,
     SnapshotInfo,
 }
 
-impl Value {
-    /// The value as a key: numbers that are equal have the same.
-    pub(super) fn key(&self) -> Key {
+impl ExpressionValue {
+    /// Returns the value as a key: equal numbers have the same key.
+    pub(super) fn key(&self) -> GroupKey {
         match self {
-            Self::Null => Key::Null,
-            Self::Boolean(value) => Key::Boolean(*value),
-            Self::Whole(value) => Key::Whole(*value),
-            Self::Char(value) => Key::Char(*value),
+            Self::Null => GroupKey::Null,
+            Self::Boolean(value) => GroupKey::Boolean(*value),
+            Self::Whole(value) => GroupKey::Whole(*value),
+            Self::Char(value) => GroupKey::Char(*value),
             Self::Float(value) => double_key(f64::from(*value)),
             Self::Double(value) => double_key(*value),
-            Self::Text(value) => Key::Text(value.clone()),
-            Self::Object(object) => Key::Object(*object),
-            Self::Missing(id) => Key::Missing(*id),
-            Self::List(list, object) => Key::List(*list, *object),
-            Self::Slice(slice) => Key::Slice(slice.clone()),
-            Self::Many(values) => Key::Many(values.iter().map(Self::key).collect()),
-            Self::Entry(entry) => Key::Many([entry.0.key(), entry.1.key()].into()),
-            Self::Field(object, number) => Key::Field(*object, *number),
-            Self::Static(class, number) => Key::Static(*class, *number),
-            Self::Snapshot => Key::Snapshot,
-            Self::SnapshotInfo => Key::SnapshotInfo,
+            Self::Text(value) => GroupKey::Text(value.clone()),
+            Self::Object(object) => GroupKey::Object(*object),
+            Self::Missing(id) => GroupKey::Missing(*id),
+            Self::List(list, object) => GroupKey::List(*list, *object),
+            Self::Slice(slice) => GroupKey::Slice(slice.clone()),
+            Self::Many(values) => GroupKey::Many(values.iter().map(Self::key).collect()),
+            Self::Entry(entry) => GroupKey::Many([entry.0.key(), entry.1.key()].into()),
+            Self::Field(object, number) => GroupKey::Field(*object, *number),
+            Self::Static(class, number) => GroupKey::Static(*class, *number),
+            Self::Snapshot => GroupKey::Snapshot,
+            Self::SnapshotInfo => GroupKey::SnapshotInfo,
         }
     }
 
-    /// The value as a number with a fraction.
+    /// Returns the value as a floating-point number.
     #[allow(clippy::cast_precision_loss)]
     pub(super) fn double(&self) -> Option<f64> {
         match self {
@@ -138,7 +138,7 @@ impl Value {
         }
     }
 
-    /// The value as a whole number, if it is one.
+    /// Returns the value as a whole number, if it is one.
     pub(super) fn whole(&self) -> Option<i64> {
         match self {
             Self::Whole(value) => Some(*value),
@@ -147,13 +147,13 @@ impl Value {
         }
     }
 
-    /// The value as the number of an element: without its fraction.
+    /// Returns the value as an element index, without its fraction.
     #[allow(clippy::cast_possible_truncation)] // `as` keeps to the range of the type.
     pub(super) fn index(&self) -> Option<i64> {
         self.whole().or_else(|| self.double().map(|number| number as i64))
     }
 
-    /// Returns whether the value counts as true in a condition, as in MAT: all but null, false, 0 and an empty text.
+    /// Returns whether the value counts as true in a condition, as in MAT: all except null, false, 0 and an empty text.
     pub(super) fn is_true(&self) -> bool {
         match self {
             Self::Null => false,
@@ -166,7 +166,7 @@ impl Value {
         }
     }
 
-    /// How two values of kinds that can be compared compare.
+    /// Compares two values; `None` if their kinds cannot be compared.
     pub(super) fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Null, Self::Null) => Some(Ordering::Equal),
@@ -191,11 +191,11 @@ impl Value {
         }
     }
 
-    /// An order of all values: for sorting. Null is the least.
+    /// Orders any two values, for sorting. Null is the smallest.
     pub(super) fn order(&self, other: &Self) -> Ordering {
         let by_value = || {
             self.compare(other).or_else(|| {
-                // Not a number is more than any.
+                // NaN is greater than any number.
                 let (a, b) = (self.double()?, other.double()?);
                 Some(a.is_nan().cmp(&b.is_nan()))
             })
@@ -217,19 +217,19 @@ impl Value {
     }
 }
 
-/// What no long is as large as; the least of them is its negative.
+/// Smallest power of two that exceeds every long; its negative is the smallest long.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// Whole numbers and fractions that are equal group together.
-fn double_key(value: f64) -> Key {
+/// Returns the key of a number. Equal whole and floating-point numbers group together.
+fn double_key(value: f64) -> GroupKey {
     #[allow(clippy::cast_possible_truncation)] // It is whole, and a long.
     if value.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&value) {
-        return Key::Whole(value as i64);
+        return GroupKey::Whole(value as i64);
     }
-    Key::Double(if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() })
+    GroupKey::Double(if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() })
 }
 
-/// Compares exactly: large longs are not all doubles.
+/// Compares exactly: not all large longs are doubles.
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 fn whole_with_double(whole: i64, double: f64) -> Option<Ordering> {
     let roughly = (whole as f64).partial_cmp(&double)?;
@@ -245,21 +245,21 @@ mod tests {
 
     #[test]
     fn numbers_compare_across_types() {
-        use Value::{Char, Double, Float, Text, Whole};
-        let compare = |a: Value, b: Value| a.compare(&b);
+        use ExpressionValue::{Char, Double, Float, Text, Whole};
+        let compare = |a: ExpressionValue, b: ExpressionValue| a.compare(&b);
         assert_eq!(compare(Whole(1), Double(1.0)), Some(Ordering::Equal));
         assert_eq!(compare(Whole(i64::MAX), Double(9_223_372_036_854_775_807.0)), Some(Ordering::Less));
         assert_eq!(compare(Float(1.5), Whole(2)), Some(Ordering::Less));
         assert_eq!(compare(Double(f64::NAN), Whole(2)), None);
         assert_eq!(compare(Char(97), Whole(97)), Some(Ordering::Equal));
         assert_eq!(compare(Char(97), Text("a".into())), Some(Ordering::Equal));
-        assert_eq!(compare(Value::Null, Whole(0)), None);
+        assert_eq!(compare(ExpressionValue::Null, Whole(0)), None);
         assert_eq!(compare(Text("1".into()), Whole(1)), None);
         assert_eq!(Double(2.0).key(), Whole(2).key());
         assert_eq!(Double(-9_223_372_036_854_775_808.0).key(), Whole(i64::MIN).key());
         assert_ne!(Double(9_223_372_036_854_775_808.0).key(), Whole(i64::MAX).key());
         assert_eq!(Double(9e17).key(), Whole(900_000_000_000_000_000).key());
-        assert_eq!(Value::Null.order(&Whole(i64::MIN)), Ordering::Less);
+        assert_eq!(ExpressionValue::Null.order(&Whole(i64::MIN)), Ordering::Less);
         assert_eq!(Double(f64::NAN).order(&Whole(5)), Ordering::Greater);
     }
 }

@@ -1,7 +1,7 @@
-//! The shortest paths to an object, which go on beyond objects that only happen to be locals of a thread.
+//! Shortest paths to an object, continued beyond objects that are only locals of a thread.
 //!
 //! While a thread puts something into a map, the map's table is a local of its frame. A path that starts there is the
-//! shortest, and tells nothing of the field that holds the map when the method has returned. So paths of two sorts are
+//! shortest, and does not show the field that holds the map after the method has returned. So two sorts of paths are
 //! searched:
 //!
 //! - *Through a frame*: the path starts at an object that is a root only because a thread's stack holds it (kinds java
@@ -9,11 +9,11 @@
 //! - *Through fields*: the path starts at an object that is a root for another reason; a thread is one, as it runs. No
 //!   other such root is on it, but locals of threads may be.
 //!
-//! Shown are the shortest of both together. If no path through fields is among them and there is one, the shortest is added.
-//! Roots of kinds that are excluded are neither: a path leads through them as through any other object.
+//! The result is the shortest of both together. If it contains no path through fields and there is one, the shortest of
+//! those is added. Roots of excluded kinds start neither sort: a path leads through them as through any other object.
 //!
-//! Both sorts are found by searches of `shortest`, so what holds for its order, its memory and its end holds here. The
-//! second search is made only where a path through a frame was found: elsewhere it would find the same.
+//! Both sorts use the search of `shortest`, so its order, memory limits and termination apply here. The second search
+//! runs only if the first found a path through a frame: otherwise it would find the same paths.
 
 use rustc_hash::FxHashSet;
 
@@ -24,52 +24,52 @@ use hprof_index::graph::numbers::ObjectIndex;
 
 use super::search::Budget;
 use super::shortest;
-use super::starts::{Starts, Which};
+use super::starts::{StartRoots, Starts};
 
 /// A path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
     /// Objects from a root to the object, by index.
     pub objects: Vec<ObjectIndex>,
-    /// `true` if its first object is a root only because a thread's stack holds it.
+    /// `true` if the first object is a root only because a thread's stack holds it.
     pub through_frame: bool,
 }
 
-/// The paths to an object.
+/// Paths to an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Shortest first. One more than asked for, if otherwise none led through fields.
+pub struct FoundPaths {
+    /// Paths, shortest first. One more than requested if none of the shortest leads through fields.
     pub paths: Vec<Path>,
-    /// `true` if these are there only if no reference is left out.
+    /// `true` if all paths lead over excluded references.
     pub only_excluded: bool,
-    /// `true` if there is no other path of either sort. It is not known if the search gave up.
+    /// `true` if there is no other path of either sort; `false` if the search gave up.
     pub are_all: bool,
 }
 
-impl Found {
-    /// Returns whether there are paths, and all lead through frames: there is none through fields.
+impl FoundPaths {
+    /// Returns whether there are paths, and all lead through frames.
     pub fn only_frames(&self) -> bool {
         !self.paths.is_empty() && self.paths.iter().all(|path| path.through_frame)
     }
 }
 
-/// Finds up to `most` paths to an object, and one through fields in any case. What is `excluded` is left out; if there is
-/// no path then, all references are followed, still from the same roots.
-pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> Found {
+/// Finds up to `most` paths to an object, and at least one through fields if there is one. Skips `excluded` references;
+/// if there is no path then, follows all references, still from the same roots.
+pub fn paths(edges: &Edges<'_>, object: ObjectIndex, most: usize, excluded: Excluded) -> FoundPaths {
     paths_within(edges, object, most, excluded, &mut Budget::unlimited())
 }
 
-/// The same within a budget for both searches; see [`shortest::paths_within`].
+/// Finds paths as [`paths`] does, with one budget for both searches; see [`shortest::paths_within`].
 pub fn paths_within(
     edges: &Edges<'_>,
     object: ObjectIndex,
     most: usize,
     excluded: Excluded,
     budget: &mut Budget,
-) -> Found {
-    let shortest::Found { paths, only_excluded, mut are_all } =
+) -> FoundPaths {
+    let shortest::ShortestPaths { paths, only_excluded, mut are_all } =
         shortest::paths_within(edges, object, most, excluded, budget);
-    let fields = Starts::new(&edges.roots, excluded, Which::BeyondFrames);
+    let fields = Starts::new(&edges.roots, excluded, StartRoots::BeyondFrames);
     let path = |objects: Vec<ObjectIndex>| {
         let through_frame = objects.first().is_some_and(|root| !fields.contains(*root));
         Path { objects, through_frame }
@@ -83,7 +83,7 @@ pub fn paths_within(
         let known: FxHashSet<&[ObjectIndex]> = paths.iter().map(|path| path.objects.as_slice()).collect();
         others.retain(|other| !known.contains(other.objects.as_slice()));
         paths.append(&mut others);
-        // Those of equal length stay in their order.
+        // Stable: paths of equal length stay in their order.
         paths.sort_rows_by_key(|path| path.objects.len());
         let all = paths.len();
         let first = paths.iter().position(|path| !path.through_frame);
@@ -92,5 +92,5 @@ pub fn paths_within(
         paths.extend(added);
         are_all &= paths.len() == all;
     }
-    Found { paths, only_excluded, are_all }
+    FoundPaths { paths, only_excluded, are_all }
 }

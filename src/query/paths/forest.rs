@@ -1,12 +1,12 @@
-//! The shortest paths from the GC roots to many objects at once: of each object the holder through which it is nearest.
+//! Shortest paths from the GC roots to many objects at once, as a forest: each object has one parent.
 //!
-//! A walk from the roots, level by level, gives each object the holder through which it is nearest to a root; of several
-//! the one with the lowest object index. So the paths make trees whose tops are roots, and each object is in one place.
+//! A breadth-first search from the roots gives each object the holder through which it is nearest to a root; of several
+//! the one with the lowest object index. So the paths form trees whose tops are roots, and each object occurs once.
 //!
-//! The first walk starts at objects that are roots for another reason than a thread's stack: what holds an object when the
-//! methods that now run have returned. Only for objects that it does not reach a second one starts at what the stacks hold.
-//! That a thread's stack holds an object is no reference of the thread in either. Roots of kinds that are excluded are no
-//! starts: paths lead through them as through any other object.
+//! The first search starts at objects that are roots for a reason other than a thread's stack: what holds an object
+//! after the running methods have returned. A second one, from objects held by stacks, runs only for objects that the
+//! first does not reach. References from a thread to the objects on its stack are followed in neither. Roots of
+//! excluded kinds are not starts: paths lead through them as through any other object.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
-use crate::dominators::walk::{Marks, Outward};
+use crate::dominators::avoiding_walk::{Marks, Outward};
 use crate::objects::object_set::Bits;
 use crate::objects::reference_names::Edges;
 use crate::objects::strength::Excluded;
@@ -23,33 +23,33 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::tables::NONE;
 use hprof_index::storage::scratch::{Array, ScratchArena, atomic_u32};
 
-use super::starts::{Starts, Which};
+use super::starts::{StartRoots, Starts};
 
-/// Objects of a level from which on it is worth to use all cores.
+/// Number of objects in a level from which all cores are used.
 const MANY: usize = 1 << 12;
-/// One of so many objects in a level, from which on a mark for each object is looked at.
+/// Fraction of all objects (1/`WIDE`) that a level needs before the mark of each object is scanned.
 const WIDE: usize = 256;
-/// Objects that a thread takes at a time.
+/// Objects per chunk of a thread.
 const CHUNK: usize = 1 << 10;
-/// Objects ahead of which memory is asked for, in each of two steps.
+/// Prefetch distance in objects, for each of two steps.
 const AHEAD: usize = 8;
 
 /// The nearest holder of each object.
 pub(crate) struct Forest {
-    /// By object: the holder; a root itself; NONE for objects that were not reached.
+    /// Holder by object index; a root holds itself; NONE for objects that were not reached.
     holders: Array<u32>,
-    /// The objects that were reached, walk by walk and level by level, ascending in each.
+    /// Reached objects, by walk and level, ascending in each.
     order: Array<u32>,
-    /// Of each walk, where each level starts in `order`, and where the last ends.
+    /// For each walk, the start of each level in `order`, and the end of the last.
     walks: Vec<Vec<usize>>,
-    /// Objects sought that were reached.
+    /// Number of sought objects that were reached.
     pub(crate) found: u64,
-    /// Those that only the second walk reached.
+    /// Number of these that only the second walk reached.
     pub(crate) only_frames: u64,
 }
 
 impl Forest {
-    /// Walks until all objects sought are found, first from roots that are not locals, then from locals.
+    /// Walks until all sought objects are found, first from roots that are not locals, then from locals.
     pub(crate) fn grow(
         room: &ScratchArena,
         edges: &Edges<'_>,
@@ -65,19 +65,19 @@ impl Forest {
         let (mut seen, mut fresh) = (Bits::new(count), Marks::new(count));
         let outward = Outward::new(edges.graph);
         let mut start = 0;
-        for which in [Which::BeyondFrames, Which::Frames] {
+        for which in [StartRoots::BeyondFrames, StartRoots::Frames] {
             if found >= wanted {
                 break;
             }
             let holders = atomic_u32(&mut holders);
             let (outward, seen, fresh) = (&outward, &mut seen, &mut fresh);
-            let mut walk = Walk { edges, outward, excluded, sought, seen, fresh, holders };
+            let mut walk = ForestWalk { edges, outward, excluded, sought, seen, fresh, holders };
             let starts = Starts::new(&edges.roots, excluded, which);
             let (levels, reached) = walk.go(&mut order, start, starts.objects(), wanted - found);
             start = levels.last().copied().unwrap_or(start);
             walks.push(levels);
             found += reached;
-            if which == Which::Frames {
+            if which == StartRoots::Frames {
                 only_frames = reached;
             }
         }
@@ -89,7 +89,7 @@ impl Forest {
         Some(holder).filter(|holder| *holder != object.0 && *holder != NONE).map(ObjectIndex)
     }
 
-    /// The objects by their depth, those of the first walk before those of the second.
+    /// Returns the objects by depth, those of the first walk before those of the second.
     pub(crate) fn levels(&self) -> impl DoubleEndedIterator<Item: DoubleEndedIterator<Item = ObjectIndex>> {
         let depths = self.walks.iter().map(|levels| levels.len().saturating_sub(1)).max();
         (0..depths.unwrap_or(0)).map(move |depth| {
@@ -101,7 +101,7 @@ impl Forest {
         })
     }
 
-    /// By object: objects sought whose path goes through it.
+    /// Counts for each object the sought objects whose paths lead through it.
     pub(crate) fn counts(&self, room: &ScratchArena, sought: &Bits) -> io::Result<Array<u32>> {
         let mut array = room.zeroed::<u32>(self.holders.len())?;
         let counts = &mut *array;
@@ -120,22 +120,22 @@ impl Forest {
     }
 }
 
-/// A walk from some roots, level by level.
-struct Walk<'w, 'a> {
+/// A breadth-first walk from some roots.
+struct ForestWalk<'w, 'a> {
     edges: &'w Edges<'a>,
     outward: &'w Outward<'a>,
     excluded: Excluded,
     sought: &'w Bits,
-    /// What was reached on levels before, or by a walk before.
+    /// Objects reached on earlier levels or by an earlier walk.
     seen: &'w mut Bits,
-    /// What is reached from a level of many objects, until it is taken: in order without a sort.
+    /// Objects reached from a wide level: taken in ascending order without a sort.
     fresh: &'w mut Marks,
     holders: &'w [AtomicU32],
 }
 
-impl Walk<'_, '_> {
-    /// Walks until so many objects sought are found. What is reached is put into `order` from `start` on. Returns where
-    /// each level starts, and where the last ends; and how many objects sought were found.
+impl ForestWalk<'_, '_> {
+    /// Walks until `wanted` sought objects are found, and appends reached objects to `order` from `start` on. Returns
+    /// the start of each level and the end of the last, and the number of sought objects found.
     fn go(
         &mut self,
         order: &mut [u32],
@@ -164,7 +164,7 @@ impl Walk<'_, '_> {
             }
             let (level, rest) = order.get_mut(start..).unwrap_or_default().split_at_mut(end - start);
             let mut next = Vec::new();
-            // To look through the marks of all objects is worth it for wide levels only: there may be thousands of levels.
+            // Scanning the marks of all objects pays off for wide levels only: there may be thousands of levels.
             let is_wide = level.len() >= MANY.max(self.holders.len() / WIDE);
             if level.len() < MANY {
                 self.step(level, |target| next.push(target));
@@ -205,8 +205,8 @@ impl Walk<'_, '_> {
         (levels, found)
     }
 
-    /// Gives what these objects refer to their holder, and calls `reach` with what has none before. Which thread is first
-    /// makes no difference: the lowest index stays.
+    /// Sets the holder of all objects that these objects refer to, and calls `reach` for those that had none. The
+    /// result does not depend on the order of threads: the lowest index stays.
     fn step(&self, level: &[u32], mut reach: impl FnMut(ObjectIndex)) {
         let (edges, excluded) = (self.edges, self.excluded);
         for (at, object) in level.iter().copied().map(ObjectIndex).enumerate() {

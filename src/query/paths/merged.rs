@@ -1,6 +1,6 @@
-//! The shortest paths from the GC roots to many objects at once, merged into trees: what keeps all of them alive.
+//! Shortest paths from the GC roots to many objects at once, merged into trees.
 //!
-//! The paths are those of `super::forest`; here is chosen what is shown of them.
+//! The paths are those of `super::forest`; this module chooses what is shown of them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,30 +18,30 @@ use hprof_index::model::summary::ClassNumber;
 
 use super::forest::Forest;
 
-/// Objects that follow one another without a branch, if branches are limited.
+/// Maximum number of objects in a row without a branch, if branches are limited.
 const LONGEST_RUN: u32 = 1000;
 
-/// What of the trees is shown.
+/// Limits of the trees.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Show {
-    /// Objects below each object; all by default.
+    /// Maximum number of children of each object; all by default.
     pub top: Option<usize>,
-    /// Levels; all by default.
+    /// Maximum number of levels; all by default.
     pub depth: Option<u32>,
-    /// Branches in all, those that lead to most objects; all by default. An object through which all goes that goes
-    /// through its holder makes no branch. If branches are limited, those that lead to less than a hundredth of the
-    /// objects are examples: below each object there is one at most; and a thousand objects without a branch are enough.
+    /// Maximum number of branches, those with most objects first; all by default. An only child with all objects of its
+    /// holder is not a branch. If branches are limited, branches with less than a hundredth of the objects are
+    /// examples: each object has one at most, and a run without branches ends after a thousand objects.
     pub branches: Option<usize>,
 }
 
-/// Objects of which only the number is told.
+/// Summary of omitted nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct More {
-    /// Number of objects are left out right below.
+    /// Number of omitted nodes directly below.
     pub nodes: u64,
-    /// Objects sought among them and below.
+    /// Number of sought objects among them and below.
     pub objects: u64,
-    /// Their class, if it is the same for all.
+    /// Class of the nodes, if all have the same.
     pub class: Option<ClassNumber>,
 }
 
@@ -55,46 +55,46 @@ impl More {
 
 /// An object on the paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
-    /// The object, by index.
+pub struct PathNode {
+    /// Object index.
     pub object: ObjectIndex,
-    /// The node that holds it, by its place in the list; `None` for roots.
+    /// Index of the parent node in the list; `None` for roots.
     pub parent: Option<usize>,
-    /// Links from the root.
+    /// Number of references from the root.
     pub depth: u32,
-    /// Links from the last branch.
+    /// Number of references since the last branch.
     run: u32,
-    /// Objects sought whose path goes through it, itself included.
+    /// Number of sought objects whose path leads through this one, itself included.
     pub objects: u32,
-    /// `true` if it is one of them.
+    /// `true` if this object is sought.
     pub is_sought: bool,
-    /// What is left out right below it.
+    /// Omitted nodes directly below.
     pub more: More,
 }
 
-/// The paths to some objects.
+/// Merged paths to some objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// The trees in preorder, those that lead to most objects first.
-    pub nodes: Vec<Node>,
-    /// Roots that are left out.
+    /// Trees in preorder, those with most sought objects first.
+    pub nodes: Vec<PathNode>,
+    /// Omitted roots.
     pub more: More,
-    /// Objects that are sought.
+    /// Number of sought objects.
     pub sought: u64,
-    /// Those that the paths lead to.
+    /// Number of sought objects in the trees.
     pub found: u64,
-    /// Those of them whose paths start in threads' stacks, because no others lead there.
+    /// Number of these whose paths all start in threads' stacks.
     pub only_frames: u64,
-    /// Those that are reachable, but not if what is excluded is left out.
+    /// Number of sought objects that are reachable only through excluded references.
     pub only_excluded: u64,
-    /// Those that are not reachable at all.
+    /// Number of unreachable sought objects.
     pub unreachable: u64,
-    /// `true` if there is no path at all without what should have been left out, so that nothing was.
+    /// `true` if no path avoids the excluded references, so that all references were followed.
     pub followed_all: bool,
 }
 
-/// Finds and merges the shortest paths to `objects`. What is `excluded` is left out; if there is no path then, all
-/// references are followed, still from the same roots.
+/// Finds and merges the shortest paths to `objects`. Skips `excluded` references; if there is no path then, follows all
+/// references, still from the same roots.
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object.
@@ -142,22 +142,22 @@ pub fn merged(
     Ok(merged)
 }
 
-/// Chooses what is shown.
+/// Chooses the nodes that are shown.
 struct Picker<'p, 'a> {
     edges: &'p Edges<'a>,
     sought: &'p Bits,
     show: Show,
-    /// Level by level; nodes that fell out again have no objects.
-    nodes: Vec<Node>,
+    /// Nodes by level; removed nodes have no objects.
+    nodes: Vec<PathNode>,
     more: More,
-    /// The branches that are shown: of those with fewest objects the last comes first.
+    /// Branches that are shown; on top the one with fewest objects, of several the last.
     heap: BinaryHeap<Reverse<(u32, Reverse<usize>)>>,
 }
 
-/// An object that may be shown.
+/// A node that may be shown.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
-    /// The node of its holder; roots have one in common.
+    /// Parent node; the roots share one.
     parent: Option<usize>,
     objects: Reverse<u32>,
     object: ObjectIndex,
@@ -199,7 +199,7 @@ impl Picker<'_, '_> {
                 }
                 chosen.push((candidate, run));
             }
-            // What leads to most objects has the first choice.
+            // Nodes with most objects choose first.
             chosen.sort_rows_by_key(|(candidate, _)| candidate.objects);
             shown.clear();
             for (Candidate { parent, objects: Reverse(objects), object }, run) in chosen {
@@ -209,7 +209,7 @@ impl Picker<'_, '_> {
                     continue;
                 }
                 let is_sought = self.sought.contains(object);
-                self.nodes.push(Node {
+                self.nodes.push(PathNode {
                     object,
                     parent,
                     depth,
@@ -226,7 +226,7 @@ impl Picker<'_, '_> {
         }
     }
 
-    /// Returns whether a branch is an example only.
+    /// Returns whether a branch is shown only as an example.
     fn is_small(&self, objects: u32, all: u64) -> bool {
         self.show.branches.is_some() && u64::from(objects) * 100 < all
     }
@@ -247,7 +247,7 @@ impl Picker<'_, '_> {
         }
     }
 
-    /// Returns whether a branch is shown. One that leads to fewer objects may have to go for it.
+    /// Returns whether a branch is shown. May evict one with fewer objects.
     fn take_branch(&mut self, objects: u32, node: usize) -> bool {
         let Some(most) = self.show.branches else { return true };
         if self.heap.len() < most {
@@ -260,7 +260,7 @@ impl Picker<'_, '_> {
         }
         self.heap.pop();
         self.heap.push(Reverse((objects, Reverse(node))));
-        if let Some(Node { object, parent, .. }) = self.nodes.get(last).copied() {
+        if let Some(PathNode { object, parent, .. }) = self.nodes.get(last).copied() {
             self.leave_out(parent, object, fewest);
         }
         if let Some(gone) = self.nodes.get_mut(last) {
@@ -269,8 +269,8 @@ impl Picker<'_, '_> {
         true
     }
 
-    /// The nodes in preorder, without those that fell out.
-    fn in_preorder(self) -> Vec<Node> {
+    /// Returns the nodes in preorder, without removed ones.
+    fn in_preorder(self) -> Vec<PathNode> {
         let mut below: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
         let mut stack = Vec::new();
         for (at, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.objects > 0) {
@@ -288,7 +288,7 @@ impl Picker<'_, '_> {
         while let Some((at, parent)) = stack.pop() {
             let Some(node) = self.nodes.get(at) else { continue };
             let place = nodes.len();
-            nodes.push(Node { parent, ..*node });
+            nodes.push(PathNode { parent, ..*node });
             let children = below.get_mut(at).map(std::mem::take).unwrap_or_default();
             stack.extend(children.into_iter().rev().map(|child| (child, Some(place))));
         }

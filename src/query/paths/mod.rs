@@ -1,10 +1,10 @@
-//! Questions about what keeps objects alive: roots and shortest paths from them.
+//! Queries about what keeps objects alive: GC roots and shortest paths from them.
 
 pub mod beyond_frames;
 pub(crate) mod forest;
 pub mod merged;
 pub mod root_index;
-pub mod roots;
+pub mod root_report;
 pub(crate) mod search;
 pub mod shortest;
 pub(crate) mod starts;

@@ -1,30 +1,30 @@
-//! The GC roots by object and by thread.
+//! GC roots by object and by thread.
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 use hprof_parser::RootKind;
 
 use crate::objects::object_set::Bits;
 
-/// Finds the roots of an object, and the roots that belong to a thread.
+/// Index of the roots by object and by thread.
 ///
-/// Here an object that a thread's stack holds is a root of its own, whether it also counts as a reference of the thread
-/// or not: a user asks for the frame.
+/// An object held by a thread's stack is a root here, whether or not it also counts as a reference of the thread: users
+/// query the frame.
 #[derive(Debug)]
 pub struct RootIndex<'a> {
     rows: &'a [GcRoot],
     /// Object and row, ascending.
     by_object: Vec<(ObjectIndex, u32)>,
-    /// Thread and row of those that count as references of their thread, ascending.
+    /// Thread and row of roots that count as references of their thread, ascending.
     by_thread: Vec<(ObjectIndex, u32)>,
-    /// Threads and what their stacks hold, ascending.
+    /// Threads and the objects on their stacks, ascending.
     locals: Vec<(ObjectIndex, ObjectIndex)>,
     bits: Bits,
 }
 
 impl<'a> RootIndex<'a> {
-    /// Looks at all roots.
+    /// Indexes all roots.
     pub fn new(graph: &'a ObjectGraph) -> Self {
         let rows = graph.roots.rows.as_slice();
         let mut bits = Bits::new(graph.objects.len());
@@ -47,12 +47,12 @@ impl<'a> RootIndex<'a> {
         self.bits.contains(object)
     }
 
-    /// The roots of an object, in the order of the file.
+    /// Returns the roots of an object, in the order of the file.
     pub fn of_object(&self, object: ObjectIndex) -> impl Iterator<Item = &'a GcRoot> + '_ {
         self.range(&self.by_object, object)
     }
 
-    /// The roots that count as references of a thread, in the order of the file.
+    /// Returns the roots that count as references of a thread, in the order of the file.
     pub fn locals_of(&self, thread: ObjectIndex) -> impl Iterator<Item = &'a GcRoot> + '_ {
         self.range(&self.by_thread, thread)
     }
@@ -60,16 +60,16 @@ impl<'a> RootIndex<'a> {
     /// Returns whether a thread's stack holds an object, so that the thread refers to it.
     #[inline]
     pub fn is_local_of(&self, thread: ObjectIndex, object: ObjectIndex) -> bool {
-        // Threads are roots, and what their stacks hold is one.
+        // Threads are roots, and so are the objects on their stacks.
         self.contains(object) && self.contains(thread) && self.locals.binary_search(&(thread, object)).is_ok()
     }
 
-    /// The threads that have any such roots that are wanted, ascending, each once.
+    /// Returns the threads with a matching root, ascending, each once.
     pub fn threads_of(&self, wanted: impl Fn(&GcRoot) -> bool) -> Vec<ObjectIndex> {
         self.keys(&self.by_thread, wanted)
     }
 
-    /// The roots of an object by their numbers among all, ascending.
+    /// Returns the row numbers of an object's roots, ascending.
     pub fn numbers_of_object(&self, object: ObjectIndex) -> impl Iterator<Item = usize> + '_ {
         numbers(&self.by_object, object)
     }
@@ -82,12 +82,12 @@ impl<'a> RootIndex<'a> {
         numbers(pairs, key).filter_map(|row| self.rows.get(row))
     }
 
-    /// The objects that are roots, ascending, each once.
+    /// Returns the objects that are roots, ascending, each once.
     pub fn objects(&self) -> Vec<ObjectIndex> {
         self.objects_of(|_| true)
     }
 
-    /// The objects of the roots that are wanted, ascending, each once.
+    /// Returns the objects with a matching root, ascending, each once.
     pub fn objects_of(&self, wanted: impl Fn(&GcRoot) -> bool) -> Vec<ObjectIndex> {
         self.keys(&self.by_object, wanted)
     }
@@ -100,7 +100,7 @@ impl<'a> RootIndex<'a> {
         keys
     }
 
-    /// The kinds of roots that an object is, each once, in the order of the file.
+    /// Returns the kinds of an object's roots, each once, in the order of the file.
     pub fn kinds(&self, object: ObjectIndex) -> Vec<RootKind> {
         let mut kinds = Vec::new();
         for root in self.of_object(object) {
@@ -112,7 +112,7 @@ impl<'a> RootIndex<'a> {
     }
 }
 
-/// The rows that are paired with a key, ascending.
+/// Returns the rows that are paired with a key, ascending.
 fn numbers(pairs: &[(ObjectIndex, u32)], key: ObjectIndex) -> impl Iterator<Item = usize> + '_ {
     let start = pairs.partition_point(|(other, _)| *other < key);
     let rows = pairs.get(start..).unwrap_or_default().iter().take_while(move |(other, _)| *other == key);

@@ -1,6 +1,6 @@
-//! The search for paths, from an object backwards to where it is held from.
+//! Backward search for paths, from an object to the roots.
 //!
-//! It goes level by level, so it looks at no more than is as near as the paths that it finds.
+//! The search is breadth-first, so it visits nothing farther away than the paths that it finds.
 
 use std::ops::Range;
 
@@ -18,25 +18,26 @@ use crate::parallel;
 
 use super::starts::Starts;
 
-/// Links of chains that are looked at to find out whether an object is on a path already; beyond, such paths are left
-/// out. It takes a very long chain with side-chains to get there.
+/// Maximum number of steps along chains to find out whether an object is already on a path; beyond that, such paths are
+/// left out. Only very long chains with side chains get there.
 const MAX_STEPS: u64 = 1 << 26;
-/// Ways that lead again to an object that was there before; beyond, they are left out.
+/// Maximum number of ways that lead to an object again; further ones are left out.
 const MAX_AGAIN: usize = 1 << 22;
-/// Times that all objects are looked at for instances of some classes, before the instances of all classes are listed.
+/// Maximum number of scans of all objects for instances of some classes; after that the instances of all classes are
+/// listed.
 const MAX_SCANS: u32 = 4;
-/// Steps along a chain that take as long as a look at a referrer, and objects whose classes are compared in that time.
+/// Steps along a chain, and objects whose classes are compared, that take as long as one referrer.
 const STEPS_OF_ONE: u64 = 16;
 const OBJECTS_OF_ONE: u64 = 64;
-/// Objects that a thread looks at in one go.
+/// Objects per chunk of a thread.
 const PART: u32 = 1 << 16;
 
 /// No further link.
 const END: u32 = u32::MAX;
-/// What an object dominates that is not reachable.
+/// Dominated positions of an object that is not reachable.
 const NOTHING: Range<TreePosition> = TreePosition(0)..TreePosition(0);
 
-/// How much a search may look at before it gives up. What is counted is the same in every run: time is not.
+/// Number of referrers that a search may examine before it gives up. Counts, unlike times, are the same in every run.
 #[derive(Debug, Clone)]
 pub struct Budget {
     left: u64,
@@ -44,12 +45,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A search that never gives up.
+    /// Returns a budget for a search that never gives up.
     pub const fn unlimited() -> Self {
         Self::of(u64::MAX)
     }
 
-    /// A search that gives up when it has looked at so many referrers. What else takes time counts as some.
+    /// Returns a budget of this number of referrers. Other work counts as a number of referrers.
     pub const fn of(referrers: u64) -> Self {
         Self { left: referrers, is_spent: false }
     }
@@ -59,7 +60,7 @@ impl Budget {
         self.is_spent
     }
 
-    /// Takes what is about to be looked at; `false` if there is not as much left.
+    /// Spends a number of referrers; returns `false` if fewer are left.
     fn spend(&mut self, referrers: u64) -> bool {
         match self.left.checked_sub(referrers) {
             Some(left) if !self.is_spent => self.left = left,
@@ -69,30 +70,30 @@ impl Budget {
     }
 }
 
-/// What is searched, and what all parts of a search share. No two parts come to the same object.
-pub(crate) struct Search<'s, 'a> {
+/// State shared by all parts of a search. No two parts visit the same object.
+pub(crate) struct PathSearch<'s, 'a> {
     pub(crate) edges: &'s Edges<'a>,
-    /// Where paths start.
+    /// Roots at which paths start.
     pub(crate) starts: &'s Starts<'s, 'a>,
-    /// Paths that are wanted.
+    /// Maximum number of paths.
     pub(crate) most: usize,
-    /// Ways by which it goes on from one object.
+    /// Maximum number of ways by which the search continues from one object.
     ways: usize,
     excluded: Excluded,
     instances: &'s mut Instances,
     pub(crate) budget: &'s mut Budget,
     seen: Bits,
-    /// How often objects were reached again.
+    /// Number of times that each object was reached again.
     again: FxHashMap<ObjectIndex, usize>,
     times_again: usize,
     steps: u64,
-    /// `true` if something was not looked at because it would take too long.
+    /// `true` if something was skipped because it would take too long.
     pub(crate) left_out: bool,
     /// Positions of threads whose stacks hold objects at which paths start, ascending.
     guards: Vec<TreePosition>,
 }
 
-impl<'s, 'a> Search<'s, 'a> {
+impl<'s, 'a> PathSearch<'s, 'a> {
     pub(crate) fn new(
         (edges, starts): (&'s Edges<'a>, &'s Starts<'s, 'a>),
         [most, ways]: [usize; 2],
@@ -120,17 +121,18 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Positions of the objects to which all paths lead through `object`, and of itself; none if that is not known.
+    /// Returns the positions of the objects to which all paths lead through `object`, itself included; empty if
+    /// unknown.
     ///
-    /// The dominator tree is one of more references than are followed here, and of more roots: what dominates an object
-    /// there does so here. Only what a thread's stack holds is reached through the thread in the tree, while here paths
-    /// may start there: above such starts it is not known.
+    /// The dominator tree covers more references and more roots than this search follows: an object that dominates
+    /// another there does so here. The exception is what a thread's stack holds: the tree reaches it through the
+    /// thread, while here paths may start there. Above such starts the range is unknown.
     pub(crate) fn dominated(&self, object: ObjectIndex) -> Range<TreePosition> {
         let position = self.edges.graph.tree.reachable_position(object);
         position.map_or(NOTHING, |position| self.dominated_at(position))
     }
 
-    /// The same of the object at a position.
+    /// Returns the same for the object at a position.
     pub(crate) fn dominated_at(&self, position: TreePosition) -> Range<TreePosition> {
         let end = self.edges.graph.tree.end(position);
         let guard = self.guards.get(self.guards.partition_point(|guard| *guard < position));
@@ -138,37 +140,37 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 }
 
-/// An object that leads to the one sought, and the link of the chain towards it.
+/// An object on a way to the target, and the previous link towards the target.
 #[derive(Debug, Clone, Copy)]
 struct Link {
     object: ObjectIndex,
     next: u32,
 }
 
-/// A part of the search: the ways to an object from one that holds it, or from any root.
+/// One part of the search: ways to an object from one of its dominators, or from any root.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct SearchPart {
     object: ObjectIndex,
-    /// Where ways start; `None` for all roots.
+    /// Object at which ways start; `None` for all roots.
     start: Option<ObjectIndex>,
     /// Objects that were reached, nearest first.
     links: Vec<Link>,
-    /// Those that were reached last, from which to go on.
+    /// Links of the current level, from which the search continues.
     level: Range<usize>,
-    /// Links of the ways that are found by going on.
+    /// Number of links of the ways found at the next level.
     length: usize,
-    /// Class objects whose instances are still to be looked at: they hold it too.
+    /// Class objects whose instances are still to be visited: they hold the class object, too.
     classes: Vec<(ClassNumber, usize)>,
-    /// Positions of what the object dominates: from there every way comes back.
+    /// Positions of the objects that the target dominates: every way from there comes back.
     behind: Range<TreePosition>,
-    /// Ways from the start to the object, which is not in them; shortest first.
+    /// Ways from the start to the target, which is not included; shortest first.
     pub(crate) ways: Vec<Vec<ObjectIndex>>,
 }
 
-impl Part {
-    /// The ways from `start` to an object that dominates the positions `behind`.
+impl SearchPart {
+    /// Starts a search for ways from `start` to an object that dominates the positions `behind`.
     pub(crate) fn new(
-        search: &mut Search<'_, '_>,
+        search: &mut PathSearch<'_, '_>,
         object: ObjectIndex,
         behind: Range<TreePosition>,
         start: Option<ObjectIndex>,
@@ -195,32 +197,32 @@ impl Part {
         self.level.is_empty() && self.classes.is_empty()
     }
 
-    /// Links of the shortest way.
+    /// Returns the number of links of the shortest way.
     pub(crate) fn least(&self) -> Option<usize> {
         self.ways.first().map(Vec::len)
     }
 
     /// Finds the shortest ways.
-    pub(crate) fn begin(&mut self, search: &mut Search<'_, '_>) {
+    pub(crate) fn begin(&mut self, search: &mut PathSearch<'_, '_>) {
         while self.ways.is_empty() && !self.is_done() && !search.budget.is_spent() {
             self.advance(search);
         }
     }
 
     /// Finds all ways of up to `length` links.
-    pub(crate) fn go_on(&mut self, search: &mut Search<'_, '_>, length: usize) {
+    pub(crate) fn go_on(&mut self, search: &mut PathSearch<'_, '_>, length: usize) {
         while self.length <= length && !self.is_done() && !self.is_enough(search) && !search.budget.is_spent()
         {
             self.advance(search);
         }
     }
 
-    fn is_enough(&self, search: &Search<'_, '_>) -> bool {
+    fn is_enough(&self, search: &PathSearch<'_, '_>) -> bool {
         self.ways.len() >= search.most
     }
 
-    /// Goes one level on.
-    fn advance(&mut self, search: &mut Search<'_, '_>) {
+    /// Advances by one level.
+    fn advance(&mut self, search: &mut PathSearch<'_, '_>) {
         for at in self.level.clone() {
             let Some(&Link { object, .. }) = self.links.get(at) else { break };
             let behind = if at == 0 { self.behind.clone() } else { search.dominated(object) };
@@ -242,8 +244,8 @@ impl Part {
         }
     }
 
-    /// The instances of a class hold its class object.
-    fn look_at_instances(&mut self, search: &mut Search<'_, '_>) {
+    /// Visits the instances of classes as holders of their class objects.
+    fn look_at_instances(&mut self, search: &mut PathSearch<'_, '_>) {
         let mut links = std::mem::take(&mut self.classes);
         if links.is_empty() {
             return;
@@ -265,7 +267,7 @@ impl Part {
                 if !search.budget.spend(1) {
                     return;
                 }
-                // One that also holds it in a field was looked at before.
+                // Holders that also refer to it by a field were visited before.
                 if !search.edges.graph.references(*holder).any(|target| target == object) {
                     self.look(search, *holder, at, &behind);
                 }
@@ -276,12 +278,12 @@ impl Part {
         }
     }
 
-    /// Looks at an object that holds the one of a link, which dominates the positions `behind`. That a thread's stack holds
-    /// an object is a root of that object, not a link.
+    /// Visits a holder of a link's object, which dominates the positions `behind`. An object on a thread's stack is a
+    /// root, not a link from the thread.
     #[inline]
     fn look(
         &mut self,
-        search: &mut Search<'_, '_>,
+        search: &mut PathSearch<'_, '_>,
         holder: ObjectIndex,
         at: usize,
         behind: &Range<TreePosition>,
@@ -313,7 +315,7 @@ impl Part {
             *search.again.entry(holder).or_default() += 1;
             search.times_again += 1;
         }
-        // There are fewer objects than END, and ways that lead again are limited.
+        // The number of objects is below END, and repeated ways are limited.
         if let Ok(next) = u32::try_from(at)
             && self.links.len() < END as usize
         {
@@ -321,8 +323,8 @@ impl Part {
         }
     }
 
-    /// Returns whether an object that was there before may be taken once more: on other ways it was on, not on this one.
-    fn may_go_again(&self, search: &mut Search<'_, '_>, holder: ObjectIndex, at: usize) -> bool {
+    /// Returns whether a visited object may be taken again: if it is on other ways but not on this one.
+    fn may_go_again(&self, search: &mut PathSearch<'_, '_>, holder: ObjectIndex, at: usize) -> bool {
         if search.ways == 1 {
             search.left_out = true;
             return false;
@@ -346,11 +348,11 @@ impl Part {
         may_go
     }
 
-    /// A way from where it starts over a link to the object.
+    /// Adds the way that starts at `start` and leads over a link to the target.
     fn end(&mut self, start: ObjectIndex, at: usize) {
         let mut way = vec![start];
         let mut next = u32::try_from(at).unwrap_or(END);
-        // The first link is the object itself.
+        // The first link is the target itself.
         while next > 0
             && let Some(link) = self.links.get(next as usize)
         {
@@ -365,23 +367,23 @@ impl Part {
 #[derive(Default)]
 pub(crate) struct Instances {
     scans: u32,
-    /// The objects of all classes, ascending, once they are listed.
+    /// Objects of all classes with their class, ascending, once they have been listed.
     all: Option<Vec<(ClassNumber, ObjectIndex)>>,
 }
 
 impl Instances {
-    /// What it takes to find the instances of some classes, as referrers that are looked at.
+    /// Returns the cost of finding the instances of some classes, in referrers.
     fn cost(&self, graph: &ObjectGraph) -> u64 {
         let all = u64::from(graph.objects.len());
         match &self.all {
             _ if self.scans < MAX_SCANS => all / OBJECTS_OF_ONE,
-            // They are sorted.
+            // The list is sorted.
             None => all,
             Some(_) => 1,
         }
     }
 
-    /// The objects of some classes, which ascend: class and object, ascending.
+    /// Returns the instances of some classes, given in ascending order: class and object, ascending.
     fn of(&mut self, graph: &ObjectGraph, classes: &[ClassNumber]) -> Vec<(ClassNumber, ObjectIndex)> {
         if self.scans < MAX_SCANS {
             self.scans += 1;
@@ -398,7 +400,7 @@ impl Instances {
     }
 }
 
-/// All objects of the classes that are wanted: class and object, ascending.
+/// Scans all objects for instances of matching classes: class and object, ascending.
 fn scan(graph: &ObjectGraph, wanted: impl Fn(ClassNumber) -> bool + Sync) -> Vec<(ClassNumber, ObjectIndex)> {
     let chunks = ObjectIndex::chunks(graph.objects.all(), PART);
     let parts: Vec<Vec<(ClassNumber, ObjectIndex)>> = parallel::map(&chunks, |chunk| {

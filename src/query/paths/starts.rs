@@ -1,42 +1,42 @@
-//! The roots at which paths start.
+//! Roots at which paths start.
 
 use crate::objects::strength::Excluded;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 
 use super::root_index::RootIndex;
 
-/// Which roots paths start at. What a thread's stack holds is one of its roots of kind java frame, JNI local, native stack
-/// or thread block.
+/// Selection of roots at which paths start. Objects on a thread's stack have roots of kind java frame, JNI local,
+/// native stack or thread block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum StartRoots {
     /// All.
     All,
-    /// Objects that are roots for another reason than a thread's stack.
+    /// Objects that are roots for a reason other than a thread's stack.
     BeyondFrames,
-    /// Objects that a thread's stack holds.
+    /// Objects held by a thread's stack.
     Frames,
 }
 
-/// The roots at which paths start.
+/// Roots at which paths start.
 #[derive(Debug)]
 pub(crate) struct Starts<'e, 'a> {
     roots: &'e RootIndex<'a>,
-    /// The objects, ascending.
+    /// Objects, ascending.
     objects: Vec<ObjectIndex>,
-    /// The threads whose stacks hold some of them, ascending.
+    /// Threads whose stacks hold some of them, ascending.
     threads: Vec<ObjectIndex>,
 }
 
 impl<'e, 'a> Starts<'e, 'a> {
-    /// Of some roots, those that are not `excluded`.
-    pub(crate) fn new(roots: &'e RootIndex<'a>, excluded: Excluded, which: Which) -> Self {
+    /// Selects the roots that are not `excluded`.
+    pub(crate) fn new(roots: &'e RootIndex<'a>, excluded: Excluded, which: StartRoots) -> Self {
         let is_wanted = |root: &GcRoot| {
             !excluded.contains_root(root.kind)
                 && match which {
-                    Which::All => true,
-                    Which::BeyondFrames => !root.is_of_stack(),
-                    Which::Frames => root.is_of_stack(),
+                    StartRoots::All => true,
+                    StartRoots::BeyondFrames => !root.is_of_stack(),
+                    StartRoots::Frames => root.is_of_stack(),
                 }
         };
         Self { roots, objects: roots.objects_of(is_wanted), threads: roots.threads_of(is_wanted) }
@@ -48,12 +48,12 @@ impl<'e, 'a> Starts<'e, 'a> {
         self.roots.contains(object) && self.objects.binary_search(&object).is_ok()
     }
 
-    /// The objects, ascending, each once.
+    /// Returns the objects, ascending, each once.
     pub(crate) fn objects(&self) -> &[ObjectIndex] {
         &self.objects
     }
 
-    /// The threads whose stacks hold some of them, ascending, each once.
+    /// Returns the threads whose stacks hold some of the objects, ascending, each once.
     pub(crate) fn threads(&self) -> &[ObjectIndex] {
         &self.threads
     }

@@ -1,4 +1,4 @@
-//! What users see of an object on a path, and of the root where the path starts.
+//! Description of an object on a path, and of the root at which the path starts.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 use hprof_index::Heap;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 use hprof_parser::{ObjectId, RootKind};
 
 use crate::objects::label::Labels;
@@ -17,70 +17,70 @@ use crate::threads::frames::{Frame, Frames};
 
 /// An object on a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct ObjectStep {
     /// Object ID.
     pub id: ObjectId,
-    /// Its class; `None` if the dump does not tell.
+    /// Class name; `None` if the dump does not contain it.
     pub class: Option<String>,
-    /// A few words that tell it from others of its class.
+    /// Short description that distinguishes it from others of its class.
     pub label: Option<String>,
-    /// How the object before holds it; `None` for roots.
+    /// Reference by which the previous object holds it; `None` for roots.
     pub reference: Option<String>,
-    /// `true` if that is by a static field.
+    /// `true` if that reference is a static field.
     pub is_static: bool,
-    /// How strongly the object before holds it.
+    /// Strength of that reference.
     pub strength: Strength,
-    /// Shallow size.
+    /// Shallow size in bytes.
     pub shallow_bytes: u64,
-    /// Retained size.
+    /// Retained size in bytes.
     pub retained_bytes: u64,
-    /// Why it is also a root by a thread's stack, for each of these threads, ten at most. Empty for the first step of a
-    /// path: why that is a root is asked for by itself.
+    /// Roots by threads' stacks, one for each thread, ten at most. Empty for the first step of a path, whose root is
+    /// reported separately.
     pub frame_roots: Vec<RootView>,
 }
 
-/// Threads that are listed of an object which the stacks of several hold.
+/// Maximum number of threads listed for an object on several stacks.
 const MAX_THREADS: usize = 10;
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread {
+pub struct StepThread {
     /// Object ID, if the thread is in the dump.
     pub id: Option<ObjectId>,
-    /// Its name, if the dump has it.
+    /// Name, if the dump has it.
     pub name: Option<String>,
 }
 
-/// Why an object is a root.
+/// Reason why an object is a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootView {
     /// Object ID.
     pub id: ObjectId,
-    /// Its class; `None` if the dump does not tell.
+    /// Class name; `None` if the dump does not contain it.
     pub class: Option<String>,
-    /// The kinds of roots that it is.
+    /// Kinds of roots.
     pub kinds: Vec<RootKind>,
-    /// `true` if no kind stands in the dump: a class of the boot loader where there are no sticky classes.
+    /// `true` if the dump names no kind: a class of the boot loader, where there are no sticky classes.
     pub is_assumed: bool,
-    /// The thread that it belongs to; of several the first.
-    pub thread: Option<Thread>,
-    /// The frame in which that thread holds it, the innermost if it is several.
+    /// Thread of the root; of several the first.
+    pub thread: Option<StepThread>,
+    /// Innermost frame in which that thread holds the object.
     pub frame: Option<Frame>,
-    /// How many more threads hold it.
+    /// Number of other threads that hold the object.
     pub more_threads: usize,
 }
 
 /// Describes objects.
 #[derive(Debug)]
 pub struct View<'a> {
-    /// The references.
+    /// References.
     pub edges: Edges<'a>,
     labels: Labels<'a>,
     frames: Frames<'a>,
 }
 
 impl<'a> View<'a> {
-    /// Describes objects of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
+    /// Creates a view of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let summary = heap.summary();
         Self {
@@ -94,40 +94,40 @@ impl<'a> View<'a> {
         self.edges.graph.objects.addresses.id_of(object).unwrap_or_default()
     }
 
-    /// The name of an object's class.
+    /// Returns the name of an object's class.
     pub fn class_name(&self, object: ObjectIndex) -> Option<&'a str> {
         let class = self.edges.graph.objects.class(object)?;
         self.edges.summary.class(class).map(|class| self.edges.summary.class_name(class))
     }
 
-    /// A few words that tell an object from others of its class.
+    /// Returns a short description that distinguishes an object from others of its class.
     pub fn label(&self, object: ObjectIndex) -> Option<String> {
         self.labels.label(object)
     }
 
-    /// The same where it is compared and not told.
+    /// Returns the label for comparisons, which is not shown.
     pub(crate) fn content(&self, object: ObjectIndex) -> Option<String> {
         self.labels.content(object)
     }
 
-    /// Returns whether texts that were read in the dump are not told.
+    /// Returns whether texts from the dump are hidden.
     pub(crate) fn hides_values(&self) -> bool {
         self.labels.hides_values()
     }
 
-    /// An object that `holder` holds.
-    pub fn step(&self, object: ObjectIndex, holder: Option<ObjectIndex>) -> Step {
+    /// Describes an object held by `holder`.
+    pub fn step(&self, object: ObjectIndex, holder: Option<ObjectIndex>) -> ObjectStep {
         self.step_held(object, holder.map(|holder| (holder, self.edges.holding(holder, object))))
     }
 
-    /// An object, and how it is held.
-    pub fn step_held(&self, object: ObjectIndex, held: Option<(ObjectIndex, Holding<'a>)>) -> Step {
+    /// Describes an object and the reference that holds it.
+    pub fn step_held(&self, object: ObjectIndex, held: Option<(ObjectIndex, Holding<'a>)>) -> ObjectStep {
         let tree = &self.edges.graph.tree;
         let position = tree.position(object);
         let reachable = tree.reachable_position(object);
         let strength = held.as_ref().map(|(holder, holding)| self.edges.strength(*holder, holding));
         let reference = held.as_ref().map(|(_, holding)| holding.to_string());
-        Step {
+        ObjectStep {
             id: self.id(object),
             class: self.class_name(object).map(str::to_owned),
             label: self.labels.label(object),
@@ -140,7 +140,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Why an object is a root by a thread's stack, for each of these threads.
+    /// Returns the roots of an object by threads' stacks, one for each thread.
     fn frame_roots(&self, object: ObjectIndex) -> Vec<RootView> {
         if !self.edges.roots.contains(object) {
             return Vec::new();
@@ -155,16 +155,16 @@ impl<'a> View<'a> {
         threads.iter().take(MAX_THREADS).map(of_thread).collect()
     }
 
-    /// The objects of a path, those at these places.
-    pub fn steps(&self, path: &[ObjectIndex], places: Range<usize>) -> Vec<Step> {
+    /// Describes the objects of a path in a range.
+    pub fn steps(&self, path: &[ObjectIndex], places: Range<usize>) -> Vec<ObjectStep> {
         let holder = places.start.checked_sub(1).and_then(|before| path.get(before)).copied();
         let objects = path.get(places).unwrap_or_default();
         let holders = std::iter::once(holder).chain(objects.iter().copied().map(Some));
         objects.iter().zip(holders).map(|(object, holder)| self.step(*object, holder)).collect()
     }
 
-    /// Objects that one object holds, in the order given.
-    pub fn held_by(&self, holder: ObjectIndex, objects: &[ObjectIndex]) -> Vec<Step> {
+    /// Describes objects held by one object, in the given order.
+    pub fn held_by(&self, holder: ObjectIndex, objects: &[ObjectIndex]) -> Vec<ObjectStep> {
         let mut sorted = objects.to_vec();
         sorted.sort_unstable();
         let holdings = self.edges.holdings(holder, &sorted);
@@ -175,13 +175,13 @@ impl<'a> View<'a> {
         objects.iter().map(|object| self.step_held(*object, Some((holder, holding(object))))).collect()
     }
 
-    /// Why an object is a root.
+    /// Describes an object as a root.
     pub fn root(&self, object: ObjectIndex) -> RootView {
         self.root_of(object, |_| true)
     }
 
-    /// Why paths start at an object if what is `excluded` is left out: for what reason other than a thread's frame, if there
-    /// is one.
+    /// Describes the root at which paths start without what is `excluded`: a reason other than a thread's frame, if
+    /// there is one.
     pub fn start(&self, object: ObjectIndex, excluded: Excluded) -> RootView {
         let is_start = |root: &GcRoot| !excluded.contains_root(root.kind);
         let beyond_frames = |root: &GcRoot| is_start(root) && !root.is_of_stack();
@@ -207,7 +207,7 @@ impl<'a> View<'a> {
                 threads.insert(serial);
                 first = first.or(Some((serial, root.thread)));
             }
-            // Only frames of the thread that is named.
+            // Only frames of the named thread.
             if let Some(number) = root.frame
                 && first.is_some_and(|(serial, _)| Some(serial) == root.thread_serial)
                 && frame.is_none_or(|(least, _)| number < least)
@@ -220,7 +220,7 @@ impl<'a> View<'a> {
             class: self.class_name(object).map(str::to_owned),
             kinds,
             is_assumed,
-            thread: first.map(|(serial, thread)| Thread {
+            thread: first.map(|(serial, thread)| StepThread {
                 id: thread.map(|thread| self.id(thread)),
                 name: self.thread_name(serial, thread),
             }),
@@ -229,12 +229,12 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A thread by its name, or if that is not known its serial number.
+    /// Returns a thread's name, or its serial number if the name is not known.
     pub fn thread(&self, serial: u32, thread: Option<ObjectIndex>) -> String {
         self.thread_name(serial, thread).unwrap_or_else(|| serial.to_string())
     }
 
-    /// The frame in which a root lies, if it is known.
+    /// Returns the frame of a root, if known.
     pub fn frame(&self, root: &GcRoot) -> Option<String> {
         self.frames.of_root(&self.edges.graph.roots, root).map(|frame| frame.to_string())
     }

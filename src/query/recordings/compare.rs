@@ -1,8 +1,8 @@
-//! Two recordings: what was allocated, and what was running, in one and in the other.
+//! Comparison of two recordings: allocation sites, samples and times.
 //!
-//! Serial numbers of traces change from run to run. Rows are matched by the frames of their traces, as the traces show
-//! them: class, method, source and line; classes by what they are called in every run ([`names::stem`]). Rows of one file
-//! that are the same by that are one.
+//! Serial numbers of traces change from run to run. Rows are matched by the frames of their traces as shown: class,
+//! method, source and line; classes by the stems of their names ([`names::stem`]). Rows of one file that are equal in
+//! this way are merged.
 
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::classes::pattern::{self, ClassPattern};
-use crate::compare::{Change, Status, names};
+use crate::compare::{Change, Status, stable_names};
 use crate::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
@@ -22,82 +22,82 @@ use super::profile::{Frame, Profile, Sites, Times, Traces, ratio};
 use super::sites::Totals;
 use super::stack_filter::StackFilter;
 
-/// Rows of both recordings, and the stacks that they point to.
+/// Rows of both recordings, and the stacks that they refer to.
 #[derive(Debug, Clone)]
 pub struct Compared<R> {
-    /// Different stacks, numbered from 1 in the order in which they occur. Class names are stems.
+    /// Distinct stacks, numbered from 1 in the order in which they occur. Class names are stems.
     pub stacks: Traces,
-    /// What is compared; what grew most comes first.
+    /// Compared rows, largest growth first.
     pub rows: Vec<R>,
 }
 
-/// What sites are sorted by; first comes what grew most.
+/// Sort key of sites; largest growth first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
+pub enum ChangeOrder {
     /// Live bytes, then allocated bytes.
     #[default]
     LiveBytes,
     /// Live instances, then allocated instances.
     LiveInstances,
-    /// Names, without figures.
+    /// Class names, without figures.
     Class,
 }
 
 /// An allocation site.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SiteRow {
-    /// The class, as it is called in every run.
+    /// Stem of the class name, equal in every run.
     pub class: Arc<str>,
-    /// The number of its stack in [`Compared::stacks`].
+    /// Number of the stack in [`Compared::stacks`].
     pub stack: TraceSerial,
     /// Status of the row.
     pub status: Status,
-    /// Bytes that are alive.
+    /// Bytes of live objects.
     pub live_bytes: Change,
-    /// Objects that are alive.
+    /// Number of live objects.
     pub live_instances: Change,
-    /// Bytes ever allocated; `None` if only one file knows what was freed.
+    /// Bytes ever allocated; `None` if only one file recorded freed objects.
     pub allocated_bytes: Option<Change>,
-    /// Objects ever allocated, likewise.
+    /// Number of objects ever allocated; `None` likewise.
     pub allocated_instances: Option<Change>,
 }
 
-/// A stack that was found running.
+/// A sampled stack.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleRow {
-    /// The number of its stack in [`Compared::stacks`].
+    /// Number of the stack in [`Compared::stacks`].
     pub stack: TraceSerial,
     /// Status of the row.
     pub status: Status,
-    /// How often it was found running.
+    /// Number of samples.
     pub samples: Change,
-    /// Its part of all samples of its run.
+    /// Share of all samples of the run.
     pub self_percent: Percent,
 }
 
-/// A stack whose time was measured.
+/// A stack with measured time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TimeRow {
-    /// The number of its stack in [`Compared::stacks`].
+    /// Number of the stack in [`Compared::stacks`].
     pub stack: TraceSerial,
-    /// The method as the rows name it.
+    /// Method as the rows name it.
     pub method: Option<Arc<str>>,
     /// Status of the row.
     pub status: Status,
-    /// Calls.
+    /// Number of calls.
     pub count: Change,
-    /// Its part of all time of its run.
+    /// Share of all time of the run.
     pub self_percent: Percent,
-    /// Milliseconds, estimated; `None` if a file states no total.
+    /// Time in milliseconds, estimated; `None` if a file states no total.
     pub self_ms: Option<Change>,
 }
 
 /// A percentage in both recordings, to two decimals.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Percent {
-    /// In the old one.
+    /// Old percentage.
     pub old: f64,
-    /// In the new one.
+    /// New percentage.
     pub new: f64,
 }
 
@@ -106,21 +106,26 @@ impl Percent {
         Self { old: two_decimals(old), new: two_decimals(new) }
     }
 
-    /// By how many percentage points it grew: the difference of what is shown.
+    /// Returns the growth in percentage points: the difference of the figures shown.
     pub fn delta(self) -> f64 {
         // Never -0.
         two_decimals(self.new - self.old) + 0.0
     }
 }
 
-/// Compares allocation sites of these classes; of all if there are none.
-pub fn sites(old: &Profile, new: &Profile, classes: &[ClassPattern], sort_by: SortBy) -> Compared<SiteRow> {
+/// Compares allocation sites of these classes; of all if empty.
+pub fn sites(
+    old: &Profile,
+    new: &Profile,
+    classes: &[ClassPattern],
+    sort_by: ChangeOrder,
+) -> Compared<SiteRow> {
     let mut stacks = Stacks::default();
     let of = |sites: &Option<Sites>| sites.as_ref().map(|sites| sites.origin);
     let has_allocated = of(&old.sites) == of(&new.sites);
     let mut rows: Sums<(Arc<str>, TraceSerial), Totals> = Sums::default();
     for (side, profile) in [old, new].into_iter().enumerate() {
-        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        let mut numbers = StackNumbers::new(&mut stacks, &profile.traces);
         let all = profile.sites.iter().flat_map(|sites| &sites.rows);
         for site in all.filter(|site| pattern::any_matches(classes, &site.class)) {
             let key = (numbers.stacks.name(&site.class), numbers.of(site.trace));
@@ -152,9 +157,9 @@ pub fn sites(old: &Profile, new: &Profile, classes: &[ClassPattern], sort_by: So
     rows.sort_rows_by(|a, b| {
         let grown = |row: &SiteRow| {
             let (live, allocated) = match sort_by {
-                SortBy::LiveBytes => (Some(row.live_bytes), row.allocated_bytes),
-                SortBy::LiveInstances => (Some(row.live_instances), row.allocated_instances),
-                SortBy::Class => (None, None),
+                ChangeOrder::LiveBytes => (Some(row.live_bytes), row.allocated_bytes),
+                ChangeOrder::LiveInstances => (Some(row.live_instances), row.allocated_instances),
+                ChangeOrder::Class => (None, None),
             };
             [live, allocated].map(|change| Reverse(change.map_or(0, Change::delta)))
         };
@@ -164,13 +169,13 @@ pub fn sites(old: &Profile, new: &Profile, classes: &[ClassPattern], sort_by: So
     Compared { stacks: stacks.traces, rows }
 }
 
-/// Compares CPU SAMPLES of stacks with such frames.
+/// Compares CPU SAMPLES of stacks that match a filter.
 pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<SampleRow> {
     let mut stacks = Stacks::default();
     let mut rows: Sums<TraceSerial, u64> = Sums::default();
     for (side, profile) in [old, new].into_iter().enumerate() {
         let wanted = filter.of(&profile.traces);
-        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        let mut numbers = StackNumbers::new(&mut stacks, &profile.traces);
         for (trace, samples) in profile.samples.iter().flat_map(|samples| &samples.rows) {
             if wanted.matches(*trace) {
                 let stack = numbers.of(*trace);
@@ -195,23 +200,23 @@ pub fn samples(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<S
     Compared { stacks: stacks.traces, rows }
 }
 
-/// Compares CPU TIME of stacks with such frames.
+/// Compares CPU TIME of stacks that match a filter.
 pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<TimeRow> {
     #[derive(Default)]
-    struct Sum {
+    struct SampleSum {
         count: u64,
         percent: f64,
     }
     let mut stacks = Stacks::default();
-    let mut rows: Sums<(TraceSerial, Option<Arc<str>>), Sum> = Sums::default();
+    let mut rows: Sums<(TraceSerial, Option<Arc<str>>), SampleSum> = Sums::default();
     for (side, profile) in [old, new].into_iter().enumerate() {
         let wanted = filter.of(&profile.traces);
-        let mut numbers = Numbers::new(&mut stacks, &profile.traces);
+        let mut numbers = StackNumbers::new(&mut stacks, &profile.traces);
         let all = profile.times.iter().flat_map(|times| &times.rows);
         for row in all.filter(|row| wanted.matches(row.trace)) {
             let stack = numbers.of(row.trace);
             let method = row.name.as_deref().map(|name| numbers.stacks.method(name));
-            add(&mut rows, (stack, method), side, |sum: &mut Sum| {
+            add(&mut rows, (stack, method), side, |sum: &mut SampleSum| {
                 sum.count = sum.count.saturating_add(row.count);
                 sum.percent += row.self_percent;
             });
@@ -220,7 +225,7 @@ pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<Tim
     let total_ms = |profile: &Profile| profile.times.as_ref().map(|times: &Times| times.total_ms);
     let totals = (total_ms(old), total_ms(new));
     let rows = rows.into_iter().map(|((stack, method), [old, new])| {
-        let of = |sum: &Option<Sum>| sum.as_ref().map_or((0, 0.0), |sum| (sum.count, sum.percent));
+        let of = |sum: &Option<SampleSum>| sum.as_ref().map_or((0, 0.0), |sum| (sum.count, sum.percent));
         let (before, after) = (of(&old), of(&new));
         let self_percent = Percent::rounded(before.1, after.1);
         let ms = |percent, total: Option<i64>| cputime::milliseconds(percent, total?);
@@ -245,45 +250,45 @@ pub fn times(old: &Profile, new: &Profile, filter: &StackFilter) -> Compared<Tim
     Compared { stacks: stacks.traces, rows }
 }
 
-/// Sorts by growth, most first: hundredths of percentage points.
+/// Returns a sort key by growth, largest first: hundredths of percentage points.
 #[allow(clippy::cast_possible_truncation)] // `as` saturates.
 fn grown(percent: Percent) -> Reverse<i64> {
     Reverse((percent.delta() * 100.0).round() as i64)
 }
 
-/// The sums of rows in the old file and in the new one, if they are there.
+/// Sums of rows in the old and in the new file, if they occur there.
 type Sums<K, T> = FxHashMap<K, [Option<T>; 2]>;
 
-/// Adds to the sum of one side, 0 being the old one.
+/// Adds to the sum of one side; 0 is the old one.
 fn add<K: Hash + Eq, T: Default>(rows: &mut Sums<K, T>, key: K, side: usize, add: impl FnOnce(&mut T)) {
     if let Some(sum) = rows.entry(key).or_default().get_mut(side) {
         add(sum.get_or_insert_default());
     }
 }
 
-/// What the class of a frame or of objects is called in every recording. A binary file may know only the serial number
-/// of a class, which stands in the name that it is given here.
+/// Returns the name of a class that is equal in every recording. A binary file may contain only the serial number of a
+/// class, which is then part of its name here.
 pub(super) fn class_name(class: &str) -> Cow<'_, str> {
     let numbered = class.strip_prefix("<unknown ").and_then(|rest| rest.strip_suffix('>'));
     match numbered.and_then(|rest| rest.rsplit_once(' ')) {
         Some((what, number)) if number.bytes().all(|digit| digit.is_ascii_digit()) => {
             Cow::Owned(format!("<unknown {what}>"))
         }
-        _ => names::stem(class),
+        _ => stable_names::stem(class),
     }
 }
 
-/// Different stacks, by what they show.
+/// Distinct stacks by the frames shown.
 #[derive(Default)]
 struct Stacks {
     traces: Traces,
     numbers: FxHashMap<Box<[u32]>, TraceSerial>,
-    /// Names of classes and methods, by what files call them.
+    /// Stems of class and method names, by the name in the file.
     names: FxHashMap<Arc<str>, Arc<str>>,
 }
 
 impl Stacks {
-    /// What a class is called in every run.
+    /// Returns the stem of a class name.
     fn name(&mut self, class: &Arc<str>) -> Arc<str> {
         if let Some(name) = self.names.get(class) {
             return Arc::clone(name);
@@ -294,7 +299,7 @@ impl Stacks {
         name
     }
 
-    /// What a method, `CLASS.METHOD`, is called in every run.
+    /// Returns the stem of a method `CLASS.METHOD`.
     fn method(&mut self, qualified: &str) -> Arc<str> {
         match qualified.rsplit_once('.') {
             Some((class, method)) => format!("{}.{method}", self.name(&class.into())).into(),
@@ -302,25 +307,25 @@ impl Stacks {
         }
     }
 
-    /// A frame by what it shows: lines that say as little are the same.
+    /// Returns the number of a frame as shown: all unknown lines are equal.
     fn frame(&mut self, frame: &Frame) -> u32 {
         let class = frame.class.as_ref().map(|class| self.name(class));
         self.traces.intern(Frame { class, ..frame.as_shown() })
     }
 
-    /// The number of a stack of these frames.
+    /// Returns the number of a stack of these frames.
     fn number(&mut self, frames: Vec<u32>) -> TraceSerial {
         if let Some(number) = self.numbers.get(frames.as_slice()) {
             return *number;
         }
-        // More than 2^32 stacks do not fit into any memory.
+        // More than 2^32 stacks do not fit into memory.
         let number = TraceSerial(u32::try_from(self.traces.len() + 1).unwrap_or(u32::MAX));
         self.traces.add_numbers(number, 0, frames.iter().copied());
         self.numbers.insert(frames.into_boxed_slice(), number);
         number
     }
 
-    /// The order of stacks by their frames, innermost first.
+    /// Orders stacks by their frames, innermost first.
     fn order(&self, left: TraceSerial, right: TraceSerial) -> Ordering {
         let frames = |stack| self.traces.get(stack).into_iter().flat_map(|trace| self.traces.frames(trace));
         let (mut left, mut right) = (frames(left), frames(right));
@@ -336,7 +341,7 @@ impl Stacks {
     }
 }
 
-/// The order of frames of one table, in which equal names are one.
+/// Orders frames of one table, in which equal names are shared.
 fn by_names(left: &Frame, right: &Frame) -> Ordering {
     let name = |of: fn(&Frame) -> &Option<Arc<str>>| match (of(left), of(right)) {
         (Some(left), Some(right)) if Arc::ptr_eq(left, right) => Ordering::Equal,
@@ -346,20 +351,20 @@ fn by_names(left: &Frame, right: &Frame) -> Ordering {
     names.then_with(|| name(|frame| &frame.source)).then_with(|| left.line.cmp(&right.line))
 }
 
-/// The stacks of one file's traces.
-struct Numbers<'a> {
+/// Stack numbers of one file's traces.
+struct StackNumbers<'a> {
     stacks: &'a mut Stacks,
     traces: &'a Traces,
     of_trace: FxHashMap<TraceSerial, TraceSerial>,
     of_frame: FxHashMap<u32, u32>,
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> StackNumbers<'a> {
     fn new(stacks: &'a mut Stacks, traces: &'a Traces) -> Self {
         Self { stacks, traces, of_trace: FxHashMap::default(), of_frame: FxHashMap::default() }
     }
 
-    /// The number of a trace's stack. A trace that the file does not have shows as much as an empty one.
+    /// Returns the stack number of a trace. A trace that is not in the file equals an empty one.
     fn of(&mut self, trace: TraceSerial) -> TraceSerial {
         if let Some(number) = self.of_trace.get(&trace) {
             return *number;
@@ -408,7 +413,7 @@ mod tests {
         }
     }
 
-    /// Frames, innermost first.
+    /// Joins frames, innermost first.
     fn text(stacks: &Traces, stack: TraceSerial) -> String {
         let frames = stacks.frames(stacks.get(stack).unwrap()).map(Frame::qualified_method);
         frames.collect::<Vec<_>>().join(";")
@@ -425,7 +430,7 @@ mod tests {
             Origin::Recorded,
             vec![site("byte[]", 1, 100), site("a.B", 2, 10), site("a.B", 3, 5), site("a.Gone", 9, 7)],
         );
-        // Other serial numbers; two traces and two loaders that show the same.
+        // Other serial numbers; two traces and two loaders that look the same.
         let new = with_sites(
             &[(7, same), (8, PUT), (9, PUT)],
             Origin::Recorded,
@@ -437,7 +442,7 @@ mod tests {
                 site("a.B", 1, 5),
             ],
         );
-        let found = sites(&old, &new, &[], SortBy::LiveBytes);
+        let found = sites(&old, &new, &[], ChangeOrder::LiveBytes);
         let rows: Vec<(&str, String, Status, i64, u64)> = (found.rows.iter())
             .map(|row| {
                 let stack = text(&found.stacks, row.stack);
@@ -448,7 +453,7 @@ mod tests {
             rows,
             [
                 ("byte[]", "a.Map.put;a.Main.main".to_owned(), Status::Changed, 21, 3),
-                // A trace that is not in the file shows what an empty one shows.
+                // A trace that is not in the file equals an empty one.
                 ("a.B", String::new(), Status::Same, 0, 1),
                 ("a.B", "a.Main$$Lambda*.run;a.Main.main".to_owned(), Status::Same, 0, 1),
                 ("a.Gone", String::new(), Status::Gone, -7, 0),
@@ -457,7 +462,7 @@ mod tests {
         let allocated = found.rows.first().unwrap();
         assert_eq!(allocated.allocated_bytes, Some(Change { old: 200, new: 242 }));
         assert_eq!(allocated.allocated_instances, Some(Change { old: 3, new: 9 }));
-        let found = sites(&old, &new, &["a.*".parse().unwrap()], SortBy::Class);
+        let found = sites(&old, &new, &["a.*".parse().unwrap()], ChangeOrder::Class);
         assert_eq!(found.rows.iter().map(|row| &*row.class).collect::<Vec<_>>(), ["a.B", "a.B", "a.Gone"]);
     }
 
@@ -475,16 +480,16 @@ mod tests {
         let order = |by| -> Vec<String> {
             sites(&old, &new, &[], by).rows.iter().map(|row| row.class.to_string()).collect()
         };
-        assert_eq!(order(SortBy::LiveBytes), ["c", "b", "a"]);
-        assert_eq!(order(SortBy::LiveInstances), ["c", "a", "b"]);
-        assert_eq!(order(SortBy::Class), ["a", "b", "c"]);
+        assert_eq!(order(ChangeOrder::LiveBytes), ["c", "b", "a"]);
+        assert_eq!(order(ChangeOrder::LiveInstances), ["c", "a", "b"]);
+        assert_eq!(order(ChangeOrder::Class), ["a", "b", "c"]);
     }
 
     #[test]
     fn what_was_freed_is_not_compared_with_what_nobody_counted() {
         let old = with_sites(&[], Origin::Objects, vec![site("a.B", 1, 10)]);
         let new = with_sites(&[], Origin::Recorded, vec![site("a.B", 1, 10)]);
-        let found = sites(&old, &new, &[], SortBy::LiveBytes);
+        let found = sites(&old, &new, &[], ChangeOrder::LiveBytes);
         let row = found.rows.first().unwrap();
         assert_eq!((row.status, row.allocated_bytes, row.allocated_instances), (Status::Same, None, None));
     }

@@ -1,4 +1,4 @@
-//! CPU SAMPLES: where the time goes.
+//! CPU SAMPLES by trace, method, class or package.
 
 use std::cmp::Reverse;
 
@@ -11,26 +11,26 @@ use super::profile::{Frame, Samples, Traces, ratio};
 use super::stack_filter::StackFilter;
 use crate::sorting::SortRows;
 
-/// Which samples are asked for.
+/// Query for samples.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
-    /// Of traces with such frames.
+pub struct CpuQuery {
+    /// Filter of traces by their frames.
     pub filter: StackFilter,
-    /// Rows are left out whose samples are below this part of all samples.
+    /// Minimum share of all samples that a row needs.
     pub cutoff: f64,
-    /// Their order.
-    pub sort_by: SortBy,
-    /// Number of rows are kept; all by default.
+    /// Order of the rows.
+    pub sort_by: CpuOrder,
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// The order of rows. Those that are equal stay in the order of their ranks.
+/// Order of rows. Equal rows stay in the order of their ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
-    /// Most samples first; of groups, most in the group itself.
+pub enum CpuOrder {
+    /// By samples, descending; of groups, by samples in the group itself.
     #[default]
     Samples,
-    /// Of groups: most samples in the group or in what it called first.
+    /// By samples in the group or in anything it called, descending. For groups only.
     Total,
     /// By serial number of the trace.
     Trace,
@@ -38,67 +38,67 @@ pub enum SortBy {
     Name,
 }
 
-/// The samples of a trace.
+/// Samples of a trace.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
-    /// Its place among all traces, from 1: by samples if rows are sorted by them, else in the file.
+pub struct RankedSamples {
+    /// Rank among all traces, from 1: by samples if rows are sorted by them, else in the order of the file.
     pub rank: u64,
     /// Trace serial number.
     pub trace: TraceSerial,
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Its part of all samples, to two decimals.
+    /// Percentage of all samples, to two decimals.
     pub self_percent: f64,
-    /// The part of this row and all of lower rank, to two decimals.
+    /// Percentage of all samples in this row and those of lower rank, to two decimals.
     pub accumulated_percent: f64,
-    /// The innermost frame of its trace.
+    /// Method of the trace's innermost frame.
     pub method: Option<String>,
 }
 
-/// The samples of a method, class or package.
+/// Samples of a method, class or package.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupRow {
-    /// Its place among all groups, from 1: by the samples that rows are sorted by, else by those in the group itself.
+    /// Rank among all groups, from 1: by the samples that rows are sorted by, else by those in the group itself.
     pub rank: u64,
-    /// Its name; `None` for the samples of traces without frames, or whose frame has no class.
+    /// Name; `None` for samples of traces without frames, or whose frame has no class.
     pub name: Option<String>,
-    /// Samples in which it was running.
+    /// Samples in which the group was running.
     pub self_samples: u64,
-    /// Samples in which it was running or had called what was running; one that occurs many times in a trace counts
-    /// once.
+    /// Samples in which the group was running or had called the running method; a group that occurs repeatedly in a
+    /// trace counts once.
     pub total_samples: u64,
-    /// Part of all samples, to two decimals.
+    /// `self_samples` in percent of all samples, to two decimals.
     pub self_percent: f64,
-    /// Part of all samples, to two decimals.
+    /// `total_samples` in percent of all samples, to two decimals.
     pub total_percent: f64,
 }
 
-/// The rows asked for.
+/// Rows that match a query.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer<R> {
-    /// The rows that are kept.
+pub struct CpuReport<R> {
+    /// Rows, at most `top`.
     pub rows: Vec<R>,
-    /// Rows that match, also those that `top` leaves out.
+    /// Number of matching rows before `top` was applied.
     pub matching: u64,
-    /// The samples of those traces that match.
+    /// Samples of the matching traces.
     pub samples: u64,
 }
 
-/// Samples by trace.
-pub fn by_trace(samples: &Samples, traces: &Traces, question: &Question) -> Answer<Row> {
+/// Returns samples by trace.
+pub fn by_trace(samples: &Samples, traces: &Traces, question: &CpuQuery) -> CpuReport<RankedSamples> {
     let stacks = question.filter.of(traces);
     let mut accumulated = 0.0;
     let mut rows = Vec::new();
     let mut all = samples.rows.clone();
-    // Before rows are left out: a rank is a place among all traces, as it is in the file.
-    if matches!(question.sort_by, SortBy::Samples | SortBy::Total) {
+    // Ranks are computed before rows are left out: they count all traces, as in the file.
+    if matches!(question.sort_by, CpuOrder::Samples | CpuOrder::Total) {
         all.sort_rows_by_key(|(_, count)| Reverse(*count));
     }
     for (rank, (trace, count)) in (1..).zip(all) {
         let part = ratio(count, samples.total) * 100.0;
         accumulated += part;
         if stacks.matches(trace) && !is_below(count, samples.total, question.cutoff) {
-            rows.push(Row {
+            rows.push(RankedSamples {
                 rank,
                 trace,
                 samples: count,
@@ -109,9 +109,9 @@ pub fn by_trace(samples: &Samples, traces: &Traces, question: &Question) -> Answ
         }
     }
     match question.sort_by {
-        SortBy::Samples | SortBy::Total => {}
-        SortBy::Trace => rows.sort_rows_by_key(|row| row.trace),
-        SortBy::Name => rows.sort_rows_by_cached_key(|row| traces.method(row.trace)),
+        CpuOrder::Samples | CpuOrder::Total => {}
+        CpuOrder::Trace => rows.sort_rows_by_key(|row| row.trace),
+        CpuOrder::Name => rows.sort_rows_by_cached_key(|row| traces.method(row.trace)),
     }
     let sum = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.samples));
     let matching = rows.len() as u64;
@@ -119,12 +119,12 @@ pub fn by_trace(samples: &Samples, traces: &Traces, question: &Question) -> Answ
     for row in &mut rows {
         row.method = traces.method(row.trace);
     }
-    Answer { rows, matching, samples: sum }
+    CpuReport { rows, matching, samples: sum }
 }
 
-/// What rows of [`grouped`] stand for.
+/// Grouping of [`grouped`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupBy {
+pub enum CpuGroupBy {
     /// Methods, by class and name.
     Method,
     /// Classes.
@@ -133,8 +133,8 @@ pub enum GroupBy {
     Package,
 }
 
-impl GroupBy {
-    /// The name of a frame's group.
+impl CpuGroupBy {
+    /// Returns the name of a frame's group.
     fn name(self, frame: &Frame) -> Option<String> {
         match self {
             Self::Method => Some(frame.qualified_method()),
@@ -147,9 +147,14 @@ impl GroupBy {
     }
 }
 
-/// Samples by method, class or package.
-pub fn grouped(samples: &Samples, traces: &Traces, question: &Question, by: GroupBy) -> Answer<GroupRow> {
-    let mut groups = Groups::new(traces, by);
+/// Returns samples by method, class or package.
+pub fn grouped(
+    samples: &Samples,
+    traces: &Traces,
+    question: &CpuQuery,
+    by: CpuGroupBy,
+) -> CpuReport<GroupRow> {
+    let mut groups = CpuGroups::new(traces, by);
     let stacks = question.filter.of(traces);
     let mut sum = 0u64;
     for (number, (serial, count)) in (1u64..).zip(samples.rows.iter().copied()) {
@@ -162,42 +167,42 @@ pub fn grouped(samples: &Samples, traces: &Traces, question: &Question, by: Grou
     let mut rows = groups.rows(samples.total, question.sort_by);
     rows.retain(|row| !is_below(row.total_samples, samples.total, question.cutoff));
     match question.sort_by {
-        SortBy::Samples | SortBy::Total | SortBy::Trace => {}
-        SortBy::Name => rows.sort_rows_by(|a, b| a.name.cmp(&b.name)),
+        CpuOrder::Samples | CpuOrder::Total | CpuOrder::Trace => {}
+        CpuOrder::Name => rows.sort_rows_by(|a, b| a.name.cmp(&b.name)),
     }
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
-    Answer { rows, matching, samples: sum }
+    CpuReport { rows, matching, samples: sum }
 }
 
-/// Adds up samples.
-struct Groups {
-    /// The group of each frame.
+/// Sums of samples by group.
+struct CpuGroups {
+    /// Group of each frame number.
     of_frame: Vec<usize>,
-    groups: Vec<Group>,
+    groups: Vec<CpuGroup>,
 }
 
 #[derive(Debug, Default)]
-struct Group {
+struct CpuGroup {
     name: Option<String>,
     self_samples: u64,
     total_samples: u64,
-    /// The number of the row that was counted last: recursion counts once.
+    /// Number of the row counted last: recursion counts once.
     counted: u64,
 }
 
-/// The group of what has no name.
+/// Group without a name.
 const NAMELESS: usize = 0;
 
-impl Groups {
-    fn new(traces: &Traces, by: GroupBy) -> Self {
-        let mut groups = vec![Group::default()];
+impl CpuGroups {
+    fn new(traces: &Traces, by: CpuGroupBy) -> Self {
+        let mut groups = vec![CpuGroup::default()];
         let mut numbers: FxHashMap<String, usize> = FxHashMap::default();
         let mut of_frame = Vec::with_capacity(traces.different_frames());
         for frame in (0u32..).map_while(|number| traces.frame(number)) {
             of_frame.push(by.name(frame).map_or(NAMELESS, |name| {
                 *numbers.entry(name).or_insert_with_key(|name| {
-                    groups.push(Group { name: Some(name.clone()), ..Group::default() });
+                    groups.push(CpuGroup { name: Some(name.clone()), ..CpuGroup::default() });
                     groups.len() - 1
                 })
             }));
@@ -222,17 +227,17 @@ impl Groups {
         }
     }
 
-    /// The groups with samples, most of the figure that rows are sorted by first.
-    fn rows(self, whole: u64, sort_by: SortBy) -> Vec<GroupRow> {
-        let mut groups: Vec<Group> = self.groups.into_iter().filter(|group| group.counted > 0).collect();
+    /// Returns the groups with samples, sorted by the requested figure, descending.
+    fn rows(self, whole: u64, sort_by: CpuOrder) -> Vec<GroupRow> {
+        let mut groups: Vec<CpuGroup> = self.groups.into_iter().filter(|group| group.counted > 0).collect();
         groups.sort_rows_by(|a, b| {
-            let key = |group: &Group| (Reverse(group.self_samples), Reverse(group.total_samples));
+            let key = |group: &CpuGroup| (Reverse(group.self_samples), Reverse(group.total_samples));
             key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
         });
-        if sort_by == SortBy::Total {
+        if sort_by == CpuOrder::Total {
             groups.sort_rows_by_key(|group| Reverse(group.total_samples));
         }
-        let row = |(rank, group): (u64, Group)| GroupRow {
+        let row = |(rank, group): (u64, CpuGroup)| GroupRow {
             rank,
             name: group.name,
             self_samples: group.self_samples,
@@ -244,7 +249,7 @@ impl Groups {
     }
 }
 
-/// Returns whether samples are below the cutoff, as the agent compares them.
+/// Returns whether samples are below the cutoff, compared as the agent does.
 fn is_below(samples: u64, whole: u64, cutoff: f64) -> bool {
     ratio(samples, whole) < cutoff
 }
@@ -270,7 +275,7 @@ mod tests {
     #[test]
     fn percentages_are_of_all_samples_and_add_up_unrounded() {
         let (samples, traces) = sample();
-        let answer = by_trace(&samples, &traces, &Question::default());
+        let answer = by_trace(&samples, &traces, &CpuQuery::default());
         let percents: Vec<String> = (answer.rows.iter())
             .map(|row| format!("{:.2} {:.2}", row.self_percent, row.accumulated_percent))
             .collect();
@@ -283,41 +288,41 @@ mod tests {
     #[test]
     fn order_cutoff_and_filters() {
         let (samples, traces) = sample();
-        let ranks = |question: Question| -> Vec<u64> {
+        let ranks = |question: CpuQuery| -> Vec<u64> {
             by_trace(&samples, &traces, &question).rows.iter().map(|row| row.rank).collect()
         };
-        let by = |sort_by| Question { sort_by, ..Question::default() };
-        // A file in another order: the first has the rank 1, and shares are added up from there.
+        let by = |sort_by| CpuQuery { sort_by, ..CpuQuery::default() };
+        // A file in another order: the first row has rank 1, and shares accumulate from there.
         let other = Samples { rows: samples.rows.iter().rev().copied().collect(), ..samples.clone() };
         let ranked = |sort_by| -> Vec<(u64, u32, f64)> {
             let rows = by_trace(&other, &traces, &by(sort_by)).rows;
             rows.iter().map(|row| (row.rank, row.trace.0, row.accumulated_percent)).collect()
         };
         let by_samples = [(1, 2, 25.0), (2, 3, 41.67), (3, 1, 58.33), (4, 9, 66.67), (5, 4, 75.0)];
-        assert_eq!(ranked(SortBy::Samples), by_samples);
+        assert_eq!(ranked(CpuOrder::Samples), by_samples);
         let by_trace = [(4, 1, 50.0), (5, 2, 75.0), (3, 3, 33.33), (2, 4, 16.67), (1, 9, 8.33)];
-        assert_eq!(ranked(SortBy::Trace), by_trace);
-        assert_eq!(ranks(by(SortBy::Samples)), [1, 2, 3, 4, 5]);
-        assert_eq!(ranks(by(SortBy::Trace)), [2, 1, 3, 4, 5]);
-        assert_eq!(ranks(by(SortBy::Name)), [4, 5, 3, 1, 2]);
-        assert_eq!(ranks(Question { cutoff: 0.25, ..Question::default() }), [1]);
-        assert_eq!(ranks(Question { cutoff: 2.0 / 12.0, ..Question::default() }), [1, 2, 3]);
-        assert_eq!(ranks(Question { top: Some(1), ..Question::default() }), [1]);
+        assert_eq!(ranked(CpuOrder::Trace), by_trace);
+        assert_eq!(ranks(by(CpuOrder::Samples)), [1, 2, 3, 4, 5]);
+        assert_eq!(ranks(by(CpuOrder::Trace)), [2, 1, 3, 4, 5]);
+        assert_eq!(ranks(by(CpuOrder::Name)), [4, 5, 3, 1, 2]);
+        assert_eq!(ranks(CpuQuery { cutoff: 0.25, ..CpuQuery::default() }), [1]);
+        assert_eq!(ranks(CpuQuery { cutoff: 2.0 / 12.0, ..CpuQuery::default() }), [1, 2, 3]);
+        assert_eq!(ranks(CpuQuery { top: Some(1), ..CpuQuery::default() }), [1]);
         let filter = StackFilter { methods: vec!["A.run".parse().unwrap()], ..StackFilter::default() };
-        assert_eq!(ranks(Question { filter, ..Question::default() }), [2]);
+        assert_eq!(ranks(CpuQuery { filter, ..CpuQuery::default() }), [2]);
     }
 
     #[test]
     fn recursion_counts_once() {
         let (samples, traces) = sample();
         let groups = |by| -> Vec<(Option<String>, u64, u64)> {
-            let answer = grouped(&samples, &traces, &Question::default(), by);
+            let answer = grouped(&samples, &traces, &CpuQuery::default(), by);
             answer.rows.into_iter().map(|row| (row.name, row.self_samples, row.total_samples)).collect()
         };
         let named = |name: &str, own, total| (Some(name.to_owned()), own, total);
         assert_eq!(
-            groups(GroupBy::Method),
-            // Equal ones by name, the nameless first.
+            groups(CpuGroupBy::Method),
+            // Equal rows are sorted by name, nameless first.
             [
                 named("p.A.fib", 3, 5),
                 (None, 2, 2),
@@ -327,36 +332,39 @@ mod tests {
             ]
         );
         assert_eq!(
-            groups(GroupBy::Class),
+            groups(CpuGroupBy::Class),
             [named("p.A", 5, 5), (None, 2, 2), named("C", 2, 2), named("q.B", 0, 5)]
         );
         let unnamed = named("<unnamed package>", 2, 2);
-        assert_eq!(groups(GroupBy::Package), [named("p", 5, 5), (None, 2, 2), unnamed, named("q", 0, 5)]);
+        assert_eq!(groups(CpuGroupBy::Package), [named("p", 5, 5), (None, 2, 2), unnamed, named("q", 0, 5)]);
     }
 
     #[test]
     fn groups_are_cut_and_sorted() {
         let (samples, traces) = sample();
-        let names = |question: Question| -> Vec<(u64, Option<String>)> {
-            let rows = grouped(&samples, &traces, &question, GroupBy::Class).rows;
+        let names = |question: CpuQuery| -> Vec<(u64, Option<String>)> {
+            let rows = grouped(&samples, &traces, &question, CpuGroupBy::Class).rows;
             rows.into_iter().map(|row| (row.rank, row.name)).collect()
         };
         let name = |rank, text: &str| (rank, Some(text.to_owned()));
-        let total = Question { sort_by: SortBy::Total, cutoff: 5.0 / 12.0, ..Question::default() };
+        let total = CpuQuery { sort_by: CpuOrder::Total, cutoff: 5.0 / 12.0, ..CpuQuery::default() };
         assert_eq!(names(total), [name(1, "p.A"), name(2, "q.B")]);
-        let by_name = Question { sort_by: SortBy::Name, top: Some(2), ..Question::default() };
+        let by_name = CpuQuery { sort_by: CpuOrder::Name, top: Some(2), ..CpuQuery::default() };
         assert_eq!(names(by_name), [(2, None), name(3, "C")]);
     }
 
     #[test]
     fn nothing_was_sampled() {
-        let answer = by_trace(&Samples::default(), &Traces::default(), &Question::default());
+        let answer = by_trace(&Samples::default(), &Traces::default(), &CpuQuery::default());
         assert_eq!((answer.rows.len(), answer.samples), (0, 0));
         let zero = Samples { total: 0, rows: vec![(TraceSerial(1), 0)], date: None };
         assert!(
-            by_trace(&zero, &Traces::default(), &Question::default()).rows.first().unwrap().self_percent
+            by_trace(&zero, &Traces::default(), &CpuQuery::default()).rows.first().unwrap().self_percent
                 == 0.0
         );
-        assert_eq!(grouped(&zero, &Traces::default(), &Question::default(), GroupBy::Method).rows.len(), 1);
+        assert_eq!(
+            grouped(&zero, &Traces::default(), &CpuQuery::default(), CpuGroupBy::Method).rows.len(),
+            1
+        );
     }
 }

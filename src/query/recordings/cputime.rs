@@ -1,4 +1,4 @@
-//! CPU TIME (ms), and calls by `cpu=old`: where the time goes, as the agent measured it.
+//! CPU TIME (ms), and calls of `cpu=old`: time as measured by the agent.
 
 use std::cmp::Reverse;
 
@@ -7,27 +7,27 @@ use super::stack_filter::StackFilter;
 use crate::classes::pattern::{self, ClassPattern};
 use crate::sorting::SortRows;
 
-/// Which rows of CPU TIME or MONITOR TIME are asked for.
+/// Query for rows of CPU TIME or MONITOR TIME.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
-    /// Of traces with such frames.
+pub struct TimeQuery {
+    /// Filter of traces by their frames.
     pub filter: StackFilter,
-    /// Whose name, which is the monitor's class in MONITOR TIME, matches one of these; any if there are none.
+    /// Patterns of the row's name, which is the monitor's class in MONITOR TIME; any if empty.
     pub names: Vec<ClassPattern>,
-    /// Rows are left out whose time is below this part of the whole.
+    /// Minimum share of the whole time that a row needs.
     pub cutoff: f64,
-    /// Their order; that of the file by default.
-    pub sort_by: Option<SortBy>,
-    /// Number of rows are kept; all by default.
+    /// Order of the rows; that of the file by default.
+    pub sort_by: Option<TimeOrder>,
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// The order of rows. Those that are equal stay in the order of the file.
+/// Order of rows. Equal rows stay in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SortBy {
-    /// Most time first.
+pub enum TimeOrder {
+    /// By time, descending.
     Time,
-    /// Most calls, or contentions, first.
+    /// By number of calls or contentions, descending.
     Count,
     /// By serial number of the trace.
     Trace,
@@ -37,33 +37,33 @@ pub enum SortBy {
 
 /// A row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row<'a> {
-    /// Its place among all rows, from 1: in the order of the figure that rows are sorted by, else in that of the file.
+pub struct RankedTime<'a> {
+    /// Rank among all rows, from 1: by the figure that rows are sorted by, else in the order of the file.
     pub rank: u64,
-    /// What the file says.
+    /// Row of the file.
     pub time: &'a TimeRow,
-    /// The innermost frame of its trace.
+    /// Method of the trace's innermost frame.
     pub method: Option<String>,
-    /// Milliseconds, by the percentage of the total: an estimate. `None` if the total is none.
+    /// Time in milliseconds, estimated from the percentage of the total; `None` if the total is unusable.
     pub self_ms: Option<u64>,
 }
 
-/// The rows asked for.
+/// Rows that match a query.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer<R> {
-    /// The rows that are kept.
+pub struct TimeReport<R> {
+    /// Rows, at most `top`.
     pub rows: Vec<R>,
-    /// Rows that match, also those that `top` leaves out.
+    /// Number of matching rows before `top` was applied.
     pub matching: u64,
 }
 
-/// Rows of CPU TIME or MONITOR TIME.
+/// Returns matching rows of CPU TIME or MONITOR TIME.
 pub fn times<'a>(
     rows: &'a [TimeRow],
     total_ms: i64,
     traces: &Traces,
-    question: &Question,
-) -> Answer<Row<'a>> {
+    question: &TimeQuery,
+) -> TimeReport<RankedTime<'a>> {
     let stacks = question.filter.of(traces);
     let is_meant = |row: &TimeRow| {
         stacks.matches(row.trace)
@@ -72,34 +72,34 @@ pub fn times<'a>(
                 || row.name.as_ref().is_some_and(|name| pattern::any_matches(&question.names, name)))
     };
     let mut all: Vec<&TimeRow> = rows.iter().collect();
-    // Before rows are left out: a rank is a place among all rows, as it is in the file.
+    // Ranks are computed before rows are left out: they count all rows, as in the file.
     match question.sort_by {
-        None | Some(SortBy::Trace | SortBy::Method) => {}
-        Some(SortBy::Time) => all.sort_rows_by(|a, b| b.self_percent.total_cmp(&a.self_percent)),
-        Some(SortBy::Count) => all.sort_rows_by_key(|row| Reverse(row.count)),
+        None | Some(TimeOrder::Trace | TimeOrder::Method) => {}
+        Some(TimeOrder::Time) => all.sort_rows_by(|a, b| b.self_percent.total_cmp(&a.self_percent)),
+        Some(TimeOrder::Count) => all.sort_rows_by_key(|row| Reverse(row.count)),
     }
     let mut found: Vec<(u64, &TimeRow)> = (1..).zip(all).filter(|(_, row)| is_meant(row)).collect();
     match question.sort_by {
-        None | Some(SortBy::Time | SortBy::Count) => {}
-        Some(SortBy::Trace) => found.sort_rows_by_key(|(_, row)| row.trace),
-        Some(SortBy::Method) => found.sort_rows_by_cached_key(|(_, row)| traces.method(row.trace)),
+        None | Some(TimeOrder::Time | TimeOrder::Count) => {}
+        Some(TimeOrder::Trace) => found.sort_rows_by_key(|(_, row)| row.trace),
+        Some(TimeOrder::Method) => found.sort_rows_by_cached_key(|(_, row)| traces.method(row.trace)),
     }
     let matching = found.len() as u64;
     let rows = (found.into_iter().take(question.top.unwrap_or(usize::MAX)))
-        .map(|(rank, time)| Row {
+        .map(|(rank, time)| RankedTime {
             rank,
             time,
             method: traces.method(time.trace),
             self_ms: milliseconds(time.self_percent, total_ms),
         })
         .collect();
-    Answer { rows, matching }
+    TimeReport { rows, matching }
 }
 
-/// A percentage of a total.
+/// Returns a percentage of a total.
 pub(super) fn milliseconds(percent: f64, total_ms: i64) -> Option<u64> {
     let total = u64::try_from(total_ms).ok()?;
-    // Two decimals are all there are: the product of integers does not round twice.
+    // The file has two decimals: a product of integers is not rounded twice.
     let hundredths = (percent * 100.0).round();
     if !(0.0..=10_000.0).contains(&hundredths) {
         return None;
@@ -109,30 +109,30 @@ pub(super) fn milliseconds(percent: f64, total_ms: i64) -> Option<u64> {
     u64::try_from((u128::from(total) * u128::from(hundredths) + 5_000) / 10_000).ok()
 }
 
-/// Which calls are asked for.
+/// Query for calls.
 #[derive(Debug, Clone, Default)]
 pub struct CallQuestion {
-    /// One of both methods matches.
+    /// Filter that the caller or the callee must match.
     pub filter: StackFilter,
-    /// Calls are left out whose time is below this part of the sum.
+    /// Minimum share of the total time that a call needs.
     pub cutoff: f64,
-    /// Their order; that of the file by default. Calls have no trace.
-    pub sort_by: Option<SortBy>,
-    /// Number of rows are kept; all by default.
+    /// Order of the rows; that of the file by default. Calls have no trace.
+    pub sort_by: Option<TimeOrder>,
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
 /// A row of `cpu=old`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRow<'a> {
-    /// Its place among all calls, from 1: in the order of the figure that rows are sorted by, else in that of the file.
+    /// Rank among all calls, from 1: by the figure that rows are sorted by, else in the order of the file.
     pub rank: u64,
-    /// What the file says.
+    /// Call in the file.
     pub call: &'a Call,
 }
 
-/// Calls of one method by another.
-pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> Answer<CallRow<'a>> {
+/// Returns matching calls of one method by another.
+pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> TimeReport<CallRow<'a>> {
     let whole = calls.iter().fold(0u64, |sum, call| sum.saturating_add(positive(call.time_ms)));
     let is_meant = |call: &Call| {
         let methods = [&call.callee, &call.caller].into_iter().flatten();
@@ -141,9 +141,9 @@ pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> Answer<CallRow<'
     };
     let mut all: Vec<&Call> = calls.iter().collect();
     match question.sort_by {
-        None | Some(SortBy::Trace | SortBy::Method) => {}
-        Some(SortBy::Time) => all.sort_rows_by_key(|call| Reverse(call.time_ms)),
-        Some(SortBy::Count) => all.sort_rows_by_key(|call| Reverse(call.count)),
+        None | Some(TimeOrder::Trace | TimeOrder::Method) => {}
+        Some(TimeOrder::Time) => all.sort_rows_by_key(|call| Reverse(call.time_ms)),
+        Some(TimeOrder::Count) => all.sort_rows_by_key(|call| Reverse(call.count)),
     }
     let mut rows: Vec<CallRow<'a>> = (1..)
         .zip(all)
@@ -152,15 +152,15 @@ pub fn calls<'a>(calls: &'a [Call], question: &CallQuestion) -> Answer<CallRow<'
         .collect();
     let key =
         |method: &Option<Method>| method.as_ref().map(|method| (method.class.clone(), method.name.clone()));
-    if question.sort_by == Some(SortBy::Method) {
+    if question.sort_by == Some(TimeOrder::Method) {
         rows.sort_rows_by_cached_key(|row| key(&row.call.callee));
     }
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
-    Answer { rows, matching }
+    TimeReport { rows, matching }
 }
 
-/// A time that overflowed is none.
+/// Returns a time, or 0 if it overflowed.
 fn positive(time_ms: i64) -> u64 {
     u64::try_from(time_ms).unwrap_or(0)
 }
@@ -190,25 +190,25 @@ mod tests {
     #[test]
     fn order_cutoff_filters_and_estimates() {
         let (rows, traces) = (rows(), traces(&[(2, &[("z.Z", "m")]), (3, &[("y.Y", "m")])]));
-        let ranked = |question: &Question| -> Vec<(u64, u32)> {
+        let ranked = |question: &TimeQuery| -> Vec<(u64, u32)> {
             times(&rows, 679, &traces, question).rows.iter().map(|row| (row.rank, row.time.trace.0)).collect()
         };
-        let ranks = |question: Question| -> Vec<u64> { ranked(&question).iter().map(|row| row.0).collect() };
-        let by = |sort_by| Question { sort_by: Some(sort_by), ..Question::default() };
-        assert_eq!(ranked(&by(SortBy::Count)), [(1, 2), (2, 1), (3, 3)]);
-        // Among all rows, also those that are not asked for.
+        let ranks = |question: TimeQuery| -> Vec<u64> { ranked(&question).iter().map(|row| row.0).collect() };
+        let by = |sort_by| TimeQuery { sort_by: Some(sort_by), ..TimeQuery::default() };
+        assert_eq!(ranked(&by(TimeOrder::Count)), [(1, 2), (2, 1), (3, 3)]);
+        // Ranked among all rows, including those that do not match.
         let names = vec!["a.*".parse().unwrap()];
-        assert_eq!(ranked(&Question { names, ..by(SortBy::Count) }), [(3, 3)]);
-        assert_eq!(ranks(Question::default()), [1, 2, 3]);
-        assert_eq!(ranks(by(SortBy::Time)), [1, 2, 3]);
-        assert_eq!(ranks(by(SortBy::Trace)), [3, 2, 1]);
-        assert_eq!(ranks(by(SortBy::Method)), [3, 1, 2]);
-        assert_eq!(ranks(Question { cutoff: 0.0103, ..Question::default() }), [1, 2, 3]);
-        assert_eq!(ranks(Question { cutoff: 0.0104, ..Question::default() }), [1, 2]);
-        assert_eq!(ranks(Question { names: vec!["b.*".parse().unwrap()], ..Question::default() }), [2]);
+        assert_eq!(ranked(&TimeQuery { names, ..by(TimeOrder::Count) }), [(3, 3)]);
+        assert_eq!(ranks(TimeQuery::default()), [1, 2, 3]);
+        assert_eq!(ranks(by(TimeOrder::Time)), [1, 2, 3]);
+        assert_eq!(ranks(by(TimeOrder::Trace)), [3, 2, 1]);
+        assert_eq!(ranks(by(TimeOrder::Method)), [3, 1, 2]);
+        assert_eq!(ranks(TimeQuery { cutoff: 0.0103, ..TimeQuery::default() }), [1, 2, 3]);
+        assert_eq!(ranks(TimeQuery { cutoff: 0.0104, ..TimeQuery::default() }), [1, 2]);
+        assert_eq!(ranks(TimeQuery { names: vec!["b.*".parse().unwrap()], ..TimeQuery::default() }), [2]);
         let filter = StackFilter { classes: vec!["y.Y".parse().unwrap()], ..StackFilter::default() };
-        assert_eq!(ranks(Question { filter, ..Question::default() }), [1]);
-        let answer = times(&rows, 679, &traces, &Question { top: Some(2), ..Question::default() });
+        assert_eq!(ranks(TimeQuery { filter, ..TimeQuery::default() }), [1]);
+        let answer = times(&rows, 679, &traces, &TimeQuery { top: Some(2), ..TimeQuery::default() });
         assert_eq!((answer.rows.first().unwrap().self_ms, answer.matching), (Some(300), 3));
         assert_eq!(answer.rows.first().unwrap().method.as_deref(), Some("y.Y.m"));
     }
@@ -241,9 +241,9 @@ mod tests {
             let rows = super::calls(&rows, &by(sort_by)).rows;
             rows.iter().map(|row| (row.rank, row.call.time_ms)).collect()
         };
-        assert_eq!(counts(SortBy::Time), [(1, 3), (2, 1), (3, 0)]);
-        assert_eq!(counts(SortBy::Count), [(1, 1), (2, 3), (3, 0)]);
-        assert_eq!(ranks(by(SortBy::Method)), [3, 1, 2]);
+        assert_eq!(counts(TimeOrder::Time), [(1, 3), (2, 1), (3, 0)]);
+        assert_eq!(counts(TimeOrder::Count), [(1, 1), (2, 3), (3, 0)]);
+        assert_eq!(ranks(by(TimeOrder::Method)), [3, 1, 2]);
         assert_eq!(ranks(CallQuestion { cutoff: 0.25, ..CallQuestion::default() }), [1, 2]);
         let filter = StackFilter { methods: vec!["B.y".parse().unwrap()], ..StackFilter::default() };
         assert_eq!(ranks(CallQuestion { filter, top: Some(1), ..CallQuestion::default() }), [1]);

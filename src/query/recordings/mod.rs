@@ -1,4 +1,4 @@
-//! Questions about what a profiler recorded: allocation sites, traces, samples, times and monitors.
+//! Queries about profiler recordings: allocation sites, traces, samples, times and monitors.
 
 pub mod compare;
 pub mod cpu;

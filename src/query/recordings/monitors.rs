@@ -1,5 +1,4 @@
-//! Monitors: what threads did at them, line by line, added up. Contention is [`super::cputime::times`] over MONITOR
-//! TIME.
+//! Events of threads at monitors, summed up. Contention is [`super::cputime::times`] over MONITOR TIME.
 
 use std::cmp::Reverse;
 
@@ -9,40 +8,40 @@ use super::profile::{Wait, WaitKind};
 use crate::classes::pattern::{self, ClassPattern};
 use crate::sorting::SortRows;
 
-/// What a thread did at the monitors of a class.
+/// Events of a thread at the monitors of a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WaitRow {
     /// Class of the monitors; `None` for sleeping.
     pub monitor: Option<String>,
     /// Serial number of the thread, if the agent knew it.
     pub thread: Option<u32>,
-    /// WAIT lines: how often it began to wait.
+    /// Number of WAIT lines: the thread began to wait.
     pub waits: u64,
-    /// Of these, with a timeout.
+    /// Number of these with a timeout.
     pub timed: u64,
-    /// WAITED lines: how often it has waited.
+    /// Number of WAITED lines: the thread finished waiting.
     pub waited: u64,
-    /// The sum of the times in WAITED lines, as the file states them.
+    /// Sum of the times in WAITED lines, as the file states them.
     pub time_waited: i64,
-    /// SLEEP lines.
+    /// Number of SLEEP lines.
     pub sleeps: u64,
-    /// The sum of the times in SLEEP lines, as the file states them.
+    /// Sum of the times in SLEEP lines, as the file states them.
     pub time_slept: i64,
-    /// EXIT lines.
+    /// Number of EXIT lines.
     pub exits: u64,
 }
 
-/// Which lines are added up.
+/// Query for events at monitors.
 #[derive(Debug, Clone, Default)]
 pub struct WaitQuestion {
-    /// Of monitors of these classes; of all, and of sleeping, if there are none.
+    /// Patterns of the monitors' classes; all, and sleeping, if empty.
     pub monitors: Vec<ClassPattern>,
-    /// Number of rows are kept; all by default.
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// Adds up lines by class of the monitor and by thread: most lines first, those with as many in the order of the file.
-/// Gives the rows that are kept and the number of all.
+/// Sums up lines by class of the monitor and by thread: most lines first, equal rows in the order of the file. Returns
+/// at most `top` rows and the number of all.
 pub fn waits(lines: &[Wait], question: &WaitQuestion) -> (Vec<WaitRow>, u64) {
     let mut rows: Vec<WaitRow> = Vec::new();
     let mut numbers: FxHashMap<(Option<&str>, Option<u32>), usize> = FxHashMap::default();
@@ -60,7 +59,7 @@ pub fn waits(lines: &[Wait], question: &WaitQuestion) -> (Vec<WaitRow>, u64) {
         match line.kind {
             WaitKind::Wait => {
                 row.waits += 1;
-                // A timeout of 0 is none.
+                // A timeout of 0 means no timeout.
                 row.timed += u64::from(time != 0);
             }
             WaitKind::Waited => {

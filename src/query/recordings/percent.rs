@@ -1,12 +1,12 @@
 //! Percentages as the HPROF agent prints them.
 
-/// A number rounded to two decimals, as C's `%.2f` rounds it: by the exact value, not by what it is printed as.
+/// Rounds a number to two decimals like C's `%.2f`: by the exact binary value.
 pub fn two_decimals(value: f64) -> f64 {
     // Formatting is exact; multiplying by 100 and rounding is not.
     format!("{value:.2}").parse().unwrap_or(value)
 }
 
-/// A part of a whole in percent, for programs: rounded to hundredths; 0 if the whole is nothing.
+/// Returns a share in percent, for programs: rounded to hundredths; 0 if the whole is 0.
 pub fn hundredths(part: u64, whole: u64) -> f64 {
     #[allow(clippy::cast_precision_loss)]
     let percent = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
@@ -19,7 +19,7 @@ mod tests {
 
     #[test]
     fn rounding_is_that_of_c() {
-        // As printf("%5.2f") of glibc has them: 0.125 and 2.675 are told apart by what the double really is.
+        // As glibc's printf("%5.2f") prints them: 0.125 and 2.675 round by the exact value of the double.
         let cases =
             [(0.125, 0.12), (0.375, 0.38), (2.675, 2.67), (44.182_621, 44.18), (99.999, 100.0), (0.0, 0.0)];
         for (value, expected) in cases {

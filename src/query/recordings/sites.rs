@@ -1,4 +1,4 @@
-//! Allocation sites: where objects were allocated.
+//! Allocation sites.
 
 use std::cmp::Reverse;
 
@@ -9,35 +9,35 @@ use crate::classes::pattern::{self, ClassPattern, MethodPattern};
 use crate::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
-/// Which sites are asked for.
+/// Query for allocation sites.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
-    /// Of these classes; of all if there are none.
+pub struct SiteQuery {
+    /// Patterns of classes; all if empty.
     pub classes: Vec<ClassPattern>,
-    /// With a frame of one of these methods.
+    /// Patterns of methods, one of which must occur in the stack.
     pub methods: Vec<MethodPattern>,
-    /// With one of these traces; with any if there are none.
+    /// Serial numbers of traces; any if empty.
     pub traces: Vec<TraceSerial>,
-    /// Sites are left out whose live bytes are below this part of all live bytes.
+    /// Minimum share of all live bytes that a site needs.
     pub cutoff: f64,
-    /// Their order; that of the file by default.
-    pub sort_by: Option<SortBy>,
-    /// Number of rows are kept; all by default.
+    /// Order of the rows; that of the file by default.
+    pub sort_by: Option<SiteOrder>,
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// The order of sites. Those that are equal stay in the order of the file.
+/// Order of sites. Equal rows stay in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SortBy {
-    /// Most live bytes first.
+pub enum SiteOrder {
+    /// By live bytes, descending.
     Live,
-    /// Most live instances first.
+    /// By live instances, descending.
     LiveInstances,
-    /// Most allocated bytes first.
+    /// By allocated bytes, descending.
     Allocated,
-    /// Most allocated instances first.
+    /// By allocated instances, descending.
     AllocatedInstances,
-    /// By name of the class.
+    /// By class name.
     Class,
     /// By serial number of the trace.
     Trace,
@@ -45,45 +45,45 @@ pub enum SortBy {
 
 /// A site.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row<'a> {
-    /// Its place among all sites, from 1: in the order of the figure that rows are sorted by, else in that of the file.
+pub struct RankedSite<'a> {
+    /// Rank among all sites, from 1: by the figure that rows are sorted by, else in the order of the file.
     pub rank: u64,
-    /// What was allocated there.
+    /// Site with its figures.
     pub site: &'a Site,
-    /// The innermost frame of its trace.
+    /// Method of the trace's innermost frame.
     pub method: Option<String>,
-    /// Its part of all in percent, to two decimals: of what rows are sorted by, else of live bytes as in the file.
+    /// Percentage of the figure that rows are sorted by, else of live bytes as in the file; to two decimals.
     pub self_percent: f64,
-    /// The part of this row and all before it: in that order, else in that of the file.
+    /// Percentage of this row and all before it, in that order, else in that of the file.
     pub accumulated_percent: f64,
 }
 
 /// Sums over sites.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Sites.
+    /// Number of sites.
     pub rows: u64,
-    /// Their live bytes.
+    /// Live bytes.
     pub live_bytes: u64,
-    /// Their live instances.
+    /// Live instances.
     pub live_instances: u64,
-    /// Their allocated bytes.
+    /// Allocated bytes.
     pub allocated_bytes: u64,
-    /// Their allocated instances.
+    /// Allocated instances.
     pub allocated_instances: u64,
 }
 
-/// The sites asked for.
+/// Sites that match a query.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer<'a> {
-    /// The sites that are kept.
-    pub rows: Vec<Row<'a>>,
-    /// Sums over all that match, also those that `top` leaves out.
+pub struct SiteReport<'a> {
+    /// Sites, at most `top`.
+    pub rows: Vec<RankedSite<'a>>,
+    /// Sums over all matching sites, including those beyond `top`.
     pub matching: Totals,
 }
 
-/// The sites asked for.
-pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answer<'a> {
+/// Returns the sites that match a query.
+pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &SiteQuery) -> SiteReport<'a> {
     let filter = StackFilter { methods: question.methods.clone(), ..StackFilter::default() };
     let stacks = filter.of(traces);
     let is_meant = |site: &Site| {
@@ -93,27 +93,27 @@ pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answ
             && stacks.matches(site.trace)
     };
     let mut all: Vec<&Site> = sites.rows.iter().collect();
-    // Before rows are left out: a rank is a place among all sites, as it is in the file.
+    // Ranks are computed before rows are left out: they count all sites, as in the file.
     match question.sort_by {
-        None | Some(SortBy::Class | SortBy::Trace) => {}
-        Some(SortBy::Live) => all.sort_rows_by_key(|site| Reverse(site.live_bytes)),
-        Some(SortBy::LiveInstances) => all.sort_rows_by_key(|site| Reverse(site.live_instances)),
-        Some(SortBy::Allocated) => all.sort_rows_by_key(|site| Reverse(site.allocated_bytes)),
-        Some(SortBy::AllocatedInstances) => all.sort_rows_by_key(|site| Reverse(site.allocated_instances)),
+        None | Some(SiteOrder::Class | SiteOrder::Trace) => {}
+        Some(SiteOrder::Live) => all.sort_rows_by_key(|site| Reverse(site.live_bytes)),
+        Some(SiteOrder::LiveInstances) => all.sort_rows_by_key(|site| Reverse(site.live_instances)),
+        Some(SiteOrder::Allocated) => all.sort_rows_by_key(|site| Reverse(site.allocated_bytes)),
+        Some(SiteOrder::AllocatedInstances) => all.sort_rows_by_key(|site| Reverse(site.allocated_instances)),
     }
     let mut found: Vec<(u64, &Site)> = (1..).zip(all).filter(|(_, site)| is_meant(site)).collect();
     match question.sort_by {
-        Some(SortBy::Class) => found.sort_rows_by(|(_, a), (_, b)| a.class.cmp(&b.class)),
-        Some(SortBy::Trace) => found.sort_rows_by_key(|(_, site)| site.trace),
+        Some(SiteOrder::Class) => found.sort_rows_by(|(_, a), (_, b)| a.class.cmp(&b.class)),
+        Some(SiteOrder::Trace) => found.sort_rows_by_key(|(_, site)| site.trace),
         _ => {}
     }
     let matching = totals(found.iter().map(|(_, site)| *site));
-    // As stated, unless rows are sorted by another figure: percentages of live bytes would be in no order.
+    // As stated, unless rows are sorted by another figure: percentages of live bytes would not be in order.
     let figure: Option<fn(&Site) -> u64> = match question.sort_by {
-        None | Some(SortBy::Live | SortBy::Class | SortBy::Trace) => None,
-        Some(SortBy::LiveInstances) => Some(|site| site.live_instances),
-        Some(SortBy::Allocated) => Some(|site| site.allocated_bytes),
-        Some(SortBy::AllocatedInstances) => Some(|site| site.allocated_instances),
+        None | Some(SiteOrder::Live | SiteOrder::Class | SiteOrder::Trace) => None,
+        Some(SiteOrder::LiveInstances) => Some(|site| site.live_instances),
+        Some(SiteOrder::Allocated) => Some(|site| site.allocated_bytes),
+        Some(SiteOrder::AllocatedInstances) => Some(|site| site.allocated_instances),
     };
     let whole = figure.map_or(0, |figure| {
         let sum = || sites.rows.iter().fold(0u64, |sum, site| sum.saturating_add(figure(site)));
@@ -129,32 +129,33 @@ pub fn sites<'a>(sites: &'a Sites, traces: &Traces, question: &Question) -> Answ
                     (hundredths(figure(site), whole), hundredths(before, whole))
                 }
             };
-            Row { rank, site, method: traces.method(site.trace), self_percent, accumulated_percent }
+            RankedSite { rank, site, method: traces.method(site.trace), self_percent, accumulated_percent }
         })
         .collect();
-    Answer { rows, matching }
+    SiteReport { rows, matching }
 }
 
-/// Returns whether a site's parts of all live and of all allocated bytes are below the cutoff, as the agent compares them.
+/// Returns whether a site's shares of all live and of all allocated bytes are below the cutoff, compared as the agent
+/// does.
 fn is_below(site: &Site, total: Option<&Site>, cutoff: f64) -> bool {
     let part = match total {
         Some(total) => {
             let live = ratio(site.live_bytes, total.live_bytes);
             live.max(ratio(site.allocated_bytes, total.allocated_bytes))
         }
-        // A text has only the percentage, to two decimals.
+        // A text contains only the percentage, to two decimals.
         None => site.self_percent / 100.0,
     };
     part < cutoff
 }
 
-/// Adds up sites.
+/// Sums up sites.
 pub fn totals<'a>(sites: impl Iterator<Item = &'a Site>) -> Totals {
     sites.fold(Totals::default(), Totals::plus)
 }
 
 impl Totals {
-    /// With one more site.
+    /// Adds a site.
     pub(super) fn plus(self, site: &Site) -> Self {
         Self {
             rows: self.rows + 1,
@@ -200,13 +201,13 @@ mod tests {
         }
     }
 
-    fn ranks(sites: &Sites, question: &Question) -> Vec<u64> {
+    fn ranks(sites: &Sites, question: &SiteQuery) -> Vec<u64> {
         let traces = traces(&[(1, &[("m.M", "run")]), (3, &[("m.M", "go"), ("m.M", "main")])]);
         super::sites(sites, &traces, question).rows.iter().map(|row| row.rank).collect()
     }
 
-    /// Traces, which tell the sites of the sample apart, with ranks.
-    fn ranked(question: &Question) -> Vec<(u32, u64)> {
+    /// Traces, which identify the sites of the sample, with ranks.
+    fn ranked(question: &SiteQuery) -> Vec<(u32, u64)> {
         let sites = sample();
         let answer = super::sites(&sites, &Traces::default(), question);
         answer.rows.iter().map(|row| (row.site.trace.0, row.rank)).collect()
@@ -216,33 +217,33 @@ mod tests {
     fn ranks_are_of_the_figure_that_rows_are_sorted_by() {
         for (sort_by, expected) in [
             (None, [(3, 1), (1, 2), (2, 3)]),
-            (Some(SortBy::Live), [(3, 1), (1, 2), (2, 3)]),
-            (Some(SortBy::LiveInstances), [(1, 1), (3, 2), (2, 3)]),
-            (Some(SortBy::Allocated), [(2, 1), (3, 2), (1, 3)]),
-            (Some(SortBy::AllocatedInstances), [(3, 1), (1, 2), (2, 3)]),
-            // Of no figure: those of the file.
-            (Some(SortBy::Class), [(1, 2), (2, 3), (3, 1)]),
-            (Some(SortBy::Trace), [(1, 2), (2, 3), (3, 1)]),
+            (Some(SiteOrder::Live), [(3, 1), (1, 2), (2, 3)]),
+            (Some(SiteOrder::LiveInstances), [(1, 1), (3, 2), (2, 3)]),
+            (Some(SiteOrder::Allocated), [(2, 1), (3, 2), (1, 3)]),
+            (Some(SiteOrder::AllocatedInstances), [(3, 1), (1, 2), (2, 3)]),
+            // Sorted by no figure: ranks of the file.
+            (Some(SiteOrder::Class), [(1, 2), (2, 3), (3, 1)]),
+            (Some(SiteOrder::Trace), [(1, 2), (2, 3), (3, 1)]),
         ] {
-            assert_eq!(ranked(&Question { sort_by, ..Question::default() }), expected, "{sort_by:?}");
+            assert_eq!(ranked(&SiteQuery { sort_by, ..SiteQuery::default() }), expected, "{sort_by:?}");
         }
-        // Among all sites, also those that are not asked for.
-        let by_class = Question {
+        // Ranked among all sites, including those that do not match.
+        let by_class = SiteQuery {
             classes: vec!["a.B".parse().unwrap()],
-            sort_by: Some(SortBy::Allocated),
-            ..Question::default()
+            sort_by: Some(SiteOrder::Allocated),
+            ..SiteQuery::default()
         };
         assert_eq!(ranked(&by_class), [(1, 3)]);
     }
 
     #[test]
     fn the_cutoff_keeps_what_is_on_it() {
-        let at = |cutoff| Question { cutoff, sort_by: Some(SortBy::Allocated), ..Question::default() };
+        let at = |cutoff| SiteQuery { cutoff, sort_by: Some(SiteOrder::Allocated), ..SiteQuery::default() };
         assert_eq!(ranks(&sample(), &at(0.25)), [1, 2, 3]);
-        // Part of what is alive, or of what was allocated: the third has 46.5 percent of that.
+        // Share of live or allocated bytes: the third has 46.5 percent of the latter.
         assert_eq!(ranks(&sample(), &at(0.250_000_1)), [1, 2]);
         assert_eq!(ranks(&sample(), &at(0.47)), [2]);
-        // A text states percentages only; of nothing everything is too little.
+        // A text states percentages only; any share of 0 is below the cutoff.
         assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.25)), [1, 2, 3]);
         assert_eq!(ranks(&Sites { total: None, ..sample() }, &at(0.3)), [2]);
         let nothing = Sites { total: Some(Site::default()), ..sample() };
@@ -253,7 +254,7 @@ mod tests {
     fn percentages_are_of_what_rows_are_sorted_by() {
         let percents = |sort_by| {
             let sample = sample();
-            let question = Question { sort_by, ..Question::default() };
+            let question = SiteQuery { sort_by, ..SiteQuery::default() };
             let answer = super::sites(&sample, &Traces::default(), &question);
             let rows = answer.rows.iter().map(|row| (row.rank, row.self_percent, row.accumulated_percent));
             rows.collect::<Vec<_>>()
@@ -262,27 +263,27 @@ mod tests {
         assert_eq!(percents(None), [(1, 50.0, 0.0), (2, 25.0, 0.0), (3, 25.0, 0.0)]);
         // 1000, 900 and 250 of 2150.
         assert_eq!(
-            percents(Some(SortBy::Allocated)),
+            percents(Some(SiteOrder::Allocated)),
             [(1, 46.51, 46.51), (2, 41.86, 88.37), (3, 11.63, 100.0)]
         );
         let instances = [(1, 78.13, 78.13), (2, 15.63, 93.75), (3, 6.25, 100.0)];
-        assert_eq!(percents(Some(SortBy::AllocatedInstances)), instances);
+        assert_eq!(percents(Some(SiteOrder::AllocatedInstances)), instances);
     }
 
     #[test]
     fn filters_and_sums() {
-        let by = |classes: &[&str], methods: &[&str], traces: &[u32]| Question {
+        let by = |classes: &[&str], methods: &[&str], traces: &[u32]| SiteQuery {
             classes: classes.iter().map(|text| text.parse().unwrap()).collect(),
             methods: methods.iter().map(|text| text.parse().unwrap()).collect(),
             traces: traces.iter().copied().map(TraceSerial).collect(),
-            ..Question::default()
+            ..SiteQuery::default()
         };
         assert_eq!(ranks(&sample(), &by(&["a.*"], &[], &[])), [2, 3]);
         assert_eq!(ranks(&sample(), &by(&[], &["main"], &[])), [1]);
         assert_eq!(ranks(&sample(), &by(&[], &[], &[2, 9])), [3]);
         let sites = sample();
         let answer =
-            super::sites(&sites, &Traces::default(), &Question { top: Some(1), ..by(&["a.*"], &[], &[]) });
+            super::sites(&sites, &Traces::default(), &SiteQuery { top: Some(1), ..by(&["a.*"], &[], &[]) });
         assert_eq!((answer.rows.len(), answer.matching.rows), (1, 2));
         assert_eq!((answer.matching.live_bytes, answer.matching.allocated_instances), (500, 14));
         assert_eq!(answer.rows.first().unwrap().method, None);

@@ -1,20 +1,20 @@
-//! Which stack traces a user means: those with a frame of a class, or of a method.
+//! Filter of stack traces by the class or method of a frame.
 
 use super::profile::{Frame, Traces};
 use crate::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_parser::TraceSerial;
 
-/// Which stack traces are meant. What is empty asks for nothing.
+/// Filter of stack traces. Empty lists match everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StackFilter {
-    /// A frame's class matches one of these.
+    /// Patterns of classes, one of which a frame must match.
     pub classes: Vec<ClassPattern>,
-    /// A frame's class and method match one of these.
+    /// Patterns of class and method, one of which a frame must match.
     pub methods: Vec<MethodPattern>,
 }
 
 impl StackFilter {
-    /// Looks at each different frame once.
+    /// Applies the filter to each distinct frame once.
     pub fn of<'a>(&self, traces: &'a Traces) -> Matcher<'a> {
         let frames = |is_meant: &dyn Fn(&Frame) -> bool| -> Vec<bool> {
             (0u32..).map_while(|number| traces.frame(number)).map(is_meant).collect()
@@ -33,7 +33,7 @@ impl StackFilter {
         }
     }
 
-    /// Returns whether one of these methods, given as class and name, is meant.
+    /// Returns whether one of these methods, given as class and name, matches.
     pub fn matches_any<'m>(&self, methods: impl Iterator<Item = (&'m str, &'m str)> + Clone) -> bool {
         let class = self.classes.is_empty()
             || methods.clone().any(|(class, _)| self.classes.iter().any(|one| one.matches(class)));
@@ -50,14 +50,14 @@ impl StackFilter {
 #[derive(Debug)]
 pub struct Matcher<'a> {
     traces: &'a Traces,
-    /// Whether each frame's class matches, if that is asked for.
+    /// Match of each frame's class, if classes are filtered.
     classes: Option<Vec<bool>>,
-    /// Whether each frame's method matches, if that is asked for.
+    /// Match of each frame's method, if methods are filtered.
     methods: Option<Vec<bool>>,
 }
 
 impl Matcher<'_> {
-    /// Returns whether the trace with this serial number is meant. One that is not there is, if nothing is asked for.
+    /// Returns whether the trace with this serial number matches. A missing one does only if the filter is empty.
     pub fn matches(&self, serial: TraceSerial) -> bool {
         if self.classes.is_none() && self.methods.is_none() {
             return true;
@@ -78,12 +78,12 @@ impl Matcher<'_> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A frame `class.method`.
+    /// Creates a frame `class.method`.
     pub(crate) fn frame(class: &str, method: &str) -> Frame {
         Frame { class: Some(class.into()), method: Some(method.into()), source: None, line: 1 }
     }
 
-    /// Traces by serial number, frames innermost first as `class.method`.
+    /// Creates traces by serial number, frames innermost first as `class.method`.
     pub(crate) fn traces(of: &[(u32, &[(&str, &str)])]) -> Traces {
         let mut traces = Traces::default();
         for (serial, frames) in of {

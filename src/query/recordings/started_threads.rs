@@ -1,52 +1,52 @@
-//! Threads that were started while the profiler ran.
+//! Threads that were started while the profiler was running.
 
 use super::profile::StartedThread;
 use crate::objects::selection::ThreadPattern;
 use crate::sorting::SortRows;
 
-/// Which threads are asked for.
+/// Query for started threads.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
-    /// Of such names, or with this object ID.
+pub struct StartedThreadQuery {
+    /// Pattern of names, or an object ID.
     pub name: Option<ThreadPattern>,
-    /// Their order; that of the file by default.
-    pub sort_by: Option<SortBy>,
-    /// Number of rows are kept; all by default.
+    /// Order of the rows; that of the file by default.
+    pub sort_by: Option<StartedThreadOrder>,
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// The order of threads. Those that are equal stay in the order of the file.
+/// Order of threads. Equal rows stay in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SortBy {
+pub enum StartedThreadOrder {
     /// By serial number.
     Serial,
     /// By name.
     Name,
 }
 
-/// The threads asked for.
+/// Started threads that match a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer<'a> {
-    /// The threads that are kept.
+pub struct StartedThreads<'a> {
+    /// Threads, at most `top`.
     pub rows: Vec<&'a StartedThread>,
-    /// Threads that match, also those that `top` leaves out.
+    /// Number of matching threads before `top` was applied.
     pub matching: u64,
 }
 
-/// The threads asked for.
-pub fn threads<'a>(threads: &'a [StartedThread], question: &Question) -> Answer<'a> {
+/// Returns the threads that match a query.
+pub fn threads<'a>(threads: &'a [StartedThread], question: &StartedThreadQuery) -> StartedThreads<'a> {
     let is_meant = |thread: &&StartedThread| {
         question.name.as_ref().is_none_or(|wanted| wanted.matches(thread.object, Some(&thread.name)))
     };
     let mut rows: Vec<&StartedThread> = threads.iter().filter(is_meant).collect();
     match question.sort_by {
         None => {}
-        Some(SortBy::Serial) => rows.sort_rows_by_key(|thread| thread.serial),
-        Some(SortBy::Name) => rows.sort_rows_by(|a, b| a.name.cmp(&b.name)),
+        Some(StartedThreadOrder::Serial) => rows.sort_rows_by_key(|thread| thread.serial),
+        Some(StartedThreadOrder::Name) => rows.sort_rows_by(|a, b| a.name.cmp(&b.name)),
     }
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
-    Answer { rows, matching }
+    StartedThreads { rows, matching }
 }
 
 #[cfg(test)]
@@ -68,15 +68,40 @@ mod tests {
             thread(1, ObjectId(17), "worker"),
             thread(2, ObjectId(18), "main"),
         ];
-        let serials = |question: Question| -> Vec<u32> {
+        let serials = |question: StartedThreadQuery| -> Vec<u32> {
             super::threads(&all, &question).rows.iter().map(|thread| thread.serial).collect()
         };
-        assert_eq!(serials(Question::default()), [3, 1, 2]);
-        assert_eq!(serials(Question { sort_by: Some(SortBy::Serial), ..Question::default() }), [1, 2, 3]);
-        assert_eq!(serials(Question { sort_by: Some(SortBy::Name), ..Question::default() }), [3, 2, 1]);
-        assert_eq!(serials(Question { name: Some("work".parse().unwrap()), ..Question::default() }), [1]);
-        assert_eq!(serials(Question { name: Some("0x12".parse().unwrap()), ..Question::default() }), [2]);
-        let answer = super::threads(&all, &Question { top: Some(1), ..Question::default() });
+        assert_eq!(serials(StartedThreadQuery::default()), [3, 1, 2]);
+        assert_eq!(
+            serials(StartedThreadQuery {
+                sort_by: Some(StartedThreadOrder::Serial),
+                ..StartedThreadQuery::default()
+            }),
+            [1, 2, 3]
+        );
+        assert_eq!(
+            serials(StartedThreadQuery {
+                sort_by: Some(StartedThreadOrder::Name),
+                ..StartedThreadQuery::default()
+            }),
+            [3, 2, 1]
+        );
+        assert_eq!(
+            serials(StartedThreadQuery {
+                name: Some("work".parse().unwrap()),
+                ..StartedThreadQuery::default()
+            }),
+            [1]
+        );
+        assert_eq!(
+            serials(StartedThreadQuery {
+                name: Some("0x12".parse().unwrap()),
+                ..StartedThreadQuery::default()
+            }),
+            [2]
+        );
+        let answer =
+            super::threads(&all, &StartedThreadQuery { top: Some(1), ..StartedThreadQuery::default() });
         assert_eq!((answer.rows.len(), answer.matching), (1, 3));
     }
 }

@@ -1,45 +1,45 @@
-//! What a profiler recorded, counted: one row of figures.
+//! Counts of recorded facts: one row of figures.
 
 use super::profile::{Origin, Profile};
 use super::sites::{Totals, totals};
 
-/// What there is in a profile.
+/// Counts of a profile.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recorded {
-    /// Traces.
+    /// Number of traces.
     pub traces: u64,
-    /// Different frames.
+    /// Number of distinct frames.
     pub frames: u64,
-    /// Threads that were started.
+    /// Number of threads that were started.
     pub threads_started: u64,
-    /// Of these, that ended.
+    /// Number of these threads that ended.
     pub threads_ended: u64,
     /// Allocation sites, if the writer recorded any.
     pub sites: Option<SiteCount>,
-    /// All samples, and rows, if there are CPU SAMPLES.
+    /// Number of samples and of rows, if there are CPU SAMPLES.
     pub samples: Option<(u64, u64)>,
-    /// Milliseconds altogether, and rows, if there is CPU TIME.
+    /// Total milliseconds and number of rows, if there is CPU TIME.
     pub cpu_time: Option<(i64, u64)>,
-    /// Rows of `cpu=old`.
+    /// Number of rows of `cpu=old`.
     pub calls: u64,
-    /// Milliseconds altogether, and rows, if there is MONITOR TIME.
+    /// Total milliseconds and number of rows, if there is MONITOR TIME.
     pub contention: Option<(i64, u64)>,
-    /// MONITOR DUMPs.
+    /// Number of MONITOR DUMPs.
     pub monitor_dumps: u64,
-    /// WAIT, WAITED, SLEEP and EXIT lines.
+    /// Number of WAIT, WAITED, SLEEP and EXIT lines.
     pub waits: u64,
 }
 
-/// Allocation sites, counted.
+/// Counts of allocation sites.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SiteCount {
-    /// Sums over the sites of the file.
+    /// Sums over the sites in the file.
     pub listed: Totals,
-    /// The file's own sums, also over sites that the writer left out, if it states them; `rows` is 0.
+    /// Sums stated in the file, which include sites that the writer left out; `rows` is 0.
     pub stated: Option<Totals>,
 }
 
-/// Counts what there is.
+/// Counts the contents of a profile.
 pub fn recorded(profile: &Profile) -> Recorded {
     let sites = profile.sites.as_ref().filter(|sites| sites.origin == Origin::Recorded);
     Recorded {
@@ -85,7 +85,7 @@ mod tests {
         let stated = Totals { live_bytes: 100, ..Totals::default() };
         let listed = Totals { rows: 2, live_bytes: 6, live_instances: 2, ..Totals::default() };
         assert_eq!(counted.sites, Some(SiteCount { listed, stated: Some(stated) }));
-        // What was counted here was not recorded.
+        // Sites counted over the objects were not recorded.
         if let Some(sites) = &mut profile.sites {
             sites.origin = Origin::Objects;
         }

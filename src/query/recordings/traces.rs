@@ -6,28 +6,29 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::profile::{Profile, StartedThread, Trace};
 use super::stack_filter::StackFilter;
-use crate::objects::selection::{NoObjectId, ThreadPattern};
+use crate::objects::object_id::NoObjectId;
+use crate::objects::selection::ThreadPattern;
 use hprof_parser::TraceSerial;
 
-/// Which traces are asked for.
+/// Query for traces.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
-    /// With these serial numbers; all if there are none.
+pub struct TraceQuery {
+    /// Serial numbers; all if empty.
     pub serials: Vec<TraceSerial>,
-    /// With such frames.
+    /// Filter of traces by their frames.
     pub filter: StackFilter,
-    /// Of these threads.
+    /// Filter of traces by their thread.
     pub thread: Option<ThreadFilter>,
-    /// Number of rows are kept; all by default.
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// Threads by serial number, name or object ID.
+/// Filter of threads by serial number, name or object ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ThreadFilter {
-    /// The thread with this serial number.
+    /// Serial number.
     Serial(u32),
-    /// By name or object ID.
+    /// Name or object ID.
     Pattern(ThreadPattern),
 }
 
@@ -36,24 +37,24 @@ impl FromStr for ThreadFilter {
 
     fn from_str(text: &str) -> Result<Self, NoObjectId> {
         match text.parse() {
-            // Parsing would take a sign.
+            // Parsing alone would accept a sign.
             Ok(serial) if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(Self::Serial(serial)),
             _ => text.parse().map(Self::Pattern),
         }
     }
 }
 
-/// The traces asked for.
+/// Traces that match a query.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer<'a> {
-    /// The traces that are kept, in the order of the file.
+pub struct TraceReport<'a> {
+    /// Traces in the order of the file, at most `top`.
     pub rows: Vec<&'a Trace>,
-    /// Traces that match, also those that `top` leaves out.
+    /// Number of matching traces before `top` was applied.
     pub matching: u64,
 }
 
-/// The traces asked for.
-pub fn traces<'a>(profile: &'a Profile, question: &Question) -> Answer<'a> {
+/// Returns the traces that match a query.
+pub fn traces<'a>(profile: &'a Profile, question: &TraceQuery) -> TraceReport<'a> {
     let stacks = question.filter.of(&profile.traces);
     let serials: FxHashSet<TraceSerial> = question.serials.iter().copied().collect();
     let threads = started_threads(profile);
@@ -70,10 +71,10 @@ pub fn traces<'a>(profile: &'a Profile, question: &Question) -> Answer<'a> {
         .collect();
     let matching = rows.len() as u64;
     rows.truncate(question.top.unwrap_or(usize::MAX));
-    Answer { rows, matching }
+    TraceReport { rows, matching }
 }
 
-/// The threads that were started, by serial number. Of several with one serial number the last counts.
+/// Returns the started threads by serial number. Of several with one serial number the last counts.
 pub fn started_threads(profile: &Profile) -> FxHashMap<u32, &StartedThread> {
     profile.threads.iter().map(|thread| (thread.serial, thread)).collect()
 }
@@ -104,13 +105,14 @@ mod tests {
     #[test]
     fn traces_by_serial_number_thread_and_frame() {
         let profile = sample();
-        let found = |question: Question| -> Vec<u32> {
+        let found = |question: TraceQuery| -> Vec<u32> {
             super::traces(&profile, &question).rows.iter().map(|trace| trace.serial.0).collect()
         };
-        let of_thread = |text: &str| Question { thread: Some(text.parse().unwrap()), ..Question::default() };
-        assert_eq!(found(Question::default()), [7, 5, 6]);
+        let of_thread =
+            |text: &str| TraceQuery { thread: Some(text.parse().unwrap()), ..TraceQuery::default() };
+        assert_eq!(found(TraceQuery::default()), [7, 5, 6]);
         assert_eq!(
-            found(Question { serials: [6, 7, 7, 9].map(TraceSerial).into(), ..Question::default() }),
+            found(TraceQuery { serials: [6, 7, 7, 9].map(TraceSerial).into(), ..TraceQuery::default() }),
             [7, 6]
         );
         assert_eq!(found(of_thread("2")), [5]);
@@ -118,9 +120,9 @@ mod tests {
         assert_eq!(found(of_thread("0x11")), [5]);
         assert_eq!(found(of_thread("*")), [7, 5]);
         let filter = StackFilter { classes: vec!["b.B".parse().unwrap()], ..StackFilter::default() };
-        assert_eq!(found(Question { filter, ..Question::default() }), [5]);
-        let answer = super::traces(&profile, &Question { top: Some(2), ..Question::default() });
+        assert_eq!(found(TraceQuery { filter, ..TraceQuery::default() }), [5]);
+        let answer = super::traces(&profile, &TraceQuery { top: Some(2), ..TraceQuery::default() });
         assert_eq!((answer.rows.len(), answer.matching), (2, 3));
-        assert_eq!(super::traces(&Profile::default(), &Question::default()), Answer::default());
+        assert_eq!(super::traces(&Profile::default(), &TraceQuery::default()), TraceReport::default());
     }
 }

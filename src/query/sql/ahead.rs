@@ -1,76 +1,76 @@
-//! Reading the chunks of a table: the next ones on other threads, while SQLite is at the rows of this one.
+//! Read-ahead of a table's chunks: other threads read the next ones while SQLite processes this one.
 //!
-//! A chunk that no thread has begun with when its turn comes is read by the thread that wants it: where all threads are
-//! busy nobody waits for them, and a pool of one thread cannot be waited for in vain. Only what a table prepares for readers
-//! of most of its rows is waited for.
+//! A chunk that no thread has started by its turn is read by the thread that needs it: nothing waits for busy threads,
+//! and a pool of one thread cannot deadlock. The only wait is for data that a table prepares for readers of most of its
+//! rows.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use super::dump::{Dump, TableNumber};
+use super::dump::{SqlDump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
-use crate::tables::{Batch, Chunk, Prepared, Table, Wanted};
+use crate::tables::{Batch, Prepared, Table, TableChunk, Wanted};
 
-/// Reads the chunks of an answer one after another.
+/// Reader of the chunks of a query, in order.
 #[derive(Debug)]
-pub(super) struct Reader {
-    dump: Arc<Dump>,
+pub(super) struct ChunkReader {
+    dump: Arc<SqlDump>,
     clock: Arc<Clock>,
     table: TableNumber,
     wanted: Wanted,
-    /// Those that nobody was asked for yet, the next one last.
-    left: Vec<Chunk>,
-    /// Those that other threads were asked for, the next one first.
-    ahead: VecDeque<Arc<Slot>>,
-    /// How many other threads may be asked for: one more with each chunk, since most lookups end with the first.
+    /// Chunks not yet requested, the next one last.
+    left: Vec<TableChunk>,
+    /// Chunks requested from other threads, the next one first.
+    ahead: VecDeque<Arc<ChunkSlot>>,
+    /// Number of chunks to request from other threads: one more with each chunk, since most lookups end with the first.
     now: usize,
     spare: Vec<Batch>,
-    /// Number of were read so far.
+    /// Number of chunks read so far.
     read: usize,
 }
 
-/// Chunks that are read ahead at most: what is read waits in memory.
+/// Maximum number of chunks that are read ahead: they wait in memory.
 const MAX_AHEAD: usize = 4;
 
-/// Chunks after which the rest is expected to be read as well: who wants a few rows has them by then.
+/// Number of chunks after which the rest is expected to be read as well: a query for a few rows has them by then.
 const MANY: usize = 64;
-/// If this part of all rows is left, what the table prepares for readers of most rows is worth its time.
+/// Fraction of all rows (1/`PART`) that must be left for the table's preparation to pay off.
 const PART: u64 = 8;
 
-/// Returns whether these chunks are most of a table of so many rows.
-fn are_most(chunks: &[Chunk], rows: u64) -> bool {
+/// Returns whether these chunks are most of a table of `rows` rows.
+fn are_most(chunks: &[TableChunk], rows: u64) -> bool {
     chunks.iter().map(|chunk| chunk.len() as u64).sum::<u64>() > rows / PART
 }
 
 /// A chunk that is read ahead.
 #[derive(Debug)]
-struct Slot {
-    chunk: Chunk,
-    state: Mutex<State>,
+struct ChunkSlot {
+    chunk: TableChunk,
+    state: Mutex<SlotState>,
     done: Condvar,
 }
 
 #[derive(Debug)]
-enum State {
-    /// Nobody has begun.
+enum SlotState {
+    /// Not started.
     Waiting(Batch),
-    /// A thread reads it.
+    /// A thread is reading it.
     Reading,
-    /// It is read.
+    /// Complete.
     Read(io::Result<Batch>),
-    /// Nobody wants it any more, or it was taken.
+    /// Taken, or no longer needed.
     Taken,
 }
 
-impl Reader {
-    /// A reader of these chunks of a table.
+impl ChunkReader {
+    /// Creates a reader of these chunks of a table.
     pub(super) fn new(
-        dump: Arc<Dump>,
+        dump: Arc<SqlDump>,
         clock: Arc<Clock>,
         table: TableNumber,
         wanted: Wanted,
-        mut chunks: Vec<Chunk>,
+        mut chunks: Vec<TableChunk>,
     ) -> Self {
         chunks.reverse();
         Self {
@@ -86,12 +86,12 @@ impl Reader {
         }
     }
 
-    /// Reads the next chunk into `batch`; `None` if there is none. Keeps in `prepared` what makes reading faster.
+    /// Reads the next chunk into `batch`; `None` at the end. Stores data that speeds up reading in `prepared`.
     pub(super) fn next(
         &mut self,
         batch: &mut Batch,
         prepared: &mut Option<Prepared>,
-    ) -> io::Result<Option<Chunk>> {
+    ) -> io::Result<Option<TableChunk>> {
         if self.read == MANY && prepared.is_none() {
             let stop = || self.clock.is_over();
             let prepare = |table: &dyn Table| {
@@ -113,46 +113,46 @@ impl Reader {
         };
         self.ask();
         if !self.left.is_empty() {
-            // Starts the threads, if nobody did: most lookups need none.
+            // Starts other threads only now: most lookups need none.
             let others = rayon::current_num_threads().saturating_sub(1);
             self.now = self.now.saturating_add(1).min(others).min(MAX_AHEAD);
         }
         Ok(Some(chunk))
     }
 
-    /// Takes what another thread reads.
-    fn take(&mut self, slot: &Slot, batch: &mut Batch) -> io::Result<()> {
+    /// Takes a chunk that another thread reads.
+    fn take(&mut self, slot: &ChunkSlot, batch: &mut Batch) -> io::Result<()> {
         let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match std::mem::replace(&mut *state, State::Taken) {
-                State::Waiting(mut own) => {
+            match std::mem::replace(&mut *state, SlotState::Taken) {
+                SlotState::Waiting(mut own) => {
                     drop(state);
                     self.dump.read(self.table, &slot.chunk, self.wanted, &mut own)?;
                     self.spare.push(std::mem::replace(batch, own));
                     return Ok(());
                 }
-                State::Reading => {
-                    *state = State::Reading;
+                SlotState::Reading => {
+                    *state = SlotState::Reading;
                     state = slot.done.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
-                State::Read(read) => {
+                SlotState::Read(read) => {
                     self.spare.push(std::mem::replace(batch, read?));
                     return Ok(());
                 }
-                State::Taken => return Err(io::Error::other("a chunk was taken twice")),
+                SlotState::Taken => return Err(io::Error::other("a chunk was taken twice")),
             }
         }
     }
 
-    /// Asks other threads for the next chunks.
+    /// Requests the next chunks from other threads.
     fn ask(&mut self) {
         while self.ahead.len() < self.now {
             let Some(chunk) = self.left.pop() else { return };
             let (number, wanted) = (self.table, self.wanted);
             let empty = || self.dump.table(number, |table| table.batch(wanted));
             let Some(batch) = self.spare.pop().or_else(empty) else { return self.left.push(chunk) };
-            let state = Mutex::new(State::Waiting(batch));
-            let slot = Arc::new(Slot { chunk, state, done: Condvar::new() });
+            let state = Mutex::new(SlotState::Waiting(batch));
+            let slot = Arc::new(ChunkSlot { chunk, state, done: Condvar::new() });
             self.ahead.push_back(slot.clone());
             let (dump, clock) = (self.dump.clone(), self.clock.clone());
             rayon::spawn(move || slot.read(&dump, &clock, number, wanted));
@@ -160,39 +160,39 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for ChunkReader {
     fn drop(&mut self) {
         for slot in &self.ahead {
             let mut state = slot.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if matches!(*state, State::Waiting(_)) {
-                *state = State::Taken;
+            if matches!(*state, SlotState::Waiting(_)) {
+                *state = SlotState::Taken;
             }
         }
     }
 }
 
-impl Slot {
-    /// Reads the chunk, unless somebody else did.
-    fn read(&self, dump: &Dump, clock: &Clock, number: TableNumber, wanted: Wanted) {
+impl ChunkSlot {
+    /// Reads the chunk, unless another thread did.
+    fn read(&self, dump: &SqlDump, clock: &Clock, number: TableNumber, wanted: Wanted) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut batch = match std::mem::replace(&mut *state, State::Reading) {
-            State::Waiting(batch) => batch,
+        let mut batch = match std::mem::replace(&mut *state, SlotState::Reading) {
+            SlotState::Waiting(batch) => batch,
             other => {
                 *state = other;
                 return;
             }
         };
         drop(state);
-        // Who waits must not wait for ever.
+        // A waiting thread must not wait forever.
         let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            // Nobody wants rows of a query that has to end: other queries wait for this thread.
+            // The rows of a query that has to end are not needed: other queries wait for this thread.
             if clock.is_over() {
                 return Err(io::Error::new(io::ErrorKind::Interrupted, INTERRUPTED));
             }
             dump.read(number, &self.chunk, wanted, &mut batch).map(|()| batch)
         }));
         let read = read.unwrap_or_else(|_| Err(io::Error::other("a table could not be read")));
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Read(read);
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = SlotState::Read(read);
         self.done.notify_all();
     }
 }
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_table_is_not_most_of_it() {
-        let objects = |count: u32| Chunk::Objects(ObjectIndex(100)..ObjectIndex(100 + count));
+        let objects = |count: u32| TableChunk::Objects(ObjectIndex(100)..ObjectIndex(100 + count));
         assert!(are_most(&[objects(900), objects(101)], 8000));
         assert!(!are_most(&[objects(900), objects(100)], 8000));
         assert!(!are_most(&[], 0));

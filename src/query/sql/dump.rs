@@ -1,4 +1,4 @@
-//! An opened dump and its tables, as one value that SQLite can hold.
+//! An opened dump and its tables, as one value that SQLite can own.
 
 use std::fmt;
 use std::io;
@@ -6,98 +6,100 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::path_text;
 use crate::objects::collections::{Collections, Forms};
-use crate::objects::condition::path::{Path, Places};
+use crate::objects::condition::path::{Path, StepPlaces};
 use crate::objects::label::Labels;
 use crate::objects::reader::Bits;
 use crate::paths::steps::View;
-use crate::tables::{About, Batch, Chunk, Definition, Names, NoClass, Question, Table, Tables, Wanted};
+use crate::tables::{
+    About, Batch, ColumnNames, Definition, NoClass, Table, TableChunk, TableQuery, Tables, Wanted,
+};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::{BasicType, ObjectId};
 
-/// A dump that is asked.
+/// A dump to query.
 #[derive(Debug, Clone)]
-pub struct Source {
-    /// The schema that its tables are in.
+pub struct SqlSource {
+    /// Schema of its tables.
     pub schema: String,
-    /// The dump.
+    /// Dump.
     pub heap: Arc<Heap>,
     /// Graph of the dump.
     pub graph: Arc<ObjectGraph>,
 }
 
-/// An opened dump and what is asked of it. Tables borrow from the dump, and SQLite holds what it is given for as long as it
-/// likes: so both are one value.
-pub struct Dump(DumpCell);
+/// An opened dump and its tables. Tables borrow from the dump, and SQLite keeps its values for an arbitrary time, so
+/// both are one value.
+pub struct SqlDump(DumpCell);
 
 self_cell::self_cell!(
     struct DumpCell {
-        owner: Source,
+        owner: SqlSource,
 
         #[not_covariant]
         dependent: Inside,
     }
 );
 
-impl fmt::Debug for Dump {
+impl fmt::Debug for SqlDump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Dump").field(&self.schema()).finish()
     }
 }
 
-/// A path of fields as it was written, and where its fields are.
-type KnownPath = (String, Arc<(Path, Places)>);
+/// A path of fields as written, with the places of the fields.
+type KnownPath = (String, Arc<(Path, StepPlaces)>);
 
-/// What borrows from the dump. What not every query needs is made when it is.
+/// State that borrows from the dump, created on demand.
 struct Inside<'a> {
     tables: Tables<'a>,
     of_classes: Mutex<Vec<Arc<dyn Table + 'a>>>,
     labels: OnceLock<Labels<'a>>,
     view: OnceLock<View<'a>>,
     forms: OnceLock<Arc<Forms>>,
-    /// Paths of fields that were asked for, and where the fields are.
+    /// Paths of fields used so far, with the places of the fields.
     paths: Mutex<Vec<KnownPath>>,
 }
 
-/// Steps of paths whose places are kept, together: a query has a few, and each has a place for every class.
+/// Maximum number of steps, over all cached paths: a query has a few, and each has a place for every class.
 const MAX_KEPT: usize = 128;
-/// Steps of a path of fields.
+/// Maximum number of steps of a path of fields.
 const MAX_STEPS: usize = 32;
-/// Bytes of a path of fields.
+/// Maximum length of a path of fields in bytes.
 const MAX_PATH: usize = 4096;
-/// Characters of a text.
+/// Maximum number of characters of a text.
 const MAX_TEXT: usize = 1 << 20;
 
 /// A table of a dump, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TableNumber {
-    /// One that every dump has.
+    /// A table that every dump has.
     Fixed(usize),
-    /// One of a single class.
+    /// A table of a single class.
     OfClass(usize),
 }
 
-/// What a function says of an object.
+/// Result of a function of an object.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Told {
+pub(super) enum FunctionValue {
     Nothing,
     Integer(i64),
     Real(f64),
     Text(String),
 }
 
-impl From<Option<String>> for Told {
+impl From<Option<String>> for FunctionValue {
     fn from(text: Option<String>) -> Self {
         text.map_or(Self::Nothing, Self::Text)
     }
 }
 
-impl Dump {
-    /// The tables of an opened dump.
+impl SqlDump {
+    /// Opens the tables of a dump.
     ///
     /// # Errors
     /// If the dump's bytes cannot be read.
-    pub fn new(source: Source) -> Result<Self, hprof_index::Error> {
+    pub fn new(source: SqlSource) -> Result<Self, hprof_index::Error> {
         let cell = DumpCell::try_new(source, |source| {
             let bytes = source.heap.bytes(&Quiet)?;
             let about = About { name: source.schema.clone(), labels: Vec::new() };
@@ -113,19 +115,19 @@ impl Dump {
         Ok(Self(cell))
     }
 
-    /// The schema that its tables are in.
+    /// Returns the schema of the tables.
     pub fn schema(&self) -> &str {
         &self.0.borrow_owner().schema
     }
 
-    /// What its tables have, but those of single classes.
+    /// Returns the definitions of the tables, except those of single classes.
     pub fn definitions(&self) -> Vec<Definition> {
         self.0
             .with_dependent(|_, inside| inside.tables.all().map(|table| table.definition().clone()).collect())
     }
 
-    /// Those of the same that a query can mean, by its text in lower case: names stand in it as they are. What tells of
-    /// tables, as sqlite_schema does, tells of all.
+    /// Returns the tables that a query may refer to, by its text in lower case: names occur in it unescaped. A query
+    /// that lists tables, such as one on sqlite_schema, refers to all.
     pub(super) fn tables_in(&self, query: &str) -> Vec<(TableNumber, String)> {
         let is_all = ["sqlite_", "pragma"].iter().any(|name| query.contains(name));
         self.0.with_dependent(|_, inside| {
@@ -135,24 +137,24 @@ impl Dump {
         })
     }
 
-    /// What the table of a class has.
+    /// Returns the definition of the table of a class.
     pub fn definition_of_class(&self, name: &str) -> Option<Definition> {
         self.table(self.of_class(name).ok()?, |table| table.definition().clone())
     }
 
-    /// The names of its classes.
-    pub fn class_names(&self) -> Names {
+    /// Returns the names of the classes.
+    pub fn class_names(&self) -> ColumnNames {
         self.0.with_dependent(|_, inside| inside.tables.context().class_names.clone())
     }
 
-    /// The table of a single class.
+    /// Returns the table of a single class.
     ///
     /// # Errors
-    /// If there is none of this name.
+    /// If there is no class of this name.
     pub(super) fn of_class(&self, name: &str) -> Result<TableNumber, NoClass> {
         self.0.with_dependent(|_, inside| {
             let mut made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
-            // One of another shell's query is taken again.
+            // Tables made for another query of the shell are reused.
             let known = made.iter().position(|table| table.definition().name == name);
             let number = match known {
                 Some(number) => number,
@@ -165,7 +167,7 @@ impl Dump {
         })
     }
 
-    /// Asks a table.
+    /// Calls a function with a table.
     pub(super) fn table<T>(&self, number: TableNumber, ask: impl FnOnce(&dyn Table) -> T) -> Option<T> {
         self.0.with_dependent(|_, inside| match number {
             TableNumber::Fixed(number) => {
@@ -174,23 +176,23 @@ impl Dump {
             TableNumber::OfClass(number) => {
                 let made = inside.of_classes.lock().unwrap_or_else(PoisonError::into_inner);
                 let table = made.get(number).cloned();
-                // Other threads read others meanwhile.
+                // Unlocked for other threads.
                 drop(made);
                 table.map(|table| ask(&*table))
             }
         })
     }
 
-    /// The chunks of an answer.
-    pub(super) fn chunks(&self, number: TableNumber, question: &Question) -> io::Result<Vec<Chunk>> {
+    /// Returns the chunks of a query.
+    pub(super) fn chunks(&self, number: TableNumber, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         self.table(number, |table| table.chunks(question)).unwrap_or_else(|| Ok(Vec::new()))
     }
 
-    /// Reads the rows of a chunk into a batch, in place of those that are there.
+    /// Reads the rows of a chunk into a batch, replacing its rows.
     pub(super) fn read(
         &self,
         number: TableNumber,
-        chunk: &Chunk,
+        chunk: &TableChunk,
         wanted: Wanted,
         batch: &mut Batch,
     ) -> io::Result<()> {
@@ -198,21 +200,25 @@ impl Dump {
         self.table(number, |table| table.read(chunk, wanted, batch)).unwrap_or(Ok(()))
     }
 
-    /// Asks of the object with an ID; nothing of one that is not in the dump.
-    fn of_object(&self, id: i64, ask: impl FnOnce(&Inside<'_>, ObjectIndex) -> Option<Told>) -> Told {
+    /// Queries the object with an ID; returns nothing if it is not in the dump.
+    fn of_object(
+        &self,
+        id: i64,
+        ask: impl FnOnce(&Inside<'_>, ObjectIndex) -> Option<FunctionValue>,
+    ) -> FunctionValue {
         let told = self.0.with_dependent(|_, inside| {
             let object = inside.tables.context().object(id)?;
             ask(inside, object)
         });
-        told.unwrap_or(Told::Nothing)
+        told.unwrap_or(FunctionValue::Nothing)
     }
 
-    /// `text(id)`: what an object means.
-    pub(super) fn text(&self, id: i64) -> Told {
+    /// `text(id)`: description of an object.
+    pub(super) fn text(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
             if let Some(text) = context.objects.string(object) {
-                return Some(Told::Text(text.text(MAX_TEXT)));
+                return Some(FunctionValue::Text(text.text(MAX_TEXT)));
             }
             let labels =
                 inside.labels.get_or_init(|| Labels::new(context.heap, context.graph, context.bytes));
@@ -220,18 +226,21 @@ impl Dump {
         })
     }
 
-    /// `class_of(id)`: the name of an object's class.
-    pub(super) fn class_of(&self, id: i64) -> Told {
+    /// `class_of(id)`: name of an object's class.
+    pub(super) fn class_of(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
             let class = context.graph.objects.class(object)?;
-            context.summary.class(class).map(|class| Told::Text(context.summary.class_name(class).to_owned()))
+            context
+                .summary
+                .class(class)
+                .map(|class| FunctionValue::Text(context.summary.class_name(class).to_owned()))
         })
     }
 
-    /// `size(id)`: how many elements a collection or an array has. Sizes are no values: they are told also where values are
-    /// hidden, though that of a collection is read from a field.
-    pub(super) fn size(&self, id: i64) -> Told {
+    /// `size(id)`: number of elements of a collection or an array. Shown also if values are hidden, though that of a
+    /// collection is read from a field.
+    pub(super) fn size(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let objects = &inside.tables.context().objects;
             let elements = match objects.record(object)?.length() {
@@ -242,12 +251,12 @@ impl Dump {
                     collections.count(&collections.collection(object)?)?
                 }
             };
-            Some(Told::Integer(i64::try_from(elements).unwrap_or(i64::MAX)))
+            Some(FunctionValue::Integer(i64::try_from(elements).unwrap_or(i64::MAX)))
         })
     }
 
-    /// `dominates(a, b)`: whether all paths to one object lead through another, or it is that. `None` if one of them is
-    /// not in the dump, or unreachable.
+    /// `dominates(a, b)`: whether all paths to `b` lead through `a`, or both are the same. `None` if one of them is not
+    /// in the dump, or unreachable.
     pub(super) fn dominates(&self, dominator: i64, dominated: i64) -> Option<bool> {
         self.0.with_dependent(|_, inside| {
             let context = inside.tables.context();
@@ -257,20 +266,20 @@ impl Dump {
         })
     }
 
-    /// `path(id)`: the shortest path from a root to an object.
-    pub(super) fn path(&self, id: i64) -> Told {
+    /// `path(id)`: shortest path from a root to an object.
+    pub(super) fn path(&self, id: i64) -> FunctionValue {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
             let view = inside.view.get_or_init(|| View::new(context.heap, context.graph, context.bytes));
-            path_text::of(view, object).map(Told::Text)
+            path_text::of(view, object).map(FunctionValue::Text)
         })
     }
 
-    /// `value(id, 'a.b')`: the value of a field, or of a field of the object in it. Nothing of a path that is longer than
-    /// anybody writes: each step takes as much memory as there are classes.
-    pub(super) fn value(&self, id: i64, path: &str) -> Told {
+    /// `value(id, 'a.b')`: value of a field, or of a field of the object in it. Nothing for unreasonably long paths:
+    /// each step takes memory for every class.
+    pub(super) fn value(&self, id: i64, path: &str) -> FunctionValue {
         if path.len() > MAX_PATH || path.split('.').nth(MAX_STEPS).is_some() {
-            return Told::Nothing;
+            return FunctionValue::Nothing;
         }
         self.of_object(id, |inside, object| {
             let objects = &inside.tables.context().objects;
@@ -279,7 +288,7 @@ impl Dump {
             let value = fields.value(objects, object, &objects.record(object)?, places)?;
             let Some(target) = objects.object(value) else { return primitive(value) };
             match objects.string(target) {
-                Some(text) => Some(Told::Text(text.text(MAX_TEXT))),
+                Some(text) => Some(FunctionValue::Text(text.text(MAX_TEXT))),
                 None => reference(value),
             }
         })
@@ -287,8 +296,8 @@ impl Dump {
 }
 
 impl Inside<'_> {
-    /// A path of fields, and where its fields are; `None` if the text is no path.
-    fn path(&self, text: &str) -> Option<Arc<(Path, Places)>> {
+    /// Returns a path of fields with the places of the fields; `None` if the text is not a path.
+    fn path(&self, text: &str) -> Option<Arc<(Path, StepPlaces)>> {
         let mut known = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, path)) = known.iter().find(|(name, _)| name == text) {
             return Some(path.clone());
@@ -305,21 +314,21 @@ impl Inside<'_> {
     }
 }
 
-/// What SQL sees of a reference: the ID, also of an object that is not in the dump.
-fn reference(value: Bits) -> Option<Told> {
-    value.reference().map(|ObjectId(id)| Told::Integer(id.cast_signed()))
+/// Converts a reference to SQL: the ID, also of an object that is not in the dump.
+fn reference(value: Bits) -> Option<FunctionValue> {
+    value.reference().map(|ObjectId(id)| FunctionValue::Integer(id.cast_signed()))
 }
 
-/// What SQL sees of the value of a field.
-fn primitive(value: Bits) -> Option<Told> {
+/// Converts the value of a field to SQL.
+fn primitive(value: Bits) -> Option<FunctionValue> {
     Some(match value.kind {
         BasicType::Object => return reference(value),
-        BasicType::Boolean => Told::Integer(i64::from(value.bits & 0xff != 0)),
-        BasicType::Char => Told::Text(value.as_character().into()),
-        BasicType::Float => Told::Real(value.as_float().into()),
-        BasicType::Double => Told::Real(f64::from_bits(value.bits)),
+        BasicType::Boolean => FunctionValue::Integer(i64::from(value.bits & 0xff != 0)),
+        BasicType::Char => FunctionValue::Text(value.as_character().into()),
+        BasicType::Float => FunctionValue::Real(value.as_float().into()),
+        BasicType::Double => FunctionValue::Real(f64::from_bits(value.bits)),
         BasicType::Byte | BasicType::Short | BasicType::Int | BasicType::Long => {
-            Told::Integer(value.integer()?)
+            FunctionValue::Integer(value.integer()?)
         }
     })
 }

@@ -1,48 +1,48 @@
-//! What is wrong with a query, where, and what to do about it.
+//! Errors of queries: message, position and hint.
 
 use rusqlite::ffi::ErrorCode;
 
-/// Of which kind an error is.
+/// Kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The query is wrong.
+    /// The query is invalid.
     Wrong,
-    /// It names a table, a column or a class that is not there.
+    /// The query names an unknown table, column or class.
     Unknown,
-    /// It does what no query may do.
+    /// The query contains a forbidden action.
     Refused,
-    /// It takes more time than it may.
+    /// The query exceeds the time limit.
     Time,
-    /// It takes more memory than it may.
+    /// The query exceeds the memory limit.
     Memory,
-    /// It makes or needs more than there may be.
+    /// The query exceeds another limit.
     Limit,
     /// The dump or its index cannot be read.
     Unreadable,
 }
 
-/// A query that cannot be answered.
+/// Error of a query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}{}", if hint.is_empty() { "" } else { "; " }, hint)]
 pub struct SqlError {
-    /// Of which kind it is.
+    /// Kind of error.
     pub kind: ErrorKind,
-    /// What is wrong.
+    /// Message.
     pub message: String,
-    /// What to do; may be empty.
+    /// Hint for the user; may be empty.
     pub hint: String,
-    /// Where in the query: the byte at which it begins.
+    /// Byte offset of the error in the query.
     pub offset: Option<usize>,
 }
 
 impl SqlError {
-    /// An error without a place.
+    /// Creates an error without an offset.
     #[cold]
     pub(super) fn new(kind: ErrorKind, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { kind, message: message.into(), hint: hint.into(), offset: None }
     }
 
-    /// What SQLite says.
+    /// Converts an error of SQLite.
     #[cold]
     pub(super) fn of(error: &rusqlite::Error) -> Self {
         match error {
@@ -54,7 +54,7 @@ impl SqlError {
                 Self::of_message(error.code, message.as_deref().unwrap_or_default())
             }
             rusqlite::Error::MultipleStatement => {
-                Self::new(ErrorKind::Refused, "there is more than one statement", "ask them one by one")
+                Self::new(ErrorKind::Refused, "more than one statement", "run them one at a time")
             }
             rusqlite::Error::NulError(_) => {
                 Self::new(ErrorKind::Wrong, "the query contains a NUL character", "")
@@ -65,20 +65,18 @@ impl SqlError {
 
     fn of_message(code: ErrorCode, message: &str) -> Self {
         match code {
-            ErrorCode::OutOfMemory => Self::new(
-                ErrorKind::Memory,
-                "the query needs more memory than it may take",
-                "ask for less at once",
-            ),
+            ErrorCode::OutOfMemory => {
+                Self::new(ErrorKind::Memory, "the query exceeds the memory limit", "select less data")
+            }
             ErrorCode::TooBig => Self::new(
                 ErrorKind::Limit,
-                format!("{}: a text or a row is longer than a query may make", plain(message, "too big")),
+                format!("{}: a text or a row exceeds the size limit", plain(message, "too big")),
                 "use substr, or fewer columns",
             ),
             ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen => Self::new(
                 ErrorKind::Limit,
                 format!("a sort cannot be written to a temporary file: {}", plain(message, "I/O error")),
-                "free space there, or name another directory in SQLITE_TMPDIR",
+                "free disk space, or set SQLITE_TMPDIR to another directory",
             ),
             ErrorCode::DatabaseCorrupt => {
                 Self::new(ErrorKind::Unreadable, plain(message, "the dump cannot be read").to_owned(), "")
@@ -90,7 +88,7 @@ impl SqlError {
         }
     }
 
-    /// The line of the query with the place, and the characters of it before the place.
+    /// Returns the line of the query that contains the offset, and the number of characters before it.
     pub fn line<'q>(&self, query: &'q str) -> Option<(&'q str, usize)> {
         let offset = self.offset?;
         let (before, _) = query.split_at_checked(offset)?;

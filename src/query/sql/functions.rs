@@ -1,4 +1,4 @@
-//! The functions that SQL has here beside SQLite's own.
+//! SQL functions in addition to SQLite's own.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, Error, ToSql};
 
-use super::dump::{Dump, Told};
+use super::dump::{FunctionValue, SqlDump};
 use super::guard::{Clock, INTERRUPTED};
 use super::{like, real_text};
 use crate::classes::pattern::ClassPattern;
@@ -16,32 +16,32 @@ use crate::classes::pattern::ClassPattern;
 pub struct Function {
     /// Name.
     pub name: &'static str,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: &'static str,
-    /// What it is.
+    /// Meaning.
     pub meaning: &'static str,
 }
 
-/// The functions.
+/// All functions.
 pub const FUNCTIONS: &[Function] = &[
     Function {
         name: "text",
         arguments: "id",
-        meaning: "what an object means: the text of a String, the name of a thread",
+        meaning: "description of an object: the text of a String, the name of a thread",
     },
     Function {
         name: "value",
         arguments: "id, 'a.b'",
-        meaning: "the value of a field, or of a field of the object in it",
+        meaning: "value of a field, or of a field of the object in it",
     },
-    Function { name: "class_of", arguments: "id", meaning: "the class of an object" },
-    Function { name: "size", arguments: "id", meaning: "how many elements a collection or an array has" },
-    Function { name: "path", arguments: "id", meaning: "the shortest path from a GC root" },
+    Function { name: "class_of", arguments: "id", meaning: "class of an object" },
+    Function { name: "size", arguments: "id", meaning: "number of elements of a collection or an array" },
+    Function { name: "path", arguments: "id", meaning: "shortest path from a GC root" },
     Function { name: "dominates", arguments: "a, b", meaning: "whether all paths to b lead through a" },
     Function { name: "glob", arguments: "pattern, text", meaning: "class patterns: name GLOB 'com.acme.**'" },
 ];
 
-impl ToSql for Told {
+impl ToSql for FunctionValue {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
             Self::Nothing => ToSqlOutput::Owned(Value::Null),
@@ -52,7 +52,7 @@ impl ToSql for Told {
     }
 }
 
-/// An argument that is an ID; `None` for null.
+/// Returns an argument that is an ID; `None` for null.
 fn id(context: &Context<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
     match context.get_raw(at) {
         ValueRef::Null => Ok(None),
@@ -61,14 +61,14 @@ fn id(context: &Context<'_>, at: usize) -> rusqlite::Result<Option<i64>> {
     }
 }
 
-/// An argument that is a text; `None` for null.
+/// Returns an argument that is a text; `None` for null.
 fn text<'c>(context: &'c Context<'_>, at: usize) -> rusqlite::Result<Option<&'c str>> {
     match context.get_raw(at) {
         ValueRef::Null => Ok(None),
         ValueRef::Text(bytes) => {
             std::str::from_utf8(bytes).map(Some).map_err(|_| wrong("a text is not UTF-8"))
         }
-        _ => Err(wrong("a text is expected")),
+        _ => Err(wrong("expected a text")),
     }
 }
 
@@ -77,42 +77,46 @@ fn wrong(message: &str) -> Error {
     Error::UserFunctionError(message.into())
 }
 
-/// The dump that a function is asked of: the last argument names its schema, if there is one more than `arguments`.
+/// Returns the dump of a call: the last argument names its schema, if there is one more than `arguments`.
 fn dump<'d>(
-    dumps: &'d [Arc<Dump>],
+    dumps: &'d [Arc<SqlDump>],
     context: &Context<'_>,
     arguments: usize,
-) -> rusqlite::Result<&'d Arc<Dump>> {
+) -> rusqlite::Result<&'d Arc<SqlDump>> {
     let found = if context.len() > arguments {
         let schema = text(context, arguments)?.unwrap_or_default();
         dumps.iter().find(|dump| dump.schema().eq_ignore_ascii_case(schema))
     } else {
         dumps.first()
     };
-    found.ok_or_else(|| wrong("the last argument names no attached dump"))
+    found.ok_or_else(|| wrong("the last argument is not the name of an attached dump"))
 }
 
 const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
     .union(FunctionFlags::SQLITE_DETERMINISTIC)
     .union(FunctionFlags::SQLITE_DIRECTONLY);
 
-/// Makes the functions known.
+/// Registers the functions.
 pub(super) fn register(
     connection: &Connection,
-    dumps: &Arc<[Arc<Dump>]>,
+    dumps: &Arc<[Arc<SqlDump>]>,
     clock: &Arc<Clock>,
 ) -> rusqlite::Result<()> {
-    /// What a function of one object says.
-    type Tell = fn(&Dump, i64) -> Told;
-    let of_id: [(&str, Tell); 4] =
-        [("text", Dump::text), ("class_of", Dump::class_of), ("size", Dump::size), ("path", Dump::path)];
+    /// A function of one object.
+    type Tell = fn(&SqlDump, i64) -> FunctionValue;
+    let of_id: [(&str, Tell); 4] = [
+        ("text", SqlDump::text),
+        ("class_of", SqlDump::class_of),
+        ("size", SqlDump::size),
+        ("path", SqlDump::path),
+    ];
     for (name, tell) in of_id {
         for count in 1..=2 {
             let (dumps, clock) = (dumps.clone(), clock.clone());
             connection.create_scalar_function(name, count, FLAGS, move |context| {
                 in_time(&clock)?;
                 let dump = dump(&dumps, context, 1)?;
-                Ok(id(context, 0)?.map_or(Told::Nothing, |id| tell(dump, id)))
+                Ok(id(context, 0)?.map_or(FunctionValue::Nothing, |id| tell(dump, id)))
             })?;
         }
     }
@@ -123,7 +127,7 @@ pub(super) fn register(
             let dump = dump(&known, context, 2)?;
             Ok(match (id(context, 0)?, text(context, 1)?) {
                 (Some(id), Some(path)) => dump.value(id, path),
-                _ => Told::Nothing,
+                _ => FunctionValue::Nothing,
             })
         })?;
         let (known, time) = (dumps.clone(), clock.clone());
@@ -139,7 +143,7 @@ pub(super) fn register(
         in_time(&time)?;
         let (Some(pattern), Some(name)) = (text(context, 0)?, as_text(context, 1)) else { return Ok(None) };
         check_pattern(pattern)?;
-        // Made once for all rows.
+        // Parsed once for all rows.
         let pattern = context.get_or_create_aux(0, |pattern| -> Result<ClassPattern, Boxed> {
             Ok(pattern.as_str()?.parse()?)
         })?;
@@ -166,7 +170,7 @@ pub(super) fn register(
     Ok(())
 }
 
-/// Bytes of a pattern.
+/// Maximum length of a pattern in bytes.
 const MAX_PATTERN: usize = 1000;
 
 fn check_pattern(pattern: &str) -> rusqlite::Result<()> {
@@ -175,7 +179,7 @@ fn check_pattern(pattern: &str) -> rusqlite::Result<()> {
 
 type Boxed = Box<dyn std::error::Error + Send + Sync>;
 
-/// An argument as a text, numbers too; `None` for null and for what is no text.
+/// Returns an argument as a text, including numbers; `None` for null and everything else.
 fn as_text<'c>(context: &'c Context<'_>, at: usize) -> Option<std::borrow::Cow<'c, str>> {
     Some(match context.get_raw(at) {
         ValueRef::Null => return None,
@@ -185,7 +189,7 @@ fn as_text<'c>(context: &'c Context<'_>, at: usize) -> Option<std::borrow::Cow<'
     })
 }
 
-/// Ends with an error if the query has to end: a call may take as long as many instructions.
+/// Returns an error if the query has to end: a call may take as long as many instructions.
 fn in_time(clock: &Clock) -> rusqlite::Result<()> {
     if clock.is_over() { Err(wrong(INTERRUPTED)) } else { Ok(()) }
 }

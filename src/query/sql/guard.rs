@@ -1,4 +1,4 @@
-//! What a query may do, and how much: everything is refused that is not reading.
+//! Limits and permissions of a query: everything except reading is refused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,40 +11,40 @@ use rusqlite::limits::Limit;
 
 use super::error::{ErrorKind, SqlError};
 
-/// Bytes of a text, a blob or a row.
+/// Maximum size of a text, a blob or a row in bytes.
 const MAX_BYTES: i32 = 64 << 20;
-/// How deep expressions are.
+/// Maximum depth of expressions.
 const MAX_DEPTH: i32 = 200;
-/// Parts of UNION and the like.
+/// Maximum number of parts of UNION and the like.
 const MAX_PARTS: i32 = 100;
-/// Instructions of a prepared query: SQLite's own way of saying how long it is.
+/// Maximum number of instructions of a prepared query: SQLite's measure of its length.
 const MAX_INSTRUCTIONS: i32 = 1_000_000;
-/// Bytes of a pattern of LIKE and GLOB.
+/// Maximum length of a pattern of LIKE and GLOB in bytes.
 const MAX_PATTERN: i32 = 1000;
-/// Instructions between two looks at the clock: some microseconds.
+/// Instructions between two checks of the clock: a few microseconds.
 const STEPS: i32 = 1000;
-/// Pages of a sort that are kept before they go to a temporary file, in KiB.
+/// Size in KiB at which a sort spills to a temporary file.
 const SORT_KIB: i32 = 64 << 10;
 
-/// What SQLite says of a query that was ended from outside, and so what is here does.
+/// SQLite's message for a query that was ended from outside, also used here.
 pub(super) const INTERRUPTED: &str = "interrupted";
 
-/// What was refused, for the error: SQLite says only that it was.
+/// Description of the refused action: SQLite reports only that it was refused.
 pub(super) type Refused = Arc<Mutex<Option<String>>>;
 
-/// Lets this module's user do what queries may not.
+/// Permission for this module to do what queries may not.
 pub(super) type Unlocked = Arc<AtomicBool>;
 
-/// How much a query may take.
+/// Limits of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Time; `None` for any.
+pub struct SqlLimits {
+    /// Maximum time; `None` for no limit.
     pub time: Option<Duration>,
-    /// Memory of SQLite, for sorts and results of parts of the query; `None` for any.
+    /// Maximum memory of SQLite, for sorts and intermediate results; `None` for no limit.
     pub memory: Option<u64>,
 }
 
-/// When a query has to end. The time that it waits for whoever reads its rows, a pager perhaps, does not count.
+/// Deadline of a query. Time in which it waits for the reader of its rows, such as a pager, does not count.
 #[derive(Debug)]
 pub(super) struct Clock {
     begin: Instant,
@@ -55,14 +55,14 @@ pub(super) struct Clock {
 
 #[derive(Debug, Default)]
 struct Waits {
-    /// Those that are over, together.
+    /// Total duration of finished waits.
     before: Duration,
-    /// When the one that is not over began.
+    /// Start of the current wait.
     since: Option<Instant>,
 }
 
 impl Clock {
-    /// Begins now.
+    /// Starts the clock.
     pub(super) fn new(limit: Option<Duration>, cancelled: Arc<AtomicBool>) -> Self {
         Self { begin: Instant::now(), limit, cancelled, waits: Mutex::default() }
     }
@@ -72,22 +72,22 @@ impl Clock {
         self.is_late() || self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Returns whether it took too long.
+    /// Returns whether the time limit is exceeded.
     pub(super) fn is_late(&self) -> bool {
         self.left().is_some_and(|left| left.is_zero())
     }
 
-    /// How much time is left; `None` if there is no limit.
+    /// Returns the time left; `None` if there is no limit.
     pub(super) fn left(&self) -> Option<Duration> {
         let limit = self.limit?;
         let waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
-        // While the query waits the clock stands still.
+        // The clock stops while the query waits.
         let now = waits.since.unwrap_or_else(Instant::now);
         let taken = now.saturating_duration_since(self.begin).saturating_sub(waits.before);
         Some(limit.saturating_sub(taken))
     }
 
-    /// Does what has the query wait for others: the clock stands still meanwhile.
+    /// Runs a function that waits for others; the clock stops meanwhile.
     pub(super) fn waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
         let begin = Instant::now();
         self.waits.lock().unwrap_or_else(PoisonError::into_inner).since = Some(begin);
@@ -98,7 +98,7 @@ impl Clock {
         done
     }
 
-    /// What is said of a query that took too long.
+    /// Returns the error of a query that took too long.
     #[cold]
     pub(super) fn error(&self) -> SqlError {
         let seconds = self.limit.unwrap_or_default().as_secs_f64();
@@ -106,14 +106,14 @@ impl Clock {
     }
 }
 
-/// Before tables are made: how SQLite works.
+/// Configures SQLite, before tables are created.
 pub(super) fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     let configs = [
         (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
         (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
-        // "name" is a column and never a text: a name that is wrong is an error.
+        // "name" is a column and never a text: a misspelled name is an error.
         (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
         (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
     ];
@@ -136,7 +136,7 @@ pub(super) fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -SORT_KIB)
 }
 
-/// After tables are made: what queries may do from now on.
+/// Restricts queries, after tables are created.
 pub(super) fn lock(
     connection: &mut Connection,
     unlocked: Unlocked,
@@ -162,10 +162,10 @@ pub(super) fn lock(
 
 /// Functions that do more than compute.
 const FUNCTIONS: [&str; 3] = ["load_extension", "fts3_tokenizer", "sqlite_log"];
-/// Pragmas that only tell.
+/// Read-only pragmas.
 const PRAGMAS: [&str; 3] = ["table_info", "table_xinfo", "table_list"];
 
-/// What of an action is refused; `None` of one that a query may do.
+/// Returns the description of a refused action; `None` if a query may do it.
 fn refusal(action: &AuthAction<'_>) -> Option<String> {
     match action {
         AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => None,
@@ -187,7 +187,7 @@ fn refusal(action: &AuthAction<'_>) -> Option<String> {
         AuthAction::Update { .. } => Some("UPDATE".to_owned()),
         AuthAction::Delete { .. } => Some("DELETE or DROP".to_owned()),
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => Some("a transaction".to_owned()),
-        _ => Some("what is not SELECT".to_owned()),
+        _ => Some("a statement other than SELECT".to_owned()),
     }
 }
 

@@ -1,12 +1,12 @@
-//! LIKE, in time that is bounded by the product of both lengths: SQLite's own backtracks, and a pattern of many `%`
-//! takes as long as it likes on a long text.
+//! LIKE in time bounded by the product of both lengths: SQLite's own backtracks, so that a pattern of many `%` may take
+//! very long on a long text.
 
-/// Characters that are compared between two looks at the clock: less than a millisecond.
+/// Characters compared between two checks of the clock: less than a millisecond.
 const STEPS: u32 = 1 << 16;
 
-/// Returns whether a text is like a pattern, as SQLite's LIKE has it: `%` is any characters, `_` is one, letters of ASCII match in
-/// either case. `escape` takes a pattern's character as it is. Goes back only to the last `%`, which is enough. `None` if it
-/// was given up: `is_over` is asked now and then, since both lengths may be at their limits.
+/// Returns whether a text matches a pattern as in SQLite's LIKE: `%` matches any characters, `_` one, ASCII letters
+/// match in either case. `escape` makes the next character of the pattern literal. Backtracks only to the last `%`,
+/// which suffices. `None` if `is_over`, called now and then, ended it, since both lengths may be at their limits.
 pub(super) fn matches(
     pattern: &str,
     text: &str,
@@ -15,7 +15,7 @@ pub(super) fn matches(
 ) -> Option<bool> {
     let mut pattern = Pattern { rest: pattern, escape };
     let mut rest = text;
-    // The pattern behind the last `%`, and the text that it was last tried at.
+    // Pattern after the last `%`, and the text at which it was last tried.
     let mut again: Option<(Pattern<'_>, &str)> = None;
     let mut steps = 0u32;
     loop {
@@ -25,15 +25,15 @@ pub(super) fn matches(
         }
         let mut after = pattern;
         let is_match = match (after.next(), rest.chars().next()) {
-            (Some(Part::Any), _) => {
+            (Some(PatternPart::Any), _) => {
                 again = Some((after, rest));
                 pattern = after;
                 continue;
             }
             (None, None) => return Some(true),
-            (Some(Part::One), Some(_)) => true,
-            (Some(Part::Is(wanted)), Some(found)) => wanted.eq_ignore_ascii_case(&found),
-            (Some(Part::Never), _) | (None, Some(_)) | (Some(_), None) => false,
+            (Some(PatternPart::One), Some(_)) => true,
+            (Some(PatternPart::Is(wanted)), Some(found)) => wanted.eq_ignore_ascii_case(&found),
+            (Some(PatternPart::Never), _) | (None, Some(_)) | (Some(_), None) => false,
         };
         if is_match {
             (pattern, rest) = (after, behind_first(rest));
@@ -61,7 +61,7 @@ struct Pattern<'p> {
     escape: Option<char>,
 }
 
-enum Part {
+enum PatternPart {
     Any,
     One,
     Is(char),
@@ -69,17 +69,17 @@ enum Part {
 }
 
 impl Pattern<'_> {
-    fn next(&mut self) -> Option<Part> {
+    fn next(&mut self) -> Option<PatternPart> {
         let mut chars = self.rest.chars();
         let part = match chars.next()? {
             escape if Some(escape) == self.escape => match chars.next() {
-                Some(next) => Part::Is(next),
-                // As in SQLite: nothing is like a pattern that ends with the sign.
-                None => Part::Never,
+                Some(next) => PatternPart::Is(next),
+                // As in SQLite: a pattern that ends with the escape character matches nothing.
+                None => PatternPart::Never,
             },
-            '%' => Part::Any,
-            '_' => Part::One,
-            other => Part::Is(other),
+            '%' => PatternPart::Any,
+            '_' => PatternPart::One,
+            other => PatternPart::Is(other),
         };
         self.rest = chars.as_str();
         Some(part)

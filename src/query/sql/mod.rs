@@ -1,9 +1,9 @@
-//! SQL over the tables of one dump, or of several: SQLite, with virtual tables over the mapped index.
+//! SQL over the tables of one or several dumps: SQLite with virtual tables over the mapped index.
 //!
-//! Nothing is copied or loaded first: `virtual_table` hands SQLite the rows of [`crate::tables`], and what its
-//! conditions look up. [`Dump`] keeps an opened dump and its tables together; [`ask`] runs a query on a thread of its own,
-//! within limits (`guard`), and hands over its rows while they are made. Read only: what a query may do is decided by an
-//! authorizer, and there is no file behind the connection.
+//! Nothing is copied or loaded first: `virtual_table` passes SQLite the rows of [`crate::tables`], restricted by the
+//! lookups in its conditions. [`Dump`] keeps an opened dump and its tables together; [`ask`] runs a query on a thread
+//! of its own, within limits (`guard`), and returns its rows while they are produced. Read only: an authorizer decides
+//! what a query may do, and the connection has no file.
 
 mod ahead;
 mod dump;
@@ -17,15 +17,15 @@ mod real_text;
 mod run;
 mod virtual_table;
 
-pub use dump::{Dump, Source};
+pub use dump::{SqlDump, SqlSource};
 pub use error::{ErrorKind, SqlError};
 pub use functions::{FUNCTIONS, Function};
-pub use guard::Limits;
-pub use run::{Answer, Cell, Column, ColumnKind, Row, ask};
+pub use guard::SqlLimits;
+pub use run::{ColumnKind, SqlColumn, SqlResult, SqlRow, SqlValue, ask};
 pub use virtual_table::quoted;
 
-/// The longest query, in bytes.
+/// Maximum length of a query in bytes.
 pub const MAX_LEN: usize = 1_000_000;
 
-/// Dumps that can be asked at once beside the first: SQLite attaches no more.
+/// Maximum number of dumps that can be attached to the first: the limit of SQLite.
 pub const MAX_ATTACHED: usize = 10;

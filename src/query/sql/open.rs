@@ -1,4 +1,4 @@
-//! A connection over the tables of some dumps, and tables of single classes when a query names them.
+//! Connection over the tables of some dumps, and tables of single classes created when a query names them.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -6,39 +6,39 @@ use std::sync::{Arc, PoisonError};
 use rusqlite::{Connection, OpenFlags, Statement};
 use rustc_hash::FxHashSet;
 
-use super::dump::{Dump, TableNumber};
+use super::dump::{SqlDump, TableNumber};
 use super::error::{ErrorKind, SqlError};
 use super::functions;
-use super::guard::{self, Clock, Limits, Refused, Unlocked};
-use super::virtual_table::{self, MODULE, NONE, Shared, quoted};
+use super::guard::{self, Clock, Refused, SqlLimits, Unlocked};
+use super::virtual_table::{self, MODULE, NONE, TableData, quoted};
 use crate::classes::suggestions;
 use crate::tables::NoClass;
 
-/// The schema of the first dump.
+/// Schema of the first dump.
 const MAIN: &str = "main";
 
-/// Tables that are made for a query: SQLite joins no more than 64.
+/// Maximum number of tables created for a query: SQLite joins no more than 64.
 const MAX_MADE: usize = 256;
 
-/// The tables of classes that were made for a query: the number of the dump, and the name.
+/// Tables of classes created for a query: number of the dump, and name.
 type Made = FxHashSet<(usize, String)>;
 
 /// A connection.
-pub(super) struct Opened {
+pub(super) struct SqlConnection {
     pub(super) connection: Connection,
     query: String,
-    dumps: Arc<[Arc<Dump>]>,
+    dumps: Arc<[Arc<SqlDump>]>,
     unlocked: Unlocked,
     refused: Refused,
 }
 
-impl Opened {
-    /// A connection for a query, over the tables of `dumps` that it can mean; the first dump is the one that is asked if
-    /// nothing else is said.
+impl SqlConnection {
+    /// Opens a connection for a query, over the tables of `dumps` that it may refer to; names without a schema refer to
+    /// the first dump.
     pub(super) fn new(
-        dumps: &Arc<[Arc<Dump>]>,
+        dumps: &Arc<[Arc<SqlDump>]>,
         query: &str,
-        limits: &Limits,
+        limits: &SqlLimits,
         clock: Arc<Clock>,
     ) -> Result<Self, SqlError> {
         let refused = Refused::default();
@@ -46,7 +46,7 @@ impl Opened {
         if let Some(bytes) = limits.memory {
             virtual_table::limit_memory(bytes);
         }
-        // Case does not tell names apart in SQL.
+        // SQL ignores case in names.
         let lower = query.to_ascii_lowercase();
         let made = || -> rusqlite::Result<Connection> {
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -55,7 +55,7 @@ impl Opened {
             let mut connection = Connection::open_in_memory_with_flags(flags)?;
             guard::set_up(&connection)?;
             for (number, dump) in dumps.iter().enumerate() {
-                let shared = Shared { dump: dump.clone(), clock: clock.clone() };
+                let shared = TableData { dump: dump.clone(), clock: clock.clone() };
                 connection.create_module(module(number).as_str(), MODULE, Some(shared))?;
                 if number > 0 {
                     connection.execute_batch(&format!("ATTACH ':memory:' AS {}", quoted(dump.schema())))?;
@@ -72,7 +72,7 @@ impl Opened {
         Ok(Self { connection, query: query.to_owned(), dumps: dumps.clone(), unlocked, refused })
     }
 
-    /// Prepares the query, and makes the tables of single classes that it names.
+    /// Prepares the query, creating the tables of single classes that it names.
     pub(super) fn prepare(&self) -> Result<Statement<'_>, SqlError> {
         let mut made = Made::default();
         for _ in 0..MAX_MADE {
@@ -85,8 +85,8 @@ impl Opened {
             if let Some(what) = refused {
                 return Err(SqlError {
                     kind: ErrorKind::Refused,
-                    message: format!("{what} is refused"),
-                    hint: "a query is one SELECT, and changes nothing".to_owned(),
+                    message: format!("{what} is not allowed"),
+                    hint: "a query is a single, read-only SELECT".to_owned(),
                     ..found
                 });
             }
@@ -105,16 +105,16 @@ impl Opened {
             return Err(SqlError::new(ErrorKind::Wrong, "the query is empty, or not a SELECT", hint));
         }
         if statement.parameter_count() > 0 {
-            let message = "the query has parameters, and nothing gives them values";
-            return Err(SqlError::new(ErrorKind::Wrong, message, "write the values"));
+            let message = "the query has parameters without values";
+            return Err(SqlError::new(ErrorKind::Wrong, message, "write the values in the query"));
         }
         Ok(statement)
     }
 
-    /// Makes the table of a class, if there is one of this name that was not `made` before.
+    /// Creates the table of a class, if there is one of this name that is not in `made` yet.
     fn make(&self, name: &str, made: &mut Made) -> Result<bool, SqlError> {
         for (number, dump, class) in self.meant(name) {
-            // SQLite still misses a table: it means the class of another dump, or one with a dot before its name.
+            // SQLite still misses a table: the name belongs to another dump, or has a dot before it.
             if made.contains(&(number, class.to_owned())) {
                 continue;
             }
@@ -129,7 +129,7 @@ impl Opened {
             };
             made.insert((number, class.to_owned()));
             let mut sql = creation(number, dump, class, table);
-            // SQLite looks for a name without a schema in all of them, and it means the first dump.
+            // SQLite searches a name without a schema in all dumps, but it refers to the first one.
             if let Some(first) = self.dumps.first()
                 && !made.contains(&(0, class.to_owned()))
             {
@@ -153,8 +153,8 @@ impl Opened {
         Ok(false)
     }
 
-    /// The dumps that a name may mean, and the rest of the name: a schema stands before a dot, and so does a package.
-    fn meant<'n>(&self, name: &'n str) -> impl Iterator<Item = (usize, &Arc<Dump>, &'n str)> {
+    /// Returns the dumps that a name may refer to, and the rest of the name: before a dot is a schema or a package.
+    fn meant<'n>(&self, name: &'n str) -> impl Iterator<Item = (usize, &Arc<SqlDump>, &'n str)> {
         let all = self.dumps.iter().enumerate();
         all.flat_map(move |(number, dump)| {
             let rest = name
@@ -165,10 +165,11 @@ impl Opened {
         })
     }
 
-    /// Says what there is instead of a table.
+    /// Returns the error for a missing table, with alternatives.
     fn no_table(&self, name: &str, made: &Made, found: &SqlError) -> SqlError {
-        let is_missing =
-            |(number, _, class): &(usize, &Arc<Dump>, &str)| !made.contains(&(*number, (*class).to_owned()));
+        let is_missing = |(number, _, class): &(usize, &Arc<SqlDump>, &str)| {
+            !made.contains(&(*number, (*class).to_owned()))
+        };
         let meant = self.meant(name).find(is_missing);
         let (dump, wanted) = meant.map_or((self.dumps.first(), name), |(_, dump, name)| (Some(dump), name));
         let definitions = dump.map(|dump| dump.definitions()).unwrap_or_default();
@@ -184,13 +185,13 @@ impl Opened {
         };
         SqlError {
             kind: ErrorKind::Unknown,
-            message: format!("there is no table or class {wanted}"),
+            message: format!("no table or class named {wanted}"),
             hint,
             offset: found.offset,
         }
     }
 
-    /// Says what to do about an error of SQLite.
+    /// Adds a hint to an error of SQLite.
     fn explained(&self, error: SqlError) -> SqlError {
         if let Some(name) = error.message.strip_prefix("no such column: ") {
             let wanted = name.rsplit_once('.').map_or(name, |(_, name)| name);
@@ -202,7 +203,7 @@ impl Opened {
                 [] => "write texts in single quotes; `.schema TABLE` in the shell shows columns".to_owned(),
                 like => suggestions::did_you_mean(like),
             };
-            return SqlError { message: format!("there is no column {name}"), hint, ..error };
+            return SqlError { message: format!("no column named {name}"), hint, ..error };
         }
         if error.message.starts_with("near \".\"") {
             let hint = "write class names in double quotes: FROM \"com.acme.Session\"".to_owned();
@@ -212,25 +213,25 @@ impl Opened {
     }
 }
 
-/// Names that are offered.
+/// Maximum number of suggested names.
 const MAX_LIKE: usize = 5;
 
-/// The module that makes the tables of a dump.
+/// Returns the name of the module that makes the tables of a dump.
 fn module(number: usize) -> String {
     format!("dump{number}")
 }
 
-fn schema_of(number: usize, dump: &Dump) -> &str {
+fn schema_of(number: usize, dump: &SqlDump) -> &str {
     if number == 0 { MAIN } else { dump.schema() }
 }
 
-fn creation(number: usize, dump: &Dump, name: &str, table: TableNumber) -> String {
+fn creation(number: usize, dump: &SqlDump, name: &str, table: TableNumber) -> String {
     let (schema, name) = (quoted(schema_of(number, dump)), quoted(name));
     let argument = virtual_table::argument(table);
     format!("CREATE VIRTUAL TABLE IF NOT EXISTS {schema}.{name} USING {}({argument})", module(number))
 }
 
-/// Says for the first dump that it has no class of the name of another's.
+/// Returns the statement by which the first dump lacks a class of the name of another dump's.
 fn creation_of_none(number: usize, name: &str, table: TableNumber) -> String {
     let (name, module, argument) = (quoted(name), module(number), virtual_table::argument(table));
     format!("CREATE VIRTUAL TABLE IF NOT EXISTS {MAIN}.{name} USING {module}({argument}, {NONE})")

@@ -1,17 +1,17 @@
-//! The shortest path from a root to an object as one line of text.
+//! Shortest path from a root to an object as one line of text.
 
 use std::fmt::Write;
 
 use crate::objects::strength::Excluded;
 use crate::paths::shortest;
-use crate::paths::steps::{Step, View};
+use crate::paths::steps::{ObjectStep, View};
 use hprof_index::graph::numbers::ObjectIndex;
 
-/// Steps at each end of a path that are named; those between are counted.
+/// Number of steps shown at each end of a path; those between are counted.
 const SHOWN: usize = 100;
 
-/// `sticky class: com.acme.Cache.MAP -> java.util.HashMap.table -> java.util.HashMap$Node[][3] -> ...`; `None` of an
-/// object that is unreachable. References that keep nothing alive are followed only if there is no other way.
+/// Returns `sticky class: com.acme.Cache.MAP -> java.util.HashMap.table -> java.util.HashMap$Node[][3] -> ...`; `None`
+/// for an unreachable object. References that keep nothing alive are followed only if there is no other path.
 pub(super) fn of(view: &View<'_>, object: ObjectIndex) -> Option<String> {
     let excluded = Excluded::all();
     let found = shortest::paths(&view.edges, object, 1, excluded);
@@ -37,8 +37,8 @@ pub(super) fn of(view: &View<'_>, object: ObjectIndex) -> Option<String> {
     Some(text)
 }
 
-/// Adds an object and, to the one before, how that holds it.
-fn append(text: &mut String, view: &View<'_>, object: ObjectIndex, step: &Step) {
+/// Appends an object, preceded by the reference by which the previous one holds it.
+fn append(text: &mut String, view: &View<'_>, object: ObjectIndex, step: &ObjectStep) {
     if let Some(reference) = &step.reference {
         if !reference.starts_with('[') {
             text.push('.');
@@ -48,7 +48,7 @@ fn append(text: &mut String, view: &View<'_>, object: ObjectIndex, step: &Step) 
     if !text.ends_with(": ") {
         text.push_str(" -> ");
     }
-    // Static fields are those of the class, not of java.lang.Class.
+    // Static fields belong to the class, not to java.lang.Class.
     let of_class_object = view.edges.class_of_class_object(object);
     let name = of_class_object.and_then(|class| view.edges.summary.class(class));
     match name {

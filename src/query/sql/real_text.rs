@@ -1,14 +1,14 @@
 //! Floating-point numbers as SQLite writes them, for functions that take a number as a text.
 
-/// Digits that tell all numbers apart: what SQLite writes at most.
+/// Number of digits that distinguish all numbers: the maximum that SQLite writes.
 const DIGITS: usize = 17;
-/// Up to as many digits SQLite prefers the shortest number that is read as the same.
+/// Number of digits up to which SQLite prefers the shortest number that reads back the same.
 const FEW: usize = 13;
-/// The same where the digits behind are 9.
+/// The same if the following digits are 9.
 const FEW_UP: usize = 14;
 
-/// `1.0`, `1.0e+300`, `0.1`, `0.33333333333333332`: always with a digit behind the point. `None` of what is no number, which is
-/// null in SQLite.
+/// Returns `1.0`, `1.0e+300`, `0.1`, `0.33333333333333332`: always with a digit after the point. `None` for NaN, which
+/// is null in SQLite.
 pub(super) fn of(value: f64) -> Option<String> {
     if value.is_nan() {
         return None;
@@ -17,11 +17,11 @@ pub(super) fn of(value: f64) -> Option<String> {
         return Some(if value > 0.0 { "Inf" } else { "-Inf" }.to_owned());
     }
     if value == 0.0 {
-        // -0.0 has no sign in SQLite.
+        // SQLite has no -0.0.
         return Some("0.0".to_owned());
     }
     let (short, long) = (digits(&format!("{value:e}"))?, digits(&format!("{value:.DIGITS$e}"))?);
-    // SQLite looks for a shorter number only where the digits say that there is one.
+    // SQLite searches for a shorter number only if the digits suggest that there is one.
     let is = |from, to, wanted| long.0.get(from..to) == Some(wanted);
     let is_few = match short.0.len() {
         0..=FEW => is(FEW, FEW + 3, "000") || is(FEW_UP, FEW_UP + 2, "99"),
@@ -50,7 +50,7 @@ pub(super) fn of(value: f64) -> Option<String> {
     Some(text)
 }
 
-/// Without the last digit: SQLite rounds to 18 digits (rarely to 19), and then these to 17.
+/// Removes the last digit: SQLite rounds to 18 digits (rarely to 19), and then these to 17.
 fn rounded((digits, exponent): &(String, i32)) -> Option<(String, i32)> {
     let number = digits.parse::<u64>().ok()?.saturating_add(5) / 10;
     let text = number.to_string();
@@ -62,7 +62,7 @@ fn or_zero(digits: &str) -> &str {
     if digits.is_empty() { "0" } else { digits }
 }
 
-/// The digits of `-1.25e-7`, and its exponent.
+/// Returns the digits of `-1.25e-7`, and its exponent.
 fn digits(text: &str) -> Option<(String, i32)> {
     let (digits, exponent) = text.split_once('e')?;
     Some((digits.chars().filter(char::is_ascii_digit).collect(), exponent.parse().ok()?))

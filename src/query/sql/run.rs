@@ -1,6 +1,6 @@
-//! Running a query: on a thread of its own, which hands over the rows while they are made.
+//! Execution of a query on a thread of its own, which sends the rows while they are produced.
 //!
-//! So a query can be given up whatever SQLite is at, and rows are made while the ones before are written.
+//! So a query can be cancelled whatever SQLite is doing, and rows are produced while earlier ones are written.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,37 +11,37 @@ use std::time::Duration;
 use rusqlite::types::ValueRef;
 
 use super::MAX_LEN;
-use super::dump::Dump;
+use super::dump::SqlDump;
 use super::error::{ErrorKind, SqlError};
-use super::guard::{Clock, Limits};
-use super::open::Opened;
+use super::guard::{Clock, SqlLimits};
+use super::open::SqlConnection;
 
-/// A column of an answer.
+/// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
-    /// Its name, which no other column has: a second one of the same name gets `_2`.
+pub struct SqlColumn {
+    /// Unique name: a second column of the same name gets `_2`.
     pub name: String,
-    /// How its values are shown.
+    /// Format of its values.
     pub kind: ColumnKind,
 }
 
-/// How the values of a column are shown.
+/// Format of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
     /// Integers are object IDs.
     Id,
-    /// Integers are truth.
+    /// Integers are booleans.
     Boolean,
-    /// As they are.
+    /// Values are shown unchanged.
     Other,
 }
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Cell {
+pub enum SqlValue {
     /// Null.
     Null,
-    /// A whole number.
+    /// An integer.
     Integer(i64),
     /// A floating-point number.
     Real(f64),
@@ -51,53 +51,53 @@ pub enum Cell {
     Blob(Vec<u8>),
 }
 
-/// A row of an answer.
-pub type Row = Vec<Cell>;
+/// A row of a result.
+pub type SqlRow = Vec<SqlValue>;
 
-/// What the thread says.
+/// A message of the thread.
 enum Message {
-    Rows(Rows),
+    Rows(RowBatch),
     Failed(SqlError),
 }
 
-/// Rows that are handed over at once: to wake who waits for them takes longer than to find one.
+/// Rows that are sent together: waking the receiver takes longer than finding a row.
 #[derive(Debug, Default)]
-struct Rows {
-    /// With the first rows: the columns.
-    columns: Vec<Column>,
-    rows: Vec<Row>,
+struct RowBatch {
+    /// Columns, with the first rows.
+    columns: Vec<SqlColumn>,
+    rows: Vec<SqlRow>,
     is_last: bool,
 }
 
-/// The answer to a query: its rows are made while they are taken.
+/// Result of a query; its rows are produced while they are read.
 #[derive(Debug)]
-pub struct Answer {
-    /// The columns.
-    pub columns: Vec<Column>,
+pub struct SqlResult {
+    /// Columns.
+    pub columns: Vec<SqlColumn>,
     messages: Receiver<Message>,
-    made: VecDeque<Row>,
-    /// `true` if no more rows come.
+    made: VecDeque<SqlRow>,
+    /// `true` if no more rows follow.
     is_over: bool,
     clock: Arc<Clock>,
     cancelled: Arc<AtomicBool>,
 }
 
-/// How long the thread may take to notice that time is over: a single function of SQLite may be at it.
+/// Time that the thread may take to notice the deadline: it may be in a single function of SQLite.
 const GRACE: Duration = Duration::from_secs(2);
-/// Rows that are handed over at once, at most.
+/// Maximum number of rows sent together.
 const MAX_ROWS: usize = 512;
-/// Bytes of texts that are handed over at once.
+/// Maximum size of texts sent together in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// Hand-overs that wait.
+/// Maximum number of messages in the channel.
 const WAITING: usize = 4;
-/// The stack of the thread: SQLite's parser and expressions are recursive, within limits.
+/// Stack size of the thread: SQLite's parser and expressions are recursive, within limits.
 const STACK: usize = 16 << 20;
 
-/// Asks dumps, of which the first is asked if a query names no schema.
+/// Runs a query; names without a schema refer to the first dump.
 ///
 /// # Errors
-/// If the query is wrong or may not be run.
-pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, SqlError> {
+/// If the query is invalid or not allowed.
+pub fn ask(dumps: &[Arc<SqlDump>], query: &str, limits: SqlLimits) -> Result<SqlResult, SqlError> {
     if query.len() > MAX_LEN {
         let message = format!("the query is longer than {MAX_LEN} bytes");
         return Err(SqlError::new(ErrorKind::Limit, message, ""));
@@ -107,19 +107,19 @@ pub fn ask(dumps: &[Arc<Dump>], query: &str, limits: Limits) -> Result<Answer, S
     let clock = Arc::new(Clock::new(limits.time, cancelled.clone()));
     let work = Work { dumps: dumps.into(), query: query.to_owned(), limits, clock: clock.clone(), sender };
     let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK);
-    thread.spawn(move || work.run()).map_err(|error| {
-        SqlError::new(ErrorKind::Limit, format!("no thread could be started: {error}"), "")
-    })?;
+    thread
+        .spawn(move || work.run())
+        .map_err(|error| SqlError::new(ErrorKind::Limit, format!("cannot start a thread: {error}"), ""))?;
     let made = VecDeque::new();
-    let mut answer = Answer { columns: Vec::new(), messages, made, is_over: false, clock, cancelled };
+    let mut answer = SqlResult { columns: Vec::new(), messages, made, is_over: false, clock, cancelled };
     answer.columns = answer.receive()?;
     Ok(answer)
 }
 
-impl Answer {
-    /// Waits for more rows, and takes them. Gives back the columns, if they are the first.
-    fn receive(&mut self) -> Result<Vec<Column>, SqlError> {
-        // Behind an error there are none.
+impl SqlResult {
+    /// Waits for more rows. Returns the columns with the first rows.
+    fn receive(&mut self) -> Result<Vec<SqlColumn>, SqlError> {
+        // Nothing follows an error.
         self.is_over = true;
         loop {
             let received = match self.clock.left() {
@@ -127,7 +127,7 @@ impl Answer {
                 Some(left) => self.messages.recv_timeout(left.saturating_add(GRACE)),
             };
             match received {
-                Ok(Message::Rows(Rows { columns, rows, is_last })) => {
+                Ok(Message::Rows(RowBatch { columns, rows, is_last })) => {
                     (self.made, self.is_over) = (rows.into(), is_last);
                     return Ok(columns);
                 }
@@ -136,17 +136,17 @@ impl Answer {
                     return Err(SqlError::new(ErrorKind::Wrong, "the query ended before its last row", ""));
                 }
                 Err(RecvTimeoutError::Timeout) if self.clock.is_late() => return Err(self.clock.error()),
-                // The clock may have stood still for a moment.
+                // The clock may have been stopped for a moment.
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
-    /// The next row; `None` if there is none.
+    /// Returns the next row; `None` at the end.
     ///
     /// # Errors
-    /// If the query fails on the way: then the rows before are not the answer.
-    pub fn next_row(&mut self) -> Result<Option<Row>, SqlError> {
+    /// If the query fails: then the rows so far are not its result.
+    pub fn next_row(&mut self) -> Result<Option<SqlRow>, SqlError> {
         loop {
             if let Some(row) = self.made.pop_front() {
                 return Ok(Some(row));
@@ -159,17 +159,17 @@ impl Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for SqlResult {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 }
 
-/// What the thread does.
+/// Work of the thread.
 struct Work {
-    dumps: Arc<[Arc<Dump>]>,
+    dumps: Arc<[Arc<SqlDump>]>,
     query: String,
-    limits: Limits,
+    limits: SqlLimits,
     clock: Arc<Clock>,
     sender: SyncSender<Message>,
 }
@@ -177,27 +177,27 @@ struct Work {
 impl Work {
     fn run(self) {
         if let Err(error) = self.answer() {
-            // Nobody may listen any more.
+            // The receiver may be gone.
             let _ = self.sender.send(Message::Failed(error));
         }
     }
 
     fn answer(&self) -> Result<(), SqlError> {
-        let opened = Opened::new(&self.dumps, &self.query, &self.limits, self.clock.clone())?;
+        let opened = SqlConnection::new(&self.dumps, &self.query, &self.limits, self.clock.clone())?;
         let mut statement = opened.prepare().map_err(|error| self.reason(error))?;
         let columns = columns(&statement);
         let count = columns.len();
         let said = |error: rusqlite::Error| self.reason(SqlError::of(&error));
         let mut rows = statement.raw_query();
-        // The first row is handed over as soon as it is there.
-        let (mut made, mut bytes, mut most) = (Rows { columns, ..Rows::default() }, 0usize, 1);
+        // The first row is sent as soon as it exists.
+        let (mut made, mut bytes, mut most) = (RowBatch { columns, ..RowBatch::default() }, 0usize, 1);
         while let Some(row) = rows.next().map_err(said)? {
             let mut cells = Vec::with_capacity(count);
             for at in 0..count {
                 let cell = cell(row.get_ref(at).map_err(said)?);
                 bytes = bytes.saturating_add(match &cell {
-                    Cell::Text(text) => text.len(),
-                    Cell::Blob(blob) => blob.len(),
+                    SqlValue::Text(text) => text.len(),
+                    SqlValue::Blob(blob) => blob.len(),
                     _ => 0,
                 });
                 cells.push(cell);
@@ -211,11 +211,11 @@ impl Work {
                 (bytes, most) = (0, (most * 2).min(MAX_ROWS));
             }
         }
-        let _ = self.sender.send(Message::Rows(Rows { is_last: true, ..made }));
+        let _ = self.sender.send(Message::Rows(RowBatch { is_last: true, ..made }));
         Ok(())
     }
 
-    /// Time is over: SQLite only says that it was interrupted.
+    /// Replaces an interruption by a timeout: SQLite reports only that it was interrupted.
     fn reason(&self, error: SqlError) -> SqlError {
         if error.message.starts_with("interrupted") && self.clock.is_late() {
             self.clock.error()
@@ -225,19 +225,19 @@ impl Work {
     }
 }
 
-fn cell(value: ValueRef<'_>) -> Cell {
+fn cell(value: ValueRef<'_>) -> SqlValue {
     match value {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(value) => Cell::Integer(value),
-        ValueRef::Real(value) => Cell::Real(value),
-        ValueRef::Text(bytes) => Cell::Text(String::from_utf8_lossy(bytes).into_owned()),
-        ValueRef::Blob(bytes) => Cell::Blob(bytes.to_vec()),
+        ValueRef::Null => SqlValue::Null,
+        ValueRef::Integer(value) => SqlValue::Integer(value),
+        ValueRef::Real(value) => SqlValue::Real(value),
+        ValueRef::Text(bytes) => SqlValue::Text(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Blob(bytes) => SqlValue::Blob(bytes.to_vec()),
     }
 }
 
-/// The columns of a query; names that it has already get a number.
-fn columns(statement: &rusqlite::Statement<'_>) -> Vec<Column> {
-    let mut columns: Vec<Column> = Vec::new();
+/// Returns the columns of a query; repeated names get a number.
+fn columns(statement: &rusqlite::Statement<'_>) -> Vec<SqlColumn> {
+    let mut columns: Vec<SqlColumn> = Vec::new();
     let mut names = rustc_hash::FxHashSet::default();
     for column in statement.columns() {
         let mut name = column.name().to_owned();
@@ -251,7 +251,7 @@ fn columns(statement: &rusqlite::Statement<'_>) -> Vec<Column> {
             Some("BOOLEAN") => ColumnKind::Boolean,
             _ => ColumnKind::Other,
         };
-        columns.push(Column { name, kind });
+        columns.push(SqlColumn { name, kind });
     }
     columns
 }

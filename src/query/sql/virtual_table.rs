@@ -1,6 +1,6 @@
 //! Tables of a dump as virtual tables of SQLite.
 //!
-//! The `unsafe` of SQL is here: two promises, that both types begin with what SQLite keeps in them, and a limit.
+//! All `unsafe` code of SQL is here: two promises, that both types begin with the fields of SQLite, and a limit.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
@@ -14,27 +14,28 @@ use rusqlite::vtab::{
     VTabCursor, VTabKind,
 };
 
-use super::ahead::Reader;
-use super::dump::{Dump, TableNumber};
+use super::ahead::ChunkReader;
+use super::dump::{SqlDump, TableNumber};
 use super::guard::{Clock, INTERRUPTED};
 use crate::dictionary::names;
 use crate::tables::{
-    Batch, Cell, Chunk, Definition, Key, Kind, List, Lookup, Operator, Prepared, Question, Wanted,
+    Batch, Cell, ColumnType, Definition, List, Lookup, LookupKey, Operator, Prepared, TableChunk, TableQuery,
+    Wanted,
 };
 
-/// What a virtual table is made for.
+/// State shared by virtual tables.
 #[derive(Debug, Clone)]
-pub(super) struct Shared {
-    /// The dump.
-    pub(super) dump: Arc<Dump>,
-    /// When the query has to end: SQLite looks only between two rows.
+pub(super) struct TableData {
+    /// Dump.
+    pub(super) dump: Arc<SqlDump>,
+    /// Deadline of the query: SQLite checks only between two rows.
     pub(super) clock: Arc<Clock>,
 }
 
-/// Makes virtual tables; their argument is the number of the table, see [`argument`].
+/// Module of the virtual tables; their argument is the number of the table, see [`argument`].
 pub(super) const MODULE: &Module<'static, VirtualTable> = &Module::read_only_module();
 
-/// The argument of a virtual table.
+/// Returns the argument of a virtual table.
 pub(super) fn argument(table: TableNumber) -> String {
     match table {
         TableNumber::Fixed(number) => format!("fixed {number}"),
@@ -42,7 +43,7 @@ pub(super) fn argument(table: TableNumber) -> String {
     }
 }
 
-/// The second argument of a virtual table that stands for one that is not there.
+/// Second argument of a virtual table that stands for a missing one.
 pub(super) const NONE: &str = "none";
 
 fn read_argument(argument: &[u8]) -> Option<TableNumber> {
@@ -55,56 +56,56 @@ fn read_argument(argument: &[u8]) -> Option<TableNumber> {
     }
 }
 
-/// A name as SQL has it.
+/// Returns a name quoted for SQL.
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\"").replace('\0', "\u{fffd}"))
 }
 
-/// The former name of a first column `object`: a hidden column, so that `SELECT *` does not have it.
+/// Former name of a first column `object`: a hidden column, excluded from `SELECT *`.
 const FORMER: &str = "id";
 
-/// The declaration of a table. Its name means nothing here.
+/// Returns the declaration of a table. Its name is ignored.
 pub(super) fn declaration(name: &str, definition: &Definition) -> String {
     let column =
         |column: &crate::tables::Column| format!("{} {}", quoted(&column.name), column.kind.declared());
     let mut columns: Vec<String> = definition.columns.iter().map(column).collect();
     let is_object = definition.columns.first().is_some_and(|first| first.name == names::OBJECT.key);
     if is_object && !definition.columns.iter().any(|column| column.name.eq_ignore_ascii_case(FORMER)) {
-        columns.push(format!("{FORMER} {} HIDDEN", Kind::Id.declared()));
+        columns.push(format!("{FORMER} {} HIDDEN", ColumnType::Id.declared()));
     }
     format!("CREATE TABLE {}({})", quoted(name), columns.join(", "))
 }
 
-/// The column that SQLite means: what comes after those of the table is the first by its former name.
+/// Returns the table's column for a column of SQLite: the one after the last is the first by its former name.
 #[inline]
-fn shown(column: usize, kinds: &[Kind]) -> usize {
+fn shown(column: usize, kinds: &[ColumnType]) -> usize {
     if column == kinds.len() { 0 } else { column }
 }
 
-/// Limits the memory of SQLite in this process: what it needs beyond is an error.
+/// Limits the memory of SQLite in this process: allocations beyond it fail.
 #[allow(unsafe_code)]
 pub(super) fn limit_memory(bytes: u64) {
     let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-    // SAFETY: It takes any number, on any thread. PRAGMA hard_heap_limit could only lower it, once and for all.
+    // SAFETY: Takes any number, on any thread. PRAGMA hard_heap_limit could only lower it, permanently.
     unsafe { ffi::sqlite3_hard_heap_limit64(bytes) };
 }
 
-/// A table.
+/// A virtual table.
 #[repr(C)]
 pub(super) struct VirtualTable {
-    /// What SQLite keeps; it has to come first.
+    /// Fields of SQLite; they have to come first.
     base: ffi::sqlite3_vtab,
-    shared: Shared,
+    shared: TableData,
     number: TableNumber,
-    /// The name, if it stands for a table that is not there.
+    /// Name, if it stands for a missing table.
     none: Option<String>,
-    kinds: Vec<Kind>,
+    kinds: Vec<ColumnType>,
     rows: f64,
     lookups: Vec<Lookup>,
     orders: Vec<usize>,
 }
 
-/// How the rows of an answer are found: what `best_index` tells `filter`.
+/// Strategy for finding rows, passed from `best_index` to `filter`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Plan {
     wanted: Wanted,
@@ -145,33 +146,33 @@ impl Plan {
     }
 }
 
-/// What it takes to find the first row by a lookup, in rows that are read one after another.
+/// Cost of finding the first row by a lookup, in rows of a sequential read.
 const LOOKUP_COST: f64 = 4.0;
-/// The same of all rows in another order than that of the table: less than SQLite takes to sort them.
+/// Cost factor of reading all rows in an order other than that of the table: less than SQLite's sort.
 const ORDER_COST: f64 = 1.5;
 
 // SAFETY: The type is `repr(C)` and begins with `sqlite3_vtab`, which only SQLite writes.
 #[allow(unsafe_code)]
 unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
-    type Aux = Shared;
-    type Cursor = Cursor;
+    type Aux = TableData;
+    type Cursor = TableCursor;
 
     fn connect(
         _: &mut VTabConnection,
-        aux: Option<&Shared>,
+        aux: Option<&TableData>,
         _: &[u8],
         _: &[u8],
         name: &[u8],
         arguments: &[&[u8]],
     ) -> rusqlite::Result<(Cow<'static, CStr>, Self)> {
-        let wrong = || rusqlite::Error::ModuleError("there is no such table of the dump".to_owned());
+        let wrong = || rusqlite::Error::ModuleError("no such table in the dump".to_owned());
         let shared = aux.ok_or_else(wrong)?.clone();
         let number = arguments.first().and_then(|argument| read_argument(argument)).ok_or_else(wrong)?;
         let (declaration, kinds, rows, lookups, orders) = (shared.dump)
             .table(number, |table| {
                 let definition = table.definition();
                 let kinds = definition.columns.iter().map(|column| column.kind).collect();
-                // Counts of a dump are far below what a float holds.
+                // Counts of a dump are far below the precision of a float.
                 #[allow(clippy::cast_precision_loss)]
                 let rows = table.rows() as f64;
                 let declaration = declaration(&String::from_utf8_lossy(name), definition);
@@ -202,7 +203,7 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
             let found =
                 self.lookups.iter().find(|known| known.column == column && known.operator == operator);
             let Some(lookup) = found.filter(|_| constraint.is_usable()) else { continue };
-            // Tables find texts as they are written.
+            // Tables compare texts exactly.
             if info.collation(at)? != "BINARY" {
                 continue;
             }
@@ -214,7 +215,7 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
             Some((at, lookup)) => {
                 let mut usage = info.constraint_usage(at);
                 usage.set_argv_index(1);
-                // More rows may be read than match.
+                // More rows than the matching ones may be read.
                 usage.set_omit(false);
                 let rows = lookup.rows.clamp(1.0, self.rows.max(1.0));
                 (How::Of(lookup.column, lookup.operator), rows, rows + LOOKUP_COST, false)
@@ -232,14 +233,14 @@ unsafe impl<'vtab> VTab<'vtab> for VirtualTable {
         info.set_idx_str(&plan.to_text());
         info.set_order_by_consumed(is_ordered);
         info.set_estimated_cost(cost.max(1.0));
-        // Saturates, as it should.
+        // Saturates, as intended.
         #[allow(clippy::cast_possible_truncation)]
         info.set_estimated_rows((rows as i64).max(1));
         Ok(true)
     }
 
-    fn open(&'vtab mut self) -> rusqlite::Result<Cursor> {
-        Ok(Cursor {
+    fn open(&'vtab mut self) -> rusqlite::Result<TableCursor> {
+        Ok(TableCursor {
             base: ffi::sqlite3_vtab_cursor::default(),
             shared: self.shared.clone(),
             number: self.number,
@@ -260,38 +261,38 @@ impl CreateVTab<'_> for VirtualTable {
 }
 
 impl VirtualTable {
-    /// The column by which rows are wanted in order, or together, if the table has them so.
+    /// Returns the column by which rows should be ordered or grouped, if the table can provide that.
     fn order(&self, info: &IndexInfo) -> Option<usize> {
         let mut orders = info.order_bys();
         let order = orders.next().filter(|_| info.num_of_order_by() == 1)?;
-        // Rows of one value only have to be together for GROUP BY and DISTINCT.
+        // GROUP BY and DISTINCT need only rows of equal values together.
         let any = matches!(info.distinct(), DistinctMode::Grouped | DistinctMode::Distinct);
         let column = shown(usize::try_from(order.column()).ok()?, &self.kinds);
         (self.orders.contains(&column) && (any || !order.is_order_by_desc())).then_some(column)
     }
 }
 
-/// A place among the rows of an answer.
+/// A position among the rows of a query.
 #[repr(C)]
-pub(super) struct Cursor {
-    /// What SQLite keeps; it has to come first.
+pub(super) struct TableCursor {
+    /// Fields of SQLite; they have to come first.
     base: ffi::sqlite3_vtab_cursor,
-    shared: Shared,
+    shared: TableData,
     number: TableNumber,
-    kinds: Vec<Kind>,
-    reader: Option<Reader>,
-    /// Makes reading faster: also of the next answer, if SQLite asks for each row of another table.
+    kinds: Vec<ColumnType>,
+    reader: Option<ChunkReader>,
+    /// Data that speeds up reading; also of the next query, if SQLite looks up each row of another table.
     prepared: Option<Prepared>,
-    chunk: Option<Chunk>,
-    /// The columns that the batch has: they may differ between two plans of one table.
+    chunk: Option<TableChunk>,
+    /// Columns of the batch: they may differ between two plans of one table.
     wanted: Option<Wanted>,
     batch: Batch,
     row: usize,
-    /// Rows of the chunks before.
+    /// Number of rows of earlier chunks.
     before: i64,
 }
 
-/// What an error of reading is to SQLite: the dump cannot be read, or the thread that reads ahead saw that time is over.
+/// Converts a read error for SQLite: the dump cannot be read, or the thread that reads ahead saw the deadline.
 #[cold]
 fn failed(error: &io::Error) -> rusqlite::Error {
     if error.kind() == io::ErrorKind::Interrupted {
@@ -300,28 +301,28 @@ fn failed(error: &io::Error) -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CORRUPT), Some(error.to_string()))
 }
 
-/// What SQLite itself says when a query is ended.
+/// Returns SQLite's own error for a query that is ended.
 #[cold]
 fn interrupted() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), Some(INTERRUPTED.to_owned()))
 }
 
-impl Shared {
-    /// An error if the query has to end: reading a chunk takes as long as many rows.
+impl TableData {
+    /// Returns an error if the query has to end: reading a chunk takes as long as many rows.
     fn in_time(&self) -> rusqlite::Result<()> {
         if self.clock.is_over() { Err(interrupted()) } else { Ok(()) }
     }
 }
 
-impl Cursor {
-    /// Reads on until there is a row.
+impl TableCursor {
+    /// Reads chunks until there is a row.
     #[cold]
     fn refill(&mut self) -> rusqlite::Result<()> {
         let Some(reader) = &mut self.reader else { return Ok(()) };
         while self.row >= self.batch.rows {
             self.before = self.before.saturating_add_unsigned(self.batch.rows as u64);
             self.row = 0;
-            // Many chunks may have no row that matches.
+            // Many chunks may contain no matching row.
             self.shared.in_time()?;
             self.chunk = reader.next(&mut self.batch, &mut self.prepared).map_err(|error| failed(&error))?;
             if self.chunk.is_none() {
@@ -333,31 +334,30 @@ impl Cursor {
         Ok(())
     }
 
-    /// What is asked of the table; `None` if no row can match.
-    fn question(&self, how: How, arguments: &Filters<'_>) -> rusqlite::Result<Option<Question>> {
+    /// Returns the query for the table; `None` if no row can match.
+    fn question(&self, how: How, arguments: &Filters<'_>) -> rusqlite::Result<Option<TableQuery>> {
         let (column, operator) = match how {
-            How::All => return Ok(Some(Question::All)),
-            How::OrderedBy(column) => return Ok(Some(Question::OrderedBy(column))),
+            How::All => return Ok(Some(TableQuery::All)),
+            How::OrderedBy(column) => return Ok(Some(TableQuery::OrderedBy(column))),
             How::Of(column, operator) => (column, operator),
         };
-        let is_text = matches!(self.kinds.get(column), Some(Kind::Text | Kind::Name));
-        // Values are compared as SQLite does it, by the affinity of the column; what is not plain is compared with all
-        // rows.
+        let is_text = matches!(self.kinds.get(column), Some(ColumnType::Text | ColumnType::Name));
+        // Values are compared as SQLite does, by the affinity of the column; for other values all rows are read.
         let key = match (arguments.get::<Value>(0)?, is_text) {
             (Value::Null, _) => return Ok(None),
-            (Value::Integer(number), false) => Key::Integer(number),
-            (Value::Integer(number), true) => Key::Text(number.to_string()),
-            (Value::Text(text), true) => Key::Text(text),
+            (Value::Integer(number), false) => LookupKey::Integer(number),
+            (Value::Integer(number), true) => LookupKey::Text(number.to_string()),
+            (Value::Text(text), true) => LookupKey::Text(text),
             (Value::Text(text), false) => match text.trim().parse() {
-                Ok(number) => Key::Integer(number),
-                Err(_) => return Ok(Some(Question::All)),
+                Ok(number) => LookupKey::Integer(number),
+                Err(_) => return Ok(Some(TableQuery::All)),
             },
-            (Value::Real(_) | Value::Blob(_), _) => return Ok(Some(Question::All)),
+            (Value::Real(_) | Value::Blob(_), _) => return Ok(Some(TableQuery::All)),
         };
-        Ok(Some(Question::Of(column, operator, key)))
+        Ok(Some(TableQuery::Of(column, operator, key)))
     }
 
-    /// The number of the row, as the chunk has it.
+    /// Returns the row number within the chunk.
     fn row_number(&self) -> i64 {
         if let Some(number) = self.batch.row_numbers.get(self.row) {
             return *number;
@@ -367,15 +367,15 @@ impl Cursor {
             (range.len() == self.batch.rows).then_some(i64::from(object.0))
         };
         let found = match &self.chunk {
-            Some(Chunk::Rows(rows)) if rows.len() == self.batch.rows => {
+            Some(TableChunk::Rows(rows)) if rows.len() == self.batch.rows => {
                 i64::try_from(rows.start.saturating_add(self.row)).ok()
             }
-            Some(Chunk::Objects(objects))
+            Some(TableChunk::Objects(objects))
                 if objects.end.0.saturating_sub(objects.start.0) as usize == self.batch.rows =>
             {
                 Some(i64::from(objects.start.0).saturating_add_unsigned(self.row as u64))
             }
-            Some(Chunk::Listed(list, range)) => of_list(list, range),
+            Some(TableChunk::Listed(list, range)) => of_list(list, range),
             _ => None,
         };
         found.unwrap_or_else(|| self.before.saturating_add_unsigned(self.row as u64))
@@ -384,13 +384,13 @@ impl Cursor {
 
 // SAFETY: The type is `repr(C)` and begins with `sqlite3_vtab_cursor`, which only SQLite writes.
 #[allow(unsafe_code)]
-unsafe impl VTabCursor for Cursor {
+unsafe impl VTabCursor for TableCursor {
     fn filter(&mut self, _: c_int, plan: Option<&str>, arguments: &Filters<'_>) -> rusqlite::Result<()> {
         let wrong = || rusqlite::Error::ModuleError("unexpected constraint on a table".to_owned());
         let Plan { wanted, how } = plan.and_then(Plan::of_text).ok_or_else(wrong)?;
         (self.row, self.before, self.batch.rows, self.chunk, self.reader) = (0, 0, 0, None, None);
         let Some(question) = self.question(how, arguments)? else { return Ok(()) };
-        // Lists of objects are made here.
+        // Creates lists of objects.
         self.shared.in_time()?;
         let dump = &self.shared.dump;
         if self.wanted != Some(wanted) {
@@ -398,8 +398,8 @@ unsafe impl VTabCursor for Cursor {
             self.wanted = Some(wanted);
         }
         let chunks = dump.chunks(self.number, &question).map_err(|error| failed(&error))?;
-        let Shared { dump, clock } = self.shared.clone();
-        self.reader = Some(Reader::new(dump, clock, self.number, wanted, chunks));
+        let TableData { dump, clock } = self.shared.clone();
+        self.reader = Some(ChunkReader::new(dump, clock, self.number, wanted, chunks));
         self.refill()
     }
 

@@ -1,4 +1,4 @@
-//! What Strings say, compared: a text is the same whichever way its characters are stored.
+//! Contents of Strings, compared: a text is the same in every encoding.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,28 +11,28 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::objects::strings::StringPart;
 use hprof_parser::heap::PrimitiveArray;
 
-/// Units that are turned around at a time.
+/// Number of units converted at a time.
 const CHUNK: usize = 1 << 12;
 
-/// Characters that are matched, of texts that are not ASCII and so are copied for it.
+/// Maximum number of characters to match, for texts that are not ASCII and must be copied for it.
 const MAX_CHARACTERS: usize = 1 << 24;
 
-/// How often parts of one array are read, if Strings overlap in it (JDK 6), and characters that are free.
+/// Maximum number of times that overlapping parts of one array are read (JDK 6), and characters that are always read.
 const OVERLAP: u64 = 256;
 const FREE: u64 = 1 << 20;
 
-/// How a String's characters are stored.
+/// Encoding of a String's characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum StringEncoding {
     Latin1 = 0,
     Utf16Le = 1,
     Utf16Be = 2,
-    /// In a part of an array.
+    /// A part of an array.
     Part = 3,
 }
 
-impl Form {
-    /// The characters of a String in its array; `None` if it holds none, or too few.
+impl StringEncoding {
+    /// Returns the characters of a String in its array; `None` if the array contains none, or too few.
     pub(crate) fn of<'a>(part: StringPart, array: &PrimitiveArray<'a>) -> Option<(Self, Characters<'a>)> {
         let characters = part.characters(array.element, array.elements?)?;
         let form = match characters {
@@ -45,14 +45,14 @@ impl Form {
     }
 }
 
-/// The characters of a String by their place: the offset of the array's record, shifted left by two, and the [`Form`].
-/// `None` only if the dump has changed since.
+/// Returns the characters of a String by their place: the offset of the array's record, shifted left by two, and the
+/// [`Form`]. `None` only if the dump has changed since.
 pub(crate) fn characters_at<'a>(
     objects: &ObjectReader<'a>,
     place: u64,
     string: ObjectIndex,
 ) -> Option<Characters<'a>> {
-    if place & 3 == Form::Part as u64 {
+    if place & 3 == StringEncoding::Part as u64 {
         return objects.string(string);
     }
     let Record::PrimitiveArray(array) = objects.record_at(place >> 2)? else { return None };
@@ -64,26 +64,25 @@ pub(crate) fn characters_at<'a>(
     })
 }
 
-/// The hashes of the Strings of one array. Many Strings may share it; what is the same for all of them is hashed once.
+/// Hashes of the Strings of one array. Many Strings may share it; equal parts are hashed once.
 #[derive(Debug)]
 pub(crate) struct Hashes {
-    /// By form: the hash of all of the array.
+    /// Hash of the whole array, by form.
     known: [Option<Option<u64>>; 3],
-    /// Characters that are read yet. Strings that overlap in one array again and again: a hostile dump would have them all
-    /// read for ever.
+    /// Number of characters that may still be read. In a malicious dump Strings may overlap in one array without limit.
     left: u64,
 }
 
 impl Hashes {
-    /// Of an array of so many elements.
+    /// Creates the hashes for an array of `length` elements.
     pub(crate) fn new(length: u32) -> Self {
         Self { known: [None; 3], left: OVERLAP.saturating_mul(length.into()).saturating_add(FREE) }
     }
 
-    /// What `make` says of these characters, or has said before of the same; `None` if too much was read.
+    /// Returns the result of `make` for these characters, computed once; `None` if too much was read.
     pub(crate) fn get(
         &mut self,
-        form: Form,
+        form: StringEncoding,
         characters: &Characters<'_>,
         make: impl FnOnce() -> Option<u64>,
     ) -> Option<Option<u64>> {
@@ -96,19 +95,19 @@ impl Hashes {
     }
 }
 
-/// A seed for [`hash`]. Whoever writes a dump cannot make texts collide. No answer depends on it.
+/// Returns a seed for [`hash`]. The author of a dump cannot make texts collide. No result depends on it.
 pub(crate) fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// The hash of a text. Latin-1 texts are hashed a byte a character, all others as UTF-16: two forms of one text have
-/// the same hash. Nobody who writes a dump knows the seed.
+/// Returns the hash of a text. Latin-1 texts are hashed one byte per character, all others as UTF-16: both forms of a
+/// text have the same hash. The author of a dump does not know the seed.
 pub(crate) fn hash(characters: &Characters<'_>, seed: u64) -> u64 {
     match characters {
         Characters::Latin1(bytes) => xxh3_64_with_seed(bytes, seed),
         Characters::Utf16Be(bytes) if is_latin(bytes, 0) => hash_narrow(bytes, 1, seed),
         Characters::Utf16Le(bytes) if is_latin(bytes, 1) => hash_narrow(bytes, 0, seed),
-        // Half a unit at the end is no character.
+        // Half a unit at the end is not a character.
         Characters::Utf16Le(bytes) => {
             let whole = bytes.get(..bytes.len() / 2 * 2).unwrap_or_default();
             xxh3_64_with_seed(whole, !seed)
@@ -124,14 +123,14 @@ fn is_latin(bytes: &[u8], upper: usize) -> bool {
     bytes.chunks_exact(2).all(|unit| unit.get(upper) == Some(&0))
 }
 
-/// The hash of the lower bytes.
+/// Returns the hash of the lower bytes.
 fn hash_narrow(bytes: &[u8], lower: usize, seed: u64) -> u64 {
     hash_chunks(bytes.chunks(CHUNK * 2), seed, |out, chunk| {
         out.extend(chunk.chunks_exact(2).filter_map(|unit| unit.get(lower)));
     })
 }
 
-/// The hash of chunks as `turn` makes them.
+/// Returns the hash of chunks converted by `turn`.
 fn hash_chunks<'a>(
     mut chunks: impl ExactSizeIterator<Item = &'a [u8]>,
     seed: u64,
@@ -153,11 +152,11 @@ fn hash_chunks<'a>(
     hasher.digest()
 }
 
-/// Returns whether two texts are the same.
+/// Returns whether two texts are equal.
 pub(crate) fn same(a: &Characters<'_>, b: &Characters<'_>) -> bool {
     match (a, b) {
         (Characters::Latin1(a), Characters::Latin1(b)) => equal(a, b),
-        // Half a unit at the end is no character.
+        // Half a unit at the end is not a character.
         (Characters::Utf16Le(a), Characters::Utf16Le(b))
         | (Characters::Utf16Be(a), Characters::Utf16Be(b)) => equal(whole(a), whole(b)),
         _ => a.len() == b.len() && a.units().eq(b.units()),
@@ -169,12 +168,12 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
     std::ptr::eq(a, b) || a == b
 }
 
-/// The whole units.
+/// Returns the whole units.
 fn whole(bytes: &[u8]) -> &[u8] {
     bytes.get(..bytes.len() / 2 * 2).unwrap_or_default()
 }
 
-/// The order of texts: that of their UTF-16 units, as `String.compareTo` has it.
+/// Orders texts by their UTF-16 units, like `String.compareTo`.
 pub(super) fn compare(a: &Characters<'_>, b: &Characters<'_>) -> Ordering {
     match (a, b) {
         (Characters::Latin1(a), Characters::Latin1(b)) => a.cmp(b),
@@ -184,7 +183,7 @@ pub(super) fn compare(a: &Characters<'_>, b: &Characters<'_>) -> Ordering {
     }
 }
 
-/// Returns whether a part of the text matches. A surrogate without its other half counts as U+FFFD. `buffer` saves allocations.
+/// Returns whether a part of the text matches. An unpaired surrogate counts as U+FFFD. `buffer` saves allocations.
 pub(super) fn matches(pattern: &Regex, characters: &Characters<'_>, buffer: &mut String) -> bool {
     if let Characters::Latin1(bytes) = characters
         && bytes.is_ascii()
@@ -199,7 +198,7 @@ pub(super) fn matches(pattern: &Regex, characters: &Characters<'_>, buffer: &mut
             .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)),
     );
     let found = pattern.is_match(buffer);
-    // One long text must not keep its memory.
+    // Releases the memory of a long text.
     buffer.shrink_to(CHUNK * 4);
     found
 }

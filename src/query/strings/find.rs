@@ -1,8 +1,8 @@
-//! Finding all Strings and their characters, with all cores.
+//! Parallel search for all Strings and their characters.
 //!
-//! Records are read in the order of the dump, each block of objects at most twice: first those that hold Strings, then
-//! those that hold their arrays. Looking up one array costs a walk over half a block, and a heap holds millions. In
-//! between there are 16 bytes a String, in the end 32.
+//! Records are read in the order of the dump, each block of objects at most twice: first those with Strings, then those
+//! with their arrays. Looking up a single array would take a walk over half a block, and a heap contains millions. Each
+//! String takes 16 bytes between the passes, and 32 in the end.
 
 use std::io;
 use std::ops::Range;
@@ -24,61 +24,61 @@ use hprof_index::storage::scratch::{Array, ScratchStack};
 use hprof_parser::ObjectId;
 use hprof_parser::heap::{HeapVisitor, Instance, PrimitiveArray};
 
-use super::contents::{self, Form, Hashes};
-use super::{Basis, Question, STRING};
+use super::contents::{self, Hashes, StringEncoding};
+use super::{Basis, STRING, StringQuery};
 
-/// Objects that one thread takes at a time, at least, and the number of such chunks, at most.
+/// Minimum number of objects per chunk of a thread, and maximum number of chunks.
 const CHUNK: u32 = 1 << 16;
 const MAX_CHUNKS: u32 = 1 << 10;
-/// Parts of the Strings by their hash.
+/// Number of shares of the Strings, by hash.
 pub(super) const SHARES: usize = 256;
-/// Strings of a share that are moved to the room at a time.
+/// Number of Strings of a share that are moved to the scratch arena at a time.
 const SHARE_TOP: usize = 1 << 11;
 
-/// A String, and what it says of its array.
+/// A String and its reference to an array.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Found {
-    /// The array.
+struct FoundString {
+    /// Object index of the array.
     array: u32,
-    /// The String.
+    /// Object index of the String.
     string: u32,
     part: StringPart,
 }
 
-/// A String whose characters can be read.
+/// A String with readable characters.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(super) struct Item {
+pub(super) struct StringItem {
     pub(super) hash: u64,
-    /// The offset of the array's record, shifted left by two, and the [`Form`].
+    /// Offset of the array's record, shifted left by two, and the [`Form`].
     place: u64,
-    /// Bytes of the array; 0 if it counts for another String.
+    /// Size of the array in bytes; 0 if it counts for another String.
     pub(super) array_bytes: u64,
-    /// The object.
+    /// Object index.
     pub(super) string: u32,
-    /// UTF-16 units.
+    /// Length in UTF-16 units.
     pub(super) length: u32,
 }
 
-impl Item {
-    /// Where the characters stand, and in which form; of a part of an array where the array does.
+impl StringItem {
+    /// Returns the place and form of the characters; of a part of an array the place of the array.
     pub(super) fn place(&self) -> u64 {
         self.place
     }
 
-    /// Returns whether the characters are surely the same: all of one array.
+    /// Returns whether the characters are certainly the same: all of one array.
     pub(super) fn is_at_place_of(&self, other: &Self) -> bool {
-        self.place == other.place && self.place & 3 != Form::Part as u64
+        self.place == other.place && self.place & 3 != StringEncoding::Part as u64
     }
 
-    /// A String of which only the place is known.
+    /// Creates a String of which only the place is known.
     #[cfg(test)]
-    pub(super) fn of_test(form: Form, at: usize, string: u32) -> Self {
+    pub(super) fn of_test(form: StringEncoding, at: usize, string: u32) -> Self {
         Self { hash: 0, place: (at as u64) << 2 | form as u64, array_bytes: 0, string, length: 0 }
     }
 
-    /// The characters; `None` only if the dump has changed since.
+    /// Returns the characters; `None` only if the dump has changed since.
     pub(super) fn characters<'a>(&self, objects: &ObjectReader<'a>) -> Option<Characters<'a>> {
         contents::characters_at(objects, self.place, ObjectIndex(self.string))
     }
@@ -87,30 +87,30 @@ impl Item {
 /// Result of the query.
 #[derive(Debug, Default)]
 pub(super) struct Finds {
-    /// Strings by a part of their hash, in no order.
-    pub(super) shares: Vec<Array<Item>>,
-    /// Strings without characters: `value` is null, or no array of characters, or not in the dump. None if texts or
-    /// lengths are asked for, which these do not have.
+    /// Strings by a part of their hash, unordered.
+    pub(super) shares: Vec<Array<StringItem>>,
+    /// Number of Strings without characters: `value` is null, not an array of characters, or not in the dump. 0 if
+    /// texts or lengths are filtered, which these do not have.
     pub(super) unreadable: u64,
 }
 
-/// What the threads share.
-struct Search<'s, 'a> {
+/// State shared by the threads.
+struct StringSearch<'s, 'a> {
     objects: &'s ObjectReader<'a>,
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
-    question: &'s Question,
+    question: &'s StringQuery,
     layout: &'s Layout,
     seed: u64,
-    /// By class number.
+    /// Fields of String classes, by class number.
     fields: Vec<Option<StringFields>>,
 }
 
-/// Finds the Strings that are asked for.
+/// Finds the matching Strings.
 pub(super) fn find<'a>(
     objects: &ObjectReader<'a>,
     bytes: &'a [u8],
-    question: &Question,
+    question: &StringQuery,
     basis: &Basis,
 ) -> io::Result<Finds> {
     let (summary, graph) = (objects.summary, objects.graph);
@@ -121,7 +121,8 @@ pub(super) fn find<'a>(
             (summary.is_named(class, STRING)).then(|| StringFields::of(summary, number))?
         })
         .collect();
-    let search = Search { objects, graph, bytes, question, layout: sizes.layout(), seed: basis.seed, fields };
+    let search =
+        StringSearch { objects, graph, bytes, question, layout: sizes.layout(), seed: basis.seed, fields };
     let count = graph.objects.len();
     let size = CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK));
     let all = chunks(0..count, size);
@@ -130,12 +131,12 @@ pub(super) fn find<'a>(
         let (found, unreadable) = search.strings(chunk);
         Ok((room.copy(&found)?, unreadable))
     };
-    let found: Vec<(Array<Found>, u64)> = parallel::try_map(&all, strings)?;
+    let found: Vec<(Array<FoundString>, u64)> = parallel::try_map(&all, strings)?;
     let unreadable: u64 = found.iter().map(|(_, unreadable)| unreadable).sum();
-    let shares: Vec<Mutex<ScratchStack<Item>>> =
+    let shares: Vec<Mutex<ScratchStack<StringItem>>> =
         (0..SHARES).map(|_| Mutex::new(ScratchStack::with_top(room, SHARE_TOP))).collect();
     let unreadable_arrays = parallel::try_map(&all, |chunk| {
-        let mut here: Vec<Found> = Vec::new();
+        let mut here: Vec<FoundString> = Vec::new();
         for (found, _) in &found {
             let start = found.partition_point(|found| found.array < chunk.start);
             let end = found.partition_point(|found| found.array < chunk.end);
@@ -157,9 +158,9 @@ pub(super) fn find<'a>(
     Ok(Finds { shares, unreadable: if asks_for_texts { 0 } else { unreadable + unreadable_arrays } })
 }
 
-impl<'a> Search<'_, 'a> {
-    /// The Strings of a chunk, by their arrays; and how many have none.
-    fn strings(&self, chunk: Range<u32>) -> (Vec<Found>, u64) {
+impl<'a> StringSearch<'_, 'a> {
+    /// Returns the Strings of a chunk, by their arrays, and the number of those without one.
+    fn strings(&self, chunk: Range<u32>) -> (Vec<FoundString>, u64) {
         let mut strings = Strings {
             search: self,
             object: ObjectIndex(0),
@@ -189,7 +190,7 @@ impl<'a> Search<'_, 'a> {
         let Strings { mut found, ids, mut unreadable, .. } = strings;
         let mut indices = Vec::with_capacity(ids.len());
         self.graph.objects.addresses.finder().find(&ids, |index| indices.push(index));
-        // What is not in the dump goes.
+        // Removes Strings whose arrays are not in the dump.
         let mut indices = indices.into_iter();
         let before = found.len();
         found.retain_mut(|found| match indices.next().flatten() {
@@ -204,8 +205,7 @@ impl<'a> Search<'_, 'a> {
         (found, unreadable)
     }
 
-    /// Which objects of a block are Strings that are asked for, as far as that does not depend on their texts; one bit
-    /// each.
+    /// Returns the objects of a block that are matching Strings, regardless of their texts; one bit each.
     fn strings_of_block(&self, block: Range<u32>) -> u64 {
         let objects = &self.graph.objects;
         let width = usize::from(objects.class_bytes.max(1));
@@ -229,9 +229,9 @@ impl<'a> Search<'_, 'a> {
         wanted
     }
 
-    /// The Strings whose arrays are these, by their hash; and how many have no characters.
-    fn arrays(&self, mut found: Vec<Found>) -> (Vec<Vec<Item>>, u64) {
-        // Of Strings that share an array the first comes first.
+    /// Returns the Strings of these arrays, by hash, and the number of those without characters.
+    fn arrays(&self, mut found: Vec<FoundString>) -> (Vec<Vec<StringItem>>, u64) {
+        // Of Strings that share an array the first one is counted with it.
         found.sort_unstable_by_key(|found| (found.array, found.string));
         let mut arrays = Arrays {
             search: self,
@@ -254,22 +254,22 @@ impl<'a> Search<'_, 'a> {
     }
 }
 
-/// Takes Strings.
+/// Visitor that collects Strings.
 struct Strings<'v, 's, 'a> {
-    search: &'v Search<'s, 'a>,
-    /// The object that is visited.
+    search: &'v StringSearch<'s, 'a>,
+    /// Object being visited.
     object: ObjectIndex,
-    /// Which objects of the block are Strings.
+    /// Strings of the block, one bit each.
     wanted: u64,
-    found: Vec<Found>,
-    /// The IDs of the arrays.
+    found: Vec<FoundString>,
+    /// IDs of the arrays.
     ids: Vec<ObjectId>,
     unreadable: u64,
 }
 
 impl Strings<'_, '_, '_> {
     fn done(&mut self) {
-        // A String whose record was no instance.
+        // A String whose record is not an instance.
         self.unreadable += self.wanted & 1;
         self.wanted >>= 1;
         self.object.0 += 1;
@@ -289,36 +289,36 @@ impl<'a> HeapVisitor<'a> for Strings<'_, '_, 'a> {
         if let Some((id, part)) = read {
             self.wanted &= !1;
             self.ids.push(id);
-            self.found.push(Found { array: 0, string: self.object.0, part });
+            self.found.push(FoundString { array: 0, string: self.object.0, part });
         }
     }
 }
 
-/// Takes the arrays of Strings.
+/// Visitor that reads the arrays of Strings.
 struct Arrays<'v, 's, 'a> {
-    search: &'v Search<'s, 'a>,
-    /// The object that is visited.
+    search: &'v StringSearch<'s, 'a>,
+    /// Object being visited.
     object: ObjectIndex,
-    /// The Strings of this array and of later ones.
-    found: &'v [Found],
+    /// Strings of this array and of later ones.
+    found: &'v [FoundString],
     pattern: Option<Regex>,
     buffer: String,
-    items: Vec<Vec<Item>>,
+    items: Vec<Vec<StringItem>>,
     unreadable: u64,
 }
 
 impl Arrays<'_, '_, '_> {
     fn done(&mut self) {
-        // Those of an object that is no array.
+        // Strings whose `value` is not an array.
         while self.next_of_object().is_some() {
             self.unreadable += 1;
         }
         self.object.0 += 1;
     }
 
-    /// The next String of the object that is visited.
+    /// Returns the next String of the object being visited.
     #[inline(always)]
-    fn next_of_object(&mut self) -> Option<Found> {
+    fn next_of_object(&mut self) -> Option<FoundString> {
         let (first, rest) = self.found.split_first()?;
         if first.array != self.object.0 {
             return None;
@@ -328,10 +328,10 @@ impl Arrays<'_, '_, '_> {
     }
 }
 
-/// The hash of a text, if it is asked for.
+/// Returns the hash of a text, if it matches.
 #[inline(always)]
 fn hash_of_wanted(
-    search: &Search<'_, '_>,
+    search: &StringSearch<'_, '_>,
     pattern: Option<&Regex>,
     characters: &Characters<'_>,
     buffer: &mut String,
@@ -345,10 +345,10 @@ impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
     #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let mut array_bytes = self.search.layout.array_size(record.element, record.length.into());
-        // Many may share an array: it is looked at once.
+        // Many may share an array: it is read once.
         let mut hashes = Hashes::new(record.length);
         while let Some(found) = self.next_of_object() {
-            let Some((form, characters)) = Form::of(found.part, &record) else {
+            let Some((form, characters)) = StringEncoding::of(found.part, &record) else {
                 self.unreadable += 1;
                 continue;
             };
@@ -360,12 +360,12 @@ impl<'a> HeapVisitor<'a> for Arrays<'_, '_, 'a> {
                 continue;
             };
             let Some(hash) = hash else { continue };
-            let item = Item {
+            let item = StringItem {
                 hash,
                 place: (record.offset as u64) << 2 | form as u64,
                 array_bytes: std::mem::take(&mut array_bytes),
                 string: found.string,
-                // No array is longer.
+                // Arrays are never longer.
                 length: u32::try_from(characters.len()).unwrap_or(u32::MAX),
             };
             if let Some(items) = self.items.get_mut(usize::try_from(hash >> 56).unwrap_or(0)) {

@@ -1,8 +1,7 @@
-//! The Strings of a heap: what they say, which say the same, and who holds those.
+//! Strings of a heap: their texts, duplicates, and the holders of those.
 //!
-//! Texts are not kept: a String is 32 bytes here, the hash of its text and where it stands in the dump. Texts that have
-//! the same hash are compared, so that none is counted for another. Rows with their texts are made when they are asked
-//! for, by [`Reader`].
+//! Texts are not stored: each String takes 32 bytes, the hash of its text and its place in the dump. Texts with the
+//! same hash are compared, so that none counts for another. [`Reader`] makes rows with their texts on demand.
 
 pub(crate) mod contents;
 mod find;
@@ -27,149 +26,149 @@ use hprof_parser::ObjectId;
 
 use super::objects::reader::{Characters, ObjectReader};
 use contents::random_seed;
-use find::Item;
+use find::StringItem;
 use holders::Holder;
-pub(crate) use matching::{Copies, Which, matched};
+pub(crate) use matching::{Copies, DumpSide, matched};
 
-/// The class whose objects are looked at.
+/// Class of the objects that are read.
 pub const STRING: &str = "java.lang.String";
 
-/// Which Strings are asked for, and in which order.
+/// Query for Strings.
 #[derive(Debug, Clone)]
-pub struct Question {
-    /// Whose text matches this.
+pub struct StringQuery {
+    /// Pattern that the text must match.
     pub pattern: Option<Regex>,
-    /// Of these lengths, in UTF-16 units.
+    /// Lengths in UTF-16 units.
     pub lengths: RangeInclusive<u64>,
-    /// Only reachable ones.
+    /// `true` for reachable Strings only.
     pub live: bool,
-    /// What a row is.
-    pub rows: Rows,
-    /// The order of the rows.
-    pub sort_by: SortBy,
-    /// Number of rows are kept; all by default.
+    /// Subject of a row.
+    pub rows: StringRows,
+    /// Order of the rows.
+    pub sort_by: StringOrder,
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
-/// What a row is.
+/// Subject of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
+pub enum StringRows {
     /// A String.
     Strings,
     /// A text that several Strings have.
     Duplicates,
 }
 
-/// The order of rows.
+/// Order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SortBy {
-    /// Most bytes first.
+pub enum StringOrder {
+    /// By bytes, descending.
     Bytes,
-    /// Most copies first.
+    /// By number of copies, descending.
     Count,
-    /// Longest first.
+    /// By length, descending.
     Length,
-    /// Most bytes wasted first.
+    /// By wasted bytes, descending.
     Wasted,
-    /// By address; of the first copy.
+    /// By object ID; of the first copy.
     Address,
-    /// By text, as `String.compareTo` has it.
+    /// By text, like `String.compareTo`.
     Text,
 }
 
-/// Figures of all Strings that are asked for.
+/// Totals over the matching Strings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Strings.
+    /// Number of Strings.
     pub strings: u64,
-    /// Different texts.
+    /// Number of distinct texts.
     pub distinct: u64,
-    /// Texts that several Strings have.
+    /// Number of texts that several Strings have.
     pub duplicated: u64,
-    /// UTF-16 units of all of them.
+    /// Number of UTF-16 units.
     pub characters: u64,
-    /// Bytes of Strings and their arrays; an array that several share counts once.
+    /// Size of Strings and their arrays in bytes; a shared array counts once.
     pub bytes: u64,
-    /// Bytes that all copies but the first of each text take.
+    /// Size in bytes of all copies except the first of each text.
     pub wasted_bytes: u64,
-    /// Strings without a text: their `value` is null, or no array of characters, or not in the dump. None if texts or
-    /// lengths are asked for.
+    /// Number of Strings without a text: their `value` is null, not an array of characters, or not in the dump. 0 if
+    /// texts or lengths are filtered.
     pub unreadable: u64,
-    /// Rows before `top` was taken.
+    /// Number of rows before `top` was applied.
     pub rows: u64,
 }
 
 /// Strings of the same text, in one share.
 #[derive(Debug, Clone, Copy)]
-struct Group {
-    /// The share.
+struct EqualStrings {
+    /// Number of the share.
     share: u32,
-    /// The place of the first one in it; the others follow by address.
+    /// Place of the first String in the share; the others follow by object ID.
     start: u32,
-    /// Number of them.
+    /// Number of Strings.
     count: u32,
-    /// The first object.
+    /// First String.
     first: ObjectIndex,
-    /// UTF-16 units.
+    /// Length in UTF-16 units.
     length: u32,
-    /// The place in the share of the first String of this text, which other rows may have; once rows are sorted by text,
-    /// the text's place in that order.
+    /// Place in the share of the first String of this text, which other rows may have; after sorting by text, the rank
+    /// of the text.
     text: u32,
-    /// Bytes of all.
+    /// Size of all in bytes.
     bytes: u64,
-    /// Bytes of all but the first.
+    /// Size of all except the first in bytes.
     wasted: u64,
 }
 
-/// The Strings that were found, in order, without their texts.
+/// Matching Strings in order, without their texts.
 #[derive(Debug, Default)]
-pub struct Answer {
-    /// Figures of all that were asked for.
+pub struct StringReport {
+    /// Totals over all matching Strings.
     pub totals: Totals,
-    shares: Vec<Array<Item>>,
-    /// The rows.
-    groups: Vec<Group>,
+    shares: Vec<Array<StringItem>>,
+    /// Rows.
+    groups: Vec<EqualStrings>,
 }
 
-impl Answer {
-    /// Number of rows.
+impl StringReport {
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.groups.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 }
 
-/// Characters of the longest text that is shown; what is longer is always cut.
+/// Maximum number of characters shown; longer texts are always truncated.
 pub const LONGEST: usize = 1 << 24;
 
 /// A String, or a text that several have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct StringRow {
     /// Object ID; of the first copy.
     pub id: ObjectId,
-    /// The text, or its beginning.
+    /// Text, or its beginning.
     pub text: String,
-    /// `true` if `text` is not all of it.
+    /// `true` if `text` is truncated.
     pub is_cut: bool,
-    /// UTF-16 units: what `String.length()` says.
+    /// Length in UTF-16 units: the result of `String.length()`.
     pub length: u64,
-    /// Strings with this text; 1 where rows are Strings.
+    /// Number of Strings with this text; 1 if rows are Strings.
     pub count: u64,
-    /// What the String itself takes.
+    /// Shallow size of the String in bytes.
     pub shallow_bytes: u64,
-    /// What would be freed with the String; `None` if it is unreachable.
+    /// Retained size of the String in bytes; `None` if it is unreachable.
     pub retained_bytes: Option<u64>,
-    /// Bytes of all copies and their arrays; an array that several Strings share counts for the first of them.
+    /// Size of all copies and their arrays in bytes; a shared array counts for its first String.
     pub total_bytes: u64,
-    /// Bytes of all copies but the first.
+    /// Size of all copies except the first in bytes.
     pub wasted_bytes: u64,
-    /// Who refers to most of the copies that were looked at; only of duplicates.
+    /// Objects that refer to most of the examined copies; for duplicates only.
     pub holders: Vec<Holder>,
-    /// Number of copies were looked at for `holders`.
+    /// Number of copies examined for `holders`.
     pub sampled: u64,
 }
 
@@ -177,7 +176,7 @@ pub struct Row {
 #[derive(Debug)]
 struct StringBytes {
     sizes: Sizes,
-    /// If they all have the same.
+    /// Common size, if all have the same.
     same: Option<u64>,
 }
 
@@ -198,16 +197,16 @@ impl StringBytes {
     }
 }
 
-/// What searches have in common whose answers can be matched by text.
+/// State shared by searches whose results can be matched by text.
 #[derive(Debug, Clone)]
 pub(crate) struct Basis {
-    /// Of hashes.
+    /// Hash seed.
     seed: u64,
     room: ScratchArena,
 }
 
 impl Basis {
-    /// With room beside the index of this graph: one memory budget for all searches.
+    /// Creates a basis with a scratch arena next to the index of this graph: one memory budget for all searches.
     pub(crate) fn new(graph: &ObjectGraph) -> Self {
         Self { seed: random_seed(), room: graph.room() }
     }
@@ -221,8 +220,8 @@ pub fn strings(
     summary: &Summary,
     graph: &ObjectGraph,
     bytes: &[u8],
-    question: &Question,
-) -> io::Result<Answer> {
+    question: &StringQuery,
+) -> io::Result<StringReport> {
     let mut answer = strings_on(&Basis::new(graph), summary, graph, bytes, question)?;
     if answer.groups.is_empty() {
         answer.shares.clear();
@@ -230,18 +229,18 @@ pub fn strings(
     Ok(answer)
 }
 
-/// As [`strings`], for [`matched`].
+/// Finds Strings as [`strings`] does, for [`matched`].
 pub(crate) fn strings_on(
     basis: &Basis,
     summary: &Summary,
     graph: &ObjectGraph,
     bytes: &[u8],
-    question: &Question,
-) -> io::Result<Answer> {
+    question: &StringQuery,
+) -> io::Result<StringReport> {
     let objects = ObjectReader::new(summary, graph, bytes);
     let found = find::find(&objects, bytes, question, basis)?;
     let search = Grouping { objects: &objects, sizes: StringBytes::new(summary), rows: question.rows };
-    let (shares, counted): (Vec<Array<Item>>, Vec<Counted>) = (0u32..)
+    let (shares, counted): (Vec<Array<StringItem>>, Vec<Counted>) = (0u32..)
         .zip(found.shares)
         .collect::<Vec<_>>()
         .into_par_iter()
@@ -258,11 +257,11 @@ pub(crate) fn strings_on(
     }
     totals.rows = groups.len() as u64;
     search.sort(&mut groups, &shares, question);
-    Ok(Answer { totals, shares, groups })
+    Ok(StringReport { totals, shares, groups })
 }
 
-/// The rows of a share, and its figures.
-type Counted = (Vec<Group>, Totals);
+/// Rows of a share, and its totals.
+type Counted = (Vec<EqualStrings>, Totals);
 
 impl Totals {
     fn add(&mut self, other: &Self) {
@@ -275,16 +274,16 @@ impl Totals {
     }
 }
 
-/// What putting the same texts together needs.
+/// Context for grouping equal texts.
 struct Grouping<'s, 'a> {
     objects: &'s ObjectReader<'a>,
     sizes: StringBytes,
-    rows: Rows,
+    rows: StringRows,
 }
 
 impl Grouping<'_, '_> {
-    /// Puts the Strings of a share in the order of hash and address, and makes the rows.
-    fn groups(&self, number: u32, share: &mut [Item]) -> (Vec<Group>, Totals) {
+    /// Sorts the Strings of a share by hash and object ID, and makes the rows.
+    fn groups(&self, number: u32, share: &mut [StringItem]) -> (Vec<EqualStrings>, Totals) {
         share.par_sort_unstable_by_key(|item| (item.hash, item.string));
         let (mut groups, mut totals, mut counts) = (Vec::new(), Totals::default(), Vec::new());
         let mut start = 0u32;
@@ -301,9 +300,9 @@ impl Grouping<'_, '_> {
                 totals.bytes = totals.bytes.saturating_add(group.bytes);
                 totals.wasted_bytes = totals.wasted_bytes.saturating_add(group.wasted);
                 match self.rows {
-                    Rows::Duplicates if group.count > 1 => groups.push(group),
-                    Rows::Duplicates => {}
-                    Rows::Strings => {
+                    StringRows::Duplicates if group.count > 1 => groups.push(group),
+                    StringRows::Duplicates => {}
+                    StringRows::Strings => {
                         let rows = (start..).zip(same.chunks(1));
                         groups.extend(rows.map(|(at, one)| self.group(number, (start, at), one)));
                     }
@@ -314,17 +313,18 @@ impl Grouping<'_, '_> {
         (groups, totals)
     }
 
-    /// The row of Strings of the same text, which stand at `start` of their share; all that have it stand at `text`.
-    fn group(&self, share: u32, (text, start): (u32, u32), same: &[Item]) -> Group {
-        let bytes = |item: &Item| {
+    /// Returns the row of Strings of the same text, which are at `start` of their share; all with this text are at
+    /// `text`.
+    fn group(&self, share: u32, (text, start): (u32, u32), same: &[StringItem]) -> EqualStrings {
+        let bytes = |item: &StringItem| {
             item.array_bytes.saturating_add(self.sizes.of(self.objects.graph, ObjectIndex(item.string)))
         };
         let own = same.first().map_or(0, bytes);
         let all = same.iter().fold(0u64, |sum, item| sum.saturating_add(bytes(item)));
-        Group {
+        EqualStrings {
             share,
             start,
-            // There are fewer objects than that.
+            // The number of objects fits.
             count: u32::try_from(same.len()).unwrap_or(u32::MAX),
             first: same.first().map_or(ObjectIndex(0), |item| ObjectIndex(item.string)),
             length: same.first().map_or(0, |item| item.length),
@@ -334,20 +334,20 @@ impl Grouping<'_, '_> {
         }
     }
 
-    /// Puts rows in order and keeps the first.
-    fn sort(&self, groups: &mut Vec<Group>, shares: &[Array<Item>], question: &Question) {
+    /// Sorts rows and truncates them to the first `top`.
+    fn sort(&self, groups: &mut Vec<EqualStrings>, shares: &[Array<StringItem>], question: &StringQuery) {
         let top = question.top.unwrap_or(usize::MAX);
-        if question.sort_by == SortBy::Text {
+        if question.sort_by == StringOrder::Text {
             self.number_texts(groups, shares, top);
         }
-        let order = |a: &Group, b: &Group| {
+        let order = |a: &EqualStrings, b: &EqualStrings| {
             let by_key = match question.sort_by {
-                SortBy::Bytes => b.bytes.cmp(&a.bytes),
-                SortBy::Count => b.count.cmp(&a.count),
-                SortBy::Length => b.length.cmp(&a.length),
-                SortBy::Wasted => b.wasted.cmp(&a.wasted),
-                SortBy::Address => Ordering::Equal,
-                SortBy::Text => a.text.cmp(&b.text),
+                StringOrder::Bytes => b.bytes.cmp(&a.bytes),
+                StringOrder::Count => b.count.cmp(&a.count),
+                StringOrder::Length => b.length.cmp(&a.length),
+                StringOrder::Wasted => b.wasted.cmp(&a.wasted),
+                StringOrder::Address => Ordering::Equal,
+                StringOrder::Text => a.text.cmp(&b.text),
             };
             by_key.then(a.first.cmp(&b.first))
         };
@@ -360,14 +360,14 @@ impl Grouping<'_, '_> {
         groups.par_sort_unstable_by(order);
     }
 
-    /// Numbers the texts of rows in their order: the first `top` of them, the others are behind. Each text is compared
-    /// once for all rows that have it, which are side by side.
-    fn number_texts(&self, groups: &mut [Group], shares: &[Array<Item>], top: usize) {
-        // Where the rows of each text start, and how many there are.
+    /// Numbers the texts of rows in their order: the first `top` of them, with the others after them. Each text is
+    /// compared once for all its rows, which are adjacent.
+    fn number_texts(&self, groups: &mut [EqualStrings], shares: &[Array<StringItem>], top: usize) {
+        // Start and number of the rows of each text.
         let mut start = 0u32;
         let mut texts: Vec<(u32, u32)> = (groups.chunk_by(|a, b| (a.share, a.text) == (b.share, b.text)))
             .map(|rows| {
-                // There are fewer objects than that.
+                // The number of objects fits.
                 let count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
                 let text = (start, count);
                 start = start.saturating_add(count);
@@ -392,43 +392,44 @@ impl Grouping<'_, '_> {
     }
 }
 
-/// The first String of a row.
-fn item<'s>(shares: &'s [Array<Item>], group: &Group) -> Option<&'s Item> {
+/// Returns the first String of a row.
+fn item<'s>(shares: &'s [Array<StringItem>], group: &EqualStrings) -> Option<&'s StringItem> {
     shares.get(group.share as usize)?.get(group.start as usize)
 }
 
-/// Characters of texts that are shown again as those of other Strings which share the array, beside as many as the dump
-/// has bytes: a file in which thousands of Strings share one long array would have an answer without end.
+/// Number of characters that may be shown repeatedly for Strings that share an array, in addition to the length of the
+/// dump. Without this limit, a file in which thousands of Strings share one long array would produce an endless result.
 const SHARED: u64 = 1 << 24;
-/// Texts up to this length are always shown, and so much of those that are cut since they were shown before.
+/// Number of characters that are always shown, also of texts truncated because they were shown before.
 const ALWAYS: u32 = 256;
 
-/// Makes rows.
+/// Reader of rows.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct StringReader<'a> {
     objects: ObjectReader<'a>,
-    answer: &'a Answer,
-    rows: Rows,
+    answer: &'a StringReport,
+    rows: StringRows,
     most: usize,
-    /// By row: to how many characters the text is cut, where that is less than `most`.
+    /// Truncated length of the text, by row, where it is less than `most`.
     cut: IdMap<usize, u32>,
 }
 
-impl<'a> Reader<'a> {
-    /// The rows of `answer`, of which texts are cut to `most` characters.
+impl<'a> StringReader<'a> {
+    /// Creates a reader of the rows of `answer`, with texts truncated to `most` characters.
     pub fn new(
         summary: &'a Summary,
         graph: &'a ObjectGraph,
         bytes: &'a [u8],
-        answer: &'a Answer,
-        (rows, most): (Rows, usize),
+        answer: &'a StringReport,
+        (rows, most): (StringRows, usize),
     ) -> Self {
         let most = most.min(LONGEST);
         let cut = cut_shared(answer, most, SHARED.saturating_add(bytes.len() as u64));
         Self { objects: ObjectReader::new(summary, graph, bytes), answer, rows, most, cut }
     }
 
-    /// The first row behind those from `start` on that are made together: up to `rows`, with texts of about `characters`.
+    /// Returns the end (exclusive) of the rows from `start` on that are made together: up to `rows`, with texts of
+    /// about `characters`.
     pub fn chunk(&self, start: usize, rows: usize, characters: usize) -> usize {
         let mut left = characters;
         let groups = self.answer.groups.iter().enumerate().skip(start).take(rows);
@@ -440,13 +441,13 @@ impl<'a> Reader<'a> {
         start.saturating_add(fit.count())
     }
 
-    /// Characters of the text of this row that are shown at most.
+    /// Returns the maximum number of characters shown of this row's text.
     fn most_of(&self, row: usize) -> usize {
         self.cut.get(&row).map_or(self.most, |cut| *cut as usize)
     }
 
-    /// The row of this number.
-    pub fn row(&self, number: usize) -> Option<Row> {
+    /// Returns the row of this number.
+    pub fn row(&self, number: usize) -> Option<StringRow> {
         let group = self.answer.groups.get(number)?;
         let item = item(&self.answer.shares, group)?;
         let graph = self.objects.graph;
@@ -457,10 +458,10 @@ impl<'a> Reader<'a> {
         let tree = &graph.tree;
         let reachable = tree.reachable_position(group.first);
         let sample = match self.rows {
-            Rows::Strings => Vec::new(),
-            Rows::Duplicates => self.sample(group),
+            StringRows::Strings => Vec::new(),
+            StringRows::Duplicates => self.sample(group),
         };
-        Some(Row {
+        Some(StringRow {
             id: graph.objects.addresses.id_of(group.first).unwrap_or_default(),
             text,
             is_cut,
@@ -475,8 +476,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Some copies, far apart.
-    fn sample(&self, group: &Group) -> Vec<ObjectIndex> {
+    /// Returns some copies, far apart.
+    fn sample(&self, group: &EqualStrings) -> Vec<ObjectIndex> {
         let start = group.start as usize;
         let share = self.answer.shares.get(group.share as usize);
         let copies = share.and_then(|share| share.get(start..start.checked_add(group.count as usize)?));
@@ -486,16 +487,16 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Which rows have long texts of arrays that a row before them has too, once more than `left` characters of such are
-/// shown; and to how many characters their texts are cut.
-fn cut_shared(answer: &Answer, most: usize, mut left: u64) -> IdMap<usize, u32> {
+/// Returns the rows with long texts of arrays that an earlier row also has, once more than `left` characters of those
+/// are shown, with the number of characters to which they are truncated.
+fn cut_shared(answer: &StringReport, most: usize, mut left: u64) -> IdMap<usize, u32> {
     let (mut shown, mut cut) = (IdSet::default(), IdMap::default());
     for (row, group) in answer.groups.iter().enumerate() {
         let length = u32::try_from(most).unwrap_or(u32::MAX).min(group.length);
         if length <= ALWAYS {
             continue;
         }
-        // Other forms of an array, and parts of it, are the same place here.
+        // Other forms of an array, and parts of it, count as the same place here.
         let Some(place) = item(&answer.shares, group).map(|item| item.place() >> 2) else { continue };
         if shown.insert(place) {
             continue;
@@ -510,7 +511,7 @@ fn cut_shared(answer: &Answer, most: usize, mut left: u64) -> IdMap<usize, u32> 
     cut
 }
 
-/// A text up to `most` characters, and whether that is not all.
+/// Returns a text up to `most` characters, and whether it is truncated.
 fn text(characters: &Characters<'_>, most: usize) -> (String, bool) {
     let text = characters.text(most);
     let is_cut = most < characters.len() && char::decode_utf16(characters.units()).nth(most).is_some();

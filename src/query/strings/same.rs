@@ -1,24 +1,24 @@
-//! Which Strings of one hash say the same.
+//! Groups Strings of one hash by text.
 //!
-//! Texts have the same hash because they are the same, nearly always, but only comparing them tells. Strings may share
-//! their arrays, and arrays may be long: what stands at one place is compared once, however many Strings stand there.
+//! Texts with the same hash are nearly always equal, but only a comparison is certain. Strings may share their arrays,
+//! and arrays may be long: each place is compared once, regardless of the number of Strings there.
 
 use std::cmp::Ordering;
 
 use crate::objects::reader::Characters;
 
 use super::contents;
-use super::find::Item;
+use super::find::StringItem;
 
-/// Texts up to this length are compared String by String: finding those that share a place takes longer.
+/// Length up to which texts are compared String by String: grouping by place would take longer.
 const SHORT: u32 = 256;
 
-/// Puts Strings of the same hash in the order of their texts, usually one, and of addresses; `counts` gets the number
-/// of those that have each text. They are in the order of addresses before. `text` reads one.
+/// Sorts Strings of the same hash by text, usually one, and object ID; `counts` receives the number of Strings of each
+/// text. They must be sorted by object ID before. `text` reads a text.
 pub(super) fn by_text<'a>(
-    items: &mut [Item],
+    items: &mut [StringItem],
     counts: &mut Vec<usize>,
-    text: impl Fn(&Item) -> Option<Characters<'a>>,
+    text: impl Fn(&StringItem) -> Option<Characters<'a>>,
 ) {
     counts.clear();
     counts.push(items.len());
@@ -27,7 +27,7 @@ pub(super) fn by_text<'a>(
         return;
     }
     let first = text(first);
-    let is_first = |item: &Item| match (&first, text(item)) {
+    let is_first = |item: &StringItem| match (&first, text(item)) {
         (Some(a), Some(b)) => contents::same(a, &b),
         (None, None) => true,
         _ => false,
@@ -37,12 +37,12 @@ pub(super) fn by_text<'a>(
         return;
     }
     items.sort_unstable_by_key(|item| (item.place(), item.string));
-    let of_places = || items.chunk_by(Item::is_at_place_of);
-    if !is_short && of_places().filter_map(<[Item]>::first).all(is_first) {
+    let of_places = || items.chunk_by(StringItem::is_at_place_of);
+    if !is_short && of_places().filter_map(<[StringItem]>::first).all(is_first) {
         items.sort_unstable_by_key(|item| item.string);
         return;
     }
-    // By text, one of each place: where its Strings start, and how many there are.
+    // For each place, by text: start and number of its Strings.
     let mut start = 0;
     let mut places: Vec<(Option<Characters<'a>>, usize, usize)> = of_places()
         .map(|items| {
@@ -68,7 +68,7 @@ pub(super) fn by_text<'a>(
     }
 }
 
-/// The order of two texts; what cannot be read comes first.
+/// Orders two texts; unreadable ones come first.
 pub(super) fn order(a: Option<&Characters<'_>>, b: Option<&Characters<'_>>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => contents::compare(a, b),
@@ -81,13 +81,16 @@ pub(super) fn order(a: Option<&Characters<'_>>, b: Option<&Characters<'_>>) -> O
 mod tests {
     use std::cell::Cell;
 
-    use super::super::contents::Form;
+    use super::super::contents::StringEncoding;
     use super::*;
 
-    /// Strings at these places, by address; how many of each text there are then, their addresses, and texts read.
-    fn run(places: &[(Form, usize)], arrays: &[&'static [u8]]) -> (Vec<usize>, Vec<u32>, usize) {
-        let mut items: Vec<Item> =
-            places.iter().zip(0..).map(|((form, at), string)| Item::of_test(*form, *at, string)).collect();
+    /// Returns Strings at these places: number of each text, object IDs, and number of texts read.
+    fn run(places: &[(StringEncoding, usize)], arrays: &[&'static [u8]]) -> (Vec<usize>, Vec<u32>, usize) {
+        let mut items: Vec<StringItem> = places
+            .iter()
+            .zip(0..)
+            .map(|((form, at), string)| StringItem::of_test(*form, *at, string))
+            .collect();
         let (mut counts, read) = (Vec::new(), Cell::new(0));
         by_text(&mut items, &mut counts, |item| {
             read.set(read.get() + 1);
@@ -105,27 +108,28 @@ mod tests {
     fn texts_of_one_hash_are_told_apart() {
         let (a, b): (&[u8], &[u8]) = (&[b'a'; 1000], &[b'b'; 1000]);
         let (one, wide): (&[u8], &[u8]) = (b"a", b"a\0");
-        let latin = |at| (Form::Latin1, at);
+        let latin = |at| (StringEncoding::Latin1, at);
         assert_eq!(run(&[latin(1), latin(0), latin(2), latin(1)], &[a, a, a]).0, [4]);
         assert_eq!(run(&[latin(1), latin(0), latin(1)], &[one, one]), (vec![3], vec![0, 1, 2], 3));
-        // `a` of two arrays, then `b`; and a short text beside a long one.
+        // `a` of two arrays, then `b`; and a short text next to a long one.
         let places = [latin(1), latin(0), latin(2), latin(1), latin(0), latin(2)];
         let (counts, order, _) = run(&places, &[a, b, a]);
         assert_eq!((counts, order), (vec![4, 2], vec![1, 2, 4, 5, 0, 3]));
         let (counts, order, _) = run(&[latin(1), latin(0), latin(1)], &[one, b]);
         assert_eq!((counts, order), (vec![1, 2], vec![1, 0, 2]));
-        let (counts, order, _) = run(&[latin(0), (Form::Utf16Le, 1), latin(0)], &[one, wide]);
+        let (counts, order, _) = run(&[latin(0), (StringEncoding::Utf16Le, 1), latin(0)], &[one, wide]);
         assert_eq!((counts, order), (vec![3], vec![0, 1, 2]));
         assert_eq!(run(&[], &[]).0, [0]);
         // Parts of one array are compared one by one.
-        let (counts, order, _) = run(&[(Form::Part, 0), (Form::Part, 1), (Form::Part, 0)], &[b, a]);
+        let (counts, order, _) =
+            run(&[(StringEncoding::Part, 0), (StringEncoding::Part, 1), (StringEncoding::Part, 0)], &[b, a]);
         assert_eq!((counts, order), (vec![1, 2], vec![1, 0, 2]));
     }
 
     #[test]
     fn a_place_is_read_once() {
         let (a, b): (&[u8], &[u8]) = (&[b'a'; 1000], &[b'b'; 1000]);
-        let places: Vec<_> = (0..10_000).map(|at| (Form::Latin1, at % 2)).collect();
+        let places: Vec<_> = (0..10_000).map(|at| (StringEncoding::Latin1, at % 2)).collect();
         let (counts, _, read) = run(&places, &[a, a]);
         assert!(counts == [10_000] && read <= 3, "{read}");
         let (counts, _, read) = run(&places, &[a, b]);

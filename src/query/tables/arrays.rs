@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::object_chunks;
 use super::of_classes::{Columns, OfClasses};
 use super::{
-    Batch, Chunk, Column, Context, Definition, Lookup, Names, Operator, Prepared, Question, Table, Wanted,
-    classes,
+    Batch, Column, ColumnNames, Context, Definition, Lookup, Operator, Prepared, Table, TableChunk,
+    TableQuery, Wanted, classes,
 };
 use crate::dictionary::names;
 use crate::objects::class_set::ClassSet;
@@ -23,13 +23,13 @@ const RETAINED: usize = 6;
 const COLUMNS: Columns =
     Columns { id: ID, class: CLASS, length: LENGTH, shallow_bytes: SHALLOW, retained_bytes: RETAINED };
 
-/// A row an array.
+/// Table with a row for each array.
 pub(super) struct Arrays<'a> {
     objects: OfClasses<'a>,
     definition: Definition,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "arrays".into(),
@@ -37,7 +37,7 @@ pub(super) fn definition() -> Definition {
         order: "by object".into(),
         columns: vec![
             Column::of(names::OBJECT),
-            Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),
+            Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
             Column::of(names::CLASS).few(),
             Column::of(names::ELEMENT).few(),
             Column::of(names::LENGTH).or_null("its record cannot be read"),
@@ -77,15 +77,15 @@ impl Table for Arrays<'_> {
         self.objects.orders(ID)
     }
 
-    fn names(&self, column: usize) -> Names {
-        if column == CLASS { self.objects.context.class_names.clone() } else { Names::default() }
+    fn names(&self, column: usize) -> ColumnNames {
+        if column == CLASS { self.objects.context.class_names.clone() } else { ColumnNames::default() }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         let context = &self.objects.context;
         Ok(match question {
-            Question::Of(ID, _, key) => object_chunks::of_id(context, key),
-            Question::Of(_, _, key) => object_chunks::of_classes(context, &classes::find(context, key)),
+            TableQuery::Of(ID, _, key) => object_chunks::of_id(context, key),
+            TableQuery::Of(_, _, key) => object_chunks::of_classes(context, &classes::find(context, key)),
             _ => object_chunks::all(context),
         })
     }
@@ -94,7 +94,7 @@ impl Table for Arrays<'_> {
         self.objects.prepare(&COLUMNS, wanted, stop)
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let context = &*self.objects.context;
         self.objects.add_rows(&COLUMNS, chunk, wanted, batch, |batch, class, _| {
             batch.column(CLASS_ID).id(class.and_then(|class| context.class_id(class)));

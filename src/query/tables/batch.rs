@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::definition::{Column, Kind, Wanted};
-use super::names::Names;
+use super::column_names::ColumnNames;
+use super::definition::{Column, ColumnType, Wanted};
 use hprof_parser::ObjectId;
 
 /// A cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'a> {
-    /// Nothing.
+    /// Null.
     Null,
-    /// A whole number, truth (0 or 1), or an object ID.
+    /// An integer, a boolean (0 or 1), or an object ID.
     Integer(i64),
     /// A floating-point number.
     Real(f64),
@@ -21,42 +21,42 @@ pub enum Cell<'a> {
     Text(&'a str),
 }
 
-/// The values of a column.
+/// Values of a column.
 #[derive(Debug, Clone, Default)]
 pub enum Values {
-    /// It is not wanted.
+    /// Column that is not requested.
     #[default]
     Absent,
-    /// Integers, truths, object IDs.
+    /// Integers, booleans or object IDs.
     Integers {
-        /// The values; 0 where there is none.
+        /// Values; 0 for null.
         values: Vec<i64>,
-        /// Whether there is one; empty if all are.
+        /// Validity by row; empty if all are valid.
         valid: Vec<bool>,
     },
     /// Floating-point numbers.
     Reals {
-        /// The values; 0 where there is none.
+        /// Values; 0 for null.
         values: Vec<f64>,
-        /// Whether there is one; empty if all are.
+        /// Validity by row; empty if all are valid.
         valid: Vec<bool>,
     },
     /// Texts.
     Texts {
-        /// All texts, one after another.
+        /// All texts, concatenated.
         text: String,
-        /// Where each ends.
+        /// End of each text.
         ends: Vec<usize>,
-        /// Whether there is one; empty if all are.
+        /// Validity by row; empty if all are valid.
         valid: Vec<bool>,
     },
-    /// Texts of few different values.
+    /// Texts with few distinct values.
     Names {
-        /// The values.
-        names: Names,
-        /// Which of them; [`NO_NAME`] for none.
+        /// Distinct values.
+        names: ColumnNames,
+        /// Number of each row's value; [`NO_NAME`] for null.
         numbers: Vec<u32>,
-        /// The numbers of names, for those that are added as texts.
+        /// Numbers of the values that were added as texts.
         known: FxHashMap<String, u32>,
     },
 }
@@ -65,14 +65,14 @@ pub enum Values {
 pub const NO_NAME: u32 = u32::MAX;
 
 impl Values {
-    fn new(kind: Kind, names: &Names) -> Self {
+    fn new(kind: ColumnType, names: &ColumnNames) -> Self {
         match kind {
-            Kind::Integer | Kind::Boolean | Kind::Id => {
+            ColumnType::Integer | ColumnType::Boolean | ColumnType::Id => {
                 Self::Integers { values: Vec::new(), valid: Vec::new() }
             }
-            Kind::Real => Self::Reals { values: Vec::new(), valid: Vec::new() },
-            Kind::Text => Self::Texts { text: String::new(), ends: Vec::new(), valid: Vec::new() },
-            Kind::Name => {
+            ColumnType::Real => Self::Reals { values: Vec::new(), valid: Vec::new() },
+            ColumnType::Text => Self::Texts { text: String::new(), ends: Vec::new(), valid: Vec::new() },
+            ColumnType::Name => {
                 Self::Names { names: names.clone(), numbers: Vec::new(), known: FxHashMap::default() }
             }
         }
@@ -90,7 +90,7 @@ impl Values {
                 valid.clear();
             }
             Self::Texts { text, ends, valid } => {
-                // One long text must not keep its memory.
+                // Releases the memory of a long text.
                 text.clear();
                 text.shrink_to(1 << 20);
                 ends.clear();
@@ -100,7 +100,7 @@ impl Values {
         }
     }
 
-    /// Adds a whole number, truth or object ID.
+    /// Adds an integer, boolean or object ID.
     #[inline]
     pub fn integer(&mut self, value: Option<i64>) {
         if let Self::Integers { values, valid } = self {
@@ -115,7 +115,7 @@ impl Values {
         self.integer(value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)));
     }
 
-    /// Adds truth.
+    /// Adds a boolean.
     #[inline]
     pub fn boolean(&mut self, value: Option<bool>) {
         self.integer(value.map(i64::from));
@@ -136,7 +136,7 @@ impl Values {
         }
     }
 
-    /// Adds a text. Of a column of names it becomes one of the different values.
+    /// Adds a text. In a column of names it becomes one of the distinct values.
     pub fn text(&mut self, value: Option<&str>) {
         match self {
             Self::Texts { text, ends, valid } => {
@@ -173,7 +173,7 @@ impl Values {
         }
     }
 
-    /// The value of a row.
+    /// Returns the value of a row.
     #[inline]
     pub fn cell(&self, row: usize) -> Cell<'_> {
         let is_valid = |valid: &Vec<bool>| valid.get(row).copied().unwrap_or(true);
@@ -202,7 +202,7 @@ impl Values {
     }
 }
 
-/// Notes whether the value at `at` is one.
+/// Records the validity of the value at `at`.
 #[inline]
 fn mark(valid: &mut Vec<bool>, at: usize, is_valid: bool) {
     if !valid.is_empty() {
@@ -216,25 +216,25 @@ fn mark(valid: &mut Vec<bool>, at: usize, is_valid: bool) {
 /// Rows of a table.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// By column.
+    /// Values by column.
     pub columns: Vec<Values>,
-    /// By row: a number that no other row of the table has, and which it has in the answer to every question. SQL tells
-    /// rows by it that two lookups find. May be left empty by a table whose rows are those of a chunk, one for one: then
-    /// it is the number of the object, or of the row in the list.
+    /// Number of each row: unique in the table, and the same for every query. SQL identifies rows by it that two
+    /// lookups find. A table whose rows correspond to those of a chunk may leave it empty: then it is the number of the
+    /// object, or of the row in the list.
     pub row_numbers: Vec<i64>,
-    /// Stands in for columns that are not there.
+    /// Stands in for missing columns.
     nowhere: Values,
 }
 
 impl Batch {
-    /// No rows of these columns. `names` says which values the columns of names begin with, by column.
-    pub fn new(columns: &[Column], wanted: Wanted, names: impl Fn(usize) -> Names) -> Self {
+    /// Creates an empty batch of these columns. `names` returns the initial values of the columns of names, by column.
+    pub fn new(columns: &[Column], wanted: Wanted, names: impl Fn(usize) -> ColumnNames) -> Self {
         let values = |(at, column): (usize, &Column)| {
-            let is_name = column.kind == Kind::Name;
+            let is_name = column.kind == ColumnType::Name;
             if wanted.has(at) {
-                Values::new(column.kind, &if is_name { names(at) } else { Names::default() })
+                Values::new(column.kind, &if is_name { names(at) } else { ColumnNames::default() })
             } else {
                 Values::Absent
             }
@@ -247,20 +247,20 @@ impl Batch {
         }
     }
 
-    /// Takes all rows out.
+    /// Removes all rows.
     pub fn clear(&mut self) {
         self.rows = 0;
         self.row_numbers.clear();
         self.columns.iter_mut().for_each(Values::clear);
     }
 
-    /// A column, to add to; a column that is not there takes nothing.
+    /// Returns a column to add to; a missing column ignores values.
     #[inline]
     pub fn column(&mut self, at: usize) -> &mut Values {
         self.columns.get_mut(at).unwrap_or(&mut self.nowhere)
     }
 
-    /// The value of a row.
+    /// Returns the value of a row.
     #[inline]
     pub fn cell(&self, row: usize, column: usize) -> Cell<'_> {
         self.columns.get(column).map_or(Cell::Null, |values| values.cell(row))

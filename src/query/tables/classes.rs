@@ -4,22 +4,23 @@ use std::io;
 use std::sync::Arc;
 
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableQuery, Wanted,
 };
 use crate::classes::histogram;
 use crate::dictionary::names;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::ObjectId;
 
-/// A row a class.
+/// Table with a row for each class.
 pub(super) struct Classes<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let no_object = "the dump holds no class object of it";
+    let no_object = "the dump does not contain its class object";
     Definition {
         name: "classes".into(),
         meaning: "A class: loaded, or an array class of which there are objects".into(),
@@ -60,22 +61,22 @@ impl Table for Classes<'_> {
         ]
     }
 
-    fn names(&self, column: usize) -> Names {
-        if column == 1 { self.context.class_names.clone() } else { Names::default() }
+    fn names(&self, column: usize) -> ColumnNames {
+        if column == 1 { self.context.class_names.clone() } else { ColumnNames::default() }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         Ok(match question {
-            Question::Of(_, _, key) => {
+            TableQuery::Of(_, _, key) => {
                 let found = find(&self.context, key).into_iter();
-                found.map(|class| Chunk::Rows(class.0 as usize..class.0 as usize + 1)).collect()
+                found.map(|class| TableChunk::Rows(class.0 as usize..class.0 as usize + 1)).collect()
             }
-            _ => vec![Chunk::Rows(0..self.context.summary.classes().len())],
+            _ => vec![TableChunk::Rows(0..self.context.summary.classes().len())],
         })
     }
 
-    fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let Chunk::Rows(rows) = chunk else { return Ok(()) };
+    fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let TableChunk::Rows(rows) = chunk else { return Ok(()) };
         let Context { summary, sizes, .. } = &*self.context;
         let some = |id: ObjectId| (!id.is_null()).then_some(id);
         for (number, class) in summary.numbered_classes().take(rows.end).skip(rows.start) {
@@ -99,10 +100,10 @@ fn package(name: &str) -> &str {
     hprof_format::names::package(name)
 }
 
-/// The classes of this name, or with this class object.
-pub(super) fn find(context: &Context<'_>, key: &Key) -> Vec<ClassNumber> {
+/// Finds the classes of this name, or with this class object.
+pub(super) fn find(context: &Context<'_>, key: &LookupKey) -> Vec<ClassNumber> {
     match key {
-        Key::Integer(id) => context.class_of_id(*id).into_iter().collect(),
-        Key::Text(name) => context.classes_named(name).to_vec(),
+        LookupKey::Integer(id) => context.class_of_id(*id).into_iter().collect(),
+        LookupKey::Text(name) => context.classes_named(name).to_vec(),
     }
 }

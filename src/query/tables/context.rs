@@ -1,8 +1,8 @@
-//! What the tables of a dump are made of.
+//! Context of the tables of a dump.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use super::names::Names;
+use super::column_names::ColumnNames;
 use super::tree_rows::{TreeLookup, TreeRows};
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
@@ -13,44 +13,44 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
-/// A dump, and what several tables ask of it.
+/// A dump, and data that several tables use.
 #[derive(Debug)]
 pub struct Context<'a> {
-    /// The dump.
+    /// Dump.
     pub heap: &'a Heap,
-    /// What is known of classes.
+    /// Classes and other records.
     pub summary: &'a Summary,
-    /// The graph.
+    /// Graph of objects.
     pub graph: &'a ObjectGraph,
-    /// The dump's bytes.
+    /// Bytes of the dump.
     pub bytes: &'a [u8],
-    /// Reads objects.
+    /// Reader of objects.
     pub objects: ObjectReader<'a>,
-    /// What sizes are.
+    /// Sizes of objects.
     pub sizes: Sizes,
-    /// The names of all classes, by class number.
-    pub class_names: Names,
-    /// What the dump is called, and the labels that it was given.
+    /// Names of all classes, by class number.
+    pub class_names: ColumnNames,
+    /// Name and labels of the dump.
     pub about: About,
     edges: OnceLock<Edges<'a>>,
     /// Classes by name, and by the ID of their class object.
     by_name: OnceLock<Vec<ClassNumber>>,
     by_id: OnceLock<Vec<(u64, ClassNumber)>>,
-    /// There as long as anybody reads most objects.
+    /// Exists while a reader reads most objects.
     tree_rows: Mutex<Weak<TreeRows>>,
 }
 
-/// What a dump is called among others.
+/// Name and labels of a dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Labels that the user gave it: name and value.
+    /// Labels given by the user: name and value.
     pub labels: Vec<(String, String)>,
 }
 
 impl<'a> Context<'a> {
-    /// Of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
+    /// Creates the context of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], about: About) -> Self {
         let summary = heap.summary();
         let names = summary.classes().iter().map(|class| summary.class_name(class));
@@ -74,23 +74,23 @@ impl<'a> Context<'a> {
         self.tree_rows.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
-    /// What the dominator tree says of all objects: lookups are faster as long as it is kept.
+    /// Reads the dominator tree of all objects: lookups are faster while the result exists.
     pub(super) fn prepare_tree(&self, stop: &(dyn Fn() -> bool + Sync)) -> Option<Arc<TreeRows>> {
         if let Some(rows) = self.tree_rows() {
             return Some(rows);
         }
-        // No lock is held meanwhile: what runs on all cores must not be waited for by one of them.
+        // No lock is held meanwhile: work on all cores must not be waited for by one of them.
         let rows = Arc::new(TreeRows::new(self.graph, stop)?);
         *self.tree_rows.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&rows);
         Some(rows)
     }
 
-    /// Looks objects up in the dominator tree.
+    /// Returns a lookup of objects in the dominator tree.
     pub(super) fn in_tree(&self) -> TreeLookup<'a> {
         TreeLookup { tree: &self.graph.tree, rows: self.tree_rows() }
     }
 
-    /// The classes of a name, by number.
+    /// Returns the classes of a name, by number.
     pub fn classes_named(&self, name: &str) -> &[ClassNumber] {
         let name_of = |class: &ClassNumber| self.class_names.get(class.0 as usize).unwrap_or_default();
         let all = self.by_name.get_or_init(|| {
@@ -104,7 +104,7 @@ impl<'a> Context<'a> {
         rest.get(..rest.partition_point(|class| name_of(class) == name)).unwrap_or_default()
     }
 
-    /// The class of a class object, as it stands in a table.
+    /// Returns the class of a class object, given as in a table.
     pub fn class_of_id(&self, id: i64) -> Option<ClassNumber> {
         let all = self.by_id.get_or_init(|| {
             let classes = self.summary.numbered_classes();
@@ -117,9 +117,9 @@ impl<'a> Context<'a> {
         all.get(start).filter(|(known, _)| *known == id.cast_unsigned()).map(|(_, class)| *class)
     }
 
-    /// Whether IDs ascend as signed numbers too, as SQL compares them: all are on one side of 2^63.
+    /// Returns whether IDs also ascend as signed numbers, as SQL compares them: all are on one side of 2^63.
     pub fn ids_ascend(&self) -> bool {
-        // In no ID the highest bit is set: that is known without looking one up.
+        // If no ID has the highest bit set, no lookup is needed.
         if self.summary.facts().id_bits.get().cast_signed() >= 0 {
             return true;
         }
@@ -128,22 +128,22 @@ impl<'a> Context<'a> {
         (id(0) < 0) == (id(last) < 0)
     }
 
-    /// What references mean.
+    /// Returns the decoder of references.
     pub fn edges(&self) -> &Edges<'a> {
         self.edges.get_or_init(|| Edges::new(self.summary, self.graph, self.bytes))
     }
 
-    /// The ID of an object.
+    /// Returns the ID of an object.
     pub fn id(&self, object: ObjectIndex) -> Option<ObjectId> {
         self.graph.objects.addresses.id_of(object)
     }
 
-    /// The object of an ID, as it stands in a table.
+    /// Returns the object of an ID, given as in a table.
     pub fn object(&self, id: i64) -> Option<ObjectIndex> {
         self.graph.objects.addresses.index_of(ObjectId(id.cast_unsigned()))
     }
 
-    /// The ID of the class object of a class, which is the class's ID.
+    /// Returns the ID of the class object of a class, which is the class's ID.
     pub fn class_id(&self, class: ClassNumber) -> Option<ObjectId> {
         let id = ObjectId::from(self.summary.class(class)?.id);
         (!id.is_null()).then_some(id)

@@ -1,28 +1,28 @@
-//! What a table has: its columns, their types and meanings.
+//! Definition of a table: its columns with their types and meanings.
 
 use std::borrow::Cow;
 
-use crate::dictionary::{self, Key};
+use crate::dictionary::{self, ColumnKey};
 
-/// The type of a column.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A whole number, 64 bits, signed.
+pub enum ColumnType {
+    /// An integer: 64 bits, signed.
     Integer,
-    /// A floating-point number, 64 bits.
+    /// A floating-point number: 64 bits.
     Real,
-    /// Truth.
+    /// A boolean.
     Boolean,
     /// A text.
     Text,
-    /// A text of few different values, such as the names of classes.
+    /// A text with few distinct values, such as the names of classes.
     Name,
     /// An object ID: 64 bits, as a signed number.
     Id,
 }
 
-impl Kind {
-    /// The declared type in SQL. SQLite shows it to who asks for the types of a query's columns.
+impl ColumnType {
+    /// Returns the declared type in SQL, which SQLite reports for the columns of a query.
     pub fn declared(self) -> &'static str {
         match self {
             Self::Integer => "INTEGER",
@@ -34,14 +34,14 @@ impl Kind {
     }
 }
 
-impl From<dictionary::Kind> for Kind {
-    /// The type in a table. What is a list or a record in JSON is a text.
-    fn from(kind: dictionary::Kind) -> Self {
+impl From<dictionary::ValueKind> for ColumnType {
+    /// Converts a type of the dictionary. Lists and records of JSON are texts.
+    fn from(kind: dictionary::ValueKind) -> Self {
         match kind {
-            dictionary::Kind::Id => Self::Id,
-            dictionary::Kind::Integer | dictionary::Kind::Signed => Self::Integer,
-            dictionary::Kind::Float => Self::Real,
-            dictionary::Kind::Boolean => Self::Boolean,
+            dictionary::ValueKind::Id => Self::Id,
+            dictionary::ValueKind::Integer | dictionary::ValueKind::Signed => Self::Integer,
+            dictionary::ValueKind::Float => Self::Real,
+            dictionary::ValueKind::Boolean => Self::Boolean,
             _ => Self::Text,
         }
     }
@@ -50,41 +50,41 @@ impl From<dictionary::Kind> for Kind {
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Name.
     pub name: Cow<'static, str>,
-    /// Its type.
-    pub kind: Kind,
-    /// What it says; for people.
+    /// Type.
+    pub kind: ColumnType,
+    /// Meaning, for people.
     pub meaning: Cow<'static, str>,
-    /// When it is null, if it can be.
+    /// Condition under which it is null, if it can be.
     pub null: Option<Cow<'static, str>>,
-    /// Whether it holds what was in the heap, such as the text of a String: it may be secret.
+    /// `true` if it contains data of the heap, such as the text of a String, which may be secret.
     pub is_secret: bool,
 }
 
 impl Column {
-    /// A column that is never null.
-    pub fn of(key: impl Into<Key>) -> Self {
-        let Key { text, name, kind } = key.into();
+    /// Creates a column that is never null.
+    pub fn of(key: impl Into<ColumnKey>) -> Self {
+        let ColumnKey { text, name, kind } = key.into();
         Self { name: text, kind: kind.into(), meaning: name.meaning.into(), null: None, is_secret: false }
     }
 
-    /// A field of a class, which is never null.
-    pub fn field(name: String, kind: Kind, meaning: String) -> Self {
+    /// Creates a column for a field of a class, which is never null.
+    pub fn field(name: String, kind: ColumnType, meaning: String) -> Self {
         Self { name: name.into(), kind, meaning: meaning.into(), null: None, is_secret: false }
     }
 
-    /// The same, with few different texts.
+    /// Marks the column as having few distinct texts.
     pub fn few(self) -> Self {
-        Self { kind: Kind::Name, ..self }
+        Self { kind: ColumnType::Name, ..self }
     }
 
-    /// The same, but it may be null.
+    /// Marks the column as null under a condition.
     pub fn or_null(self, when: impl Into<Cow<'static, str>>) -> Self {
         Self { null: Some(when.into()), ..self }
     }
 
-    /// The same, but it holds what was in the heap.
+    /// Marks the column as containing data of the heap.
     pub fn secret(self) -> Self {
         Self { is_secret: true, ..self }
     }
@@ -93,24 +93,24 @@ impl Column {
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// Its name.
+    /// Name.
     pub name: Cow<'static, str>,
-    /// What a row is; for people.
+    /// Meaning of a row, for people.
     pub meaning: Cow<'static, str>,
-    /// The order of its rows; for people.
+    /// Order of the rows, for people.
     pub order: Cow<'static, str>,
-    /// Its columns. Tables that every dump has have at most 64, see [`Wanted`].
+    /// Columns. Tables that every dump has have at most 64, see [`Wanted`].
     pub columns: Vec<Column>,
 }
 
 impl Definition {
-    /// The number of the column of this name.
+    /// Returns the number of the column of this name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
 }
 
-/// Which columns are wanted: those from number 63 on together.
+/// Set of requested columns; those from number 63 on share a bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted(pub u64);
 
@@ -118,7 +118,7 @@ impl Wanted {
     /// All columns.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// Whether a column is.
+    /// Returns whether a column is requested.
     #[inline]
     pub fn has(self, column: usize) -> bool {
         self.0 & (1 << column.min(63)) != 0

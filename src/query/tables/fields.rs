@@ -4,36 +4,37 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableQuery, Wanted,
 };
 use crate::dictionary::names;
 use crate::objects::reader::Bits;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::BasicType;
 
-/// A row a field that a class declares: its instance fields, then its static fields.
+/// Table with a row for each field that a class declares: its instance fields, then its static fields.
 pub(super) struct Fields<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
-    /// The row of the first field of each class, and the number of all rows.
+    /// First row of each class, and the number of all rows.
     first: OnceLock<Vec<usize>>,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let instance = "it is no static field";
+    let instance = "it is not a static field";
     Definition {
         name: "fields".into(),
         meaning: "A field that a class declares".into(),
         order: "by class; instance fields first".into(),
         columns: vec![
-            Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),
+            Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
             Column::of(names::CLASS).few(),
             Column::of(names::NAME).few(),
             Column::of(names::TYPE).few(),
             Column::of(names::FIELD_NUMBER),
             Column::of(names::IS_STATIC),
-            Column::of(names::TARGET).or_null("it refers to nothing, or is no static field"),
+            Column::of(names::TARGET).or_null("it refers to nothing, or is not a static field"),
             Column::of(names::VALUE).or_null(instance).secret(),
         ],
     }
@@ -74,27 +75,27 @@ impl Table for Fields<'_> {
         ]
     }
 
-    fn names(&self, column: usize) -> Names {
-        if column == 1 { self.context.class_names.clone() } else { Names::default() }
+    fn names(&self, column: usize) -> ColumnNames {
+        if column == 1 { self.context.class_names.clone() } else { ColumnNames::default() }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
-        // A chunk is classes, by number.
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
+        // A chunk is a range of classes, by number.
         let classes = self.context.summary.classes().len();
-        let of = |class: ClassNumber| Chunk::Rows(class.0 as usize..class.0 as usize + 1);
+        let of = |class: ClassNumber| TableChunk::Rows(class.0 as usize..class.0 as usize + 1);
         Ok(match question {
-            Question::Of(_, _, key @ (Key::Integer(_) | Key::Text(_))) => {
+            TableQuery::Of(_, _, key @ (LookupKey::Integer(_) | LookupKey::Text(_))) => {
                 super::classes::find(&self.context, key).into_iter().map(of).collect()
             }
             _ => (0..classes)
                 .step_by(256)
-                .map(|start| Chunk::Rows(start..(start + 256).min(classes)))
+                .map(|start| TableChunk::Rows(start..(start + 256).min(classes)))
                 .collect(),
         })
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let Chunk::Rows(classes) = chunk else { return Ok(()) };
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let TableChunk::Rows(classes) = chunk else { return Ok(()) };
         let summary = self.context.summary;
         for (number, class) in summary.numbered_classes().take(classes.end).skip(classes.start) {
             let fields = summary.fields(class).map(|(name, kind)| (name, kind, None));
@@ -121,12 +122,12 @@ impl Table for Fields<'_> {
     }
 }
 
-/// The type of a field.
+/// Returns the type of a field.
 fn type_name(kind: BasicType) -> &'static str {
     if kind == BasicType::Object { "object" } else { kind.java_name() }
 }
 
-/// A value that is no reference, as Java writes it.
+/// Formats a value that is not a reference as Java does.
 fn primitive(value: Bits) -> Option<String> {
     Some(match value.kind {
         BasicType::Object => return None,

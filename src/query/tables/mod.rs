@@ -1,16 +1,16 @@
-//! A dump as tables: rows and columns for SQL, and for engines that read files.
+//! Tables of a dump: rows and columns for SQL, and for engines that read files.
 //!
-//! A [`Table`] declares its columns once ([`definition`]) and makes its rows column by column, a [`Batch`] at a time, from
-//! chunks that do not depend on one another. SQL reads the chunks that a lookup leaves, one after another; an export reads
-//! all of them with all threads. [`Tables`] has the tables of a dump.
+//! A [`Table`] declares its columns once ([`definition`]) and makes its rows column by column, a [`Batch`] at a time,
+//! from independent chunks. SQL reads the chunks of a lookup one after another; an export reads all of them with all
+//! threads. [`Tables`] contains the tables of a dump.
 
 mod arrays;
 pub mod batch;
 mod classes;
+mod column_names;
 mod context;
 pub mod definition;
 mod fields;
-mod names;
 mod object_chunks;
 mod objects;
 mod of_class;
@@ -31,43 +31,44 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
 pub use batch::{Batch, Cell, NO_NAME, Values};
+pub use column_names::{ColumnNames, NameList};
 pub use context::{About, Context};
-pub use definition::{Column, Definition, Kind, Wanted};
-pub use names::{NameList, Names};
+pub use definition::{Column, ColumnType, Definition, Wanted};
 pub use of_class::NoClass;
 
 /// A table of a dump.
 pub trait Table: Send + Sync {
-    /// Its columns.
+    /// Returns the columns.
     fn definition(&self) -> &Definition;
 
-    /// About how many rows it has.
+    /// Returns the approximate number of rows.
     fn rows(&self) -> u64;
 
-    /// What it finds without reading all rows.
+    /// Returns the lookups that the table supports without reading all rows.
     fn lookups(&self) -> Vec<Lookup> {
         Vec::new()
     }
 
-    /// The columns by which it can sort its rows, ascending, for less than a sort of all rows takes.
+    /// Returns the columns by which the table can sort its rows, ascending, faster than a sort of all rows.
     fn orders(&self) -> Vec<usize> {
         Vec::new()
     }
 
-    /// The different values that a column of names begins with.
-    fn names(&self, column: usize) -> Names {
+    /// Returns the initial distinct values of a column of names.
+    fn names(&self, column: usize) -> ColumnNames {
         let _ = column;
-        Names::default()
+        ColumnNames::default()
     }
 
-    /// The chunks of the rows that are asked for, in the order of rows. Of a lookup rows may be among them that do not match.
+    /// Returns the chunks of the queried rows, in the order of rows. Those of a lookup may contain rows that do not
+    /// match.
     ///
     /// # Errors
-    /// If what the table is made of cannot be read.
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>>;
+    /// If the underlying data cannot be read.
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>>;
 
-    /// Makes what reads these columns of most rows faster, as long as it is kept; nothing if that is not worth its time and
-    /// memory, or if `stop` says so meanwhile. It takes all cores: not for a thread that reads a chunk.
+    /// Prepares data that speeds up reading these columns of most rows while it exists; `None` if it is not worth the
+    /// time and memory, or if `stop` returns true. Uses all cores: must not be called by a thread that reads a chunk.
     fn prepare(&self, wanted: Wanted, stop: &(dyn Fn() -> bool + Sync)) -> Option<Prepared> {
         let _ = (wanted, stop);
         None
@@ -77,77 +78,77 @@ pub trait Table: Send + Sync {
     ///
     /// # Errors
     /// As [`Table::chunks`].
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()>;
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()>;
 
-    /// A batch without rows.
+    /// Returns a batch without rows.
     fn batch(&self, wanted: Wanted) -> Batch {
         Batch::new(&self.definition().columns, wanted, |column| self.names(column))
     }
 }
 
-/// What [`Table::prepare`] made.
+/// Data made by [`Table::prepare`].
 #[derive(Debug, Clone)]
 pub struct Prepared(#[allow(dead_code)] Arc<tree_rows::TreeRows>);
 
-/// What a table finds without reading all rows: rows whose value in a column is one that is given, or no less.
+/// A lookup that needs no pass over all rows: rows whose value in a column equals a key, or is at least as large.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lookup {
-    /// The column.
+    /// Column number.
     pub column: usize,
-    /// How its values are compared.
+    /// Comparison of the values with the key.
     pub operator: Operator,
-    /// About how many rows there are of one value.
+    /// Approximate number of rows of one value.
     pub rows: f64,
 }
 
-/// How a value is compared with the one that is given.
+/// Comparison of a value with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
-    /// It is the same.
+    /// Equal.
     Equal,
-    /// It is the same or larger.
+    /// Equal or larger.
     AtLeast,
 }
 
-/// Which rows are asked for.
+/// Query of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Question {
-    /// All, in the order of the table.
+pub enum TableQuery {
+    /// All rows, in the order of the table.
     All,
-    /// All, in ascending order of a column: one of [`Table::orders`].
+    /// All rows, in ascending order of a column: one of [`Table::orders`].
     OrderedBy(usize),
-    /// Those of a lookup: its column and how, and the value.
-    Of(usize, Operator, Key),
+    /// Rows of a lookup: column, operator and key.
+    Of(usize, Operator, LookupKey),
 }
 
-/// A value that is looked up.
+/// A value to look up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Key {
-    /// A whole number or an object ID.
+pub enum LookupKey {
+    /// An integer or an object ID.
     Integer(i64),
     /// A text.
     Text(String),
 }
 
-/// Rows of a table that are read at once. What it stands for is known to its table.
+/// Rows of a table that are read at once. Only the table can interpret it.
 #[derive(Debug, Clone)]
-pub enum Chunk {
+pub enum TableChunk {
     /// Rows of a list.
     Rows(Range<usize>),
-    /// Some objects that follow one another.
+    /// Consecutive objects.
     Objects(Range<ObjectIndex>),
-    /// Some objects.
+    /// Objects of a list.
     Listed(List, Range<usize>),
-    /// What some objects have to do with one.
+    /// References between one object and those of a list.
     With(ObjectId, List, Range<usize>),
-    /// The same of some objects that follow one another.
+    /// References between one object and consecutive objects.
     ObjectsWith(ObjectId, Range<ObjectIndex>),
-    /// Some elements of an array of references.
+    /// Elements of an array of references.
     Elements(ObjectIndex, Range<u32>),
 }
 
-impl Chunk {
-    /// Rows, or what there is of which rows may be made.
+impl TableChunk {
+    /// Returns the number of rows, or of the items from which rows may be made.
     #[cfg(feature = "sql")]
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -164,13 +165,13 @@ pub struct List(Items);
 
 #[derive(Debug, Clone)]
 enum Items {
-    /// A few.
+    /// A small number.
     Few(Arc<[ObjectIndex]>),
-    /// As many as there are: in a scratch arena.
+    /// Up to all objects, in a scratch arena.
     Sorted(Arc<Array<u32>>),
 }
 
-/// The object indices of a list.
+/// Object indices of a list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Indices<'l> {
     Few(&'l [ObjectIndex]),
@@ -178,7 +179,7 @@ pub(crate) enum Indices<'l> {
 }
 
 impl Indices<'_> {
-    /// How many there are.
+    /// Returns the number of objects.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Few(objects) => objects.len(),
@@ -188,17 +189,17 @@ impl Indices<'_> {
 }
 
 impl List {
-    /// These objects.
+    /// Creates a list of these objects.
     pub(crate) fn of(objects: Vec<ObjectIndex>) -> Self {
         Self(Items::Few(objects.into()))
     }
 
-    /// All objects, in an order.
+    /// Creates a list of all objects, in an order.
     fn sorted(objects: Array<u32>) -> Self {
         Self(Items::Sorted(Arc::new(objects)))
     }
 
-    /// All of it.
+    /// Returns the whole list.
     pub(crate) fn get(&self) -> Indices<'_> {
         match &self.0 {
             Items::Few(objects) => Indices::Few(objects),
@@ -206,7 +207,7 @@ impl List {
         }
     }
 
-    /// A part of it.
+    /// Returns a part of the list.
     pub(crate) fn part(&self, range: Range<usize>) -> impl Iterator<Item = ObjectIndex> + '_ {
         let (few, sorted): (&[ObjectIndex], &[u32]) = match self.get() {
             Indices::Few(objects) => (objects.get(range).unwrap_or_default(), &[]),
@@ -216,14 +217,14 @@ impl List {
     }
 }
 
-/// The tables of a dump.
+/// All tables of a dump.
 pub struct Tables<'a> {
     context: Arc<Context<'a>>,
     all: Vec<Box<dyn Table + 'a>>,
 }
 
 impl<'a> Tables<'a> {
-    /// Of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
+    /// Creates the tables of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], about: About) -> Self {
         let context = Arc::new(Context::new(heap, graph, bytes, about));
         let mut all: Vec<Box<dyn Table + 'a>> = vec![
@@ -239,40 +240,40 @@ impl<'a> Tables<'a> {
         Self { context, all }
     }
 
-    /// What they are made of.
+    /// Returns the context of the tables.
     pub fn context(&self) -> &Context<'a> {
         &self.context
     }
 
-    /// All of them, but those of single classes.
+    /// Returns all tables, except those of single classes.
     pub fn all(&self) -> impl Iterator<Item = &(dyn Table + 'a)> {
         self.all.iter().map(|table| &**table)
     }
 
-    /// The table of this name.
+    /// Returns the table of this name.
     pub fn find(&self, name: &str) -> Option<&(dyn Table + 'a)> {
         self.all().find(|table| table.definition().name == name)
     }
 
-    /// The table of a class: `com.acme.Session`; `com.acme.Session+` with the instances of subclasses;
-    /// `com.acme.Session@0x7c0012a8`, by the ID of its class object, of one of several classes of the name.
+    /// Returns the table of a class: `com.acme.Session`; `com.acme.Session+` with the instances of subclasses;
+    /// `com.acme.Session@0x7c0012a8`, by the ID of its class object, for one of several classes of the name.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such class.
     pub fn of_class(&self, name: &str) -> Result<Box<dyn Table + 'a>, NoClass> {
         Ok(Box::new(of_class::OfClass::new(self.context.clone(), name, false)?))
     }
 
-    /// The same, by a name that is written as SQL allows it: case does not tell names apart.
+    /// Returns the table of a class, by a name in any case, as SQL ignores case.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no such class.
     pub fn of_class_in_any_case(&self, name: &str) -> Result<Box<dyn Table + 'a>, NoClass> {
         Ok(Box::new(of_class::OfClass::new(self.context.clone(), name, true)?))
     }
 }
 
-/// What all tables have, but those of single classes.
+/// Returns the definitions of all tables, except those of single classes.
 pub fn definitions() -> Vec<Definition> {
     let mut all = vec![
         classes::definition(),

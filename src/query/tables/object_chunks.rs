@@ -1,60 +1,60 @@
-//! Chunks of the tables that have a row, or some rows, for each object.
+//! Chunks of the tables that have one or more rows for each object.
 
 use std::io;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Chunk, Context, Key, List};
+use super::{Context, List, LookupKey, TableChunk};
 use crate::objects::class_set::ClassSet;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
-/// Objects of a chunk: few enough that their columns stay in a cache, many enough that nobody waits for the next.
+/// Objects per chunk: few enough that their columns stay in a cache, many enough that the next chunk is ready in time.
 const CHUNK: u32 = 1 << 14;
 
-/// All objects, in the order of their IDs.
-pub(super) fn all(context: &Context<'_>) -> Vec<Chunk> {
-    ObjectIndex::chunks(context.graph.objects.all(), CHUNK).into_iter().map(Chunk::Objects).collect()
+/// Returns chunks of all objects, in the order of their IDs.
+pub(super) fn all(context: &Context<'_>) -> Vec<TableChunk> {
+    ObjectIndex::chunks(context.graph.objects.all(), CHUNK).into_iter().map(TableChunk::Objects).collect()
 }
 
-/// All objects, fewer in a chunk: for rows with long texts.
-pub(super) fn all_of_texts(context: &Context<'_>) -> Vec<Chunk> {
-    ObjectIndex::chunks(context.graph.objects.all(), CHUNK / 8).into_iter().map(Chunk::Objects).collect()
+/// Returns smaller chunks of all objects: for rows with long texts.
+pub(super) fn all_of_texts(context: &Context<'_>) -> Vec<TableChunk> {
+    ObjectIndex::chunks(context.graph.objects.all(), CHUNK / 8).into_iter().map(TableChunk::Objects).collect()
 }
 
-/// Some objects, in their order.
-pub(super) fn listed(list: List) -> Vec<Chunk> {
-    ranges(&list).map(|range| Chunk::Listed(list.clone(), range)).collect()
+/// Returns chunks of a list of objects, in its order.
+pub(super) fn listed(list: List) -> Vec<TableChunk> {
+    ranges(&list).map(|range| TableChunk::Listed(list.clone(), range)).collect()
 }
 
-/// The places of a list in chunks.
+/// Returns the chunk ranges of a list.
 pub(super) fn ranges(list: &List) -> impl Iterator<Item = Range<usize>> + use<> {
     parts(0..list.get().len())
 }
 
-/// A range in chunks.
+/// Splits a range into chunks.
 fn parts(range: Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
     let (end, size) = (range.end, CHUNK as usize);
     range.step_by(size).map(move |start| start..start.saturating_add(size).min(end))
 }
 
-/// The object of an ID, if there is one.
-pub(super) fn of_id(context: &Context<'_>, key: &Key) -> Vec<Chunk> {
-    let Key::Integer(id) = key else { return Vec::new() };
+/// Returns the object of an ID, if there is one.
+pub(super) fn of_id(context: &Context<'_>, key: &LookupKey) -> Vec<TableChunk> {
+    let LookupKey::Integer(id) = key else { return Vec::new() };
     context.object(*id).map(|object| listed(List::of(vec![object]))).unwrap_or_default()
 }
 
-/// The objects of some classes.
-pub(super) fn of_classes(context: &Context<'_>, classes: &[ClassNumber]) -> Vec<Chunk> {
+/// Returns the objects of some classes.
+pub(super) fn of_classes(context: &Context<'_>, classes: &[ClassNumber]) -> Vec<TableChunk> {
     if classes.is_empty() {
         return Vec::new();
     }
     listed(List::of(ClassSet::of(context.summary, classes).all_objects(context.graph)))
 }
 
-/// All objects, sorted by class: the order of a rank by class number; those of no class first. Counting sort. Also where
-/// those of each rank begin; rank 0 is that of no class.
+/// Sorts all objects by class with a counting sort: by rank of the class number, objects without a class first. Also
+/// returns the start of each rank; rank 0 has no class.
 fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)> {
     let graph = context.graph;
     let labels = graph.labels();
@@ -86,7 +86,7 @@ fn by_class(context: &Context<'_>, ranks: &[u32]) -> io::Result<(List, Vec<u32>)
     Ok((List::sorted(sorted), starts))
 }
 
-/// The rank of each class in the order of a key, the same for the same key.
+/// Returns the rank of each class in the order of a key; equal keys have equal ranks.
 pub(super) fn ranks<K: Ord>(context: &Context<'_>, key: impl Fn(ClassNumber) -> K) -> Vec<u32> {
     let mut sorted: Vec<(K, ClassNumber)> =
         context.summary.numbered_classes().map(|(number, _)| (key(number), number)).collect();
@@ -114,13 +114,13 @@ pub(super) struct ByClass {
 #[derive(Debug)]
 struct Sorted {
     list: List,
-    /// By class number.
+    /// Ranks by class number.
     ranks: Vec<u32>,
-    /// Where the objects of each rank begin; rank 0 is that of no class.
+    /// Start of each rank; rank 0 has no class.
     starts: Vec<u32>,
 }
 
-/// Lookups that read the classes of all objects each. A join makes more: then a list that is sorted once is faster.
+/// Number of lookups that each read the classes of all objects. A join makes more, for which a sorted list is faster.
 const FEW_LOOKUPS: u32 = 4;
 
 impl ByClass {
@@ -128,13 +128,13 @@ impl ByClass {
         if self.sorted.get().is_none() {
             let ranks = ranks(context, key);
             let (list, starts) = by_class(context, &ranks)?;
-            // Another thread may have been faster; both made the same.
+            // Another thread may have been faster; both results are the same.
             let _ = self.sorted.set(Sorted { list, ranks, starts });
         }
         self.sorted.get().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The objects in the order of a key.
+    /// Returns the objects in the order of a key.
     pub(super) fn get<K: Ord>(
         &self,
         context: &Context<'_>,
@@ -143,13 +143,13 @@ impl ByClass {
         Ok(self.sorted(context, key)?.list.clone())
     }
 
-    /// The objects of some classes, which have the same key.
+    /// Returns the objects of some classes, which have equal keys.
     pub(super) fn of<K: Ord>(
         &self,
         context: &Context<'_>,
         classes: &[ClassNumber],
         key: impl Fn(ClassNumber) -> K,
-    ) -> io::Result<Vec<Chunk>> {
+    ) -> io::Result<Vec<TableChunk>> {
         let Some(first) = classes.first() else { return Ok(Vec::new()) };
         let is_few = self.lookups.fetch_add(1, Ordering::Relaxed) < FEW_LOOKUPS;
         if is_few && self.sorted.get().is_none() {
@@ -159,15 +159,19 @@ impl ByClass {
         let rank = ranks.get(first.0 as usize).map_or(0, |rank| *rank as usize + 1);
         let start = starts.get(rank).map_or(0, |start| *start as usize);
         let end = starts.get(rank + 1).map_or(list.get().len(), |end| *end as usize);
-        Ok(parts(start..end).map(|range| Chunk::Listed(list.clone(), range)).collect())
+        Ok(parts(start..end).map(|range| TableChunk::Listed(list.clone(), range)).collect())
     }
 }
 
-/// The objects of a chunk of objects.
-pub(super) fn objects_of(chunk: &Chunk) -> Vec<ObjectIndex> {
+/// Returns the objects of a chunk of objects.
+pub(super) fn objects_of(chunk: &TableChunk) -> Vec<ObjectIndex> {
     match chunk {
-        Chunk::Rows(_) | Chunk::Elements(..) => Vec::new(),
-        Chunk::Objects(range) | Chunk::ObjectsWith(_, range) => ObjectIndex::range(range.clone()).collect(),
-        Chunk::Listed(list, range) | Chunk::With(_, list, range) => list.part(range.clone()).collect(),
+        TableChunk::Rows(_) | TableChunk::Elements(..) => Vec::new(),
+        TableChunk::Objects(range) | TableChunk::ObjectsWith(_, range) => {
+            ObjectIndex::range(range.clone()).collect()
+        }
+        TableChunk::Listed(list, range) | TableChunk::With(_, list, range) => {
+            list.part(range.clone()).collect()
+        }
     }
 }

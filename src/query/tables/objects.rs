@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, objects_of};
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, List, Lookup, Names, Operator, Prepared, Question, Table,
-    Wanted, classes,
+    Batch, Column, ColumnNames, Context, Definition, List, Lookup, LookupKey, Operator, Prepared, Table,
+    TableChunk, TableQuery, Wanted, classes,
 };
 use crate::dictionary::names;
 use crate::dominators::listing;
@@ -29,23 +29,23 @@ const DOMINATOR: usize = 7;
 const REACHABLE: usize = 8;
 const HEAP: usize = 9;
 
-/// Objects that retain as many times the mean of shallow sizes are few.
+/// Factor of the mean shallow size above which few objects retain as much.
 const MANY: u64 = 16;
 
-/// The words of `kind`.
+/// Values of `kind`.
 pub(super) const KINDS: [&str; 4] = ["instance", "object_array", "primitive_array", "class"];
 
-/// A row an object.
+/// Table with a row for each object.
 pub(super) struct Objects<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
-    kinds: Names,
+    kinds: ColumnNames,
     by_name: ByClass,
     by_class_id: ByClass,
     heaps: OnceLock<Vec<Bits>>,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     let unreachable = "it is unreachable";
     Definition {
@@ -54,7 +54,7 @@ pub(super) fn definition() -> Definition {
         order: "by object".into(),
         columns: vec![
             Column::of(names::OBJECT),
-            Column::of(names::CLASS_OBJECT).or_null("the dump holds no class object of it"),
+            Column::of(names::CLASS_OBJECT).or_null("the dump does not contain its class object"),
             Column::of(names::CLASS).few().or_null("the dump does not say"),
             Column::of(names::KIND).few(),
             Column::of(names::SHALLOW_BYTES),
@@ -80,20 +80,20 @@ impl<'a> Objects<'a> {
         }
     }
 
-    /// The objects of each heap that the dump names, in their order.
+    /// Returns the objects of each heap that the dump names, in their order.
     fn heaps(&self) -> &[Bits] {
         if self.heaps.get().is_none() {
             let Context { summary, graph, bytes, .. } = &*self.context;
             let of = |(_, name)| heaps::objects_of(name, summary, graph, bytes).unwrap_or_default();
-            // Not in `get_or_init`: what runs on all cores must not be waited for by one of them.
+            // Not in `get_or_init`: work on all cores must not be waited for by one of them.
             let _ = self.heaps.set(summary.heaps().map(of).collect());
         }
         self.heaps.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The objects that nothing but one dominates immediately, or whose retained size is no less than one.
-    fn in_tree(&self, column: usize, key: &Key) -> Vec<Chunk> {
-        let Key::Integer(value) = key else { return Vec::new() };
+    /// Returns the objects that one object dominates immediately, or whose retained size is at least a given one.
+    fn in_tree(&self, column: usize, key: &LookupKey) -> Vec<TableChunk> {
+        let LookupKey::Integer(value) = key else { return Vec::new() };
         let tree = &self.context.graph.tree;
         let positions: Vec<TreePosition> = if column == DOMINATOR {
             let position = self.context.object(*value).and_then(|object| tree.reachable_position(object));
@@ -102,10 +102,10 @@ impl<'a> Objects<'a> {
             let least = u64::try_from(*value).unwrap_or(0);
             let mean = tree.reachable_bytes() / u64::from(tree.reachable()).max(1);
             if least < mean.saturating_mul(MANY) {
-                // Most of all objects: a list of them would only be in the way.
+                // Most objects match: a list of them would only take memory.
                 return object_chunks::all(&self.context);
             }
-            let question = listing::Question {
+            let question = listing::ListingQuery {
                 start: Start::Roots,
                 levels: u32::MAX,
                 top: None,
@@ -129,7 +129,7 @@ impl Table for Objects<'_> {
 
     fn lookups(&self) -> Vec<Lookup> {
         let rows = f64::from(self.context.graph.objects.len());
-        // Of classes that have objects.
+        // Mean over the classes that have objects.
         let classes = self.context.summary.classes().iter().filter(|class| class.objects.get() > 0).count();
         let of_class = rows / f64::from(u32::try_from(classes).unwrap_or(u32::MAX).max(1));
         vec![
@@ -146,33 +146,33 @@ impl Table for Objects<'_> {
         id.into_iter().chain([CLASS, CLASS_ID]).collect()
     }
 
-    fn names(&self, column: usize) -> Names {
+    fn names(&self, column: usize) -> ColumnNames {
         match column {
             CLASS => self.context.class_names.clone(),
             KIND => self.kinds.clone(),
             HEAP => Arc::new(self.context.summary.heaps().map(|(_, name)| name).collect()),
-            _ => Names::default(),
+            _ => ColumnNames::default(),
         }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         let context = &*self.context;
         if context.summary.heaps().next().is_some() {
-            // Made here, not by one of the threads that read chunks: it takes all of them.
+            // Made here, not by one of the threads that read chunks: it uses all cores.
             self.heaps();
         }
         let name = |class: ClassNumber| context.class_names.get(class.0 as usize).map(str::to_owned);
         let id = |class: ClassNumber| context.class_id(class).map(|id| id.0.cast_signed());
         Ok(match question {
-            Question::OrderedBy(CLASS) => object_chunks::listed(self.by_name.get(context, name)?),
-            Question::OrderedBy(CLASS_ID) => object_chunks::listed(self.by_class_id.get(context, id)?),
-            Question::All | Question::OrderedBy(_) => object_chunks::all(context),
-            Question::Of(ID, _, key) => object_chunks::of_id(context, key),
-            Question::Of(CLASS, _, key) => self.by_name.of(context, &classes::find(context, key), name)?,
-            Question::Of(CLASS_ID, _, key) => {
+            TableQuery::OrderedBy(CLASS) => object_chunks::listed(self.by_name.get(context, name)?),
+            TableQuery::OrderedBy(CLASS_ID) => object_chunks::listed(self.by_class_id.get(context, id)?),
+            TableQuery::All | TableQuery::OrderedBy(_) => object_chunks::all(context),
+            TableQuery::Of(ID, _, key) => object_chunks::of_id(context, key),
+            TableQuery::Of(CLASS, _, key) => self.by_name.of(context, &classes::find(context, key), name)?,
+            TableQuery::Of(CLASS_ID, _, key) => {
                 self.by_class_id.of(context, &classes::find(context, key), id)?
             }
-            Question::Of(column, _, key) => self.in_tree(*column, key),
+            TableQuery::Of(column, _, key) => self.in_tree(*column, key),
         })
     }
 
@@ -181,7 +181,7 @@ impl Table for Objects<'_> {
         if needs_tree { self.context.prepare_tree(stop).map(Prepared) } else { None }
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let summary = self.context.summary;
         let objects = objects_of(chunk);
         batch.rows += objects.len();
@@ -212,12 +212,12 @@ impl Table for Objects<'_> {
 }
 
 impl Objects<'_> {
-    /// What the dominator tree says of objects.
+    /// Adds the columns of the dominator tree.
     fn add_tree(&self, objects: &[ObjectIndex], wanted: Wanted, batch: &mut Batch) {
         let tree = &self.context.graph.tree;
         let mut positions = Vec::with_capacity(objects.len());
         tree.positions_of(objects.iter().copied(), |_, position| positions.push(position));
-        // A damaged index has fewer; the rows of its answer are thrown away.
+        // A damaged index has fewer; the rows of its result are discarded.
         positions.resize(objects.len(), TreePosition(u32::MAX));
         let lookup = self.context.in_tree();
         for (object, position) in objects.iter().zip(&positions) {
@@ -257,19 +257,19 @@ pub(super) fn add_ids(context: &Context<'_>, objects: &[ObjectIndex], mut add: i
 /// Calls `add` with the class of each object of a chunk.
 pub(super) fn each_class(
     context: &Context<'_>,
-    chunk: &Chunk,
+    chunk: &TableChunk,
     objects: &[ObjectIndex],
     mut add: impl FnMut(ObjectIndex, Option<ClassNumber>),
 ) {
     let table = &context.graph.objects;
-    if let Chunk::Objects(range) = chunk {
+    if let TableChunk::Objects(range) = chunk {
         objects.iter().zip(table.classes(range.clone())).for_each(|(object, class)| add(*object, class));
     } else {
         objects.iter().for_each(|object| add(*object, table.class(*object)));
     }
 }
 
-/// Which of [`KINDS`] an object is.
+/// Returns the kind of an object, an index into [`KINDS`].
 pub(super) fn kind(context: &Context<'_>, object: ObjectIndex, class: Option<ClassNumber>) -> u32 {
     let is_class = class.is_none() || class == context.summary.java_lang_class();
     if is_class && context.graph.class_of_class_object(object).is_some() {

@@ -1,4 +1,4 @@
-//! The table of a class: its instances, and what their fields hold.
+//! Table of a class: its instances and the values of their fields.
 
 use std::io;
 use std::sync::Arc;
@@ -8,19 +8,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::object_chunks;
 use super::of_classes::{Columns, OfClasses};
 use super::{
-    Batch, Chunk, Column, Context, Definition, Kind, Lookup, Operator, Prepared, Question, Table, Wanted,
+    Batch, Column, ColumnType, Context, Definition, Lookup, Operator, Prepared, Table, TableChunk,
+    TableQuery, Wanted,
 };
 use crate::classes::suggestions;
 use crate::dictionary::names;
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::{Bits, Place, Record};
+use crate::objects::reader::{Bits, FieldPlace, Record};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_parser::{BasicType, ObjectId};
 
-/// What is behind the name of a class for the table of its instances and those of its subclasses.
+/// Suffix of a class name for the table of its instances and those of its subclasses.
 const SUBCLASSES: char = '+';
-/// What is between the name of a class and the ID of its class object, where several have the name.
+/// Separator between the name of a class and the ID of its class object, if several have the name.
 const AT: &str = "@0x";
 /// Columns before those of fields.
 const ID: usize = 0;
@@ -31,60 +32,60 @@ const LENGTH: usize = 4;
 const COLUMNS: Columns =
     Columns { id: ID, class: CLASS, length: LENGTH, shallow_bytes: SHALLOW, retained_bytes: RETAINED };
 const FIELDS: usize = 5;
-/// Fields that have columns: SQL has no more than 2,000, and no class that a person wrote has as many.
+/// Maximum number of fields with columns: SQL allows 2,000, and handwritten classes have fewer.
 const MAX_COLUMNS: usize = 1000;
 
-/// Names of tables that a message lists.
+/// Maximum number of tables that a message lists.
 const MAX_NAMED: usize = 5;
 
-/// A row an instance of a class.
+/// Table with a row for each instance of a class.
 pub(super) struct OfClass<'a> {
     objects: OfClasses<'a>,
     definition: Definition,
-    /// Where instances of the class itself have the field of each column.
-    base: Vec<Place>,
-    /// Ascending by class: where its instances have them.
+    /// Places of the columns' fields in instances of the class itself.
+    base: Vec<FieldPlace>,
+    /// Places in instances of each class, ascending by class.
     places: Vec<(ClassNumber, Where)>,
 }
 
-/// Where the instances of a class have the fields of the columns.
+/// Places of the columns' fields in instances of a class.
 enum Where {
-    /// Where the base has them, behind so many bytes of fields of its own: a subclass, of which there may be many.
+    /// As in the base class, after this number of bytes of own fields: a subclass, of which there may be many.
     Behind(u64),
-    /// By column.
-    Listed(Vec<Option<Place>>),
+    /// Places by column.
+    Listed(Vec<Option<FieldPlace>>),
 }
 
-/// Why there is no table of a class.
+/// Reason why there is no table of a class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoClass {
-    /// No class has the name.
-    #[error("no class has the name {name}{}", hint(like))]
+    /// No class has this name.
+    #[error("no class named {name}{}", hint(like))]
     Unknown {
-        /// The name.
+        /// Name.
         name: String,
-        /// Names that are like it.
+        /// Similar names.
         like: Vec<String>,
     },
-    /// SQL does not tell names apart that differ in case only.
-    #[error("the names of several classes differ from {name} in case only: {}", by_id.join(", "))]
+    /// Several names differ only in case, which SQL ignores.
+    #[error("several class names differ from {name} only in case: {}", by_id.join(", "))]
     Case {
-        /// The name.
+        /// Name.
         name: String,
-        /// The names of their tables.
+        /// Names of their tables.
         by_id: Vec<String>,
     },
 }
 
-/// Names that are like the one that is not there.
+/// Returns the suggestions for a missing name.
 fn hint(like: &[String]) -> String {
     if like.is_empty() { String::new() } else { format!("; {}", suggestions::did_you_mean(like)) }
 }
 
 impl<'a> OfClass<'a> {
-    /// The table of this name: `com.acme.Session`, `com.acme.Session+` with the instances of subclasses,
-    /// `com.acme.Session@0x7c0012a8` of one of several classes of a name, by the ID of its class object; in any case, if
-    /// `any_case`.
+    /// Creates the table of this name: `com.acme.Session`, `com.acme.Session+` with the instances of subclasses,
+    /// `com.acme.Session@0x7c0012a8` for one of several classes of a name, by the ID of its class object; in any case,
+    /// if `any_case`.
     ///
     /// # Errors
     /// [`NoClass`].
@@ -109,7 +110,7 @@ impl<'a> OfClass<'a> {
         let (columns, wanted) = columns(&context, first);
         let table = context.summary.class_table();
         let places = all.iter().map(|class| {
-            // Of several classes of a name each has subclasses, and fields, of its own.
+            // Each of several classes of a name has its own subclasses and fields.
             let place = if classes.len() == 1 || *class == first {
                 Where::Behind(table.bytes(*class).saturating_sub(table.bytes(first)))
             } else {
@@ -130,7 +131,7 @@ impl<'a> OfClass<'a> {
         Ok(Self { objects: OfClasses { context, classes }, definition, base: of_base, places })
     }
 
-    /// Adds what the fields of an object hold.
+    /// Adds the values of an object's fields.
     fn add_fields(
         &self,
         class: Option<ClassNumber>,
@@ -157,27 +158,27 @@ impl<'a> OfClass<'a> {
             let value = place(column - FIELDS).and_then(|place| place.value(bytes, summary.id_size()));
             let values = batch.column(column);
             match declared.kind {
-                Kind::Id => values.id(value.and_then(Bits::reference)),
-                Kind::Boolean => values.boolean(value.map(|value| value.bits != 0)),
-                Kind::Real => values.real(value.map(|value| match value.kind {
+                ColumnType::Id => values.id(value.and_then(Bits::reference)),
+                ColumnType::Boolean => values.boolean(value.map(|value| value.bits != 0)),
+                ColumnType::Real => values.real(value.map(|value| match value.kind {
                     BasicType::Float => value.as_float().into(),
                     _ => f64::from_bits(value.bits),
                 })),
-                Kind::Text | Kind::Name => {
+                ColumnType::Text | ColumnType::Name => {
                     let mut buffer = [0; 4];
                     values.text(value.map(|value| &*value.as_character().encode_utf8(&mut buffer)));
                 }
-                Kind::Integer => values.integer(value.and_then(Bits::integer)),
+                ColumnType::Integer => values.integer(value.and_then(Bits::integer)),
             }
         }
     }
 }
 
-/// The classes that are meant, by number.
+/// Returns the matching classes, by number.
 fn find(context: &Context<'_>, name: &str, base: &str, any_case: bool) -> Result<Vec<ClassNumber>, NoClass> {
     let summary = context.summary;
     let name_of = |class: &ClassNumber| context.class_names.get(class.0 as usize);
-    // Those of the name, and those whose names differ from it in case.
+    // Classes of the name, and those whose names differ in case.
     let named = |name: &str| -> (Vec<ClassNumber>, Vec<ClassNumber>) {
         let all = summary.numbered_classes().map(|(number, _)| number);
         all.filter(|class| name_of(class).is_some_and(|other| other.eq_ignore_ascii_case(name)))
@@ -202,13 +203,13 @@ fn find(context: &Context<'_>, name: &str, base: &str, any_case: bool) -> Result
     };
     match (found.is_empty(), alike.is_empty()) {
         (false, true) => Ok(found),
-        // The one that the name can mean.
+        // The only one that the name can refer to.
         (true, false) if any_case && is_one(&alike) => Ok(alike),
         (true, is_alone) if is_alone || !any_case => {
             let like = suggestions::class_names(summary, base).into_iter().map(str::to_owned).collect();
             Err(NoClass::Unknown { name: name.to_owned(), like })
         }
-        // SQL does not tell them apart, so neither has the plain name.
+        // SQL does not distinguish them, so the plain name is ambiguous.
         _ => {
             let table = |class: &ClassNumber| {
                 let name = context.class_names.get(class.0 as usize)?;
@@ -220,11 +221,11 @@ fn find(context: &Context<'_>, name: &str, base: &str, any_case: bool) -> Result
     }
 }
 
-/// A field that a column shows: its name and type.
+/// Field of a column: name and type.
 type Wants<'a> = (&'a str, BasicType);
 
-/// The columns of a class: what is known of each instance, then its fields, its own first, then those of superclasses. A
-/// name that a column before it has, whatever the case, gets a number behind it.
+/// Returns the columns of a class: common ones, then its fields, its own first, followed by those of superclasses. A
+/// name that an earlier column has, in any case, gets a number as a suffix.
 fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<Wants<'a>>) {
     let mut columns = vec![
         Column::of(names::OBJECT),
@@ -245,15 +246,15 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
             number += 1;
         }
         let kind = match slot.kind {
-            BasicType::Object => Kind::Id,
-            BasicType::Boolean => Kind::Boolean,
-            BasicType::Float | BasicType::Double => Kind::Real,
-            BasicType::Char => Kind::Text,
-            _ => Kind::Integer,
+            BasicType::Object => ColumnType::Id,
+            BasicType::Boolean => ColumnType::Boolean,
+            BasicType::Float | BasicType::Double => ColumnType::Real,
+            BasicType::Char => ColumnType::Text,
+            _ => ColumnType::Integer,
         };
         let owner = context.class_names.get(slot.class.0 as usize).unwrap_or_default();
         let column = Column::field(name, kind, format!("field `{}` of {owner}", slot.name))
-            .or_null("its record has none");
+            .or_null("its record does not contain it");
         let column = if slot.kind == BasicType::Object { column } else { column.secret() };
         columns.push(column);
         wants.push((slot.name, slot.kind));
@@ -261,9 +262,9 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
     (columns, wants)
 }
 
-/// Where the instances of another class of the name have the fields that columns show: by name and type, of shadowed ones the
-/// first.
-fn places(context: &Context<'_>, class: ClassNumber, wants: &[Wants<'_>]) -> Vec<Option<Place>> {
+/// Returns the places of the columns' fields in instances of another class of the name: by name and type, of shadowed
+/// fields the first.
+fn places(context: &Context<'_>, class: ClassNumber, wants: &[Wants<'_>]) -> Vec<Option<FieldPlace>> {
     let mut known = FxHashMap::default();
     for slot in context.objects.slots(class).take(MAX_COLUMNS) {
         known.entry((slot.name, slot.kind.code())).or_insert(slot.place);
@@ -288,13 +289,13 @@ impl Table for OfClass<'_> {
         self.objects.orders(ID)
     }
 
-    fn names(&self, column: usize) -> super::Names {
-        if column == CLASS { self.objects.context.class_names.clone() } else { super::Names::default() }
+    fn names(&self, column: usize) -> super::ColumnNames {
+        if column == CLASS { self.objects.context.class_names.clone() } else { super::ColumnNames::default() }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         Ok(match question {
-            Question::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
+            TableQuery::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
             _ => object_chunks::all(&self.objects.context),
         })
     }
@@ -303,7 +304,7 @@ impl Table for OfClass<'_> {
         self.objects.prepare(&COLUMNS, wanted, stop)
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         self.objects.add_rows(&COLUMNS, chunk, wanted, batch, |batch, class, record| {
             self.add_fields(class, record, wanted, batch);
         });

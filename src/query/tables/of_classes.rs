@@ -1,14 +1,14 @@
-//! What tables have in common whose rows are the objects of some classes.
+//! Common parts of tables whose rows are the objects of some classes.
 
 use std::sync::Arc;
 
-use super::{Batch, Chunk, Context, Prepared, Wanted};
+use super::{Batch, Context, Prepared, TableChunk, Wanted};
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::Record;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
-/// A pass over the whole tree takes about as long as lookups of this part of all objects.
+/// Fraction of all objects (1/`MANY`) whose lookups take as long as a pass over the whole tree.
 const MANY: u64 = 8;
 
 /// The objects of some classes.
@@ -17,25 +17,25 @@ pub(super) struct OfClasses<'a> {
     pub(super) classes: ClassSet,
 }
 
-/// Where a table has what is known of any object.
+/// Column numbers of the common properties of objects.
 pub(super) struct Columns {
     pub(super) id: usize,
     pub(super) class: usize,
-    /// Elements of an array.
+    /// Number of elements of an array.
     pub(super) length: usize,
     pub(super) shallow_bytes: usize,
     pub(super) retained_bytes: usize,
 }
 
 impl<'a> OfClasses<'a> {
-    /// How many there are.
+    /// Returns the number of objects.
     pub(super) fn rows(&self) -> u64 {
         let summary = self.context.summary;
         let of = |class| summary.class(class).map_or(0, |class| class.objects.get());
         self.classes.classes().map(of).sum()
     }
 
-    /// What speeds up their retained sizes, if they are many of all objects.
+    /// Prepares the retained sizes, if they are needed for many objects.
     pub(super) fn prepare(
         &self,
         columns: &Columns,
@@ -47,7 +47,7 @@ impl<'a> OfClasses<'a> {
         if are_many { self.context.prepare_tree(stop).map(Prepared) } else { None }
     }
 
-    /// The columns by which they are in order: that of IDs.
+    /// Returns the columns by which the rows are in order: that of IDs.
     pub(super) fn orders(&self, id: usize) -> Vec<usize> {
         self.context.ids_ascend().then_some(id).into_iter().collect()
     }
@@ -56,7 +56,7 @@ impl<'a> OfClasses<'a> {
     pub(super) fn add_rows(
         &self,
         columns: &Columns,
-        chunk: &Chunk,
+        chunk: &TableChunk,
         wanted: Wanted,
         batch: &mut Batch,
         mut more: impl FnMut(&mut Batch, Option<ClassNumber>, Option<Record<'a>>),
@@ -80,17 +80,21 @@ impl<'a> OfClasses<'a> {
         });
     }
 
-    /// Calls `visit` with the records of those objects of a chunk that are of these classes.
-    pub(super) fn each_record(&self, chunk: &Chunk, mut visit: impl FnMut(ObjectIndex, Option<Record<'a>>)) {
+    /// Calls `visit` with the records of the objects of a chunk that are of these classes.
+    pub(super) fn each_record(
+        &self,
+        chunk: &TableChunk,
+        mut visit: impl FnMut(ObjectIndex, Option<Record<'a>>),
+    ) {
         let Context { graph, objects, .. } = &*self.context;
         match chunk {
-            Chunk::Rows(_) | Chunk::Elements(..) => {}
-            Chunk::Objects(range) | Chunk::ObjectsWith(_, range) => {
+            TableChunk::Rows(_) | TableChunk::Elements(..) => {}
+            TableChunk::Objects(range) | TableChunk::ObjectsWith(_, range) => {
                 for (first, wanted) in self.classes.blocks(graph, range.clone()) {
                     objects.records_of_block(first, wanted, &mut visit);
                 }
             }
-            Chunk::Listed(list, range) | Chunk::With(_, list, range) => {
+            TableChunk::Listed(list, range) | TableChunk::With(_, list, range) => {
                 for object in list.part(range.clone()) {
                     if graph.objects.class(object).is_some_and(|class| self.classes.contains(class)) {
                         visit(object, objects.record(object));

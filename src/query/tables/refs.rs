@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::object_chunks::{self, ByClass, ranges};
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, List, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Column, ColumnNames, Context, Definition, List, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableQuery, Wanted,
 };
 use crate::dictionary::names;
 use crate::objects::reader::Record;
@@ -26,30 +27,31 @@ const TO: usize = 2;
 const KIND: usize = 3;
 const STRENGTH: usize = 4;
 
-/// The words of `kind`, in the order of [`number`].
+/// Values of `kind`, in the order of [`number`].
 const KINDS: [&str; 7] = ["field", "element", "static", "class", "super", "loader", "local"];
 const CLASS: u32 = 3;
 
 const STRENGTHS: [Strength; 5] =
     [Strength::Strong, Strength::Soft, Strength::Weak, Strength::Phantom, Strength::Finalizer];
 
-/// A row a reference: those of records and stacks first, by object; then those of objects to their class objects, by class.
+/// Table with a row for each reference: first those of records and stacks, by object; then those of objects to their
+/// class objects, by class.
 pub(super) struct Refs<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
-    kinds: Names,
-    strengths: Names,
+    kinds: ColumnNames,
+    strengths: ColumnNames,
     by_class: ByClass,
     large: OnceLock<Vec<ObjectIndex>>,
 }
 
-/// Marks the places of what a stack holds.
+/// Marks the places of objects on a stack.
 const LOCALS: u32 = 1 << 31;
 
-/// Elements of a chunk: of a longer array not all are made rows at once.
+/// Elements per chunk: the rows of a longer array are not all made at once.
 const ELEMENTS: u32 = 1 << 20;
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "refs".into(),
@@ -77,34 +79,34 @@ impl<'a> Refs<'a> {
         }
     }
 
-    /// What refers to an object.
-    fn to(&self, key: &Key) -> Vec<Chunk> {
-        let Key::Integer(id) = key else { return Vec::new() };
+    /// Returns the referrers of an object.
+    fn to(&self, key: &LookupKey) -> Vec<TableChunk> {
+        let LookupKey::Integer(id) = key else { return Vec::new() };
         let context = &*self.context;
         let to = ObjectId(id.cast_unsigned());
         let Some(object) = context.object(*id) else { return self.dangling(to) };
         let list = List::of(context.graph.referrers(object).collect());
-        let mut chunks: Vec<Chunk> = with(to, &list);
-        // Instances are in no list: they are found by their class.
+        let mut chunks: Vec<TableChunk> = with(to, &list);
+        // References of instances are in no list: they are found by class.
         if let Some(class) = context.graph.class_of_class_object(object) {
             chunks.extend(object_chunks::of_classes(context, &[class]));
         }
         chunks
     }
 
-    /// What refers to an object that is not in the dump: in no list either.
-    fn dangling(&self, to: ObjectId) -> Vec<Chunk> {
+    /// Returns the referrers of an object that is not in the dump: these are in no list either.
+    fn dangling(&self, to: ObjectId) -> Vec<TableChunk> {
         if to.is_null() {
             return Vec::new();
         }
         let with = |chunk| match chunk {
-            Chunk::Objects(range) => Chunk::ObjectsWith(to, range),
+            TableChunk::Objects(range) => TableChunk::ObjectsWith(to, range),
             other => other,
         };
         object_chunks::all(&self.context).into_iter().map(with).collect()
     }
 
-    /// Arrays of so many references that their elements are chunks of their own, ascending.
+    /// Returns the arrays with enough references to have chunks of their own, ascending.
     fn large(&self) -> &[ObjectIndex] {
         if self.large.get().is_none() {
             let context = &*self.context;
@@ -123,48 +125,48 @@ impl<'a> Refs<'a> {
             });
             let mut large = found.concat();
             large.sort_unstable();
-            // Not in `get_or_init`: what runs on all cores must not be waited for by one of them.
+            // Not in `get_or_init`: work on all cores must not be waited for by one of them.
             let _ = self.large.set(large);
         }
         self.large.get().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The elements of a large array, and its reference to its class.
-    fn elements(&self, array: ObjectIndex) -> Vec<Chunk> {
+    /// Returns the elements of a large array, and its reference to its class.
+    fn elements(&self, array: ObjectIndex) -> Vec<TableChunk> {
         let length = match self.context.objects.record(array) {
             Some(Record::ObjectArray(array)) => array.length,
             _ => 0,
         };
         let starts = (0..length).step_by(ELEMENTS as usize);
         starts
-            .map(|start| Chunk::Elements(array, start..start.saturating_add(ELEMENTS).min(length)))
+            .map(|start| TableChunk::Elements(array, start..start.saturating_add(ELEMENTS).min(length)))
             .collect()
     }
 
-    /// All objects; the elements of large arrays apart.
-    fn all(&self) -> Vec<Chunk> {
+    /// Returns all objects, with the elements of large arrays separate.
+    fn all(&self) -> Vec<TableChunk> {
         let (mut chunks, mut large) = (Vec::new(), self.large());
         for chunk in object_chunks::all(&self.context) {
-            let Chunk::Objects(Range { mut start, end }) = chunk else { continue };
+            let TableChunk::Objects(Range { mut start, end }) = chunk else { continue };
             while let Some((array, rest)) = large.split_first().filter(|(array, _)| **array < end) {
                 if start < *array {
-                    chunks.push(Chunk::Objects(start..*array));
+                    chunks.push(TableChunk::Objects(start..*array));
                 }
                 chunks.extend(self.elements(*array));
                 start = ObjectIndex(array.0.saturating_add(1));
                 large = rest;
             }
             if start < end {
-                chunks.push(Chunk::Objects(start..end));
+                chunks.push(TableChunk::Objects(start..end));
             }
         }
         chunks
     }
 }
 
-/// What some objects have to do with one.
-fn with(id: ObjectId, list: &List) -> Vec<Chunk> {
-    ranges(list).map(|range| Chunk::With(id, list.clone(), range)).collect()
+/// Returns chunks of the references between one object and a list.
+fn with(id: ObjectId, list: &List) -> Vec<TableChunk> {
+    ranges(list).map(|range| TableChunk::With(id, list.clone(), range)).collect()
 }
 
 impl Table for Refs<'_> {
@@ -183,30 +185,30 @@ impl Table for Refs<'_> {
         ]
     }
 
-    fn names(&self, column: usize) -> Names {
+    fn names(&self, column: usize) -> ColumnNames {
         match column {
             KIND => self.kinds.clone(),
             STRENGTH => self.strengths.clone(),
-            _ => Names::default(),
+            _ => ColumnNames::default(),
         }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         let context = &*self.context;
         Ok(match question {
-            Question::Of(FROM, _, Key::Integer(id)) => {
+            TableQuery::Of(FROM, _, LookupKey::Integer(id)) => {
                 let Some(object) = context.object(*id) else { return Ok(Vec::new()) };
                 if self.large().binary_search(&object).is_ok() {
                     let mut chunks = self.elements(object);
                     chunks.extend(object_chunks::listed(List::of(vec![object])));
                     return Ok(chunks);
                 }
-                // No ID: all that it refers to.
+                // A null ID matches all references.
                 with(ObjectId::default(), &List::of(vec![object]))
             }
-            Question::Of(TO, _, key) => self.to(key),
-            Question::Of(..) => Vec::new(),
-            Question::All | Question::OrderedBy(_) => {
+            TableQuery::Of(TO, _, key) => self.to(key),
+            TableQuery::Of(..) => Vec::new(),
+            TableQuery::All | TableQuery::OrderedBy(_) => {
                 let id = |class| context.class_id(class).map(|id| id.0.cast_signed());
                 let mut chunks = self.all();
                 chunks.extend(object_chunks::listed(self.by_class.get(context, id)?));
@@ -215,18 +217,18 @@ impl Table for Refs<'_> {
         })
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let context = &*self.context;
-        // For a few objects not all of the index is checked.
-        let is_of_few = matches!(chunk, Chunk::With(..));
+        // For a few objects the index is not checked as a whole.
+        let is_of_few = matches!(chunk, TableChunk::With(..));
         let ids = (!is_of_few).then(|| context.graph.objects.addresses.ids());
         let place = (ObjectIndex(0), 0);
-        let mut rows = Rows { refs: self, wanted, batch, from: None, ids, place, text: String::new() };
+        let mut rows = RefRows { refs: self, wanted, batch, from: None, ids, place, text: String::new() };
         match chunk {
-            Chunk::Rows(_) => {}
-            Chunk::Objects(range) => rows.each_of(range, |_| true),
-            Chunk::ObjectsWith(id, range) => rows.each_of(range, |to| to == *id),
-            Chunk::Elements(array, range) => {
+            TableChunk::Rows(_) => {}
+            TableChunk::Objects(range) => rows.each_of(range, |_| true),
+            TableChunk::ObjectsWith(id, range) => rows.each_of(range, |to| to == *id),
+            TableChunk::Elements(array, range) => {
                 if let Some(Record::ObjectArray(record)) = context.objects.record(*array) {
                     let elements = (0u32..).zip(context.objects.elements(&record));
                     let elements = elements.skip(range.start as usize).take(range.len());
@@ -238,17 +240,17 @@ impl Table for Refs<'_> {
                     }
                 }
             }
-            Chunk::Listed(list, range) => {
+            TableChunk::Listed(list, range) => {
                 for object in list.part(range.clone()) {
                     if let Some(class) = context.edges().class_id_of(object) {
                         rows.add(object, &ReferenceKind::Class, class);
                     }
                 }
             }
-            Chunk::With(id, list, range) => {
+            TableChunk::With(id, list, range) => {
                 for object in list.part(range.clone()) {
                     context.edges().each(object, |kind, to| {
-                        // The references of instances to their class are found apart.
+                        // References of instances to their class are found separately.
                         let is_meant = to == *id && !matches!(kind, ReferenceKind::Class);
                         let place = rows.count(object, &kind);
                         if id.is_null() || is_meant {
@@ -262,24 +264,24 @@ impl Table for Refs<'_> {
     }
 }
 
-/// Makes rows.
-struct Rows<'r, 'a> {
+/// Builder of rows.
+struct RefRows<'r, 'a> {
     refs: &'r Refs<'a>,
     wanted: Wanted,
     batch: &'r mut Batch,
-    /// The object before, and its ID.
+    /// Previous object and its ID.
     from: Option<(ObjectIndex, Option<ObjectId>)>,
     ids: Option<Ids<'r>>,
-    /// The object before, and how many references it had so far, also those that are no rows.
+    /// Previous object and its number of references so far, including those without rows.
     place: (ObjectIndex, u32),
     text: String,
 }
 
-impl Rows<'_, '_> {
-    /// The references of some objects that follow one another, but those to classes.
+impl RefRows<'_, '_> {
+    /// Visits the references of consecutive objects, except those to classes.
     fn each_of(&mut self, range: &Range<ObjectIndex>, is_meant: impl Fn(ObjectId) -> bool) {
         let refs = self.refs;
-        // A range begins anywhere where a large array stands between two.
+        // A range may start anywhere if a large array splits it.
         let mut start = range.start;
         while start < range.end {
             let first = ObjectIndex(start.0 / BLOCK * BLOCK);
@@ -296,17 +298,17 @@ impl Rows<'_, '_> {
         }
     }
 
-    /// Counts a reference: its place among those of the object, in the order of the record.
+    /// Counts a reference: its position among those of the object, in the order of the record.
     #[inline]
     fn count(&mut self, from: ObjectIndex, kind: &ReferenceKind<'_>) -> u32 {
         match kind {
-            // Nothing else comes as late.
+            // Always last.
             ReferenceKind::Class => return u32::MAX,
-            // Elements may be read from anywhere on.
+            // Elements may be read from any position.
             ReferenceKind::Slot(index) => return index.saturating_add(1),
             _ => {}
         }
-        // What a stack holds comes last, also that of an array which a hostile dump calls a thread.
+        // Objects on a stack come last, also those of an array that a malicious dump names as a thread.
         let first = if matches!(kind, ReferenceKind::Local { .. }) { LOCALS } else { 0 };
         self.place = if self.place.0 == from { (from, self.place.1.saturating_add(1)) } else { (from, 1) };
         self.place.1 | first
@@ -337,7 +339,7 @@ impl Rows<'_, '_> {
             batch.column(FROM).id(id);
         }
         if self.wanted.has(STRENGTH) {
-            // Only referents are held less than strongly.
+            // Only referents are held by weaker references.
             let strength = if is_referent(kind) {
                 context.edges().strengths.of(context.graph, from)
             } else {
@@ -354,7 +356,7 @@ impl Rows<'_, '_> {
                 ReferenceKind::Class => batch.column(FIELD).text(Some("<class>")),
                 other => {
                     self.text.clear();
-                    // A String takes all that is written.
+                    // Writing to a String cannot fail.
                     let _ = write!(self.text, "{other}");
                     batch.column(FIELD).text(Some(&self.text));
                 }
@@ -367,7 +369,7 @@ impl Rows<'_, '_> {
     }
 }
 
-/// Which of [`KINDS`] a reference is.
+/// Returns the kind of a reference, an index into [`KINDS`].
 fn number(kind: &ReferenceKind<'_>) -> u32 {
     match kind {
         ReferenceKind::Field { .. } => 0,

@@ -4,17 +4,18 @@ use std::io;
 use std::sync::Arc;
 
 use super::{
-    Batch, Chunk, Column, Context, Definition, Key, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableQuery, Wanted,
 };
 use crate::dictionary::names;
 
-/// A row a root.
+/// Table with a row for each root.
 pub(super) struct Roots<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "roots".into(),
@@ -23,7 +24,7 @@ pub(super) fn definition() -> Definition {
         columns: vec![
             Column::of(names::OBJECT),
             Column::of(names::KIND).few(),
-            Column::of(names::THREAD).or_null("it belongs to none, or to one that is not in the dump"),
+            Column::of(names::THREAD).or_null("it belongs to no thread, or to one that is not in the dump"),
             Column::of(names::FRAME_NUMBER).or_null("it has none"),
             Column::of(names::CLASS).few().or_null("the dump does not say"),
             Column::of(names::IS_ASSUMED),
@@ -50,22 +51,22 @@ impl Table for Roots<'_> {
         vec![Lookup { column: 0, operator: Operator::Equal, rows: 1.0 }]
     }
 
-    fn names(&self, column: usize) -> Names {
-        if column == 4 { self.context.class_names.clone() } else { Names::default() }
+    fn names(&self, column: usize) -> ColumnNames {
+        if column == 4 { self.context.class_names.clone() } else { ColumnNames::default() }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
-        let Question::Of(_, _, key) = question else {
-            return Ok(vec![Chunk::Rows(0..self.context.graph.roots.rows.len())]);
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
+        let TableQuery::Of(_, _, key) = question else {
+            return Ok(vec![TableChunk::Rows(0..self.context.graph.roots.rows.len())]);
         };
-        let object = if let Key::Integer(id) = key { self.context.object(*id) } else { None };
+        let object = if let LookupKey::Integer(id) = key { self.context.object(*id) } else { None };
         let Some(object) = object else { return Ok(Vec::new()) };
         let rows = self.context.edges().roots.numbers_of_object(object);
-        Ok(rows.map(|row| Chunk::Rows(row..row + 1)).collect())
+        Ok(rows.map(|row| TableChunk::Rows(row..row + 1)).collect())
     }
 
-    fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let Chunk::Rows(rows) = chunk else { return Ok(()) };
+    fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let TableChunk::Rows(rows) = chunk else { return Ok(()) };
         let graph = self.context.graph;
         for root in graph.roots.rows.get(rows.clone()).unwrap_or_default() {
             batch.rows += 1;

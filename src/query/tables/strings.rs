@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::object_chunks;
 use super::of_classes::OfClasses;
-use super::{Batch, Chunk, Column, Context, Definition, Lookup, Operator, Question, Table, Wanted};
+use super::{Batch, Column, Context, Definition, Lookup, Operator, Table, TableChunk, TableQuery, Wanted};
 use crate::dictionary::names;
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::{Characters, Record};
@@ -22,28 +22,28 @@ const HASH: usize = 3;
 const ARRAY: usize = 4;
 const ARRAY_BYTES: usize = 5;
 
-/// Hashes of texts are compared over many dumps, so all have one seed. Who writes a dump can make texts collide: a hash is
-/// a figure to group by, not a proof.
+/// Seed of the hashes of texts, the same for all dumps, so that they can be compared. The author of a dump can make
+/// texts collide: a hash is a key to group by, not a proof.
 pub(super) const SEED: u64 = 0;
 
-/// Characters of a text; `length` says how many there are. Many Strings may share one long array: a hostile dump would
-/// else be made into one many times as long.
+/// Maximum number of characters of a text; `length` is not limited. Many Strings may share one long array, and a
+/// malicious dump would grow many times.
 const MAX_TEXT: usize = 1 << 20;
-/// Characters from which on the hash of an array is kept while the Strings of a chunk are read: they may share it.
+/// Minimum number of characters for caching an array's hash while the Strings of a chunk are read: they may share it.
 const LONG: usize = 1 << 12;
-/// Characters that are hashed in a chunk: as many as a large heap has in that many objects.
+/// Maximum number of characters hashed in a chunk: as many as a large heap has in that number of objects.
 const MAX_HASHED: usize = 1 << 32;
 
-/// The hashes of the Strings of a chunk.
+/// Hashes of the Strings of a chunk.
 struct Hashes {
-    /// By place, length and width of their characters.
+    /// Hashes by place, length and width of the characters.
     of_long: FxHashMap<(usize, usize, bool), i64>,
-    /// Characters that may be read yet.
+    /// Number of characters that may still be read.
     left: usize,
 }
 
 impl Hashes {
-    /// The hash of a text; `None` if too much was read.
+    /// Returns the hash of a text; `None` if too much was read.
     fn get(&mut self, characters: &Characters<'_>) -> Option<i64> {
         let mut hash = || {
             self.left = self.left.checked_sub(characters.len())?;
@@ -66,13 +66,13 @@ impl Hashes {
     }
 }
 
-/// A row a String.
+/// Table with a row for each String.
 pub(super) struct Strings<'a> {
     objects: OfClasses<'a>,
     definition: Definition,
 }
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     let none = "its characters are not in the dump, or values are hidden";
     Definition {
@@ -130,7 +130,7 @@ impl<'a> Strings<'a> {
             if wanted.has(TEXT) {
                 match characters {
                     None => batch.column(TEXT).text(None),
-                    // Most are ASCII: they need not be decoded.
+                    // Most are ASCII, which needs no decoding.
                     Some(Characters::Latin1(bytes)) if bytes.len() <= MAX_TEXT && bytes.is_ascii() => {
                         batch.column(TEXT).text(str::from_utf8(bytes).ok());
                     }
@@ -166,14 +166,14 @@ impl Table for Strings<'_> {
         self.objects.orders(ID)
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         Ok(match question {
-            Question::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
+            TableQuery::Of(_, _, key) => object_chunks::of_id(&self.objects.context, key),
             _ => object_chunks::all_of_texts(&self.objects.context),
         })
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let mut hashes = Hashes { of_long: FxHashMap::default(), left: MAX_HASHED };
         self.objects.each_record(chunk, |object, record| {
             self.add(object, record, wanted, &mut hashes, batch);

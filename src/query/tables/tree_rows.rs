@@ -1,26 +1,26 @@
-//! What the dominator tree says of objects, by object: looked up, or found for all of them in one pass, which takes a tenth of
-//! the time for readers of most objects in the order of their IDs.
+//! Dominator tree by object: looked up, or read for all objects in one pass, which takes a tenth of the time for
+//! readers of most objects in the order of their IDs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::dominators::nodes;
+use crate::dominators::tree_nodes;
 use crate::parallel;
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::storage::scratch::{Array, atomic_u64};
 
-/// Words of an object.
+/// Words per object.
 const WORDS: usize = 2;
-/// No object has this number.
+/// Index that no object has.
 const NOBODY: u32 = u32::MAX;
 
 /// A reachable object.
 struct TreeRow {
     retained_bytes: u64,
     depth: u32,
-    /// `None` if nothing but the roots dominates it.
+    /// Immediate dominator; `None` if only the roots dominate the object.
     dominator: Option<ObjectIndex>,
 }
 
@@ -29,24 +29,24 @@ struct TreeRow {
 pub(super) struct TreeRows(Array<u64>);
 
 impl TreeRows {
-    /// Of all objects; `None` if `stop` says so, or if memory does not suffice. Objects lie anywhere in the tree, so a file
-    /// would be read and written page by page for each of them, which takes longer than lookups do.
+    /// Reads the tree; `None` if `stop` returns true, or if memory does not suffice. Objects are scattered over the
+    /// tree, so a file would be read and written page by page for each of them, which takes longer than lookups.
     pub(super) fn new(graph: &ObjectGraph, stop: &(dyn Fn() -> bool + Sync)) -> Option<Self> {
         let tree = &graph.tree;
         let room = graph.room();
         let words = WORDS.checked_mul(graph.objects.len() as usize)?;
-        // Half of it: who asks needs some as well.
+        // Half of it: the caller needs memory as well.
         if (words as u64).checked_mul(8)? > room.left() / 2 {
             return None;
         }
         let mut all = room.in_memory::<u64>(words)?;
         let shared = atomic_u64(&mut all);
-        parallel::each(&nodes::chunks(tree), |chunk| {
+        parallel::each(&tree_nodes::chunks(tree), |chunk| {
             if stop() {
                 return;
             }
             let objects: Vec<ObjectIndex> = tree.objects_at(chunk.clone()).collect();
-            let nodes = nodes::of_chunk(tree, chunk, &objects, |position| tree.object_at(position));
+            let nodes = tree_nodes::of_chunk(tree, chunk, &objects, |position| tree.object_at(position));
             for (object, node) in objects.iter().zip(nodes) {
                 let dominator = node.dominator.map_or(NOBODY, |dominator| dominator.0);
                 let at = object.0 as usize * WORDS;
@@ -72,7 +72,7 @@ impl TreeRows {
     }
 }
 
-/// Looks objects up by index and position; of unreachable ones nothing is found.
+/// Lookup of objects by index and position; unreachable ones are not found.
 pub(super) struct TreeLookup<'t> {
     pub(super) tree: &'t Tree,
     pub(super) rows: Option<Arc<TreeRows>>,
@@ -88,25 +88,25 @@ impl TreeLookup<'_> {
         self.rows.as_ref()?.of(object)
     }
 
-    /// What would be freed with an object.
+    /// Returns the retained size of an object in bytes.
     #[inline]
     pub(super) fn retained_bytes(&self, object: ObjectIndex, position: TreePosition) -> Option<u64> {
         self.is_reachable(position).then(|| match self.row(object) {
             Some(row) => row.retained_bytes,
-            // What dominates nothing retains itself: most objects do, and that is found faster.
+            // An object that dominates nothing retains itself: most objects do, and that is found faster.
             None if self.tree.ends_behind(position) > 0 => self.tree.shallow_bytes(position),
             None => self.tree.retained_bytes(position),
         })
     }
 
-    /// How many objects dominate an object.
+    /// Returns the number of dominators of an object.
     #[inline]
     pub(super) fn depth(&self, object: ObjectIndex, position: TreePosition) -> Option<u32> {
         let depth = || self.row(object).map_or_else(|| self.tree.depth(position), |row| row.depth);
         self.is_reachable(position).then(depth)
     }
 
-    /// The immediate dominator; `None` too if nothing but the roots dominates the object.
+    /// Returns the immediate dominator; `None` also if only the roots dominate the object.
     #[inline]
     pub(super) fn dominator(&self, object: ObjectIndex, position: TreePosition) -> Option<ObjectIndex> {
         match self.row(object) {

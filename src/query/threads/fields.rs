@@ -1,4 +1,4 @@
-//! What the fields of a Thread object say of it.
+//! Fields of Thread objects.
 
 use crate::objects::reader::{Characters, ObjectReader, Record};
 use hprof_index::graph::numbers::ObjectIndex;
@@ -7,19 +7,19 @@ use hprof_index::objects::fields::Fields;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::BasicType;
 
-use super::state::{Doing, State};
+use super::state::{Doing, ThreadState};
 
-/// Characters of a thread's name; what is longer is cut.
+/// Maximum number of characters of a thread's name; longer names are truncated.
 pub(super) const MAX_NAME: usize = 4096;
 
-/// What kind of thread the instances of a class are.
+/// Kind of thread that the instances of a class are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
-    /// None.
+    /// Not a thread.
     NoThread,
-    /// A thread of the operating system.
+    /// A platform thread.
     Platform,
-    /// A virtual thread that has a thread of the operating system for itself.
+    /// A virtual thread bound to a platform thread of its own.
     Bound,
     /// A virtual thread.
     Virtual,
@@ -36,7 +36,7 @@ impl Family {
     }
 }
 
-/// By class number.
+/// Returns the family of each class, by class number.
 fn families(summary: &Summary) -> Vec<Family> {
     let classes = summary.classes();
     let own: Vec<Option<Family>> =
@@ -55,12 +55,12 @@ pub(super) struct ThreadFields<'a> {
     holder: Option<ClassNumber>,
     /// java.lang.String.
     string: Option<ClassNumber>,
-    /// The constants of java.lang.VirtualThread: what its field `state` says differs from JDK to JDK.
+    /// Constants of java.lang.VirtualThread: the values of its field `state` differ between JDKs.
     states: IdMap<u64, Doing>,
     started: Option<u64>,
 }
 
-/// The bit that a virtual thread has in its state while a debugger holds it, up to JDK 23.
+/// Bit of a virtual thread's state while a debugger suspends it, up to JDK 23.
 const SUSPENDED: u64 = 1 << 8;
 
 impl<'a> ThreadFields<'a> {
@@ -85,19 +85,19 @@ impl<'a> ThreadFields<'a> {
         Self { families: families(summary), thread, virtual_thread, holder, string, states, started, objects }
     }
 
-    /// What kind of thread an object is.
+    /// Returns the family of an object's class.
     pub(super) fn family(&self, object: ObjectIndex) -> Family {
         let class = self.objects.graph.objects.class(object);
         class.and_then(|class| self.families.get(class.0 as usize)).copied().unwrap_or(Family::NoThread)
     }
 
-    /// Returns whether there is a class of threads that has instances.
+    /// Returns whether a class of threads has instances.
     pub(super) fn has_threads(&self) -> bool {
         let mut classes = self.families.iter().zip(self.objects.summary.classes());
         classes.any(|(family, class)| *family != Family::NoThread && class.objects.get() > 0)
     }
 
-    /// The fields of java.lang.Thread.
+    /// Returns the fields of java.lang.Thread.
     pub(super) fn thread(&self, object: ObjectIndex) -> Option<Fields<'a>> {
         match self.family(object) {
             Family::NoThread => None,
@@ -105,12 +105,13 @@ impl<'a> ThreadFields<'a> {
         }
     }
 
-    /// The object in a field; `None` also for null.
+    /// Returns the object in a field; `None` also for null.
     pub(super) fn object(&self, fields: Fields<'a>, name: &str) -> Option<ObjectIndex> {
         self.objects.object(fields.value(name)?)
     }
 
-    /// What holds daemon, priority, group and state: the thread itself, since JDK 19 its holder. Virtual threads have none.
+    /// Returns the fields with daemon, priority, group and state: the thread's own, since JDK 19 its holder's. Virtual
+    /// threads have none.
     pub(super) fn holder(&self, thread: Fields<'a>) -> Option<Fields<'a>> {
         if thread.value("holder").is_none() {
             return Some(thread);
@@ -120,11 +121,11 @@ impl<'a> ThreadFields<'a> {
         (Some(fields.class()) == self.holder).then_some(fields)
     }
 
-    /// The characters of the name.
+    /// Returns the characters of the name.
     pub(super) fn name(&self, thread: Fields<'a>) -> Option<Characters<'a>> {
         let object = self.object(thread, "name")?;
         match self.objects.record(object)? {
-            // Old JDKs keep the characters themselves.
+            // Old JDKs store the characters in the thread itself.
             Record::PrimitiveArray(array) if array.element == BasicType::Char => {
                 Some(Characters::Utf16Be(array.elements?))
             }
@@ -137,7 +138,7 @@ impl<'a> ThreadFields<'a> {
         }
     }
 
-    /// What a thread is doing.
+    /// Returns the activity of a thread.
     pub(super) fn doing(&self, object: ObjectIndex) -> Doing {
         let doing = match self.family(object) {
             Family::Virtual => self.virtual_doing(object),
@@ -156,14 +157,14 @@ impl<'a> ThreadFields<'a> {
         let state = fields.value("state")?.bits & !SUSPENDED;
         let doing = *self.states.get(&state)?;
         if self.started == Some(state) && self.object(fields, "container").is_none() {
-            return Some(Doing { state: Some(State::New), wait: None });
+            return Some(Doing { state: Some(ThreadState::New), wait: None });
         }
-        // Only PINNED and RUNNING have a carrier. One that runs does what its carrier does.
-        let carrier = (doing.state == Some(State::Runnable)).then(|| self.carrier(object)).flatten();
+        // Only PINNED and RUNNING have a carrier. A running virtual thread has its carrier's state.
+        let carrier = (doing.state == Some(ThreadState::Runnable)).then(|| self.carrier(object)).flatten();
         Some(carrier.and_then(|carrier| self.platform_doing(carrier)).unwrap_or(doing))
     }
 
-    /// The thread that carries a virtual thread, if it is mounted.
+    /// Returns the carrier of a virtual thread, if it is mounted.
     pub(super) fn carrier(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         match self.family(object) {
             Family::Virtual => {

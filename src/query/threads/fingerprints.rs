@@ -1,36 +1,36 @@
-//! Stacks as numbers that mean the same in every dump: hashes of class, method and line of all frames.
+//! Fingerprints of stacks, comparable between dumps: hashes of class, method and line of all frames.
 //!
-//! Generated classes count by the stem of their names ([`stem`]): the same lambda has another name in the next run. Each
-//! frame and each trace is read once, however many threads name it.
+//! Generated classes are hashed by the stem of their names ([`stem`]): the same lambda has another name in the next
+//! run. Each frame and each trace is read once, regardless of how many threads name it.
 
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::compare::names::stem;
+use crate::compare::stable_names::stem;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::TraceSerial;
 
 use super::frames::Frame;
-use super::{Row, Threads};
+use super::{ThreadRow, Threads};
 
-/// The stacks of one dump.
+/// Fingerprints of one dump.
 #[derive(Debug)]
 pub(crate) struct Fingerprints<'t, 'a> {
     threads: &'t Threads<'a>,
-    /// Of hashes: those of two dumps are compared. Whoever writes a dump cannot make stacks collide.
+    /// Hash seed, the same for two dumps that are compared. The author of a dump cannot make stacks collide.
     seed: u64,
-    /// By ID of a frame.
+    /// Hashes by frame ID.
     of_frame: IdMap<u64, u128>,
     of_trace: IdMap<TraceSerial, Option<u128>>,
 }
 
 impl<'t, 'a> Fingerprints<'t, 'a> {
-    /// Of these threads.
+    /// Creates the fingerprints of these threads.
     pub(crate) fn new(threads: &'t Threads<'a>, seed: u64) -> Self {
         Self { threads, seed, of_frame: IdMap::default(), of_trace: IdMap::default() }
     }
 
-    /// The stack of a thread; `None` if the dump has no frame of it.
-    pub(crate) fn of(&mut self, row: &Row) -> Option<u128> {
+    /// Returns the fingerprint of a thread's stack; `None` if the dump contains none of its frames.
+    pub(crate) fn of(&mut self, row: &ThreadRow) -> Option<u128> {
         let trace = row.trace?;
         let Self { threads, seed, of_frame, of_trace } = self;
         *of_trace.entry(trace).or_insert_with(|| {
@@ -48,14 +48,14 @@ impl<'t, 'a> Fingerprints<'t, 'a> {
     }
 }
 
-/// The hash of a frame. Names hold no byte of 0xff, which keeps them apart.
+/// Returns the hash of a frame. Names contain no byte 0xff, so it separates them.
 fn of_frame_alone(frame: &Frame, seed: u64) -> u128 {
     let mut hash = Xxh3::with_seed(seed);
     for name in [frame.class.as_deref().map(stem), frame.method.as_deref().map(Into::into)] {
         hash.update(name.as_deref().unwrap_or_default().as_bytes());
         hash.update(&[0xff]);
     }
-    // Lines that are not known are all the same.
+    // All unknown lines are equal.
     hash.update(&frame.line().unwrap_or(0).to_le_bytes());
     hash.digest128()
 }

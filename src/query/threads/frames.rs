@@ -1,11 +1,11 @@
-//! Stack frames: what a thread was doing, and in which frame a root lies.
+//! Stack frames of threads and of roots.
 
 use std::fmt;
 use std::sync::Arc;
 
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::PlaceRow;
-use hprof_index::objects::roots::{GcRoot, Roots};
+use hprof_index::objects::gc_roots::{GcRoot, Roots};
 use hprof_parser::names::java_class_name;
 use hprof_parser::record::{BodyReader, Record};
 use hprof_parser::{TraceSerial, mutf8};
@@ -15,26 +15,26 @@ use crate::sorting::SortRows;
 /// A stack frame.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The class, in Java source form, if the dump names it.
+    /// Class name in Java source form, if the dump contains it.
     pub class: Option<Arc<str>>,
-    /// The method, if the dump names it.
+    /// Method name, if the dump contains it.
     pub method: Option<Arc<str>>,
-    /// The source file, if it is known.
+    /// Source file, if known.
     pub source: Option<Arc<str>>,
-    /// The line as the dump states it: above 0 a line, -2 compiled, -3 native, others unknown.
+    /// Line as stated in the dump: above 0 a line, -2 compiled, -3 native, others unknown.
     pub line: i32,
 }
 
 impl Frame {
-    /// A frame of which nothing is known.
+    /// A frame about which nothing is known.
     pub const UNKNOWN: Self = Self { class: None, method: None, source: None, line: 0 };
 
-    /// The line, if it is one.
+    /// Returns the line, if it is one.
     pub fn line(&self) -> Option<u32> {
         u32::try_from(self.line).ok().filter(|line| *line > 0)
     }
 
-    /// The same without what it does not show: two files may say differently that a line is not known.
+    /// Returns the frame without details that are not shown: two files may encode an unknown line differently.
     pub fn as_shown(&self) -> Self {
         let source = self.source.clone().filter(|source| !source.is_empty());
         match self.line {
@@ -43,22 +43,23 @@ impl Frame {
         }
     }
 
-    /// Class and method: `com.acme.Main.run`.
+    /// Returns class and method: `com.acme.Main.run`.
     pub fn qualified_method(&self) -> String {
         let method = self.method.as_deref().unwrap_or(UNKNOWN_METHOD);
         self.class.as_ref().map_or_else(|| method.to_owned(), |class| format!("{class}.{method}"))
     }
 }
 
-/// Bytes of a name: a class file states lengths in 16 bits. A longer one, of which each frame could have a copy, is cut.
+/// Maximum length of a name in bytes: class files store lengths in 16 bits. Longer names, of which each frame could
+/// have a copy, are truncated.
 const MAX_NAME: usize = 65_535;
 
-/// The line number of a native method.
+/// Line number of a native method.
 pub const NATIVE: i32 = -3;
 
 const UNKNOWN_METHOD: &str = "<unknown method>";
 
-/// As Java prints it: `com.acme.Main.run(Main.java:12)`.
+/// Formats as Java does: `com.acme.Main.run(Main.java:12)`.
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.qualified_method())?;
@@ -77,14 +78,14 @@ pub struct Frames<'a> {
     summary: &'a Summary,
     bytes: &'a [u8],
     reader: BodyReader<'a>,
-    /// Class serial numbers, ascending, and the string IDs of the names.
+    /// Class serial numbers, ascending, with the string IDs of their names.
     classes: Vec<(u32, u64)>,
 }
 
 impl<'a> Frames<'a> {
-    /// Traces of a dump; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
+    /// Creates a reader of a dump's traces; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, bytes: &'a [u8]) -> Self {
-        // A class that is loaded twice has two serial numbers, and a number that is given twice is the last one's.
+        // A class that is loaded twice has two serial numbers; of a repeated number the last one counts.
         let loads = summary.loads().iter().rev();
         let mut classes: Vec<(u32, u64)> = loads.map(|load| (load.serial.get(), load.name.get())).collect();
         classes.sort_rows_by_key(|(serial, _)| *serial);
@@ -106,30 +107,30 @@ impl<'a> Frames<'a> {
         Some(self.reader.string(&record).ok()?.1)
     }
 
-    /// The text of a STRING record.
+    /// Returns the text of a STRING record.
     pub fn text(&self, id: u64) -> Option<String> {
         Some(mutf8::decode(self.string(id)?).into_owned())
     }
 
-    /// As [`Frames::text`], for a name out of a class file.
+    /// As [`Frames::text`], for a name from a class file.
     fn name(&self, id: u64) -> Option<String> {
         let bytes = self.string(id)?;
         Some(mutf8::decode(bytes.get(..MAX_NAME).unwrap_or(bytes)).into_owned())
     }
 
-    /// The class name, in Java source form, that a STRING record holds.
+    /// Returns the class name of a STRING record in Java source form.
     pub fn class_name(&self, id: u64) -> Option<String> {
         self.name(id).map(|name| java_class_name(&name))
     }
 
-    /// The IDs of the frames of a stack trace, innermost first.
+    /// Returns the frame IDs of a stack trace, innermost first.
     pub fn of_trace(&self, serial: TraceSerial) -> impl Iterator<Item = u64> + use<'a> {
         let record = self.record(self.summary.traces(), serial.0.into());
         let trace = record.and_then(|record| self.reader.trace(&record).ok());
         trace.into_iter().flat_map(|trace| trace.frames())
     }
 
-    /// The frame with this id.
+    /// Returns the frame with this ID.
     pub fn frame(&self, id: u64) -> Option<Frame> {
         let frame = self.reader.frame(&self.record(self.summary.frames(), id)?).ok()?;
         let class = self.classes.binary_search_by_key(&frame.class_serial, |(serial, _)| *serial).ok();
@@ -143,7 +144,7 @@ impl<'a> Frames<'a> {
         })
     }
 
-    /// The frame in which a root lies, if it lies in one.
+    /// Returns the frame of a root, if it has one.
     pub fn of_root(&self, roots: &Roots, root: &GcRoot) -> Option<Frame> {
         let trace = roots.trace_of_thread(root.thread_serial?)?;
         self.frame(self.of_trace(trace).nth(usize::try_from(root.frame?).ok()?)?)

@@ -1,4 +1,4 @@
-//! Threads that do the same: groups of equal stacks and of one pool, whose names differ only in numbers.
+//! Groups of threads of one pool with equal stacks, whose names differ only in numbers.
 
 use std::cmp::Reverse;
 
@@ -10,78 +10,78 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_parser::{ObjectId, TraceSerial, names};
 
-use crate::compare::names::{in_common, masked};
-use crate::dominators::retained::retained_by_tree;
+use crate::compare::stable_names::{in_common, masked};
+use crate::dominators::retained_of_set::retained_by_tree;
 use crate::sorting::SortRows;
 
 use super::frames::Frame;
-use super::{Kind, Question, Row, SHARED_FRAMES, State, Threads};
+use super::{SHARED_FRAMES, ThreadKind, ThreadQuery, ThreadRow, ThreadState, Threads};
 
-/// Threads of one pool that are in the same place.
+/// A group of threads of one pool with equal stacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Group {
-    /// The name of the one thread; of several, with `*` for the numbers in which they differ. `None` if they have none.
+pub struct ThreadGroup {
+    /// Common name, with `*` for the numbers in which several names differ; `None` if the threads have no name.
     pub name: Option<String>,
     /// Number of threads.
     pub threads: u64,
-    /// How many of them in which state, in the order of Java; those of unknown state last.
-    pub states: Vec<(Option<State>, u64)>,
-    /// Virtual threads among them.
+    /// Number of threads by state, in the order of Java; unknown states last.
+    pub states: Vec<(Option<ThreadState>, u64)>,
+    /// Number of virtual threads.
     pub virtual_threads: u64,
-    /// `true` if one of them ran into an OutOfMemoryError.
+    /// `true` if a thread of the group ran into an OutOfMemoryError.
     pub is_out_of_memory: bool,
-    /// What would be freed with them; a thread that another dominates counts once.
+    /// Retained size in bytes; a thread that another dominates counts once.
     pub retained_bytes: u64,
-    /// Their object IDs, ascending.
+    /// Object IDs of the threads, ascending.
     pub objects: Vec<ObjectId>,
-    /// Their stack, innermost frame first.
+    /// Stack frames, innermost first.
     pub frames: Vec<Frame>,
-    /// Frames that are not shown.
+    /// Number of omitted frames.
     pub frames_left_out: u64,
-    /// What their stacks hold, if that was asked for: what retains most first.
+    /// Objects held by the stacks, if requested; most retained bytes first.
     pub locals: Vec<LocalsOfClass>,
 }
 
-/// Objects of one class that the stacks of a group's threads hold, each counted once. Threads do not count that hold
-/// themselves.
+/// Objects of one class held by the stacks of a group's threads, each counted once. Threads that hold themselves are
+/// not counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalsOfClass {
-    /// Their class.
+    /// Class of the objects.
     pub class: Option<ClassNumber>,
-    /// The methods whose frames hold them, innermost first, those of the JDK last. What lies in no frame that is known is in
+    /// Methods whose frames hold them, innermost first, those of the JDK last. Objects outside of known frames have
     /// none.
     pub methods: Vec<String>,
     /// Number of objects.
     pub objects: u64,
-    /// Their shallow size.
+    /// Shallow size in bytes.
     pub shallow_bytes: u64,
-    /// What would be freed with them; one that another of them dominates counts once.
+    /// Retained size in bytes; an object that another of them dominates counts once.
     pub retained_bytes: u64,
 }
 
-/// The groups of the threads asked for.
+/// Groups of the matching threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Groups {
-    /// Those that are kept: most retained bytes first, then most threads.
-    pub rows: Vec<Group>,
-    /// All groups.
+pub struct ThreadGroups {
+    /// Groups: most retained bytes first, then most threads; at most `top`.
+    pub rows: Vec<ThreadGroup>,
+    /// Number of groups before `top` was applied.
     pub matching: u64,
-    /// Threads that match.
+    /// Number of matching threads.
     pub threads: u64,
-    /// Their retained size together.
+    /// Retained size of the matching threads together, in bytes.
     pub retained_bytes: u64,
 }
 
-/// What the threads of a group have in common: the form of their names, and the number of the stack.
-type Key = (Option<String>, u32);
+/// Properties shared by the threads of a group: the form of their names, and the number of the stack.
+type ThreadGroupKey = (Option<String>, u32);
 
-/// A thread of a group, and its name.
-type Member<'n> = (&'n Row, Option<&'n str>);
+/// A thread of a group and its name.
+type Member<'n> = (&'n ThreadRow, Option<&'n str>);
 
-/// The stacks of a dump, each number for one sequence of frames.
+/// Stacks of a dump; equal sequences of frames have one number.
 #[derive(Default)]
 struct Stacks {
-    /// By ID of a STACK FRAME record: HotSpot writes one for each frame of each thread.
+    /// Frame numbers by ID of a STACK FRAME record: HotSpot writes a record for each frame of each thread.
     of_id: IdMap<u64, u32>,
     numbers: FxHashMap<Frame, u32>,
     frames: Vec<Frame>,
@@ -120,12 +120,12 @@ impl Stacks {
         number
     }
 
-    /// A frame of a stack, counted from the innermost.
+    /// Returns a frame of a stack, counted from the innermost.
     fn frame_at(&self, stack: u32, number: u32) -> Option<&Frame> {
         self.frames.get(*self.stacks.get(stack as usize)?.get(number as usize)? as usize)
     }
 
-    /// The innermost frames of a stack, and how many there are.
+    /// Returns the innermost frames of a stack, and the number of omitted ones.
     fn frames(&self, stack: u32, most: usize) -> (Vec<Frame>, u64) {
         let Some(stack) = self.stacks.get(stack as usize) else { return (Vec::new(), 0) };
         let frames = stack.iter().take(most).filter_map(|frame| self.frames.get(*frame as usize)).cloned();
@@ -133,32 +133,32 @@ impl Stacks {
     }
 }
 
-/// The number of the last of so many.
+/// Returns the number of the last of `length` items.
 fn last(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX).saturating_sub(1)
 }
 
 impl Threads<'_> {
-    /// Groups the threads asked for. `top` is of groups, `depth` of the frames of each; the order is always the same.
-    pub fn groups(&self, question: &Question) -> Groups {
+    /// Groups the matching threads. `top` limits groups, `depth` the frames of each; the order is always the same.
+    pub fn groups(&self, question: &ThreadQuery) -> ThreadGroups {
         let rows = self.matching(&self.all(), question);
         let names = self.names(rows.par_iter().map(|row| row.object));
         let mut stacks = Stacks::default();
-        let mut groups: FxHashMap<Key, Vec<Member<'_>>> = FxHashMap::default();
+        let mut groups: FxHashMap<ThreadGroupKey, Vec<Member<'_>>> = FxHashMap::default();
         for (row, name) in rows.iter().zip(names.by_thread()) {
             let stack = stacks.stack(row.trace, self);
             groups.entry((name.map(masked), stack)).or_default().push((row, name));
         }
-        let mut answer = Groups {
+        let mut answer = ThreadGroups {
             matching: groups.len() as u64,
             threads: rows.len() as u64,
             retained_bytes: retained_by_tree(&self.graph.tree, rows.iter().map(|row| row.object)),
-            ..Groups::default()
+            ..ThreadGroups::default()
         };
-        let mut groups: Vec<(u32, Group)> =
+        let mut groups: Vec<(u32, ThreadGroup)> =
             groups.into_iter().map(|((_, stack), threads)| (stack, self.group(&threads))).collect();
         groups.sort_rows_by(|(_, a), (_, b)| {
-            let key = |group: &Group| (Reverse(group.retained_bytes), Reverse(group.threads));
+            let key = |group: &ThreadGroup| (Reverse(group.retained_bytes), Reverse(group.threads));
             key(a).cmp(&key(b)).then_with(|| a.objects.first().cmp(&b.objects.first()))
         });
         groups.truncate(question.top.unwrap_or(usize::MAX));
@@ -183,30 +183,35 @@ impl Threads<'_> {
         answer
     }
 
-    /// Those of the threads asked for that are in one group with this one.
-    pub(super) fn group_of(&self, rows: Vec<Row>, question: &Question, thread: ObjectId) -> Vec<Row> {
-        let all = Question { group_of: None, top: None, depth: Some(0), ..question.clone() };
+    /// Returns the matching threads in the same group as this one.
+    pub(super) fn group_of(
+        &self,
+        rows: Vec<ThreadRow>,
+        question: &ThreadQuery,
+        thread: ObjectId,
+    ) -> Vec<ThreadRow> {
+        let all = ThreadQuery { group_of: None, top: None, depth: Some(0), ..question.clone() };
         let groups = self.groups(&all).rows;
         let group = groups.into_iter().find(|group| group.objects.binary_search(&thread).is_ok());
         let objects = group.map(|group| group.objects).unwrap_or_default();
         rows.into_iter().filter(|row| objects.binary_search(&self.id(row.object)).is_ok()).collect()
     }
 
-    /// All of a group but its stack.
-    fn group(&self, threads: &[Member<'_>]) -> Group {
+    /// Describes a group, without its stack.
+    fn group(&self, threads: &[Member<'_>]) -> ThreadGroup {
         let mut objects: Vec<ObjectIndex> = threads.iter().map(|(row, _)| row.object).collect();
         objects.sort_unstable();
         let count = |state| threads.iter().filter(|(row, _)| row.state == state).count() as u64;
-        let states = State::ALL.into_iter().map(Some).chain([None]).map(|state| (state, count(state)));
+        let states = ThreadState::ALL.into_iter().map(Some).chain([None]).map(|state| (state, count(state)));
         let mut names: Vec<&str> = threads.iter().filter_map(|(_, name)| *name).collect();
         names.sort_unstable();
         names.dedup();
         let name = names.into_iter().fold(None, |all, name| in_common(all, Some(name.to_owned())));
-        Group {
+        ThreadGroup {
             name: name.filter(|_| !self.labels.hides_values()),
             threads: threads.len() as u64,
             states: states.filter(|(_, threads)| *threads > 0).collect(),
-            virtual_threads: threads.iter().filter(|(row, _)| row.kind == Kind::Virtual).count() as u64,
+            virtual_threads: threads.iter().filter(|(row, _)| row.kind == ThreadKind::Virtual).count() as u64,
             is_out_of_memory: objects.iter().any(|object| self.is_out_of_memory(*object)),
             retained_bytes: retained_by_tree(&self.graph.tree, objects.iter().copied()),
             objects: objects.iter().map(|object| self.id(*object)).collect(),
@@ -216,10 +221,10 @@ impl Threads<'_> {
         }
     }
 
-    /// What the stacks of some threads hold, which are all the same, by class.
+    /// Returns the objects held by the equal stacks of some threads, by class.
     fn held_by_all(&self, threads: &[ObjectId], stacks: &Stacks, stack: u32) -> Vec<LocalsOfClass> {
         let addresses = &self.graph.objects.addresses;
-        // Class, object, and the number of the frame.
+        // Class, object and frame number.
         let mut held: Vec<(Option<ClassNumber>, ObjectIndex, u32)> = Vec::new();
         for thread in threads.iter().filter_map(|thread| addresses.index_of(*thread)) {
             for (_, frame, row) in self.locals_of(thread) {
@@ -247,13 +252,13 @@ impl Threads<'_> {
             }
         });
         let mut rows: Vec<LocalsOfClass> = of_class.collect();
-        // Those that are equal stay in the order of classes.
+        // Stable sort: equal rows stay in the order of classes.
         rows.sort_rows_by_key(|row| (Reverse(row.retained_bytes), Reverse(row.objects)));
         rows
     }
 }
 
-/// The methods of frames, each once: one that calls itself has several. Those of the JDK come last.
+/// Returns the methods of frames, each once (recursion repeats them), those of the JDK last.
 fn methods<'f>(frames: impl Iterator<Item = &'f Frame>) -> Vec<String> {
     let mut seen = FxHashSet::default();
     let (jdk, mut methods): (Vec<&Frame>, Vec<&Frame>) = frames

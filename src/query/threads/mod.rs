@@ -1,7 +1,7 @@
-//! The threads of a heap dump: what each was doing, its stack, and what its frames hold.
+//! Threads of a heap dump: state, stack, and the objects that frames hold.
 //!
-//! Finding threads and reading one are apart: a dump can hold a million virtual threads, and nobody keeps all their
-//! stacks. `fields` reads Thread objects, `state` knows what their numbers mean.
+//! Finding threads and reading one are separate: a dump can contain a million virtual threads, and their stacks do not
+//! fit into memory together. `fields` reads Thread objects, `state` interprets their numbers.
 
 pub(crate) mod fingerprints;
 pub mod frames;
@@ -9,8 +9,8 @@ pub mod groups;
 pub mod stack_owners;
 
 mod fields;
-mod names;
 mod state;
+mod thread_names;
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -28,77 +28,77 @@ use hprof_parser::{ObjectId, RootKind, TraceSerial};
 
 use self::fields::{Family, MAX_NAME, ThreadFields};
 use self::frames::{Frame, Frames};
-use self::names::{Name, Names, Room};
-pub use self::state::{Doing, State, Wait};
+pub use self::state::{Doing, ThreadState, Wait};
+use self::thread_names::{Name, Room, ThreadNames};
 use super::classes::suggestions::names_like;
 use super::objects::class_set::ClassSet;
 use super::objects::label::Labels;
 use super::objects::reader::ObjectReader;
 use super::objects::selection::ThreadPattern;
 
-/// Objects that one thread takes at a time.
+/// Objects per chunk of a thread.
 const CHUNK: u32 = 1 << 18;
-/// Frames that are shown of stack traces which were shown before, as those of another thread: a file in which a million
-/// threads name one long trace would have an answer without end. Threads of a JVM have a trace each.
+/// Maximum number of frames shown of stack traces that were already shown for another thread. Without it, a file in
+/// which a million threads name one long trace would produce an endless result. Threads of a JVM have a trace each.
 const SHARED_FRAMES: u64 = 1 << 20;
-/// Characters of names that are shown beside as many as the dump has bytes, before long ones are cut.
+/// Characters of names that are shown in addition to the dump's length in bytes, before long names are truncated.
 const FREE_NAMES: usize = 1 << 22;
-/// Names that are offered if none matches.
+/// Maximum number of suggested names if none matches.
 const MAX_SUGGESTIONS: usize = 5;
 
-/// What kind of thread it is.
+/// Kind of thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A thread of the operating system.
+pub enum ThreadKind {
+    /// A platform thread.
     Platform,
     /// A virtual thread.
     Virtual,
 }
 
-/// Which threads are asked for.
+/// Query for threads.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
-    /// Of such names, or with this object ID.
+pub struct ThreadQuery {
+    /// Pattern of names, or an object ID.
     pub name: Option<ThreadPattern>,
-    /// In these states; in all, and in those that are not known, if there are none.
-    pub states: Vec<State>,
-    /// Of this kind.
-    pub kind: Option<Kind>,
-    /// Of the group of the thread with this object ID: see [`Threads::groups`].
+    /// States; all, including unknown ones, if empty.
+    pub states: Vec<ThreadState>,
+    /// Kind of thread; any by default.
+    pub kind: Option<ThreadKind>,
+    /// Object ID of a thread whose group is queried: see [`Threads::groups`].
     pub group_of: Option<ObjectId>,
-    /// Their order.
-    pub sort_by: SortBy,
-    /// Number of rows are kept; all by default.
+    /// Order of the rows.
+    pub sort_by: ThreadOrder,
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
-    /// How many frames of each stack, the innermost; all by default.
+    /// Maximum number of frames of each stack, innermost first; all by default.
     pub depth: Option<usize>,
-    /// `true` if groups tell what their stacks hold. A thread that is read always does.
+    /// `true` if groups list the objects on their stacks. Single threads always do.
     pub has_locals: bool,
-    /// Whether those that have not started or have ended are left out, if no states are given.
-    pub which: Which,
+    /// Selection by lifetime, if no states are given.
+    pub which: ThreadScope,
 }
 
-impl Question {
-    /// Returns whether there is a thread of this name, and which are like it.
+impl ThreadQuery {
+    /// Creates a query for whether a thread has this name, with suggestions.
     pub fn named(name: ThreadPattern) -> Self {
         Self { name: Some(name), top: Some(1), depth: Some(0), ..Self::default() }
     }
 }
 
-/// Threads, or only those that have a stack.
+/// Selection of threads by lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Which {
+pub enum ThreadScope {
     /// All Thread objects.
     #[default]
     All,
-    /// Those that were started and have not ended.
+    /// Threads that were started and have not ended.
     Alive,
 }
 
-/// The order of threads. Those that are equal are in the order of their IDs.
+/// Order of threads. Equal rows are in the order of their IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SortBy {
-    /// Those that retain most first.
+pub enum ThreadOrder {
+    /// By retained size, descending.
     #[default]
     Retained,
     /// By name.
@@ -109,95 +109,95 @@ pub enum SortBy {
     Address,
 }
 
-/// A thread that was found. [`Threads::thread`] reads it.
+/// A matching thread. [`Threads::thread`] reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ThreadRow {
     object: ObjectIndex,
     retained_bytes: Option<u64>,
-    state: Option<State>,
-    kind: Kind,
-    /// The trace of its stack.
+    state: Option<ThreadState>,
+    kind: ThreadKind,
+    /// Stack trace of the thread.
     trace: Option<TraceSerial>,
-    /// Frames that it has.
+    /// Number of frames.
     frames: u64,
-    /// Frames of it that are shown at most.
+    /// Maximum number of frames that are shown.
     depth: usize,
-    /// Characters of its name that are shown at most.
+    /// Maximum number of characters of the name that are shown.
     name: usize,
 }
 
-impl Row {
-    /// The Thread object.
+impl ThreadRow {
+    /// Returns the Thread object.
     pub(crate) fn object(&self) -> ObjectIndex {
         self.object
     }
 
-    /// The trace of its stack.
+    /// Returns the stack trace of the thread.
     pub(crate) fn trace(&self) -> Option<TraceSerial> {
         self.trace
     }
 
-    /// Frames that it has.
+    /// Returns the number of frames.
     pub(crate) fn frames(&self) -> u64 {
         self.frames
     }
 }
 
-/// The threads asked for.
+/// Threads that match a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
-    /// The threads that are kept.
-    pub rows: Vec<Row>,
-    /// Threads that match, also those that `top` leaves out.
+pub struct ThreadReport {
+    /// Threads, at most `top`.
+    pub rows: Vec<ThreadRow>,
+    /// Number of matching threads before `top` was applied.
     pub matching: u64,
-    /// Threads that match, by state, in the order of Java; those of unknown state last.
-    pub states: Vec<(Option<State>, u64)>,
-    /// Virtual threads among those that match.
+    /// Number of matching threads by state, in the order of Java; unknown states last.
+    pub states: Vec<(Option<ThreadState>, u64)>,
+    /// Number of matching virtual threads.
     pub virtual_threads: u64,
-    /// Threads in the dump, whatever was asked for.
+    /// Number of threads in the dump, regardless of the query.
     pub threads: u64,
-    /// If no name matches: some that are like it.
+    /// Similar names, if no name matches.
     pub suggestions: Vec<String>,
 }
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread {
+pub struct JavaThread {
     /// Object ID.
     pub object: ObjectId,
     /// Class of the object.
     pub class: Option<ClassNumber>,
-    /// Its name, or the beginning of a long one. Virtual threads may have an empty one.
+    /// Name, or the beginning of a long one. Virtual threads may have an empty one.
     pub name: Option<String>,
-    /// What `Thread.threadId()` says.
+    /// Result of `Thread.threadId()`.
     pub thread_id: Option<i64>,
-    /// Whether the JVM ends without waiting for it.
+    /// `true` if the JVM exits without waiting for the thread.
     pub is_daemon: Option<bool>,
-    /// 1 to 10.
+    /// Priority, 1 to 10.
     pub priority: Option<i64>,
-    /// The name of its group.
+    /// Name of the thread group.
     pub group: Option<String>,
-    /// What kind of thread it is.
-    pub kind: Kind,
-    /// What it was doing.
+    /// Kind of thread.
+    pub kind: ThreadKind,
+    /// State, and how the thread waits.
     pub doing: Doing,
-    /// The JVM's own address of the thread, if it has one: what thread dumps call tid.
+    /// Address of the JVM's native thread, if it has one: the tid of thread dumps.
     pub native_address: Option<u64>,
-    /// Object ID of the thread that carries it: of a virtual thread that is mounted.
+    /// Object ID of the carrier of a mounted virtual thread.
     pub carrier: Option<ObjectId>,
     /// `true` if it ran into an OutOfMemoryError: see [`Threads::out_of_memory`].
     pub is_out_of_memory: bool,
-    /// What it is parked for: `LockSupport.getBlocker`.
+    /// Object for which the thread is parked: `LockSupport.getBlocker`.
     pub blocker: Option<Object>,
-    /// Shallow size.
+    /// Shallow size in bytes.
     pub shallow_bytes: u64,
-    /// What it retains, if it is reachable.
+    /// Retained size in bytes, if the thread is reachable.
     pub retained_bytes: Option<u64>,
-    /// Its stack, innermost first.
+    /// Stack frames, innermost first.
     pub frames: Vec<StackFrame>,
-    /// Frames that are not shown.
+    /// Number of omitted frames.
     pub frames_left_out: u64,
-    /// What it holds in no frame that is known.
+    /// Objects that the thread holds in no known frame.
     pub locals: Vec<Local>,
 }
 
@@ -215,20 +215,20 @@ pub struct Object {
 pub struct StackFrame {
     /// Class, method, source and line.
     pub frame: Frame,
-    /// What it holds, each object once, in the order of the dump.
+    /// Objects held by the frame, each once, in the order of the dump.
     pub locals: Vec<Local>,
 }
 
-/// An object that a thread's stack holds.
+/// An object held by a thread's stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Local {
     /// The object.
     pub object: Object,
-    /// A few words that tell it from others.
+    /// Short description that distinguishes it from others of its class.
     pub label: Option<String>,
-    /// Why it is a root.
+    /// Kind of root.
     pub kind: RootKind,
-    /// What it retains, if it is reachable.
+    /// Retained size in bytes, if the object is reachable.
     pub retained_bytes: Option<u64>,
 }
 
@@ -236,24 +236,24 @@ pub struct Local {
 #[derive(Debug)]
 pub struct Threads<'a> {
     graph: &'a ObjectGraph,
-    /// Length of the dump.
+    /// Length of the dump in bytes.
     length: usize,
     fields: ThreadFields<'a>,
     labels: Labels<'a>,
     frames: Frames<'a>,
-    /// Threads that run, and serial numbers of their stack traces; ascending.
+    /// Running threads and the serial numbers of their stack traces, ascending.
     running: Vec<(ObjectIndex, Option<TraceSerial>)>,
-    /// Thread, frame or NONE, and the root of each object that a stack holds; ascending.
+    /// Thread, frame or NONE, and root of each object held by a stack, ascending.
     locals: Vec<(ObjectIndex, u32, u32)>,
     /// Threads that ran into an OutOfMemoryError, ascending.
     out_of_memory: Vec<ObjectIndex>,
 }
 
-/// What is thrown when the heap is full.
+/// Error that the JVM throws when the heap is full.
 const OUT_OF_MEMORY: &str = "java.lang.OutOfMemoryError";
 
 impl<'a> Threads<'a> {
-    /// The threads of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
+    /// Creates a finder of the threads of `graph`; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
         let summary = heap.summary();
         let fields = ThreadFields::new(ObjectReader::new(summary, graph, bytes));
@@ -263,7 +263,7 @@ impl<'a> Threads<'a> {
         for (row, root) in (0u32..).zip(&roots.rows) {
             let (Some(thread), Some(serial)) = (root.thread, root.thread_serial) else { continue };
             match root.kind {
-                // Of several objects with one serial number it is the first one's.
+                // If several objects have one serial number, the first one counts.
                 RootKind::ThreadObject if thread == root.object => {
                     let trace = roots.trace_of_thread(serial).filter(|trace| trace.0 != NONE);
                     running.push((thread, row, trace));
@@ -291,8 +291,8 @@ impl<'a> Threads<'a> {
         threads
     }
 
-    /// The threads that ran into an OutOfMemoryError: those that were making one, which is when HotSpot writes a dump with
-    /// `-XX:+HeapDumpOnOutOfMemoryError`; if there is none, those whose stacks hold one.
+    /// Returns the threads that ran into an OutOfMemoryError: those that were creating one, which is when HotSpot
+    /// writes a dump with `-XX:+HeapDumpOnOutOfMemoryError`; if there are none, those whose stacks hold one.
     fn find_out_of_memory(&self) -> Vec<ObjectIndex> {
         let is_making = |trace: &TraceSerial| {
             let first = self.frames.of_trace(*trace).next().and_then(|id| self.frames.frame(id));
@@ -322,42 +322,42 @@ impl<'a> Threads<'a> {
         self.out_of_memory.binary_search(&thread).is_ok()
     }
 
-    /// The stack of a thread, innermost frame first.
+    /// Returns the stack of a thread, innermost frame first.
     pub(crate) fn frames_of(&self, thread: ObjectIndex) -> impl Iterator<Item = Frame> + '_ {
         let trace = self.row(thread).trace;
         let ids = trace.into_iter().flat_map(|trace| self.frames.of_trace(trace));
         ids.filter_map(|id| self.frames.frame(id))
     }
 
-    /// The first thread that ran into an OutOfMemoryError, with so many of its innermost frames.
-    pub fn out_of_memory(&self, depth: usize) -> Option<Row> {
+    /// Returns the first thread that ran into an OutOfMemoryError, with its `depth` innermost frames.
+    pub fn out_of_memory(&self, depth: usize) -> Option<ThreadRow> {
         let mut rows = vec![self.row(*self.out_of_memory.first()?)];
         self.limit(&mut rows, depth);
         rows.pop()
     }
 
-    /// The threads asked for.
-    pub fn find(&self, question: &Question) -> Answer {
+    /// Finds the threads that match a query.
+    pub fn find(&self, question: &ThreadQuery) -> ThreadReport {
         let all = self.all();
         let threads = all.len() as u64;
         let mut rows = self.matching(&all, question);
-        let mut answer = Answer { threads, matching: rows.len() as u64, ..Answer::default() };
-        for state in State::ALL.into_iter().map(Some).chain([None]) {
+        let mut answer = ThreadReport { threads, matching: rows.len() as u64, ..ThreadReport::default() };
+        for state in ThreadState::ALL.into_iter().map(Some).chain([None]) {
             let threads = rows.iter().filter(|row| row.state == state).count() as u64;
             if threads > 0 {
                 answer.states.push((state, threads));
             }
         }
-        answer.virtual_threads = rows.iter().filter(|row| row.kind == Kind::Virtual).count() as u64;
+        answer.virtual_threads = rows.iter().filter(|row| row.kind == ThreadKind::Virtual).count() as u64;
         if let (true, Some(pattern)) = (rows.is_empty(), &question.name) {
             answer.suggestions = self.suggestions(&all, pattern);
         }
-        // Rows are in the order of IDs, and sorting keeps the order of those that are equal.
+        // Rows are in the order of IDs, and the sort is stable.
         match question.sort_by {
-            SortBy::Retained => rows.sort_rows_by_key(|row| Reverse(row.retained_bytes)),
-            SortBy::Name => rows = self.by_name(rows),
-            SortBy::State => rows.sort_rows_by_key(|row| (row.state.is_none(), row.state)),
-            SortBy::Address => {}
+            ThreadOrder::Retained => rows.sort_rows_by_key(|row| Reverse(row.retained_bytes)),
+            ThreadOrder::Name => rows = self.by_name(rows),
+            ThreadOrder::State => rows.sort_rows_by_key(|row| (row.state.is_none(), row.state)),
+            ThreadOrder::Address => {}
         }
         rows.truncate(question.top.unwrap_or(usize::MAX));
         self.limit(&mut rows, question.depth.unwrap_or(usize::MAX));
@@ -366,7 +366,7 @@ impl<'a> Threads<'a> {
         answer
     }
 
-    /// All Thread objects, and what roots say is one; ascending.
+    /// Returns all Thread objects, and all objects that roots name as threads; ascending.
     pub(crate) fn all(&self) -> Vec<ObjectIndex> {
         let mut all: Vec<ObjectIndex> = self.running.iter().map(|(thread, _)| *thread).collect();
         if self.fields.has_threads() {
@@ -383,10 +383,10 @@ impl<'a> Threads<'a> {
         all
     }
 
-    /// The threads that are asked for among all, in the order of their IDs.
-    fn matching(&self, all: &[ObjectIndex], question: &Question) -> Vec<Row> {
+    /// Returns the matching threads, in the order of their IDs.
+    fn matching(&self, all: &[ObjectIndex], question: &ThreadQuery) -> Vec<ThreadRow> {
         let rows = all.par_iter().map(|object| self.row(*object));
-        let rows: Vec<Row> = rows.filter(|row| Self::is_meant(row, question)).collect();
+        let rows: Vec<ThreadRow> = rows.filter(|row| Self::is_meant(row, question)).collect();
         let rows = match &question.name {
             Some(pattern) => self.named(rows, pattern),
             None => rows,
@@ -397,30 +397,30 @@ impl<'a> Threads<'a> {
         }
     }
 
-    fn row(&self, object: ObjectIndex) -> Row {
+    fn row(&self, object: ObjectIndex) -> ThreadRow {
         let at = self.running.binary_search_by_key(&object, |(thread, _)| *thread).ok();
         let trace = at.and_then(|at| self.running.get(at)).and_then(|(_, trace)| *trace);
         let kind = match self.fields.family(object) {
-            Family::NoThread | Family::Platform => Kind::Platform,
-            Family::Bound | Family::Virtual => Kind::Virtual,
+            Family::NoThread | Family::Platform => ThreadKind::Platform,
+            Family::Bound | Family::Virtual => ThreadKind::Virtual,
         };
         let state = self.fields.doing(object).state;
         let retained_bytes = self.graph.tree.retained_bytes_of(object);
-        Row { object, retained_bytes, state, kind, trace, frames: 0, depth: 0, name: MAX_NAME }
+        ThreadRow { object, retained_bytes, state, kind, trace, frames: 0, depth: 0, name: MAX_NAME }
     }
 
-    /// Returns whether a thread is asked for, whatever its name.
-    fn is_meant(row: &Row, question: &Question) -> bool {
+    /// Returns whether a thread matches, regardless of its name.
+    fn is_meant(row: &ThreadRow, question: &ThreadQuery) -> bool {
         let of_state = if question.states.is_empty() {
-            question.which == Which::All || row.state.is_none_or(State::is_alive)
+            question.which == ThreadScope::All || row.state.is_none_or(ThreadState::is_alive)
         } else {
             row.state.is_some_and(|state| question.states.contains(&state))
         };
         of_state && question.kind.is_none_or(|kind| kind == row.kind)
     }
 
-    /// Those that are meant by their names, or IDs.
-    fn named(&self, rows: Vec<Row>, pattern: &ThreadPattern) -> Vec<Row> {
+    /// Returns the threads whose names or IDs match.
+    fn named(&self, rows: Vec<ThreadRow>, pattern: &ThreadPattern) -> Vec<ThreadRow> {
         if let ThreadPattern::Object(_) = pattern {
             return rows.into_iter().filter(|row| pattern.matches(self.id(row.object), None)).collect();
         }
@@ -428,26 +428,26 @@ impl<'a> Threads<'a> {
             .names(rows.par_iter().map(|row| row.object))
             .test(|name| pattern.matches(ObjectId::NULL, Some(name)));
         // An ID without `0x` may be part of a name.
-        let is_meant = |row: &Row, named: bool| named || pattern.matches(self.id(row.object), None);
+        let is_meant = |row: &ThreadRow, named: bool| named || pattern.matches(self.id(row.object), None);
         rows.into_iter().zip(meant).filter_map(|(row, named)| is_meant(&row, named).then_some(row)).collect()
     }
 
-    /// By name; those that have the same, or none, stay in their order.
-    fn by_name(&self, rows: Vec<Row>) -> Vec<Row> {
+    /// Sorts by name; threads with equal names, or none, stay in their order.
+    fn by_name(&self, rows: Vec<ThreadRow>) -> Vec<ThreadRow> {
         let ranks = self.names(rows.par_iter().map(|row| row.object)).ranks();
-        let mut rows: Vec<(Option<u32>, Row)> = ranks.into_iter().zip(rows).collect();
+        let mut rows: Vec<(Option<u32>, ThreadRow)> = ranks.into_iter().zip(rows).collect();
         rows.sort_rows_by_key(|(rank, _)| *rank);
         rows.into_iter().map(|(_, row)| row).collect()
     }
 
-    /// The names of some threads.
-    fn names(&self, threads: impl IndexedParallelIterator<Item = ObjectIndex>) -> Names {
+    /// Reads the names of some threads.
+    fn names(&self, threads: impl IndexedParallelIterator<Item = ObjectIndex>) -> ThreadNames {
         let names: Vec<Option<Name<'a>>> = threads.map(|thread| self.name(thread)).collect();
-        Names::new(names, Room::new(self.length.saturating_add(FREE_NAMES)))
+        ThreadNames::new(names, Room::new(self.length.saturating_add(FREE_NAMES)))
     }
 
-    /// How many frames are shown of each.
-    fn limit(&self, rows: &mut [Row], depth: usize) {
+    /// Sets the number of frames that are shown of each thread.
+    fn limit(&self, rows: &mut [ThreadRow], depth: usize) {
         let mut lengths = IdMap::<TraceSerial, u64>::default();
         let mut shared = SHARED_FRAMES;
         for row in rows {
@@ -464,12 +464,12 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// How much is shown of the name of each: that of an answer must not be many times what is in the dump.
-    fn limit_names(&self, rows: &mut [Row]) {
+    /// Limits the shown length of names: the result must not be many times the size of the dump.
+    fn limit_names(&self, rows: &mut [ThreadRow]) {
         if rows.len() <= FREE_NAMES / MAX_NAME {
             return;
         }
-        let length = |row: &Row| self.name(row.object).map_or(0, |name| name.len());
+        let length = |row: &ThreadRow| self.name(row.object).map_or(0, |name| name.len());
         let lengths: Vec<usize> = rows.par_iter().map(length).collect();
         let mut room = Room::new(self.length.saturating_add(FREE_NAMES));
         for (row, length) in rows.iter_mut().zip(lengths) {
@@ -477,7 +477,7 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// Names that differ from what is wanted in case, or begin like it.
+    /// Returns names that differ from the wanted one in case only, or start like it.
     fn suggestions(&self, all: &[ObjectIndex], pattern: &ThreadPattern) -> Vec<String> {
         let (ThreadPattern::Part(wanted) | ThreadPattern::Glob(wanted)) = pattern else { return Vec::new() };
         let start = |text: &str| text.chars().flat_map(char::to_lowercase).take(3).collect::<String>();
@@ -508,7 +508,7 @@ impl<'a> Threads<'a> {
         }
     }
 
-    /// The name of a thread, if names are told.
+    /// Returns the name of a thread, unless names are hidden.
     fn told_name(&self, object: ObjectIndex) -> Option<Name<'a>> {
         self.name(object).filter(|_| !self.labels.hides_values())
     }
@@ -517,19 +517,19 @@ impl<'a> Threads<'a> {
         Object { id: self.id(object), class: self.graph.objects.class(object) }
     }
 
-    /// Reads a thread that was found.
-    pub fn thread(&self, row: &Row) -> Thread {
+    /// Reads a matching thread.
+    pub fn thread(&self, row: &ThreadRow) -> JavaThread {
         let object = row.object;
         let fields = self.fields.thread(object);
         let number = |name| fields.and_then(|fields| fields.integer(name));
         let holder = fields.and_then(|fields| self.fields.holder(fields));
         let held = |name| holder.and_then(|holder| holder.value(name));
         let group = holder.and_then(|holder| self.fields.object(holder, "group"));
-        // What java.lang.VirtualThread says, which has no fields for these.
+        // Values returned by methods of java.lang.VirtualThread, which has no fields for them.
         let is_virtual = self.fields.family(object) == Family::Virtual;
         let blocker = fields.and_then(|fields| self.fields.object(fields, "parkBlocker"));
         let tree = &self.graph.tree;
-        let mut thread = Thread {
+        let mut thread = JavaThread {
             object: self.id(object),
             class: self.graph.objects.class(object),
             name: self.told_name(object).map(|name| name.text(row.name)),
@@ -555,14 +555,14 @@ impl<'a> Threads<'a> {
         thread
     }
 
-    /// What the stack of a thread holds: of each the thread, the number of the frame or NONE, and the root.
+    /// Returns the objects held by a thread's stack: thread, frame number or NONE, and root of each.
     fn locals_of(&self, thread: ObjectIndex) -> &[(ObjectIndex, u32, u32)] {
         let start = self.locals.partition_point(|(owner, ..)| *owner < thread);
         let end = self.locals.partition_point(|(owner, ..)| *owner <= thread);
         self.locals.get(start..end).unwrap_or_default()
     }
 
-    fn read_stack(&self, row: &Row, thread: &mut Thread) {
+    fn read_stack(&self, row: &ThreadRow, thread: &mut JavaThread) {
         let held = self.locals_of(row.object);
         let mut known = IdMap::<u64, Frame>::default();
         let number_of = |held: &[(ObjectIndex, u32, u32)]| held.first().map_or(NONE, |(_, frame, _)| *frame);
@@ -575,7 +575,7 @@ impl<'a> Threads<'a> {
             thread.frames.push(StackFrame { frame: frame.clone(), locals });
         }
         thread.frames_left_out = row.frames.saturating_sub(thread.frames.len() as u64);
-        // In no frame, or in one that the trace does not have.
+        // In no frame, or in one that the trace does not contain.
         let elsewhere = by_frame.filter(|held| u64::from(number_of(held)) >= row.frames);
         thread.locals = elsewhere.flat_map(|held| self.held(held)).collect();
     }

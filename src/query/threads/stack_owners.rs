@@ -1,4 +1,4 @@
-//! Which thread of a heap dump owns which stack trace: by the serial numbers that its roots give to Thread objects.
+//! Owners of stack traces in a heap dump, by the serial numbers that roots give to Thread objects.
 
 use crate::objects::label::Labels;
 use crate::objects::selection::ThreadPattern;
@@ -6,8 +6,8 @@ use crate::recordings::profile::StartedThread;
 use hprof_index::ObjectGraph;
 use hprof_parser::RootKind;
 
-/// The threads that are meant, as if START THREAD records named them. Of several objects with one serial number it is the
-/// first one's.
+/// Returns the matching threads, as if START THREAD records named them. If several objects have one serial number, the
+/// first one counts.
 pub fn named(graph: &ObjectGraph, labels: &Labels<'_>, wanted: &ThreadPattern) -> Vec<StartedThread> {
     let mut found: Vec<StartedThread> = Vec::new();
     for root in graph.roots.rows.iter().filter(|root| root.kind == RootKind::ThreadObject) {

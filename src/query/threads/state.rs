@@ -1,23 +1,23 @@
-//! What a thread was doing: `java.lang.Thread.State`, and what of the JVM's own state it leaves out.
+//! State of a thread: `java.lang.Thread.State`, and details of the JVM's own state that it omits.
 
 /// `java.lang.Thread.State`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
+pub enum ThreadState {
     /// Not started yet.
     New,
-    /// Running, or it could run.
+    /// Running, or ready to run.
     Runnable,
-    /// Waits to enter a monitor.
+    /// Waiting to enter a monitor.
     Blocked,
-    /// Waits for another thread.
+    /// Waiting for another thread.
     Waiting,
-    /// Waits for another thread, or until a time.
+    /// Waiting for another thread with a timeout.
     TimedWaiting,
-    /// Has ended.
+    /// Ended.
     Terminated,
 }
 
-/// How a thread waits.
+/// Way in which a thread waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wait {
     /// In `Thread.sleep`.
@@ -28,21 +28,21 @@ pub enum Wait {
     Parking,
 }
 
-/// State and how it waits, if the dump tells.
+/// State and wait of a thread, as far as the dump contains them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Doing {
     /// The state.
-    pub state: Option<State>,
-    /// How it waits, if it does.
+    pub state: Option<ThreadState>,
+    /// Wait, if the thread waits.
     pub wait: Option<Wait>,
 }
 
-impl State {
-    /// All there are, in the order of Java.
+impl ThreadState {
+    /// All states, in the order of Java.
     pub const ALL: [Self; 6] =
         [Self::New, Self::Runnable, Self::Blocked, Self::Waiting, Self::TimedWaiting, Self::Terminated];
 
-    /// The name that Java gives it.
+    /// Returns Java's name of the state.
     pub const fn name(self) -> &'static str {
         match self {
             Self::New => "NEW",
@@ -61,7 +61,7 @@ impl State {
 }
 
 impl Wait {
-    /// As thread dumps say it.
+    /// Returns the text that thread dumps print.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sleeping => "sleeping",
@@ -72,7 +72,7 @@ impl Wait {
 }
 
 impl Doing {
-    /// What `Thread.threadStatus` says: the bits of a JVMTI thread state, read as `jdk.internal.misc.VM.toThreadState` does.
+    /// Decodes `Thread.threadStatus`: the bits of a JVMTI thread state, as `jdk.internal.misc.VM.toThreadState` does.
     pub fn of_bits(bits: u64) -> Self {
         const ALIVE: u64 = 0x1;
         const TERMINATED: u64 = 0x2;
@@ -85,43 +85,45 @@ impl Doing {
         const BLOCKED: u64 = 0x400;
         let is = |bit: u64| bits & bit != 0;
         let state = if is(RUNNABLE) {
-            State::Runnable
+            ThreadState::Runnable
         } else if is(BLOCKED) {
-            State::Blocked
+            ThreadState::Blocked
         } else if is(INDEFINITELY) {
-            State::Waiting
+            ThreadState::Waiting
         } else if is(WITH_TIMEOUT) {
-            State::TimedWaiting
+            ThreadState::TimedWaiting
         } else if is(TERMINATED) {
-            State::Terminated
+            ThreadState::Terminated
         } else if !is(ALIVE) {
-            State::New
+            ThreadState::New
         } else {
-            State::Runnable
+            ThreadState::Runnable
         };
         let wait = match state {
-            State::Blocked => Some(Wait::OnMonitor),
-            State::Waiting | State::TimedWaiting if is(SLEEPING) => Some(Wait::Sleeping),
-            State::Waiting | State::TimedWaiting if is(IN_OBJECT_WAIT) => Some(Wait::OnMonitor),
-            State::Waiting | State::TimedWaiting if is(PARKED) => Some(Wait::Parking),
+            ThreadState::Blocked => Some(Wait::OnMonitor),
+            ThreadState::Waiting | ThreadState::TimedWaiting if is(SLEEPING) => Some(Wait::Sleeping),
+            ThreadState::Waiting | ThreadState::TimedWaiting if is(IN_OBJECT_WAIT) => Some(Wait::OnMonitor),
+            ThreadState::Waiting | ThreadState::TimedWaiting if is(PARKED) => Some(Wait::Parking),
             _ => None,
         };
         Self { state: Some(state), wait }
     }
 
-    /// What the constant of java.lang.VirtualThread with this name says, as `VirtualThread.threadState` reads it. A
-    /// thread that runs does what its carrier does; STARTED is for the caller to tell from NEW.
+    /// Decodes the constant of java.lang.VirtualThread with this name, as `VirtualThread.threadState` does. A running
+    /// thread has its carrier's state; the caller distinguishes STARTED from NEW.
     pub fn of_virtual(name: &str) -> Option<Self> {
         let (state, wait) = match name {
-            "NEW" => (State::New, None),
+            "NEW" => (ThreadState::New, None),
             "STARTED" | "RUNNABLE" | "RUNNING" | "PARKING" | "TIMED_PARKING" | "WAITING"
-            | "TIMED_WAITING" | "YIELDING" | "YIELDED" | "UNPARKED" | "UNBLOCKED" => (State::Runnable, None),
-            "PARKED" | "PINNED" => (State::Waiting, Some(Wait::Parking)),
-            "TIMED_PARKED" | "TIMED_PINNED" => (State::TimedWaiting, Some(Wait::Parking)),
-            "WAIT" => (State::Waiting, Some(Wait::OnMonitor)),
-            "TIMED_WAIT" => (State::TimedWaiting, Some(Wait::OnMonitor)),
-            "BLOCKING" | "BLOCKED" => (State::Blocked, Some(Wait::OnMonitor)),
-            "TERMINATED" => (State::Terminated, None),
+            | "TIMED_WAITING" | "YIELDING" | "YIELDED" | "UNPARKED" | "UNBLOCKED" => {
+                (ThreadState::Runnable, None)
+            }
+            "PARKED" | "PINNED" => (ThreadState::Waiting, Some(Wait::Parking)),
+            "TIMED_PARKED" | "TIMED_PINNED" => (ThreadState::TimedWaiting, Some(Wait::Parking)),
+            "WAIT" => (ThreadState::Waiting, Some(Wait::OnMonitor)),
+            "TIMED_WAIT" => (ThreadState::TimedWaiting, Some(Wait::OnMonitor)),
+            "BLOCKING" | "BLOCKED" => (ThreadState::Blocked, Some(Wait::OnMonitor)),
+            "TERMINATED" => (ThreadState::Terminated, None),
             _ => return None,
         };
         Some(Self { state: Some(state), wait })
@@ -136,9 +138,9 @@ mod tests {
     fn bits_are_read_as_java_reads_them() {
         let read = |bits| {
             let doing = Doing::of_bits(bits);
-            (doing.state.map(State::name), doing.wait.map(Wait::name))
+            (doing.state.map(ThreadState::name), doing.wait.map(Wait::name))
         };
-        // What HotSpot writes: javaThreadStatus.hpp.
+        // Values written by HotSpot: javaThreadStatus.hpp.
         for (bits, state, wait) in [
             (0, "NEW", None),
             (0x5, "RUNNABLE", None),
@@ -158,8 +160,8 @@ mod tests {
     #[test]
     fn virtual_threads_that_are_in_transition_can_run() {
         let state = |name| Doing::of_virtual(name).and_then(|doing| doing.state);
-        assert_eq!(state("WAITING"), Some(State::Runnable));
-        assert_eq!(state("TIMED_WAIT"), Some(State::TimedWaiting));
+        assert_eq!(state("WAITING"), Some(ThreadState::Runnable));
+        assert_eq!(state("TIMED_WAIT"), Some(ThreadState::TimedWaiting));
         assert_eq!(state("SUSPENDED"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The pass over arrays: their contents, and what of them is used by those who hold them.
+//! Pass over the arrays: their contents, and how much of them their holders use.
 
 use std::io;
 use std::ops::Range;
@@ -7,15 +7,15 @@ use std::sync::{Mutex, PoisonError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::equal::{Item, SHARED, Shares};
+use super::equal::{ContentItem, SHARED, Shares};
 use super::findings::{Findings, Frees, PartKey, Saving, Sink};
 use super::instances::{Held, Loose, UNKNOWN};
 use super::plan::{Plan, Plans};
-use super::{Cursor, Kind, Search, Walk};
+use super::{BlockCursor, WasteKind, WasteSearch, WasteWalk};
 use crate::objects::collections::usage::{Count, Needs, Usage};
 use crate::objects::reader::Record;
 use crate::parallel;
-use crate::strings::contents::{self, Form, Hashes};
+use crate::strings::contents::{self, Hashes, StringEncoding};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
@@ -24,40 +24,40 @@ use hprof_index::storage::scratch::Array;
 use hprof_parser::heap::{HeapVisitor, ObjectArray, PrimitiveArray};
 use hprof_parser::{BasicType, ObjectId, be_ids};
 
-/// Entries of a map that are looked at for collisions, at least.
+/// Minimum number of entries of a map that is checked for collisions.
 const MIN_ENTRIES: u64 = 8;
 
-/// A map of which most entries stand behind others.
+/// A map in which most entries collide with others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Colliding {
     pub(super) map: u32,
-    /// Its entries, and those that stand behind others in their bucket.
+    /// Number of entries, and of those after the first of their bucket.
     pub(super) entries: u64,
     pub(super) collisions: u64,
 }
 
-/// What the pass found.
-pub(super) struct Found {
+/// Results of the pass.
+pub(super) struct ArrayFindings {
     /// Strings by a part of their hash.
     pub(super) texts: Shares,
-    /// Other primitive arrays, likewise.
+    /// Other primitive arrays by a part of their hash.
     pub(super) contents: Shares,
     pub(super) findings: Vec<Findings>,
     /// Collections of few elements.
     pub(super) few: Vec<Array<Loose>>,
-    /// Lists of one element that have nothing but an array: what that takes, the list, the array.
+    /// Lists of one element that have nothing but an array: saving, list, array.
     pub(super) plain: Vec<Array<Saving>>,
     pub(super) colliding: Vec<Colliding>,
 }
 
-/// The kinds that arrays tell of.
-const KINDS: [Kind; 6] = [
-    Kind::ConstantArrays,
-    Kind::UnusedArrayEnds,
-    Kind::SparseCollections,
-    Kind::ZeroLengthArrays,
-    Kind::EmptyArrays,
-    Kind::SingleElementArrays,
+/// Kinds found in arrays.
+const KINDS: [WasteKind; 6] = [
+    WasteKind::ConstantArrays,
+    WasteKind::UnusedArrayEnds,
+    WasteKind::SparseCollections,
+    WasteKind::ZeroLengthArrays,
+    WasteKind::EmptyArrays,
+    WasteKind::SingleElementArrays,
 ];
 const CONSTANT: usize = 0;
 const ENDS: usize = 1;
@@ -66,8 +66,12 @@ const ZERO_LENGTH: usize = 3;
 const EMPTY: usize = 4;
 const SINGLE: usize = 5;
 
-/// Reads the arrays. `held` has those that instances say something of, by chunk, ascending in each.
-pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> io::Result<Found> {
+/// Reads the arrays. `held` contains what instances state about arrays, by chunk, ascending in each.
+pub(super) fn read(
+    search: &WasteSearch<'_>,
+    plans: &Plans,
+    held: &[Array<Held>],
+) -> io::Result<ArrayFindings> {
     let (texts, contents) = (Shares::new(&search.room), Shares::new(&search.room));
     let is_array: Vec<bool> =
         search.summary.classes().iter().map(|class| class.kind() != ClassKind::Instance).collect();
@@ -82,12 +86,12 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
             here.extend_from_slice(held.get(start..end).unwrap_or_default());
         }
         here.sort_unstable_by_key(|held| (held.array, held.holder));
-        let mut pass = Pass {
+        let mut pass = ArrayPass {
             search,
             plans,
             of_jvm: &of_jvm,
             survivors: &survivors,
-            cursor: Cursor::NONE,
+            cursor: BlockCursor::NONE,
             held: &here,
             texts: Vec::new(),
             contents: Vec::new(),
@@ -110,7 +114,7 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
         .map(|kind| {
             Findings::new(
                 *kind,
-                if matches!(kind, Kind::UnusedArrayEnds | Kind::SparseCollections) {
+                if matches!(kind, WasteKind::UnusedArrayEnds | WasteKind::SparseCollections) {
                     Frees::Part
                 } else {
                     Frees::Objects
@@ -131,14 +135,14 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans, held: &[Array<Held>]) -> 
     }
     let mut colliding = colliding.into_inner().unwrap_or_else(PoisonError::into_inner);
     colliding.sort_unstable_by_key(|colliding| colliding.map);
-    Ok(Found { texts, contents, findings, few, plain, colliding })
+    Ok(ArrayFindings { texts, contents, findings, few, plain, colliding })
 }
 
-/// The arrays in which the JVM keeps what classes refer to: no program has made them.
-fn arrays_of_jvm(search: &Search<'_>) -> FxHashSet<u32> {
+/// Returns the arrays in which the JVM keeps what classes refer to: no program created them.
+fn arrays_of_jvm(search: &WasteSearch<'_>) -> FxHashSet<u32> {
     let summary = search.summary;
     let statics = summary.classes().iter().flat_map(|class| summary.statics(class));
-    // `<resolved_references>`, `<init_lock>` and others; in JDK 8 without brackets.
+    // `<resolved_references>`, `<init_lock>` and others; in JDK 8 without angle brackets.
     let is_of_jvm = |name: &str| name.starts_with('<') || name == "init_lock";
     let of_jvm = statics.filter(|(name, kind, _)| is_of_jvm(name) && *kind == BasicType::Object);
     of_jvm
@@ -147,9 +151,9 @@ fn arrays_of_jvm(search: &Search<'_>) -> FxHashSet<u32> {
         .collect()
 }
 
-/// One array of length 0 of each class, which the others could be: one that a static field holds, the first by object ID.
-/// By class, ascending.
-fn held_empty_arrays(search: &Search<'_>, of_jvm: &FxHashSet<u32>) -> Vec<(ClassNumber, u32)> {
+/// Returns one array of length 0 of each class that could replace the others: one that a static field holds, the first
+/// by object ID. By class, ascending.
+fn held_empty_arrays(search: &WasteSearch<'_>, of_jvm: &FxHashSet<u32>) -> Vec<(ClassNumber, u32)> {
     let summary = search.summary;
     let mut found: Vec<(ClassNumber, u32)> = Vec::new();
     for class in summary.classes() {
@@ -178,10 +182,10 @@ fn held_empty_arrays(search: &Search<'_>, of_jvm: &FxHashSet<u32>) -> Vec<(Class
     found
 }
 
-/// Takes one array of each class out for which no static field holds one: the last by object ID. The JDK's own objects, which a
-/// program could use, lie at the end of the heap.
+/// Removes one array of each class of which no static field holds one: the last by object ID. The JDK's own objects,
+/// which a program could use, are at the end of the heap.
 fn keep_last(
-    search: &Search<'_>,
+    search: &WasteSearch<'_>,
     findings: &mut Findings,
     survivors: &[(ClassNumber, u32)],
 ) -> io::Result<()> {
@@ -204,25 +208,25 @@ fn keep_last(
     Ok(())
 }
 
-/// Reads arrays.
-struct Pass<'v, 'a> {
-    search: &'v Search<'a>,
+/// Visitor of arrays.
+struct ArrayPass<'v, 'a> {
+    search: &'v WasteSearch<'a>,
     plans: &'v Plans,
     of_jvm: &'v FxHashSet<u32>,
     survivors: &'v [(ClassNumber, u32)],
-    cursor: Cursor,
-    /// What instances say of this array and of later ones.
+    cursor: BlockCursor,
+    /// Statements of instances about this array and later ones.
     held: &'v [Held],
-    texts: Vec<Item>,
-    contents: Vec<Item>,
+    texts: Vec<ContentItem>,
+    contents: Vec<ContentItem>,
     sinks: [Sink; KINDS.len()],
     few: Vec<Loose>,
     plain: Vec<Saving>,
     colliding: Vec<Colliding>,
 }
 
-impl<'v> Pass<'v, '_> {
-    /// What instances say of the array that is visited.
+impl<'v> ArrayPass<'v, '_> {
+    /// Returns the statements of instances about the array being visited.
     fn of_array(&mut self) -> &'v [Held] {
         let object = self.cursor.object().0;
         let before = self.held.iter().take_while(|held| held.array < object).count();
@@ -238,7 +242,7 @@ impl<'v> Pass<'v, '_> {
         }
     }
 
-    /// The class of the array that is visited.
+    /// Returns the class of the array being visited.
     fn part(&self) -> Option<PartKey> {
         Some(PartKey::Class(self.cursor.class()))
     }
@@ -257,7 +261,7 @@ impl<'v> Pass<'v, '_> {
         self.sink(ZERO_LENGTH, Saving::of(self.cursor.object(), bytes), self.part(), (0, 0));
     }
 
-    /// The Strings whose characters these are; whether there are any.
+    /// Adds the Strings of a character array; returns whether there are any.
     fn strings(&mut self, record: &PrimitiveArray<'_>, held: &[Held]) -> bool {
         let mut is_of_string = false;
         let bytes = self.search.sizes.layout().array_size(record.element, record.length.into());
@@ -267,7 +271,7 @@ impl<'v> Pass<'v, '_> {
                 continue;
             }
             is_of_string = true;
-            let Some((form, characters)) = Form::of(StringPart::of_words(held.says), record) else {
+            let Some((form, characters)) = StringEncoding::of(StringPart::of_words(held.says), record) else {
                 continue;
             };
             let hash = hashes.get(form, &characters, || Some(contents::hash(&characters, self.search.seed)));
@@ -275,12 +279,12 @@ impl<'v> Pass<'v, '_> {
             let place = (record.offset as u64) << 2 | form as u64;
             let shared = std::mem::replace(&mut shared, SHARED);
             let (object, array) = (held.holder, self.cursor.object().0);
-            self.texts.push(Item { hash, place, bytes: bytes | shared, object, array });
+            self.texts.push(ContentItem { hash, place, bytes: bytes | shared, object, array });
         }
         is_of_string
     }
 
-    /// What is used of a buffer.
+    /// Measures the used part of a buffer.
     fn unused_end(&mut self, record: &PrimitiveArray<'_>, elements: &[u8], held: &[Held], is_constant: bool) {
         let layout = *self.search.sizes.layout();
         let length = u64::from(record.length);
@@ -314,7 +318,7 @@ impl<'v> Pass<'v, '_> {
         }
     }
 
-    /// Looks at the table of a collection: whether there is one.
+    /// Examines the table of a collection; returns whether the array is one.
     fn tables(&mut self, record: &ObjectArray<'_>, held: &[Held]) -> bool {
         let mut is_table = false;
         let mut is_first = true;
@@ -323,7 +327,7 @@ impl<'v> Pass<'v, '_> {
             let class = self.search.class(ObjectIndex(held.holder));
             if let Plan::Collection(usage) = plans.of(class) {
                 is_table = true;
-                // A table that several share shrinks once.
+                // A table that several collections share shrinks once.
                 if usage.is_counted {
                     self.table(record, held, usage, class.filter(|_| is_first));
                     is_first = false;
@@ -345,7 +349,7 @@ impl<'v> Pass<'v, '_> {
             _ => (first != UNKNOWN).then_some(u64::from(first)),
         };
         let Some(elements) = elements else { return };
-        // Of other collections their own number has told.
+        // The sizes of other collections are already known from their own fields.
         let is_told_here = match usage.count {
             Count::Length => elements <= 1,
             Count::Between(..) => elements == 1,
@@ -381,7 +385,7 @@ impl<'v> Pass<'v, '_> {
     }
 }
 
-/// Bytes at the end that are zero.
+/// Returns the number of zero bytes at the end.
 fn zeros_at_end(bytes: &[u8]) -> usize {
     const ZEROS: [u8; 256] = [0; 256];
     let mut rest = bytes;
@@ -392,13 +396,13 @@ fn zeros_at_end(bytes: &[u8]) -> usize {
     bytes.len() - used
 }
 
-impl<'a> Walk<'a> for Pass<'_, 'a> {
-    fn cursor(&mut self) -> &mut Cursor {
+impl<'a> WasteWalk<'a> for ArrayPass<'_, 'a> {
+    fn cursor(&mut self) -> &mut BlockCursor {
         &mut self.cursor
     }
 }
 
-impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
+impl<'a> HeapVisitor<'a> for ArrayPass<'_, 'a> {
     #[inline(always)]
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         if !self.cursor.is_wanted() {
@@ -419,7 +423,7 @@ impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
         }
         self.unused_end(&record, elements, held, is_constant);
         let code = record.element as u64;
-        self.contents.push(Item {
+        self.contents.push(ContentItem {
             hash: xxh3_64_with_seed(elements, self.search.seed ^ code),
             place: (record.offset as u64) << 2,
             bytes,

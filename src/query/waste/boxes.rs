@@ -1,14 +1,14 @@
-//! Boxes of primitive values: what they take, and which of them the JVM's caches hold or could hold.
+//! Boxes of primitive values: their sizes, and those that the JVM's caches contain or could contain.
 
-use crate::objects::reader::{Bits, Place};
+use crate::objects::reader::{Bits, FieldPlace};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::IdSet;
 use hprof_parser::{BasicType, ObjectId, RootKind};
 
-use super::Search;
+use super::WasteSearch;
 
-/// Boxes, and what is in them.
+/// Box classes with the type of their value.
 const BOXES: [(&str, BasicType); 8] = [
     ("java.lang.Boolean", BasicType::Boolean),
     ("java.lang.Byte", BasicType::Byte),
@@ -20,7 +20,7 @@ const BOXES: [(&str, BasicType); 8] = [
     ("java.lang.Double", BasicType::Double),
 ];
 
-/// Classes whose static fields hold the caches, or arrays of what is cached.
+/// Classes whose static fields hold the caches, or arrays of cached objects.
 const CACHES: [&str; 6] = [
     "java.lang.Boolean",
     "java.lang.Byte$ByteCache",
@@ -33,15 +33,15 @@ const CACHES: [&str; 6] = [
 /// A class of boxes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Boxed {
-    pub(super) value: Place,
-    /// What a box takes.
+    pub(super) value: FieldPlace,
+    /// Size of a box in bytes.
     pub(super) bytes: u64,
-    /// What its value takes more than a reference.
+    /// Size of the value minus that of a reference, in bytes.
     pub(super) growth: u64,
 }
 
 impl Boxed {
-    pub(super) fn of(search: &Search<'_>, class: ClassNumber) -> Option<Self> {
+    pub(super) fn of(search: &WasteSearch<'_>, class: ClassNumber) -> Option<Self> {
         let summary = search.summary;
         let name = summary.class_name(summary.class(class)?);
         let (_, element) = BOXES.iter().find(|(known, _)| *known == name)?;
@@ -52,7 +52,7 @@ impl Boxed {
         Some(Self { value, bytes: search.sizes.instance(class).0, growth })
     }
 
-    /// Whether `valueOf` gives the same box for a value each time.
+    /// Returns whether `valueOf` returns the same box for a value each time.
     pub(super) fn is_in_range(value: Bits) -> bool {
         match value.kind {
             BasicType::Boolean => true,
@@ -61,23 +61,23 @@ impl Boxed {
         }
     }
 
-    /// What a box would save: in each object that refers to it the value takes the place of the reference.
-    pub(super) fn saving(&self, search: &Search<'_>, object: ObjectIndex) -> u64 {
+    /// Returns the saving of a box: the value replaces the reference in each object that refers to it.
+    pub(super) fn saving(&self, search: &WasteSearch<'_>, object: ObjectIndex) -> u64 {
         if self.growth == 0 {
             return self.bytes;
         }
         let graph = search.graph;
         let referrers = graph.referrers(object).filter(|from| search.reachable.contains(*from));
-        // More would save nothing.
+        // More referrers would save nothing.
         let enough = usize::try_from(self.bytes / self.growth).unwrap_or(usize::MAX);
         let referrers = referrers.take(enough).count() as u64;
         self.bytes.saturating_sub(self.growth.saturating_mul(referrers))
     }
 }
 
-/// The boxes that the JVM's caches hold: in static fields, and, with class data sharing, in arrays for classes that are not
-/// initialized yet, in an array that a JNI global refers to.
-pub(super) fn cached(search: &Search<'_>) -> IdSet<u32> {
+/// Returns the boxes in the JVM's caches: in static fields, and, with class data sharing, in arrays for classes that
+/// are not initialized yet, within an array that a JNI global refers to.
+pub(super) fn cached(search: &WasteSearch<'_>) -> IdSet<u32> {
     let summary = search.summary;
     let mut cached = IdSet::default();
     let elements = |array: ObjectIndex| {

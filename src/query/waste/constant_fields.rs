@@ -1,8 +1,8 @@
-//! Fields that are the same in nearly all instances of the class that declares them.
+//! Fields with the same value in nearly all instances of the class that declares them.
 //!
-//! Candidates are found by majority votes: a value that more than half of the instances have wins, in one pass and a few
-//! bytes for each field (R. S. Boyer, J S. Moore: MJRTY, a fast majority vote algorithm, 1991). A vote also tells how many
-//! instances have another value at least, so that most fields drop out early; those that are nearly the same everywhere
+//! Candidates are found by majority votes: a value that more than half of the instances have wins, in one pass and with
+//! a few bytes for each field (R. S. Boyer, J S. Moore: MJRTY, a fast majority vote algorithm, 1991). A vote also
+//! yields a lower bound for the number of instances with another value, so that most fields drop out early; the others
 //! are counted.
 
 use std::io;
@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::findings::{Findings, Frees, PartKey, PartSum};
 use super::plan::{Compared, MIN_INSTANCES, Plans};
-use super::{Cursor, Kind, Search, Walk};
+use super::{BlockCursor, WasteKind, WasteSearch, WasteWalk};
 use crate::parallel;
 use hprof_index::layout::fit::{Shapes, own_fields};
 use hprof_index::layout::sizes::SizeSource;
@@ -20,19 +20,19 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
 use hprof_parser::heap::{HeapVisitor, Instance};
 
-/// One of so many instances may have another value.
+/// Fraction of instances (1/`ONE_OF`) that may have another value.
 const ONE_OF: u64 = 100;
 
-/// Classes above one another whose fields are told.
+/// Maximum number of superclasses whose fields are reported.
 const MAX_CLASSES: usize = 1 << 10;
 
-/// How instances vote on a field.
+/// Majority vote on a field.
 #[derive(Debug, Clone, Copy, Default)]
 struct Vote {
     candidate: u64,
-    /// Votes for the candidate that no other vote stands against.
+    /// Number of votes for the candidate without an opposing vote.
     score: u64,
-    /// Pairs of different values: one of each is not the value of the majority.
+    /// Number of pairs of different values: one of each is not the value of the majority.
     pairs: u64,
 }
 
@@ -63,13 +63,13 @@ impl Vote {
     }
 }
 
-/// The votes on all fields that are compared.
+/// Votes on all compared fields.
 #[derive(Debug)]
 pub(super) struct Votes {
     votes: Vec<Vote>,
-    /// Pairs by which a field drops out.
+    /// Number of pairs at which a field drops out.
     limits: Vec<u64>,
-    /// Instances that have voted, by class number.
+    /// Number of instances that have voted, by class number.
     classes: Vec<u64>,
 }
 
@@ -83,7 +83,7 @@ impl Votes {
         }
     }
 
-    /// Takes an instance of a class.
+    /// Adds an instance of a class.
     #[inline(always)]
     pub(super) fn vote(&mut self, plans: &Plans, summary: &Summary, class: ClassNumber, fields: &[u8]) {
         if let Some(count) = self.classes.get_mut(class.0 as usize) {
@@ -105,7 +105,7 @@ impl Votes {
     }
 }
 
-/// How a field is the same everywhere, in the order in which fields are taken away.
+/// Kind of the constant value, in the order in which fields are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Same {
     Null,
@@ -113,7 +113,7 @@ enum Same {
     Equal,
 }
 
-/// A field that is the same everywhere.
+/// A field with a constant value.
 #[derive(Debug, Clone, Copy)]
 struct Constant {
     field: Compared,
@@ -121,17 +121,17 @@ struct Constant {
     same: Same,
 }
 
-/// Finds the fields, and what instances would shrink by without them.
-pub(super) fn find(search: &Search<'_>, plans: &Plans, votes: Votes) -> io::Result<Findings> {
+/// Finds the fields, and how much instances would shrink without them.
+pub(super) fn find(search: &WasteSearch<'_>, plans: &Plans, votes: Votes) -> io::Result<Findings> {
     let summary = search.summary;
-    let mut findings = Findings::new(Kind::ConstantFields, Frees::OfClass(Vec::new()));
+    let mut findings = Findings::new(WasteKind::ConstantFields, Frees::OfClass(Vec::new()));
     let counts = count(search, plans, &votes);
     let mut constants: Vec<Constant> = Vec::new();
     for ((field, vote), (limit, count)) in
         plans.fields.iter().zip(&votes.votes).zip(votes.limits.iter().zip(counts))
     {
         let (equal, all) = match vote.pairs {
-            // All have the value that won.
+            // All have the winning value.
             0 => (vote.score, vote.score),
             pairs if pairs <= *limit => count.into_inner().unwrap_or_else(PoisonError::into_inner),
             _ => continue,
@@ -154,7 +154,7 @@ pub(super) fn find(search: &Search<'_>, plans: &Plans, votes: Votes) -> io::Resu
     if constants.is_empty() || search.sizes.fit.sizes_stated {
         return Ok(findings);
     }
-    // Taken away in groups, one after another: what each group frees.
+    // Removed in groups, one after another, to measure what each frees.
     let mut own = own_fields(summary, layout.packing, layout.word_bytes);
     let instances = &votes.classes;
     let mut shapes = Shapes::new(summary, &own, &layout);
@@ -166,7 +166,7 @@ pub(super) fn find(search: &Search<'_>, plans: &Plans, votes: Votes) -> io::Resu
             }
         }
         let without = Shapes::new(summary, &own, &layout);
-        // By class: what its instances shrink by. Measured sizes stand for what the layout does not know.
+        // Shrinkage of the instances, by class. Measured sizes are used where the layout is unknown.
         for (number, _) in summary.numbered_classes() {
             let at = number.0 as usize;
             let count = instances.get(at).copied().unwrap_or(0);
@@ -201,9 +201,9 @@ pub(super) fn find(search: &Search<'_>, plans: &Plans, votes: Votes) -> io::Resu
     Ok(findings)
 }
 
-/// Shares what the instances of a class shrink by out among the fields of a group that they have.
+/// Distributes the shrinkage of a class's instances over their fields in a group.
 fn share_out(
-    search: &Search<'_>,
+    search: &WasteSearch<'_>,
     constants: &[Constant],
     same: Same,
     (class, count, bytes): (ClassNumber, u64, u64),
@@ -230,10 +230,10 @@ fn share_out(
     }
 }
 
-/// By field: how many instances have the value that won, and of how many, where the votes do not tell.
-fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u64)>> {
+/// Counts, for each field that the votes do not decide, the instances with the winning value, and all.
+fn count(search: &WasteSearch<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u64)>> {
     let counts: Vec<Mutex<(u64, u64)>> = plans.fields.iter().map(|_| Mutex::default()).collect();
-    // By class: whether instances have fields that are still in question.
+    // Classes whose instances have fields that are still undecided.
     let mut is_wanted = vec![false; plans.of_class.len()];
     for (field, (vote, limit)) in plans.fields.iter().zip(votes.votes.iter().zip(&votes.limits)) {
         if vote.pairs > 0
@@ -249,7 +249,7 @@ fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u
     search.summary.class_table().add_subclasses(&mut is_wanted);
     parallel::each(&search.chunks(), |chunk| {
         let fields = FxHashMap::default();
-        let mut pass = Counting { search, plans, votes, cursor: Cursor::NONE, fields };
+        let mut pass = Counting { search, plans, votes, cursor: BlockCursor::NONE, fields };
         search.walk(chunk, &is_wanted, &mut pass);
         for (number, (equal, all)) in pass.fields {
             if let Some(count) = counts.get(number as usize) {
@@ -261,18 +261,18 @@ fn count(search: &Search<'_>, plans: &Plans, votes: &Votes) -> Vec<Mutex<(u64, u
     counts
 }
 
-/// Counts values.
+/// Visitor that counts values.
 struct Counting<'v, 'a> {
-    search: &'v Search<'a>,
+    search: &'v WasteSearch<'a>,
     plans: &'v Plans,
     votes: &'v Votes,
-    cursor: Cursor,
-    /// By number of the field: instances that have the value, and all.
+    cursor: BlockCursor,
+    /// Instances with the value, and all, by number of the field.
     fields: FxHashMap<u32, (u64, u64)>,
 }
 
-impl<'a> Walk<'a> for Counting<'_, 'a> {
-    fn cursor(&mut self) -> &mut Cursor {
+impl<'a> WasteWalk<'a> for Counting<'_, 'a> {
+    fn cursor(&mut self) -> &mut BlockCursor {
         &mut self.cursor
     }
 }
@@ -298,7 +298,7 @@ impl<'a> HeapVisitor<'a> for Counting<'_, 'a> {
 mod tests {
     use super::*;
 
-    /// What several voters say of the values of some instances.
+    /// Returns the combined vote of several voters on the values of some instances.
     fn vote(values: &[u64], voters: usize) -> Vote {
         let parts = values.chunks(values.len().div_ceil(voters).max(1)).map(|values| {
             let mut vote = Vote::default();

@@ -1,6 +1,6 @@
-//! What is the same: Strings of one text, arrays of one content.
+//! Duplicates: Strings of one text, arrays of one content.
 //!
-//! Hashes of 64 bits put candidates together, and contents are compared, so that nothing counts for something else. The
+//! Candidates have the same 64-bit hash, and contents are compared, so that nothing is counted by mistake. The
 //! candidates are in shares by the upper bits of their hashes: one share fits into the cache while it is sorted.
 
 use std::io;
@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::findings::{Findings, Frees, Largest, NO_OBJECT, Parts, Saving, keep_largest};
-use super::{Kind, Search};
+use super::{WasteKind, WasteSearch};
 use crate::objects::object_set::Bits;
 use crate::objects::reader::{Characters, Record};
 use crate::strings::contents;
@@ -20,36 +20,36 @@ use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::{Array, ScratchArena, ScratchStack};
 use hprof_parser::BasicType;
 
-/// Parts of the contents by their hash.
+/// Number of shares of the contents, by hash.
 const SHARES: usize = 256;
-/// Items of a share that are moved to the room at a time.
+/// Number of items of a share that are moved to the scratch arena at a time.
 const SHARE_TOP: usize = 1 << 9;
-/// Groups of equal objects that are kept as examples.
+/// Maximum number of groups of equal objects that are kept as examples.
 const MAX_GROUPS: usize = 100;
-/// Items whose records are asked for before they are read.
+/// Prefetch distance in items.
 const AHEAD: usize = 16;
-/// Contents of more bytes are compared once for each place where they are.
+/// Minimum size in bytes of contents that are compared once per place.
 const LONG: u64 = 1 << 10;
 
-/// A String or an array, and where its content is.
+/// A String or an array, and the place of its content.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(super) struct Item {
+pub(super) struct ContentItem {
     pub(super) hash: u64,
-    /// The offset of the array's record, shifted left by two, and the form of a text.
+    /// Offset of the array's record, shifted left by two, and the form of a text.
     pub(super) place: u64,
-    /// Bytes of the array, and [`SHARED`].
+    /// Size of the array in bytes, and [`SHARED`].
     pub(super) bytes: u64,
     pub(super) object: u32,
-    /// The array.
+    /// Object index of the array.
     pub(super) array: u32,
 }
 
-/// The array counts for an earlier String.
+/// Flag for an array that counts for an earlier String.
 pub(super) const SHARED: u64 = 1 << 63;
 
-impl Item {
-    /// What goes if its object goes alone: the array, if it counts for this one.
+impl ContentItem {
+    /// Returns the bytes freed together with the object: those of the array, if it counts for this one.
     fn bytes(&self) -> u64 {
         if self.bytes & SHARED == 0 { self.bytes } else { 0 }
     }
@@ -58,22 +58,22 @@ impl Item {
         self.bytes & !SHARED > LONG
     }
 
-    /// Whether all that has this place is the same.
+    /// Returns whether all items at this place are equal.
     fn is_whole(&self) -> bool {
-        self.place & 3 != contents::Form::Part as u64
+        self.place & 3 != contents::StringEncoding::Part as u64
     }
 }
 
 /// Items by a part of their hash.
-pub(super) struct Shares(Vec<Mutex<ScratchStack<Item>>>);
+pub(super) struct Shares(Vec<Mutex<ScratchStack<ContentItem>>>);
 
 impl Shares {
     pub(super) fn new(room: &ScratchArena) -> Self {
         Self((0..SHARES).map(|_| Mutex::new(ScratchStack::with_top(room, SHARE_TOP))).collect())
     }
 
-    /// Takes items.
-    pub(super) fn put(&self, items: &mut Vec<Item>) -> io::Result<()> {
+    /// Moves items into the shares.
+    pub(super) fn put(&self, items: &mut Vec<ContentItem>) -> io::Result<()> {
         items.sort_unstable_by_key(|item| item.hash >> 56);
         for some in items.chunk_by(|a, b| a.hash >> 56 == b.hash >> 56) {
             let share = some.first().and_then(|item| self.0.get(usize::try_from(item.hash >> 56).ok()?));
@@ -85,34 +85,34 @@ impl Shares {
         Ok(())
     }
 
-    fn into_arrays(self) -> io::Result<Vec<Array<Item>>> {
+    fn into_arrays(self) -> io::Result<Vec<Array<ContentItem>>> {
         let arrays = self.0.into_par_iter();
         arrays.map(|share| share.into_inner().unwrap_or_else(PoisonError::into_inner).into_array()).collect()
     }
 }
 
-/// Contents of arrays or texts, compared.
+/// Contents of arrays or texts, to be compared.
 trait Content: Sync {
-    /// A content that was read.
+    /// Content that was read.
     type Read<'r>
     where
         Self: 'r;
 
-    fn read(&self, item: &Item) -> Option<Self::Read<'_>>;
+    fn read(&self, item: &ContentItem) -> Option<Self::Read<'_>>;
     fn same(a: &Self::Read<'_>, b: &Self::Read<'_>) -> bool;
-    /// What goes if an item goes.
-    fn saving(&self, item: &Item) -> Saving;
+    /// Returns the saving of an item.
+    fn saving(&self, item: &ContentItem) -> Saving;
 }
 
-struct Texts<'v, 'a>(&'v Search<'a>);
+struct StringTexts<'v, 'a>(&'v WasteSearch<'a>);
 
-impl<'v, 'a> Content for Texts<'v, 'a> {
+impl<'v, 'a> Content for StringTexts<'v, 'a> {
     type Read<'r>
         = Characters<'a>
     where
         Self: 'r;
 
-    fn read(&self, item: &Item) -> Option<Characters<'a>> {
+    fn read(&self, item: &ContentItem) -> Option<Characters<'a>> {
         contents::characters_at(&self.0.objects, item.place, ObjectIndex(item.object))
     }
 
@@ -120,7 +120,7 @@ impl<'v, 'a> Content for Texts<'v, 'a> {
         contents::same(a, b)
     }
 
-    fn saving(&self, item: &Item) -> Saving {
+    fn saving(&self, item: &ContentItem) -> Saving {
         let class = self.0.class(ObjectIndex(item.object));
         let own = class.map_or(0, |class| self.0.sizes.instance(class).0);
         let other = if item.bytes & SHARED == 0 { item.array } else { NO_OBJECT };
@@ -128,7 +128,7 @@ impl<'v, 'a> Content for Texts<'v, 'a> {
     }
 }
 
-struct Arrays<'v, 'a>(&'v Search<'a>);
+struct Arrays<'v, 'a>(&'v WasteSearch<'a>);
 
 impl<'v, 'a> Content for Arrays<'v, 'a> {
     type Read<'r>
@@ -136,7 +136,7 @@ impl<'v, 'a> Content for Arrays<'v, 'a> {
     where
         Self: 'r;
 
-    fn read(&self, item: &Item) -> Option<(BasicType, &'a [u8])> {
+    fn read(&self, item: &ContentItem) -> Option<(BasicType, &'a [u8])> {
         match self.0.objects.record_at(item.place >> 2)? {
             Record::PrimitiveArray(array) => Some((array.element, array.elements?)),
             _ => None,
@@ -147,25 +147,25 @@ impl<'v, 'a> Content for Arrays<'v, 'a> {
         a == b
     }
 
-    fn saving(&self, item: &Item) -> Saving {
+    fn saving(&self, item: &ContentItem) -> Saving {
         Saving { bytes: item.bytes, object: item.object, other: NO_OBJECT }
     }
 }
 
-/// What goes in a share, and its largest groups.
-type Found = (Vec<Saving>, Vec<Largest>);
+/// Savings of a share, and its largest groups.
+type ShareFindings = (Vec<Saving>, Vec<Largest>);
 
-fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [Item]) -> Found {
+fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [ContentItem]) -> ShareFindings {
     share.sort_unstable_by_key(|item| (item.hash, item.object));
     let (mut savings, mut groups) = (Vec::new(), Vec::new());
-    let mut others: Vec<Item> = Vec::new();
+    let mut others: Vec<ContentItem> = Vec::new();
     let (mut start, mut ahead) = (0, 0);
     for same_hash in share.chunk_by(|a, b| a.hash == b.hash) {
         start += same_hash.len();
         if same_hash.len() < 2 {
             continue;
         }
-        // Records lie anywhere: they are asked for before they are read.
+        // Records are scattered: they are prefetched.
         while ahead < share.len().min(start + AHEAD) {
             let item = share.get(ahead);
             let has_same =
@@ -175,12 +175,12 @@ fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [Item]) -> Fo
             }
             ahead += 1;
         }
-        let mut left: Vec<Item> = Vec::new();
+        let mut left: Vec<ContentItem> = Vec::new();
         let mut items = same_hash;
-        // Once, but for contents that have the same hash by accident.
+        // One iteration, unless contents have the same hash by accident.
         while let Some((first, rest)) = items.split_first().filter(|(_, rest)| !rest.is_empty()) {
             let Some(read) = content.read(first) else {
-                // Of a dump that has changed since: it equals nothing, and others are not compared with it.
+                // The dump has changed since: the item equals nothing, and others are not compared with it.
                 items = rest;
                 continue;
             };
@@ -220,7 +220,7 @@ fn find_all<C: Content>(
     shares: Shares,
     (bytes, room): (&[u8], &ScratchArena),
 ) -> io::Result<(Array<Saving>, Vec<Largest>)> {
-    let one = |mut share: Array<Item>| {
+    let one = |mut share: Array<ContentItem>| {
         let (savings, groups) = find(content, bytes, &mut share);
         Ok((room.copy(&savings)?, groups))
     };
@@ -239,15 +239,15 @@ fn find_all<C: Content>(
     Ok((all, keep_largest(groups, MAX_GROUPS)))
 }
 
-/// Strings of the same text. The first stays; the arrays of the others go, if nothing else refers to them.
-pub(super) fn strings(search: &Search<'_>, shares: Shares) -> io::Result<Findings> {
-    let (mut savings, groups) = find_all(&Texts(search), shares, (search.bytes, &search.room))?;
+/// Finds Strings of the same text. The first stays; the arrays of the others are freed, if nothing else refers to them.
+pub(super) fn strings(search: &WasteSearch<'_>, shares: Shares) -> io::Result<Findings> {
+    let (mut savings, groups) = find_all(&StringTexts(search), shares, (search.bytes, &search.room))?;
     let graph = search.graph;
     let mut freed = Bits::new(graph.objects.len());
     for saving in savings.iter() {
         freed.insert(ObjectIndex(saving.object));
     }
-    // An array that several Strings share is asked for with the first of them.
+    // An array that several Strings share is considered with the first of them.
     savings.par_iter_mut().filter(|saving| saving.other != NO_OBJECT).for_each(|saving| {
         let array = ObjectIndex(saving.other);
         let mut referrers = graph.referrers(array).filter(|from| search.reachable.contains(*from));
@@ -257,17 +257,17 @@ pub(super) fn strings(search: &Search<'_>, shares: Shares) -> io::Result<Finding
             saving.other = NO_OBJECT;
         }
     });
-    let mut findings = Findings::new(Kind::DuplicateStrings, Frees::Objects);
+    let mut findings = Findings::new(WasteKind::DuplicateStrings, Frees::Objects);
     findings.take(savings, &Parts::default());
     findings.groups = groups;
     Ok(findings)
 }
 
-/// Arrays of the same content.
-pub(super) fn arrays(search: &Search<'_>, shares: Shares) -> io::Result<Findings> {
+/// Finds arrays of the same content.
+pub(super) fn arrays(search: &WasteSearch<'_>, shares: Shares) -> io::Result<Findings> {
     let (savings, groups) = find_all(&Arrays(search), shares, (search.bytes, &search.room))?;
     let class = |object| search.class(object);
-    let mut findings = Findings::by_class(Kind::DuplicateArrays, Frees::Objects, savings, class);
+    let mut findings = Findings::by_class(WasteKind::DuplicateArrays, Frees::Objects, savings, class);
     findings.groups = groups;
     Ok(findings)
 }

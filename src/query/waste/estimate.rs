@@ -1,47 +1,47 @@
-//! How much of a heap is wasted, about, in bounded time: for a first look.
+//! Estimate of a heap's waste in bounded time, for an overview.
 //!
-//! Small heaps are asked as `waste` asks them. Of a large one a sample is: windows of the dominator tree's preorder, evenly
-//! spaced, so that what belongs together is in one window, such as a String and its characters. What the sample wastes counts
-//! for as many times as it is smaller than the heap. That is mostly too little, never much too much: of copies the sample
-//! finds only those of which another is in it, and what is large counts as used.
+//! Small heaps are examined like `waste` does. Of a large one a sample is: evenly spaced windows of the dominator
+//! tree's preorder, so that related objects are in one window, such as a String and its characters. The waste of the
+//! sample is scaled by its share of the heap. The result is mostly too low, never much too high: copies count only if
+//! another one is in the sample, and large objects count as used.
 
 use std::io;
 use std::ops::Range;
 
-use super::fields::GroupBy;
+use super::fields::FieldGroupBy;
 use super::findings::Reachable;
-use super::{Kind, Question, Search, findings, union};
+use super::{WasteKind, WasteQuery, WasteSearch, findings, union};
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
 
-/// Reachable objects of a heap that is asked as a whole.
+/// Maximum number of reachable objects of a heap that is examined as a whole.
 const MAX_EXACT: u32 = 1 << 20;
-/// Windows of the sample, and objects in each.
+/// Number of windows of the sample, and objects in each.
 const WINDOWS: (u32, u32) = (256, 1 << 10);
-/// Larger objects are not in the sample: one that stands for a hundred others would decide alone.
+/// Size above which objects are not in the sample: one that stands for a hundred others would dominate the result.
 const LARGE: u64 = 16 << 10;
 
-/// Kinds that are not of single objects: a sample does not tell of them.
-const OF_ALL: [Kind; 4] =
-    [Kind::ConstantFields, Kind::Finalizable, Kind::DuplicateClasses, Kind::Unreachable];
+/// Kinds that are not about single objects, for which a sample is useless.
+const OF_ALL: [WasteKind; 4] =
+    [WasteKind::ConstantFields, WasteKind::Finalizable, WasteKind::DuplicateClasses, WasteKind::Unreachable];
 
-/// How much of a heap is wasted.
+/// Estimate of a heap's waste.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// What each kind wastes of which something was found, most bytes first.
-    pub kinds: Vec<(Kind, u64)>,
-    /// What all kinds waste together, no byte counted twice.
+    /// Wasted bytes of each kind that was found, most first.
+    pub kinds: Vec<(WasteKind, u64)>,
+    /// Bytes wasted by all kinds together, no byte counted twice.
     pub wasted_bytes: u64,
-    /// What those of reachable objects waste.
+    /// Bytes wasted by the kinds of reachable objects.
     pub reachable_wasted_bytes: u64,
-    /// Shallow bytes of all objects.
+    /// Shallow size of all objects in bytes.
     pub all_bytes: u64,
-    /// Whether these are the figures of `waste`, not those of a sample.
+    /// `true` if the figures are those of `waste`, not of a sample.
     pub is_exact: bool,
 }
 
-/// Estimates how much is wasted; of a small heap exactly.
+/// Estimates the waste; exact for a small heap.
 ///
 /// # Errors
 /// As [`super::waste`].
@@ -49,8 +49,8 @@ pub fn estimate(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Es
     estimate_with(heap, graph, bytes, MAX_EXACT, WINDOWS)
 }
 
-/// As [`estimate`]: of a heap with more than `most` reachable objects a sample is asked, of so many windows of so many
-/// objects, which are no more than that.
+/// Estimates the waste as [`estimate`] does: a heap with more than `most` reachable objects is sampled, by the given
+/// number of windows and of objects in each, whose product is at most `most`.
 pub fn estimate_with(
     heap: &Heap,
     graph: &ObjectGraph,
@@ -62,9 +62,9 @@ pub fn estimate_with(
     let is_exact = tree.reachable() <= most;
     let windows = if is_exact { Vec::new() } else { windows(tree.reachable(), count, length) };
     let looked_at = if is_exact { Reachable::of(graph) } else { Reachable::sample(graph, &windows, LARGE) };
-    let search = Search::new(heap, graph, bytes, looked_at);
-    let kinds = Kind::ALL.into_iter().filter(|kind| is_exact || !OF_ALL.contains(kind)).collect();
-    let found = findings(&search, &Question { kinds, group_by: GroupBy::Field, examples: 0 })?;
+    let search = WasteSearch::new(heap, graph, bytes, looked_at);
+    let kinds = WasteKind::ALL.into_iter().filter(|kind| is_exact || !OF_ALL.contains(kind)).collect();
+    let found = findings(&search, &WasteQuery { kinds, group_by: FieldGroupBy::Field, examples: 0 })?;
     let scale = |bytes: u64| {
         let sampled = if is_exact { tree.reachable() } else { count.saturating_mul(length) };
         let scaled = u128::from(bytes) * u128::from(tree.reachable()) / u128::from(sampled.max(1));
@@ -72,16 +72,16 @@ pub fn estimate_with(
     };
     let all_bytes = search.all_bytes();
     let unreachable = all_bytes.saturating_sub(tree.reachable_bytes());
-    let mut kinds: Vec<(Kind, u64)> = Vec::new();
+    let mut kinds: Vec<(WasteKind, u64)> = Vec::new();
     let mut reachable_wasted_bytes = 0u64;
     for (findings, added) in found.iter().zip(union::add(&search, &found)) {
-        if findings.kind != Kind::Unreachable {
+        if findings.kind != WasteKind::Unreachable {
             kinds.push((findings.kind, scale(findings.bytes).min(tree.reachable_bytes())));
             reachable_wasted_bytes = reachable_wasted_bytes.saturating_add(scale(added));
         }
     }
     if unreachable > 0 {
-        kinds.push((Kind::Unreachable, unreachable));
+        kinds.push((WasteKind::Unreachable, unreachable));
     }
     kinds.sort_rows_by_key(|(kind, bytes)| (std::cmp::Reverse(*bytes), *kind));
     let reachable_wasted_bytes = reachable_wasted_bytes.min(tree.reachable_bytes());
@@ -89,7 +89,7 @@ pub fn estimate_with(
     Ok(Estimate { kinds, wasted_bytes, reachable_wasted_bytes, all_bytes, is_exact })
 }
 
-/// `count` evenly spaced windows of `length` positions.
+/// Returns `count` evenly spaced windows of `length` positions.
 fn windows(positions: u32, count: u32, length: u32) -> Vec<Range<TreePosition>> {
     let step = positions / count.max(1);
     let before = step.saturating_sub(length) / 2;

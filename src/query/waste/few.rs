@@ -1,6 +1,7 @@
-//! Collections of no element, of one, and of chains of nodes: what goes with them.
+//! Collections of zero or one element, and linked lists: the objects freed with them.
 //!
-//! A set on a map, and a wrapper that alone holds a collection, are one collection with it: the outermost counts.
+//! A set backed by a map, and a wrapper that alone holds a collection, form one collection with it: the outermost
+//! counts.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use super::arrays::Colliding;
 use super::findings::{Findings, Frees, NO_OBJECT, PartKey, Saving, Sink};
 use super::instances::{Loose, UNKNOWN, Wrapper};
 use super::plan::{Plan, Plans};
-use super::{Kind, Search};
+use super::{WasteKind, WasteSearch};
 use crate::objects::collections::Collections;
 use crate::objects::collections::usage::Usage;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -19,38 +20,38 @@ use hprof_index::model::tables::ClassKind;
 use hprof_index::storage::scratch::Array;
 use hprof_parser::BasicType;
 
-/// Objects that a collection of at most one element consists of: table, nodes, views, a lock. One that has more says
-/// something else than it holds.
+/// Maximum number of objects of a collection with at most one element: table, nodes, views, a lock. One with more
+/// states a wrong size.
 const MAX_OBJECTS: u32 = 64;
-/// Parts of what such a collection retains that are looked at.
+/// Maximum number of retained objects of a collection that are examined.
 const MAX_STEPS: u32 = 1 << 10;
-/// Wrappers of wrappers.
+/// Maximum depth of nested wrappers.
 const MAX_WRAPPERS: usize = 32;
 
-/// Collections in question.
+/// Candidates.
 pub(super) struct Few {
-    /// What instances say.
+    /// Collections found in instances.
     pub(super) loose: Vec<Array<Loose>>,
-    /// Wrappers and what they wrap.
+    /// Wrappers with the collection in each.
     pub(super) wrappers: Vec<Array<Wrapper>>,
-    /// What arrays say.
+    /// Collections found in arrays.
     pub(super) tables: Vec<Array<Loose>>,
     /// Lists of one element that have nothing but an array.
     pub(super) plain: Vec<Array<Saving>>,
 }
 
-/// What was found in some of them, of the kinds `EmptyCollections`, `SingleElementCollections`, `LinkedLists`.
+/// Findings in some of them, of the kinds `EmptyCollections`, `SingleElementCollections`, `LinkedLists`.
 #[derive(Default)]
 struct Sinks {
     empty: Sink,
     single: Sink,
-    /// What the collections of one element consist of.
+    /// Objects of the collections of one element.
     freed: Vec<u32>,
     linked: Sink,
 }
 
 impl Sinks {
-    /// What `look` finds in some of them.
+    /// Collects the findings of `look` in some of them.
     fn of<T>(some: &[T], look: impl Fn(&T, &mut Self)) -> Self {
         let mut sinks = Self::default();
         some.iter().for_each(|one| look(one, &mut sinks));
@@ -59,10 +60,10 @@ impl Sinks {
 }
 
 impl Few {
-    /// Finds them. `sparse` are collections that were found before.
+    /// Finds the collections. `sparse` are collections that were found before.
     pub(super) fn find(
         self,
-        search: &Search<'_>,
+        search: &WasteSearch<'_>,
         plans: &Plans,
         colliding: &[Colliding],
         sparse: Option<&mut Findings>,
@@ -70,9 +71,9 @@ impl Few {
         let look = Look::new(search, plans);
         let room = &search.room;
         let mut found = [
-            Findings::new(Kind::EmptyCollections, Frees::Retained),
-            Findings::new(Kind::SingleElementCollections, Frees::Listed(Vec::new())),
-            Findings::new(Kind::LinkedLists, Frees::Part),
+            Findings::new(WasteKind::EmptyCollections, Frees::Retained),
+            Findings::new(WasteKind::SingleElementCollections, Frees::Listed(Vec::new())),
+            Findings::new(WasteKind::LinkedLists, Frees::Part),
         ];
         let lists = self.loose.into_par_iter().chain(self.tables);
         let lists = lists.map(|lists| Sinks::of(&lists, |loose, sinks| look.collection(*loose, sinks)));
@@ -99,7 +100,10 @@ impl Few {
         single.frees = Frees::Listed(all_freed);
         let mut found = vec![empty, single, linked, look.colliding(colliding)?];
         for findings in sparse.into_iter().chain(&mut found) {
-            if matches!(findings.kind, Kind::SparseCollections | Kind::CollidingMaps | Kind::LinkedLists) {
+            if matches!(
+                findings.kind,
+                WasteKind::SparseCollections | WasteKind::CollidingMaps | WasteKind::LinkedLists
+            ) {
                 look.outermost_of(findings);
             }
         }
@@ -107,20 +111,20 @@ impl Few {
     }
 }
 
-/// Looks at collections.
+/// Examiner of collections.
 struct Look<'v, 'a> {
-    search: &'v Search<'a>,
+    search: &'v WasteSearch<'a>,
     plans: &'v Plans,
     collections: Collections<'v, 'a>,
-    /// What a LinkedList, its node and an ArrayList take.
+    /// Sizes of a LinkedList, its node and an ArrayList.
     linked: Option<[u64; 3]>,
-    /// By class number, of maps: what a node of a tree takes more than a plain one.
+    /// Extra size of a tree node over a plain one, by class number of the map.
     trees: Vec<Option<u64>>,
-    /// Nodes that may be looked at yet. Maps of a hostile dump may share them.
+    /// Number of nodes that may still be examined. Maps of a malicious dump may share them.
     nodes_left: AtomicU64,
 }
 
-/// Nodes of trees in hash tables, by the name of the map: the node, and what it is otherwise.
+/// Tree nodes in hash tables, by class of the map: tree node and plain node.
 const TREES: [(&str, &str, &str); 3] = [
     ("java.util.HashMap", "java.util.HashMap$TreeNode", "java.util.HashMap$Node"),
     ("java.util.LinkedHashMap", "java.util.HashMap$TreeNode", "java.util.LinkedHashMap$Entry"),
@@ -132,7 +136,7 @@ const TREES: [(&str, &str, &str); 3] = [
 ];
 
 impl<'v, 'a> Look<'v, 'a> {
-    fn new(search: &'v Search<'a>, plans: &'v Plans) -> Self {
+    fn new(search: &'v WasteSearch<'a>, plans: &'v Plans) -> Self {
         let size = |name: &str| Some(search.sizes.instance(search.summary.boot_class(name)?).0);
         let node = size("java.util.LinkedList$Node").or_else(|| size("java.util.LinkedList$Entry"));
         let linked = || Some([size("java.util.LinkedList")?, node?, size("java.util.ArrayList")?]);
@@ -160,14 +164,14 @@ impl<'v, 'a> Look<'v, 'a> {
         }
     }
 
-    /// What a wrapper wraps.
+    /// Returns the object in a wrapper.
     fn wrapped(&self, wrapper: ObjectIndex) -> Option<ObjectIndex> {
         let wraps = self.usage(wrapper)?.wraps?;
         let objects = &self.search.objects;
         objects.object(objects.value_at(objects.instance(wrapper)?, wraps)?)
     }
 
-    /// The outermost wrapper that alone holds a collection.
+    /// Returns the outermost wrapper that alone holds a collection.
     fn outermost(&self, collection: ObjectIndex) -> ObjectIndex {
         let mut outer = collection;
         for _ in 0..MAX_WRAPPERS {
@@ -212,7 +216,7 @@ impl<'v, 'a> Look<'v, 'a> {
         sinks.empty.push(Saving::of(outer, tree.retained_bytes(position)), Some(part), (0, 0));
     }
 
-    /// A wrapper of what is not its own: of a collection that is its own, that one tells.
+    /// Examines a wrapper that does not own its content: otherwise the collection in it counts.
     fn wrapper(&self, wrapper: &Wrapper, sinks: &mut Sinks) {
         let [object, inner] = [wrapper.object, wrapper.inner].map(ObjectIndex);
         let is_counted = self.usage(inner).is_some_and(|usage| usage.is_counted);
@@ -231,7 +235,7 @@ impl<'v, 'a> Look<'v, 'a> {
         }
     }
 
-    /// A list of one element and its array.
+    /// Examines a list of one element and its array.
     fn plain(&self, list: &Saving, sinks: &mut Sinks) {
         let [object, array] = [list.object, list.other].map(ObjectIndex);
         if !self.search.is_dominated_by(array, object) {
@@ -292,7 +296,7 @@ impl<'v, 'a> Look<'v, 'a> {
         sinks.single.push(Saving::of(outer, bytes), class, (0, 0));
     }
 
-    /// Whether an object can be a part of a collection: a table, a node, a view, a lock.
+    /// Returns whether an object can be a part of a collection: a table, a node, a view, a lock.
     fn is_of_collection(&self, object: ObjectIndex) -> bool {
         let summary = self.search.summary;
         let class = self.search.class(object).and_then(|class| summary.class(class));
@@ -313,7 +317,7 @@ impl<'v, 'a> Look<'v, 'a> {
         else {
             return;
         };
-        // A list that says it has more than it holds.
+        // The stated size of a list may exceed its number of elements.
         let elements = elements.min(u64::from(tree.retained_objects(position)) - 1);
         let array = self.search.sizes.layout().array_size(BasicType::Object, elements);
         let now = elements.saturating_mul(node).saturating_add(list);
@@ -323,12 +327,12 @@ impl<'v, 'a> Look<'v, 'a> {
         }
     }
 
-    /// Names the outermost collections in the place of those that they hold.
+    /// Replaces collections in the findings by the outermost ones that hold them.
     fn outermost_of(&self, findings: &mut Findings) {
         let lists = findings.savings.par_iter_mut();
         lists.for_each(|savings| {
             for saving in savings.iter_mut() {
-                // What gets smaller stays the same.
+                // The object that gets smaller stays the same.
                 saving.other = if saving.other == NO_OBJECT { saving.object } else { saving.other };
                 saving.object = self.outermost(ObjectIndex(saving.object)).0;
             }
@@ -346,13 +350,13 @@ impl<'v, 'a> Look<'v, 'a> {
             let class = self.search.class(ObjectIndex(map)).map(PartKey::Class);
             sink.push(saving, class, (collisions, entries));
         }
-        let mut findings = Findings::new(Kind::CollidingMaps, Frees::Part);
+        let mut findings = Findings::new(WasteKind::CollidingMaps, Frees::Part);
         let (savings, parts) = sink.into_room(&self.search.room)?;
         findings.take(savings, &parts);
         Ok(findings)
     }
 
-    /// What the nodes of trees in a map take more than other nodes.
+    /// Returns the extra size of the tree nodes of a map over plain ones.
     fn trees(&self, map: ObjectIndex, entries: u64) -> u64 {
         let Some(collection) = self.collections.collection(map) else { return 0 };
         let more =

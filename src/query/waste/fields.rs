@@ -1,23 +1,23 @@
-//! Fields that hold what is wasted, and what they are put together by.
+//! Fields that hold waste, and their groups.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::Search;
+use super::WasteSearch;
 use crate::sorting::SortRows;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::{ObjectId, names};
 
-/// By what an object refers to another.
+/// Way in which an object refers to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum By {
-    /// A field that the class declares, by number.
+pub(super) enum ReferredBy {
+    /// Field that the class declares, by number.
     Field(u32),
-    /// A static field of the class, by number.
+    /// Static field of the class, by number.
     Static(u32),
-    /// An object of the class, not known how: by an element of an array, by a thread's stack.
+    /// Object of the class without a known field: by an element of an array, by a thread's stack.
     Object,
 }
 
@@ -25,113 +25,117 @@ pub(super) enum By {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Label {
     pub(super) class: ClassNumber,
-    pub(super) by: By,
+    pub(super) by: ReferredBy,
 }
 
-/// Nothing but a root holds it.
-pub(super) const NOTHING: Label = Label { class: ClassNumber(u32::MAX), by: By::Object };
+/// Label of objects that only roots hold.
+pub(super) const NOTHING: Label = Label { class: ClassNumber(u32::MAX), by: ReferredBy::Object };
 
-/// By field: how many objects, and their bytes.
+/// Number of objects and their bytes, by field.
 pub(super) type Sums = FxHashMap<Label, (u64, u64)>;
 
-/// What fields are put together by.
+/// Grouping of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupBy {
-    /// Not at all.
+pub enum FieldGroupBy {
+    /// No grouping.
     Field,
-    /// The class that declares the field.
+    /// By the class that declares the field.
     Class,
-    /// The class loader of that class.
+    /// By the class loader of that class.
     Loader,
-    /// The package of that class.
+    /// By the package of that class.
     Package,
 }
 
 /// A field that holds waste, or a group of fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldSum {
-    /// The class that declares the field; or the class, the package, the name of the loader. `None` if nothing but a thread's
-    /// stack or another GC root holds it, and for the boot loader.
+    /// Class that declares the field, or name of the class, the package or the loader. `None` if only a thread's stack
+    /// or another GC root holds the objects, and for the boot loader.
     pub class: Option<Arc<str>>,
-    /// The field; `None` if it is not known, and of groups.
+    /// Field; `None` if it is unknown, and for groups.
     pub field: Option<Arc<str>>,
-    /// The class loader, if these are groups by loader.
+    /// Class loader, for groups by loader.
     pub loader: Option<ObjectId>,
-    /// Whether the field is static.
+    /// `true` if the field is static.
     pub is_static: bool,
-    /// How many objects it holds.
+    /// Number of objects held.
     pub count: u64,
-    /// What would be freed of them.
+    /// Wasted bytes of these objects.
     pub wasted_bytes: u64,
 }
 
 impl FieldSum {
-    /// `com.acme.Row.currency`: class and field; or the class, the package, the loader.
+    /// Returns class and field, `com.acme.Row.currency`, or the class, the package or the loader.
     pub fn name(&self) -> Option<String> {
         let class = self.class.as_ref()?;
         Some(self.field.as_ref().map_or_else(|| class.to_string(), |field| format!("{class}.{field}")))
     }
 }
 
-/// What a group is known by.
+/// Identity of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Key<'a> {
+enum FieldGroupKey<'a> {
     Field(&'a str, &'a str, bool),
     Name(&'a str),
     Loader(ObjectId),
     None,
 }
 
-/// Names fields and puts them together, most bytes first. A name is kept once, however long it is and however many fields
-/// have it.
-pub(super) fn named(search: &Search<'_>, sums: Sums, group_by: GroupBy) -> Vec<FieldSum> {
-    let mut groups: FxHashMap<Key<'_>, (u64, u64)> = FxHashMap::default();
+/// Names fields and groups them, most bytes first. Each name is stored once, regardless of its length and the number of
+/// fields that share it.
+pub(super) fn named(search: &WasteSearch<'_>, sums: Sums, group_by: FieldGroupBy) -> Vec<FieldSum> {
+    let mut groups: FxHashMap<FieldGroupKey<'_>, (u64, u64)> = FxHashMap::default();
     for (label, (count, bytes)) in sums {
         let sum = groups.entry(key(search.summary, label, group_by)).or_default();
         *sum = (sum.0 + count, sum.1.saturating_add(bytes));
     }
-    let mut rows: Vec<(Key<'_>, (u64, u64))> = groups.into_iter().collect();
+    let mut rows: Vec<(FieldGroupKey<'_>, (u64, u64))> = groups.into_iter().collect();
     rows.sort_rows_by_key(|(key, (count, bytes))| (Reverse((*bytes, *count)), *key));
     let mut names: FxHashMap<&str, Arc<str>> = FxHashMap::default();
     let mut shared = |name| Some(names.entry(name).or_insert_with(|| Arc::from(name)).clone());
     let row = |(key, (count, wasted_bytes))| {
         let none = FieldSum { class: None, field: None, loader: None, is_static: false, count, wasted_bytes };
         match key {
-            Key::Field(class, field, is_static) => {
+            FieldGroupKey::Field(class, field, is_static) => {
                 FieldSum { class: shared(class), field: shared(field), is_static, ..none }
             }
-            Key::Name(name) => FieldSum { class: shared(name), ..none },
-            Key::Loader(loader) => {
+            FieldGroupKey::Name(name) => FieldSum { class: shared(name), ..none },
+            FieldGroupKey::Loader(loader) => {
                 FieldSum { class: loader_name(search, loader).map(Arc::from), loader: Some(loader), ..none }
             }
-            Key::None => none,
+            FieldGroupKey::None => none,
         }
     };
     rows.into_iter().map(row).collect()
 }
 
-fn loader_name(search: &Search<'_>, loader: ObjectId) -> Option<String> {
+fn loader_name(search: &WasteSearch<'_>, loader: ObjectId) -> Option<String> {
     let object = search.graph.objects.addresses.index_of(loader)?;
     let class = search.summary.loader_class(loader).unwrap_or("?");
     Some(search.labels.label(object).map_or_else(|| class.to_owned(), |label| format!("{class} {label}")))
 }
 
-fn key<'a>(summary: &'a Summary, Label { class, by }: Label, group_by: GroupBy) -> Key<'a> {
-    let Some(row) = summary.class(class) else { return Key::None };
+fn key<'a>(summary: &'a Summary, Label { class, by }: Label, group_by: FieldGroupBy) -> FieldGroupKey<'a> {
+    let Some(row) = summary.class(class) else { return FieldGroupKey::None };
     let name = summary.class_name(row);
     match group_by {
-        GroupBy::Field => match by {
-            By::Field(at) => {
-                Key::Field(name, summary.fields(row).nth(at as usize).map_or("?", |(field, _)| field), false)
-            }
-            By::Static(at) => {
-                Key::Field(name, summary.statics(row).nth(at as usize).map_or("?", |(field, ..)| field), true)
-            }
-            // An array, or an object of which no field is known to.
-            By::Object => Key::Name(name),
+        FieldGroupBy::Field => match by {
+            ReferredBy::Field(at) => FieldGroupKey::Field(
+                name,
+                summary.fields(row).nth(at as usize).map_or("?", |(field, _)| field),
+                false,
+            ),
+            ReferredBy::Static(at) => FieldGroupKey::Field(
+                name,
+                summary.statics(row).nth(at as usize).map_or("?", |(field, ..)| field),
+                true,
+            ),
+            // An array, or an object by an unknown field.
+            ReferredBy::Object => FieldGroupKey::Name(name),
         },
-        GroupBy::Class => Key::Name(name),
-        GroupBy::Package => Key::Name(names::package(name)),
-        GroupBy::Loader => Key::Loader(row.loader.into()),
+        FieldGroupBy::Class => FieldGroupKey::Name(name),
+        FieldGroupBy::Package => FieldGroupKey::Name(names::package(name)),
+        FieldGroupBy::Loader => FieldGroupKey::Loader(row.loader.into()),
     }
 }

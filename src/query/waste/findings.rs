@@ -1,4 +1,4 @@
-//! What was found of a kind: the objects and what each would save.
+//! Findings of one kind: the objects and the saving of each.
 
 use std::cmp::Reverse;
 use std::io;
@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Kind, Search};
+use super::{WasteKind, WasteSearch};
 use crate::objects::object_set::Bits;
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
@@ -17,18 +17,18 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::scratch::{Array, ScratchArena};
 use hprof_parser::ObjectId;
 
-/// No object.
+/// Object index that stands for none.
 pub(super) const NO_OBJECT: u32 = u32::MAX;
 
 /// An object that would be freed, or shrink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Saving {
-    /// What is saved with it, in bytes.
+    /// Saving in bytes.
     pub(super) bytes: u64,
-    /// The object.
+    /// Object index.
     pub(super) object: u32,
-    /// Another one that is freed with it, or [`NO_OBJECT`].
+    /// Another object that is freed with it, or [`NO_OBJECT`].
     pub(super) other: u32,
 }
 
@@ -37,52 +37,52 @@ impl Saving {
         Self { bytes, object: object.0, other: NO_OBJECT }
     }
 
-    /// Of a kind that makes something smaller: what that is.
+    /// Returns the object that gets smaller, for kinds that make something smaller.
     pub(super) fn smaller(&self) -> ObjectIndex {
         ObjectIndex(if self.other == NO_OBJECT { self.object } else { self.other })
     }
 }
 
-/// What becomes of the objects of a kind.
+/// Effect of a kind on its objects.
 #[derive(Debug)]
 pub(super) enum Frees {
-    /// They are freed, and `other` with them.
+    /// Frees them, and `other` with them.
     Objects,
-    /// They are freed with all that they retain.
+    /// Frees them with everything that they retain.
     Retained,
-    /// These are freed.
+    /// Frees the listed objects.
     Listed(Vec<Array<u32>>),
-    /// They get smaller, or what belongs to them does.
+    /// Shrinks them, or something that belongs to them.
     Part,
-    /// All instances of some classes get smaller: by class number, by how many bytes.
+    /// Shrinks all instances of some classes: bytes by class number.
     OfClass(Vec<u64>),
-    /// All unreachable objects are freed.
+    /// Frees all unreachable objects.
     Unreachable,
 }
 
-/// What a kind consists of.
+/// Key of a part of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum PartKey {
     /// Objects of a class.
     Class(ClassNumber),
-    /// Buffers in the field of a class that says how much is used.
+    /// Buffers in the field of a class that states how much is used.
     Buffer(ClassNumber),
     /// Arrays of a class that end in zeros.
     Zeros(ClassNumber),
-    /// Collections that hold a table.
+    /// Collections with a table.
     Table,
-    /// Collections that hold nothing.
+    /// Collections without a table.
     NoTable,
     /// Boxes that `valueOf` would share.
     Cached,
 }
 
-/// How much of a part there is.
+/// Figures of a part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct PartSum {
     pub(super) count: u64,
     pub(super) bytes: u64,
-    /// What is used, and of how much.
+    /// Used amount, and total amount.
     pub(super) filled: (u64, u64),
 }
 
@@ -97,54 +97,54 @@ impl PartSum {
 
 pub(super) type Parts = FxHashMap<PartKey, PartSum>;
 
-/// Objects of a kind, put together by what they consist of.
+/// Objects of a kind with a common property.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
-    /// What it is, in words: a class.
+pub struct FindingPart {
+    /// Description: a class.
     pub what: String,
-    /// How many objects.
+    /// Number of objects.
     pub count: u64,
-    /// What would be freed of it.
+    /// Wasted bytes.
     pub wasted_bytes: u64,
-    /// How much is used, where that is known: elements by slots; of maps that collide, entries that stand behind others, by entries.
+    /// Fill ratio, if known: elements by slots; of colliding maps, entries after the first of their bucket by entries.
     pub ratio: Option<f64>,
 }
 
-/// An object of a kind.
+/// An example of a kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Example {
-    /// The object.
+    /// Object ID.
     pub object: ObjectId,
-    /// Its class.
+    /// Class name.
     pub class: Option<String>,
-    /// A few words that tell it from others.
+    /// Short description that distinguishes it from others of its class.
     pub label: Option<String>,
-    /// How many like it there are; 1 where that is not what counts.
+    /// Number of equal objects; 1 if equality does not matter.
     pub count: u64,
-    /// What would be freed.
+    /// Wasted bytes.
     pub wasted_bytes: u64,
 }
 
-/// An object, how many like it can go, and what that saves.
+/// An object, the number of equal ones that can be freed, and the saving.
 pub(super) type Largest = (ObjectIndex, u64, u64);
 
-/// What was found of a kind.
+/// Findings of one kind.
 #[derive(Debug)]
 pub(super) struct Findings {
-    pub(super) kind: Kind,
+    pub(super) kind: WasteKind,
     pub(super) count: u64,
     pub(super) bytes: u64,
     pub(super) savings: Vec<Array<Saving>>,
     pub(super) frees: Frees,
     pub(super) parts: Parts,
-    /// The largest groups of equal objects: the first, how many can go, and what that saves.
+    /// Largest groups of equal objects: the first object, the number that can be freed, and the saving.
     pub(super) groups: Vec<Largest>,
-    /// Fields, where they are what is wasted, by class and number: instances, bytes.
+    /// Wasted fields, by class and number: instances and bytes.
     pub(super) fields: FxHashMap<(ClassNumber, u32), (u64, u64)>,
 }
 
 impl Findings {
-    pub(super) fn new(kind: Kind, frees: Frees) -> Self {
+    pub(super) fn new(kind: WasteKind, frees: Frees) -> Self {
         let (savings, parts) = (Vec::new(), Parts::default());
         Self {
             kind,
@@ -158,9 +158,10 @@ impl Findings {
         }
     }
 
-    /// All objects of a kind, which consists of their classes, or of those of what they stand for.
+    /// Returns all objects of a kind whose parts are their classes, or for class objects the classes that they
+    /// represent.
     pub(super) fn by_class(
-        kind: Kind,
+        kind: WasteKind,
         frees: Frees,
         savings: Array<Saving>,
         class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
@@ -177,7 +178,7 @@ impl Findings {
         findings
     }
 
-    /// Takes what was found in a chunk of objects, after all before.
+    /// Adds the findings of a chunk of objects, in order.
     pub(super) fn take(&mut self, savings: Array<Saving>, parts: &Parts) {
         self.count += savings.len() as u64;
         self.bytes = savings.iter().fold(self.bytes, |sum, saving| sum.saturating_add(saving.bytes));
@@ -191,12 +192,12 @@ impl Findings {
         self.savings.iter().flat_map(|savings| savings.iter())
     }
 
-    /// What the kind consists of, most bytes first.
-    pub(super) fn named_parts(&self, search: &Search<'_>) -> Vec<Part> {
+    /// Returns the parts of the kind, most bytes first.
+    pub(super) fn named_parts(&self, search: &WasteSearch<'_>) -> Vec<FindingPart> {
         let name = |class: ClassNumber| {
             search.summary.class(class).map_or("?", |class| search.summary.class_name(class))
         };
-        // Classes of one name are told together: a long name of many is kept once.
+        // Classes of one name are merged, so that a long name of many is stored once.
         let mut by_name: FxHashMap<(&str, &str), PartSum> = FxHashMap::default();
         for (key, sum) in &self.parts {
             let key = match *key {
@@ -212,7 +213,7 @@ impl Findings {
         let mut parts: Vec<((&str, &str), PartSum)> = by_name.into_iter().collect();
         parts.sort_rows_by_key(|(key, sum)| (Reverse((sum.bytes, sum.count)), *key));
         #[allow(clippy::cast_precision_loss)]
-        let part = |((words, name), sum): ((&str, &str), PartSum)| Part {
+        let part = |((words, name), sum): ((&str, &str), PartSum)| FindingPart {
             what: format!("{words}{name}"),
             count: sum.count,
             wasted_bytes: sum.bytes,
@@ -221,10 +222,10 @@ impl Findings {
         parts.into_iter().map(part).collect()
     }
 
-    /// The objects that would save most, the first ones of equal ones.
-    pub(super) fn examples(&self, search: &Search<'_>, max: usize) -> Vec<Example> {
+    /// Returns the objects that would save most; of equal savings the first ones.
+    pub(super) fn examples(&self, search: &WasteSearch<'_>, max: usize) -> Vec<Example> {
         let example = |(object, count, wasted_bytes): Largest| {
-            // A class object is known by the class it stands for.
+            // A class object is shown by the class that it represents.
             let class = search.graph.class_of_class_object(object).or_else(|| search.class(object));
             let class = class.and_then(|class| search.summary.class(class));
             Example {
@@ -246,7 +247,7 @@ impl Findings {
     }
 }
 
-/// The largest, in order; of equal ones those with the lowest object ID.
+/// Returns the largest, in order; of equal ones those with the lowest object ID.
 pub(super) fn keep_largest(all: impl IntoIterator<Item = Largest>, max: usize) -> Vec<Largest> {
     let order = |(object, _, bytes): &Largest| (Reverse(*bytes), *object);
     let mut kept: Vec<Largest> = Vec::new();
@@ -260,7 +261,7 @@ pub(super) fn keep_largest(all: impl IntoIterator<Item = Largest>, max: usize) -
     kept
 }
 
-/// What is found in a chunk of objects, of one kind.
+/// Findings of one kind in a chunk of objects.
 #[derive(Debug, Default)]
 pub(super) struct Sink {
     pub(super) savings: Vec<Saving>,
@@ -275,13 +276,13 @@ impl Sink {
         }
     }
 
-    /// Moves what was found to the room.
+    /// Moves the findings to the scratch arena.
     pub(super) fn into_room(self, room: &ScratchArena) -> io::Result<(Array<Saving>, Parts)> {
         Ok((room.copy(&self.savings)?, self.parts))
     }
 }
 
-/// Which objects are reachable: one bit each, where the tree takes a look into two columns.
+/// Reachable objects, one bit each; the tree would take lookups in two columns.
 #[derive(Debug)]
 pub(super) struct Reachable(Bits);
 
@@ -295,7 +296,7 @@ impl Reachable {
         Self(unreachable)
     }
 
-    /// Only those of some positions of the tree, which take no more than `most_bytes`.
+    /// Returns only the objects at some positions of the tree that are at most `most_bytes` large.
     pub(super) fn sample(graph: &ObjectGraph, windows: &[Range<TreePosition>], most_bytes: u64) -> Self {
         let tree = &graph.tree;
         let mut others = Bits::new(graph.objects.len());
@@ -315,7 +316,7 @@ impl Reachable {
         !self.0.contains(object)
     }
 
-    /// The reachable objects among 64, a bit each.
+    /// Returns the reachable objects among 64, one bit each.
     pub(super) fn of_block(&self, block: u32) -> u64 {
         !self.0.word(block)
     }

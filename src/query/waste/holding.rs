@@ -1,44 +1,45 @@
-//! Attributing objects to the fields that hold them: each object to one field.
+//! Attribution of objects to the fields that hold them: each object to one field.
 //!
-//! A field of one of the program's classes, or a static field, that refers to the object; else, the way up the dominator tree
-//! from the first object that refers to it, past arrays and the JDK's collections, to such a field.
+//! This is a field of one of the program's classes, or a static field, that refers to the object; otherwise such a
+//! field further up the dominator tree, starting at the first object that refers to it, past arrays and the JDK's
+//! collections.
 
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::Search;
-use super::fields::{self, By, FieldSum, GroupBy, Label, NOTHING, Sums};
+use super::WasteSearch;
+use super::fields::{self, FieldGroupBy, FieldSum, Label, NOTHING, ReferredBy, Sums};
 use super::findings::{Findings, Frees, Saving};
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::{Place, Record};
+use crate::objects::reader::{FieldPlace, Record};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_index::objects::object_table::BLOCK;
 use hprof_parser::{BasicType, ObjectId, names};
 
-/// Objects that one thread takes at a time.
+/// Objects per chunk of a thread.
 const CHUNK: usize = 1 << 15;
-/// Steps up the tree that are remembered: the first ones, and each of so many.
+/// Steps up the tree whose results are cached: the first ones, and every `REMEMBERED`th.
 const FIRST_STEPS: usize = 4;
 const REMEMBERED: usize = 16;
-/// Referrers of an object that make it worth remembering.
+/// Minimum number of referrers of an object whose result is cached.
 const MANY_REFERRERS: usize = 16;
-/// Objects that a thread remembers.
+/// Maximum number of objects in a thread's cache.
 const MAX_KNOWN: usize = 1 << 20;
-/// Fields of a class, with those of its superclasses, that are searched.
+/// Maximum number of fields of a class, with those of its superclasses, that are searched.
 const MAX_FIELDS: usize = 1 << 12;
 
-/// The fields that hold what was found, or groups of them.
-pub(super) fn fields(search: &Search<'_>, findings: &Findings, group_by: GroupBy) -> Vec<FieldSum> {
+/// Returns the fields that hold the findings, or groups of them.
+pub(super) fn fields(search: &WasteSearch<'_>, findings: &Findings, group_by: FieldGroupBy) -> Vec<FieldSum> {
     let mut sums = Sums::default();
     match &findings.frees {
         Frees::Unreachable => {}
         Frees::OfClass(_) => {
             for ((class, number), sum) in &findings.fields {
-                add(&mut sums, Label { class: *class, by: By::Field(*number) }, *sum);
+                add(&mut sums, Label { class: *class, by: ReferredBy::Field(*number) }, *sum);
             }
         }
         _ => sums = attribute(search, findings),
@@ -51,9 +52,9 @@ fn add(sums: &mut Sums, label: Label, (count, bytes): (u64, u64)) {
     *sum = (sum.0 + count, sum.1.saturating_add(bytes));
 }
 
-fn attribute(search: &Search<'_>, findings: &Findings) -> Sums {
+fn attribute(search: &WasteSearch<'_>, findings: &Findings) -> Sums {
     let climber = Climber::new(search);
-    let pool: Mutex<Vec<Known>> = Mutex::default();
+    let pool: Mutex<Vec<HoldingCache>> = Mutex::default();
     let chunks: Vec<&[Saving]> = findings.savings.iter().flat_map(|savings| savings.chunks(CHUNK)).collect();
     let sums = |savings: &&[Saving]| {
         let known = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -79,35 +80,35 @@ fn attribute(search: &Search<'_>, findings: &Findings) -> Sums {
     })
 }
 
-/// An object that holds another, for which so many bytes count.
+/// An object that holds another, and the bytes attributed to it.
 struct Held {
     holder: u32,
     target: u32,
     bytes: u64,
 }
 
-/// What a thread remembers.
+/// Cache of a thread.
 #[derive(Debug, Default)]
-struct Known {
-    /// By object: what holds it, or what it is a part of, and that.
+struct HoldingCache {
+    /// Holder of each object, or of the object that it is a part of, and that object.
     up: FxHashMap<u32, Up>,
-    /// By class: where instances have references, and the fields.
-    places: FxHashMap<ClassNumber, Vec<(Place, Label)>>,
-    /// Empty but for its memory: objects on the way, what refers to each, how many were looked at.
+    /// Places of references in instances, and the fields, by class.
+    places: FxHashMap<ClassNumber, Vec<(FieldPlace, Label)>>,
+    /// Reused buffer: objects on the way, the referrer of each, and the number of examined referrers.
     steps: Vec<(ObjectIndex, Option<ObjectIndex>, usize)>,
 }
 
-/// Those that refer to an object, the first of each kind.
+/// Referrers of an object, the first of each kind.
 #[derive(Debug, Clone, Copy, Default)]
 struct Referrers {
-    /// One whose fields are what waste is attributed to.
+    /// A referrer with a field to which waste is attributed.
     end: Option<ObjectIndex>,
     /// Another instance.
     instance: Option<ObjectIndex>,
     array: Option<ObjectIndex>,
-    /// A thread: what its stack holds is in no field.
+    /// A thread: objects on its stack are in no field.
     thread: Option<ObjectIndex>,
-    /// How many were looked at.
+    /// Number of examined referrers.
     looked: usize,
 }
 
@@ -118,8 +119,8 @@ impl Referrers {
     }
 }
 
-/// What holds something further up: a field that waste is attributed to, and the first field of the JDK on the way. Each is
-/// the holder, and what it holds.
+/// Holders further up: the field to which waste is attributed, and the first field of the JDK on the way. Each with the
+/// object that it holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Up {
     end: Option<(ObjectIndex, ObjectIndex)>,
@@ -127,19 +128,19 @@ struct Up {
 }
 
 struct Climber<'s, 'a> {
-    search: &'s Search<'a>,
-    /// By class number: whether its instances are the program's own.
+    search: &'s WasteSearch<'a>,
+    /// `true` if instances belong to the program, by class number.
     of_program: Vec<bool>,
     is_array: Vec<bool>,
     threads: ClassSet,
     loaders: ClassSet,
-    /// By class number: whether it is the program's own, and inherits references from a class of the JDK.
+    /// `true` if the class belongs to the program and inherits references from a class of the JDK, by class number.
     extends_jdk: Vec<bool>,
     java_lang_class: Option<ClassNumber>,
 }
 
 impl<'s, 'a> Climber<'s, 'a> {
-    fn new(search: &'s Search<'a>) -> Self {
+    fn new(search: &'s WasteSearch<'a>) -> Self {
         let summary = search.summary;
         let is_array = summary.classes().iter().map(|row| row.kind() != ClassKind::Instance);
         let is_program = |row| !names::is_of_jdk(summary.class_name(row));
@@ -163,7 +164,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         }
     }
 
-    /// Who refers to an object. A static field counts before others.
+    /// Returns the referrers of an object. A static field takes precedence.
     fn referrers(&self, object: ObjectIndex) -> Referrers {
         let mut found = Referrers::default();
         for from in self.search.graph.referrers(object) {
@@ -192,7 +193,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         found
     }
 
-    /// Whether a class object refers to its class loader, or to another class object, and by no static field.
+    /// Returns whether a class object refers to its class loader, or to another class object, and by no static field.
     fn is_by_class_only(&self, from: ObjectIndex, object: ObjectIndex) -> bool {
         let graph = self.search.graph;
         let Some(class) = graph.class_of_class_object(from) else { return false };
@@ -206,8 +207,8 @@ impl<'s, 'a> Climber<'s, 'a> {
         !statics.any(|(_, kind, value)| kind == BasicType::Object && ObjectId(value) == id)
     }
 
-    /// Whether an instance of a program's class refers to an object by a field that such a class declares, and not the JDK's class
-    /// that it extends.
+    /// Returns whether an instance of a program's class refers to an object by a field that such a class declares, not
+    /// by one of the JDK's class that it extends.
     fn is_by_own_field(&self, from: ObjectIndex, object: ObjectIndex) -> bool {
         let class = self.search.class(from);
         let Some(class) = class.filter(|class| self.extends_jdk.get(class.0 as usize) == Some(&true)) else {
@@ -223,8 +224,8 @@ impl<'s, 'a> Climber<'s, 'a> {
         })
     }
 
-    /// The object whose field holds another, or holds what that is a part of; and which of the two.
-    fn holder(&self, object: ObjectIndex, known: &mut Known) -> Option<(ObjectIndex, ObjectIndex)> {
+    /// Returns the object whose field holds another, or an object that this is a part of; and which of the two.
+    fn holder(&self, object: ObjectIndex, known: &mut HoldingCache) -> Option<(ObjectIndex, ObjectIndex)> {
         let referrers = self.referrers(object);
         if let Some(end) = referrers.end {
             return Some((end, object));
@@ -235,7 +236,7 @@ impl<'s, 'a> Climber<'s, 'a> {
         up.end.or(instance).or(up.instance).or(Some((first, object)))
     }
 
-    fn climb(&self, from: ObjectIndex, known: &mut Known) -> Up {
+    fn climb(&self, from: ObjectIndex, known: &mut HoldingCache) -> Up {
         let mut steps = std::mem::take(&mut known.steps);
         let mut here = from;
         let mut found = loop {
@@ -248,7 +249,7 @@ impl<'s, 'a> Climber<'s, 'a> {
                 break Up { end: Some((end, here)), instance: None };
             }
             match self.search.dominator(here) {
-                // Each is above the one before: a damaged tree must not lead in a circle.
+                // Each is above the one before: a damaged tree must not cause an endless loop.
                 Some(dominator) if self.is_above(dominator, here) => here = dominator,
                 _ => break Up::default(),
             }
@@ -259,9 +260,9 @@ impl<'s, 'a> Climber<'s, 'a> {
         let class = self.search.class(from);
         let is_array = class.is_some_and(|class| self.is_array.get(class.0 as usize) == Some(&true));
         for (step, (object, instance, looked)) in steps.drain(..).enumerate().rev() {
-            // With the first field on the way from there.
+            // Includes the first field on the way from there.
             found.instance = instance.map(|instance| (instance, object)).or(found.instance);
-            // What a node of a map leads to is asked once, what its table leads to for each node.
+            // The result for a node of a map is used once, that for its table once for each node.
             let is_known = step == 0 && is_array
                 || (1..=FIRST_STEPS).contains(&step)
                 || step > 0 && step % REMEMBERED == 0
@@ -279,8 +280,8 @@ impl<'s, 'a> Climber<'s, 'a> {
         tree.reachable_position(dominator) < tree.reachable_position(object)
     }
 
-    /// Reads by which fields objects are held, which ascend by their holders.
-    fn read(&self, held: &[Held], known: &mut Known, sums: &mut Sums) {
+    /// Reads the fields that hold objects, which are in ascending order of their holders.
+    fn read(&self, held: &[Held], known: &mut HoldingCache, sums: &mut Sums) {
         let objects = &self.search.objects;
         for of_block in held.chunk_by(|a, b| a.holder / BLOCK == b.holder / BLOCK) {
             let Some(first) = of_block.first() else { continue };
@@ -296,20 +297,20 @@ impl<'s, 'a> Climber<'s, 'a> {
         }
     }
 
-    /// By which fields an object holds others, which ascend.
+    /// Finds the fields by which an object holds others, which ascend.
     fn of_holder(
         &self,
         holder: ObjectIndex,
         record: Option<Record<'a>>,
         held: &[Held],
-        known: &mut Known,
+        known: &mut HoldingCache,
         sums: &mut Sums,
     ) {
         let (search, addresses) = (self.search, &self.search.graph.objects.addresses);
         let class = search.class(holder).unwrap_or(NOTHING.class);
         let of_class = search.graph.class_of_class_object(holder);
-        let object = Label { class: of_class.unwrap_or(class), by: By::Object };
-        // What its stack holds is in no field.
+        let object = Label { class: of_class.unwrap_or(class), by: ReferredBy::Object };
+        // Objects on its stack are in no field.
         let object = if self.threads.contains(class) { NOTHING } else { object };
         // By target, in the order of `held`: the first field that refers to it.
         let mut labels: Vec<(u32, Label)> = held
@@ -322,7 +323,8 @@ impl<'s, 'a> Climber<'s, 'a> {
             let target = id.non_null().and_then(|id| addresses.index_of(id));
             let Some(target) = target else { return false };
             if let Ok(at) = labels.binary_search_by_key(&target.0, |(target, _)| *target)
-                && let Some((_, place)) = labels.get_mut(at).filter(|(_, place)| place.by == By::Object)
+                && let Some((_, place)) =
+                    labels.get_mut(at).filter(|(_, place)| place.by == ReferredBy::Object)
             {
                 *place = label;
                 missing -= 1;
@@ -333,7 +335,7 @@ impl<'s, 'a> Climber<'s, 'a> {
             let row = search.summary.class(of_class);
             let statics = row.into_iter().flat_map(|row| search.summary.statics(row));
             for (number, (_, kind, value)) in (0u32..).zip(statics) {
-                let label = Label { class: of_class, by: By::Static(number) };
+                let label = Label { class: of_class, by: ReferredBy::Static(number) };
                 if kind == BasicType::Object && name(ObjectId(value), label) {
                     break;
                 }
@@ -355,13 +357,13 @@ impl<'s, 'a> Climber<'s, 'a> {
         }
     }
 
-    /// Where the instances of a class have references.
-    fn places(&self, class: ClassNumber) -> Vec<(Place, Label)> {
+    /// Returns the places of references in the instances of a class.
+    fn places(&self, class: ClassNumber) -> Vec<(FieldPlace, Label)> {
         let mut last = (ClassNumber(u32::MAX), 0u32);
         let slots = self.search.objects.slots(class).take(MAX_FIELDS);
         let numbered = slots.map(|slot| {
             last = if last.0 == slot.class { (last.0, last.1 + 1) } else { (slot.class, 0) };
-            (slot, Label { class: slot.class, by: By::Field(last.1) })
+            (slot, Label { class: slot.class, by: ReferredBy::Field(last.1) })
         });
         let references = numbered.filter(|(slot, _)| slot.kind == BasicType::Object);
         // Fields of the program's classes first.

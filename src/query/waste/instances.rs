@@ -1,4 +1,4 @@
-//! The pass over instances: what they say of their arrays, which are boxes, which fields are the same everywhere.
+//! Pass over the instances: their statements about arrays, boxes, and fields with equal values.
 
 use std::io;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::boxes::{Boxed, cached};
 use super::constant_fields::Votes;
 use super::findings::{Findings, Frees, NO_OBJECT, PartKey, Saving, Sink};
 use super::plan::{Buffer, Plan, Plans};
-use super::{Cursor, Kind, Search, Walk};
+use super::{BlockCursor, WasteKind, WasteSearch, WasteWalk};
 use crate::objects::collections::Collections;
 use crate::objects::collections::usage::{Count, Usage};
 use crate::objects::reader::Bits;
@@ -20,33 +20,33 @@ use hprof_index::storage::scratch::Array;
 use hprof_parser::ObjectId;
 use hprof_parser::heap::{HeapVisitor, Instance};
 
-/// An instance, and what it says of its array.
+/// An instance and its statement about its array.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Held {
-    /// The array.
+    /// Object index of the array.
     pub(super) array: u32,
-    /// The instance.
+    /// Object index of the instance.
     pub(super) holder: u32,
-    /// What it says, by its class: the part of a String, the number of elements, the ends of a ring.
+    /// Statement, by class of the instance: the part of a String, the number of elements, the ends of a ring.
     pub(super) says: [u32; 2],
 }
 
-/// A collection of at most one element, or of which only a look at it tells how many there are.
+/// A collection of at most one element, or one whose size is known only after examining it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub(super) struct Loose {
     pub(super) object: u32,
-    /// The number of elements, or [`UNKNOWN`].
+    /// Number of elements, or [`UNKNOWN`].
     pub(super) elements: u32,
 }
 
-/// Not known.
+/// Unknown number of elements.
 pub(super) const UNKNOWN: u32 = u32::MAX;
 
-/// A wrapper, and what it wraps.
+/// A wrapper, and the collection in it.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Wrapper {
@@ -54,30 +54,30 @@ pub(super) struct Wrapper {
     pub(super) inner: u32,
 }
 
-/// What the pass found.
-pub(super) struct Found {
-    /// By chunk, ascending by array within.
+/// Results of the pass.
+pub(super) struct InstanceFindings {
+    /// Statements about arrays by chunk, ascending by array within.
     pub(super) held: Vec<Array<Held>>,
     /// Collections of few elements.
     pub(super) loose: Vec<Array<Loose>>,
-    /// Wrappers of collections, and what they wrap.
+    /// Wrappers of collections, and the collection in each.
     pub(super) wrappers: Vec<Array<Wrapper>>,
     pub(super) boxes: Findings,
     pub(super) votes: Votes,
 }
 
 /// Reads the instances.
-pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
+pub(super) fn read(search: &WasteSearch<'_>, plans: &Plans) -> io::Result<InstanceFindings> {
     let pool: Mutex<Vec<Votes>> = Mutex::default();
     let cached = cached(search);
     let chunk = |chunk: Range<u32>| {
         let votes = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut pass = Pass {
+        let mut pass = InstancePass {
             search,
             plans,
             cached: &cached,
             collections: Collections::with(&search.objects, search.forms.clone()),
-            cursor: Cursor::NONE,
+            cursor: BlockCursor::NONE,
             held: Vec::new(),
             ids: Vec::new(),
             loose: Vec::new(),
@@ -88,17 +88,17 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
         };
         search.walk(chunk, &plans.is_read, &mut pass);
         let (held, wrappers) = pass.looked_up();
-        let Pass { loose, boxes, votes, .. } = pass;
+        let InstancePass { loose, boxes, votes, .. } = pass;
         pool.lock().unwrap_or_else(PoisonError::into_inner).push(votes);
         let room = &search.room;
         Ok((room.copy(&held)?, room.copy(&loose)?, room.copy(&wrappers)?, boxes.into_room(room)?))
     };
     let chunks: Vec<_> = parallel::try_map(&search.chunks(), chunk)?;
-    let mut found = Found {
+    let mut found = InstanceFindings {
         held: Vec::with_capacity(chunks.len()),
         loose: Vec::new(),
         wrappers: Vec::new(),
-        boxes: Findings::new(Kind::BoxedNumbers, Frees::Objects),
+        boxes: Findings::new(WasteKind::BoxedNumbers, Frees::Objects),
         votes: Votes::new(plans),
     };
     for (held, loose, wrappers, (savings, parts)) in chunks {
@@ -113,26 +113,26 @@ pub(super) fn read(search: &Search<'_>, plans: &Plans) -> io::Result<Found> {
     Ok(found)
 }
 
-/// Reads instances.
-struct Pass<'v, 'a> {
-    search: &'v Search<'a>,
+/// Visitor of instances.
+struct InstancePass<'v, 'a> {
+    search: &'v WasteSearch<'a>,
     plans: &'v Plans,
     cached: &'v IdSet<u32>,
     collections: Collections<'v, 'a>,
-    cursor: Cursor,
+    cursor: BlockCursor,
     held: Vec<Held>,
-    /// The IDs of their arrays.
+    /// IDs of their arrays.
     ids: Vec<ObjectId>,
     loose: Vec<Loose>,
     wrappers: Vec<u32>,
-    /// The IDs of what they wrap.
+    /// IDs of the wrapped collections.
     wrapped: Vec<ObjectId>,
     boxes: Sink,
     votes: Votes,
 }
 
-impl Pass<'_, '_> {
-    /// Finds arrays and wrapped collections by their IDs. What is not in the dump goes.
+impl InstancePass<'_, '_> {
+    /// Finds arrays and wrapped collections by their IDs, and removes those that are not in the dump.
     fn looked_up(&mut self) -> (Vec<Held>, Vec<Wrapper>) {
         let finder = self.search.graph.objects.addresses.finder();
         let mut held = std::mem::take(&mut self.held);
@@ -154,7 +154,7 @@ impl Pass<'_, '_> {
         (held, pairs)
     }
 
-    /// Takes what the instance says of its array.
+    /// Adds the instance's statement about its array.
     fn hold(&mut self, array: ObjectId, says: [u32; 2]) {
         self.ids.push(array);
         self.held.push(Held { array: 0, holder: self.cursor.object().0, says });
@@ -192,7 +192,7 @@ impl Pass<'_, '_> {
     fn collection(&mut self, usage: &Usage, fields: &[u8]) {
         let objects = &self.search.objects;
         let value = |place| objects.value_at(fields, place);
-        // Negative ones are nonsense.
+        // Negative numbers are invalid.
         let number = |place| value(place)?.integer().and_then(|number| u32::try_from(number).ok());
         if let Some(wraps) = usage.wraps {
             if let Some(id) = value(wraps).and_then(Bits::reference).filter(|_| usage.is_counted) {
@@ -230,7 +230,7 @@ impl Pass<'_, '_> {
         }
         let is_unknown = matches!(usage.count, Count::Entries) || usage.array.is_some() && array.is_none();
         match elements {
-            // Of plain lists of one element their arrays tell.
+            // Plain lists of one element are found by their arrays.
             Some(1) if usage.is_plain && array.is_some() => {}
             Some(elements) if elements <= 1 || usage.is_linked => {
                 self.loose.push(Loose { object: self.cursor.object().0, elements });
@@ -242,8 +242,8 @@ impl Pass<'_, '_> {
         }
     }
 
-    /// The entries of a ConcurrentHashMap that many threads have written to. Cells that are another map's as well are not
-    /// read for each.
+    /// Returns the number of entries of a ConcurrentHashMap that many threads have written to. Cells that another map
+    /// shares are not read for each.
     fn counted_in_cells(&self, cells: ObjectId) -> Option<u32> {
         let (graph, map) = (self.search.graph, self.cursor.object());
         let cells = graph.objects.addresses.index_of(cells)?;
@@ -253,13 +253,13 @@ impl Pass<'_, '_> {
     }
 }
 
-impl<'a> Walk<'a> for Pass<'_, 'a> {
-    fn cursor(&mut self) -> &mut Cursor {
+impl<'a> WasteWalk<'a> for InstancePass<'_, 'a> {
+    fn cursor(&mut self) -> &mut BlockCursor {
         &mut self.cursor
     }
 }
 
-impl<'a> HeapVisitor<'a> for Pass<'_, 'a> {
+impl<'a> HeapVisitor<'a> for InstancePass<'_, 'a> {
     #[inline(always)]
     fn instance(&mut self, record: Instance<'a>) {
         if !self.cursor.is_wanted() {

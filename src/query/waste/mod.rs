@@ -1,11 +1,10 @@
-//! Memory spent for nothing: what each kind of waste is made of, which fields hold it, and what would be freed.
+//! Wasted memory: the objects of each kind of waste, the fields that hold them, and the bytes that would be freed.
 //!
-//! Two passes over the records of the dump find nearly all of it. `instances` reads the instances whose classes are known
-//! here: Strings, boxes, collections, buffers; and compares the fields of the program's own classes. `arrays` reads the
-//! arrays, beside what the instances said of them: which are the characters of a String, how much of a table is used.
-//! `equal` puts together what is the same, `few` looks at collections of no or one element, `holding` attributes what
-//! was found to fields, and `union` adds up so that no byte counts twice. What the kinds are is defined in
-//! `docs/waste.md`.
+//! Two passes over the records of the dump find nearly all of it. `instances` reads the instances of known classes:
+//! Strings, boxes, collections, buffers; and compares the fields of the program's own classes. `arrays` reads the
+//! arrays together with the statements of instances about them: which are the characters of a String, how much of a
+//! table is used. `equal` finds duplicates, `few` examines collections of zero or one element, `holding` attributes the
+//! findings to fields, and `union` computes totals in which no byte counts twice. `docs/waste.md` defines the kinds.
 
 mod arrays;
 mod boxes;
@@ -41,21 +40,21 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 use hprof_parser::heap::HeapVisitor;
 
-pub use fields::{FieldSum, GroupBy};
-pub use findings::{Example, Part};
+pub use fields::{FieldGroupBy, FieldSum};
+pub use findings::{Example, FindingPart};
 use findings::{Findings, Reachable};
 pub(crate) use others::is_made;
 
 /// A kind of waste, in the order in which they are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum WasteKind {
     /// Strings of the same text.
     DuplicateStrings,
     /// Primitive arrays of the same content.
     DuplicateArrays,
-    /// Primitive arrays in which all elements are the same.
+    /// Primitive arrays in which all elements are equal.
     ConstantArrays,
-    /// Buffers that are longer than what is used.
+    /// Buffers that are longer than their used part.
     UnusedArrayEnds,
     /// Collections without elements.
     EmptyCollections,
@@ -63,7 +62,7 @@ pub enum Kind {
     SingleElementCollections,
     /// Collections that need at most half of their table.
     SparseCollections,
-    /// Maps of which most entries stand behind others.
+    /// Maps in which most entries collide with others.
     CollidingMaps,
     /// LinkedLists.
     LinkedLists,
@@ -75,7 +74,7 @@ pub enum Kind {
     SingleElementArrays,
     /// Boxes of primitive values.
     BoxedNumbers,
-    /// Fields that are the same in nearly all instances.
+    /// Fields with the same value in nearly all instances.
     ConstantFields,
     /// Objects that wait for the finalizer.
     Finalizable,
@@ -85,7 +84,7 @@ pub enum Kind {
     Unreachable,
 }
 
-impl Kind {
+impl WasteKind {
     /// All kinds.
     pub const ALL: [Self; 17] = [
         Self::DuplicateStrings,
@@ -107,7 +106,7 @@ impl Kind {
         Self::Unreachable,
     ];
 
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DuplicateStrings => "duplicate_strings",
@@ -131,78 +130,78 @@ impl Kind {
     }
 }
 
-/// What was found of a kind.
+/// Findings for one kind.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
-    /// The kind.
-    pub kind: Kind,
-    /// How many objects.
+pub struct WasteRow {
+    /// Kind of waste.
+    pub kind: WasteKind,
+    /// Number of objects.
     pub count: u64,
-    /// What would be freed if this kind alone were mended.
+    /// Bytes that would be freed if only this kind were fixed.
     pub wasted_bytes: u64,
-    /// What it frees beyond the kinds before it in the order of [`Kind`].
+    /// Bytes freed beyond the kinds before it in the order of [`Kind`].
     pub added_bytes: u64,
-    /// What it consists of, most bytes first.
-    pub parts: Vec<Part>,
-    /// The fields that hold it, or the groups of them that were asked for, most bytes first.
+    /// Parts, most bytes first.
+    pub parts: Vec<FindingPart>,
+    /// Fields that hold the objects, or the requested groups of them, most bytes first.
     pub fields: Vec<FieldSum>,
-    /// Objects, most bytes first.
+    /// Examples, most bytes first.
     pub examples: Vec<Example>,
 }
 
 /// The waste of a heap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waste {
-    /// The kinds that there are, most bytes first.
-    pub rows: Vec<Row>,
-    /// What would be freed if all kinds of `rows` were mended.
+    /// Kinds that were found, most bytes first.
+    pub rows: Vec<WasteRow>,
+    /// Bytes that would be freed if all kinds of `rows` were fixed.
     pub wasted_bytes: u64,
-    /// Shallow bytes of reachable objects.
+    /// Shallow size of reachable objects in bytes.
     pub reachable_bytes: u64,
-    /// Shallow bytes of all objects.
+    /// Shallow size of all objects in bytes.
     pub all_bytes: u64,
 }
 
-/// What is asked.
+/// Query for waste.
 #[derive(Debug, Clone)]
-pub struct Question {
-    /// The kinds; all if there are none.
-    pub kinds: Vec<Kind>,
-    /// What fields are put together by.
-    pub group_by: GroupBy,
-    /// Examples of each kind.
+pub struct WasteQuery {
+    /// Kinds; all if empty.
+    pub kinds: Vec<WasteKind>,
+    /// Grouping of fields.
+    pub group_by: FieldGroupBy,
+    /// Maximum number of examples of each kind.
     pub examples: usize,
 }
 
-impl Question {
-    fn asks_for(&self, kind: Kind) -> bool {
+impl WasteQuery {
+    fn asks_for(&self, kind: WasteKind) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 }
 
-/// Objects that one thread takes at a time, at least, and the number of such chunks, at most.
+/// Minimum number of objects per chunk of a thread, and maximum number of chunks.
 const CHUNK: u32 = 1 << 16;
 const MAX_CHUNKS: u32 = 1 << 10;
 
 /// A walk over the records of a block of objects.
 #[derive(Debug, Clone, Copy)]
-struct Cursor {
-    /// The first object of the block.
+struct BlockCursor {
+    /// First object of the block.
     first: ObjectIndex,
-    /// The place in the block of the object that is visited.
+    /// Index in the block of the object being visited.
     within: u32,
-    /// Which objects of the block are looked at.
+    /// Objects of the block to visit, one bit each.
     bits: u64,
-    /// Their classes.
+    /// Classes of the objects.
     classes: [ClassNumber; BLOCK as usize],
 }
 
-impl Cursor {
-    /// Of no block.
+impl BlockCursor {
+    /// Cursor before the first block.
     const NONE: Self =
         Self { first: ObjectIndex(0), within: 0, bits: 0, classes: [ClassNumber(u32::MAX); BLOCK as usize] };
 
-    /// How many objects have to be visited to see all that are looked at.
+    /// Returns the number of objects to visit so that all marked ones are included.
     fn count(&self) -> u32 {
         u64::BITS - self.bits.leading_zeros()
     }
@@ -223,8 +222,8 @@ impl Cursor {
     }
 }
 
-/// What all steps read.
-struct Search<'a> {
+/// State shared by all steps.
+struct WasteSearch<'a> {
     summary: &'a Summary,
     graph: &'a ObjectGraph,
     bytes: &'a [u8],
@@ -232,22 +231,22 @@ struct Search<'a> {
     sizes: Sizes,
     room: ScratchArena,
     reachable: Reachable,
-    /// What GC roots refer to.
+    /// Objects that GC roots refer to.
     roots: Bits,
     labels: Labels<'a>,
-    /// How collections are read.
+    /// Readers of collections, by class.
     forms: Arc<Forms>,
-    /// Of hashes.
+    /// Hash seed.
     seed: u64,
 }
 
-/// Visits the records of some objects.
-trait Walk<'a>: HeapVisitor<'a> {
-    /// Where it is.
-    fn cursor(&mut self) -> &mut Cursor;
+/// A visitor of the records of some objects.
+trait WasteWalk<'a>: HeapVisitor<'a> {
+    /// Returns the current position.
+    fn cursor(&mut self) -> &mut BlockCursor;
 }
 
-impl<'a> Search<'a> {
+impl<'a> WasteSearch<'a> {
     fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], reachable: Reachable) -> Self {
         let summary = heap.summary();
         let mut roots = Bits::new(graph.objects.len());
@@ -270,7 +269,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Shallow bytes of all objects.
+    /// Returns the shallow size of all objects in bytes.
     fn all_bytes(&self) -> u64 {
         crate::classes::histogram::all_bytes(self.summary, &self.sizes)
     }
@@ -283,15 +282,15 @@ impl<'a> Search<'a> {
         self.graph.objects.addresses.id_of(object).unwrap_or_default()
     }
 
-    /// Chunks of all objects, of whole blocks.
+    /// Returns chunks of all objects that consist of whole blocks.
     fn chunks(&self) -> Vec<Range<u32>> {
         let count = self.graph.objects.len();
         chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)))
     }
 
-    /// Walks over the blocks of a chunk that have reachable objects of some classes.
+    /// Walks over the blocks of a chunk that contain reachable objects of some classes.
     #[inline(always)]
-    fn walk<W: Walk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
+    fn walk<W: WasteWalk<'a>>(&self, chunk: Range<u32>, classes: &[bool], walk: &mut W) {
         for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
             let reachable = self.reachable.of_block(block);
             if reachable == 0 {
@@ -299,7 +298,7 @@ impl<'a> Search<'a> {
             }
             let first = ObjectIndex(block * BLOCK);
             let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
-            let mut cursor = Cursor { first, ..Cursor::NONE };
+            let mut cursor = BlockCursor { first, ..BlockCursor::NONE };
             let of_objects = self.graph.objects.classes(range.clone());
             for (bit, (place, class)) in cursor.classes.iter_mut().zip(of_objects).enumerate() {
                 let Some(class) = class else { continue };
@@ -317,16 +316,16 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether one object dominates another, which it refers to: whether that goes with it.
+    /// Returns whether an object, to which another refers, is dominated by that and would be freed with it.
     fn is_dominated_by(&self, object: ObjectIndex, by: ObjectIndex) -> bool {
         self.dominator(object) == Some(by)
     }
 
-    /// The dominator of a reachable object, if only roots dominate it `None`.
+    /// Returns the dominator of a reachable object; `None` if only roots dominate it.
     fn dominator(&self, object: ObjectIndex) -> Option<ObjectIndex> {
         let (graph, tree) = (self.graph, &self.graph.tree);
-        // What only one object refers to, and no root, is dominated by that one; but class objects, to which their instances
-        // refer without being listed.
+        // An object with a single referrer that is not a root is dominated by it; except class objects, to which their
+        // instances refer without being listed.
         let only = graph.referrers(object).only().map(ObjectIndex);
         if only.is_some() && !self.roots.contains(object) && graph.class_of_class_object(object).is_none() {
             return only;
@@ -342,9 +341,9 @@ impl<'a> Search<'a> {
 /// Finds the waste of a heap.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for a few numbers for each object that is wasted.
-pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question) -> io::Result<Waste> {
-    let search = Search::new(heap, graph, bytes, Reachable::of(graph));
+/// If there is neither memory nor disk space for a few numbers for each wasted object.
+pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &WasteQuery) -> io::Result<Waste> {
+    let search = WasteSearch::new(heap, graph, bytes, Reachable::of(graph));
     let (all_bytes, reachable_bytes) = (search.all_bytes(), graph.tree.reachable_bytes());
     let all = findings(&search, question)?;
     let added = union::add(&search, &all);
@@ -352,7 +351,7 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
     for (findings, added_bytes) in all.into_iter().zip(added) {
         let fields = holding::fields(&search, &findings, question.group_by);
         let examples = findings.examples(&search, question.examples);
-        rows.push(Row {
+        rows.push(WasteRow {
             kind: findings.kind,
             count: findings.count,
             wasted_bytes: findings.bytes,
@@ -367,8 +366,8 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &Question
     Ok(Waste { rows, wasted_bytes, reachable_bytes, all_bytes })
 }
 
-/// What is found of the kinds asked for, in their order.
-fn findings(search: &Search<'_>, question: &Question) -> io::Result<Vec<Findings>> {
+/// Returns the findings of the requested kinds, in their order.
+fn findings(search: &WasteSearch<'_>, question: &WasteQuery) -> io::Result<Vec<Findings>> {
     let plans = plan::plans(search);
     let instances = instances::read(search, &plans)?;
     let arrays = arrays::read(search, &plans, &instances.held)?;
@@ -387,7 +386,7 @@ fn findings(search: &Search<'_>, question: &Question) -> io::Result<Vec<Findings
         plain: arrays.plain,
     };
     let mut of_arrays = arrays.findings;
-    let sparse = of_arrays.iter_mut().find(|findings| findings.kind == Kind::SparseCollections);
+    let sparse = of_arrays.iter_mut().find(|findings| findings.kind == WasteKind::SparseCollections);
     few.find(search, &plans, &arrays.colliding, sparse)?.into_iter().for_each(&mut take);
     of_arrays.into_iter().for_each(&mut take);
     take(instances.boxes);

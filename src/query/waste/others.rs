@@ -1,12 +1,12 @@
-//! What waits for the finalizer, classes that are loaded more than once, unreachable objects.
+//! Objects that wait for the finalizer, classes that are loaded more than once, unreachable objects.
 
 use std::io;
 
 use rustc_hash::FxHashSet;
 
 use super::findings::{Findings, Frees, Saving};
-use super::{Kind, Search};
-use crate::dominators::retained::tops;
+use super::{WasteKind, WasteSearch};
+use crate::dominators::retained_of_set::tops;
 use crate::leaks::heap_facts::finalizers;
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -14,7 +14,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_parser::ObjectId;
 
-/// Names of classes that are made while a program runs: different classes of different loaders may have the same.
+/// Name parts of classes generated at run time: different classes of different loaders may have the same name.
 const MADE: [&str; 4] = [
     "$Proxy",
     "GeneratedMethodAccessor",
@@ -22,42 +22,42 @@ const MADE: [&str; 4] = [
     "GeneratedSerializationConstructorAccessor",
 ];
 
-/// Whether a class is made while a program runs.
+/// Returns whether a class is generated at run time.
 pub(crate) fn is_made(name: &str) -> bool {
     let simple = hprof_parser::names::simple(name);
     MADE.iter().any(|made| simple.starts_with(made))
 }
 
-/// The class that links what waits in a queue.
+/// Class that links the objects in a queue.
 const REFERENCE: &str = "java.lang.ref.Reference";
 
-/// Finds what other kinds there are.
-pub(super) fn find(search: &Search<'_>, unreachable_bytes: u64) -> io::Result<Vec<Findings>> {
+/// Finds the remaining kinds.
+pub(super) fn find(search: &WasteSearch<'_>, unreachable_bytes: u64) -> io::Result<Vec<Findings>> {
     Ok(vec![finalizable(search)?, duplicate_classes(search)?, unreachable(search, unreachable_bytes)?])
 }
 
-/// Objects that wait for `finalize`: the chain of a `java.lang.ref.ReferenceQueue`.
-fn finalizable(search: &Search<'_>) -> io::Result<Findings> {
+/// Finds objects that wait for `finalize`: the chain of a `java.lang.ref.ReferenceQueue`.
+fn finalizable(search: &WasteSearch<'_>) -> io::Result<Findings> {
     let objects = &search.objects;
     // A Finalizer has a `next` of its own, for those that do not wait.
     let Some(reference) = search.summary.boot_class(REFERENCE) else {
-        return Ok(Findings::new(Kind::Finalizable, Frees::Retained));
+        return Ok(Findings::new(WasteKind::Finalizable, Frees::Retained));
     };
     let field = |object, name| objects.object(objects.field_of(object, reference, name)?);
     let mut next = finalizers(objects).and_then(|queue| objects.reference(queue, "head"));
     let (mut waiting, mut seen) = (Vec::new(), FxHashSet::default());
-    // The last one leads to itself.
+    // The last one refers to itself.
     while let Some(finalizer) = next.filter(|finalizer| seen.insert(finalizer.0)) {
         waiting.push(finalizer);
         next = field(finalizer, "next");
     }
-    retained(search, Kind::Finalizable, &waiting, |finalizer| {
+    retained(search, WasteKind::Finalizable, &waiting, |finalizer| {
         field(finalizer, "referent").and_then(|referent| search.class(referent))
     })
 }
 
-/// Classes of the name of one that another class loader has defined.
-fn duplicate_classes(search: &Search<'_>) -> io::Result<Findings> {
+/// Finds classes of the same name that other class loaders have defined.
+fn duplicate_classes(search: &WasteSearch<'_>) -> io::Result<Findings> {
     let summary = search.summary;
     let dumped = summary.numbered_classes().filter(|(_, row)| {
         let name = summary.class_name(row);
@@ -70,27 +70,29 @@ fn duplicate_classes(search: &Search<'_>) -> io::Result<Findings> {
             is_reachable.then(|| (summary.class_name(row), row.loader.into(), object))
         })
         .collect();
-    // The first stays: by object ID.
+    // The first by object ID stays.
     classes.sort_rows_by_key(|(name, _, object)| (*name, *object));
     let mut others = Vec::new();
     for same_name in classes.chunk_by(|a, b| a.0 == b.0) {
         let Some(((_, loader, _), rest)) = same_name.split_first() else { continue };
         others.extend(rest.iter().filter(|(_, other, _)| other != loader).map(|(_, _, object)| *object));
     }
-    retained(search, Kind::DuplicateClasses, &others, |object| search.graph.class_of_class_object(object))
+    retained(search, WasteKind::DuplicateClasses, &others, |object| {
+        search.graph.class_of_class_object(object)
+    })
 }
 
-/// What some objects retain by the dominator tree; what several of them hold together does not count.
+/// Returns what some objects retain by the dominator tree; objects that several of them hold together do not count.
 fn retained(
-    search: &Search<'_>,
-    kind: Kind,
+    search: &WasteSearch<'_>,
+    kind: WasteKind,
     objects: &[ObjectIndex],
     class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
 ) -> io::Result<Findings> {
     let tree = &search.graph.tree;
     let tops: FxHashSet<TreePosition> = tops(tree, objects.iter().copied()).into_iter().collect();
     let saving = |object: &ObjectIndex| {
-        // What another of them retains counts there.
+        // If another one retains it, it counts there.
         let position = tree.reachable_position(*object).filter(|position| tops.contains(position));
         Saving::of(*object, position.map_or(0, |position| tree.retained_bytes(position)))
     };
@@ -98,9 +100,9 @@ fn retained(
     Ok(Findings::by_class(kind, Frees::Retained, search.room.copy(&savings)?, class))
 }
 
-fn unreachable(search: &Search<'_>, bytes: u64) -> io::Result<Findings> {
+fn unreachable(search: &WasteSearch<'_>, bytes: u64) -> io::Result<Findings> {
     let tree = &search.graph.tree;
-    let mut findings = Findings::new(Kind::Unreachable, Frees::Unreachable);
+    let mut findings = Findings::new(WasteKind::Unreachable, Frees::Unreachable);
     findings.count = u64::from(tree.objects().saturating_sub(tree.reachable()));
     findings.bytes = bytes;
     Ok(findings)

@@ -1,9 +1,9 @@
-//! What is looked for in the instances of each class.
+//! Plan of what to look for in the instances of each class.
 
-use super::Search;
+use super::WasteSearch;
 use super::boxes::Boxed;
 use crate::objects::collections::usage::Usage;
-use crate::objects::reader::{Bits, Place};
+use crate::objects::reader::{Bits, FieldPlace};
 use crate::strings::STRING;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassKind;
@@ -11,12 +11,12 @@ use hprof_index::objects::fields::slots;
 use hprof_index::objects::strings::StringFields;
 use hprof_parser::names;
 
-/// Instances that a field is compared in, at least.
+/// Minimum number of instances for a field to be compared.
 pub(super) const MIN_INSTANCES: u64 = 100;
-/// Fields of a class, with those of its superclasses, that are compared.
+/// Maximum number of fields of a class, with those of its superclasses, that are compared.
 const MAX_FIELDS: usize = 1 << 10;
 
-/// What is looked for in the instances of a class.
+/// Action for the instances of a class.
 #[derive(Debug)]
 pub(super) enum Plan {
     Nothing,
@@ -26,41 +26,41 @@ pub(super) enum Plan {
     Collection(Usage),
 }
 
-/// A class that says how much of its array is used.
+/// A class that states how much of its array is used.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buffer {
-    pub(super) array: Place,
-    pub(super) used: Place,
-    /// How many bytes an element that is counted takes, as a power of two.
-    pub(super) coder: Option<Place>,
-    /// The class that declares it so.
+    pub(super) array: FieldPlace,
+    pub(super) used: FieldPlace,
+    /// Field with the size of a counted element in bytes, as a power of two.
+    pub(super) coder: Option<FieldPlace>,
+    /// Class that declares the fields.
     pub(super) class: ClassNumber,
 }
 
 /// A field that is compared in all instances.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compared {
-    /// The class that declares it.
+    /// Class that declares the field.
     pub(super) class: ClassNumber,
-    /// Its number among the fields of that class.
+    /// Number of the field in that class.
     pub(super) number: u32,
-    /// Instances of that class and its subclasses.
+    /// Number of instances of that class and its subclasses.
     pub(super) instances: u64,
 }
 
 /// Plans for all classes.
 #[derive(Debug)]
 pub(super) struct Plans {
-    /// By class number.
+    /// Plans by class number.
     pub(super) of_class: Vec<Plan>,
-    /// By class number: whether anything is looked for in its instances.
+    /// `true` if instances are read, by class number.
     pub(super) is_read: Vec<bool>,
-    /// By class number: the fields that it declares and that are compared, where they are behind the first of these, and
-    /// their numbers in `fields`.
-    own: Vec<Vec<(Place, u32)>>,
-    /// By class number: whether it or a class above declares such fields.
+    /// Compared fields that each class declares: their place after the first of these, and their number in `fields`; by
+    /// class number.
+    own: Vec<Vec<(FieldPlace, u32)>>,
+    /// `true` if the class or a superclass declares such fields, by class number.
     has_compared: Vec<bool>,
-    /// The fields that are compared.
+    /// Compared fields.
     pub(super) fields: Vec<Compared>,
 }
 
@@ -69,7 +69,7 @@ impl Plans {
         class.and_then(|class| self.of_class.get(class.0 as usize)).unwrap_or(&Plan::Nothing)
     }
 
-    /// Calls `visit` with the fields of an instance that are compared: their numbers and values.
+    /// Calls `visit` with the compared fields of an instance: number and value.
     #[inline(always)]
     pub(super) fn compared(
         &self,
@@ -95,7 +95,7 @@ impl Plans {
     }
 }
 
-/// Buffers: class, array, how much of it is used.
+/// Buffers: class, array, used length.
 const BUFFERS: &[(&str, &str, &str)] = &[
     ("java.lang.AbstractStringBuilder", "value", "count"),
     ("java.io.ByteArrayOutputStream", "buf", "count"),
@@ -107,8 +107,8 @@ const BUFFERS: &[(&str, &str, &str)] = &[
     ("java.util.BitSet", "words", "wordsInUse"),
 ];
 
-/// Plans what is looked for.
-pub(super) fn plans(search: &Search<'_>) -> Plans {
+/// Plans the passes.
+pub(super) fn plans(search: &WasteSearch<'_>) -> Plans {
     let summary = search.summary;
     let usages = search.forms.usages(summary);
     let buffers = buffers(summary);
@@ -141,7 +141,7 @@ pub(super) fn plans(search: &Search<'_>) -> Plans {
     Plans { is_read: is_read.collect(), of_class, own, has_compared, fields }
 }
 
-/// By class number: the class of [`BUFFERS`] that it is, or extends.
+/// Returns the class of [`BUFFERS`] that each class is or extends, by class number.
 fn buffers(summary: &Summary) -> Vec<Option<(ClassNumber, usize)>> {
     let of_name = |(number, row)| {
         let name = summary.class_name(row);
@@ -160,8 +160,8 @@ fn buffer(summary: &Summary, class: ClassNumber, (declares, at): (ClassNumber, u
     Some(Buffer { array: place(array)?, used: place(used)?, coder: place("coder"), class: declares })
 }
 
-/// By class number: the fields that classes outside the JDK declare and that enough instances have.
-fn compared(summary: &Summary, fields: &mut Vec<Compared>) -> Vec<Vec<(Place, u32)>> {
+/// Returns the fields that classes outside the JDK declare and that enough instances have, by class number.
+fn compared(summary: &Summary, fields: &mut Vec<Compared>) -> Vec<Vec<(FieldPlace, u32)>> {
     let own = summary.classes().iter().map(|row| match row.kind() {
         ClassKind::Instance => row.objects.get(),
         _ => 0,
@@ -174,7 +174,7 @@ fn compared(summary: &Summary, fields: &mut Vec<Compared>) -> Vec<Vec<(Place, u3
         let declared = slots(summary, class).take_while(|slot| slot.class == class).take(MAX_FIELDS);
         let mut own = Vec::new();
         for (number, slot) in (0u32..).zip(declared) {
-            // There are fewer fields than bytes of a dump that 32 bits number.
+            // The number of fields is below that of the bytes of a dump, which 32 bits number.
             let Ok(next) = u32::try_from(fields.len()) else { break };
             own.push((slot.place, next));
             fields.push(Compared { class, number, instances });

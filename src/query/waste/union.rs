@@ -1,15 +1,15 @@
-//! Adding up what kinds free, so that nothing counts twice.
+//! Totals of all kinds in which nothing counts twice.
 //!
-//! Kinds are taken in order. An object that a kind before has freed frees nothing more; one that a kind before has made
-//! smaller frees what is left of it.
+//! Kinds are taken in order. An object that an earlier kind freed frees nothing more; one that an earlier kind made
+//! smaller frees the rest.
 
 use super::findings::{Findings, Frees, NO_OBJECT, Saving};
-use super::{Kind, Search};
+use super::{WasteKind, WasteSearch};
 use crate::objects::object_set::Bits;
 use hprof_index::graph::numbers::ObjectIndex;
 
-/// By kind: what it frees beyond those before it.
-pub(super) fn add(search: &Search<'_>, all: &[Findings]) -> Vec<u64> {
+/// Returns the bytes that each kind frees beyond those before it.
+pub(super) fn add(search: &WasteSearch<'_>, all: &[Findings]) -> Vec<u64> {
     let freed = Bits::new(search.graph.objects.len());
     let mut union = Union { search, freed, shrinks: &[] };
     let mut added = Vec::with_capacity(all.len());
@@ -20,16 +20,16 @@ pub(super) fn add(search: &Search<'_>, all: &[Findings]) -> Vec<u64> {
 }
 
 struct Union<'u, 'a> {
-    search: &'u Search<'a>,
+    search: &'u WasteSearch<'a>,
     freed: Bits,
-    /// By class: what its instances have shrunk by.
+    /// Shrinkage of the instances, by class.
     shrinks: &'u [u64],
 }
 
 impl<'u> Union<'u, '_> {
     fn take(&mut self, findings: &'u Findings, before: &[Findings]) -> u64 {
         let tree = &self.search.graph.tree;
-        // What gets smaller in one kind may be freed by a later one.
+        // An object that shrinks by one kind may be freed by a later one.
         let parts = || before.iter().filter(|findings| matches!(findings.frees, Frees::Part));
         let was_freed = if parts().next().is_some() { self.freed.clone() } else { Bits::default() };
         let mut added = match &findings.frees {
@@ -66,11 +66,11 @@ impl<'u> Union<'u, '_> {
         u64::try_from(added).unwrap_or(0)
     }
 
-    /// What an object frees that is freed now, and what is freed with it.
-    fn objects(&mut self, kind: Kind, saving: &Saving) -> i64 {
+    /// Returns the bytes freed with an object and those freed with it.
+    fn objects(&mut self, kind: WasteKind, saving: &Saving) -> i64 {
         let both = [saving.object, saving.other].map(ObjectIndex);
-        // What a box saves is less than what it takes: its value moves.
-        if kind == Kind::BoxedNumbers || saving.other == NO_OBJECT && self.shrinks.is_empty() {
+        // A box saves less than its size: its value moves.
+        if kind == WasteKind::BoxedNumbers || saving.other == NO_OBJECT && self.shrinks.is_empty() {
             return if self.freed.insert(both[0]) { signed(saving.bytes) } else { 0 };
         }
         if self.shrinks.is_empty() && !both.iter().any(|object| self.freed.contains(*object)) {
@@ -82,9 +82,9 @@ impl<'u> Union<'u, '_> {
         both.into_iter().map(|object| self.object(object)).sum()
     }
 
-    /// What an object frees that is freed now.
+    /// Returns the bytes freed with an object.
     fn object(&mut self, object: ObjectIndex) -> i64 {
-        // Of a sample, what is not in it does not count.
+        // Objects outside of a sample do not count.
         if !self.search.reachable.contains(object) || !self.freed.insert(object) {
             return 0;
         }
@@ -93,7 +93,7 @@ impl<'u> Union<'u, '_> {
         signed(self.search.shallow_bytes(object)) - signed(shrink)
     }
 
-    /// What the instances of classes would shrink by that are freed already.
+    /// Returns the shrinkage of instances that are already freed.
     fn freed_of_classes(&self, shrinks: &[u64]) -> i64 {
         if shrinks.iter().all(|shrink| *shrink == 0) {
             return 0;

@@ -1,4 +1,4 @@
-//! JUnit XML: results of checks as CI servers read them. What is written fits both schemas that are around: that of Jenkins
+//! JUnit XML: results of checks as CI servers read them. The output conforms to both schemas in use: that of Jenkins
 //! (`junit-10.xsd` of its xUnit plugin) and that of Ant's JUnit tasks (`JUnit.xsd` by Windy Road).
 
 use std::borrow::Cow;
@@ -9,58 +9,58 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use crate::escape;
 
-/// What was checked together.
+/// A set of checks.
 #[derive(Debug, Clone)]
 pub struct Suite<'a> {
-    /// Its name.
+    /// Name.
     pub name: &'a str,
-    /// When what was checked was made, RFC 3339.
+    /// Creation time of the checked dump, RFC 3339.
     pub time: Option<&'a str>,
-    /// The checks.
+    /// Checks.
     pub cases: Vec<Case<'a>>,
-    /// What else is to be said.
+    /// Notes.
     pub notes: Vec<&'a str>,
 }
 
 /// A check.
 #[derive(Debug, Clone)]
 pub struct Case<'a> {
-    /// Its name.
+    /// Name.
     pub name: &'a str,
-    /// What became of it.
+    /// Result.
     pub result: Outcome<'a>,
 }
 
-/// What became of a check.
+/// Result of a check.
 #[derive(Debug, Clone)]
 pub enum Outcome<'a> {
-    /// It passed.
+    /// Passed.
     Passed,
-    /// It failed.
+    /// Failed.
     Failed {
-        /// The kind of check.
+        /// Kind of check.
         kind: &'a str,
-        /// Why.
+        /// Reason.
         message: &'a str,
     },
-    /// It could not be made.
+    /// Could not be evaluated.
     Error {
-        /// The kind of check.
+        /// Kind of check.
         kind: &'a str,
-        /// Why.
+        /// Reason.
         message: &'a str,
     },
-    /// It is shown, and changes nothing.
+    /// Reported without effect on the result.
     Skipped {
-        /// Why.
+        /// Reason.
         message: String,
     },
 }
 
-/// What stands for a time that is not known, and for a name that is empty: the schemas want some.
+/// Placeholders for an unknown time and an empty name, which the schemas require.
 const NO_TIME: &str = "1970-01-01T00:00:00";
 const NO_NAME: &str = "-";
-/// `2026-11-22T14:15:34`, without fractions and zone.
+/// Length of `2026-11-22T14:15:34`, without fractions and zone.
 const TIME_BYTES: usize = NO_TIME.len();
 
 /// Writes results.
@@ -134,7 +134,7 @@ fn write_case<W: Write>(xml: &mut Writer<W>, suite: &str, case: &Case<'_>) -> io
     Ok(())
 }
 
-/// The text without what XML 1.0 cannot hold, not even escaped, and without what would be read as something else.
+/// Replaces characters that XML 1.0 cannot contain, not even escaped, and those that would be misread.
 fn harmless(text: &str) -> Cow<'_, str> {
     let text = if text.is_empty() { Cow::Borrowed(NO_NAME) } else { escape::text(text) };
     if !text.contains(['\u{fffe}', '\u{ffff}']) {

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::escape;
 
-/// How bad a result is.
+/// Severity of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// It must not be.
+    /// Error.
     Error,
-    /// It should not be.
+    /// Warning.
     Warning,
-    /// It is told.
+    /// Note.
     Note,
 }
 
@@ -29,55 +29,55 @@ impl Level {
     }
 }
 
-/// A rule that was looked at.
+/// A rule that was evaluated.
 #[derive(Debug, Clone)]
 pub struct Rule<'a> {
-    /// Its name.
+    /// Name.
     pub id: &'a str,
-    /// What it is about.
+    /// Description.
     pub about: String,
-    /// How bad it is if it fails.
+    /// Severity if it fails.
     pub level: Level,
 }
 
 /// A rule that failed.
 #[derive(Debug, Clone)]
 pub struct Failure<'a> {
-    /// The number of the rule.
+    /// Number of the rule.
     pub rule: usize,
-    /// How bad it is.
+    /// Severity.
     pub level: Level,
-    /// Why.
+    /// Reason.
     pub message: String,
-    /// The line of the rule, from 1.
+    /// Line of the rule, from 1.
     pub line: u64,
-    /// What else there is to know, by name.
+    /// Additional properties by name.
     pub properties: Vec<(&'static str, crate::value::Value<'a>)>,
 }
 
 /// Results of a run.
 #[derive(Debug, Clone)]
-pub struct Run<'a> {
-    /// The version of the program.
+pub struct SarifRun<'a> {
+    /// Version of the program.
     pub version: &'a str,
-    /// The file of the rules.
+    /// Rules file.
     pub file: &'a Path,
     /// All rules.
     pub rules: Vec<Rule<'a>>,
-    /// Those that failed.
+    /// Rules that failed.
     pub failures: Vec<Failure<'a>>,
-    /// What could not be looked at at all, and why.
+    /// Reasons for rules that could not be evaluated.
     pub errors: Vec<&'a str>,
 }
 
-/// Where the program comes from; empty if the package does not say.
+/// Repository of the program; empty if the package does not name it.
 const ABOUT: &str = env!("CARGO_PKG_REPOSITORY");
 
 /// Writes results.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn write(out: &mut dyn Write, run: &Run<'_>) -> io::Result<()> {
+pub fn write(out: &mut dyn Write, run: &SarifRun<'_>) -> io::Result<()> {
     let rules: Vec<Value> = run.rules.iter().map(rule).collect();
     let (uri, base) = uri(run.file);
     let mut place = json!({ "uri": uri });
@@ -116,7 +116,7 @@ fn rule(rule: &Rule<'_>) -> Value {
     })
 }
 
-fn result(run: &Run<'_>, failure: &Failure<'_>, place: &Value) -> Value {
+fn result(run: &SarifRun<'_>, failure: &Failure<'_>, place: &Value) -> Value {
     let id = run.rules.get(failure.rule).map(|rule| escape::text(rule.id));
     let properties: serde_json::Map<String, Value> = (failure.properties.iter())
         .map(|(key, value)| {
@@ -140,7 +140,8 @@ fn result(run: &Run<'_>, failure: &Failure<'_>, place: &Value) -> Value {
     })
 }
 
-/// A text of a message: harmless, and without what stands for links and for arguments (3.11.5 and 3.11.6 of the standard).
+/// Returns a text of a message, escaped, including the syntax of links and arguments (3.11.5 and 3.11.6 of the
+/// standard).
 fn plain(text: &str) -> String {
     let text = escape::text(text).replace('{', "{{").replace('}', "}}");
     if !text.contains("](") {
@@ -149,8 +150,8 @@ fn plain(text: &str) -> String {
     text.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]")
 }
 
-/// The URI of a file, and from where it is meant: one in the tree of the present directory is relative to the sources, so
-/// that hosts find it.
+/// Returns the URI of a file, and its base: a file below the current directory is relative to the sources, so that
+/// hosts find it.
 fn uri(file: &Path) -> (String, Option<&'static str>) {
     let here = std::env::current_dir().ok();
     let below = here.as_deref().and_then(|here| file.strip_prefix(here).ok()).unwrap_or(file);

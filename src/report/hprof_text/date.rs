@@ -3,7 +3,7 @@
 use hprof_format::date;
 use jiff::civil::{DateTime, datetime};
 
-/// A time in RFC 3339, in UTC, as `ctime` writes it. What is no such time stays as it is; none is the start of 1970.
+/// Formats an RFC 3339 time, in UTC, like `ctime`. Other texts stay as they are; `None` is the start of 1970.
 pub(super) fn ctime(rfc3339: Option<&str>) -> String {
     let text = rfc3339.unwrap_or("1970-01-01T00:00:00Z");
     let since = text.trim_end_matches('Z').parse::<DateTime>().ok();

@@ -36,7 +36,7 @@ pub(super) fn write(
     let date = rfc3339(facts.created_ms.get(), facts.time_us.get());
     out.write_all(heap_text::begin(objects, size, &ctime(date.as_deref())).as_bytes())?;
     let plans = RecordPlans::new(summary, sizes);
-    let texts = Texts::new(summary, &plans);
+    let texts = ClassTexts::new(summary, &plans);
     let classes = Classes::new(summary);
     let chunks = OrderedChunks::new(bytes, summary, &classes);
     let walk = chunks.walker();
@@ -62,28 +62,28 @@ pub(super) fn write(
     out.write_all(heap_text::END.as_bytes())
 }
 
-/// What is the same in the lines of all objects of a class.
+/// Common parts of the lines of a class's objects.
 #[derive(Debug, Default)]
 struct ClassText {
-    /// From the object id to the trace, ` (sz=24, trace=`; empty for classes whose objects vary in size.
+    /// Text from the object ID to the trace, ` (sz=24, trace=`; empty for classes whose objects vary in size.
     before_trace: Vec<u8>,
-    /// Its name and its class object's id, to the end of the line: `java.lang.String@7f0)`.
+    /// Name and ID of the class object, to the end of the line: `java.lang.String@7f0)`.
     name: Vec<u8>,
-    /// For each of the references that the class itself declares, where its name is in the names.
+    /// Range of each field name in `names`, for the references that the class itself declares.
     fields: Vec<Range<u32>>,
 }
 
-/// The texts of all classes.
-struct Texts {
-    /// By class number.
+/// Texts of all classes.
+struct ClassTexts {
+    /// Texts by class number.
     classes: Vec<ClassText>,
-    /// Names of fields, each as `\tname\t`, and another tab behind those of up to seven bytes.
+    /// Names of fields, each as `\tname\t`, with another tab after those of up to seven bytes.
     names: Vec<u8>,
 }
 
-impl Texts {
+impl ClassTexts {
     fn new(summary: &Summary, plans: &RecordPlans<'_>) -> Self {
-        let mut names = Names::default();
+        let mut names = FieldNamePool::default();
         let classes = (summary.numbered_classes())
             .map(|(number, class)| {
                 let name = escape::text(summary.class_name(class)).into_owned();
@@ -106,14 +106,14 @@ impl Texts {
     }
 }
 
-/// Collects the names of fields.
+/// Collector of field names.
 #[derive(Default)]
-struct Names {
+struct FieldNamePool {
     bytes: Vec<u8>,
     known: rustc_hash::FxHashMap<String, Range<u32>>,
 }
 
-impl Names {
+impl FieldNamePool {
     fn name(&mut self, name: &str) -> Range<u32> {
         if let Some(range) = self.known.get(name) {
             return range.clone();
@@ -127,19 +127,19 @@ impl Names {
     }
 }
 
-/// Makes lines of sub-records.
+/// Formatter of sub-records.
 struct Formatter<'a, 't, 's, 'o> {
     bytes: &'a [u8],
     id_size: IdSize,
     summary: &'a Summary,
     plans: &'a RecordPlans<'a>,
-    texts: &'a Texts,
+    texts: &'a ClassTexts,
     text: &'t mut Text<'s, 'o>,
-    /// Of a long array only these elements are wanted.
+    /// Range of elements, for part of a long array.
     elements: Option<Range<u32>>,
-    /// The class met last.
+    /// Most recent class.
     last: (ObjectId, Option<ClassNumber>),
-    /// An instance's classes, from its own upwards, and the bytes of each's fields.
+    /// Classes of an instance, from its own upwards, with the bytes of each one's fields.
     levels: Vec<(&'a ClassText, &'a ClassPlan, &'a [u8])>,
 }
 
@@ -167,7 +167,7 @@ impl Formatter<'_, '_, '_, '_> {
         push_decimal(&mut self.text.made, number);
     }
 
-    /// The name of a class to the end of the line.
+    /// Writes the name of a class to the end of the line.
     #[inline(always)]
     fn end_of_class(&mut self, text: Option<&ClassText>, id: ObjectId) {
         match text {
@@ -176,7 +176,7 @@ impl Formatter<'_, '_, '_, '_> {
         }
     }
 
-    /// A line of a class object, if it refers to something.
+    /// Writes a line of a class object, if it refers to something.
     fn reference(&mut self, reference: ClassReference<'_>, id: ObjectId) {
         heap_text::class_reference(&mut self.text.made, reference, id.0);
         self.text.limit();
@@ -286,7 +286,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
 
     fn root(&mut self, offset: usize, root: RootRecord) {
         let thread = root.thread.unwrap_or(0);
-        // The agent prints no frame as -1.
+        // The agent prints -1 for no frame.
         let frame = root.frame.unwrap_or(u32::MAX).cast_signed();
         let words;
         let kind = match root.kind {
@@ -309,7 +309,7 @@ impl<'a> HeapVisitor<'a> for Formatter<'a, '_, '_, '_> {
                 words = format!("<JNI monitor>, thread={thread}, frame={frame}");
                 heap_text::Root::Other(&words)
             }
-            // Android's, for which the agent has no words.
+            // Kinds of Android, for which the agent has no names.
             other => {
                 words = format!("<{}>", other.name());
                 heap_text::Root::Other(&words)
@@ -359,7 +359,7 @@ mod tests {
         numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
     }
 
-    /// A class object with a field, the next with a superclass, and so on: what is inherited is not kept with each.
+    /// A class object with a field, the next with a superclass, and so on: inherited fields are not stored with each.
     #[test]
     fn a_long_chain_of_classes() {
         const CLASSES: u32 = 20_000;

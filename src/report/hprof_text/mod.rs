@@ -1,8 +1,8 @@
 //! The HPROF agent's text report (`java.hprof.txt`) of a binary dump.
 //!
-//! Order, columns and words are those of the agent of JDK 8 (`hprof_io.c`), so that programs which read its files read
-//! these. What a dump cannot tell is left out or 0: a JNI global reference's trace is not in binaries. Names are escaped
-//! as everywhere, so that no name can look like a record.
+//! Order, columns and words are those of the agent of JDK 8 (`hprof_io.c`), so that programs that read its files can
+//! read these. Facts that a dump does not contain are left out or 0, such as the trace of a JNI global reference. Names
+//! are escaped as everywhere, so that no name can look like a record.
 
 mod date;
 mod heap;
@@ -15,7 +15,7 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_query::recordings::profile::{Profile, ThreadEvent};
 
-/// What is written beside the head.
+/// Sections to write besides the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sections {
     /// THREAD START and THREAD END.
@@ -30,18 +30,18 @@ pub struct Sections {
     pub cpu: bool,
 }
 
-/// What a report is made of.
+/// Input of a report.
 #[derive(Debug)]
 pub struct Report<'a> {
-    /// The dump.
+    /// Summary of the dump.
     pub summary: &'a Summary,
-    /// Its bytes.
+    /// Bytes of the dump.
     pub bytes: &'a [u8],
-    /// The sizes of its objects.
+    /// Sizes of objects.
     pub sizes: &'a Sizes,
-    /// What was recorded beside the heap.
+    /// Recorded facts besides the heap.
     pub profile: &'a Profile,
-    /// When threads started and ended.
+    /// Starts and ends of threads.
     pub thread_events: &'a [ThreadEvent],
 }
 

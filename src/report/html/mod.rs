@@ -1,55 +1,55 @@
-//! Grids and names as HTML, for pages that a server sends and for reports that are one file.
+//! Grids and names as HTML, for pages of a server and for self-contained reports.
 //!
 //! Everything from a dump goes through [`escape::text`], which makes control and bidirectional characters visible, and
-//! through the escaping of templates. Where there is no server ([`Links::none`]), nothing is a link.
+//! through the escaping of templates. Without a server ([`Links::none`]) there are no links.
 
 use maud::{Markup, PreEscaped, Render, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
-use super::column::Target;
+use super::column::CellTarget;
 use super::escape;
-use super::grid::Line;
-use super::grid::{Grid, GridCell, GridColumn, GridRow, Piece};
+use super::grid::RowLine;
+use super::grid::{Grid, GridBlock, GridCell, GridColumn, GridRow};
 use super::number::grouped;
 use hprof_parser::ObjectId;
 
-/// Characters of a cell; what is longer is opened by a click.
+/// Maximum number of characters of a cell; a click shows the rest.
 const MAX_CELL: usize = 240;
-/// Bytes of a cell whose line is not broken.
+/// Maximum length in bytes of a cell that is not wrapped.
 const SHORT: usize = 40;
-/// Lines below a row that are open; more are opened by a click.
+/// Number of lines below a row that are shown; a click shows the rest.
 const MAX_BELOW: usize = 4;
-/// Columns of numbers that are shown where there is little room.
+/// Number of numeric columns that are shown where there is little space.
 const NUMBERS: usize = 2;
 
-/// Where objects and classes have their pages.
+/// Builder of links to the pages of objects and classes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Links {
     base: Option<String>,
 }
 
 impl Links {
-    /// Pages below this path: `/1`.
+    /// Creates links below this path: `/1`.
     pub fn below(base: impl Into<String>) -> Self {
         Self { base: Some(base.into()) }
     }
 
-    /// No pages.
+    /// Creates no links.
     pub const fn none() -> Self {
         Self { base: None }
     }
 
-    /// A path below the base.
+    /// Returns a path below the base.
     pub fn to(&self, path: &str) -> Option<String> {
         Some(format!("{}/{path}", self.base.as_ref()?))
     }
 
-    /// The page of an object.
+    /// Returns the page of an object.
     pub fn object(&self, id: ObjectId) -> Option<String> {
         self.to(&format!("object/{id:#x}"))
     }
 
-    /// The page of a class.
+    /// Returns the page of a class.
     pub fn class(&self, name: &str, class_object: Option<ObjectId>) -> Option<String> {
         match class_object {
             Some(id) => self.to(&format!("class/{id:#x}")),
@@ -57,24 +57,24 @@ impl Links {
         }
     }
 
-    fn target(&self, target: &Target) -> Option<String> {
+    fn target(&self, target: &CellTarget) -> Option<String> {
         match target {
-            Target::Object(id) => self.object(*id),
-            Target::Class(name, class_object) => self.class(name, *class_object),
-            Target::Page(path) => self.to(path),
+            CellTarget::Object(id) => self.object(*id),
+            CellTarget::Class(name, class_object) => self.class(name, *class_object),
+            CellTarget::Page(path) => self.to(path),
         }
     }
 }
 
-/// A text as a part of a path or of a query (RFC 3986): all but unreserved characters are `%XX`.
+/// Percent-encodes a text as a part of a path or of a query (RFC 3986): all except unreserved characters.
 pub fn encoded(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, RESERVED)
 }
 
-/// All but what RFC 3986 calls unreserved.
+/// All characters except those that RFC 3986 calls unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Inside of `a`, if there is where to go.
+/// Wraps `inside` in a link, if there is a target.
 pub fn link(href: Option<String>, inside: impl Render) -> Markup {
     match href {
         Some(href) => html! { a href=(href) { (inside) } },
@@ -82,7 +82,7 @@ pub fn link(href: Option<String>, inside: impl Render) -> Markup {
     }
 }
 
-/// A text, whose object IDs are links.
+/// Renders a text with object IDs as links.
 pub fn text(raw: &str, links: &Links) -> Markup {
     let escaped = escape::text(raw);
     let (mut rest, mut made) = (&*escaped, String::new());
@@ -97,7 +97,7 @@ pub fn text(raw: &str, links: &Links) -> Markup {
     PreEscaped(made)
 }
 
-/// The next object ID in a text, and what stands around it.
+/// Returns the next object ID in a text, with the text before and after it.
 fn next_id(text: &str) -> Option<(&str, &str, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     for (at, _) in text.match_indices("0x") {
@@ -116,23 +116,23 @@ fn next_id(text: &str) -> Option<(&str, &str, &str)> {
     None
 }
 
-/// The name of a class, its package dim.
+/// Renders the name of a class with a dim package.
 pub fn class_name(raw: &str) -> Markup {
     let name = escape::text(raw);
-    // A number is no name.
+    // A number is not a name.
     let is_name = name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$'));
     let end = if is_name { name.find([' ', '<']).unwrap_or(name.len()) } else { 0 };
     let (package, simple) = match name.get(..end).and_then(|name| name.rfind('.')) {
         Some(dot) => name.split_at(dot + 1),
         None => ("", &*name),
     };
-    // Where there is little room the package gets a line of its own.
+    // The package gets a line of its own where there is little space.
     html! { @if !package.is_empty() { span.pkg { (package) } wbr; } (simple) }
 }
 
 fn cell_text(cell: &GridCell, links: &Links) -> Markup {
     match &cell.target {
-        Some(Target::Class(name, class_object)) => {
+        Some(CellTarget::Class(name, class_object)) => {
             let shown = if cell.text.is_empty() {
                 html! {}
             } else {
@@ -140,13 +140,15 @@ fn cell_text(cell: &GridCell, links: &Links) -> Markup {
             };
             link(links.class(name, *class_object), shown)
         }
-        Some(target @ Target::Object(_)) => link(links.target(target), class_name(&cell.text)),
-        Some(target @ Target::Page(_)) => link(links.target(target), escape::text(&cell.text).into_owned()),
+        Some(target @ CellTarget::Object(_)) => link(links.target(target), class_name(&cell.text)),
+        Some(target @ CellTarget::Page(_)) => {
+            link(links.target(target), escape::text(&cell.text).into_owned())
+        }
         None => text(&cell.text, links),
     }
 }
 
-/// What is in a cell: of a long text the beginning, the rest by a click.
+/// Renders the content of a cell: of a long text the beginning, the rest by a click.
 fn cell(cell: &GridCell, links: &Links) -> Markup {
     match cell.text.char_indices().nth(MAX_CELL) {
         None => cell_text(cell, links),
@@ -163,18 +165,18 @@ fn cell(cell: &GridCell, links: &Links) -> Markup {
     }
 }
 
-/// Whether the cells of a column are percentages.
+/// Returns whether the cells of a column are percentages.
 fn is_share(column: &GridColumn) -> bool {
     column.title == "%" || column.title == "share"
 }
 
-/// The percentage in a cell, if it is one.
+/// Returns the percentage in a cell, if it is one.
 fn share(column: &GridColumn, cell: &GridCell) -> Option<f64> {
     is_share(column).then(|| cell.text.trim_end_matches('%').parse().ok()).flatten()
 }
 
-fn below(lines: &[Line], links: &Links) -> Markup {
-    let line = |line: &Line| {
+fn below(lines: &[RowLine], links: &Links) -> Markup {
+    let line = |line: &RowLine| {
         let class = format!("i{}", (line.indent / 2).min(8));
         html! { li class=(class) { (text(&line.text, links)) } }
     };
@@ -192,7 +194,7 @@ fn below(lines: &[Line], links: &Links) -> Markup {
 }
 
 fn row(row: &GridRow, columns: &[GridColumn], classes: &[&str], links: &Links) -> Markup {
-    // One bar a row.
+    // One bar per row.
     let bar = columns.iter().position(is_share);
     html! {
         tr {
@@ -211,8 +213,7 @@ fn row(row: &GridRow, columns: &[GridColumn], classes: &[&str], links: &Links) -
     }
 }
 
-/// The classes of the cells of each column. Phones have no room for what is `extra` or `spare`, half a page has none for
-/// what is `spare`.
+/// Returns the CSS classes of each column's cells. Phones hide `extra` and `spare`, half-width pages hide `spare`.
 fn classes(columns: &[GridColumn]) -> Vec<&'static str> {
     let of = |is_bold| {
         let columns = columns.iter().enumerate().filter(move |(_, column)| column.is_bold == is_bold);
@@ -231,24 +232,24 @@ fn classes(columns: &[GridColumn]) -> Vec<&'static str> {
     columns.iter().enumerate().map(class).collect()
 }
 
-/// Lines that keep their breaks, which are not escaped.
+/// Renders lines that keep their breaks; they are not escaped yet.
 fn lines_of<'t>(lines: impl Iterator<Item = &'t str>, links: &Links) -> Markup {
     html! { pre tabindex="0" { @for line in lines { (text(line, links)) "\n" } } }
 }
 
-fn piece(piece: &Piece, links: &Links) -> Markup {
+fn piece(piece: &GridBlock, links: &Links) -> Markup {
     match piece {
-        Piece::Line(line) if line.trim().is_empty() => html! {},
-        Piece::Line(line) => html! { p { (text(line, links)) } },
-        Piece::Text(lines) => lines_of(lines.split('\n'), links),
-        // On a page of a server cells and forms lead on.
-        Piece::Commands(_) if links.base.is_some() => html! {},
-        Piece::Commands(lines) => lines_of(lines.iter().map(String::as_str), links),
-        Piece::Grid(of) => grid(of, links, None),
+        GridBlock::Line(line) if line.trim().is_empty() => html! {},
+        GridBlock::Line(line) => html! { p { (text(line, links)) } },
+        GridBlock::Text(lines) => lines_of(lines.split('\n'), links),
+        // On a server's page, cells and forms replace commands.
+        GridBlock::Commands(_) if links.base.is_some() => html! {},
+        GridBlock::Commands(lines) => lines_of(lines.iter().map(String::as_str), links),
+        GridBlock::Grid(of) => grid(of, links, None),
     }
 }
 
-/// A grid; `caption` says to those who cannot see it what it is.
+/// Renders a grid; `caption` describes it to screen readers.
 pub fn grid(grid: &Grid, links: &Links, caption: Option<&str>) -> Markup {
     let has_titles = grid.columns.iter().any(|column| !column.title.is_empty());
     let classes = classes(&grid.columns);

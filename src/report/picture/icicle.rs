@@ -1,16 +1,16 @@
-//! An icicle: a row a depth, the root on top.
+//! An icicle: one row per depth, with the root on top.
 
 use maud::Markup;
 
 use super::{Canvas, PictureBox, Placed, Rectangle, children, svg};
 
-/// Pixels of a row.
+/// Height of a row in pixels.
 const ROW: f64 = 20.0;
-/// Pixels that a box is wide at least; a smaller one is not drawn.
+/// Minimum width of a box in pixels; smaller ones are not drawn.
 const MIN_WIDTH: f64 = 1.0;
 
-/// Draws an icicle as wide as the canvas. It is as high as its rows, whatever the height of the canvas. What a node has
-/// beyond its children stays free below it, on the right.
+/// Draws an icicle as wide as the canvas. Its height depends on its rows, not on the canvas. The part of a node that
+/// exceeds its children stays free below it, on the right.
 pub fn icicle(root: &PictureBox, canvas: Canvas) -> Markup {
     let what = format!("Icicle: {}", root.name);
     let boxes = layout(root, canvas);
@@ -19,7 +19,7 @@ pub fn icicle(root: &PictureBox, canvas: Canvas) -> Markup {
     svg("icicle", &what, canvas, &boxes)
 }
 
-/// The boxes that are drawn, those below a box after it.
+/// Returns the boxes to draw, those below a box after it.
 pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<Placed<'_>> {
     let canvas = Rectangle { height: ROW, ..Rectangle::of(canvas) };
     let mut placed = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<Placed<'_>> {
         placed.push(next);
         let (children, all) = children(node);
         let mut before = 0.0;
-        // Largest first: behind the first that is too small there are only others.
+        // Largest first: all after the first that is too small are smaller.
         let below = children.into_iter().map_while(|node| {
             let from = at.width * (before / all).min(1.0);
             before += node.bytes as f64;

@@ -1,8 +1,8 @@
 //! Trees of memory as pictures: SVG for a page.
 //!
 //! [`treemap()`] and [`icicle()`] lay out the same neutral tree. They draw boxes with classes and without any style;
-//! the page's stylesheet has the colours: `d0` to `d9` by depth, `h0` to `h11` by hue, `hm` what is merged, `ho` what
-//! is left. A box with an address is a link. Its `<title>` is what a pointer shows over it, and its accessible name.
+//! the page's stylesheet has the colours: `d0` to `d9` by depth, `h0` to `h11` by hue, `hm` for merged objects, `ho`
+//! for the rest. A box with an address is a link. Its `<title>` is its tooltip and its accessible name.
 
 mod icicle;
 mod treemap;
@@ -19,69 +19,69 @@ use super::escape;
 pub use icicle::icicle;
 pub use treemap::treemap;
 
-/// Pixels of a character of 11 px, about.
+/// Approximate width of a character of 11 px in pixels.
 const CHAR_WIDTH: f64 = 6.3;
-/// Pixels on the left of a name.
+/// Space to the left of a name in pixels.
 const TEXT_INDENT: f64 = 4.0;
-/// Pixels from the top of a box to the base line of its name.
+/// Distance of a name's base line from the top of its box in pixels.
 const BASE_LINE: f64 = 12.0;
-/// Columns that a name needs at least; in less nothing can be read.
+/// Minimum number of columns for a name; fewer are illegible.
 const MIN_COLUMNS: usize = 4;
-/// Characters of a title; names in a dump can be of any length.
+/// Maximum number of characters of a title; names in a dump can be of any length.
 const MAX_TITLE: usize = 500;
-/// Pixels of a canvas, at most.
+/// Maximum size of a canvas in pixels.
 const MAX_PIXELS: f64 = 20_000.0;
-/// Hues that a stylesheet knows.
+/// Number of hues in the stylesheet.
 const HUES: u16 = 12;
-/// The last depth that has a colour of its own.
+/// Last depth with a colour of its own.
 const LAST_DEPTH: u32 = 9;
 
-/// A box, and those in it.
+/// A box with nested boxes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PictureBox {
-    /// What is written in the box, cut to what fits.
+    /// Text in the box, truncated to fit.
     pub name: String,
-    /// All there is to say of it.
+    /// Full description.
     pub title: String,
-    /// Where a click leads to, URL-encoded.
+    /// Link target, URL-encoded.
     pub href: Option<String>,
-    /// What the area is in proportion to. What its children do not have remains its own.
+    /// Size to which the area is proportional. The part that exceeds its children remains its own.
     pub bytes: u64,
-    /// Its colour.
+    /// Colour.
     pub hue: Hue,
-    /// The boxes in it, in any order.
+    /// Nested boxes, in any order.
     pub children: Vec<PictureBox>,
 }
 
-/// The colour of a box.
+/// Colour of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hue {
     /// Degrees on the colour wheel: 0 to 359.
     Degrees(u16),
     /// Objects merged by class.
     Merged,
-    /// What is left.
+    /// The rest.
     Others,
 }
 
 impl Hue {
-    /// The hue of a class: that of its package, the same in all pictures.
+    /// Returns the hue of a class: that of its package, equal in all pictures.
     pub fn of_class(name: &str) -> Self {
         let package = name.rsplit_once('.').map_or("", |(package, _)| package);
         Self::Degrees(u16::try_from(xxh3_64(package.as_bytes()) % 360).unwrap_or(0))
     }
 }
 
-/// How large a picture is, in pixels.
+/// Size of a picture in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Canvas {
-    /// From left to right.
+    /// Width.
     pub width: f64,
-    /// From top to bottom.
+    /// Height.
     pub height: f64,
 }
 
-/// A place on the canvas, in pixels.
+/// A rectangle on the canvas, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Rectangle {
     x: f64,
@@ -91,25 +91,25 @@ struct Rectangle {
 }
 
 impl Rectangle {
-    /// All of a canvas; nothing of one that has no size.
+    /// Returns the whole canvas; an empty rectangle if it has no size.
     fn of(canvas: Canvas) -> Self {
         let pixels = |pixels: f64| if pixels.is_nan() { 0.0 } else { pixels.clamp(0.0, MAX_PIXELS) };
         Self { x: 0.0, y: 0.0, width: pixels(canvas.width), height: pixels(canvas.height) }
     }
 
-    /// Whether a name can be read in it.
+    /// Returns whether a name is legible in it.
     fn has_name(&self) -> bool {
         self.height >= BASE_LINE + 1.0 && self.columns() >= MIN_COLUMNS
     }
 
-    /// Columns of text in it.
+    /// Returns the number of text columns in it.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` keeps to the range of the type.
     fn columns(&self) -> usize {
         ((self.width - 2.0 * TEXT_INDENT) / CHAR_WIDTH) as usize
     }
 }
 
-/// A node that has its place.
+/// A node with its position.
 #[derive(Debug, Clone, Copy)]
 struct Placed<'a> {
     node: &'a PictureBox,
@@ -117,7 +117,7 @@ struct Placed<'a> {
     at: Rectangle,
 }
 
-/// The children of a node, largest first, without those of no bytes; and what all of the node is in their measure.
+/// Returns the children of a node, largest first, without empty ones, and the size of the whole node in the same unit.
 fn children(node: &PictureBox) -> (Vec<&PictureBox>, f64) {
     let mut children: Vec<&PictureBox> = node.children.iter().filter(|child| child.bytes > 0).collect();
     children.sort_by_key(|child| std::cmp::Reverse(child.bytes));
@@ -125,7 +125,7 @@ fn children(node: &PictureBox) -> (Vec<&PictureBox>, f64) {
     (children, sum.max(node.bytes as f64))
 }
 
-/// A coordinate: at most one decimal.
+/// A coordinate with at most one decimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Tenths(i64);
 
@@ -135,7 +135,8 @@ impl Tenths {
         Self((pixels * 10.0).round() as i64)
     }
 
-    /// From one edge to another. Edges are rounded, not sizes: so boxes that touch still do, and none overlap.
+    /// Returns the distance between two edges. Edges are rounded, not sizes: so adjacent boxes still touch, and none
+    /// overlap.
     fn between(from: f64, size: f64) -> Self {
         Self(Self::of(from + size).0 - Self::of(from).0)
     }
@@ -158,12 +159,12 @@ impl Render for Tenths {
     }
 }
 
-/// The text as wide as so many columns, with an ellipsis if it is cut.
+/// Returns the text truncated to a number of columns, with an ellipsis.
 fn cut(text: &str, columns: usize) -> Cow<'_, str> {
-    // What has no width takes a column too: so no text is of any length.
+    // Characters without width count as a column, so that no text is of unlimited length.
     let width = |c: char| c.width().unwrap_or(1).max(1);
     let mut taken = 0;
-    // Where the ellipsis goes, if there is one.
+    // Position of the ellipsis, if there is one.
     let mut end = 0;
     for (at, c) in text.char_indices() {
         taken += width(c);
@@ -177,10 +178,10 @@ fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// A picture of boxes, in the order in which they are drawn.
+/// Renders a picture of boxes, in the order in which they are drawn.
 fn svg(kind: &str, what: &str, canvas: Rectangle, boxes: &[Placed<'_>]) -> Markup {
     let (width, height) = (Tenths::of(canvas.width), Tenths::of(canvas.height));
-    // What is in an image is not there for screen readers, so one with links is none.
+    // Screen readers ignore the content of an image, so a picture with links must not be one.
     let has_links = boxes.iter().any(|placed| placed.node.href.is_some());
     let role = if has_links { "group" } else { "img" };
     let what = escape::text(what);
@@ -197,7 +198,7 @@ fn svg(kind: &str, what: &str, canvas: Rectangle, boxes: &[Placed<'_>]) -> Marku
     }
 }
 
-/// What is in the group of a box.
+/// Renders the content of a box's group.
 fn content(Placed { node, depth, at }: &Placed<'_>) -> Markup {
     let lines: Vec<_> = node.title.lines().map(escape::text).collect();
     let title = lines.join("\n");
@@ -217,7 +218,7 @@ fn content(Placed { node, depth, at }: &Placed<'_>) -> Markup {
 }
 
 impl Render for Hue {
-    /// The class of the stylesheet.
+    /// Renders the class of the stylesheet.
     fn render_to(&self, buffer: &mut String) {
         match self {
             Self::Degrees(degrees) => {
@@ -243,7 +244,7 @@ mod tests {
         PictureBox { name: name.into(), title: format!("{name}: {bytes}"), href: None, bytes, hue, children }
     }
 
-    /// Some numbers, the same in every run.
+    /// Returns a generator of numbers that are the same in every run.
     pub(super) fn random() -> impl FnMut(u64) -> u64 {
         let mut state = 7u64;
         move |below| {
@@ -252,7 +253,7 @@ mod tests {
         }
     }
 
-    /// A tree of so many nodes, of which many have children.
+    /// Returns a tree of this number of nodes, many of which have children.
     pub(super) fn tree(nodes: u64, random: &mut impl FnMut(u64) -> u64) -> PictureBox {
         if nodes <= 1 {
             return leaf("com.example.Leaf", 1 + random(1000));
@@ -263,7 +264,7 @@ mod tests {
         node("java.util.concurrent.ConcurrentHashMap$Node[]", bytes, children)
     }
 
-    /// Boxes are in their parents and apart from their siblings, as they are drawn.
+    /// Checks that boxes are in their parents and apart from their siblings, as drawn.
     pub(super) fn check(boxes: &[Placed<'_>]) {
         let edges = |placed: &Placed<'_>| {
             let Rectangle { x, y, width, height } = placed.at;
@@ -289,7 +290,7 @@ mod tests {
         }
     }
 
-    /// All there is in a picture are boxes with classes.
+    /// Checks that a picture contains only boxes with classes.
     pub(super) fn check_text(svg: &str) {
         for word in ["style", "fill", "<script", "NaN", "inf", "\u{1b}"] {
             assert!(!svg.contains(word), "{word}: {svg}");

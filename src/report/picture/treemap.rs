@@ -1,27 +1,27 @@
-//! A treemap: boxes within boxes.
+//! A treemap: nested boxes.
 //!
 //! The layout is the squarified one (M. Bruls, K. Huizing, J. J. van Wijk: Squarified Treemaps, Proceedings of the
 //! Joint Eurographics and IEEE TCVG Symposium on Visualization, 2000): boxes are placed largest first, in rows along
-//! the shorter side of what is free; a row takes another box as long as that makes its worst aspect ratio no worse.
+//! the shorter side of the free area; a row takes another box as long as that makes its worst aspect ratio no worse.
 
 use maud::Markup;
 
 use super::{Canvas, PictureBox, Placed, Rectangle, children, svg};
 
-/// Pixels between a box and those in it.
+/// Distance between a box and those in it in pixels.
 const PADDING: f64 = 2.0;
-/// Pixels of the strip that has the name of a box with others in it.
+/// Height of the strip with the name of a box that contains others in pixels.
 const HEADER: f64 = 15.0;
-/// Pixels that a box has at least on both sides; a smaller one is not drawn.
+/// Minimum width and height of a box in pixels; smaller ones are not drawn.
 const MIN_SIDE: f64 = 3.0;
 
-/// Draws a treemap as large as the canvas. What a node has beyond its children stays free in its box.
+/// Draws a treemap as large as the canvas. The part of a node that exceeds its children stays free in its box.
 pub fn treemap(root: &PictureBox, canvas: Canvas) -> Markup {
     let what = format!("Treemap: {}", root.name);
     svg("treemap", &what, Rectangle::of(canvas), &layout(root, canvas))
 }
 
-/// The boxes that are drawn, those in a box after it.
+/// Returns the boxes to draw, those in a box after it.
 pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<Placed<'_>> {
     let mut placed = Vec::new();
     let mut to_place = vec![Placed { node: root, depth: 0, at: Rectangle::of(canvas) }];
@@ -54,15 +54,15 @@ pub(super) fn layout(root: &PictureBox, canvas: Canvas) -> Vec<Placed<'_>> {
     placed
 }
 
-/// Places sizes, largest first and none of them 0, in a rectangle that is as large as `all`. What they do not take
-/// stays free, on the right or at the bottom.
+/// Places sizes, largest first and none of them 0, in a rectangle that stands for `all`. The rest stays free, on the
+/// right or at the bottom.
 fn squarified(sizes: &[f64], all: f64, within: Rectangle) -> Vec<Rectangle> {
     let scale = within.width * within.height / all;
     let mut places = Vec::with_capacity(sizes.len());
     let (mut free, mut rest) = (within, sizes);
     while let Some((first, others)) = rest.split_first() {
         let side = free.width.min(free.height);
-        let mut row = Row { sum: first * scale, largest: first * scale, smallest: first * scale };
+        let mut row = BoxRow { sum: first * scale, largest: first * scale, smallest: first * scale };
         let mut count = 1;
         for size in others {
             let longer = row.with(size * scale);
@@ -79,7 +79,7 @@ fn squarified(sizes: &[f64], all: f64, within: Rectangle) -> Vec<Rectangle> {
         let thick = thick.min(if is_column { free.width } else { free.height });
         let mut before = 0.0;
         for size in in_row {
-            // Of the sum, so that the last one ends where the row does.
+            // Computed from the sum, so that the last one ends where the row does.
             let from = side * (before / row.sum).min(1.0);
             before += size * scale;
             let long = side * (before / row.sum).min(1.0) - from;
@@ -100,21 +100,21 @@ fn squarified(sizes: &[f64], all: f64, within: Rectangle) -> Vec<Rectangle> {
     places
 }
 
-/// The boxes of a row, in square pixels.
+/// Boxes of a row, in square pixels.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct BoxRow {
     sum: f64,
     largest: f64,
     smallest: f64,
 }
 
-impl Row {
-    /// With another box, which is the smallest.
+impl BoxRow {
+    /// Adds another box, which is the smallest.
     fn with(self, size: f64) -> Self {
         Self { sum: self.sum + size, largest: self.largest, smallest: size }
     }
 
-    /// The worst aspect ratio in a row along a side.
+    /// Returns the worst aspect ratio in a row along a side.
     fn worst(&self, side: f64) -> f64 {
         let (side, sum) = (side * side, self.sum * self.sum);
         (side * self.largest / sum).max(sum / (side * self.smallest))
@@ -166,7 +166,7 @@ mod tests {
         }
         let (inner_width, inner_height) = (1180.0 - 4.0, 600.0 - 17.0);
         assert!((per_byte(1) - inner_width * inner_height / 20_000.0).abs() < 1e-9);
-        // What is drawn is the same within rounding.
+        // The drawing is the same within rounding.
         let svg = treemap(&root, CANVAS).into_string();
         check_text(&svg);
         assert!(svg.starts_with(

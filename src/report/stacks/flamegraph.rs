@@ -1,8 +1,8 @@
-//! Stacks as a flame graph: one SVG that can be searched and zoomed, and needs nothing beside it.
+//! Stacks as a flame graph: a self-contained SVG with search and zoom.
 //!
-//! Drawn by the crate `inferno`, whose script is in the file. Colours follow from names, so that the same stacks are the
-//! same picture; with a baseline from the difference of a frame's own weight, as in Brendan Gregg's differential flame
-//! graphs.
+//! Drawn by the crate `inferno`, whose script is in the file. Colours are derived from names, so that equal stacks make
+//! equal pictures; with a baseline, from the difference of a frame's own weight, as in Brendan Gregg's differential
+//! flame graphs.
 
 use std::io::{self, Write};
 
@@ -13,33 +13,33 @@ use super::folded;
 use crate::number::{grouped, percent};
 use hprof_query::recordings::stacks::{Baseline, LabelKind, Stacks};
 
-/// Most bytes of stacks, spelled out, that are drawn. What is wide enough to be seen is far less.
+/// Maximum size of the stacks as text in bytes. Those wide enough to be visible take far less.
 const MAX_TEXT: usize = 1 << 29;
 
-/// How the picture looks.
+/// Appearance of the picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
-    /// The title.
+    /// Title.
     pub title: String,
-    /// Pixels; `None` to fill the window.
+    /// Width in pixels; `None` to fill the window.
     pub width: Option<u16>,
-    /// Frames that are narrower than this part of the picture, in percent, are left out.
+    /// Minimum width of a frame in percent of the picture; narrower ones are left out.
     pub min_width_percent: f64,
     /// Colours of methods.
     pub palette: Palette,
-    /// Whether frames hang from the top.
+    /// `true` if frames hang from the top.
     pub hanging: bool,
-    /// How stacks are compared with their baseline, if they have one.
+    /// Scale of a comparison with a baseline.
     pub scale: Scale,
 }
 
-/// What a baseline's weights become before they are compared.
+/// Conversion of a baseline's weights before they are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// They stay as they are: amounts at a moment.
+    /// None: amounts at a moment.
     #[default]
     Absolute,
-    /// They are scaled to the new total: runs differ in length.
+    /// Scaled to the new total: runs differ in length.
     Normalized,
 }
 
@@ -47,9 +47,9 @@ pub enum Scale {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // They are what they are called.
 pub enum Palette {
-    /// Red to yellow, as flame graphs of processor time are.
+    /// Red to yellow, as in flame graphs of CPU time.
     Hot,
-    /// Green to blue, as flame graphs of memory are.
+    /// Green to blue, as in flame graphs of memory.
     Mem,
     /// Shades of blue.
     Io,
@@ -78,7 +78,7 @@ impl Palette {
         }
     }
 
-    /// The colour of what is no method, so that it stands out from methods.
+    /// Returns the colour of a label that is not a method, so that it stands out from methods.
     fn of(self, kind: LabelKind) -> Option<Color> {
         let (r, g, b) = match (kind, self) {
             (LabelKind::Method, _) => return None,
@@ -99,7 +99,7 @@ impl Palette {
 /// If `out` cannot be written; [`io::ErrorKind::InvalidInput`] if there is nothing to draw, or far too much.
 pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()> {
     if stacks.total == 0 {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "there are no stacks to draw"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no stacks to draw"));
     }
     let names = folded::names(stacks);
     let mut lines = Limited(Vec::new());
@@ -111,7 +111,7 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
             let steps = stacks.walk_both(|new, old| is_wide(new.max(scaled(old))));
             let mut sum = 0;
             folded::write_both(&mut lines, steps, &names, |step| {
-                // What only the baseline has, has no width.
+                // Frames that only the baseline has get no width.
                 (step.total > 0).then(|| {
                     let new = step.rest.min(MAX_WEIGHT - sum);
                     sum += new;
@@ -120,7 +120,7 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
             })?;
         }
     }
-    // It was written from texts only.
+    // The lines were written from texts only.
     let lines = String::from_utf8(lines.0).map_err(io::Error::other)?;
     let mut colors = PaletteMap::default();
     colors.insert("", Color { r: 230, g: 230, b: 230 });
@@ -142,25 +142,25 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, look: &Look) -> io::Result<()
     }
     options.palette_map = Some(&mut colors);
     options.image_width = look.width.map(|width| usize::from(width).max(MIN_WIDTH));
-    options.min_width = 0.0; // What is narrow has been left out.
+    options.min_width = 0.0; // Narrow frames are already left out.
     options.direction = if look.hanging { Direction::Inverted } else { Direction::Straight };
-    // The order of bytes would split a frame whose name begins another's (`run`, `run$1`). Only what is to be a chart
-    // keeps its order, from the last line to the first; nothing else differs.
+    // Sorting by bytes would split a frame whose name begins another's (`run`, `run$1`). Only a flame chart keeps the
+    // order of lines, from last to first; nothing else differs.
     options.flame_chart = true;
     let mut svg = WithoutDoctype::new(out);
     flamegraph::from_lines(&mut options, lines.lines().rev(), &mut svg)?;
     svg.finish()
 }
 
-/// What is behind a differential flame graph, and around its frames: those that have not changed are white.
+/// Background of a differential flame graph, and edges of its frames: unchanged ones are white.
 const BEHIND: Color = Color { r: 235, g: 235, b: 235 };
 const EDGE: Color = Color { r: 130, g: 130, b: 130 };
 
-/// The greatest sum of weights that are compared: `inferno` multiplies differences by 150.
+/// Maximum sum of compared weights: `inferno` multiplies differences by 150.
 const MAX_WEIGHT: u64 = i64::MAX as u64 / 200;
 
 impl Scale {
-    /// What a baseline's weight becomes.
+    /// Converts a baseline's weight.
     fn of(self, old: u64, old_total: u64, new_total: u64) -> u64 {
         if self == Self::Absolute || old_total == new_total || old_total == 0 {
             return old;
@@ -171,7 +171,7 @@ impl Scale {
     }
 }
 
-/// What the colours mean, and what of the baseline is not in the picture.
+/// Returns the legend of the colours, and the part of the baseline that is not in the picture.
 fn subtitle(stacks: &Stacks, baseline: Baseline, scale: Scale) -> String {
     let (old, new) = (grouped(baseline.total), grouped(stacks.total));
     let unit = stacks.measure.name();
@@ -187,10 +187,10 @@ fn subtitle(stacks: &Stacks, baseline: Baseline, scale: Scale) -> String {
     format!("red: more in the frame itself than before, blue: less; {totals}{gone}")
 }
 
-/// Pixels that the picture's own elements need.
+/// Width in pixels that the picture's own elements need.
 const MIN_WIDTH: usize = 100;
 
-/// Bytes in memory, not too many.
+/// Buffer with a limited size.
 struct Limited(Vec<u8>);
 
 impl Write for Limited {
@@ -208,11 +208,11 @@ impl Write for Limited {
     }
 }
 
-/// Leaves out the document type at the start: some readers of XML would fetch it from the net. Makes the edges of frames
-/// fine: those of `inferno` are as wide as narrow frames, whose colour could not be seen.
+/// Writer that removes the document type at the start, which some readers of XML would fetch from the net, and makes
+/// the edges of frames thin: those of `inferno` are as wide as narrow frames and would hide their colour.
 struct WithoutDoctype<'a> {
     out: &'a mut dyn Write,
-    /// What came so far, until the end of the style: nothing of a dump is in it.
+    /// Output so far, until the end of the style: it contains nothing of a dump.
     start: Option<Vec<u8>>,
 }
 

@@ -1,13 +1,13 @@
-//! Folded stacks: one line a stack, `outer;inner;innermost 42`, as other flame graph tools read them.
+//! Folded stacks: one line per stack, `outer;inner;innermost 42`, as other flame graph tools read them.
 //!
-//! Lines are in the order of their frames, each frame before those that it calls. Stacks with a baseline have two weights,
-//! the baseline's first, as the tools of differential flame graphs read them: `outer;innermost 40 42`.
+//! Lines are in preorder of their frames. Stacks with a baseline have two weights, the baseline's first, as the tools
+//! of differential flame graphs read them: `outer;innermost 40 42`.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use crate::escape;
-use hprof_query::recordings::stacks::{Stacks, Step};
+use hprof_query::recordings::stacks::{StackStep, Stacks};
 
 /// Writes all stacks.
 ///
@@ -18,16 +18,16 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks) -> io::Result<()> {
     if stacks.baseline.is_none() {
         return write_where(out, stacks, &names, |_| true);
     }
-    let weights = |step: &Step| Some((step.old_rest, step.rest));
+    let weights = |step: &StackStep| Some((step.old_rest, step.rest));
     write_both(out, stacks.walk_both(|_, _| true), &names, weights)
 }
 
-/// Writes stacks with two weights, the older first: those that `weights` says of each frame, if it says any.
+/// Writes stacks with two weights, the older first: those that `weights` returns for each frame, if any.
 pub(crate) fn write_both(
     out: &mut dyn Write,
-    steps: impl Iterator<Item = Step>,
+    steps: impl Iterator<Item = StackStep>,
     names: &[Cow<'_, str>],
-    mut weights: impl FnMut(&Step) -> Option<(u64, u64)>,
+    mut weights: impl FnMut(&StackStep) -> Option<(u64, u64)>,
 ) -> io::Result<()> {
     let mut path: Vec<u32> = Vec::new();
     for step in steps {
@@ -41,12 +41,13 @@ pub(crate) fn write_both(
     Ok(())
 }
 
-/// The labels' names, as they stand in lines.
+/// Returns the labels' names as written in lines.
 pub(crate) fn names(stacks: &Stacks) -> Vec<Cow<'_, str>> {
     stacks.labels().iter().map(|label| frame(&label.text)).collect()
 }
 
-/// Writes the stacks that are `enough`; what is left out counts for the callers. The weights' sum fits into 64 bits.
+/// Writes the stacks that are `enough`; the weight of omitted ones counts for their callers. The sum of the weights
+/// fits into 64 bits.
 pub(crate) fn write_where(
     out: &mut dyn Write,
     stacks: &Stacks,
@@ -80,9 +81,9 @@ fn write_path(out: &mut dyn Write, path: &[u32], names: &[Cow<'_, str>]) -> io::
     Ok(())
 }
 
-/// A frame's name that cannot be taken for anything else than one frame: beside what is always escaped, `;` is written
-/// `\u003b`, and so are white space or a `#` at the start, white space at the end, and a space before a number at the
-/// end. What no XML may hold is escaped too.
+/// Escapes a frame's name so that it cannot be read as anything but one frame: besides the usual escapes, `;` is
+/// written `\u003b`, as are white space or a `#` at the start, white space at the end, and a space before a number at
+/// the end. Characters that XML forbids are escaped, too.
 pub fn frame(raw: &str) -> Cow<'_, str> {
     let text = escape::text(raw);
     if text.is_empty() {
@@ -91,7 +92,7 @@ pub fn frame(raw: &str) -> Cow<'_, str> {
     let not_xml = |c: char| matches!(c, '\u{fffe}' | '\u{ffff}');
     let odd_start = text.starts_with(|c: char| c.is_whitespace() || c == '#');
     let odd_end = text.ends_with(char::is_whitespace);
-    // Tools take the last word of a line for the weight, and a number before it for a second weight.
+    // Tools read the last word of a line as the weight, and a number before it as a second weight.
     let number = text.rfind(' ').filter(|at| {
         let last = text.get(at + 1..).unwrap_or_default();
         last.chars().all(|c| c.is_ascii_digit() || c == '.')

@@ -1,4 +1,4 @@
-//! Stacks as pictures, and for other tools.
+//! Stacks as pictures, and in formats of other tools.
 
 pub mod flamegraph;
 pub mod folded;

@@ -1,4 +1,4 @@
-//! Stacks as <https://www.speedscope.app> reads them: its own JSON format, one profile of type `sampled`.
+//! Stacks for <https://www.speedscope.app>: its own JSON format, one profile of type `sampled`.
 //!
 //! Every stack is a sample with its weight. Lists are made while they are written.
 
@@ -21,12 +21,12 @@ struct File<'a, F, P> {
     exporter: &'static str,
     name: &'a str,
     active_profile_index: u8,
-    shared: Shared<F>,
+    shared: SharedFrames<F>,
     profiles: [P; 1],
 }
 
 #[derive(Serialize)]
-struct Shared<F> {
+struct SharedFrames<F> {
     frames: F,
 }
 
@@ -80,7 +80,7 @@ pub fn write(out: &mut dyn Write, stacks: &Stacks, title: &str) -> io::Result<()
         exporter: "hprof-cli",
         name: &title,
         active_profile_index: 0,
-        shared: Shared { frames: Streamed::new(stacks.labels().iter().map(Frame::new)) },
+        shared: SharedFrames { frames: Streamed::new(stacks.labels().iter().map(Frame::new)) },
         profiles: [Sampled {
             kind: "sampled",
             name: &title,

@@ -1,21 +1,21 @@
-//! Threads laid out like a thread dump of `jstack` or `jcmd Thread.print`, for programs that read such.
+//! Threads in the layout of a thread dump of `jstack` or `jcmd Thread.print`, for programs that read these.
 //!
-//! What a heap dump does not know, the native thread's id and where its stack lies, is 0.
+//! Facts that a heap dump does not contain, the ID of the native thread and the address of its stack, are 0.
 
 use std::io::{self, Write};
 
 use hprof_index::model::summary::{ClassNumber, Summary};
-use hprof_query::threads::{Kind, Local, Object, State, Thread, Wait};
+use hprof_query::threads::{JavaThread, Local, Object, ThreadKind, ThreadState, Wait};
 
 use crate::escape;
 use crate::number::grouped;
 
-/// Whether the objects that a frame holds are shown below it.
+/// Display of the objects that a frame holds, below the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Locals {
-    /// They are.
+    /// Shown.
     Shown,
-    /// They are not.
+    /// Hidden.
     Hidden,
 }
 
@@ -34,11 +34,11 @@ pub fn head(out: &mut dyn Write, summary: &Summary, created: Option<&str>) -> io
     writeln!(out, "Full thread dump {name}{about}:\n")
 }
 
-/// Writes a thread and the empty line behind it.
+/// Writes a thread and an empty line.
 ///
 /// # Errors
 /// If `out` cannot be written.
-pub fn thread(out: &mut dyn Write, summary: &Summary, thread: &Thread, locals: Locals) -> io::Result<()> {
+pub fn thread(out: &mut dyn Write, summary: &Summary, thread: &JavaThread, locals: Locals) -> io::Result<()> {
     write!(out, "\"{}\"", escape::text(thread.name.as_deref().unwrap_or_default()))?;
     if let Some(id) = thread.thread_id {
         write!(out, " #{id}")?;
@@ -46,7 +46,7 @@ pub fn thread(out: &mut dyn Write, summary: &Summary, thread: &Thread, locals: L
     if thread.is_daemon == Some(true) {
         write!(out, " daemon")?;
     }
-    if thread.kind == Kind::Virtual {
+    if thread.kind == ThreadKind::Virtual {
         write!(out, " virtual")?;
     }
     let address = thread.native_address.unwrap_or(thread.object.0);
@@ -65,19 +65,21 @@ pub fn thread(out: &mut dyn Write, summary: &Summary, thread: &Thread, locals: L
         write_locals(out, summary, &frame.locals, locals)?;
     }
     if thread.frames_left_out > 0 {
-        // As Java says it of traces that are cut.
+        // As Java prints truncated traces.
         writeln!(out, "\t... {} more", thread.frames_left_out)?;
     }
     write_locals(out, summary, &thread.locals, locals)?;
     writeln!(out)
 }
 
-/// What the operating system's thread is said to do.
-fn doing(thread: &Thread) -> &'static str {
+/// Returns the state of the native thread in words.
+fn doing(thread: &JavaThread) -> &'static str {
     match (thread.doing.state, thread.doing.wait) {
-        (Some(State::Blocked), _) => "waiting for monitor entry",
+        (Some(ThreadState::Blocked), _) => "waiting for monitor entry",
         (_, Some(Wait::OnMonitor)) => "in Object.wait()",
-        (_, Some(_)) | (Some(State::Waiting | State::TimedWaiting), None) => "waiting on condition",
+        (_, Some(_)) | (Some(ThreadState::Waiting | ThreadState::TimedWaiting), None) => {
+            "waiting on condition"
+        }
         _ => "runnable",
     }
 }
@@ -93,7 +95,7 @@ fn write_locals(out: &mut dyn Write, summary: &Summary, held: &[Local], locals: 
     Ok(())
 }
 
-/// `<0x00000000f0001a90> (a java.lang.Object)`.
+/// Formats an object: `<0x00000000f0001a90> (a java.lang.Object)`.
 fn object(summary: &Summary, object: &Object) -> String {
     let class = |class: ClassNumber| summary.class(class).map(|class| summary.class_name(class));
     let name = object.class.and_then(class).unwrap_or("<unknown class>");

@@ -1,17 +1,16 @@
-//! Tables as CSV (RFC 4180), for engines: texts are what they are in the dump, not escaped for people as those of
-//! [`crate::csv`].
+//! Tables as CSV (RFC 4180), for engines: texts are as in the dump, not escaped for people as those of [`crate::csv`].
 //!
-//! Null is an empty cell, an empty text is `""`. Object IDs are signed numbers of 64 bits, as in all formats of tables.
+//! Null is an empty cell, an empty text is `""`. Object IDs are signed 64-bit numbers, as in all formats of tables.
 
 use std::io;
 use std::ops::Range;
 
-use super::{Field, Shape, column};
+use super::{WrittenColumn, WrittenColumns, column};
 use crate::digits;
-use hprof_query::tables::{Batch, Cell, Kind};
+use hprof_query::tables::{Batch, Cell, ColumnType};
 
 /// Appends the line of titles.
-pub(super) fn push_header(out: &mut Vec<u8>, shape: &Shape) {
+pub(super) fn push_header(out: &mut Vec<u8>, shape: &WrittenColumns) {
     for (at, field) in shape.fields.iter().enumerate() {
         if at > 0 {
             out.push(b',');
@@ -24,7 +23,7 @@ pub(super) fn push_header(out: &mut Vec<u8>, shape: &Shape) {
 /// Appends rows.
 pub(super) fn push_rows(
     out: &mut Vec<u8>,
-    shape: &Shape,
+    shape: &WrittenColumns,
     batch: &Batch,
     rows: Range<usize>,
 ) -> io::Result<()> {
@@ -47,10 +46,10 @@ pub(super) fn push_rows(
     Ok(())
 }
 
-fn push_cell(out: &mut Vec<u8>, field: &Field, cell: Cell<'_>) -> io::Result<()> {
+fn push_cell(out: &mut Vec<u8>, field: &WrittenColumn, cell: Cell<'_>) -> io::Result<()> {
     match cell {
         Cell::Null => {}
-        Cell::Integer(value) if field.kind == Kind::Boolean => {
+        Cell::Integer(value) if field.kind == ColumnType::Boolean => {
             out.extend_from_slice(if value != 0 { b"true" } else { b"false" });
         }
         Cell::Integer(value) => digits::push_decimal(out, value),
@@ -64,8 +63,8 @@ fn push_cell(out: &mut Vec<u8>, field: &Field, cell: Cell<'_>) -> io::Result<()>
 }
 
 fn push_text(out: &mut Vec<u8>, text: &str) {
-    // Nearly all texts. To look at all bytes without a branch for each takes a few vector instructions. What has other
-    // bytes than these is quoted: readers guess what spaces at the ends, signs and line breaks mean.
+    // Nearly all texts are plain. Examining all bytes without branches takes a few vector instructions. Texts with
+    // other bytes are quoted: readers disagree about spaces at the ends, signs and line breaks.
     let is_plain = |plain: bool, byte: u8| {
         plain
             & ((byte > b' ') & (byte != b'"') & (byte != b'\'') & (byte != b',') & (byte != 0x7f)

@@ -1,8 +1,9 @@
-//! The tables of a dump as files for other engines.
+//! Tables of a dump as files for other engines.
 //!
-//! [`write()`] lets all threads make rows: each takes some chunks of a table and encodes what they hold, by `parquet`,
-//! [`csv`] or [`ndjson`], and the results go into the table's parts in the order of its rows. Where parts and row groups
-//! end depends on rows alone, and nothing of the time or the machine is written: the same dump gives the same bytes.
+//! [`write()`] makes rows on all threads: each takes some chunks of a table and encodes their rows, by `parquet`,
+//! [`csv`] or [`ndjson`], and the results are appended to the table's parts in the order of its rows. The ends of parts
+//! and row groups depend on rows alone, and nothing about the time or the machine is written: the same dump gives the
+//! same bytes.
 
 pub mod csv;
 pub mod ndjson;
@@ -15,38 +16,40 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::in_order::{self, Item};
-use hprof_query::tables::{Batch, Chunk, Definition, Kind, Prepared, Question, Table, Values, Wanted};
+use super::in_order::{self, OrderedItem};
+use hprof_query::tables::{
+    Batch, ColumnType, Definition, Prepared, Table, TableChunk, TableQuery, Values, Wanted,
+};
 
-/// Rows of a part; the last of a table has fewer. A part ends where a row group ends.
+/// Number of rows of a part; the last of a table has fewer. A part ends at the end of a row group.
 const PART_ROWS: u64 = 8 << 20;
-/// Rows that a thread encodes at once in a format of columns, which is a row group.
+/// Number of rows that a thread encodes at once in a columnar format, which form a row group.
 #[cfg(feature = "parquet")]
 const GROUP_ROWS: u64 = 1 << 20;
-/// A row group has no more rows than this, whatever a table says of its rows.
+/// Maximum number of rows of a row group, regardless of the table's estimate.
 #[cfg(feature = "parquet")]
 const MAX_GROUP_ROWS: u64 = 2 * GROUP_ROWS;
-/// Rows of which a thread makes text at once: what is made goes out in order, and others wait for it.
+/// Number of rows that a thread formats as text at once: results are written in order, and others wait for them.
 const TEXT_ROWS: u64 = 1 << 16;
-/// Bytes of text that go out before all of it is made.
+/// Number of bytes of text that are written before the text is complete.
 const TEXT_BYTES: usize = 8 << 20;
-/// Rows that are encoded at once: their columns stay in the cache of a core.
+/// Number of rows that are encoded at once: their columns stay in the cache of a core.
 const SLICE_ROWS: usize = 1 << 16;
 
-/// The formats of tables.
+/// Formats of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Columns, compressed, with statistics.
+    /// Compressed columns with statistics.
     #[cfg(feature = "parquet")]
     Parquet,
-    /// A header line, then one line a row.
+    /// A header line, then one line per row.
     Csv,
-    /// A JSON object a line.
+    /// A JSON object per line.
     NdJson,
 }
 
 impl Format {
-    /// The end of names of files.
+    /// Returns the extension of file names.
     pub fn extension(self) -> &'static str {
         match self {
             #[cfg(feature = "parquet")]
@@ -65,35 +68,35 @@ impl Format {
     }
 }
 
-/// A column as it is written.
+/// A column as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
-    /// Its name.
+pub struct WrittenColumn {
+    /// Name.
     pub name: String,
-    /// Its type.
-    pub kind: Kind,
-    /// Whether it may be null.
+    /// Type.
+    pub kind: ColumnType,
+    /// `true` if it may be null.
     pub may_be_null: bool,
-    /// Whether it is null in every row, since nothing may be told of it.
+    /// `true` if it is null in every row, since its values are hidden.
     pub is_hidden: bool,
 }
 
-/// The columns of a table as they are written.
+/// Columns of a table as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
-    /// The columns.
-    pub fields: Vec<Field>,
+pub struct WrittenColumns {
+    /// Columns.
+    pub fields: Vec<WrittenColumn>,
 }
 
-impl Shape {
-    /// The columns of a table; `is_hidden` says by name and secrecy which are null in every row.
+impl WrittenColumns {
+    /// Returns the columns of a table; `is_hidden` decides by name and secrecy which are null in every row.
     pub fn new(definition: &Definition, is_hidden: impl Fn(&str, bool) -> bool) -> Self {
         let field = |column: &hprof_query::tables::Column| {
             let is_hidden = is_hidden(&column.name, column.is_secret);
-            Field {
+            WrittenColumn {
                 name: column.name.to_string(),
                 kind: column.kind,
-                // The schema does not depend on what is hidden: files of both kinds are one table.
+                // The schema does not depend on hidden values: files of both kinds form one table.
                 may_be_null: column.null.is_some() || column.is_secret || is_hidden,
                 is_hidden,
             }
@@ -101,51 +104,51 @@ impl Shape {
         Self { fields: definition.columns.iter().map(field).collect() }
     }
 
-    /// What has to be read: not what is hidden.
+    /// Returns the columns to read: all except hidden ones.
     fn wanted(&self) -> Wanted {
         let shown = self.fields.iter().enumerate().filter(|(_, field)| !field.is_hidden);
         Wanted(shown.fold(0, |wanted, (at, _)| wanted | 1 << at.min(63)))
     }
 }
 
-/// A table, and how it is written.
-pub struct Source<'a> {
-    /// The table.
+/// A table to write.
+pub struct TableSource<'a> {
+    /// Table.
     pub table: &'a dyn Table,
-    /// Its columns.
-    pub shape: Arc<Shape>,
+    /// Columns.
+    pub shape: Arc<WrittenColumns>,
 }
 
-/// Makes the files.
+/// Creator of the files.
 pub trait Files: Send {
-    /// Creates a part of a table: both by number, from 0.
+    /// Creates a part of a table, both given by number, from 0.
     ///
     /// # Errors
     /// If it cannot be created.
     fn create(&mut self, table: usize, part: u64) -> io::Result<File>;
 
-    /// What a part is called in messages.
+    /// Returns the name of a part for messages.
     fn name(&self, table: usize, part: u64) -> String;
 }
 
-/// What was written of a table.
+/// Amount written of a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Bytes of all parts.
+    /// Size of all parts in bytes.
     pub bytes: u64,
-    /// Parts.
+    /// Number of parts.
     pub parts: u64,
 }
 
-/// Writes tables, each with at least one part. `begin` is told which table comes next; `check` fails if what was read was
-/// wrong. Returns what was written, by table.
+/// Writes tables, each with at least one part. `begin` receives the number of the next table; `check` fails if the data
+/// read was wrong. Returns the amounts by table.
 ///
 /// # Errors
-/// If rows cannot be read or files cannot be written, and what `check` says.
+/// If rows cannot be read or files cannot be written, and any error of `check`.
 pub fn write(
-    tables: &[Source<'_>],
+    tables: &[TableSource<'_>],
     format: Format,
     files: &mut dyn Files,
     begin: &(dyn Fn(usize) + Sync),
@@ -153,7 +156,7 @@ pub fn write(
 ) -> io::Result<Vec<Written>> {
     let mut tasks = Vec::new();
     for (table, source) in tables.iter().enumerate() {
-        let chunks = source.table.chunks(&Question::All)?;
+        let chunks = source.table.chunks(&TableQuery::All)?;
         let rows_of_chunk = source.table.rows() / (chunks.len() as u64).max(1);
         let chunks_at_once = (format.rows_at_once() / rows_of_chunk.max(1)).max(1);
         let chunks_at_once = usize::try_from(chunks_at_once).unwrap_or(usize::MAX);
@@ -162,18 +165,18 @@ pub fn write(
         }
         tasks.extend(chunks.chunks(chunks_at_once).map(|chunks| Task { table, chunks: chunks.to_vec() }));
     }
-    // Behind all that takes memory only while chunks are made; kept until all rows are written.
-    let prepare = |source: &Source<'_>| source.table.prepare(source.shape.wanted(), &|| false);
+    // After everything that takes memory only while chunks are made; kept until all rows are written.
+    let prepare = |source: &TableSource<'_>| source.table.prepare(source.shape.wanted(), &|| false);
     let _prepared: Vec<Prepared> = tables.iter().filter_map(prepare).collect();
-    let forms: Vec<Form> =
-        tables.iter().map(|source| Form::new(format, &source.shape)).collect::<io::Result<_>>()?;
+    let forms: Vec<TableForm> =
+        tables.iter().map(|source| TableForm::new(format, &source.shape)).collect::<io::Result<_>>()?;
     let mut sink = Sink { forms: &forms, files, begin, part: None, written: Vec::new() };
-    let mut put = |piece: &mut Piece| {
+    let mut put = |piece: &mut MadePart| {
         let piece = std::mem::take(piece);
         let table = piece.table;
         sink.put(piece).map_err(|error| sink.failed(table, &error))
     };
-    in_order::ordered(tasks.into_iter(), &mut put, |task: Task, out: &mut Item<'_, '_, Piece>| {
+    in_order::ordered(tasks.into_iter(), &mut put, |task: Task, out: &mut OrderedItem<'_, '_, MadePart>| {
         let (Some(source), Some(form)) = (tables.get(task.table), forms.get(task.table)) else {
             return Ok(());
         };
@@ -185,16 +188,16 @@ pub fn write(
 /// Chunks that a thread takes at once.
 struct Task {
     table: usize,
-    chunks: Vec<Chunk>,
+    chunks: Vec<TableChunk>,
 }
 
 impl Task {
     fn encode(
         &self,
-        source: &Source<'_>,
-        form: &Form,
+        source: &TableSource<'_>,
+        form: &TableForm,
         check: &(dyn Fn() -> io::Result<()> + Sync),
-        out: &mut Item<'_, '_, Piece>,
+        out: &mut OrderedItem<'_, '_, MadePart>,
     ) -> io::Result<()> {
         let wanted = source.shape.wanted();
         let mut batch = source.table.batch(wanted);
@@ -209,7 +212,7 @@ impl Task {
                 start = end;
                 if encoder.is_full() {
                     check()?;
-                    out.made = Piece { table: self.table, data: encoder.finish()? };
+                    out.made = MadePart { table: self.table, data: encoder.finish()? };
                     if !out.send() {
                         return Ok(());
                     }
@@ -218,14 +221,14 @@ impl Task {
             }
         }
         check()?;
-        out.made = Piece { table: self.table, data: encoder.finish()? };
+        out.made = MadePart { table: self.table, data: encoder.finish()? };
         Ok(())
     }
 }
 
-/// What a thread has made.
+/// Result of a thread.
 #[derive(Default)]
-struct Piece {
+struct MadePart {
     table: usize,
     data: Data,
 }
@@ -235,10 +238,10 @@ struct Piece {
 enum Data {
     #[default]
     None,
-    /// Lines, and how many.
+    /// Lines, and their number.
     Text(Vec<u8>, u64),
     #[cfg(feature = "parquet")]
-    Group(parquet::Group),
+    Group(parquet::EncodedGroup),
 }
 
 impl Data {
@@ -252,19 +255,19 @@ impl Data {
     }
 }
 
-/// How a table is written.
-enum Form {
-    Csv(Arc<Shape>),
-    NdJson(ndjson::Keys),
+/// Form in which a table is written.
+enum TableForm {
+    Csv(Arc<WrittenColumns>),
+    NdJson(ndjson::JsonKeys),
     #[cfg(feature = "parquet")]
     Parquet(parquet::Schema),
 }
 
-impl Form {
-    fn new(format: Format, shape: &Arc<Shape>) -> io::Result<Self> {
+impl TableForm {
+    fn new(format: Format, shape: &Arc<WrittenColumns>) -> io::Result<Self> {
         Ok(match format {
             Format::Csv => Self::Csv(shape.clone()),
-            Format::NdJson => Self::NdJson(ndjson::Keys::new(shape)?),
+            Format::NdJson => Self::NdJson(ndjson::JsonKeys::new(shape)?),
             #[cfg(feature = "parquet")]
             Format::Parquet => Self::Parquet(parquet::Schema::new(shape)?),
         })
@@ -279,10 +282,10 @@ impl Form {
     }
 }
 
-/// Encodes rows of a table.
+/// Encoder of a table's rows.
 enum Encoder<'f> {
     Text {
-        form: &'f Form,
+        form: &'f TableForm,
         text: Vec<u8>,
         rows: u64,
     },
@@ -296,10 +299,10 @@ impl Encoder<'_> {
             Self::Text { form, text, rows } => {
                 *rows += range.len() as u64;
                 match form {
-                    Form::Csv(shape) => csv::push_rows(text, shape, batch, range),
-                    Form::NdJson(keys) => keys.push_rows(text, batch, range),
+                    TableForm::Csv(shape) => csv::push_rows(text, shape, batch, range),
+                    TableForm::NdJson(keys) => keys.push_rows(text, batch, range),
                     #[cfg(feature = "parquet")]
-                    Form::Parquet(_) => Ok(()),
+                    TableForm::Parquet(_) => Ok(()),
                 }
             }
             #[cfg(feature = "parquet")]
@@ -307,7 +310,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// Whether it should not take more.
+    /// Returns whether it should not take more.
     fn is_full(&self) -> bool {
         match self {
             Self::Text { text, .. } => text.len() >= TEXT_BYTES,
@@ -325,12 +328,12 @@ impl Encoder<'_> {
     }
 }
 
-/// Encoded bytes of a row group above which it ends: of long texts fewer rows are one.
+/// Encoded size in bytes above which a row group ends: of long texts it has fewer rows.
 #[cfg(feature = "parquet")]
 const MAX_GROUP_BYTES: usize = 64 << 20;
 
 /// A part that is being written.
-struct Part {
+struct OpenPart {
     table: usize,
     rows: u64,
     out: Out,
@@ -339,23 +342,23 @@ struct Part {
 enum Out {
     Text(File, u64),
     #[cfg(feature = "parquet")]
-    Parquet(Box<parquet::Part>),
+    Parquet(Box<parquet::ParquetPart>),
 }
 
-/// Takes what threads have made, in the order of rows, and puts it into parts.
+/// Writer of the threads' results into parts, in the order of rows.
 struct Sink<'a> {
-    forms: &'a [Form],
+    forms: &'a [TableForm],
     files: &'a mut dyn Files,
     begin: &'a (dyn Fn(usize) + Sync),
-    part: Option<Part>,
-    /// By table, as far as there are parts.
+    part: Option<OpenPart>,
+    /// Amounts by table, as far as there are parts.
     written: Vec<Written>,
 }
 
 impl Sink<'_> {
-    fn put(&mut self, piece: Piece) -> io::Result<()> {
+    fn put(&mut self, piece: MadePart) -> io::Result<()> {
         let rows = piece.data.rows();
-        let goes_on = |part: &Part| part.table == piece.table && (rows == 0 || part.rows < PART_ROWS);
+        let goes_on = |part: &OpenPart| part.table == piece.table && (rows == 0 || part.rows < PART_ROWS);
         if !self.part.as_ref().is_some_and(goes_on) {
             self.close()?;
             self.open(piece.table)?;
@@ -381,17 +384,17 @@ impl Sink<'_> {
         let part = self.written.get(table).map_or(0, |written| written.parts);
         let mut file = self.files.create(table, part)?;
         let out = match self.forms.get(table) {
-            Some(Form::Csv(shape)) => {
+            Some(TableForm::Csv(shape)) => {
                 let mut header = Vec::new();
                 csv::push_header(&mut header, shape);
                 file.write_all(&header)?;
                 Out::Text(file, header.len() as u64)
             }
             #[cfg(feature = "parquet")]
-            Some(Form::Parquet(schema)) => Out::Parquet(Box::new(schema.part(file)?)),
+            Some(TableForm::Parquet(schema)) => Out::Parquet(Box::new(schema.part(file)?)),
             _ => Out::Text(file, 0),
         };
-        self.part = Some(Part { table, rows: 0, out });
+        self.part = Some(OpenPart { table, rows: 0, out });
         Ok(())
     }
 
@@ -422,8 +425,8 @@ impl Sink<'_> {
     }
 }
 
-/// The values of a column.
-fn column<'b>(batch: &'b Batch, at: usize, field: &Field) -> &'b Values {
+/// Returns the values of a column.
+fn column<'b>(batch: &'b Batch, at: usize, field: &WrittenColumn) -> &'b Values {
     match batch.columns.get(at) {
         Some(values) if !field.is_hidden => values,
         _ => &Values::Absent,

@@ -1,26 +1,26 @@
-//! Tables as NDJSON: a JSON object a line, with all columns of the table as keys.
+//! Tables as NDJSON: a JSON object per line, with all columns of the table as keys.
 //!
-//! Object IDs are signed numbers of 64 bits, as in all formats of tables. Numbers that JSON does not have are texts: `"NaN"`,
-//! `"Infinity"`, `"-Infinity"`.
+//! Object IDs are signed 64-bit numbers, as in all formats of tables. Numbers that JSON cannot express are texts:
+//! `"NaN"`, `"Infinity"`, `"-Infinity"`.
 
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Shape, column};
+use super::{WrittenColumns, column};
 use crate::{digits, json};
-use hprof_query::tables::{Batch, Cell, Kind};
+use hprof_query::tables::{Batch, Cell, ColumnType};
 
-/// What is the same in each line.
-pub(super) struct Keys {
-    shape: Arc<Shape>,
-    /// What comes before the value of each column: `{"id":`, `,"name":`.
+/// Common parts of each line.
+pub(super) struct JsonKeys {
+    shape: Arc<WrittenColumns>,
+    /// Text before the value of each column: `{"id":`, `,"name":`.
     before: Vec<Vec<u8>>,
 }
 
-impl Keys {
-    /// Of a table.
-    pub(super) fn new(shape: &Arc<Shape>) -> io::Result<Self> {
+impl JsonKeys {
+    /// Creates the keys of a table.
+    pub(super) fn new(shape: &Arc<WrittenColumns>) -> io::Result<Self> {
         let before = shape.fields.iter().enumerate().map(|(at, field)| {
             let mut before = vec![if at == 0 { b'{' } else { b',' }];
             json::push_text(&mut before, &field.name)?;
@@ -40,7 +40,7 @@ impl Keys {
                 out.extend_from_slice(before);
                 match values.cell(row) {
                     Cell::Null => out.extend_from_slice(b"null"),
-                    Cell::Integer(value) if *kind == Kind::Boolean => {
+                    Cell::Integer(value) if *kind == ColumnType::Boolean => {
                         out.extend_from_slice(if value != 0 { b"true" } else { b"false" });
                     }
                     Cell::Integer(value) => digits::push_decimal(out, value),

@@ -1,10 +1,10 @@
 //! Tables as Parquet.
 //!
 //! A thread encodes a row group column by column from slices of the batches it reads, and keeps the compressed pages; a
-//! `Part` puts the pages of finished row groups one after another into its file. Integers and object IDs are
-//! delta-encoded in bit-packed blocks (DELTA_BINARY_PACKED), names are dictionary-encoded, pages compressed by zstd. Each
-//! column of a row group has its least and greatest value, by which engines skip row groups. docs/performance.md has what
-//! was tried instead.
+//! `Part` appends the pages of finished row groups to its file. Integers and object IDs are delta-encoded in bit-packed
+//! blocks (DELTA_BINARY_PACKED), names are dictionary-encoded, pages are compressed with zstd. Each column of a row
+//! group has its least and greatest value, by which engines skip row groups. docs/performance.md describes the
+//! alternatives that were measured.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -21,18 +21,18 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnPath, SchemaDescriptor, Type, TypePtr};
 
-use super::{Field, Shape, column};
-use hprof_query::tables::{Batch, Kind, NO_NAME, Values};
+use super::{WrittenColumn, WrittenColumns, column};
+use hprof_query::tables::{Batch, ColumnType, NO_NAME, Values};
 
-/// Who wrote a file, in the form that readers take apart.
+/// Writer of the file, in the form that readers parse.
 const CREATED_BY: &str = concat!("hprof-cli version ", env!("CARGO_PKG_VERSION"), " (build 1)");
-/// The level of zstd.
+/// Compression level of zstd.
 const ZSTD_LEVEL: i32 = 1;
-/// Rows of a page at most.
+/// Maximum number of rows of a page.
 const PAGE_ROWS: usize = 1 << 17;
-/// Rows that the crate looks at before it looks at the size of a page.
+/// Number of rows between checks of a page's size by the crate.
 const STEP_ROWS: usize = 1 << 13;
-/// Bytes of a dictionary: names of all classes of a large program.
+/// Maximum size of a dictionary in bytes: names of all classes of a large program.
 const DICTIONARY_BYTES: usize = 16 << 20;
 
 fn failed(error: ParquetError) -> io::Error {
@@ -45,17 +45,17 @@ fn failed(error: ParquetError) -> io::Error {
     }
 }
 
-/// The columns of a table.
+/// Columns of a table.
 pub(super) struct Schema {
-    shape: Arc<Shape>,
+    shape: Arc<WrittenColumns>,
     root: TypePtr,
     columns: SchemaDescriptor,
     properties: WriterPropertiesPtr,
 }
 
 impl Schema {
-    /// Of a table.
-    pub(super) fn new(shape: &Arc<Shape>) -> io::Result<Self> {
+    /// Creates the schema of a table.
+    pub(super) fn new(shape: &Arc<WrittenColumns>) -> io::Result<Self> {
         let fields: Result<Vec<TypePtr>, ParquetError> =
             shape.fields.iter().map(|field| Ok(Arc::new(of_field(field)?))).collect();
         let root =
@@ -73,11 +73,11 @@ impl Schema {
         for field in &shape.fields {
             let path = ColumnPath::new(vec![field.name.clone()]);
             properties = match field.kind {
-                Kind::Integer | Kind::Id => {
+                ColumnType::Integer | ColumnType::Id => {
                     properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)
                 }
-                Kind::Name => properties.set_column_dictionary_enabled(path, true),
-                Kind::Boolean | Kind::Real | Kind::Text => properties,
+                ColumnType::Name => properties.set_column_dictionary_enabled(path, true),
+                ColumnType::Boolean | ColumnType::Real | ColumnType::Text => properties,
             };
         }
         Ok(Self {
@@ -88,31 +88,31 @@ impl Schema {
         })
     }
 
-    /// Encodes a row group.
+    /// Creates the encoder of a row group.
     pub(super) fn encoder(&self) -> io::Result<Encoder> {
         let columns = self.shape.fields.iter().zip(self.columns.columns()).map(|(field, column)| {
-            let pages = Pages::default();
+            let pages = ColumnPages::default();
             let writer = get_column_writer(column.clone(), self.properties.clone(), Box::new(pages.clone()));
             ColumnEncoder { field: field.clone(), writer, pages, levels: Vec::new(), names: Vec::new() }
         });
         Ok(Encoder { rows: 0, columns: columns.collect() })
     }
 
-    /// Begins a file.
-    pub(super) fn part(&self, file: File) -> io::Result<Part> {
+    /// Starts a file.
+    pub(super) fn part(&self, file: File) -> io::Result<ParquetPart> {
         let file = BufWriter::with_capacity(1 << 20, file);
         let writer =
             SerializedFileWriter::new(file, self.root.clone(), self.properties.clone()).map_err(failed)?;
-        Ok(Part { writer })
+        Ok(ParquetPart { writer })
     }
 }
 
-fn of_field(field: &Field) -> Result<Type, ParquetError> {
+fn of_field(field: &WrittenColumn) -> Result<Type, ParquetError> {
     let (physical, logical) = match field.kind {
-        Kind::Integer | Kind::Id => (Physical::INT64, None),
-        Kind::Real => (Physical::DOUBLE, None),
-        Kind::Boolean => (Physical::BOOLEAN, None),
-        Kind::Text | Kind::Name => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnType::Integer | ColumnType::Id => (Physical::INT64, None),
+        ColumnType::Real => (Physical::DOUBLE, None),
+        ColumnType::Boolean => (Physical::BOOLEAN, None),
+        ColumnType::Text | ColumnType::Name => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
     };
     let repetition = if field.may_be_null { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     Type::primitive_type_builder(&field.name, physical)
@@ -121,17 +121,17 @@ fn of_field(field: &Field) -> Result<Type, ParquetError> {
         .build()
 }
 
-/// The compressed pages of a column of a row group.
+/// Compressed pages of a column of a row group.
 #[derive(Clone)]
-struct Pages(Arc<Mutex<TrackedWrite<Vec<u8>>>>);
+struct ColumnPages(Arc<Mutex<TrackedWrite<Vec<u8>>>>);
 
-impl Default for Pages {
+impl Default for ColumnPages {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(TrackedWrite::new(Vec::new()))))
     }
 }
 
-impl Pages {
+impl ColumnPages {
     fn len(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).bytes_written()
     }
@@ -142,7 +142,7 @@ impl Pages {
     }
 }
 
-impl PageWriter for Pages {
+impl PageWriter for ColumnPages {
     fn write_page(&mut self, page: CompressedPage) -> Result<PageWriteSpec, ParquetError> {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         SerializedPageWriter::new(&mut *pages).write_page(page)
@@ -153,19 +153,19 @@ impl PageWriter for Pages {
     }
 }
 
-/// Encodes a row group.
+/// Encoder of a row group.
 pub(super) struct Encoder {
     rows: u64,
     columns: Vec<ColumnEncoder>,
 }
 
 impl Encoder {
-    /// Rows so far.
+    /// Returns the number of rows so far.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes of pages so far.
+    /// Returns the size of the pages so far in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.columns.iter().map(|column| column.pages.len()).sum()
     }
@@ -181,24 +181,24 @@ impl Encoder {
     }
 
     /// Ends the row group.
-    pub(super) fn finish(self) -> io::Result<Group> {
+    pub(super) fn finish(self) -> io::Result<EncodedGroup> {
         let columns = self.columns.into_iter().map(|column| {
             let closed = column.writer.close()?;
             Ok((Bytes::from(column.pages.take()?), closed))
         });
         let columns: Result<Vec<_>, ParquetError> = columns.collect();
-        Ok(Group { rows: self.rows, columns: columns.map_err(failed)? })
+        Ok(EncodedGroup { rows: self.rows, columns: columns.map_err(failed)? })
     }
 }
 
-/// Encodes a column of a row group.
+/// Encoder of a column of a row group.
 struct ColumnEncoder {
-    field: Field,
+    field: WrittenColumn,
     writer: ColumnWriter<'static>,
-    pages: Pages,
-    /// Whether there is a value, by row: 1 or 0.
+    pages: ColumnPages,
+    /// Validity by row: 1 or 0.
     levels: Vec<i16>,
-    /// The names that came so far, by number.
+    /// Names so far, by number.
     names: Vec<Option<ByteArray>>,
 }
 
@@ -218,7 +218,7 @@ impl ColumnEncoder {
             }
             .map(drop);
         }
-        // Where there is a value.
+        // Validity of the values.
         let valid = match values {
             Values::Integers { valid, .. } | Values::Reals { valid, .. } | Values::Texts { valid, .. } => {
                 valid
@@ -314,32 +314,32 @@ fn slice<'v, T>(values: &'v [T], rows: &Range<usize>) -> &'v [T] {
     values.get(rows.clone()).unwrap_or_default()
 }
 
-/// The values that are there.
+/// Returns the valid values.
 fn present<T: Copy>(values: &[T], valid: &[bool]) -> Vec<T> {
     values.iter().zip(valid).filter(|(_, valid)| **valid).map(|(value, _)| *value).collect()
 }
 
-/// A row group, encoded.
-pub(super) struct Group {
+/// An encoded row group.
+pub(super) struct EncodedGroup {
     rows: u64,
     columns: Vec<(Bytes, ColumnCloseResult)>,
 }
 
-impl Group {
-    /// Its rows.
+impl EncodedGroup {
+    /// Returns the number of rows.
     pub(super) fn rows(&self) -> u64 {
         self.rows
     }
 }
 
 /// A file that is being written.
-pub(super) struct Part {
+pub(super) struct ParquetPart {
     writer: SerializedFileWriter<BufWriter<File>>,
 }
 
-impl Part {
+impl ParquetPart {
     /// Adds a row group.
-    pub(super) fn append(&mut self, group: Group) -> io::Result<()> {
+    pub(super) fn append(&mut self, group: EncodedGroup) -> io::Result<()> {
         let append = || {
             let mut row_group = self.writer.next_row_group()?;
             for (pages, closed) in group.columns {
@@ -350,19 +350,19 @@ impl Part {
         append().map_err(failed)
     }
 
-    /// Ends the file; says how long it is.
+    /// Ends the file; returns its length.
     pub(super) fn close(mut self) -> io::Result<u64> {
         self.writer.finish().map_err(failed)?;
         Ok(self.writer.bytes_written() as u64)
     }
 }
 
-/// Whether a value of a column is there.
+/// Returns whether a value of a column is valid.
 fn is_valid(valid: &[bool], row: usize) -> bool {
     valid.get(row).copied().unwrap_or(true)
 }
 
-/// The texts of a column: that of a row.
+/// Returns the text of a row.
 fn text_at<'b>(text: &'b str, ends: &[usize], row: usize) -> &'b str {
     let start = row.checked_sub(1).and_then(|before| ends.get(before)).copied().unwrap_or(0);
     ends.get(row).and_then(|end| text.get(start..*end)).unwrap_or_default()

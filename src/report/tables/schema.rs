@@ -1,10 +1,10 @@
-//! What tables have, as Markdown.
+//! Definitions of tables as Markdown.
 
 use std::fmt::Write;
 
-use hprof_query::tables::{Definition, Kind};
+use hprof_query::tables::{ColumnType, Definition};
 
-/// A section for each table. `secret` says when columns that may be secret are null.
+/// Returns a section for each table. `secret` states when columns that may be secret are null.
 pub fn markdown(definitions: &[Definition], secret: &str) -> String {
     let mut out = String::new();
     for definition in definitions {
@@ -34,13 +34,13 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-fn type_name(kind: Kind) -> &'static str {
+fn type_name(kind: ColumnType) -> &'static str {
     match kind {
-        Kind::Integer => "integer",
-        Kind::Real => "real",
-        Kind::Boolean => "boolean",
-        Kind::Text => "text",
-        Kind::Name => "name",
-        Kind::Id => "id",
+        ColumnType::Integer => "integer",
+        ColumnType::Real => "real",
+        ColumnType::Boolean => "boolean",
+        ColumnType::Text => "text",
+        ColumnType::Name => "name",
+        ColumnType::Id => "id",
     }
 }

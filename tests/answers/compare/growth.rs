@@ -9,7 +9,7 @@ use super::{change, json, moment, place, rows, run};
 use crate::kit::dump::Dump;
 use crate::kit::texts::sample_path;
 
-/// What the program has at each moment (`samples/leaks/s7.truth.txt`).
+/// Number of sessions at each moment (`samples/leaks/s7.truth.txt`).
 const SESSIONS: [u64; 4] = [0, 2000, 6000, 10_000];
 const BUFFERS: [u64; 4] = [0, 100, 300, 50];
 const PAIRS: [(usize, usize); 3] = [(1, 2), (2, 3), (1, 3)];
@@ -49,7 +49,7 @@ fn classes_grow_by_what_the_jvm_says() {
             let none = (0, 0);
             let (a, b) = (before.get(class).unwrap_or(&none), after.get(class).unwrap_or(&none));
             // Generated classes have other names in other moments.
-            let name = hprof_query::compare::names::stem(class).into_owned();
+            let name = hprof_query::compare::stable_names::stem(class).into_owned();
             if found.get(&name).copied().unwrap_or_default() != (b.0 - a.0, b.1 - a.1) {
                 differ.push(class.as_str());
             }

@@ -1,4 +1,4 @@
-//! What grows below a place that does not tell of it, as something else there shrinks or moves.
+//! Growth below a place that does not show it, as something else there shrinks or moves.
 
 use hprof_writer::Type;
 
@@ -37,7 +37,7 @@ fn growth_and_shrinkage_of_the_same_size_are_both_told() {
         let found = diff(server(100, 500, 8), server(500, archived, 8));
         assert_eq!(labels(&found), [LIVE, ARCHIVE], "{archived}");
     }
-    // No other place tells of it.
+    // No other place shows it.
     let found = diff(server(100, 500, 8), server(101, 100, 8));
     assert_eq!(labels(&found)[1], ARCHIVE, "{found:?}");
 }

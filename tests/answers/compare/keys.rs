@@ -1,4 +1,5 @@
-//! Keys of maps: which are told by themselves, and which values are one place, in `diff`, `trend` and `check`.
+//! Keys of maps: which are shown by themselves, and which values are merged into one place, in `diff`, `trend` and
+//! `check`.
 
 use hprof_writer::{ClassId, ObjectId, Type, Value};
 
@@ -9,7 +10,7 @@ use crate::waste::made::Shop;
 /// A map with lists of blobs.
 const LIST: [&str; 3] = ["java.util.ArrayList", "acme.Blob.data", "byte[]"];
 
-/// The labels from a map in a field on: with a key if it is told, then those of the lists.
+/// Returns the labels from a map in a field on: with a key if it is shown, then those of the lists.
 fn below<'a>(map: &'a str, key: &'a [&'a str]) -> Vec<&'a str> {
     [&["acme.Regions.map", map], key, &LIST].concat()
 }
@@ -45,7 +46,7 @@ fn regions<S: AsRef<str>>(names: &[(S, usize)]) -> Shop {
     shop
 }
 
-/// Sessions by ID, from one number to another, with so many messages each.
+/// Creates sessions with IDs in this range, with `messages` messages each.
 fn sessions(ids: std::ops::Range<usize>, messages: usize) -> Vec<(String, usize)> {
     ids.map(|id| (format!("s{id}"), messages)).collect()
 }
@@ -131,16 +132,16 @@ fn a_map_without_keys_is_told_with_all_that_it_grew_by() {
     assert!(rows(&document).iter().all(|row| row["map"] == map), "{document:#}");
     let text = String::from_utf8(run("diff", &[&old, &new], &["--group-by", "place"]).stdout).unwrap();
     assert_eq!(text.matches(&format!("of +624,000 in {map}\n")).count(), 2, "{text}");
-    // What no place explains has its part: each row is a part of what the map grew by, the line above is the sum.
+    // Growth that no place explains counts too: each row is a part of the map's growth, the line above is the sum.
     let delta = |row: &serde_json::Value| row["retained_bytes_delta"].as_f64().unwrap();
     let share = |row: &serde_json::Value| row["growth_percent"].as_f64().unwrap();
     assert_eq!(document["total"]["all_grown_bytes"], 624_000);
     assert!(rows(&document).iter().all(|row| (share(row) - delta(row) / 6_240.0).abs() < 0.01));
     let explained = rows(&document).iter().map(delta).sum::<f64>() / 6_240.0;
     assert!(explained < 99.0);
-    assert!(text.contains(&format!("; places that explain {explained:.1}% of what grew:\n")), "{text}");
+    assert!(text.contains(&format!("; places that explain {explained:.1}% of the growth:\n")), "{text}");
 
-    // Keys that are told: no row is a part of a map.
+    // Keys that are shown: no row is a part of a map.
     let caches = |orders: usize| regions(&[("users", 10), ("orders", orders), ("carts", 10)]).dump();
     let (_, document) = json("diff", &[&caches(10), &caches(40)], &["--group-by", "place"]);
     assert!(rows(&document).iter().all(|row| row["map"].is_null()), "{document:#}");
@@ -247,7 +248,7 @@ fn maps_in_a_map_are_one_place_whose_keys_may_tell() {
 
 #[test]
 fn maps_of_which_some_are_too_small_to_be_read_are_one_place() {
-    // Of a large heap: keys of maps below a ten-thousandth of it are not read.
+    // In a large heap, keys of maps below a ten-thousandth of it are not read.
     let make = |large: usize| {
         let mut shop = Shop::new();
         let ballast = shop.bytes(&vec![1; 28_000_000]);
@@ -273,7 +274,7 @@ fn directories(blobs_below: usize) -> Shop {
     let mut shop = Shop::new();
     let class = shop.class("acme.Directory", &[("entries", Type::Object), ("list", Type::Object)]);
     let blob = blob(&mut shop);
-    // One that holds most, so that each map's keys are read, and tell nothing.
+    // One that retains most, so that each map's keys are read but are not informative.
     let mut directory = ObjectId::NULL;
     for level in 0..6 {
         let mut entries = Vec::new();
@@ -310,7 +311,7 @@ fn maps_nested_in_their_like_are_one_place_when_no_key_tells() {
     assert!(found.len() < 4, "{found:?}");
 }
 
-/// A file: with files and folders in it, by names that tell nothing, or with blobs.
+/// Adds a file: with files and folders in it, by uninformative names, or with blobs.
 fn file(shop: &mut Shop, names: &mut std::ops::RangeFrom<u32>, depth: u32, blobs_in: usize) -> ObjectId {
     let fields = ["subs", "folders", "leaves"].map(|field| (field, Type::Object));
     let class = shop.class("acme.File", &fields);
@@ -433,7 +434,7 @@ fn sessions_that_grow_in_every_step_are_one_row() {
 
 #[test]
 fn the_table_of_a_dump_has_all_keys_below_one_path() {
-    // What tells something in one dump does not in the next: tables of several dumps are joined by path.
+    // A key that is informative in one dump is not in the next: tables of several dumps are joined by path.
     let mut uneven = sessions(0..60, 2);
     uneven[17].1 = 500;
     for sessions in [sessions(0..60, 2), uneven] {

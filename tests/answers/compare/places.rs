@@ -170,7 +170,7 @@ fn a_value_of_a_registry_stays_in_its_static_field() {
         shop
     };
     let found = diff(make(3), make(70));
-    // What was under a key is data when there are many.
+    // Keys of a map with many entries are data.
     let expected = ["static ALL of acme.Kind", "java.util.HashMap", "acme.Blob.data", "byte[]"];
     assert_eq!((labels(&found), found[0].1), (vec![expected.to_vec()], (2, 69)));
 }

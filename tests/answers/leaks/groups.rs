@@ -18,8 +18,8 @@ type Path = Vec<u64>;
 /// By object: who was first to lead to it; a root has nobody.
 type Parents = BTreeMap<u64, Option<u64>>;
 
-/// Level by level, each by ascending ID: the first that leads to an object is its parent. Locals start where all other
-/// roots have led.
+/// Searches level by level, each by ascending ID: the first object that refers to another is its parent. Locals are
+/// visited after everything that is reachable from other roots.
 fn search(heap: &Heaped, weak: bool) -> Parents {
     let mut parents = Parents::new();
     for starts in [&heap.roots, &heap.locals] {
@@ -55,7 +55,7 @@ fn path(parents: &Parents, to: u64) -> Option<Path> {
     Some(path)
 }
 
-/// What has to be said of a group.
+/// Expected description of a group.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
     point: Option<u64>,
@@ -98,8 +98,7 @@ fn wanted(heap: &Heaped, tree: &Tree, members: &[u64]) -> Wanted {
     };
     let strong = paths(&strong);
     let only_weak = strong.is_empty();
-    // Where no member has a path, all are tried again without exclusions. MAT tries each that has none
-    // (docs/mat.md).
+    // If no member has a path, all are tried again without exclusions. MAT retries each that has none (docs/mat.md).
     let found = if only_weak { paths(&weak) } else { strong };
     Wanted { point: common(&found, members.len()), only_weak }
 }
@@ -122,7 +121,7 @@ fn compare(heap: &mut Heaped, class: &str) -> Vec<Wanted> {
         };
         let wanted = wanted(heap, &tree, members);
         assert_eq!(found.point, wanted.point, "{wanted:x?} {row:#}");
-        // Where the members have nothing in common, the path is that of one member.
+        // If the members have nothing in common, the path is that of one member.
         if wanted.point.is_some() || wanted.only_weak {
             assert_eq!(found.only_weak, wanted.only_weak, "{row:#}");
         }
@@ -131,8 +130,8 @@ fn compare(heap: &mut Heaped, class: &str) -> Vec<Wanted> {
     compared
 }
 
-/// Items, and two arrays of which each refers to all of them, so that only roots dominate them: one that is a root, and one
-/// that a root leads to over two others.
+/// Items, and two arrays that each refer to all of them, so that only roots dominate them: one array is a root, the
+/// other is two references away from one.
 struct Shared {
     heap: Heaped,
     items: Vec<ObjectId>,
@@ -217,14 +216,14 @@ fn a_group_that_only_weak_references_lead_to_is_sought_again() {
     let mut shared = Shared::new(by_weak_reference);
     let near = shared.near;
     shared.has(Some(near), true);
-    // As soon as something leads to all of them strongly, that counts, however far.
+    // A strong path to all of them takes precedence, however long.
     let mut shared = Shared::new(by_weak_reference);
     let (items, far) = (shared.items.clone(), shared.far);
     shared.heap.fill(far, &items);
     shared.has(Some(far), false);
 }
 
-/// A Reference that refers to an object by another field as well as by its referent leads to it strongly.
+/// A Reference that refers to an object by another field, too, refers to it strongly.
 #[test]
 fn a_reference_leads_to_what_another_field_holds() {
     for by_queue in [true, false] {
@@ -240,7 +239,7 @@ fn a_reference_leads_to_what_another_field_holds() {
     }
 }
 
-/// What a thread holds by a field it holds however many of its frames do.
+/// An object in a thread's field counts as held by that field, however many of its frames also refer to it.
 #[test]
 fn a_local_that_a_field_of_the_thread_holds_is_found_by_the_field() {
     for by_field in [true, false] {
@@ -260,7 +259,7 @@ fn a_local_that_a_field_of_the_thread_holds_is_found_by_the_field() {
     }
 }
 
-/// What is nearest is a local, but another root leads to the items as well.
+/// The nearest root is a local, but the items are reachable from another one, too.
 #[test]
 fn locals_come_last() {
     for also_elsewhere in [true, false] {
@@ -311,11 +310,11 @@ const ITEM: &str = "app.Item";
 /// A random heap.
 #[derive(Debug, Clone)]
 struct Shape {
-    /// What decides about IDs.
+    /// Order of IDs.
     order: Vec<u32>,
     /// Objects, and which of them refer to each.
     nodes: Vec<(Node, Vec<usize>)>,
-    /// What each item takes in units of 8 bytes, and which nodes refer to it.
+    /// Size of each item in units of 8 bytes, and the nodes that refer to it.
     items: Vec<(u64, Vec<usize>)>,
     /// The first item to which nodes refer by a WeakReference only.
     weak_from: usize,
@@ -364,7 +363,7 @@ impl Shape {
             _ => heap.class_below(&format!("java.lang.ref.{name}Reference"), reference, 0),
         });
         let worker = heap.class_below("app.Worker", heap.jdk.thread, 1);
-        // So that few items are suspects by themselves.
+        // Few items should be suspects by themselves.
         let ballast = heap.bytes(80_000);
         heap.root(ballast);
         let count = self.nodes.len() + self.items.len();

@@ -114,7 +114,7 @@ fn what_only_holds_is_no_suspect_anywhere() {
     let (_, _, said) = check(&heap.dump(), "10 %");
     assert!(said.starts_with("what retains most: ") && !said.contains("largest leak suspect"), "{said}");
     assert!(said.contains("no leak suspect, as nothing accumulates there: Class app.Main retains"), "{said}");
-    // Where something else accumulates, a rule that measures the holder says so.
+    // If something else accumulates, a rule that measures the holder reports it.
     let item = heap.class("app.Item", 1);
     let items = heap.many(item, 40, 100_000);
     let array = heap.array(&items);
@@ -127,8 +127,9 @@ fn what_only_holds_is_no_suspect_anywhere() {
     assert!(said.contains(&format!("; leak suspect: {what}: ")), "{said}");
 }
 
-/// A limit below the threshold of `leaks` is compared with the largest holder that `leaks` tells, and makes no suspects: objects
-/// of one class that are none by themselves would be one together at one limit, and some of them at another.
+/// A limit below the threshold of `leaks` is compared with the largest holder that `leaks` reports, and creates no
+/// suspects: objects of one class that are none by themselves would be one together at one limit, and only some of
+/// them at another.
 #[test]
 fn a_limit_does_not_make_suspects() {
     let mut heap = Heaped::new();
@@ -195,8 +196,8 @@ fn garbage_is_the_headline_where_it_is_most() {
     }
 }
 
-/// A cache that the JVM may clear is told to be one wherever the sentence is, whether all of it is behind one soft reference or
-/// each value is; what it holds are the values, not the references.
+/// A cache that the JVM may clear is described as such in any sentence, whether it is behind one soft reference or
+/// each value is; it contains the values, not the references.
 #[test]
 fn a_cache_behind_soft_references_is_told() {
     for (kind, content) in [("all", "app.Item"), ("each", "app.Item"), ("map", "byte[]")] {
@@ -288,8 +289,8 @@ fn nodes_are_not_where_a_sentence_ends() {
     assert!(!sentence.contains("app.Node 0x") && sentence.contains("app.Tree"), "{sentence}");
 }
 
-/// Class loaders of one application that two holders keep alive are one cause, told before a leak that retains less; where
-/// one holder has all of them, that is the cause. Rows stay MAT's.
+/// Class loaders of one application that two holders keep alive are one cause, reported before a leak that retains
+/// less; if one holder has all of them, that is the cause. Rows stay MAT's.
 #[test]
 fn class_loaders_of_several_holders_are_one_cause() {
     for is_split in [true, false] {
@@ -382,7 +383,7 @@ fn thread_locals(heap: &mut Heaped) -> (ClassId, ClassId) {
     (heap.class("java.lang.ThreadLocal", 0), entry)
 }
 
-/// The class of an application that was loaded again and again has a ThreadLocal each time: one line tells of all.
+/// The class of an application that was loaded repeatedly has a ThreadLocal each time: one line describes all.
 #[test]
 fn thread_locals_of_one_field_are_told_in_one_line() {
     let mut heap = Heaped::new();
@@ -416,7 +417,7 @@ fn thread_locals_of_one_field_are_told_in_one_line() {
     let (line, _) = headline(&dump);
     assert!(line.starts_with("1 leak suspect, 9") && line.contains(": 10 class loaders"), "{line}");
     let told = String::from_utf8(dump.run(&["leaks"]).stdout).unwrap();
-    // What each holds is one part, and not what is above it.
+    // What each retains is one part, without the levels above it.
     assert_eq!(told.matches(": 5 x byte[] held of shop.Context (4").count(), 2, "{told}");
     assert!(!told.contains("mostly shop.Context"), "{told}");
     let locals: Vec<&str> =
@@ -471,7 +472,7 @@ fn thread_locals_of_many_loaders_are_all_counted() {
     assert_eq!((&told["key_count"], &told["values"]), (&260.into(), &5200.into()), "{told}");
 }
 
-/// Many threads are told by what they do, and virtual ones to be such.
+/// Many threads are described by what they do, virtual ones as virtual.
 #[test]
 fn threads_are_told_by_where_they_are() {
     for (elsewhere, expected) in [

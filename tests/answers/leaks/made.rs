@@ -6,7 +6,7 @@ use hprof_writer::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, T
 
 use crate::kit::dump::Dump;
 
-/// What an object refers to, and how.
+/// A reference to an object, and its strength.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
     Strong(u64),
@@ -40,7 +40,7 @@ impl Heaped {
         Self { model, jdk, edges: BTreeMap::new(), roots: Vec::new(), locals: Vec::new() }
     }
 
-    /// A class with so many references.
+    /// Adds a class with `references` references.
     pub fn class(&mut self, name: &str, references: usize) -> ClassId {
         self.class_below(name, self.jdk.object, references)
     }
@@ -66,7 +66,7 @@ impl Heaped {
         object
     }
 
-    /// A `byte[]` that takes so many bytes, a multiple of 8.
+    /// Adds a `byte[]` of `shallow` bytes, a multiple of 8.
     pub fn bytes(&mut self, shallow: u64) -> ObjectId {
         self.model.prim_array(Elements::Zeros(Type::Byte, u32::try_from(shallow - 16).unwrap()))
     }
@@ -97,7 +97,8 @@ impl Heaped {
         self.refer(object.0, [value]);
     }
 
-    /// Many objects of a class with one reference, each with a `byte[]`; all take so many bytes together, each alike.
+    /// Adds `count` objects of a class with one reference, each with a `byte[]`; all have the same size, and together
+    /// they take `all` bytes.
     pub fn many(&mut self, class: ClassId, count: u64, all: u64) -> Vec<ObjectId> {
         let each = all / count / 8 * 8;
         (0..count)

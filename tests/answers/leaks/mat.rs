@@ -22,7 +22,7 @@ fn suspects_of_mat(dir: &Path, name: &str) -> Vec<Value> {
     suspects
 }
 
-/// What an object is: our words for MAT's.
+/// Translates MAT's kinds of objects to ours.
 fn what(kind: &Value) -> &'static str {
     match text(kind) {
         "object" => "instance",
@@ -66,7 +66,7 @@ fn compare(dir: &Path, name: &str) {
     }
 }
 
-/// The list of dumps names all that are there.
+/// The list of dumps names all existing ones.
 #[test]
 fn all_dumps_with_suspects_of_mat_are_compared() {
     let suffix = ".mat-suspects.json";
@@ -103,7 +103,7 @@ fn a_long_chain_accumulates_in_its_first_link() {
     };
     let first = graph.objects.addresses.index_of(ObjectId(id(&point["object"]))).unwrap();
     let first = tree.reachable_position(first).unwrap();
-    // What dominates it is the queue, and no link.
+    // It is dominated by the queue, not by a link.
     assert_eq!(class(tree.dominator(first).unwrap()), "java.util.concurrent.LinkedBlockingQueue");
     let next = |link: &_| tree.children(*link).find(|child| class(*child) == LINK);
     let links = std::iter::successors(Some(first), next).count() as u64;

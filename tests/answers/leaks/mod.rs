@@ -24,7 +24,7 @@ fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/leaks")
 }
 
-/// Where the other dumps are.
+/// Returns the directory of the other dumps.
 fn more_samples() -> PathBuf {
     std::env::var_os("HPROF_CLI_LEAK_DUMPS").expect("HPROF_CLI_LEAK_DUMPS names a directory").into()
 }
@@ -34,7 +34,7 @@ fn sample(dir: &Path, name: &str) -> Dump {
     Dump::at(Some(&dir.join(format!("{name}.hprof.zst"))))
 }
 
-/// What `leaks` answers.
+/// Answer of `leaks`.
 struct Leaks {
     code: i32,
     total: Value,

@@ -1,5 +1,5 @@
-//! Which objects are suspects, in which order, and where the memory of single ones accumulates: a plain computation by the
-//! rules of Eclipse MAT's `FindLeaksQuery`, over MAT's own dominators and our shallow sizes.
+//! Suspects, their order, and the accumulation points of single ones: a plain computation by the rules of Eclipse
+//! MAT's `FindLeaksQuery`, over MAT's own dominators and our shallow sizes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ impl Tree {
             children.entry(*dominator).or_default().push(*id);
         }
         let mut tree = Self { objects, children };
-        // From the leaves up: an object comes behind its dominator.
+        // From the leaves up: an object comes after its dominator in this order.
         let mut order = tree.children(None).to_vec();
         let mut at = 0;
         while at < order.len() {
@@ -277,7 +277,7 @@ fn half(parts: &[u64]) -> Dump {
 
 #[test]
 fn what_retains_just_the_threshold_is_no_suspect() {
-    // What takes the other half.
+    // The other half.
     let rest = Tree::of_dump(&half(&[800])).bytes() - 800;
     assert_eq!(rest % 8, 0);
     let bytes = |dump: &Dump| {

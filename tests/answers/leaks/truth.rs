@@ -23,7 +23,7 @@ const HOLDERS: [(&str, &str, &[&str]); 3] = [
     ("s7-t2", "growth.S7Growth", &["growth.SessionRegistry", "growth.BufferPool", "growth.StableCache"]),
 ];
 
-/// Whether a word is in a sentence, and not only as the beginning of a longer one.
+/// Returns whether a sentence contains a word, not only as the beginning of a longer one.
 fn says(sentence: &str, word: &str) -> bool {
     let is_end = |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric());
     sentence.match_indices(word).any(|(at, _)| is_end(&sentence[at + word.len()..]))

@@ -1,4 +1,4 @@
-//! Whether memory accumulates: on heaps made just above and just below each limit.
+//! The verdict on whether memory accumulates: on heaps made just above and just below each limit.
 
 use hprof_writer::{ClassId, Elements, ObjectId, Root, Type};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::made::Heaped;
 use super::rules::Tree;
 use super::{Leaks, id, number, text};
 
-/// What most suspects here retain, much more than the classes of these heaps take.
+/// Retained size of most suspects here, much more than that of the classes of these heaps.
 const MUCH: u64 = 400_000;
 
 /// A suspect of which `held` is what a static field holds.
@@ -62,7 +62,7 @@ fn ten_children_are_many_and_nine_are_not() {
     }
 }
 
-/// So many percent in children of one class, the rest in one of each of others.
+/// A percentage in children of one class, the rest in one of each of others.
 #[test]
 fn four_fifths_in_children_of_one_class_accumulate() {
     for (percent, wanted) in [(79, HOLDER), (81, accumulation("children"))] {
@@ -359,7 +359,7 @@ fn threads_of_one_pool_accumulate_and_others_do_not() {
     assert_eq!(verdict(&row), accumulation("threads"));
     assert_eq!((text(&row["reason"]["pool"]), number(&row["reason"]["objects"])), ("import-*", 12));
 
-    // Threads beside the pool that have little are told with the group, and do not count.
+    // Small threads beside the pool are described with the group, and do not count.
     let others = ["main", "watcher", "printer"].map(str::to_owned);
     let with_others = [pool(12), others.to_vec()].concat();
     let row = threads(&with_others, |at| if at < 12 { MUCH / 12 } else { MUCH / 300 });
@@ -381,7 +381,7 @@ fn members_of_an_own_class_accumulate_and_arrays_of_the_jdk_do_not() {
     {
         let mut heap = Heaped::new();
         let item = heap.class("app.Item", 1);
-        // What makes each less than a tenth of the heap.
+        // Makes each less than a tenth of the heap.
         let other = heap.class("app.Unrelated", 1);
         let rest = if count < 12 { 30 } else { 0 };
         for number in 0..rest {
@@ -403,7 +403,7 @@ fn members_of_an_own_class_accumulate_and_arrays_of_the_jdk_do_not() {
     }
 }
 
-/// Arrays in an array are parts of it, as the archived objects of the JVM are: what counts is what is in them.
+/// Arrays in an array are parts of it, as the archived objects of the JVM are: their contents count.
 #[test]
 fn an_array_of_arrays_holds_what_is_in_those() {
     for (kinds, wanted) in [(1, accumulation("children")), (12, HOLDER)] {

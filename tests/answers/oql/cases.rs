@@ -21,7 +21,7 @@ use super::place::Place;
 
 const DIR: &str = "tests/answers/oql/cases";
 
-/// What a query is to answer.
+/// Expected answer of a query.
 enum Expected {
     Rows(Vec<String>),
     Error { code: i32, said: String },
@@ -49,7 +49,7 @@ impl Case {
         }
     }
 
-    /// What is wrong, if anything is.
+    /// Returns a description of the failure, if any.
     fn run(&self, place: &Place) -> Option<String> {
         let wrong = self.dumps.iter().find_map(|dump| {
             let found = match self.expected.as_ref().unwrap() {

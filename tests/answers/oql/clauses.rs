@@ -38,7 +38,7 @@ fn an_object_is_a_row_once() {
 #[test]
 fn queries_inside_others_are_asked_once() {
     let place = Place::new();
-    // Each is in a column that is sorted by: asked for both, the innermost would be asked 4096 times.
+    // Each is in a sort column: if both were evaluated, the innermost would be evaluated 4096 times.
     let mut query = "SELECT max(d.l) FROM HeapZoo$D d".to_owned();
     for _ in 0..12 {
         query = format!("SELECT max(c.ordinal + ({query})) AS m FROM HeapZoo$Color c GROUP BY 1 ORDER BY m");

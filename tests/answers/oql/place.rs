@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 /// The dump of the zoo that most queries are asked of.
 pub const JDK17: &str = "samples/jdk/jdk17.hprof.zst";
 
-/// Where indexes lie while queries are asked.
+/// Directory of indexes for queries.
 pub struct Place(tempfile::TempDir);
 
 impl Place {
@@ -34,7 +34,7 @@ impl Place {
         self.command(dump).args(arguments).output().unwrap()
     }
 
-    /// The lines of the CSV answer behind its header.
+    /// Returns the lines of the CSV answer after its header.
     pub fn rows(&self, dump: &str, query: &str) -> Vec<String> {
         let output = self.run(dump, &[query, "--format", "csv"]);
         let text = String::from_utf8(output.stdout).unwrap();

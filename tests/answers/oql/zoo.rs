@@ -15,7 +15,7 @@ fn objects_are_rows_with_sizes_in_address_order() {
         .map(|row| u64::from_str_radix(&row["object"].as_str().unwrap()[2..], 16).unwrap())
         .collect();
     assert!(ids.is_sorted());
-    // What one object retains is a set of as many bytes.
+    // The retained set of one object has as many bytes as its retained size.
     let query = format!(
         "SELECT sum(x.@usedHeapSize) FROM OBJECTS (SELECT AS RETAINED SET * FROM OBJECTS {:#x}) x",
         ids[0]

@@ -1,12 +1,12 @@
-//! What collections hold, in dumps written with the fields that the JDK and Android give these classes.
+//! Contents of collections, in dumps written with the fields that the JDK and Android give these classes.
 
 use super::made::{Made, contents, int, long};
 use crate::kit::dump::Dump;
-use hprof_query::objects::collections::Kind;
+use hprof_query::objects::collections::CollectionKind;
 use hprof_writer::{Elements, ObjectId, Options, Root, Type, Value};
 
 /// Collections, what they are, how many elements they state, and the elements.
-type Expected = Vec<(ObjectId, Kind, Option<u64>, Vec<&'static str>)>;
+type Expected = Vec<(ObjectId, CollectionKind, Option<u64>, Vec<&'static str>)>;
 
 fn check(mut made: Made, expected: Expected) {
     for (object, ..) in &expected {
@@ -40,7 +40,7 @@ fn collections_that_the_zoo_does_not_have() {
     );
     let list12 = made.class("java.util.ImmutableCollections$List12", &[("e0", Object), ("e1", Object)]);
     for (e1, elements) in [(nothing, vec!["a"]), (b, vec!["a", "b"]), (ObjectId::NULL, vec!["a"])] {
-        expected.push((made.object(list12, &[a.into(), e1.into()]), Kind::List, None, elements));
+        expected.push((made.object(list12, &[a.into(), e1.into()]), CollectionKind::List, None, elements));
     }
     // Keys that are null.
     let weak_null = made.object(made.jdk.object, &[]);
@@ -53,29 +53,29 @@ fn collections_that_the_zoo_does_not_have() {
     let table = array(&mut made, &[ObjectId::NULL, ObjectId::NULL, a, b, weak_null, c]);
     expected.push((
         made.object(identity, &[table.into(), int(2)]),
-        Kind::Map,
+        CollectionKind::Map,
         Some(2),
         vec!["a=b", "null=c"],
     ));
 
     let atomic = made.class("java.util.concurrent.atomic.AtomicIntegerArray", &[("array", Object)]);
     let ints = made.model.prim_array(Elements::Int(vec![1, -2, 3]));
-    expected.push((made.object(atomic, &[ints.into()]), Kind::List, None, vec!["1", "-2", "3"]));
+    expected.push((made.object(atomic, &[ints.into()]), CollectionKind::List, None, vec!["1", "-2", "3"]));
     let atomic = made.class("java.util.concurrent.atomic.AtomicReferenceArray", &[("array", Object)]);
     let references = array(&mut made, &[a, ObjectId::NULL]);
-    expected.push((made.object(atomic, &[references.into()]), Kind::List, None, vec!["a", "null"]));
+    expected.push((made.object(atomic, &[references.into()]), CollectionKind::List, None, vec!["a", "null"]));
 
     let set = made.class("java.util.EnumSet", &[("elementType", Object), ("universe", Object)]);
     let universe = array(&mut made, &[a, b, c]);
     let regular = made.below("java.util.RegularEnumSet", set, &[("elements", Long)]);
     let object = made.object(regular, &[long(0b101), null, universe.into()]);
-    expected.push((object, Kind::Set, None, vec!["a", "c"]));
+    expected.push((object, CollectionKind::Set, None, vec!["a", "c"]));
     let many: Vec<ObjectId> = (0..70).map(|number| if number == 64 { b } else { a }).collect();
     let universe = array(&mut made, &many);
     let jumbo = made.below("java.util.JumboEnumSet", set, &[("elements", Object), ("size", Int)]);
     let words = made.model.prim_array(Elements::Long(vec![1, 1]));
     let object = made.object(jumbo, &[words.into(), int(2), null, universe.into()]);
-    expected.push((object, Kind::Set, None, vec!["a", "b"]));
+    expected.push((object, CollectionKind::Set, None, vec!["a", "b"]));
 
     let queue = made.class(
         "java.util.concurrent.ArrayBlockingQueue",
@@ -83,7 +83,7 @@ fn collections_that_the_zoo_does_not_have() {
     );
     let items = array(&mut made, &[b, c, ObjectId::NULL, a]);
     let object = made.object(queue, &[items.into(), int(3), int(2), int(3)]);
-    expected.push((object, Kind::List, Some(3), vec!["a", "b", "c"]));
+    expected.push((object, CollectionKind::List, Some(3), vec!["a", "b", "c"]));
 
     let list = made.class("java.util.ArrayList", &[("elementData", Object), ("size", Int)]);
     let data = array(&mut made, &[a, b, c, ObjectId::NULL]);
@@ -93,14 +93,14 @@ fn collections_that_the_zoo_does_not_have() {
         &[("root", Object), ("parent", Object), ("offset", Int), ("size", Int)],
     );
     let object = made.object(part, &[whole.into(), null, int(1), int(1)]);
-    expected.push((object, Kind::List, Some(1), vec!["b"]));
+    expected.push((object, CollectionKind::List, Some(1), vec!["b"]));
     let random =
         made.below("java.util.Collections$UnmodifiableCollection", made.jdk.object, &[("c", Object)]);
     let random = made.below("java.util.Collections$UnmodifiableList", random, &[("list", Object)]);
     let object = made.object(random, &[whole.into(), whole.into()]);
-    expected.push((object, Kind::List, Some(3), vec!["a", "b", "c"]));
+    expected.push((object, CollectionKind::List, Some(3), vec!["a", "b", "c"]));
     let entry = made.class("java.util.KeyValueHolder", &[("key", Object), ("value", Object)]);
-    expected.push((made.object(entry, &[a.into(), b.into()]), Kind::Map, None, vec!["a=b"]));
+    expected.push((made.object(entry, &[a.into(), b.into()]), CollectionKind::Map, None, vec!["a=b"]));
 
     check(made, expected);
 }
@@ -115,7 +115,7 @@ fn fields_of_subclasses_with_the_same_names_are_passed_over() {
     let bounded = made.below("com.acme.BoundedList", list, &[("size", Int)]);
     let data = made.model.object_array(made.jdk.object_array, &[a, b, c, ObjectId::NULL]);
     let object = made.object(bounded, &[int(1000), data.into(), int(3)]);
-    expected.push((object, Kind::List, Some(3), vec!["a", "b", "c"]));
+    expected.push((object, CollectionKind::List, Some(3), vec!["a", "b", "c"]));
 
     let map = made.class("java.util.HashMap", &[("table", Object), ("size", Int)]);
     let node = made.class("java.util.HashMap$Node", &[("key", Object), ("value", Object), ("next", Object)]);
@@ -123,7 +123,7 @@ fn fields_of_subclasses_with_the_same_names_are_passed_over() {
     let first = made.object(node, &[a.into(), b.into(), Value::Object(0)]);
     let table = made.model.object_array(made.jdk.object_array, &[ObjectId::NULL, first]);
     let object = made.object(lru, &[int(0), int(7), table.into(), int(1)]);
-    expected.push((object, Kind::Map, Some(1), vec!["a=b"]));
+    expected.push((object, CollectionKind::Map, Some(1), vec!["a=b"]));
     check(made, expected);
 }
 
@@ -139,11 +139,11 @@ fn lists_with_null_in_them() {
     let middle = made.object(node, &[null, last.into()]);
     let first = made.object(node, &[a.into(), middle.into()]);
     let object = made.object(list, &[int(3), first.into(), last.into()]);
-    expected.push((object, Kind::List, Some(3), vec!["a", "null", "b"]));
+    expected.push((object, CollectionKind::List, Some(3), vec!["a", "null", "b"]));
     // Queues begin with a node that holds nothing.
     let queue = made.class("java.util.concurrent.LinkedBlockingQueue", &[("head", Object), ("last", Object)]);
     let head = made.object(node, &[null, last.into()]);
-    expected.push((made.object(queue, &[head.into(), last.into()]), Kind::List, None, vec!["b"]));
+    expected.push((made.object(queue, &[head.into(), last.into()]), CollectionKind::List, None, vec!["b"]));
     check(made, expected);
 }
 
@@ -161,7 +161,7 @@ fn lists_of_jdk_6_are_rings() {
     let first = made.object(entry, &[a.into(), second.into()]);
     made.model.set_values(header, &[null, first.into()]);
     let object = made.object(list, &[header.into(), int(3)]);
-    check(made, vec![(object, Kind::List, Some(3), vec!["a", "null", "b"])]);
+    check(made, vec![(object, CollectionKind::List, Some(3), vec!["a", "null", "b"])]);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_concurrent_map_that_is_being_resized() {
     let forward = made.object(forwards, &[next.into(), int(-1), null, null, null]);
     let table = made.model.object_array(made.jdk.object_array, &[forward, stays]);
     let object = made.object(map, &[table.into(), next.into(), long(2), null]);
-    check(made, vec![(object, Kind::Map, Some(2), vec!["a=b", "c=d"])]);
+    check(made, vec![(object, CollectionKind::Map, Some(2), vec!["a=b", "c=d"])]);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn maps_of_old_android_keep_the_entry_of_null_apart() {
     let of_null = made.object(entry, &[null, c.into(), null]);
     let table = made.model.object_array(made.jdk.object_array, &[first]);
     let object = made.object(map, &[of_null.into(), int(2), table.into()]);
-    check(made, vec![(object, Kind::Map, Some(2), vec!["a=b", "null=c"])]);
+    check(made, vec![(object, CollectionKind::Map, Some(2), vec!["a=b", "null=c"])]);
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_deque_whose_head_is_not_the_first() {
     made.model.set_values(head, &[first.into(), b.into(), last.into()]);
     made.model.set_values(last, &[head.into(), c.into(), null]);
     let object = made.object(deque, &[head.into(), last.into()]);
-    check(made, vec![(object, Kind::List, None, vec!["a", "b", "c"])]);
+    check(made, vec![(object, CollectionKind::List, None, vec!["a", "b", "c"])]);
 }
 
 #[test]
@@ -239,8 +239,8 @@ fn maps_of_android_have_null_keys() {
     check(
         made,
         vec![
-            (object, Kind::Map, Some(2), vec!["null=a", "b=c"]),
-            (few, Kind::Set, Some(3), vec!["null", "a", "b"]),
+            (object, CollectionKind::Map, Some(2), vec!["null=a", "b=c"]),
+            (few, CollectionKind::Set, Some(3), vec!["null", "a", "b"]),
         ],
     );
 }

@@ -1,4 +1,4 @@
-//! Every object of damaged dumps is shown: nothing panics, nothing goes on for ever.
+//! Every object of damaged dumps is shown: nothing panics or hangs.
 
 use hprof_cli::ObjectIndex;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn every_object_of_a_damaged_dump() {
         let (heap, _graph) = Dump::at(Some(&sample)).open_graph();
         bytes(&heap).to_vec()
     };
-    // Behind strings and class names: what is there decides what can be read at all.
+    // After strings and class names, which determine what can be read at all.
     let start = whole.len() / 4;
     let mut shown = 0;
     for seed in 0..12 {
@@ -49,7 +49,7 @@ fn every_object_of_a_damaged_dump() {
             let _ = shower.data(ObjectIndex(object), 3, 10).and_then(|data| data.text());
             shower.elements(ObjectIndex(object), 2, 5).for_each(drop);
         }
-        // What collections are known is looked up each time.
+        // The known collections are looked up each time.
         for object in (0..graph.objects.len()).step_by(97) {
             let contents = shower.contents(ObjectIndex(object), 0, 20);
             assert!(contents.is_none_or(|contents| contents.entries.len() <= 20));

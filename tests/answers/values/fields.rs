@@ -10,7 +10,7 @@ use crate::kit::texts::sample_path as sample;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_query::objects::meaning::Meanings;
 use hprof_query::objects::show::{
-    ClassFound, Dominator, Kind, Loader, Part, Referred, Shower, Shown, Value, find_class,
+    ClassFound, Dominator, Loader, ObjectKind, Referred, Shower, Shown, ShownPart, ShownValue, find_class,
 };
 use hprof_query::paths::steps::View;
 
@@ -33,29 +33,29 @@ fn with_zoos(test: impl Fn(&Zoo<'_>)) {
     }
 }
 
-fn refers(part: &Part) -> Referred {
+fn refers(part: &ShownPart) -> Referred {
     match &part.value {
-        Value::Reference(Some(to)) => to.clone(),
+        ShownValue::Reference(Some(to)) => to.clone(),
         other => panic!("{}: {other:?}", part.name),
     }
 }
 
-fn field<'s>(shown: &'s Shown, name: &str) -> &'s Part {
+fn field<'s>(shown: &'s Shown, name: &str) -> &'s ShownPart {
     shown.fields.iter().find(|part| part.name == name).unwrap_or_else(|| panic!("{name} of {shown:?}"))
 }
 
 /// Fields as `class.name type value`; of references what they refer to.
 fn fields(shown: &Shown) -> BTreeMap<String, String> {
-    let text = |part: &Part| match &part.value {
-        Value::Reference(None) => "null".to_owned(),
-        Value::Reference(Some(to)) => format!("{:#x}", to.object),
-        Value::Integer(value) => value.to_string(),
-        Value::Boolean(value) => value.to_string(),
-        Value::Char(unit) => format!("'{unit:x}'"),
-        Value::Float(value) => format!("{value:?}f"),
-        Value::Double(value) => format!("{value:?}d"),
+    let text = |part: &ShownPart| match &part.value {
+        ShownValue::Reference(None) => "null".to_owned(),
+        ShownValue::Reference(Some(to)) => format!("{:#x}", to.object),
+        ShownValue::Integer(value) => value.to_string(),
+        ShownValue::Boolean(value) => value.to_string(),
+        ShownValue::Char(unit) => format!("'{unit:x}'"),
+        ShownValue::Float(value) => format!("{value:?}f"),
+        ShownValue::Double(value) => format!("{value:?}d"),
     };
-    let of = |part: &Part| {
+    let of = |part: &ShownPart| {
         (
             format!("{}.{}", part.class.as_deref().unwrap(), part.name),
             format!("{} {}", part.kind.java_name(), text(part)),
@@ -84,7 +84,7 @@ impl Zoo<'_> {
         refers(field(&self.show(self.class_object("HeapZoo")), name)).object.0
     }
 
-    fn elements(&self, id: u64) -> Vec<Value> {
+    fn elements(&self, id: u64) -> Vec<ShownValue> {
         self.shower.elements(ObjectIndex(self.object(id)), 0, u64::MAX).map(|part| part.value).collect()
     }
 
@@ -92,19 +92,19 @@ impl Zoo<'_> {
         self.shower.meaning(ObjectIndex(self.object(id)), 1 << 20, 100).0.map(|value| value.text)
     }
 
-    /// What `HeapZoo.keep` holds, in order.
+    /// Returns the contents of `HeapZoo.keep`, in order.
     fn keep(&self) -> Vec<Referred> {
         let contents =
             self.shower.contents(ObjectIndex(self.object(self.static_field("keep"))), 0, u64::MAX).unwrap();
-        let refer = |value: &Value| match value {
-            Value::Reference(Some(to)) => to.clone(),
+        let refer = |value: &ShownValue| match value {
+            ShownValue::Reference(Some(to)) => to.clone(),
             other => panic!("{other:?}"),
         };
         contents.entries.iter().map(|entry| refer(&entry.value)).collect()
     }
 }
 
-/// Where things are in `keep`, as `main` of HeapZoo adds them: 500 times D, C, B, A, Empty; four references; 50
+/// Positions in `keep`, as filled by `main` of HeapZoo: 500 times D, C, B, A, Empty; four references; 50
 /// Finalizables; 1000 Strings that repeat; six others; 300 times six collections; then one by one.
 const REFERENCES: usize = 2500;
 const FINALIZABLES: usize = REFERENCES + 4;
@@ -210,26 +210,29 @@ fn arrays_of_every_type() {
             assert_eq!((shown.class.as_deref(), shown.length), (Some(class), Some(length)), "{name} {at}");
             zoo.elements(shown.object.0)
         };
-        let null = Value::Reference(None);
-        assert_eq!(array(0, "boolean[]", 2), [Value::Boolean(true), Value::Boolean(false)]);
-        assert_eq!(array(1, "char[]", 2), [Value::Char(0x61), Value::Char(0x20ac)]);
+        let null = ShownValue::Reference(None);
+        assert_eq!(array(0, "boolean[]", 2), [ShownValue::Boolean(true), ShownValue::Boolean(false)]);
+        assert_eq!(array(1, "char[]", 2), [ShownValue::Char(0x61), ShownValue::Char(0x20ac)]);
         let floats = array(2, "float[]", 3);
-        assert_eq!((&floats[0], &floats[2]), (&Value::Float(1.5), &Value::Float(f32::NEG_INFINITY)));
-        assert!(matches!(floats[1], Value::Float(value) if value.is_nan()), "{floats:?}");
+        assert_eq!(
+            (&floats[0], &floats[2]),
+            (&ShownValue::Float(1.5), &ShownValue::Float(f32::NEG_INFINITY))
+        );
+        assert!(matches!(floats[1], ShownValue::Float(value) if value.is_nan()), "{floats:?}");
         let doubles = array(3, "double[]", 3);
-        assert_eq!(doubles[..2], [Value::Double(std::f64::consts::PI), Value::Double(5e-324)]);
-        assert!(matches!(doubles[2], Value::Double(value) if value.to_bits() == 1 << 63), "{doubles:?}");
-        assert_eq!(array(4, "byte[]", 2), [Value::Integer(-128), Value::Integer(127)]);
-        assert_eq!(array(5, "short[]", 1), [Value::Integer(-32768)]);
-        assert_eq!(array(6, "int[]", 1), [Value::Integer(i32::MIN.into())]);
-        assert_eq!(array(7, "long[]", 2), [Value::Integer(i64::MIN), Value::Integer(i64::MAX)]);
+        assert_eq!(doubles[..2], [ShownValue::Double(std::f64::consts::PI), ShownValue::Double(5e-324)]);
+        assert!(matches!(doubles[2], ShownValue::Double(value) if value.to_bits() == 1 << 63), "{doubles:?}");
+        assert_eq!(array(4, "byte[]", 2), [ShownValue::Integer(-128), ShownValue::Integer(127)]);
+        assert_eq!(array(5, "short[]", 1), [ShownValue::Integer(-32768)]);
+        assert_eq!(array(6, "int[]", 1), [ShownValue::Integer(i32::MIN.into())]);
+        assert_eq!(array(7, "long[]", 2), [ShownValue::Integer(i64::MIN), ShownValue::Integer(i64::MAX)]);
         assert_eq!(array(8, "int[]", 0), []);
         assert_eq!(array(9, "java.lang.Object[]", 0), []);
         // new String[2][3][4]
         let mut level = array(10, "java.lang.String[][][]", 2);
         for (class, length) in [("java.lang.String[][]", 3), ("java.lang.String[]", 4)] {
             let inner = level.iter().flat_map(|value| {
-                let Value::Reference(Some(to)) = value else { panic!("{value:?}") };
+                let ShownValue::Reference(Some(to)) = value else { panic!("{value:?}") };
                 assert_eq!((to.class.as_deref(), zoo.show(to.object.0).length), (Some(class), Some(length)));
                 zoo.elements(to.object.0)
             });
@@ -237,18 +240,18 @@ fn arrays_of_every_type() {
         }
         assert_eq!(level, vec![null.clone(); 24]);
         assert_eq!(array(11, "int[][]", 10), vec![null.clone(); 10]);
-        assert_eq!(array(12, "byte[]", 1 << 20), vec![Value::Integer(0); 1 << 20]);
-        assert_eq!(array(13, "long[]", 1 << 16), vec![Value::Integer(0); 1 << 16]);
+        assert_eq!(array(12, "byte[]", 1 << 20), vec![ShownValue::Integer(0); 1 << 20]);
+        assert_eq!(array(13, "long[]", 1 << 16), vec![ShownValue::Integer(0); 1 << 16]);
         let colors = array(14, "HeapZoo$Color[]", 2);
-        assert!(matches!(&colors[0], Value::Reference(Some(to)) if to.label.as_deref() == Some("RED")));
+        assert!(matches!(&colors[0], ShownValue::Reference(Some(to)) if to.label.as_deref() == Some("RED")));
         assert_eq!(colors[1], null);
         // An array that holds itself.
         let own = array(15, "java.lang.Object[]", 1);
-        assert!(matches!(&own[0], Value::Reference(Some(to)) if to.object == keep[ARRAYS + 15].object));
+        assert!(matches!(&own[0], ShownValue::Reference(Some(to)) if to.object == keep[ARRAYS + 15].object));
 
         // Parts of arrays, and their bytes.
         let long = zoo.object(keep[ARRAYS + 7].object.0);
-        let part: Vec<Part> = zoo.shower.elements(ObjectIndex(long), 1, 2).collect();
+        let part: Vec<ShownPart> = zoo.shower.elements(ObjectIndex(long), 1, 2).collect();
         assert_eq!((part.len(), part[0].name.as_str()), (1, "[1]"));
         let data = zoo.shower.data(ObjectIndex(long), 0, 1).unwrap();
         assert_eq!((data.hexadecimal().as_str(), data.offset), ("8000000000000000", 0));
@@ -275,13 +278,13 @@ fn what_known_objects_mean() {
         };
         let one_by_one = ARRAYS + 16;
         let buffer = zoo.show(keep[one_by_one].object.0);
-        let Value::Integer(address) = field(&buffer, "address").value else { panic!("{buffer:?}") };
+        let ShownValue::Integer(address) = field(&buffer, "address").value else { panic!("{buffer:?}") };
         is(
             one_by_one,
             "java.nio.DirectByteBuffer",
             &format!("pos=0 lim=4096 cap=4096, outside of the heap at {address:#x}"),
         );
-        // What `new BigInteger(256, new Random(42))` is, by java.math.BigInteger.toString.
+        // The value of `new BigInteger(256, new Random(42))`, by java.math.BigInteger.toString.
         is(
             one_by_one + 1,
             "java.math.BigInteger",
@@ -294,10 +297,10 @@ fn what_known_objects_mean() {
         assert_eq!((uuid.len(), dashes, &uuid[14..15]), (36, vec![8, 13, 18, 23], "4"), "{uuid}");
         assert!("89ab".contains(&uuid[19..20]), "{uuid}");
         let shown = zoo.show(keep[one_by_one + 3].object.0);
-        let Value::Integer(low) = field(&shown, "leastSigBits").value else { panic!() };
+        let ShownValue::Integer(low) = field(&shown, "leastSigBits").value else { panic!() };
         assert_eq!(uuid.replace('-', "")[16..], format!("{low:016x}"));
         let date = zoo.show(keep[one_by_one + 4].object.0);
-        let Value::Integer(millis) = field(&date, "fastTime").value else { panic!() };
+        let ShownValue::Integer(millis) = field(&date, "fastTime").value else { panic!() };
         let millis = millis.cast_unsigned();
         let created = zoo.heap.summary().facts().created_ms.get();
         assert!(millis < created && created - millis < 3_600_000, "made within the hour");
@@ -324,7 +327,7 @@ fn what_known_objects_mean() {
         let ClassFound::Several(classes, 6) = found else { panic!("{found:?}") };
         assert!(classes.iter().all(|class| class.name == "HeapZoo$Empty"));
         let anonymous = zoo.show(keep[one_by_one + 17].object.0);
-        assert_eq!(field(&anonymous, "hidden").value, Value::Integer(7));
+        assert_eq!(field(&anonymous, "hidden").value, ShownValue::Integer(7));
     });
 }
 
@@ -342,8 +345,8 @@ fn references_collections_and_cycles() {
             let data = refers(field(&zoo.show(object.object.0), "data")).object;
             assert_eq!(zoo.show(data.0).length, Some(64));
         }
-        let value = |value: &Value| match value {
-            Value::Reference(Some(to)) => to.label.clone().unwrap_or_default(),
+        let value = |value: &ShownValue| match value {
+            ShownValue::Reference(Some(to)) => to.label.clone().unwrap_or_default(),
             other => panic!("{other:?}"),
         };
         for (i, six) in keep[COLLECTIONS..ARRAYS].chunks(6).enumerate() {
@@ -367,12 +370,12 @@ fn references_collections_and_cycles() {
         }
         // A diamond, and a cycle.
         let shared = zoo.elements(zoo.static_field("shared"));
-        let id = |value: &Value| match value {
-            Value::Reference(Some(to)) => to.object,
+        let id = |value: &ShownValue| match value {
+            ShownValue::Reference(Some(to)) => to.object,
             other => panic!("{other:?}"),
         };
         let r = |object: u64| refers(field(&zoo.show(object), "r")).object;
-        assert_eq!(shared[2..], [Value::Reference(None), Value::Reference(None)]);
+        assert_eq!(shared[2..], [ShownValue::Reference(None), ShownValue::Reference(None)]);
         let sides = zoo.elements(r(id(&shared[0]).0).0);
         let bottom = r(id(&sides[0]).0);
         assert_eq!((sides.len(), r(id(&sides[1]).0)), (2, bottom));
@@ -383,7 +386,7 @@ fn references_collections_and_cycles() {
         let mut link = zoo.static_field("chain");
         for v in (99_000..100_000).rev() {
             let shown = zoo.show(link);
-            assert_eq!(field(&shown, "v").value, Value::Integer(v));
+            assert_eq!(field(&shown, "v").value, ShownValue::Integer(v));
             link = refers(field(&shown, "next")).object.0;
         }
     });
@@ -405,7 +408,7 @@ fn classes_as_the_source_and_the_jvm_have_them() {
             ),
         ] {
             let shown = zoo.show(zoo.class_object(name));
-            assert_eq!((shown.kind, shown.label.as_deref()), (Kind::ClassObject, Some(name)));
+            assert_eq!((shown.kind, shown.label.as_deref()), (ObjectKind::ClassObject, Some(name)));
             let class = shown.of_class.unwrap();
             assert_eq!(class.superclass.unwrap().label.as_deref(), Some(above));
             let mut fields: Vec<String> = class
@@ -415,7 +418,7 @@ fn classes_as_the_source_and_the_jvm_have_them() {
                 .collect();
             fields.sort_unstable();
             assert_eq!(fields, declared, "{} {name}", zoo.name);
-            // What the JVM counted: `number: instances bytes class`.
+            // The JVM's count: `number: instances bytes class`.
             let line = histogram.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
             let line = line.into_iter().find(|line| line.get(3) == Some(&name)).unwrap();
             let (instances, bytes): (u64, u64) = (line[1].parse().unwrap(), line[2].parse().unwrap());
@@ -438,7 +441,7 @@ fn classes_as_the_source_and_the_jvm_have_them() {
         let cache =
             zoo.shower.contents(ObjectIndex(zoo.object(zoo.static_field("SESSION_CACHE"))), 0, 10).unwrap();
         for entry in cache.entries {
-            let Value::Reference(Some(session)) = entry.value else { panic!() };
+            let ShownValue::Reference(Some(session)) = entry.value else { panic!() };
             let buffer = zoo.show(refers(field(&zoo.show(session.object.0), "buffer")).object.0);
             let Some(Dominator::Object(above)) = buffer.dominator else { panic!() };
             assert_eq!((above.object, buffer.length), (session.object, Some(512)));

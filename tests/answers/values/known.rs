@@ -1,11 +1,11 @@
-//! What objects of well-known classes mean, in dumps written with the fields that the JDK gives these classes. Expected
-//! texts are what `toString` of OpenJDK 17 and 25 gives for the same values.
+//! Values of objects of well-known classes, in dumps written with the fields that the JDK gives these classes.
+//! Expected texts are the results of `toString` in OpenJDK 17 and 25 for the same values.
 
 use std::time::{Duration, Instant};
 
 use super::made::{Made, contents, int, long};
 use crate::kit::dump::{Dump, bytes};
-use hprof_query::objects::collections::Kind;
+use hprof_query::objects::collections::CollectionKind;
 use hprof_query::objects::label::{Labels, MAX_CHARS};
 use hprof_query::objects::meaning::Meanings;
 use hprof_writer::{Elements, ObjectId, Options, Root, Type, Value};
@@ -222,7 +222,7 @@ fn old_android() {
     let dump = made.dump();
     let (heap, graph) = dump.open_graph();
     let elements = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
-    assert_eq!(contents(&heap, &graph, list), Some((Kind::List, Some(4), elements)));
+    assert_eq!(contents(&heap, &graph, list), Some((CollectionKind::List, Some(4), elements)));
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn throwables_have_their_stacks() {
     let message = made.string("bad");
     let error = made.below("java.lang.IllegalStateException", throwable, &[]);
     let seen = made.means(error, &[null, message.into(), elements.into()], "bad");
-    // As HotSpot keeps it until it is asked for: methods, lines, classes, names, the next chunk.
+    // As stored by HotSpot until it is used: methods, lines, classes, names, the next chunk.
     let classes = made.model.object_array(made.jdk.object_array, &[throwable.into(), error.into()]);
     let chunk = [ObjectId::NULL, ObjectId::NULL, classes, ObjectId::NULL, ObjectId::NULL];
     let backtrace = made.model.object_array(made.jdk.object_array, &chunk);

@@ -1,7 +1,7 @@
 //! Heaps of objects of well-known classes, made field by field.
 
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::objects::collections::{Collections, Kind};
+use hprof_query::objects::collections::{CollectionKind, Collections};
 use hprof_query::objects::label::{Labels, MAX_CHARS};
 use hprof_query::objects::meaning::Meanings;
 use hprof_query::objects::reader::ObjectReader;
@@ -78,7 +78,7 @@ impl Made {
             let name = heap.summary().class_name(class);
             let found = meanings.meaning(index, 1 << 20).map(|meaning| meaning.text);
             assert_eq!(&found, expected, "{name}");
-            // A label is the start of it.
+            // A label is a prefix of it.
             if let (Some(label), Some(expected)) = (labels.label(index), expected)
                 && !expected.starts_with("0x")
                 && expected.chars().count() <= MAX_CHARS
@@ -102,7 +102,7 @@ pub fn contents(
     heap: &Heap,
     graph: &ObjectGraph,
     object: ObjectId,
-) -> Option<(Kind, Option<u64>, Vec<String>)> {
+) -> Option<(CollectionKind, Option<u64>, Vec<String>)> {
     let objects = ObjectReader::new(heap.summary(), graph, bytes(heap));
     let labels = Labels::new(heap, graph, bytes(heap));
     let collections = Collections::new(&objects);

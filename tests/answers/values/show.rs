@@ -73,13 +73,13 @@ fn the_command_shows_classes_ranges_bytes_and_values() {
         assert!(error.contains("--as"), "{error}");
     }
 
-    // A long text: a start of it for people, a megabyte for programs.
+    // A long text: its start for people, a megabyte for programs.
     let row = json(&[&id(text)]).1["rows"][0].clone();
     assert_eq!((row["value"].as_str().unwrap().len(), &row["is_value_truncated"]), (1 << 20, &true.into()));
     let (_, table, _) = code_and_texts(&show(&dump, &[&id(text)]));
     assert!(table.contains("the first 1,000 characters of the value") && table.len() < 3000, "{table}");
 
-    // What dominates, and the loader.
+    // The dominator, and the loader.
     let row = json(&[&id(text)]).1["rows"][0].clone();
     assert_eq!((&row["dominator"], &row["dominator_class"]), (&id(cache).into(), &"com.acme.Cache".into()));
     assert_eq!((&row["loader"], &row["loader_object"]), (&"<boot loader>".into(), &serde_json::Value::Null));

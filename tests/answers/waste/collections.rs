@@ -87,12 +87,12 @@ fn of_collections_of_one_element_all_but_that_goes() {
     let inner = shop.map(&[[elements[3], elements[3]]], 16, 1, node);
     let set = shop.model.instance_with(shop.hash_set, &[("map", inner.into())]);
     let linked = shop.linked(&elements[4..5]);
-    // What key and value have in common stays with them.
+    // Objects shared by key and value stay with them.
     let pair = shop.class("acme.Pair", &[("common", Type::Object)]);
     let common = shop.bytes(&[1, 2, 3, 4]);
     let [key, value] = [0, 1].map(|_| shop.model.instance_with(pair, &[("common", common.into())]));
     let with_common = shop.map(&[[key, value]], 2, 1, node);
-    // Its table is another's as well.
+    // Its table is shared with another.
     let shared = shop.array(&[elements[5], NULL, NULL]);
     shop.keep(shared);
     let on_shared = shop.list_on(shared, 1);
@@ -188,7 +188,7 @@ fn what_a_subclass_of_the_program_holds_is_its_own() {
     let cache = shop.model.class("acme.Cache", Some(shop.hash_map), &[("limit", Type::Int)]);
     let cache = shop.model.instance_with(cache, &[]);
     shop.keep(cache);
-    // Its table is a table all the same.
+    // Its table is nevertheless a table.
     let cache = shop.model.class("acme.Lru", Some(shop.hash_map), &[("max", Type::Int)]);
     let table = shop.model.object_array(shop.node_array, &[NULL, NULL]);
     let cache = shop.model.instance_with(cache, &[("table", table.into())]);

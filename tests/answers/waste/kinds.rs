@@ -209,7 +209,7 @@ fn instances_shrink_by_fields_that_are_the_same_everywhere() {
         let customer = shop.model.instance_with(customer, &values);
         shop.keep(customer);
     }
-    // Too few to tell.
+    // Too few for a verdict.
     let few = shop.class("acme.Few", &[("nothing", Type::Long)]);
     for _ in 0..99 {
         let few = shop.model.instance_with(few, &[]);
@@ -292,7 +292,7 @@ fn objects_that_wait_for_the_finalizer() {
     for at in 0..2u8 {
         let referent = shop.bytes(&[at + 1, at + 2, at + 3]);
         let waits = shop.model.instance_with(finalizer, &[("referent", referent.into())]);
-        // The last one leads to itself.
+        // The last one refers to itself.
         let mut values = shop.model.values(waits).unwrap().to_vec();
         values[0] = live.into();
         values[link] = next.unwrap_or(waits).into();

@@ -135,7 +135,7 @@ impl Shop {
         self.model.object_array(self.jdk.object_array, elements)
     }
 
-    /// An ArrayList with an array of so many slots.
+    /// Adds an ArrayList with an array of `capacity` slots.
     pub fn list(&mut self, elements: &[ObjectId], capacity: usize) -> ObjectId {
         let mut slots = elements.to_vec();
         slots.resize(capacity, NULL);
@@ -149,7 +149,7 @@ impl Shop {
         self.model.instance_with(self.array_list, &[("elementData", array.into()), ("size", size.into())])
     }
 
-    /// A HashMap with a table of so many buckets, all entries in the first ones, `chain` in each.
+    /// Adds a HashMap with a table of `buckets` buckets, all entries in the first ones, `chain` in each.
     pub fn map(
         &mut self,
         entries: &[[ObjectId; 2]],
@@ -193,12 +193,12 @@ impl Shop {
         self.model.instance_with(self.linked_list, &fields)
     }
 
-    /// What an instance of a class takes.
+    /// Returns the size of an instance of a class.
     pub fn size(&self, class: ClassId) -> u64 {
         self.model.instance_bytes(class)
     }
 
-    /// What an array takes.
+    /// Returns the size of an array.
     pub fn array_size(&self, element: Type, length: u32) -> u64 {
         self.model.layout().array_bytes(element, length)
     }
@@ -216,7 +216,7 @@ impl Shop {
         Dump::written(&self.model.write(&Options::hotspot()))
     }
 
-    /// What is wasted.
+    /// Returns the answer of `waste`.
     pub fn waste(self) -> Waste {
         Waste::of(&self.dump())
     }

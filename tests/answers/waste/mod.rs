@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::kit::dump::Dump;
 
-/// What `waste` answers.
+/// Answer of `waste`.
 pub struct Waste {
     pub code: i32,
     pub total: Value,
@@ -62,7 +62,7 @@ impl Waste {
         found.next().map_or((0, 0), |(_, sum)| *sum)
     }
 
-    /// What of a kind consists of this.
+    /// Returns one of the parts of a kind.
     pub fn part(&self, kind: &str, what: &str) -> Sum {
         let mut parts = self.row(kind).into_iter().flat_map(|row| row["parts"].as_array().unwrap());
         parts.find(|part| part["what"] == what).map_or((0, 0), sum)

@@ -7,8 +7,8 @@ use crate::kit::texts::sample_path;
 
 use super::Waste;
 
-/// What s6 has planted: kind, field, count, bytes. Sizes are those of the JVM: 12 bytes of header, references of 4 bytes, all
-/// rounded up to 8.
+/// Waste planted in s6: kind, field, count, bytes. Sizes are those of the JVM: 12 bytes of header, references of 4
+/// bytes, all rounded up to 8.
 const PLANTED: [(&str, &str, u64, u64); 8] = [
     ("duplicate_strings", "waste.Row.currency", 29_995, 29_995 * (24 + 24)),
     ("empty_collections", "waste.S6Waste.emptyMaps", 5000, 5000 * (48 + 80)),
@@ -68,7 +68,7 @@ fn an_independent_reading_says_the_same() {
             "{name}: {}",
             String::from_utf8_lossy(&output.stderr)
         );
-        // What is known to differ: docs/waste.md.
+        // Known differences: docs/waste.md.
         let known = [
             "java.lang.Object[]",
             "unreachable",

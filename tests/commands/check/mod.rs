@@ -1,4 +1,4 @@
-//! `check`: each kind of rule has a dump that keeps to it and one that does not; exit codes.
+//! `check`: each kind of rule has a dump that passes it and one that violates it; exit codes.
 
 mod places;
 mod reports;
@@ -21,7 +21,7 @@ const IDLE: &str = "samples/jdk/jdk11.hprof.zst";
 const EVIL: &str = "a<b>&\"']]>\u{1b}[2J\u{202e}\u{0}\u{fffe}\n{0} [x](y)";
 
 impl Folder {
-    /// What a command says in JSON, and how it ended.
+    /// Returns a command's JSON and its exit code.
     fn told(&self, arguments: &[&str]) -> (Json, i32) {
         let output = self.run(&[arguments, &["--format", "json"]].concat());
         let code = output.status.code().unwrap();
@@ -211,7 +211,7 @@ fn exit_codes_come_in_their_order() {
     assert_eq!(code(&few, &[&damaged, &fine, "--allow-damaged"]), 1);
     assert_eq!(code(&ok, &[&no_dump, &damaged, "--allow-damaged"]), 2);
     assert_eq!(code(&few, &[&none, &fine]), 2);
-    // What has no name of the dump fails, unless it may be missing.
+    // A name that matches nothing in the dump fails, unless the rule is optional.
     assert_eq!(code(&wrong, &[&fine]), 1);
     let (json, _) = place.check(&wrong, &[&fine]);
     let row = &rows(&json)[0];
@@ -224,7 +224,7 @@ fn exit_codes_come_in_their_order() {
     assert_eq!(code(&(wrong.clone() + "optional = true\n"), &[&fine]), 0);
     assert_eq!(code(&format!("optional = true\n{wrong}"), &[&fine]), 0);
     assert_eq!(code(&format!("optional = true\n{wrong}optional = false\n"), &[&fine]), 1);
-    // What could be read was checked all the same.
+    // What could be read was checked nevertheless.
     let (json, _) = place.check(&few, &[&none, &fine, &no_dump, &damaged]);
     let seen: Vec<(&str, &str)> = rows(&json)
         .iter()
@@ -259,7 +259,7 @@ fn a_loader_that_is_not_there_fails() {
     for (of, max, expected) in [
         ("container.WebappLoader", 40, 0),
         ("container.WebappLoader", 39, 1),
-        // A class loader of which there is no instance is one all the same.
+        // A class loader without instances counts nevertheless.
         ("java.lang.ClassLoader", 0, 0),
         ("String", 0, 1),
         ("container.Plugin*", 0, 1),
@@ -282,7 +282,7 @@ fn a_closed_pipe_does_not_open_the_gate() {
     };
     let (few, enough) = (at_most(5), at_most(50));
     let run = |arguments: &[&str]| {
-        // Its reader is gone before it writes.
+        // Its reader is closed before it writes.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
@@ -323,7 +323,7 @@ fn a_baseline_is_where_the_rules_say() {
     assert_eq!(code, 1, "{json:#}");
     assert_eq!(rows(&json)[0]["value"], 48);
     assert_eq!(rows(&json)[0]["line"], 2);
-    // Shrinking is growth below zero.
+    // Shrinking is negative growth.
     let (json, code) = place.told(&[
         "check",
         place.path("ci/old.hprof").to_str().unwrap(),
@@ -362,7 +362,7 @@ fn counts_of_all_objects_need_no_graph() {
     assert!(!stages.iter().any(|name| name.contains("dominators")), "{stages:?}");
 }
 
-/// Whether a terminal or a browser would do something else with it than show it.
+/// Returns whether a terminal or browser would not display it literally.
 fn is_harmful(c: char) -> bool {
     c.is_control() && c != '\n' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -13,7 +13,7 @@ fn wrong_rules_are_named_with_line_and_column() {
         ("baseline = \"x\"\n".to_owned(), ":1:1: there are no rules"),
         ("rule = 3\n".to_owned(), ":1:8: `rule` is one integer; expected tables"),
         ("rule = []\n".to_owned(), ":1:8: there are no rules"),
-        ("rule = [1]\n".to_owned(), ":1:8: `rule` is an array of other things"),
+        ("rule = [1]\n".to_owned(), ":1:8: `rule` is an array of other values"),
         ("[rule]\nname = 1\n".to_owned(), ":1:1: `rule` is one table"),
         (format!("{heap}maxi = 3\n"), ":4:1: unknown key `maxi`; did you mean max"),
         (format!("rules = 1\n{heap}max = 3\n"), ":1:1: unknown key `rules`; did you mean rule?"),
@@ -23,22 +23,22 @@ fn wrong_rules_are_named_with_line_and_column() {
         (format!("{heap}max = \"five %\"\n"), ":4:7: `max` is `five %`"),
         (format!("{heap}max = \"-5 %\"\n"), ":4:7: `max` is `-5 %`"),
         (format!("{heap}max = 99999999999999999999\n"), ":4:7: `max` is 99999999999999999999"),
-        (format!("{heap}max = 1\nmin = 2\n"), ":4:7: `min` is more than `max`"),
-        (format!("{heap}max = 1\nmin = \"2 %\"\n"), ":4:7: one limit is a part in percent"),
+        (format!("{heap}max = 1\nmin = 2\n"), ":4:7: `min` is greater than `max`"),
+        (format!("{heap}max = 1\nmin = \"2 %\"\n"), ":4:7: one limit is a percentage"),
         (format!("{heap}\n"), ":1:1: the rule has no limit; write max or min"),
         (format!("{heap}max = 1\nof = \"x\"\n"), ":5:6: `of` cannot be used for heap"),
         (
             format!("{heap}max = 1\nobjects = \"some\"\n"),
-            ":5:11: there is no objects `some`; expected one of all, reachable, unreachable",
+            ":5:11: unknown objects `some`; expected one of all, reachable, unreachable",
         ),
         (
             format!("{heap}max = 1\nseverity = \"errror\"\n"),
-            ":5:12: there is no severity `errror`; did you mean error?",
+            ":5:12: unknown severity `errror`; did you mean error?",
         ),
         (format!("{heap}max = 1\noptional = \"yes\"\n"), ":5:12: `optional` is of type string"),
-        (format!("{heap}max = 1\n{heap}max = 2\n"), ":6:8: there is a rule `a` in line 1 already"),
+        (format!("{heap}max = 1\n{heap}max = 2\n"), ":6:8: rule `a` already exists in line 1"),
         ("[[rule]]\nmeasure = \"heap\"\nmax = 1\n".to_owned(), ":1:1: the rule has no `name`"),
-        (rule("damaged", "measure = \"heap\"\nmax = 1"), ":2:8: `damaged` is what reports call"),
+        (rule("damaged", "measure = \"heap\"\nmax = 1"), ":2:8: `damaged` is a reserved name"),
         (rule(&long, "measure = \"heap\"\nmax = 1"), ":2:8: `name` is 201 bytes long"),
         (
             rule("a", "measure = \"instances\"\nof = \"A\"\nmax = \"1 MiB\""),
@@ -46,7 +46,7 @@ fn wrong_rules_are_named_with_line_and_column() {
         ),
         (
             rule("a", "measure = \"growth\"\nof = \"clas A\"\nmax = 1"),
-            ":4:6: `clas A` is nothing whose growth is known",
+            ":4:6: the growth of `clas A` cannot be measured",
         ),
     ];
     for (text, expected) in cases {
@@ -76,7 +76,7 @@ fn hostile_rules_files_end_with_an_error() {
     let cases: [(&str, Vec<u8>, &str); 24] = [
         ("key", format!("{long} = 1").into_bytes(), "unknown key `xxx"),
         ("keys of rules", format!("{heap}{long} = 1").into_bytes(), "unknown key `xxx"),
-        ("two keys", format!("{0} = 1\n{0} = 2", &long[..400_000]).into_bytes(), "this is not TOML"),
+        ("two keys", format!("{0} = 1\n{0} = 2", &long[..400_000]).into_bytes(), "not valid TOML"),
         ("max", format!("{}\nmax = \"{long}\"", heap.replace("max = 1", "")).into_bytes(), "`max` is `xxx"),
         ("digits", heap.replace("= 1", &format!("= {}", "9".repeat(900_000))).into_bytes(), "`max` is 999"),
         ("hex", heap.replace("= 1", &format!("= 0x{}", "f".repeat(900_000))).into_bytes(), "`max` is fff"),
@@ -85,19 +85,19 @@ fn hostile_rules_files_end_with_an_error() {
             heap.replace("= 1", &format!("= \"0x{}\"", "f".repeat(900_000))).into_bytes(),
             "`max` is `0xfff",
         ),
-        ("measure", heap.replace("heap", &long).into_bytes(), "there is no measure `xxx"),
-        ("severity", format!("{heap}severity = \"{long}\"").into_bytes(), "there is no severity `xxx"),
+        ("measure", heap.replace("heap", &long).into_bytes(), "unknown measure `xxx"),
+        ("severity", format!("{heap}severity = \"{long}\"").into_bytes(), "unknown severity `xxx"),
         ("name", rule(&long, "measure = \"heap\"\nmax = 1").into_bytes(), "`name` is 900000 bytes long"),
         (
             "of",
             growth(&format!("place {}", "*a".repeat(400_000))),
             "`of` is 800006 bytes long; expected at most 1000",
         ),
-        ("growing", growth(&"x".repeat(999)), "xxx…` is nothing whose growth is known"),
+        ("growing", growth(&"x".repeat(999)), "xxx…` cannot be measured"),
         (
             "waste",
             rule("a", &format!("measure = \"waste\"\nof = \"{}\"\nmax = 1", &long[..999])).into_bytes(),
-            "there is no kind of waste `xxx",
+            "unknown kind of waste `xxx",
         ),
         (
             "baseline",
@@ -106,13 +106,13 @@ fn hostile_rules_files_end_with_an_error() {
         ),
         ("dump", bytes.clone(), "is not a rules file: it is a heap dump"),
         ("huge", format!("{heap}# {}", "x".repeat(2 << 20)).into_bytes(), "larger than 1 MiB"),
-        ("deep", format!("a = {}", "[".repeat(400_000)).into_bytes(), "this is not TOML"),
+        ("deep", format!("a = {}", "[".repeat(400_000)).into_bytes(), "not valid TOML"),
         ("dots", format!("{} = 1", vec!["a"; 100_000].join(".")).into_bytes(), "rules.toml:1:"),
         ("tables", "[a]\n".repeat(100_000).into_bytes(), "rules.toml:"),
-        ("many", many.into_bytes(), "2000 rules are too many"),
-        ("latin", b"# \xe9\n".to_vec(), "rules.toml:1:3: this is not UTF-8"),
+        ("many", many.into_bytes(), "too many rules (2000)"),
+        ("latin", b"# \xe9\n".to_vec(), "rules.toml:1:3: not UTF-8"),
         ("zeros", vec![0; 1000], "is not a rules file: it starts with zeros only"),
-        ("nul", b"[[rule]]\nname = \"a\0b\"\n".to_vec(), "this is not TOML"),
+        ("nul", b"[[rule]]\nname = \"a\0b\"\n".to_vec(), "not valid TOML"),
         ("zstd", fs::read(IDLE).unwrap(), "looks like Zstandard"),
     ];
     for (name, text, expected) in cases {
@@ -147,7 +147,7 @@ fn what_init_writes_passes_on_the_same_dump() {
         let (json, code) = place.check(&text, &[dump]);
         assert_eq!(code, 0, "{dump}: {json:#}\n{text}");
         assert!(rows(&json).len() >= 8, "{text}");
-        // What is commented out is right too.
+        // The commented-out part is valid, too.
         let (head, growth) = text.split_once("# Growth against").unwrap();
         let growth = growth.split_once("# [[rule]]").unwrap().1.replace("\n# ", "\n");
         let text = format!("{head}\n[[rule]]{growth}");

@@ -82,7 +82,7 @@ pub const WORDS: [&[u8]; 20] = [
     b"--------\n",
 ];
 
-/// A base, and what is known of it.
+/// A base file, and its known structure.
 pub struct Base<'b> {
     pub bytes: &'b [u8],
     /// The records, if it is a binary dump.
@@ -125,7 +125,7 @@ fn get(bytes: &[u8], at: usize, width: usize) -> Option<u64> {
     Some(bytes.get(at..at + width)?.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)))
 }
 
-/// A number for the place of another: one that tells, one near the one that is there, or any.
+/// Returns a number to replace another: a special one, one near the present one, or any.
 fn lie(was: u64, numbers: &mut Numbers) -> u64 {
     match numbers.below(4) {
         0 => was.wrapping_add(numbers.below(17) as u64).wrapping_sub(8),
@@ -141,7 +141,7 @@ fn change_records(out: &mut Vec<u8>, map: &Map, other: &Base<'_>, numbers: &mut 
     let seconds = if numbers.below(2) == 0 && !map.inner.is_empty() { &map.inner } else { &map.records };
     let (Some(spot), Some(second)) = (
         match (top, inner) {
-            // Segments are few and strings many: what is in the heap gets its share.
+            // Segments are few and strings many: the heap gets its share of changes.
             (Some(_), Some(inner)) if numbers.below(3) > 0 => Some(inner),
             (top, inner) => top.or(inner),
         },
@@ -272,7 +272,7 @@ fn through_utf8(bytes: &[u8]) -> Vec<u8> {
     String::from_utf8_lossy(bytes).into_owned().into_bytes()
 }
 
-/// A number that is told by the environment.
+/// Returns a number from the environment.
 pub fn setting(name: &str, usual: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) if !text.is_empty() => {

@@ -1,14 +1,14 @@
-//! Where the records of a dump lie, top-level ones and those in heap dumps.
+//! Positions of the records of a dump: top-level ones and those in heap dumps.
 
 /// A record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spot {
-    /// Where its tag stands.
+    /// Offset of its tag.
     pub at: usize,
     pub end: usize,
-    /// Where four bytes say how long it is, or how much it holds.
+    /// Offset of a four-byte length or count.
     pub count: Option<usize>,
-    /// Its tag.
+    /// Tag.
     pub tag: u8,
 }
 
@@ -76,7 +76,7 @@ impl Map {
         objects.filter_map(|spot| Some((spot.end, number(bytes, spot.at + 1, self.id_bytes)? as u64)))
     }
 
-    /// Whether a place is inside a heap dump.
+    /// Returns whether an offset is inside a heap dump.
     pub fn is_in_heap(&self, place: usize) -> bool {
         let before = self.records.partition_point(|spot| spot.at < place);
         let last = before.checked_sub(1).and_then(|last| self.records.get(last));
@@ -111,7 +111,7 @@ fn sub_record(bytes: &[u8], at: usize, id_bytes: usize) -> Option<Spot> {
     (end <= bytes.len()).then_some(Spot { at, end, count, tag })
 }
 
-/// Where a CLASS DUMP ends.
+/// Returns the end of a CLASS DUMP.
 fn class_end(bytes: &[u8], body: usize, id_bytes: usize) -> Option<usize> {
     let mut at = body + 7 * id_bytes + 8;
     // Constants: an index, a type, a value; statics: a name, a type, a value.

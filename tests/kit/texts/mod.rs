@@ -47,7 +47,7 @@ pub const AGENT_TEXTS: [&str; 12] = [
     "public/xfvrp-cpu-samples.txt.zst",
 ];
 
-/// Where a sample lies.
+/// Returns the path of a sample.
 pub fn sample_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name)
 }
@@ -59,12 +59,12 @@ pub fn sample(name: &str) -> Vec<u8> {
 }
 
 impl Folder {
-    /// What `convert` makes of a dump.
+    /// Returns the output of `convert` for a dump.
     pub fn convert(&self, dump: &str, more: &[&str]) -> String {
         String::from_utf8(self.stdout(&[&["convert", dump], more].concat())).unwrap()
     }
 
-    /// What `convert` makes of a sample.
+    /// Returns the output of `convert` for a sample.
     pub fn convert_sample(&self, name: &str) -> String {
         self.convert(sample_path(name).to_str().unwrap(), &[])
     }
@@ -74,7 +74,7 @@ pub fn code(output: &Output) -> i32 {
     output.status.code().unwrap()
 }
 
-/// What `convert` writes, made by the library.
+/// Returns the output of `convert`, made by the library.
 pub fn convert(heap: &Heap) -> Vec<u8> {
     let want = Want { sites: true, traces: true };
     let mut profile = binary::read(heap, want, &Quiet).unwrap();

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// What a class dump says.
+/// Contents of a class dump.
 #[derive(Debug, Clone, Default)]
 struct Class {
     at: usize,
@@ -29,7 +29,7 @@ pub struct Naive {
     methods: HashMap<u64, String>,
     traces: HashMap<u32, Vec<u64>>,
     classes: HashMap<u64, Class>,
-    /// What counted as an object.
+    /// Number of objects.
     pub objects: u64,
     /// THREAD, TRACE, HEAP DUMP, SITES and CPU SAMPLES.
     pub sections: [String; 5],
@@ -425,7 +425,7 @@ impl Naive {
         self.sections[4] = out + "CPU SAMPLES END\n";
     }
 
-    /// The file's time and so many microseconds, in UTC, as `ctime` writes it.
+    /// Returns the file's time plus `time_us` microseconds, in UTC, in the format of `ctime`.
     pub fn date(&self, time_us: u32) -> String {
         let ms = if self.created_ms == 0 { 0 } else { self.created_ms + u64::from(time_us) / 1000 };
         let seconds = ms / 1000;
@@ -487,7 +487,7 @@ fn source_name(name: &str) -> String {
         None if dimensions > 0 => element.strip_prefix('L').unwrap().strip_suffix(';').unwrap().to_owned(),
         None => element.to_owned(),
     };
-    // A hidden class has an address behind its last slash.
+    // The name of a hidden class has an address after its last slash.
     let hidden =
         class.rsplit_once("/0x").filter(|(_, address)| address.chars().all(|c| c.is_ascii_hexdigit()));
     let class = match hidden {

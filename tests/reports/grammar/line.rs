@@ -2,7 +2,7 @@
 
 use super::Writer;
 
-/// What is left of a line.
+/// Rest of a line.
 pub(super) struct Line<'t> {
     whole: &'t str,
     at: usize,
@@ -76,7 +76,7 @@ impl<'t> Line<'t> {
         (sign > 0 || number > 0).then_some(sign * number)
     }
 
-    /// `%d` and nothing behind it.
+    /// Parses `%d` at the end of the line.
     pub(super) fn whole_int(mut self) -> Option<i64> {
         self.int().filter(|_| self.is_at_end())
     }

@@ -13,7 +13,7 @@ use std::iter::Peekable;
 
 use line::{Line, is_ctime, is_text};
 
-/// Who wrote the text.
+/// Writer of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writer {
     /// The agent: numbers and ids of 32 bits, names as compilers make them.
@@ -22,7 +22,7 @@ pub enum Writer {
     Convert,
 }
 
-/// What `convert` writes and the agent does not.
+/// Constructs that `convert` writes and the agent does not.
 pub const EXTENSIONS: [&str; 12] = [
     "<interned string>",
     "<finalizing>",
@@ -38,7 +38,7 @@ pub const EXTENSIONS: [&str; 12] = [
     "line 0",
 ];
 
-/// What a text holds.
+/// Contents of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
     /// THREAD START.
@@ -58,7 +58,7 @@ pub struct Counted {
     pub references: u64,
     /// The sum of all `sz`.
     pub sz: u64,
-    /// What HEAP DUMP BEGIN states: objects and bytes.
+    /// Totals in HEAP DUMP BEGIN: objects and bytes.
     pub stated: (u64, u64),
     /// Rows of SITES, CPU SAMPLES, CPU TIME, MONITOR TIME, and of `cpu=old`.
     pub sites: u64,
@@ -464,7 +464,7 @@ fn is_method_signature(text: &str) -> Option<()> {
     (result == "V" || after_type(result)?.is_empty()).then_some(())
 }
 
-/// What follows a type's signature.
+/// Returns the text after a type's signature.
 fn after_type(text: &str) -> Option<&str> {
     let element = text.trim_start_matches('[');
     if element.starts_with(['Z', 'B', 'C', 'S', 'I', 'J', 'F', 'D']) {

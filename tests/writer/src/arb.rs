@@ -1,8 +1,8 @@
 //! A description of a dump in which every value is legal, for property tests.
 //!
 //! A generator need not know which classes and objects exist: references and classes are [`Pick`]s, taken
-//! modulo what there is, and smaller numbers mean simpler things, so that shrinking works on the plain
-//! data. The strategies themselves live with the tests.
+//! modulo the number of candidates, and smaller numbers mean simpler values, so that shrinking works on
+//! the plain data. The strategies are defined with the tests.
 
 use super::basic::{Elements, Root, Type, Value};
 use super::class::{ClassId, ObjectId};
@@ -12,27 +12,27 @@ use super::layout::Layout;
 use super::model::{HeapModel, StackFrame};
 use super::writer::Written;
 
-/// A choice among what there is.
+/// A choice among candidates.
 ///
-/// As a reference: 0 is null; then, modulo their number plus one, the objects, the classes and one address at which there
-/// is nothing. As a class: modulo their number, 0 being `java.lang.Object`.
+/// As a reference: 0 is null; then, modulo their number plus one, the objects, the classes and one unused
+/// address. As a class: modulo their number, 0 being `java.lang.Object`.
 pub type Pick = u64;
 
-/// Where nothing is, for references that lead nowhere. Below every address a model assigns.
+/// Unused address, for dangling references. Below every address a model assigns.
 const NOWHERE: u64 = 0xDEAD_BEE8;
 
 /// A dump.
 #[derive(Debug, Clone)]
 pub struct ArbDump {
-    /// How it is written.
+    /// Form of the dump.
     pub options: Options,
-    /// How far apart addresses are.
+    /// Layout, which determines the distances of addresses.
     pub layout: Layout,
-    /// Classes beside `java.lang.Object` and `java.lang.Class`, which are always there.
+    /// Classes besides `java.lang.Object` and `java.lang.Class`, which always exist.
     pub classes: Vec<ArbClass>,
-    /// Objects. Classes get their addresses when their first instance does.
+    /// Objects. Classes get their addresses with their first instance.
     pub objects: Vec<ArbObject>,
-    /// Roots, repetitions allowed.
+    /// Roots; duplicates are allowed.
     pub roots: Vec<ArbRoot>,
     /// Stack traces, with serial numbers from 1.
     pub traces: Vec<ArbTrace>,
@@ -41,26 +41,27 @@ pub struct ArbDump {
 /// A class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArbClass {
-    /// Its name in Java source form, otherwise `arb.C` and its number. Names may repeat; they should not end in `[]`.
+    /// Name in Java source form, by default `arb.C` and its number. Names may repeat; they should not end
+    /// in `[]`.
     pub name: Option<String>,
-    /// Among `java.lang.Object` and the classes before it.
+    /// Superclass, among `java.lang.Object` and the classes before it.
     pub superclass: Pick,
-    /// The types of its instance fields, named `f0` and so on.
+    /// Types of the instance fields, named `f0` and so on.
     pub fields: Vec<Type>,
-    /// Its statics, named `s0` and so on.
+    /// Static fields, named `s0` and so on.
     pub statics: Vec<ArbValue>,
-    /// Its constant pool.
+    /// Constant pool.
     pub constants: Vec<ArbValue>,
-    /// Its class loader.
+    /// Class loader.
     pub loader: Pick,
-    /// How many LOAD CLASS records it gets.
+    /// Number of LOAD CLASS records.
     pub loads: u8,
-    /// How many CLASS DUMP sub-records it gets.
+    /// Number of CLASS DUMP sub-records.
     pub dumps: u8,
 }
 
 impl Default for ArbClass {
-    /// A class without members, below `java.lang.Object`, loaded and dumped once.
+    /// Returns a class without members, with the superclass `java.lang.Object`, loaded and dumped once.
     fn default() -> Self {
         Self {
             name: None,
@@ -75,7 +76,7 @@ impl Default for ArbClass {
     }
 }
 
-/// A typed value: the lowest bits count, or, for a reference, the pick.
+/// A typed value: the lowest bits, or, for a reference, the pick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArbValue {
     /// The type.
@@ -87,7 +88,7 @@ pub struct ArbValue {
 /// An object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArbObject {
-    /// What it is.
+    /// Kind of the object.
     pub kind: ArbObjectKind,
     /// Multiples of the alignment left free after it.
     pub gap: u16,
@@ -95,35 +96,35 @@ pub struct ArbObject {
     pub trace: u32,
 }
 
-/// What an object is.
+/// Kind of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArbObjectKind {
     /// An instance.
     Instance {
-        /// Of this class.
+        /// Class of the instance.
         class: Pick,
-        /// Bits or picks for its fields in the dump's order. Missing ones are 0, superfluous ones unused.
+        /// Bits or picks for its fields in the dump's order. Missing ones are 0, excess ones unused.
         values: Vec<u64>,
     },
     /// An array of references.
     ObjectArray {
-        /// The class of its elements.
+        /// Class of the elements.
         element: Pick,
-        /// Its elements.
+        /// Elements.
         elements: Vec<Pick>,
     },
     /// A primitive array.
     PrimArray {
-        /// Its element type; [`Type::Object`] is taken for `long`.
+        /// Element type; [`Type::Object`] means `long`.
         ty: Type,
-        /// The lowest bits of each make its elements.
+        /// Values, of which the lowest bits are the elements.
         bits: Vec<u64>,
     },
     /// Android's primitive array without data.
     NoData {
-        /// Its element type; [`Type::Object`] is taken for `long`.
+        /// Element type; [`Type::Object`] means `long`.
         ty: Type,
-        /// How many elements it had.
+        /// Original number of elements.
         count: u16,
     },
 }
@@ -131,23 +132,23 @@ pub enum ArbObjectKind {
 /// A root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArbRoot {
-    /// What it holds.
+    /// Target of the root.
     pub target: Pick,
-    /// Its kind.
+    /// Kind of the root.
     pub root: Root,
 }
 
 /// A stack trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArbTrace {
-    /// Serial number of its thread.
+    /// Serial number of the thread.
     pub thread: u32,
     /// (class, line)
     pub frames: Vec<(Pick, i32)>,
 }
 
 impl ArbDump {
-    /// A dump without classes and objects of its own.
+    /// Creates a dump without classes and objects of its own.
     pub fn new(options: Options) -> Self {
         Self {
             options,
@@ -159,28 +160,28 @@ impl ArbDump {
         }
     }
 
-    /// The heap it describes.
+    /// Returns the heap that it describes.
     pub fn model(&self) -> HeapModel {
         Builder::new(self).build()
     }
 
-    /// Writes the dump, and says what a reader must find in it.
+    /// Writes the dump, and returns the expected results of reading it.
     pub fn write(&self) -> (Written, Expected) {
         let model = self.model();
         (model.write(&self.options), model.expected())
     }
 }
 
-/// Turns picks into ids: first everything gets an address, then values are filled in.
+/// Converts picks to IDs: first everything gets an address, then values are filled in.
 struct Builder<'a> {
     arb: &'a ArbDump,
     model: HeapModel,
     object_class: ClassId,
     class_class: ClassId,
-    /// By the index in `arb.classes`.
+    /// Class IDs by index in `arb.classes`.
     classes: Vec<Option<ClassId>>,
     objects: Vec<ObjectId>,
-    /// Where references can lead, once everything has an address.
+    /// Possible targets of references, once everything has an address.
     targets: Vec<u64>,
 }
 
@@ -230,7 +231,7 @@ impl<'a> Builder<'a> {
         self.model
     }
 
-    /// The class with an index in the description, added when it is not there yet.
+    /// Returns the class with an index in the description; adds it if it does not exist yet.
     fn class(&mut self, index: usize) -> ClassId {
         if let Some(known) = self.classes[index] {
             return known;
@@ -262,7 +263,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The id a reference leads to.
+    /// Returns the ID that a reference refers to.
     fn reference(&self, pick: Pick) -> u64 {
         pick.checked_sub(1).map_or(0, |pick| self.targets[modulo(pick, self.targets.len())])
     }

@@ -1,4 +1,4 @@
-//! The words of the format: versions, identifier sizes, types, values and kinds of root.
+//! Enumerations of the format: versions, identifier sizes, types, values and kinds of root.
 //!
 //! Numbers here are copied from the format's documentation, not from the library under test.
 
@@ -21,7 +21,7 @@ impl Version {
     /// Every version.
     pub const ALL: [Self; 4] = [Self::V1_0, Self::V1_0_1, Self::V1_0_2, Self::V1_0_3];
 
-    /// The text at the start of the file, without its terminating zero.
+    /// Returns the text at the start of the file, without its terminating zero.
     pub fn header(self) -> &'static str {
         match self {
             Self::V1_0 => "JAVA PROFILE 1.0",
@@ -32,7 +32,7 @@ impl Version {
     }
 }
 
-/// How many bytes an identifier takes.
+/// Size of an identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IdSize {
     /// 32-bit JVMs, Android, and the HPROF agent everywhere.
@@ -45,7 +45,7 @@ impl IdSize {
     /// Both sizes.
     pub const ALL: [Self; 2] = [Self::Four, Self::Eight];
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     pub fn bytes(self) -> u32 {
         match self {
             Self::Four => 4,
@@ -91,7 +91,7 @@ impl Type {
         Self::Long,
     ];
 
-    /// Every type but references.
+    /// Every type except references.
     pub const PRIMITIVES: [Self; 8] = [
         Self::Boolean,
         Self::Char,
@@ -103,7 +103,7 @@ impl Type {
         Self::Long,
     ];
 
-    /// The number that stands for the type in a dump.
+    /// Returns the code of the type in a dump.
     pub fn code(self) -> u8 {
         match self {
             Self::Object => 2,
@@ -118,7 +118,7 @@ impl Type {
         }
     }
 
-    /// The bytes a value takes in a dump whose identifiers take `id_size`.
+    /// Returns the size of a value in a dump whose identifiers take `id_size`, in bytes.
     pub fn bytes(self, id_size: IdSize) -> u32 {
         match self {
             Self::Object => id_size.bytes(),
@@ -129,7 +129,7 @@ impl Type {
         }
     }
 
-    /// The name in Java source.
+    /// Returns the name in Java source.
     pub fn java_name(self) -> &'static str {
         match self {
             Self::Object => "java.lang.Object",
@@ -144,12 +144,12 @@ impl Type {
         }
     }
 
-    /// The null, false or zero of the type.
+    /// Returns the null, false or zero of the type.
     pub fn zero(self) -> Value {
         self.value_of(0)
     }
 
-    /// The value of this type with the given bits, of which the lowest count.
+    /// Returns the value of this type with the lowest of the given bits.
     pub fn value_of(self, bits: u64) -> Value {
         let [b0, b1, b2, b3, ..] = bits.to_le_bytes();
         let low4 = [b0, b1, b2, b3];
@@ -194,7 +194,7 @@ impl Value {
     /// The null reference.
     pub const NULL: Self = Self::Object(0);
 
-    /// The type of the value.
+    /// Returns the type of the value.
     pub fn ty(self) -> Type {
         match self {
             Self::Object(_) => Type::Object,
@@ -209,7 +209,7 @@ impl Value {
         }
     }
 
-    /// Appends the value in its packed form.
+    /// Appends the value as in a dump.
     pub fn put(self, sink: &mut Sink) {
         match self {
             Self::Object(id) => sink.id(id),
@@ -253,24 +253,24 @@ pub enum Elements {
     Int(Vec<i32>),
     /// `long[]`
     Long(Vec<i64>),
-    /// So many zeros, written as a hole: for arrays larger than memory.
+    /// A number of zeros, written as a hole: for arrays larger than memory.
     Zeros(Type, u32),
-    /// So many elements whose values are not in the dump (Android's sub-record 0xC3).
+    /// A number of elements whose values are not in the dump (Android's sub-record 0xC3).
     NoData(Type, u32),
 }
 
 impl Elements {
-    /// A `byte[]` with the given bytes.
+    /// Returns a `byte[]` with the given bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self::Byte(bytes.iter().map(|b| i8::from_le_bytes([*b])).collect())
     }
 
-    /// A `char[]` with the UTF-16 units of a text.
+    /// Returns a `char[]` with the UTF-16 units of a text.
     pub fn of_chars(text: &str) -> Self {
         Self::Char(text.encode_utf16().collect())
     }
 
-    /// An array of `ty` whose elements have the given bits, of which the lowest count.
+    /// Returns an array of `ty` whose elements have the lowest of the given bits.
     ///
     /// # Panics
     /// If `ty` is not primitive.
@@ -300,7 +300,7 @@ impl Elements {
         }
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn ty(&self) -> Type {
         match self {
             Self::Boolean(_) => Type::Boolean,
@@ -315,7 +315,7 @@ impl Elements {
         }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn count(&self) -> u32 {
         let len = match self {
             Self::Boolean(v) => v.len(),
@@ -331,7 +331,7 @@ impl Elements {
         u32::try_from(len).expect("more elements than a Java array can have")
     }
 
-    /// Appends the packed elements.
+    /// Appends the elements as in a dump.
     pub fn put(&self, sink: &mut Sink) {
         fn each<T: Copy + Into<Value>>(elements: &[T], sink: &mut Sink) {
             for element in elements {
@@ -355,14 +355,14 @@ impl Elements {
     }
 }
 
-/// A kind of root, with what its sub-record says beside the object.
+/// A kind of root, with the contents of its sub-record besides the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Root {
     /// 0xFF
     Unknown,
     /// 0x01
     JniGlobal {
-        /// The JNI reference, which is no object.
+        /// The JNI reference, which is not an object.
         reference: u64,
     },
     /// 0x02
@@ -442,7 +442,7 @@ impl Root {
         Self::Unreachable,
     ];
 
-    /// The sub-record's tag.
+    /// Returns the sub-record's tag.
     pub fn tag(self) -> u8 {
         match self {
             Self::Unknown => 0xFF,
@@ -464,7 +464,7 @@ impl Root {
         }
     }
 
-    /// Whether only Android writes this kind.
+    /// Returns `true` if only Android writes this kind.
     pub fn is_android(self) -> bool {
         matches!(self.tag(), 0x80..=0xFE)
     }

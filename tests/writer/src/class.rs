@@ -1,18 +1,18 @@
-//! A class of the model, and the handles by which tests name classes and objects.
+//! A class of the model, and the handles of classes and objects in tests.
 
 use super::basic::{Type, Value};
 use super::layout::Layout;
 
-/// A class of a model: its class object's id.
+/// A class of a model: the ID of its class object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u64);
 
-/// An object of a model (a class object, too): its id.
+/// An object of a model, which can be a class object: its ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u64);
 
 impl ObjectId {
-    /// No object.
+    /// The null ID.
     pub const NULL: Self = Self(0);
 }
 
@@ -34,45 +34,47 @@ impl From<ClassId> for Value {
     }
 }
 
-/// A class: what a test may change after adding it, without changing its address or its instances' sizes.
+/// A class: properties that a test may change after adding it, without changing its address or the sizes
+/// of its instances.
 #[derive(Debug, Clone)]
 pub struct ClassDef {
-    /// Its id.
+    /// ID.
     pub id: ClassId,
-    /// Its name as Java source has it; what a reader should show.
+    /// Name in Java source form, which a reader should show.
     pub name: String,
-    /// The bytes to write as its name instead of spelling `name`: hidden classes, invalid UTF-8.
+    /// Bytes to write as the name instead of `name`: hidden classes, invalid UTF-8.
     pub stored_name: Option<Vec<u8>>,
-    /// Its superclass.
+    /// Superclass.
     pub superclass: Option<ClassId>,
-    /// The class loader's id, 0 for the boot loader.
+    /// ID of the class loader, 0 for the boot loader.
     pub loader: u64,
-    /// The signers' id.
+    /// ID of the signers.
     pub signers: u64,
-    /// The protection domain's id.
+    /// ID of the protection domain.
     pub domain: u64,
-    /// The two reserved ids.
+    /// The two reserved IDs.
     pub reserved: [u64; 2],
     /// Constant-pool entries.
     pub constants: Vec<(u16, Value)>,
-    /// Statics. Names may repeat, and may be those of VMs: `<resolved_references>`, `$classOverhead`.
+    /// Static fields. Names may repeat, and may be those of VMs: `<resolved_references>`,
+    /// `$classOverhead`.
     pub statics: Vec<(String, Value)>,
-    /// Instance fields, the superclass's not included.
+    /// Instance fields, without those of the superclass.
     pub fields: Vec<(String, Type)>,
-    /// The instance size to state instead of the one that [`InstanceSize`](super::InstanceSize) says.
+    /// Instance size to state instead of that of [`InstanceSize`](super::InstanceSize).
     pub instance_size: Option<u32>,
     /// Stack trace serial number.
     pub trace: u32,
-    /// How many LOAD CLASS records it gets, each with a serial number of its own.
+    /// Number of LOAD CLASS records, each with its own serial number.
     pub loads: u32,
-    /// How many CLASS DUMP sub-records it gets.
+    /// Number of CLASS DUMP sub-records.
     pub dumps: u32,
-    /// Bytes that its class object takes in the heap.
+    /// Size of the class object in the heap in bytes.
     pub size: u64,
 }
 
 impl ClassDef {
-    /// A class that is loaded once and dumped once.
+    /// Creates a class that is loaded once and dumped once.
     pub(super) fn new(
         id: ClassId,
         name: &str,
@@ -100,12 +102,12 @@ impl ClassDef {
         }
     }
 
-    /// Whether it is the class of arrays.
+    /// Returns `true` for an array class.
     pub fn is_array(&self) -> bool {
         self.name.ends_with("[]")
     }
 
-    /// Bytes that a class object with these statics takes, roughly as on JDK 17.
+    /// Returns the approximate size of a class object with these static fields on JDK 17, in bytes.
     pub(super) fn mirror_bytes(layout: &Layout, statics: &[(&str, Value)]) -> u64 {
         let fixed = if layout.reference == 4 { 112 } else { 160 };
         layout.align(fixed + statics.iter().map(|(_, value)| layout.value_bytes(value.ty())).sum::<u64>())

@@ -1,6 +1,6 @@
-//! Writing a model as a dump, in the shapes that writers in the wild give to theirs.
+//! Writing a model as a dump, in the forms that real writers use.
 //!
-//! [`Options`] says in which order and form; what is in the dump is the model's alone.
+//! [`Options`] determines order and form; the contents of the dump depend only on the model.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ use super::writer::{
 pub enum Order {
     /// Classes, objects, roots: HotSpot.
     ClassesFirst,
-    /// Roots, objects, classes: an instance's layout is known only after it has gone by.
+    /// Roots, objects, classes: an instance's layout is known only after the instance was read.
     ClassesLast,
-    /// As they were added to the model.
+    /// In the order in which they were added to the model.
     AsAdded,
-    /// In an order that depends on this seed; strings and classes' loading are shuffled as well.
+    /// In an order that depends on this seed; strings and LOAD CLASS records are shuffled too.
     Shuffled(u64),
 }
 
-/// Before or after the heap records.
+/// Position relative to the heap records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// Before.
@@ -35,67 +35,68 @@ pub enum Place {
     Last,
 }
 
-/// Whether segments are followed by HEAP DUMP END.
+/// Presence of HEAP DUMP END after segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EndRecord {
-    /// They are.
+    /// Present.
     Written,
-    /// They are not.
+    /// Missing.
     Missing,
 }
 
-/// What stands before, between and after heap records.
+/// Records before, between and after heap records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Between {
     /// Nothing.
     Nothing,
     /// HEAP DUMP SEGMENT records of length 0 (nothing, for a single HEAP DUMP).
     EmptySegments,
-    /// One record in turn of those that have nothing to do with the heap.
+    /// One record of each kind unrelated to the heap, in turn.
     OtherRecords,
 }
 
-/// What CLASS DUMP states as instance size.
+/// Instance size that CLASS DUMP states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstanceSize {
-    /// The sum of the field bytes as dumped, superclasses included: HotSpot since JDK 7. 0 for `java.lang.Object`.
+    /// Sum of the field sizes as dumped, including superclasses: HotSpot since JDK 7. 0 for
+    /// `java.lang.Object`.
     FieldBytes,
     /// The real size: JDK 6, the agent, ART.
     Real,
 }
 
-/// The shape of a dump.
+/// Form of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Version in the header; it decides nothing else.
+    /// Version in the header; it has no other effect.
     pub version: Version,
     /// Identifier size.
     pub id_size: IdSize,
-    /// The header's time stamp.
+    /// Time stamp of the header.
     pub created_ms: u64,
-    /// Segments of at most so many bytes (a larger object gets its own); `None`: one HEAP DUMP record.
+    /// Maximum size of segments in bytes (a larger object gets its own); `None`: one HEAP DUMP record.
     pub segment_bytes: Option<usize>,
-    /// The order of sub-records.
+    /// Order of sub-records.
     pub order: Order,
-    /// Where strings stand.
+    /// Position of strings.
     pub strings: Place,
-    /// Where LOAD CLASS, STACK FRAME and STACK TRACE records stand.
+    /// Position of LOAD CLASS, STACK FRAME and STACK TRACE records.
     pub loads: Place,
-    /// What heap records state as their length.
+    /// Length that heap records state.
     pub heap_length: StatedLength,
-    /// Whether HEAP DUMP END follows segments; it never follows a single HEAP DUMP.
+    /// Presence of HEAP DUMP END after segments; it never follows a single HEAP DUMP.
     pub end: EndRecord,
-    /// What stands between heap records.
+    /// Records between heap records.
     pub between: Between,
-    /// The spelling of class names.
+    /// Style of class names.
     pub names: NameStyle,
-    /// The meaning of instance sizes.
+    /// Meaning of instance sizes.
     pub instance_size: InstanceSize,
-    /// The first string's id. Two models in one file need ranges of their own.
+    /// ID of the first string. Two models in one file need separate ranges.
     pub first_string: u64,
-    /// The first class's serial number. As for strings.
+    /// Serial number of the first class. As for strings.
     pub first_class_serial: u32,
-    /// The first stack frame's id. As for strings.
+    /// ID of the first stack frame. As for strings.
     pub first_frame: u64,
 }
 
@@ -106,7 +107,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// As a current 64-bit HotSpot writes.
+    /// Returns the form of current 64-bit HotSpot.
     pub fn hotspot() -> Self {
         Self {
             version: Version::V1_0_2,
@@ -127,18 +128,18 @@ impl Options {
         }
     }
 
-    /// As JDK 6 writes: one HEAP DUMP record, real instance sizes.
+    /// Returns the form of JDK 6: one HEAP DUMP record, real instance sizes.
     pub fn jdk6() -> Self {
         let instance_size = InstanceSize::Real;
         Self { version: Version::V1_0_1, segment_bytes: None, instance_size, ..Self::hotspot() }
     }
 
-    /// As the HPROF agent writes: one HEAP DUMP record, 4-byte ids, source names.
+    /// Returns the form of the HPROF agent: one HEAP DUMP record, 4-byte IDs, source names.
     pub fn agent() -> Self {
         Self { id_size: IdSize::Four, names: NameStyle::Source, order: Order::AsAdded, ..Self::jdk6() }
     }
 
-    /// As Android writes.
+    /// Returns the form of Android.
     pub fn android() -> Self {
         Self { version: Version::V1_0_3, segment_bytes: Some(64 << 10), ..Self::agent() }
     }
@@ -164,7 +165,7 @@ impl Shuffler {
     }
 }
 
-/// Strings by content, each once.
+/// Distinct strings by content.
 struct Strings {
     first: u64,
     ids: BTreeMap<Vec<u8>, u64>,
@@ -206,7 +207,7 @@ struct Trace {
     frames: Vec<u64>,
 }
 
-/// The records beside the heap's.
+/// Records other than those of the heap.
 struct Tables {
     strings: Vec<(u64, Vec<u8>)>,
     loads: Vec<Load>,
@@ -235,14 +236,14 @@ impl Tables {
 }
 
 impl HeapModel {
-    /// Writes the model as a dump of its own.
+    /// Writes the model as a separate dump.
     pub fn write(&self, options: &Options) -> Written {
         let mut out = DumpWriter::new(options.version, options.id_size).created_ms(options.created_ms);
         self.write_into(&mut out, options);
         out.finish()
     }
 
-    /// Adds the model to a dump that may hold others; the writer's header stands.
+    /// Adds the model to a dump that may contain others; the writer's header is kept.
     pub fn write_into(&self, out: &mut DumpWriter, options: &Options) {
         assert_eq!(out.id_size(), options.id_size, "the writer's identifier size");
         let (tables, pieces) = self.encode(options);
@@ -261,12 +262,13 @@ impl HeapModel {
         }
     }
 
-    /// The records beside the heap's, and each sub-record by itself, in the order asked for.
+    /// Encodes the records other than those of the heap, and each sub-record separately, in the requested
+    /// order.
     fn encode(&self, options: &Options) -> (Tables, Vec<HeapWriter>) {
         let mut strings = Strings { first: options.first_string, ids: BTreeMap::new() };
         let mut loads = self.loads(options, &mut strings);
         let (frames, traces) = self.frames_and_traces(options, &loads, &mut strings);
-        // Encoded in the order of adding, so that a string's id does not depend on the order of writing.
+        // Encoded in the order of adding, so that a string's ID does not depend on the order of writing.
         let mut encoded = Vec::new();
         for item in &self.items {
             encoded.push(self.piece(item, options, &mut strings));
@@ -324,7 +326,8 @@ impl HeapModel {
         (frames, traces)
     }
 
-    /// Indices of the items to be written, in order; a class that is dumped twice is there twice.
+    /// Returns the indices of the items to be written, in order; that of a class that is dumped twice
+    /// occurs twice.
     fn ordered(&self, order: Order) -> Vec<usize> {
         let mut indices = Vec::new();
         for (index, item) in self.items.iter().enumerate() {
@@ -436,7 +439,7 @@ fn write_heap(out: &mut DumpWriter, options: &Options, pieces: &[HeapWriter]) {
     }
 }
 
-/// Records that a reader of the heap has to step over. The serial numbers in them are of nothing in the model.
+/// Writes records that a reader of the heap must skip. Their serial numbers do not refer to the model.
 fn write_between(out: &mut DumpWriter, options: &Options, round: &mut u32) {
     const NOBODY: u32 = 0x00FF_FFF0;
     match options.between {

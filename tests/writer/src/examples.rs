@@ -1,4 +1,4 @@
-//! Dumps that several tests start from.
+//! Dumps shared by several tests.
 
 use super::basic::{Elements, IdSize, Root, Type, Value, Version};
 use super::class::ObjectId;
@@ -7,7 +7,7 @@ use super::jdk::Jdk;
 use super::model::{HeapModel, StackFrame};
 use super::writer::{AllocSite, AllocSites, DumpWriter, StartThread, Written};
 
-/// A dump of every record and every sub-record there is.
+/// Returns a dump with every kind of record and sub-record.
 pub fn every_kind(version: Version, id_size: IdSize) -> Written {
     let mut heap = HeapWriter::new(id_size);
     for root in Root::EXAMPLES {
@@ -46,7 +46,7 @@ pub fn every_kind(version: Version, id_size: IdSize) -> Written {
     out.finish()
 }
 
-/// A small heap with something of everything.
+/// Returns a small heap with every kind of object.
 pub fn zoo() -> HeapModel {
     let mut model = HeapModel::default();
     let jdk = Jdk::add_to(&mut model);

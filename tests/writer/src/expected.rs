@@ -1,6 +1,6 @@
-//! What a correct reader finds in a dump written from a model.
+//! Expected results of reading a dump written from a model.
 //!
-//! Computed from the model alone, so it holds for every way of writing it. Objects whose class is not
+//! Computed from the model alone, so they apply to every form of the dump. Objects whose class is not
 //! named in the dump (no LOAD CLASS) have no class name here.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,60 +25,61 @@ pub enum ObjectKind {
 /// One object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpectedObject {
-    /// Its id.
+    /// ID.
     pub id: u64,
-    /// Its kind.
+    /// Kind.
     pub kind: ObjectKind,
-    /// The class it is an instance of; of a class object, the class that it stands for.
+    /// Class of the instance; for a class object, the class that it represents.
     pub class: Option<ClassId>,
-    /// That class's name in Java source form, if the dump names it.
+    /// Name of that class in Java source form, if the dump names it.
     pub class_name: Option<String>,
     /// Number of elements of an array, otherwise 0.
     pub elements: u32,
-    /// Bytes it takes in the heap, as modelled or given.
+    /// Size in the heap in bytes, as modeled or given.
     pub size: u64,
     /// Stack trace serial number.
     pub trace: u32,
-    /// Its non-null references by field name, element (`[3]`) or static's name, in the dump's order.
+    /// Non-null references by field name, element (`[3]`) or name of the static field, in the dump's
+    /// order.
     pub references: Vec<(String, u64)>,
 }
 
-/// Instances of classes of one name.
+/// Totals for instances of classes of one name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// How many.
+    /// Number of instances.
     pub instances: u64,
-    /// Bytes they take in the heap.
+    /// Size in the heap in bytes.
     pub bytes: u64,
 }
 
-/// What a correct reader finds.
+/// Expected results of a correct reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
-    /// All objects that are dumped, class objects included, by ascending id.
+    /// All dumped objects, including class objects, by ascending ID.
     pub objects: Vec<ExpectedObject>,
-    /// Instances and arrays (no class objects) by class name.
+    /// Instances and arrays (without class objects) by class name.
     pub by_class: BTreeMap<String, Totals>,
-    /// Roots by tag, repetitions counted.
+    /// Number of roots by tag, including duplicates.
     pub roots: BTreeMap<u8, u64>,
     /// Every root in the order of adding.
     pub root_list: Vec<(u64, Root)>,
-    /// References in fields, elements and statics to what is not in the dump.
+    /// Number of dangling references in fields, elements and static fields.
     pub dangling_references: u64,
 }
 
 impl Expected {
-    /// How many objects there are of a kind.
+    /// Returns the number of objects of a kind.
     pub fn count(&self, kind: ObjectKind) -> u64 {
         self.objects.iter().filter(|o| o.kind == kind).count() as u64
     }
 
-    /// How many instances there are of classes of a name.
+    /// Returns the number of instances of classes of a name.
     pub fn instances(&self, class_name: &str) -> u64 {
         self.by_class.get(class_name).map_or(0, |totals| totals.instances)
     }
 
-    /// The object with an id.
+    /// Returns the object with an ID.
     pub fn object(&self, id: u64) -> Option<&ExpectedObject> {
         self.objects.binary_search_by_key(&id, |o| o.id).ok().map(|i| &self.objects[i])
     }
@@ -158,7 +159,7 @@ impl Expected {
 }
 
 impl HeapModel {
-    /// What a correct reader finds in the dump, however it is written.
+    /// Returns the expected results of a correct reader, which are independent of the form.
     pub fn expected(&self) -> Expected {
         Expected::of(self)
     }

@@ -1,12 +1,12 @@
 //! The body of a HEAP DUMP or HEAP DUMP SEGMENT: every sub-record, field by field.
 //!
-//! Each method returns where its sub-record begins, counted from the start of the body. Nothing is
-//! checked: counts that lie are written with the `_stating` methods or with [`HeapWriter::raw`].
+//! Each method returns the start of its sub-record, relative to the start of the body. Nothing is
+//! checked: wrong counts are written with the `_stating` methods or with [`HeapWriter::raw`].
 
 use super::basic::{Elements, IdSize, Root, Type, Value};
 use super::sink::Sink;
 
-/// Where a sub-record begins: its tag's offset from the start of the heap record's body.
+/// Start of a sub-record: offset of its tag from the start of the heap record's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubAt(pub u64);
 
@@ -19,34 +19,34 @@ pub(super) struct Mark {
     pub(super) len: u64,
 }
 
-/// Everything a CLASS DUMP says. `..Default::default()` fills what a test does not care for.
+/// Contents of a CLASS DUMP. `..Default::default()` fills fields that do not matter to a test.
 #[derive(Debug, Clone, Default)]
 pub struct ClassDump<'a> {
-    /// The class object's id.
+    /// ID of the class object.
     pub id: u64,
     /// Stack trace serial number.
     pub trace: u32,
-    /// The superclass's id, 0 for none.
+    /// ID of the superclass, 0 for none.
     pub superclass: u64,
-    /// The class loader's id.
+    /// ID of the class loader.
     pub loader: u64,
-    /// The signers' id.
+    /// ID of the signers.
     pub signers: u64,
-    /// The protection domain's id.
+    /// ID of the protection domain.
     pub domain: u64,
-    /// The two reserved ids.
+    /// The two reserved IDs.
     pub reserved: [u64; 2],
-    /// Instance size in bytes, whatever the writer means by it.
+    /// Stated instance size in bytes.
     pub instance_size: u32,
     /// (constant-pool index, value)
     pub constants: &'a [(u16, Value)],
-    /// (name's string id, value)
+    /// (string ID of the name, value)
     pub statics: &'a [(u64, Value)],
-    /// (name's string id, type), the superclass's not included
+    /// (string ID of the name, type), without those of the superclass
     pub fields: &'a [(u64, Type)],
 }
 
-/// Writes the sub-records of one heap record.
+/// Writer for the sub-records of one heap record.
 #[derive(Debug, Clone)]
 pub struct HeapWriter {
     sink: Sink,
@@ -54,22 +54,22 @@ pub struct HeapWriter {
 }
 
 impl HeapWriter {
-    /// An empty body.
+    /// Creates an empty body.
     pub fn new(id_size: IdSize) -> Self {
         Self { sink: Sink::new(id_size), marks: Vec::new() }
     }
 
-    /// Bytes so far, and so where the next sub-record will begin.
+    /// Returns the number of bytes so far: the start of the next sub-record.
     pub fn len(&self) -> u64 {
         self.sink.len()
     }
 
-    /// Whether nothing was written.
+    /// Returns `true` if nothing was written.
     pub fn is_empty(&self) -> bool {
         self.sink.is_empty()
     }
 
-    /// The bytes so far.
+    /// Returns the bytes so far.
     pub fn sink(&self) -> &Sink {
         &self.sink
     }
@@ -86,7 +86,7 @@ impl HeapWriter {
         SubAt(at)
     }
 
-    /// A root of any kind.
+    /// Writes a root of any kind.
     pub fn root(&mut self, object: u64, root: Root) -> SubAt {
         self.sub(root.tag(), object, |out| {
             out.id(object);
@@ -119,14 +119,14 @@ impl HeapWriter {
         })
     }
 
-    /// Android's HEAP DUMP INFO (0xFE): what follows belongs to this heap.
+    /// Writes Android's HEAP DUMP INFO (0xFE): the following objects belong to this heap.
     pub fn heap_info(&mut self, heap: u32, name: u64) -> SubAt {
         self.sub(0xFE, name, |out| {
             out.u4(heap).id(name);
         })
     }
 
-    /// CLASS DUMP (0x20).
+    /// Writes CLASS DUMP (0x20).
     ///
     /// # Panics
     /// If there are more than 65,535 constants, statics or fields.
@@ -153,7 +153,7 @@ impl HeapWriter {
         })
     }
 
-    /// INSTANCE DUMP (0x21). Values: the class's own fields, then its superclass's, and so on up.
+    /// Writes INSTANCE DUMP (0x21). Values: the class's own fields, then its superclass's, and so on.
     pub fn instance(&mut self, id: u64, trace: u32, class: u64, values: &[Value]) -> SubAt {
         let mut body = Sink::new(self.sink.id_size());
         for value in values {
@@ -165,20 +165,20 @@ impl HeapWriter {
         })
     }
 
-    /// INSTANCE DUMP (0x21) with any bytes, and any length claimed for them.
+    /// Writes INSTANCE DUMP (0x21) with any bytes, and any stated length.
     pub fn instance_stating(&mut self, id: u64, trace: u32, class: u64, stated: u32, bytes: &[u8]) -> SubAt {
         self.sub(0x21, id, |out| {
             out.id(id).u4(trace).id(class).u4(stated).raw(bytes);
         })
     }
 
-    /// OBJECT ARRAY DUMP (0x22); `class` is the array's class, not its elements'.
+    /// Writes OBJECT ARRAY DUMP (0x22); `class` is the array's class, not that of its elements.
     pub fn object_array(&mut self, id: u64, trace: u32, class: u64, elements: &[u64]) -> SubAt {
         let count = u32::try_from(elements.len()).expect("more elements than a Java array can have");
         self.object_array_stating(id, trace, class, count, elements)
     }
 
-    /// OBJECT ARRAY DUMP (0x22) that claims to have any number of elements.
+    /// Writes OBJECT ARRAY DUMP (0x22) with any stated number of elements.
     pub fn object_array_stating(
         &mut self,
         id: u64,
@@ -195,7 +195,7 @@ impl HeapWriter {
         })
     }
 
-    /// OBJECT ARRAY DUMP (0x22) of nulls, written as a hole.
+    /// Writes OBJECT ARRAY DUMP (0x22) of nulls, as a hole.
     pub fn null_array(&mut self, id: u64, trace: u32, class: u64, count: u32) -> SubAt {
         self.sub(0x22, id, |out| {
             let element = u64::from(out.id_size().bytes());
@@ -203,7 +203,7 @@ impl HeapWriter {
         })
     }
 
-    /// PRIMITIVE ARRAY DUMP (0x23), or Android's without data (0xC3) for [`Elements::NoData`].
+    /// Writes PRIMITIVE ARRAY DUMP (0x23), or Android's without data (0xC3) for [`Elements::NoData`].
     pub fn prim_array(&mut self, id: u64, trace: u32, elements: &Elements) -> SubAt {
         let tag = if matches!(elements, Elements::NoData(..)) { 0xC3 } else { 0x23 };
         self.sub(tag, id, |out| {
@@ -212,7 +212,8 @@ impl HeapWriter {
         })
     }
 
-    /// PRIMITIVE ARRAY DUMP (0x23) with any element type, any number of elements claimed, any bytes.
+    /// Writes PRIMITIVE ARRAY DUMP (0x23) with any element type, any stated number of elements, any
+    /// bytes.
     pub fn prim_array_stating(
         &mut self,
         id: u64,
@@ -226,7 +227,7 @@ impl HeapWriter {
         })
     }
 
-    /// Bytes as they are: unknown tags, cut sub-records, anything.
+    /// Writes unchanged bytes: unknown tags, truncated sub-records, anything.
     pub fn raw(&mut self, bytes: &[u8]) -> SubAt {
         let at = self.sink.len();
         self.sink.raw(bytes);

@@ -1,4 +1,4 @@
-//! The classes that every JVM has, and the objects that tests want most: strings and threads, as on JDK 21.
+//! Classes that every JVM has, and objects that tests often need: strings and threads, as in JDK 21.
 
 use super::basic::{Elements, Type, Value};
 use super::class::{ClassId, ObjectId};
@@ -79,7 +79,7 @@ impl Jdk {
         self.thread_of(model, self.thread, name, daemon, priority)
     }
 
-    /// The same, of a subclass.
+    /// Does the same for a subclass.
     pub fn thread_of(
         &self,
         model: &mut HeapModel,

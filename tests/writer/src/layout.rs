@@ -1,21 +1,21 @@
-//! How large objects are in a JVM, so that a model's addresses lie as far apart as real ones.
+//! Sizes of objects in a JVM, so that the distances of a model's addresses are realistic.
 //!
-//! Close to HotSpot since JDK 15: of each class, the larger primitives first and references last, each at the
-//! lowest free offset that is aligned for it, gaps of superclasses included. It knows nothing of the
-//! fields that the VM injects. A test to which a size matters gives the size itself.
+//! Similar to HotSpot since JDK 15: of each class, the larger primitives first and references last, each
+//! at the lowest free offset that is aligned for it, gaps of superclasses included. Fields that the VM
+//! injects are ignored. A test that depends on a size states it.
 
 use super::basic::{IdSize, Type};
 
-/// The numbers that shape objects in a JVM's heap.
+/// Parameters of object layout in a JVM's heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Layout {
-    /// Bytes before an instance's first field.
+    /// Offset of an instance's first field.
     pub header: u64,
-    /// Bytes before an array's first element, before aligning it for the element.
+    /// Offset of an array's first element, before aligning it for the element.
     pub array_header: u64,
-    /// Bytes of a reference in the heap (in the dump it takes an identifier's).
+    /// Size of a reference in the heap in bytes (in the dump, it is that of an identifier).
     pub reference: u64,
-    /// Every object begins at a multiple of this.
+    /// Alignment of objects in bytes.
     pub alignment: u64,
 }
 
@@ -26,12 +26,12 @@ impl Layout {
     pub const UNCOMPRESSED: Self = Self { header: 16, array_header: 24, reference: 8, alignment: 8 };
     /// Compressed, with compact object headers (JDK 24 and later).
     pub const COMPACT: Self = Self { header: 8, array_header: 12, reference: 4, alignment: 8 };
-    /// A heap of 32 GiB and more that keeps compressed references by aligning objects to 16.
+    /// A heap of 32 GiB or more with compressed references, which requires alignment to 16 bytes.
     pub const ALIGNED_16: Self = Self { alignment: 16, ..Self::COMPRESSED };
     /// 32-bit.
     pub const BITS_32: Self = Self { header: 8, array_header: 12, reference: 4, alignment: 8 };
 
-    /// Bytes of a value in the heap.
+    /// Returns the size of a value in the heap in bytes.
     pub fn value_bytes(&self, ty: Type) -> u64 {
         match ty {
             Type::Object => self.reference,
@@ -39,7 +39,8 @@ impl Layout {
         }
     }
 
-    /// Bytes of an instance. `chain`: the fields of each class, the topmost superclass first.
+    /// Returns the size of an instance in bytes. `chain`: the fields of each class, the topmost
+    /// superclass first.
     pub fn instance_bytes(&self, chain: &[&[Type]]) -> u64 {
         let mut used: Vec<bool> = vec![true; usize::try_from(self.header).expect("a small header")];
         for fields in chain {
@@ -53,19 +54,19 @@ impl Layout {
         self.align(used.len() as u64)
     }
 
-    /// Bytes of an array.
+    /// Returns the size of an array in bytes.
     pub fn array_bytes(&self, element: Type, count: u32) -> u64 {
         let bytes = self.value_bytes(element);
         self.align(self.array_header.next_multiple_of(bytes) + u64::from(count) * bytes)
     }
 
-    /// The next multiple of the alignment.
+    /// Rounds up to the alignment.
     pub fn align(&self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.alignment)
     }
 }
 
-/// Takes the lowest aligned offset at which `bytes` are free.
+/// Takes the lowest aligned offset with `bytes` free bytes.
 fn place(used: &mut Vec<bool>, bytes: usize) {
     let free = |used: &[bool], at: usize| (at..at + bytes).all(|i| used.get(i).is_none_or(|taken| !taken));
     let at = (0..).step_by(bytes).find(|&at| free(used, at)).expect("there is room at the end");

@@ -1,19 +1,19 @@
 //! An independent writer of HPROF binary dumps, for tests.
 //!
-//! It shares no code with the library under test and depends on the standard library only: were
-//! writer and reader to share a table or a function, they could share a bug, and no test would see it.
-//! It writes what it is told to write, including what no JVM should write; it never reads a dump.
+//! It shares no code with the library under test and depends only on the standard library: if writer and
+//! reader shared a table or a function, they could share a bug, which no test would detect. It writes
+//! whatever it is told to, including data that no JVM would write; it never reads a dump.
 //!
-//! Three ways in, from the lowest:
+//! Three interfaces, from the lowest level:
 //!
-//! - [`DumpWriter`] and [`HeapWriter`]: one call for each record and sub-record, every field given by
-//!   the caller, `raw` for anything malformed. They remember where each record went.
-//! - [`HeapModel`]: classes, objects and roots by intent. It assigns addresses as HotSpot would, writes
-//!   itself in many shapes ([`Options`]) and says what a correct reader must find ([`Expected`]).
-//! - [`ArbDump`]: a plain description in which every value is legal, for property tests to generate
-//!   and shrink. The strategies themselves live with the property tests.
+//! - [`DumpWriter`] and [`HeapWriter`]: one call for each record and sub-record, with all fields given by
+//!   the caller, `raw` for malformed data. They store the offset of each record.
+//! - [`HeapModel`]: classes, objects and roots. It assigns addresses as HotSpot would, can be written in
+//!   many forms ([`Options`]) and computes the expected results of a correct reader ([`Expected`]).
+//! - [`ArbDump`]: a plain description in which every value is legal, for property tests to generate and
+//!   shrink. The strategies are defined with the property tests.
 //!
-//! [`damage`] spoils finished bytes in ways seen in real files. Compression is left to the tests.
+//! [`damage`] damages finished bytes as in real files. Compression is left to the tests.
 
 mod arb;
 mod basic;

@@ -1,8 +1,8 @@
-//! A heap by intent: classes, objects and roots, with addresses assigned as a JVM would.
+//! A model of a heap: classes, objects and roots, with addresses assigned as by a JVM.
 //!
-//! Objects get ascending addresses, each as far from the next as the [`Layout`] (or the test) says the
-//! object is large. How the model becomes a dump is in `emit`, what a reader must find in `expected`.
-//! One model is one heap dump; several models can be written to one file.
+//! Objects get ascending addresses; the distance to the next is the size of the object by the [`Layout`]
+//! (or the test). `emit` converts the model to a dump, `expected` computes the expected results of a
+//! reader. One model is one heap dump; several models can be written to one file.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use super::basic::{Elements, Root, Type, Value};
 use super::class::{ClassDef, ClassId, ObjectId};
 use super::layout::Layout;
 
-/// Where addresses begin: in a heap of 512 MiB with compressed references, and the same in four bytes.
+/// First address: in a heap of 512 MiB with compressed references, also valid with four bytes.
 const BASE: u64 = 0xE000_0000;
 
 /// A stack frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackFrame {
-    /// The method's class.
+    /// Class of the method.
     pub class: ClassId,
-    /// The method's name.
+    /// Name of the method.
     pub method: String,
-    /// The method's signature: `(I)V`.
+    /// Signature of the method: `(I)V`.
     pub signature: String,
-    /// The source file, when it is known.
+    /// Source file, if known.
     pub source: Option<String>,
-    /// The line, or 0 unknown, -1 unknown location, -2 compiled, -3 native.
+    /// Line number; 0 unknown, -1 unknown location, -2 compiled, -3 native.
     pub line: i32,
 }
 
 impl StackFrame {
-    /// A frame of `method`, `()V`, in `line` of the class's usual source file.
+    /// Creates a frame of `method`, `()V`, in `line` of the class's usual source file.
     pub fn new(class: ClassId, method: &str, source: &str, line: i32) -> Self {
         Self {
             class,
@@ -49,7 +49,7 @@ pub(super) struct Trace {
     pub(super) frames: Vec<StackFrame>,
 }
 
-/// What an object holds.
+/// Contents of an object.
 #[derive(Debug, Clone)]
 pub(super) enum Body {
     Instance { class: ClassId, values: Vec<Value> },
@@ -57,7 +57,7 @@ pub(super) enum Body {
     Primitive(Elements),
 }
 
-/// An object that is no class object.
+/// An object other than a class object.
 #[derive(Debug, Clone)]
 pub(super) struct Object {
     pub(super) id: ObjectId,
@@ -66,7 +66,7 @@ pub(super) struct Object {
     pub(super) body: Body,
 }
 
-/// What was added, in order.
+/// An added item.
 #[derive(Debug, Clone)]
 pub(super) enum Item {
     Class(usize),
@@ -100,12 +100,12 @@ impl Default for HeapModel {
 }
 
 impl HeapModel {
-    /// An empty heap at an address that both identifier sizes can hold.
+    /// Creates an empty heap at an address that both identifier sizes can represent.
     pub fn new(layout: Layout) -> Self {
         Self::with_base(layout, BASE)
     }
 
-    /// An empty heap whose first object is at `base`.
+    /// Creates an empty heap whose first object is at `base`.
     pub fn with_base(layout: Layout, base: u64) -> Self {
         Self {
             layout,
@@ -124,35 +124,35 @@ impl HeapModel {
         }
     }
 
-    /// The layout that sizes come from.
+    /// Returns the layout that determines sizes.
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// The address the next object will get.
+    /// Returns the address of the next object.
     pub fn next_address(&self) -> u64 {
         self.once_at.unwrap_or(self.next)
     }
 
-    /// The next class or object is at this address, and those after it follow.
+    /// Sets the address of the next class or object; later ones follow it.
     pub fn at(&mut self, address: u64) -> &mut Self {
         self.once_at = Some(address);
         self
     }
 
-    /// The next class or object takes so many bytes.
+    /// Sets the size of the next class or object in bytes.
     pub fn sized(&mut self, bytes: u64) -> &mut Self {
         self.once_size = Some(bytes);
         self
     }
 
-    /// The next class or object has this stack trace serial number.
+    /// Sets the stack trace serial number of the next class or object.
     pub fn traced(&mut self, serial: u32) -> &mut Self {
         self.once_trace = Some(serial);
         self
     }
 
-    /// Leaves a gap before the next object, as garbage or another region would.
+    /// Leaves a gap before the next object, like garbage or a region boundary.
     pub fn skip(&mut self, bytes: u64) -> &mut Self {
         self.next += bytes;
         self
@@ -173,7 +173,7 @@ impl HeapModel {
         self.class_with_statics(name, superclass, fields, &[])
     }
 
-    /// Adds a class with statics. Those that refer to later objects: [`HeapModel::class_mut`].
+    /// Adds a class with static fields. Those that refer to later objects: [`HeapModel::class_mut`].
     pub fn class_with_statics(
         &mut self,
         name: &str,
@@ -191,7 +191,7 @@ impl HeapModel {
         ClassId(id)
     }
 
-    /// The class of arrays of `element`, added when it is not there yet.
+    /// Returns the class of arrays of `element`; adds it if it does not exist yet.
     pub fn array_class(&mut self, element: ClassId) -> ClassId {
         if let Some(known) = self.array_classes.get(&element) {
             return *known;
@@ -205,32 +205,34 @@ impl HeapModel {
         array
     }
 
-    /// What is known of a class.
+    /// Returns the definition of a class.
     pub fn class_def(&self, class: ClassId) -> &ClassDef {
         &self.classes[self.class_index[&class]]
     }
 
-    /// To change a class: loader, statics, constants, how often it is loaded and dumped...
+    /// Returns the definition of a class for changes: loader, static fields, constants, numbers of
+    /// records.
     pub fn class_mut(&mut self, class: ClassId) -> &mut ClassDef {
         &mut self.classes[self.class_index[&class]]
     }
 
-    /// Every class added, in order.
+    /// Returns all added classes, in order.
     pub fn classes(&self) -> &[ClassDef] {
         &self.classes
     }
 
-    /// A class and its superclasses, upwards.
+    /// Returns a class and its superclasses, upwards.
     pub fn chain(&self, class: ClassId) -> Vec<ClassId> {
         std::iter::successors(Some(class), |c| self.class_def(*c).superclass).collect()
     }
 
-    /// The fields of an instance in the order of a dump: the class's own, then its superclass's, and so on up.
+    /// Returns the fields of an instance in the order of a dump: the class's own, then its superclass's,
+    /// and so on.
     pub fn all_fields(&self, class: ClassId) -> Vec<(String, Type)> {
         self.chain(class).into_iter().flat_map(|c| self.class_def(c).fields.clone()).collect()
     }
 
-    /// The real size of an instance by this model's layout.
+    /// Returns the real size of an instance by this model's layout.
     pub fn instance_bytes(&self, class: ClassId) -> u64 {
         let mut chain: Vec<Vec<Type>> = Vec::new();
         for class in self.chain(class) {
@@ -258,7 +260,7 @@ impl HeapModel {
         self.object(self.instance_bytes(class), Body::Instance { class, values: values.to_vec() })
     }
 
-    /// Adds an instance by field names; fields that are not named are zero.
+    /// Adds an instance with values by field name; other fields are zero.
     ///
     /// # Panics
     /// If there is no field of that name and type.
@@ -295,7 +297,8 @@ impl HeapModel {
         &mut self.objects[index].body
     }
 
-    /// The values of an instance, as many as [`HeapModel::all_fields`]; `None` for arrays and classes.
+    /// Returns the values of an instance, as many as [`HeapModel::all_fields`]; `None` for arrays and
+    /// classes.
     pub fn values(&self, object: ObjectId) -> Option<&[Value]> {
         match &self.objects[*self.object_index.get(&object)?].body {
             Body::Instance { values, .. } => Some(values),
@@ -303,7 +306,7 @@ impl HeapModel {
         }
     }
 
-    /// Replaces all values of an instance: for cycles.
+    /// Replaces all values of an instance, for cycles.
     pub fn set_values(&mut self, object: ObjectId, new: &[Value]) {
         let Body::Instance { class, .. } = *self.body_mut(object) else { panic!("not an instance") };
         self.check_values(class, new);
@@ -312,7 +315,7 @@ impl HeapModel {
         }
     }
 
-    /// Replaces one value of an instance: the first field of that name, own fields first.
+    /// Replaces one value of an instance: that of the first field of this name, own fields first.
     pub fn set_field(&mut self, object: ObjectId, name: &str, new: impl Into<Value>) {
         let new = new.into();
         let Body::Instance { class, .. } = *self.body_mut(object) else { panic!("not an instance") };
@@ -347,12 +350,13 @@ impl HeapModel {
         self.items.extend(roots.collect::<Vec<_>>());
     }
 
-    /// Adds Android's HEAP DUMP INFO. Stays before what it belongs to in [`Order::AsAdded`](super::Order) only.
+    /// Adds Android's HEAP DUMP INFO. It remains before its objects only with
+    /// [`Order::AsAdded`](super::Order).
     pub fn heap_info(&mut self, heap: u32, name: &str) {
         self.items.push(Item::HeapInfo(heap, name.to_owned()));
     }
 
-    /// Stack traces get serial numbers from here on, so that two models can share a file.
+    /// Sets the serial number of the first stack trace, so that two models can share a file.
     pub fn traces_from(&mut self, serial: u32) {
         self.next_trace = serial;
     }

@@ -1,16 +1,16 @@
-//! How names are spelled in dumps: modified UTF-8, and the three ways to write a class name.
+//! Encoding of names in dumps: modified UTF-8, and the three forms of class names.
 //!
-//! Tests speak of classes as Java source does (`java.util.HashMap$Node`, `byte[]`); this turns that into
-//! what a JVM writes. The way back is the reader's job and is not here.
+//! Tests use the class names of Java source (`java.util.HashMap$Node`, `byte[]`); this module converts
+//! them to those of a JVM. The reverse conversion is the reader's task and not implemented here.
 
-/// How a writer spells class names.
+/// Style of class names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NameStyle {
     /// HotSpot: `java/lang/String`, `[B`, `[Ljava/lang/String;`.
     HotSpot,
     /// The agent and ART: `java.lang.String`, `byte[]`, `java.lang.String[]`.
     Source,
-    /// `java.lang.String`, `[B`, `[Ljava.lang.String;`, as `Class.getName` has it.
+    /// `Class.getName`: `java.lang.String`, `[B`, `[Ljava.lang.String;`.
     ClassGetName,
 }
 
@@ -18,7 +18,7 @@ impl NameStyle {
     /// Every style.
     pub const ALL: [Self; 3] = [Self::HotSpot, Self::Source, Self::ClassGetName];
 
-    /// Spells a name given as in Java source.
+    /// Converts a name in Java source form.
     pub fn spell(self, source: &str) -> String {
         match self {
             Self::Source => source.to_owned(),
@@ -28,7 +28,7 @@ impl NameStyle {
     }
 }
 
-/// `int[][]` to `[[I`, `a.B[]` to `[La.B;`, and what is no array as it is.
+/// Converts `int[][]` to `[[I`, `a.B[]` to `[La.B;`; returns other names unchanged.
 fn descriptor(source: &str) -> String {
     let mut element = source;
     let mut dimensions = 0;
@@ -53,8 +53,8 @@ fn descriptor(source: &str) -> String {
     format!("{}{letter}", "[".repeat(dimensions))
 }
 
-/// Encodes text as class files and dumps do: U+0000 in two bytes, and what is beyond U+FFFF as two surrogates of three
-/// bytes each.
+/// Encodes text as in class files and dumps: U+0000 as two bytes, and characters above U+FFFF as two
+/// surrogates of three bytes each.
 pub fn modified_utf8(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for unit in text.encode_utf16() {

@@ -1,7 +1,7 @@
 //! Big-endian output with holes.
 //!
-//! A hole is a run of zero bytes that takes no memory, so that a dump with an array of many gigabytes
-//! can be laid out, and written as a sparse file. Knows nothing of records.
+//! A hole is a run of zero bytes that takes no memory, so that a dump with an array of many gigabytes can
+//! be assembled, and written as a sparse file. Independent of records.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::basic::IdSize;
 
-/// The largest output that [`Sink::to_vec`] will hold in memory; anything larger is a mistake in a test.
+/// Maximum output of [`Sink::to_vec`], which is in memory; a larger one is a mistake in a test.
 const MAX_IN_MEMORY: u64 = 1 << 30;
 
 /// A growing run of bytes, some of which may be holes.
@@ -17,28 +17,28 @@ const MAX_IN_MEMORY: u64 = 1 << 30;
 pub struct Sink {
     id_size: IdSize,
     data: Vec<u8>,
-    /// (position in `data` before which the hole lies, its length), ascending.
+    /// (position of the hole in `data`, length of the hole), ascending.
     holes: Vec<(usize, u64)>,
     hole_bytes: u64,
 }
 
 impl Sink {
-    /// An empty sink that writes identifiers of `id_size`.
+    /// Creates an empty sink that writes identifiers of `id_size`.
     pub fn new(id_size: IdSize) -> Self {
         Self { id_size, data: Vec::new(), holes: Vec::new(), hole_bytes: 0 }
     }
 
-    /// The identifier size this sink writes.
+    /// Returns the identifier size.
     pub fn id_size(&self) -> IdSize {
         self.id_size
     }
 
-    /// Bytes so far, holes included.
+    /// Returns the number of bytes so far, including holes.
     pub fn len(&self) -> u64 {
         self.data.len() as u64 + self.hole_bytes
     }
 
-    /// Whether nothing was written.
+    /// Returns `true` if nothing was written.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -79,7 +79,7 @@ impl Sink {
         }
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes unchanged.
     pub fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.data.extend_from_slice(bytes);
         self
@@ -94,7 +94,7 @@ impl Sink {
         self
     }
 
-    /// Appends everything another sink holds.
+    /// Appends the contents of another sink.
     pub fn append(&mut self, other: &Self) -> &mut Self {
         let base = self.data.len();
         self.holes.extend(other.holes.iter().map(|&(at, len)| (base + at, len)));
@@ -108,7 +108,7 @@ impl Sink {
         self.data[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// All bytes, holes filled with zeros.
+    /// Returns all bytes, with holes filled with zeros.
     ///
     /// # Panics
     /// If there are more than a gigabyte: use [`Sink::write_file`].
@@ -126,7 +126,7 @@ impl Sink {
         all
     }
 
-    /// Writes a file in which holes stay holes, where the file system can do that.
+    /// Writes a file with holes, where the file system supports them.
     pub fn write_file(&self, path: &Path) -> io::Result<()> {
         let file = File::create(path)?;
         file.set_len(self.len())?;

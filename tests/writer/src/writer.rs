@@ -1,8 +1,8 @@
 //! The header and the top-level records.
 //!
-//! Every method returns the absolute offset of what it wrote. The writer remembers the place of every
-//! record and of every sub-record in its heap records, for tests that check offsets in errors. It
-//! checks nothing, and does not know which records make sense together.
+//! Every method returns the absolute offset of its record. The writer stores the offset of every record
+//! and of every sub-record in its heap records, for tests that check offsets in errors. It checks
+//! nothing; records can be combined freely.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::heap::{HeapWriter, SubAt};
 use super::names::modified_utf8;
 use super::sink::Sink;
 
-/// Which of the two heap records.
+/// Kind of heap record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HeapTag {
     /// HEAP DUMP (0x0C)
@@ -22,7 +22,7 @@ pub enum HeapTag {
 }
 
 impl HeapTag {
-    /// The record's tag.
+    /// Returns the record's tag.
     pub fn tag(self) -> u8 {
         match self {
             Self::Dump => 0x0C,
@@ -31,21 +31,21 @@ impl HeapTag {
     }
 }
 
-/// What a record's LENGTH says of a body of some real length.
+/// LENGTH of a record, given the real length of its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StatedLength {
-    /// The truth, modulo 2^32 as every writer of bodies over 4 GiB does.
+    /// The real length, modulo 2^32 as in every writer of bodies over 4 GiB.
     Real,
-    /// The truth modulo a smaller number: wrapping without gigabytes.
+    /// The real length modulo a smaller number: wrapping without gigabytes.
     Modulo(u32),
-    /// 0: the writer died before it could patch the length.
+    /// 0: the writer was killed before it could patch the length.
     Zero,
     /// This number.
     Exactly(u32),
 }
 
 impl StatedLength {
-    /// The number to write for a body of `real` bytes.
+    /// Returns the number to write for a body of `real` bytes.
     pub fn of(self, real: u64) -> u32 {
         let wrapped = |n: u64| u32::try_from(n).expect("a remainder of a division by at most 2^32");
         match self {
@@ -57,17 +57,17 @@ impl StatedLength {
     }
 }
 
-/// Where a heap record was written.
+/// Offsets of a heap record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
     /// Offset of the record's tag in the file.
     pub record: u64,
-    /// Offset of its body in the file.
+    /// Offset of the body in the file.
     pub body: u64,
 }
 
 impl Placed {
-    /// The absolute offset of a sub-record of this body.
+    /// Returns the absolute offset of a sub-record of this body.
     pub fn at(self, sub: SubAt) -> u64 {
         self.body + sub.0
     }
@@ -76,33 +76,33 @@ impl Placed {
 /// A top-level record that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordMark {
-    /// The tag.
+    /// Tag.
     pub tag: u8,
     /// Offset of the tag in the file.
     pub at: u64,
-    /// The LENGTH that the record states.
+    /// LENGTH that the record states.
     pub stated_len: u32,
-    /// The bytes that its body has.
+    /// Real length of the body.
     pub body_len: u64,
 }
 
 /// A heap sub-record that was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubMark {
-    /// The tag.
+    /// Tag.
     pub tag: u8,
-    /// The id of the object it dumps or names; the name's string id for HEAP DUMP INFO.
+    /// ID of the object that it dumps or refers to; string ID of the name for HEAP DUMP INFO.
     pub id: u64,
     /// Offset of the tag in the file.
     pub at: u64,
-    /// Bytes from the tag to the end of the sub-record.
+    /// Size of the sub-record, including the tag, in bytes.
     pub len: u64,
 }
 
 /// One site of an ALLOC SITES record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AllocSite {
-    /// 0 for no array, 2 for an array of objects, or the element type's code.
+    /// 0 for no array, 2 for an object array, or the code of the element type.
     pub array: u8,
     /// Serial number of the class.
     pub class_serial: u32,
@@ -112,9 +112,9 @@ pub struct AllocSite {
     pub live_bytes: u32,
     /// Live instances.
     pub live_instances: u32,
-    /// Bytes allocated.
+    /// Allocated bytes.
     pub allocated_bytes: u32,
-    /// Instances allocated.
+    /// Allocated instances.
     pub allocated_instances: u32,
 }
 
@@ -123,21 +123,21 @@ pub struct AllocSite {
 pub struct AllocSites {
     /// 1 incremental, 2 sorted by allocation, 4 force GC.
     pub flags: u16,
-    /// The bits of the cutoff ratio: `f32::to_bits`, or [`agent_cutoff`].
+    /// Bits of the cutoff ratio: `f32::to_bits`, or [`agent_cutoff`].
     pub cutoff_bits: u32,
     /// Total live bytes.
     pub live_bytes: u32,
     /// Total live instances.
     pub live_instances: u32,
-    /// Total bytes allocated.
+    /// Total allocated bytes.
     pub allocated_bytes: u64,
-    /// Total instances allocated.
+    /// Total allocated instances.
     pub allocated_instances: u64,
-    /// The sites.
+    /// Sites.
     pub sites: Vec<AllocSite>,
 }
 
-/// What the agent of JDK 5 to 8 writes as cutoff ratio: the low half of a double.
+/// Returns the cutoff ratio as written by the agent of JDK 5 to 8: the low half of a double.
 pub fn agent_cutoff(ratio: f64) -> u32 {
     let [_, _, _, _, b0, b1, b2, b3] = ratio.to_be_bytes();
     u32::from_be_bytes([b0, b1, b2, b3])
@@ -148,15 +148,15 @@ pub fn agent_cutoff(ratio: f64) -> u32 {
 pub struct StartThread {
     /// Serial number of the thread.
     pub thread: u32,
-    /// Id of the thread object.
+    /// ID of the thread object.
     pub object: u64,
     /// Serial number of the stack trace.
     pub trace: u32,
-    /// String id of the thread's name.
+    /// String ID of the thread's name.
     pub name: u64,
-    /// String id of the thread group's name.
+    /// String ID of the thread group's name.
     pub group: u64,
-    /// String id of the parent group's name.
+    /// String ID of the parent group's name.
     pub parent_group: u64,
 }
 
@@ -164,7 +164,7 @@ pub struct StartThread {
 #[derive(Debug, Clone)]
 pub struct DumpWriter {
     sink: Sink,
-    /// Where the header's time stamp is, when the header has one.
+    /// Offset of the header's time stamp, if the header has one.
     stamp_at: Option<usize>,
     time_us: u32,
     records: Vec<RecordMark>,
@@ -172,7 +172,7 @@ pub struct DumpWriter {
 }
 
 impl DumpWriter {
-    /// A dump with a proper header, created at 0 ms.
+    /// Creates a dump with a valid header, created at 0 ms.
     pub fn new(version: Version, id_size: IdSize) -> Self {
         let mut header = version.header().as_bytes().to_vec();
         header.push(0);
@@ -182,7 +182,7 @@ impl DumpWriter {
         Self { stamp_at: Some(stamp_at), ..Self::with_raw_header(&header, id_size) }
     }
 
-    /// A dump that begins with any bytes; identifiers after it take `id_size`.
+    /// Creates a dump that starts with any bytes; identifiers after it take `id_size`.
     pub fn with_raw_header(header: &[u8], id_size: IdSize) -> Self {
         let mut sink = Sink::new(id_size);
         sink.raw(header);
@@ -202,17 +202,17 @@ impl DumpWriter {
         self
     }
 
-    /// The identifier size.
+    /// Returns the identifier size.
     pub fn id_size(&self) -> IdSize {
         self.sink.id_size()
     }
 
-    /// Bytes so far, and so where the next record will begin.
+    /// Returns the number of bytes so far: the start of the next record.
     pub fn len(&self) -> u64 {
         self.sink.len()
     }
 
-    /// Whether not even a header was written.
+    /// Returns `true` if not even a header was written.
     pub fn is_empty(&self) -> bool {
         self.sink.is_empty()
     }
@@ -231,33 +231,34 @@ impl DumpWriter {
         self.record(tag, StatedLength::Real, fill)
     }
 
-    /// STRING IN UTF8 (0x01), in modified UTF-8.
+    /// Writes STRING IN UTF8 (0x01), in modified UTF-8.
     pub fn string(&mut self, id: u64, text: &str) -> u64 {
         self.string_bytes(id, &modified_utf8(text))
     }
 
-    /// STRING IN UTF8 (0x01) with any bytes.
+    /// Writes STRING IN UTF8 (0x01) with any bytes.
     pub fn string_bytes(&mut self, id: u64, bytes: &[u8]) -> u64 {
         self.plain(0x01, |out| {
             out.id(id).raw(bytes);
         })
     }
 
-    /// LOAD CLASS (0x02).
+    /// Writes LOAD CLASS (0x02).
     pub fn load_class(&mut self, serial: u32, class: u64, trace: u32, name: u64) -> u64 {
         self.plain(0x02, |out| {
             out.u4(serial).id(class).u4(trace).id(name);
         })
     }
 
-    /// UNLOAD CLASS (0x03).
+    /// Writes UNLOAD CLASS (0x03).
     pub fn unload_class(&mut self, serial: u32) -> u64 {
         self.plain(0x03, |out| {
             out.u4(serial);
         })
     }
 
-    /// STACK FRAME (0x04). Line: above 0, or 0 unknown, -1 unknown location, -2 compiled, -3 native.
+    /// Writes STACK FRAME (0x04). Line: positive, or 0 unknown, -1 unknown location, -2 compiled, -3
+    /// native.
     pub fn frame(
         &mut self,
         id: u64,
@@ -272,7 +273,7 @@ impl DumpWriter {
         })
     }
 
-    /// STACK TRACE (0x05).
+    /// Writes STACK TRACE (0x05).
     pub fn trace(&mut self, serial: u32, thread: u32, frames: &[u64]) -> u64 {
         self.plain(0x05, |out| {
             out.u4(serial).u4(thread).u4(u32::try_from(frames.len()).expect("few frames"));
@@ -282,7 +283,7 @@ impl DumpWriter {
         })
     }
 
-    /// ALLOC SITES (0x06).
+    /// Writes ALLOC SITES (0x06).
     pub fn alloc_sites(&mut self, sites: &AllocSites) -> u64 {
         self.plain(0x06, |out| {
             out.u2(sites.flags).u4(sites.cutoff_bits).u4(sites.live_bytes).u4(sites.live_instances);
@@ -296,7 +297,7 @@ impl DumpWriter {
         })
     }
 
-    /// HEAP SUMMARY (0x07).
+    /// Writes HEAP SUMMARY (0x07).
     pub fn heap_summary(
         &mut self,
         live_bytes: u32,
@@ -309,7 +310,7 @@ impl DumpWriter {
         })
     }
 
-    /// START THREAD (0x0A).
+    /// Writes START THREAD (0x0A).
     pub fn start_thread(&mut self, start: &StartThread) -> u64 {
         self.plain(0x0A, |out| {
             out.u4(start.thread).id(start.object).u4(start.trace);
@@ -317,14 +318,14 @@ impl DumpWriter {
         })
     }
 
-    /// END THREAD (0x0B).
+    /// Writes END THREAD (0x0B).
     pub fn end_thread(&mut self, thread: u32) -> u64 {
         self.plain(0x0B, |out| {
             out.u4(thread);
         })
     }
 
-    /// CPU SAMPLES (0x0D): (number of samples, stack trace serial number) for each trace.
+    /// Writes CPU SAMPLES (0x0D): (number of samples, stack trace serial number) for each trace.
     pub fn cpu_samples(&mut self, total: u32, traces: &[(u32, u32)]) -> u64 {
         self.plain(0x0D, |out| {
             out.u4(total).u4(u32::try_from(traces.len()).expect("few traces"));
@@ -334,24 +335,24 @@ impl DumpWriter {
         })
     }
 
-    /// CONTROL SETTINGS (0x0E). Flags: 1 allocation traces, 2 CPU sampling.
+    /// Writes CONTROL SETTINGS (0x0E). Flags: 1 allocation traces, 2 CPU sampling.
     pub fn control_settings(&mut self, flags: u32, depth: u16) -> u64 {
         self.plain(0x0E, |out| {
             out.u4(flags).u2(depth);
         })
     }
 
-    /// HEAP DUMP (0x0C).
+    /// Writes HEAP DUMP (0x0C).
     pub fn heap_dump(&mut self, body: &HeapWriter) -> Placed {
         self.heap_record(HeapTag::Dump, StatedLength::Real, body)
     }
 
-    /// HEAP DUMP SEGMENT (0x1C).
+    /// Writes HEAP DUMP SEGMENT (0x1C).
     pub fn heap_segment(&mut self, body: &HeapWriter) -> Placed {
         self.heap_record(HeapTag::Segment, StatedLength::Real, body)
     }
 
-    /// Either heap record, with any length claimed for it.
+    /// Writes either heap record, with any stated length.
     pub fn heap_record(&mut self, tag: HeapTag, stated: StatedLength, body: &HeapWriter) -> Placed {
         assert_eq!(body.sink().id_size(), self.id_size(), "identifier sizes of dump and heap differ");
         let record = self.record(tag.tag(), stated, |out| {
@@ -367,12 +368,12 @@ impl DumpWriter {
         placed
     }
 
-    /// HEAP DUMP END (0x2C).
+    /// Writes HEAP DUMP END (0x2C).
     pub fn heap_dump_end(&mut self) -> u64 {
         self.plain(0x2C, |_| {})
     }
 
-    /// A record of any tag, with any TIME, LENGTH and body.
+    /// Writes a record of any tag, with any TIME, LENGTH and body.
     pub fn raw_record(&mut self, tag: u8, time_us: u32, stated_len: u32, body: &[u8]) -> u64 {
         let usual = std::mem::replace(&mut self.time_us, time_us);
         let at = self.record(tag, StatedLength::Exactly(stated_len), |out| {
@@ -382,25 +383,25 @@ impl DumpWriter {
         at
     }
 
-    /// Bytes outside any record: garbage at the end, half a record header.
+    /// Writes bytes outside any record: garbage at the end, half a record header.
     pub fn raw(&mut self, bytes: &[u8]) -> u64 {
         let at = self.len();
         self.sink.raw(bytes);
         at
     }
 
-    /// The dump so far, with the places of all it holds.
+    /// Returns the dump so far, with the offsets of its records.
     pub fn finish(self) -> Written {
         Written { sink: self.sink, records: self.records, subs: self.subs }
     }
 
-    /// The bytes of the dump so far.
+    /// Returns the bytes of the dump so far.
     pub fn into_bytes(self) -> Vec<u8> {
         self.sink.to_vec()
     }
 }
 
-/// A finished dump, and where everything in it is.
+/// A finished dump, with the offsets of its records.
 #[derive(Debug, Clone)]
 pub struct Written {
     sink: Sink,
@@ -411,7 +412,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// The file's bytes.
+    /// Returns the bytes of the file.
     ///
     /// # Panics
     /// If there are more than a gigabyte: use [`Written::write_file`].
@@ -419,12 +420,12 @@ impl Written {
         self.sink.to_vec()
     }
 
-    /// The file's length.
+    /// Returns the length of the file.
     pub fn len(&self) -> u64 {
         self.sink.len()
     }
 
-    /// Whether the file is empty.
+    /// Returns `true` if the file is empty.
     pub fn is_empty(&self) -> bool {
         self.sink.is_empty()
     }
@@ -434,17 +435,18 @@ impl Written {
         self.sink.write_file(path)
     }
 
-    /// Offsets of all records with a tag.
+    /// Returns the offsets of all records with a tag.
     pub fn records_of(&self, tag: u8) -> Vec<u64> {
         self.records.iter().filter(|r| r.tag == tag).map(|r| r.at).collect()
     }
 
-    /// All sub-records with a tag.
+    /// Returns all sub-records with a tag.
     pub fn subs_of(&self, tag: u8) -> Vec<SubMark> {
         self.subs.iter().filter(|s| s.tag == tag).copied().collect()
     }
 
-    /// Offset of the sub-record that dumps this object or class (the first, if there are several).
+    /// Returns the offset of the sub-record that dumps this object or class (the first, if there are
+    /// several).
     pub fn object_at(&self, id: u64) -> Option<u64> {
         self.subs.iter().find(|s| s.id == id && matches!(s.tag, 0x20..=0x23 | 0xC3)).map(|s| s.at)
     }

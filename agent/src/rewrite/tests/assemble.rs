@@ -1,4 +1,5 @@
-//! An assembler of small class files, from the specification: it shares nothing with the rewriter.
+//! An assembler of small class files, written from the specification: it shares nothing with the
+//! rewriter.
 
 /// A class file `Made` that extends `java/lang/Object`.
 pub(crate) struct Class {
@@ -7,7 +8,7 @@ pub(crate) struct Class {
     methods: Vec<Vec<u8>>,
 }
 
-/// What a `Code` attribute has besides instructions.
+/// Contents of a `Code` attribute besides instructions.
 #[derive(Default)]
 pub(crate) struct Code {
     pub(crate) max_stack: u16,

@@ -1,9 +1,9 @@
-//! Damaged class files: an error that says where, never a panic.
+//! Damaged class files cause an error with an offset, never a panic.
 
 use super::assemble::{Class, Code};
-use super::{Found, GOTO, NOP, RETURN, STATIC, TRACKER, class_of, code, rewrite};
+use super::{GOTO, NOP, RETURN, STATIC, TRACKER, Unexpected, class_of, code, rewrite};
 
-/// A class with everything that the rewriter reads.
+/// Returns a class with everything that the rewriter reads.
 fn rich_class(major: u16) -> Vec<u8> {
     let mut bytes = vec![187, 0, 2, GOTO, 0, 3, 196, 132, 0, 1, 0, 1, 170, 0, 0, 0];
     for part in [24_i32, 0, 1, 24, -12] {
@@ -73,7 +73,7 @@ fn mutated_classes_never_panic() {
         match rewrite(&class, &TRACKER, &mut |_| Some(random.next() as u32)) {
             Ok(result) => {
                 changed += usize::from(result.bytes.is_some());
-                // What was written can be read: no offset is outside.
+                // The result can be parsed: no offset is out of range.
                 if let Some(bytes) = result.bytes {
                     let again = rewrite(&bytes, &TRACKER, &mut |_| Some(1));
                     assert!(again.is_ok(), "case {case}: {}", again.unwrap_err());
@@ -94,7 +94,7 @@ fn truncated_everywhere() {
     assert_eq!(rewrite(&class, &TRACKER, &mut |_| Some(1)).unwrap().methods, 3);
     for length in 0..class.len() {
         let error = rewrite(&class[..length], &TRACKER, &mut |_| Some(1)).unwrap_err();
-        assert!(error.offset <= length && error.found == Found::End, "{length}: {error}");
+        assert!(error.offset <= length && error.found == Unexpected::End, "{length}: {error}");
     }
 }
 
@@ -107,18 +107,19 @@ fn errors_say_where() {
     let plain = class_of(52, code(&[RETURN]));
     let mut class = plain.clone();
     class[0] = 0;
-    assert_eq!(number(&class), (0, Found::Number(0x00fe_babe)));
+    assert_eq!(number(&class), (0, Unexpected::Number(0x00fe_babe)));
     class = plain.clone();
     class[7] = 70;
-    assert_eq!(number(&class), (6, Found::Number(70)));
+    assert_eq!(number(&class), (6, Unexpected::Number(70)));
     class = plain.clone();
     class[10] = 2;
-    assert_eq!(number(&class), (10, Found::Number(2)), "the tag of the first constant");
+    assert_eq!(number(&class), (10, Unexpected::Number(2)), "the tag of the first constant");
     class = plain.clone();
     class.push(1);
-    assert_eq!(number(&class), (plain.len(), Found::Number(1)));
+    assert_eq!(number(&class), (plain.len(), Unexpected::Number(1)));
 
-    // Where the code begins: behind it are the exception table and attributes of the method, and those of the class.
+    // Start of the code: it is followed by the exception table and attributes of the method, and those of
+    // the class.
     let at = |class: &[u8], code: &[u8]| {
         class.windows(code.len()).rposition(|bytes| bytes == code).expect("the code is in the class")
     };
@@ -131,7 +132,7 @@ fn errors_say_where() {
         (&[NOP, 196, NOP, RETURN], 1, 196),
     ] {
         let class = class_of(52, code(bytes));
-        assert_eq!(number(&class), (at(&class, bytes) + wrong, Found::Number(found)), "{bytes:?}");
+        assert_eq!(number(&class), (at(&class, bytes) + wrong, Unexpected::Number(found)), "{bytes:?}");
     }
     let text = rewrite(&class_of(52, code(&[203])), &TRACKER, &mut |_| Some(1)).unwrap_err().to_string();
     assert!(

@@ -6,7 +6,7 @@ mod assemble;
 mod damaged;
 
 use super::layout::{CodeAttribute, Layout};
-use super::{Found, Rewritten, Tracker, rewrite, tracker_class};
+use super::{Rewritten, Tracker, Unexpected, rewrite, tracker_class};
 use assemble::{Class, Code};
 
 const TRACKER: Tracker<'_> = Tracker::new("java/lang/Tracker", "enter", "exit");
@@ -18,14 +18,14 @@ const GOTO: u8 = 167;
 const IRETURN: u8 = 172;
 const RETURN: u8 = 177;
 
-/// The number all methods get here: one instruction of one byte pushes it.
+/// Number of all methods in these tests: pushed by one instruction of one byte.
 const NUMBER: u32 = 5;
 
 fn rewritten(class: &[u8]) -> Rewritten {
     rewrite(class, &TRACKER, &mut |_| Some(NUMBER)).unwrap()
 }
 
-/// A class with one static method.
+/// Returns a class with one static method.
 fn class_of(major: u16, code: Code) -> Vec<u8> {
     let mut class = Class::new(major);
     class.method(STATIC, "m", "()V", Some(code));
@@ -36,12 +36,12 @@ fn code(code: &[u8]) -> Code {
     Code { max_stack: 3, max_locals: 2, code: code.to_vec(), ..Code::default() }
 }
 
-/// What a method has after the change.
+/// A method after rewriting.
 struct After {
     max_stack: u16,
     code: Vec<u8>,
     handlers: Vec<[u16; 4]>,
-    /// Content of the `StackMapTable`, behind its count.
+    /// Content of the `StackMapTable`, after its count.
     frames: Option<(u16, Vec<u8>)>,
     debug: Vec<Vec<u8>>,
 }
@@ -50,7 +50,7 @@ fn after(class: &[u8]) -> After {
     let layout = Layout::read(class).unwrap();
     let method = &layout.methods[0];
     let read = CodeAttribute::read(&layout.pool, method.code.clone()).unwrap();
-    let rest = |reader: &super::reader::Reader<'_>| {
+    let rest = |reader: &super::reader::ClassFileReader<'_>| {
         let mut reader = reader.clone();
         let mut bytes = Vec::new();
         while !reader.is_at_end() {
@@ -71,14 +71,14 @@ fn after(class: &[u8]) -> After {
     }
 }
 
-/// The method of an assembled class after the change.
+/// Rewrites the method of an assembled class.
 fn change(major: u16, code: Code) -> After {
     let result = rewritten(&class_of(major, code));
     assert_eq!((result.methods, result.skipped.len()), (1, 0));
     after(&result.bytes.unwrap())
 }
 
-/// Code with the calls taken out: `E`, `X` and a byte for each other one.
+/// Returns the code with the calls removed: `E`, `X`, and the value of each other byte.
 fn calls(after: &After) -> String {
     let mut text = String::new();
     let mut rest = after.code.as_slice();
@@ -267,7 +267,7 @@ fn instructions_that_push_numbers() {
     }
 }
 
-/// A `goto` over `distance` bytes, one of which is a return.
+/// Returns a `goto` over `distance` bytes, one of which is a return.
 fn long_branch(distance: u16) -> Vec<u8> {
     let [high, low] = distance.to_be_bytes();
     let mut bytes = vec![GOTO, high, low, RETURN];
@@ -326,7 +326,7 @@ fn the_others_are_rewritten_if_one_is_too_long() {
         .map(|method| CodeAttribute::read(&layout.pool, method.code.clone()).unwrap().code.len())
         .collect();
     assert_eq!(lengths, [14, 32_765, 15, 1]);
-    // What is behind the methods is as it was.
+    // The bytes after the methods are unchanged.
     let tail = bytes.len() - 30;
     assert!(new.ends_with(&bytes[tail..]));
     assert!(rewrite(&bytes, &TRACKER, &mut |_| None).unwrap().bytes.is_none(), "none is wanted");

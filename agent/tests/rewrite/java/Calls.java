@@ -1,7 +1,7 @@
 import java.util.Map;
 import java.util.TreeMap;
 
-/** What the program itself counts. */
+/** Calls counted by the program itself. */
 final class Calls {
     static final Map<String, Integer> calls = new TreeMap<>();
 

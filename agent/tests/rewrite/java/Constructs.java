@@ -6,7 +6,7 @@ import java.util.function.Function;
 import java.util.function.IntUnaryOperator;
 import java.util.function.Supplier;
 
-/** Every kind of code that a compiler makes. Each method that is written here counts its calls. */
+/** Every kind of code that a compiler generates. Each method in this source counts its calls. */
 public final class Constructs implements Runnable {
     private static final int[] TABLE = new int[4];
 
@@ -90,7 +90,7 @@ public final class Constructs implements Runnable {
         throw new AssertionError("not thrown: " + message);
     }
 
-    /** The branch back goes to the first instruction, but for the count, which is in the condition. */
+    /** The branch back leads to the first instruction, except for the count, which is in the condition. */
     static int loopAtStart(int n) {
         while (n + Calls.here() > 0) {
             n = n - 1;
@@ -102,7 +102,7 @@ public final class Constructs implements Runnable {
         return -1;
     }
 
-    /** A loop at offset 0. It counts nothing itself. */
+    /** A loop at offset 0. Does not count its calls. */
     static int spin(int n) {
         while (n > 0) {
             n--;
@@ -456,7 +456,7 @@ public final class Constructs implements Runnable {
         return Arrays.stream(values).sum();
     }
 
-    /** Frames with objects that are not initialized. */
+    /** Frames with uninitialized objects. */
     static String newInBranch(boolean first) {
         Calls.here();
         return new String(first ? new String(new char[] {'a', first ? 'b' : 'c'}) : new String(first ? "" : "abc"));

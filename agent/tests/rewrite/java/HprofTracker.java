@@ -1,6 +1,6 @@
 package java.lang;
 
-/** What the classes of the JDK call when all are rewritten. Calls no method: it would call this one. */
+/** Tracker for the classes of the JDK when all of them are rewritten. Must not call methods: they would call this one. */
 public final class HprofTracker {
     public static final int[] entries = new int[1 << 18];
     public static final int[] exits = new int[1 << 18];

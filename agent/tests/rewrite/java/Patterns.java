@@ -1,6 +1,6 @@
 import java.util.List;
 
-/** Code of later compilers: switches over patterns. */
+/** Code of recent compilers: switches over patterns. */
 public final class Patterns implements Runnable {
     sealed interface Node permits Leaf, Pair {}
 

@@ -1,4 +1,4 @@
-/** Runs a class that is rewritten, and prints what was counted. This one is not rewritten. */
+/** Runs a rewritten class, and prints the counts. This class is not rewritten. */
 public final class Start {
     public static void main(String[] args) throws Exception {
         Runnable program = (Runnable) Class.forName(args[0]).getConstructor().newInstance();

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** What rewritten classes call. Constructors have odd numbers. Of one thread. */
+/** Tracker for rewritten classes. Constructors have odd numbers. Single-threaded. */
 public final class TestTracker {
     static final ArrayDeque<Integer> stack = new ArrayDeque<>();
     static final Map<Integer, Integer> entries = new TreeMap<>();

@@ -1,4 +1,4 @@
-//! The files of recordings: numbered, under a temporary name until they are complete, never one in place of another.
+//! The files of recordings: numbered, temporarily named until complete; no file replaces another.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -7,15 +7,15 @@ use std::sync::{Mutex, PoisonError};
 
 use super::room::Room;
 
-/// The form of a recording.
+/// Format of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum RecordingForm {
     Binary,
     Text,
 }
 
-impl Form {
-    /// As in the column `format`.
+impl RecordingForm {
+    /// Returns the value of the column `format`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Binary => "hprof",
@@ -33,7 +33,7 @@ impl Form {
     const ALL: [Self; 2] = [Self::Binary, Self::Text];
 }
 
-/// Whether all of a recording arrived.
+/// Whether a recording is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Whole,
@@ -49,10 +49,10 @@ impl Extent {
     }
 }
 
-/// What the name of a file has while it is written.
+/// Part of the file name during writing.
 const PARTIAL: &str = ".partial";
 
-/// Makes the files of a directory.
+/// Creates the files in a directory.
 pub(super) struct Files {
     dir: PathBuf,
     name: String,
@@ -60,14 +60,14 @@ pub(super) struct Files {
     room: Room,
 }
 
-/// A file that is being written. It stays if it is dropped: what arrived is kept.
+/// A file that is being written. If dropped, it stays: received data is kept.
 #[derive(Debug)]
 pub(super) struct Partial {
     pub(super) file: File,
-    /// The name of the file now.
+    /// Current path of the file.
     pub(super) path: PathBuf,
     stem: PathBuf,
-    form: Form,
+    form: RecordingForm,
 }
 
 fn with(stem: &Path, end: &str) -> PathBuf {
@@ -76,24 +76,24 @@ fn with(stem: &Path, end: &str) -> PathBuf {
     path.into()
 }
 
-fn final_name(stem: &Path, extent: Extent, form: Form) -> PathBuf {
+fn final_name(stem: &Path, extent: Extent, form: RecordingForm) -> PathBuf {
     with(stem, &format!("{}{}", extent.mark(), form.suffix()))
 }
 
 impl Files {
-    /// Files `NAME-1.hprof`, `NAME-2.hprof.txt` and so on in `dir`.
+    /// Creates files named `NAME-1.hprof`, `NAME-2.hprof.txt` and so on in `dir`.
     pub(super) fn new(dir: &Path, name: &str, room: Room) -> Self {
         Self { dir: dir.to_owned(), name: name.to_owned(), next: Mutex::new(1), room }
     }
 
-    /// The room that all of the files share.
+    /// Returns the disk space budget that all files share.
     pub(super) fn room(&self) -> &Room {
         &self.room
     }
 
-    /// Creates the next file: of a number that none of the names that a recording can get has. If there is no room, it is an
-    /// error.
-    pub(super) fn create(&self, form: Form) -> io::Result<Partial> {
+    /// Creates the next file, with a number that no final name of a recording uses. Fails if the disk has too little
+    /// free space.
+    pub(super) fn create(&self, form: RecordingForm) -> io::Result<Partial> {
         self.room
             .look()
             .map_err(|shortage| io::Error::new(io::ErrorKind::StorageFull, shortage.to_string()))?;
@@ -104,11 +104,11 @@ impl Files {
                 let path = with(&stem, &format!("{}{PARTIAL}", form.suffix()));
                 let mut options = OpenOptions::new();
                 options.write(true).create_new(true);
-                // As the JVM makes its dumps: they contain what is in memory.
+                // With the permissions of the JVM's dumps: they contain the program's memory.
                 #[cfg(unix)]
                 std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
                 match options.open(&path) {
-                    // Another process may have given its file the name meanwhile.
+                    // Another process may have used the name meanwhile.
                     Ok(_) if !is_free(&stem) => fs::remove_file(&path)?,
                     Ok(file) => {
                         *next += 1;
@@ -123,22 +123,22 @@ impl Files {
     }
 }
 
-/// Returns whether no complete or cut recording has this number.
+/// Returns whether no complete or truncated recording has this number.
 fn is_free(stem: &Path) -> bool {
-    let names =
-        Form::ALL.map(|form| [Extent::Whole, Extent::Part].map(|extent| final_name(stem, extent, form)));
-    // A link that leads nowhere is there too.
+    let names = RecordingForm::ALL
+        .map(|form| [Extent::Whole, Extent::Part].map(|extent| final_name(stem, extent, form)));
+    // A dangling link counts as existing.
     names.iter().flatten().all(|name| fs::symlink_metadata(name).is_err())
 }
 
-/// Returns whether a recording with this number is being written, or was left by a process that was killed.
+/// Returns whether a recording with this number is being written, or was left by a killed process.
 fn is_written(stem: &Path) -> bool {
-    let names = Form::ALL.map(|form| with(stem, &format!("{}{PARTIAL}", form.suffix())));
+    let names = RecordingForm::ALL.map(|form| with(stem, &format!("{}{PARTIAL}", form.suffix())));
     names.iter().any(|name| fs::symlink_metadata(name).is_ok())
 }
 
 impl Partial {
-    /// Gives the file its name, and returns it.
+    /// Renames the file to its final name and returns it.
     pub(super) fn publish(self, extent: Extent) -> io::Result<PathBuf> {
         let name = final_name(&self.stem, extent, self.form);
         fs::rename(&self.path, &name)?;
@@ -162,11 +162,11 @@ mod tests {
             path.file_name().unwrap().to_str().unwrap().to_owned()
         };
         let files = Files::new(dir.path(), "a", Room::new(dir.path(), |_| None));
-        assert_eq!(names(&files, Form::Binary, Extent::Whole), "a-3.hprof");
-        assert_eq!(names(&files, Form::Binary, Extent::Part), "a-5.cut.hprof");
-        assert_eq!(names(&files, Form::Text, Extent::Part), "a-6.cut.hprof.txt");
+        assert_eq!(names(&files, RecordingForm::Binary, Extent::Whole), "a-3.hprof");
+        assert_eq!(names(&files, RecordingForm::Binary, Extent::Part), "a-5.cut.hprof");
+        assert_eq!(names(&files, RecordingForm::Text, Extent::Part), "a-6.cut.hprof.txt");
         let again = Files::new(dir.path(), "a", Room::new(dir.path(), |_| None));
-        assert_eq!(names(&again, Form::Text, Extent::Whole), "a-7.hprof.txt");
+        assert_eq!(names(&again, RecordingForm::Text, Extent::Whole), "a-7.hprof.txt");
         assert_eq!(fs::read(dir.path().join("a-1.hprof")).unwrap(), b"old");
     }
 }

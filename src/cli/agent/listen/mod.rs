@@ -1,7 +1,8 @@
-//! `listen`: the other end of an agent's socket.
+//! `listen`: the receiving end of an agent's socket.
 //!
-//! One file a job: [`server`] knows the agents, [`mod@receive`] has a thread for each of them, [`files`] names what they send,
-//! [`room`] keeps the disk from being filled, [`words`] reads commands. [`stand_in`] receives without a socket.
+//! One file per task: [`server`] manages the agents, [`mod@receive`] has a thread for each of them, [`files`] names
+//! their recordings, [`room`] keeps the disk from filling up, [`words`] parses commands. [`stand_in`] receives
+//! without a socket.
 
 mod files;
 mod receive;
@@ -20,19 +21,20 @@ use anyhow::Context;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
-use crate::cli::shared::session::Source;
-use crate::cli::shared::{messages, signals};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::AnswerSource;
+use crate::cli::shared::signals;
 use hprof_format::commands::Command;
 use hprof_index::storage::free_space::free_bytes;
 use hprof_query::dictionary::names;
 use hprof_query::objects::condition::size;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::value::Value;
 
 use files::Files;
-use receive::{Event, Recording, State};
+use receive::{Event, Recording, RecordingState};
 use room::Room;
 use server::Server;
 
@@ -47,13 +49,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Receive recordings from HPROF agents and send them commands
 ///
-/// Agents that are started with `net=HOST:PORT`, those of JDK 5 to 8 too, send what they record. It is saved as it
-/// arrives, to NAME-1.hprof or NAME-1.hprof.txt and so on; the file has .partial in its name while it is
-/// written, and .cut if the recording is not whole. Lines on stdin are commands to agents: heap, sites,
-/// samples, exit and others; `help` lists them. Ctrl-C ends it, keeps what there is, and prints the answer.
-/// The exit code is 3 if a recording is not whole, and 1 if there is none.
+/// Agents started with `net=HOST:PORT`, including those of JDK 5 to 8, send their recordings. Each is saved as it
+/// arrives, to NAME-1.hprof, NAME-1.hprof.txt and so on; the file name contains .partial during writing, and .cut if
+/// the recording is incomplete. Lines on stdin are commands to agents: heap, sites, samples, exit and others; `help`
+/// lists them. Ctrl-C ends the command, keeps what was received and prints the answer. The exit code is 3 if a
+/// recording is incomplete, and 1 if there is none.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ListenArgs {
     /// Port to listen on; 0 for a free one
     #[arg(long, value_name = "N", default_value_t = 7100, help_heading = "Server")]
     port: u16,
@@ -68,11 +70,11 @@ pub(crate) struct Args {
     )]
     address: IpAddr,
 
-    /// Let other machines in: whoever reaches the port can write recordings, unencrypted on their way
+    /// Allow connections from other machines: anyone who can reach the port can send recordings, unencrypted
     #[arg(long, help_heading = "Server")]
     allow_remote: bool,
 
-    /// End when an agent has ended and no other is connected
+    /// Exit when an agent has ended and no other is connected
     #[arg(long, help_heading = "Server")]
     once: bool,
 
@@ -80,7 +82,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COMMAND,...", value_delimiter = ',', value_parser = command, help_heading = "Commands")]
     send: Vec<Command>,
 
-    /// Send them this long after an agent connected, for example 30s
+    /// Delay between an agent's connection and these commands, for example 30s
     #[arg(
         long,
         value_name = "TIME",
@@ -106,7 +108,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_parser = name, default_value = "recording", help_heading = "Output")]
     name: String,
 
-    /// Close the connection of an agent that sends more than this; also one that would fill the disk
+    /// Maximum size of a recording: the connection of an agent that sends more is closed, as is one that would fill
+    /// the disk
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "128GiB", help_heading = "Output")]
     max_bytes: u64,
 
@@ -118,17 +121,17 @@ fn command(text: &str) -> Result<Command, String> {
     words::command(&text.split_whitespace().collect::<Vec<_>>())
 }
 
-/// Reads a time: `90s`, `30m`; also none at all, `0s`.
+/// Parses a duration: `90s`, `30m`; also `0s`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a time such as 90s, 30m or 2h");
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(duration).ok().filter(|duration| *duration <= LONGEST).ok_or_else(wrong)
 }
 
-/// Longer waits overflow clocks.
+/// Longer durations overflow clocks.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// Reads a name of files.
+/// Parses a file name.
 fn name(text: &str) -> Result<String, String> {
     let is_name = !text.is_empty() && !text.starts_with('.') && !text.contains(['/', '\\', '\0']);
     is_name
@@ -136,15 +139,15 @@ fn name(text: &str) -> Result<String, String> {
         .ok_or_else(|| format!("`{text}` is not a name for a file in --output-dir"))
 }
 
-/// Bytes of a line on stdin.
+/// Maximum length of a line on stdin in bytes.
 const LONGEST_LINE: u64 = 1 << 12;
-/// Events that wait; whoever has more waits himself.
+/// Maximum number of queued events; senders of more have to wait.
 const WAITING: usize = 64;
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ListenArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.address.is_loopback() || args.allow_remote,
-        "{} can be reached from other machines, and nobody has to say who he is; use `ssh -R`, or add --allow-remote",
+        "{} can be reached from other machines without authentication; use `ssh -R`, or add --allow-remote",
         args.address
     );
     std::fs::create_dir_all(&args.output_dir)
@@ -162,11 +165,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     thread("accept").spawn(move || server::accept(&listener, &accepted))?;
     thread("stdin").spawn(move || read_lines(&typed))?;
     if !args.address.is_loopback() {
-        let text = "other machines can connect: nobody has to say who he is, and recordings, which contain what is in \
+        let text = "other machines can connect without authentication, and recordings, which contain the program's \
                     memory, are sent unencrypted";
-        messages::line("warning", text);
+        cx.say("warning", text);
     }
-    messages::line("note", &format!("listening on {address}; agents are started with net={address}"));
+    cx.say("note", &format!("listening on {address}; agents are started with net={address}"));
     let options = server::Options {
         send: args.send.clone(),
         after: args.after,
@@ -174,11 +177,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         once: args.once,
     };
     let files = Files::new(&args.output_dir, &args.name, Room::new(&args.output_dir, free_bytes));
-    let recordings = Server::new(options, files, events).run(&happened);
-    show(args, recordings)
+    let recordings = Server::new(cx, options, files, events).run(&happened);
+    show(cx, args, recordings)
 }
 
-/// Reads commands until there are no more. They end nothing: agents go on sending.
+/// Reads commands until stdin ends. Its end changes nothing for agents, which continue to send.
 fn read_lines(typed: &SyncSender<Event>) {
     let mut input = io::stdin().lock();
     loop {
@@ -198,7 +201,7 @@ fn read_lines(typed: &SyncSender<Event>) {
     }
 }
 
-/// Skips the rest of a line. Whether it could be read.
+/// Skips the rest of a line. Returns whether it could be read.
 fn skip_line(input: &mut impl BufRead) -> bool {
     loop {
         let Ok(bytes) = input.fill_buf() else { return false };
@@ -213,12 +216,12 @@ fn skip_line(input: &mut impl BufRead) -> bool {
     }
 }
 
-/// The directory as the file of the answer.
+/// The directory, as the file of the answer.
 struct Directory<'a>(&'a Path, bool);
 
-impl Source for Directory<'_> {
-    fn dump(&self) -> Dump<'_> {
-        Dump { path: self.0.to_string_lossy(), is_damaged: Some(self.1), ..Dump::default() }
+impl AnswerSource for Directory<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
+        DumpHeader { path: self.0.to_string_lossy(), is_damaged: Some(self.1), ..DumpHeader::default() }
     }
 
     fn is_damaged(&self) -> bool {
@@ -226,12 +229,12 @@ impl Source for Directory<'_> {
     }
 }
 
-fn show(args: &Args, recordings: Vec<Recording>) -> anyhow::Result<Outcome> {
-    let is_damaged = recordings.iter().any(|recording| recording.state != State::Complete);
+fn show(cx: &RunContext, args: &ListenArgs, recordings: Vec<Recording>) -> anyhow::Result<Outcome> {
+    let is_damaged = recordings.iter().any(|recording| recording.state != RecordingState::Complete);
     let is_there = !recordings.is_empty();
     let directory = Directory(&args.output_dir, is_damaged);
     let answer = Answer::new(columns(), recordings).without_rows(NoRows::Line("no recordings".into()));
-    directory.show("listen", &args.output, answer)?;
+    directory.show(cx, "listen", &args.output, answer)?;
     Ok(directory.outcome(is_there))
 }
 
@@ -242,13 +245,13 @@ fn columns() -> Columns<'static, Recording> {
         Column::of(names::FORMAT, |row: &Recording| row.form.name().into()).header("format"),
         Column::of(names::FILE_BYTES, |row: &Recording| row.bytes.into()).header("bytes"),
         Column::of(names::RECORD_COUNT, |row: &Recording| row.records.into())
-            .or_null("it is a text")
+            .or_null("a text recording")
             .header("records"),
         Column::of(names::STATE, |row: &Recording| {
             match row.state {
-                State::Complete => "complete",
-                State::Truncated(_) => "truncated",
-                State::Damaged(_) => "damaged",
+                RecordingState::Complete => "complete",
+                RecordingState::Truncated(_) => "truncated",
+                RecordingState::Damaged(_) => "damaged",
             }
             .into()
         })
@@ -257,8 +260,8 @@ fn columns() -> Columns<'static, Recording> {
             .header("file")
             .fit(Fit::Wrap),
         Column::of(names::INCOMPLETE_REASON, |row: &Recording| match &row.state {
-            State::Complete => Value::Null,
-            State::Truncated(why) | State::Damaged(why) => Value::from(why),
+            RecordingState::Complete => Value::Null,
+            RecordingState::Truncated(why) | RecordingState::Damaged(why) => Value::from(why),
         })
         .or_null("it is")
         .header("reason")
@@ -271,7 +274,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "listen",
         variant: "",
         about: "A row is a recording, in the order in which agents connected. `dump.path` is the directory, \
-                `dump.is_damaged` whether a recording in it is not complete.",
+                `dump.is_damaged` whether a recording in it is incomplete.",
         rows: columns().fields(),
         beside: Vec::new(),
     }]

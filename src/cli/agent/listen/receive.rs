@@ -1,4 +1,5 @@
-//! One agent: what it sends goes into a file as it arrives, and is followed record by record or line by line.
+//! The connection of one agent: received bytes are written to a file as they arrive, and parsed record by record or
+//! line by line.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -9,40 +10,40 @@ use std::sync::mpsc::SyncSender;
 
 use hprof_parser::sniff::{Looks, sniff};
 use hprof_parser::stream::{PartKind, ReceivedPart, StreamScanner};
-use hprof_parser::text::event::{Event as TextEvent, Ranking};
+use hprof_parser::text::event::{Ranking, TextEvent};
 use hprof_parser::text::{END_OF_FILE, TextReader};
 use hprof_parser::{FormatErrorKind, Header, IdSize};
 use hprof_report::number::human_bytes;
 
-use super::files::{Extent, Files, Form, Partial};
+use super::files::{Extent, Files, Partial, RecordingForm};
 use super::room::{Room, Shortage};
 
-/// What happens.
+/// Event for the server thread.
 pub(super) enum Event {
-    /// Somebody connected.
+    /// An agent connected.
     Accepted(TcpStream, SocketAddr),
-    /// An agent's recording has begun.
+    /// A recording started.
     Began { agent: u32, ids: Option<IdSize>, path: PathBuf },
-    /// Part of it is whole.
+    /// A part of the recording is complete.
     Received { agent: u32, text: String },
-    /// A connection has ended.
+    /// A connection ended.
     Ended { agent: u32, ended: Ended },
-    /// A line was typed; `None` for one that is too long.
+    /// A line was read from stdin; `None` if it is too long.
     Line(Option<String>),
-    /// A signal: end.
+    /// A signal to end was received.
     End,
 }
 
-/// Bytes that are taken from a socket at once.
+/// Number of bytes read from a socket at once.
 const BLOCK: usize = 1 << 16;
-/// Bytes by which it has to be known what comes.
+/// Number of bytes after which the format must be known.
 const HEAD: usize = 1200;
-/// Parts of one recording that are told.
+/// Maximum number of reported parts of one recording.
 const TOLD: usize = 200;
-/// Events of one connection at most: its parts, its begin and its end.
+/// Maximum number of events of one connection: its parts, its start and its end.
 pub(super) const MAX_EVENTS: usize = TOLD + 2;
 
-/// What an agent sends: a socket, or what stands in for one.
+/// Source of an agent's bytes: a socket, or a substitute.
 pub(super) trait Stream: Read {
     /// Closes the connection in both directions.
     fn close(&self);
@@ -50,7 +51,7 @@ pub(super) trait Stream: Read {
 
 impl Stream for TcpStream {
     fn close(&self) {
-        // Closed by the agent, it is closed.
+        // An error means that the agent has closed it already.
         let _ = self.shutdown(Shutdown::Both);
     }
 }
@@ -63,45 +64,45 @@ pub(super) struct Connection<S> {
     pub(super) events: SyncSender<Event>,
     pub(super) files: Arc<Files>,
     pub(super) max_bytes: u64,
-    /// Whether this program has closed it.
+    /// Whether this program closed it.
     pub(super) closed: Arc<AtomicBool>,
 }
 
-/// How a connection ended.
+/// Outcome of a connection.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// Before anything came.
+    /// No bytes were received.
     Nothing,
-    /// What came is no recording.
+    /// The bytes are not a recording.
     Refused(String),
-    /// No file could be made for it.
+    /// No file could be created.
     Failed(String),
-    /// There is a file.
+    /// A file was written.
     Recorded(Recording),
 }
 
-/// A recording, as the answer has it.
+/// A recording, as shown in the answer.
 #[derive(Debug)]
 pub(super) struct Recording {
     pub(super) agent: u32,
     pub(super) peer: String,
     pub(super) file: PathBuf,
-    pub(super) form: Form,
+    pub(super) form: RecordingForm,
     pub(super) bytes: u64,
-    /// Whole records, of a binary one.
+    /// Number of complete records of a binary recording.
     pub(super) records: Option<u64>,
-    pub(super) state: State,
+    pub(super) state: RecordingState,
 }
 
-/// Whether a recording is whole; if not, why not.
+/// Whether a recording is complete; if not, why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum RecordingState {
     Complete,
     Truncated(String),
     Damaged(String),
 }
 
-/// Why no more comes.
+/// Reason for the end of the input.
 #[derive(Debug)]
 enum Stop {
     /// The agent closed the connection.
@@ -114,7 +115,7 @@ enum Stop {
 }
 
 impl Stop {
-    /// Why the recording is not whole, if that is so whatever was in it.
+    /// Returns the reason why the recording is incomplete regardless of its content, if any.
     fn reason(&self) -> Option<String> {
         Some(match self {
             Self::Closed => return None,
@@ -129,15 +130,15 @@ impl Stop {
     }
 }
 
-/// What the first bytes say.
+/// Format according to the first bytes.
 enum Start {
-    /// More are needed.
+    /// More bytes are needed.
     Open,
-    Is(Form, Option<IdSize>),
+    Is(RecordingForm, Option<IdSize>),
     Refused(String),
 }
 
-/// Receives until the connection ends, and tells how that was.
+/// Receives until the connection ends, and returns the outcome.
 pub(super) fn receive<S: Stream>(mut connection: Connection<S>) {
     let ended = connection.receive();
     connection.stream.close();
@@ -146,7 +147,7 @@ pub(super) fn receive<S: Stream>(mut connection: Connection<S>) {
 
 impl<S: Stream> Connection<S> {
     fn receive(&mut self) -> Ended {
-        // Without an end: an agent that buffers, or has no head to send, may be silent until its program ends.
+        // Without a timeout: an agent that buffers, or has no header to send, may be silent until its program ends.
         let mut head = Vec::new();
         let (form, ids) = loop {
             let mut block = [0; HEAD];
@@ -177,27 +178,29 @@ impl<S: Stream> Connection<S> {
             ready: 0..0,
         };
         tee.keep(&head);
-        let told = Told { agent: self.agent, events: &self.events, count: 0 };
+        let told = PartReporter { agent: self.agent, events: &self.events, count: 0 };
         let (records, open) = match form {
-            Form::Binary => {
+            RecordingForm::Binary => {
                 let (records, open) = binary(&mut tee, told);
                 (Some(records), open)
             }
-            Form::Text => (None, text(&mut tee, told)),
+            RecordingForm::Text => (None, text(&mut tee, told)),
         };
         let Tee { partial, bytes, stop, .. } = tee;
         let state = match (stop.as_ref().and_then(Stop::reason), open) {
-            (None, Open::Whole) => State::Complete,
-            (None, Open::Cut(why)) => State::Truncated(why),
-            (Some(why), Open::Whole) => State::Truncated(format!("{why} (after {bytes} bytes)")),
-            (Some(why), Open::Cut(cut)) => State::Truncated(format!("{why}; {cut}")),
-            (_, Open::Unknown(why)) => State::Damaged(why),
+            (None, EndState::Whole) => RecordingState::Complete,
+            (None, EndState::Cut(why)) => RecordingState::Truncated(why),
+            (Some(why), EndState::Whole) => RecordingState::Truncated(format!("{why} (after {bytes} bytes)")),
+            (Some(why), EndState::Cut(cut)) => RecordingState::Truncated(format!("{why}; {cut}")),
+            (_, EndState::Unknown(why)) => RecordingState::Damaged(why),
         };
-        let extent = if state == State::Complete { Extent::Whole } else { Extent::Part };
+        let extent = if state == RecordingState::Complete { Extent::Whole } else { Extent::Part };
         let written = partial.path.clone();
         let (file, state) = match partial.publish(extent) {
             Ok(file) => (file, state),
-            Err(error) => (written, State::Truncated(format!("the file cannot be renamed: {error}"))),
+            Err(error) => {
+                (written, RecordingState::Truncated(format!("the file cannot be renamed: {error}")))
+            }
         };
         Ended::Recorded(Recording {
             agent: self.agent,
@@ -211,7 +214,7 @@ impl<S: Stream> Connection<S> {
     }
 
     fn tell(&self, event: Event) {
-        // Nobody listens any more only when the process ends.
+        // Nobody receives events only when the process is ending.
         let _ = self.events.send(event);
     }
 }
@@ -225,20 +228,21 @@ fn read(stream: &mut dyn Read, block: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// What a connection that begins with these bytes is; at the end there will be no more.
+/// Determines the format from the first bytes; with `is_end`, no more will follow.
 fn start(head: &[u8], is_end: bool) -> Start {
     const NAME: &[u8] = b"JAVA PROFILE 1.0";
     let needs_more = !is_end && head.len() < HEAD;
     let refused = |looks: Looks| Start::Refused(looks.describe());
     if let Some(version) = head.strip_prefix(NAME) {
-        // A binary one needs its header, which says how long IDs are; a text ends its version with a comma.
+        // The binary format needs its header, which states the size of IDs; the text format ends its version with a
+        // comma.
         return match sniff(head) {
             Looks::Hprof => match Header::parse(head) {
-                Ok(header) => Start::Is(Form::Binary, Some(header.id_size)),
+                Ok(header) => Start::Is(RecordingForm::Binary, Some(header.id_size)),
                 Err(error) if needs_more && *error.kind() == FormatErrorKind::HeaderCut => Start::Open,
                 Err(error) => Start::Refused(error.to_string()),
             },
-            Looks::HprofText => Start::Is(Form::Text, None),
+            Looks::HprofText => Start::Is(RecordingForm::Text, None),
             _ if needs_more && version.iter().all(|byte| matches!(byte, b'.' | b'0'..=b'9')) => Start::Open,
             looks => refused(looks),
         };
@@ -246,38 +250,38 @@ fn start(head: &[u8], is_end: bool) -> Start {
     if needs_more && NAME.starts_with(head) {
         return Start::Open;
     }
-    // The first line of any other text tells what it is, as when the file is read: white space may come before it, and the
-    // table of `cpu=old` has no header.
+    // The first line of any other text determines its format, as when a file is read: white space may precede it, and
+    // the table of `cpu=old` has no header.
     let text = head.trim_ascii_start();
     let has_first_line = text.contains(&b'\n');
     let may_be_text = |looks| matches!(looks, Looks::HprofText | Looks::Text) || text.len() < head.len();
     match sniff(head) {
-        Looks::HprofText if has_first_line => Start::Is(Form::Text, None),
+        Looks::HprofText if has_first_line => Start::Is(RecordingForm::Text, None),
         looks if needs_more && !has_first_line && may_be_text(looks) => Start::Open,
         looks => refused(looks),
     }
 }
 
-/// Reads from the agent; what it has read is in the file already.
+/// Reads from the agent and writes to the file first.
 struct Tee<'a> {
     stream: &'a mut dyn Read,
     partial: Partial,
-    /// Bytes that the file may still get.
+    /// Number of bytes that may still be written to the file.
     left: u64,
     closed: &'a AtomicBool,
     room: &'a Room,
-    /// Bytes in the file.
+    /// Number of bytes in the file.
     bytes: u64,
-    /// The last of them.
+    /// Last of these bytes.
     last: u8,
     stop: Option<Stop>,
     block: Box<[u8]>,
-    /// What of the block was not taken yet.
+    /// The part of the block that was not consumed yet.
     ready: std::ops::Range<usize>,
 }
 
 impl Tee<'_> {
-    /// Writes the bytes that were read first, to be read again.
+    /// Writes the first bytes, which will be read again.
     fn keep(&mut self, head: &[u8]) {
         if let Some(place) = self.block.get_mut(..head.len()) {
             place.copy_from_slice(head);
@@ -295,7 +299,7 @@ impl Tee<'_> {
         }
     }
 
-    /// Writes the first bytes of the block into the file.
+    /// Writes the first bytes of the block to the file.
     fn store(&mut self, count: usize) {
         let allowed = usize::try_from(self.left).unwrap_or(usize::MAX).min(count);
         let mut written = 0;
@@ -347,22 +351,22 @@ impl BufRead for Tee<'_> {
     }
 }
 
-/// What is missing at the end.
-enum Open {
+/// The missing part at the end.
+enum EndState {
     Whole,
     Cut(String),
-    /// From somewhere on it is no recording.
+    /// The input is not a recording from some point on.
     Unknown(String),
 }
 
-/// Tells which parts have arrived.
-struct Told<'a> {
+/// Reports the parts that have arrived.
+struct PartReporter<'a> {
     agent: u32,
     events: &'a SyncSender<Event>,
     count: usize,
 }
 
-impl Told<'_> {
+impl PartReporter<'_> {
     fn part(&mut self, text: String) {
         self.count += 1;
         if self.count <= TOLD {
@@ -371,8 +375,8 @@ impl Told<'_> {
     }
 }
 
-/// Follows the records of a binary recording. Returns how many there were, and what is missing.
-fn binary(tee: &mut Tee<'_>, mut told: Told<'_>) -> (u64, Open) {
+/// Parses the records of a binary recording. Returns their number and the missing part.
+fn binary(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> (u64, EndState) {
     let mut scanner = StreamScanner::new();
     let mut unknown = None;
     let mut seen = |part: ReceivedPart| {
@@ -381,7 +385,7 @@ fn binary(tee: &mut Tee<'_>, mut told: Told<'_>) -> (u64, Open) {
             kind => format!("{} of {}", kind.name(), human_bytes(part.bytes)),
         });
     };
-    // It never fails: what goes wrong ends it.
+    // Reading never fails: an error ends the input.
     while let Ok(bytes) = tee.fill_buf()
         && !bytes.is_empty()
     {
@@ -392,15 +396,15 @@ fn binary(tee: &mut Tee<'_>, mut told: Told<'_>) -> (u64, Open) {
         tee.consume(count);
     }
     let open = match (unknown, scanner.end()) {
-        (Some(error), _) => Open::Unknown(error.to_string()),
-        (None, Err(error)) => Open::Cut(error.to_string()),
-        (None, Ok(())) => Open::Whole,
+        (Some(error), _) => EndState::Unknown(error.to_string()),
+        (None, Err(error)) => EndState::Cut(error.to_string()),
+        (None, Ok(())) => EndState::Whole,
     };
     (scanner.records(), open)
 }
 
-/// Follows the lines of a text. Returns what is missing.
-fn text(tee: &mut Tee<'_>, mut told: Told<'_>) -> Open {
+/// Parses the lines of a text. Returns the missing part.
+fn text(tee: &mut Tee<'_>, mut told: PartReporter<'_>) -> EndState {
     let mut open = None;
     let mut reader = TextReader::new(&mut *tee);
     while let Ok(Some((_, event))) = reader.next_event() {
@@ -420,9 +424,9 @@ fn text(tee: &mut Tee<'_>, mut told: Told<'_>) -> Open {
         told.part(part.to_owned());
     }
     match open {
-        Some(expected) => Open::Cut(format!("the text ends before {expected}")),
-        None if tee.last != b'\n' => Open::Cut("the text ends in the middle of a line".to_owned()),
-        None => Open::Whole,
+        Some(expected) => EndState::Cut(format!("the text ends before {expected}")),
+        None if tee.last != b'\n' => EndState::Cut("the text ends in the middle of a line".to_owned()),
+        None => EndState::Whole,
     }
 }
 
@@ -437,7 +441,8 @@ mod tests {
 
     const HEADER: &[u8; 31] = b"JAVA PROFILE 1.0.2\0\0\0\0\x08\0\0\0\0\0\0\0\x01";
 
-    /// How a connection ends that sends the bytes, if so much is free when it is looked for the first and the second time.
+    /// Returns the outcome of a connection that sends these bytes, with this much free space at the first and second
+    /// check.
     fn ended(dir: &Path, bytes: &[u8], free: [u64; 2]) -> Ended {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut agent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -452,7 +457,7 @@ mod tests {
         let mut connection =
             Connection { agent: 1, peer, stream, events, files, max_bytes: u64::MAX, closed: Arc::default() };
         std::thread::scope(move |scope| {
-            // It fails when the connection is closed: not all is received.
+            // This fails when the connection is closed before everything is received.
             scope.spawn(move || agent.write_all(bytes));
             let ended = connection.receive();
             drop(connection);
@@ -473,12 +478,12 @@ mod tests {
     #[test]
     fn a_recording_ends_when_the_disk_is_full() {
         let dir = tempfile::tempdir().unwrap();
-        // A string that is longer than what is written between two looks.
+        // A string longer than what is written between two checks of free space.
         let string = [&HEADER[..], b"\x01\0\0\0\0\x10\0\0\0", &[b'a'; 1 << 25]].concat();
         let Ended::Recorded(recording) = ended(dir.path(), &string, [1 << 30, 100 << 20]) else {
             panic!("not recorded")
         };
-        let State::Truncated(why) = &recording.state else { panic!("{:?}", recording.state) };
+        let RecordingState::Truncated(why) = &recording.state else { panic!("{:?}", recording.state) };
         assert!(why.contains("100.0 MiB"), "{why}");
         assert!(recording.bytes < 1 << 25, "{}", recording.bytes);
         assert_eq!(recording.file.file_name().unwrap(), "a-1.cut.hprof");
@@ -488,9 +493,9 @@ mod tests {
     fn what_comes_is_known_as_soon_as_it_can_be() {
         let said = |bytes: &[u8], is_end| match start(bytes, is_end) {
             Start::Open => "open",
-            Start::Is(Form::Binary, Some(IdSize::Four)) => "binary, 4",
-            Start::Is(Form::Binary, _) => "binary",
-            Start::Is(Form::Text, _) => "text",
+            Start::Is(RecordingForm::Binary, Some(IdSize::Four)) => "binary, 4",
+            Start::Is(RecordingForm::Binary, _) => "binary",
+            Start::Is(RecordingForm::Text, _) => "text",
             Start::Refused(_) => "refused",
         };
         let header = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\x01";

@@ -1,4 +1,4 @@
-//! Room on the disk: recordings leave some of it to others.
+//! Disk space: recordings leave some of it free for others.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hprof_report::number::human_bytes;
 
-/// Bytes that all recordings together may get until the free space is read again.
+/// Number of bytes that all recordings together may write before free space is checked again.
 const LOOK_EVERY: u64 = 16 << 20;
-/// Bytes that are left to others; of a small disk a twentieth.
+/// Number of bytes that stay free; on a small disk, a twentieth of it.
 const RESERVE: u64 = 256 << 20;
 
-/// Free space of the disk of a directory, and how large the disk is.
+/// Returns the free space of a directory's disk, and the size of the disk.
 type Free = dyn Fn(&Path) -> Option<(u64, u64)> + Send + Sync;
 
-/// The room that the recordings in a directory share.
+/// The disk space that the recordings in a directory share.
 pub(super) struct Room {
     dir: PathBuf,
     free: Box<Free>,
-    /// Bytes written since the free space was read.
+    /// Number of bytes written since the last check.
     since: AtomicU64,
 }
 
-/// Free bytes of a disk that are left to others.
+/// Number of free bytes left when the reserve was reached.
 #[derive(Debug)]
 pub(super) struct Shortage(u64);
 
@@ -31,13 +31,13 @@ impl fmt::Display for Shortage {
         let free = human_bytes(self.0);
         write!(
             formatter,
-            "the disk has {free} left, which are for others; free some, or use --output-dir on another disk"
+            "the disk has only {free} left, which are reserved; free some space, or use --output-dir on another disk"
         )
     }
 }
 
 impl Room {
-    /// On the disk of `dir`, whose space `free` tells.
+    /// Creates the budget for the disk of `dir`, whose space `free` returns.
     pub(super) fn new(
         dir: &Path,
         free: impl Fn(&Path) -> Option<(u64, u64)> + Send + Sync + 'static,
@@ -45,14 +45,15 @@ impl Room {
         Self { dir: dir.to_owned(), free: Box::new(free), since: AtomicU64::new(0) }
     }
 
-    /// Reads how much is free. Where the system does not tell, there is enough.
+    /// Checks the free space. If the system does not report it, it counts as sufficient.
     ///
     /// # Errors
-    /// Only the reserve is left.
+    ///
+    /// If only the reserve is left.
     pub(super) fn look(&self) -> Result<(), Shortage> {
         match (self.free)(&self.dir) {
             Some((free, all)) if free < RESERVE.min(all / 20) => {
-                // So that every other recording looks too, and ends.
+                // All other recordings then check too, and end.
                 self.since.store(LOOK_EVERY, Ordering::Relaxed);
                 Err(Shortage(free))
             }
@@ -63,10 +64,11 @@ impl Room {
         }
     }
 
-    /// Counts bytes that were written, and reads how much is free if they are many.
+    /// Counts written bytes, and checks the free space after many.
     ///
     /// # Errors
-    /// Only the reserve is left.
+    ///
+    /// If only the reserve is left.
     pub(super) fn written(&self, bytes: u64) -> Result<(), Shortage> {
         let since = self.since.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if since < LOOK_EVERY { Ok(()) } else { self.look() }
@@ -86,13 +88,13 @@ mod tests {
         let room = Room::new(Path::new("."), move |_| Some((shared.load(Ordering::Relaxed), 1 << 40)));
         assert!(room.written(LOOK_EVERY - 1).is_ok());
         free.store(RESERVE - 1, Ordering::Relaxed);
-        // Whoever writes the next byte looks, and so does everybody after him.
+        // The next writer checks, and so do all after it.
         assert!(room.written(1).is_err());
         assert!(room.written(1).is_err());
         assert!(room.look().is_err());
         free.store(RESERVE, Ordering::Relaxed);
         assert!(room.written(1).is_ok());
-        // Of a small disk less is left to others.
+        // The reserve of a small disk is smaller.
         let small = Room::new(Path::new("."), |_| Some((6 << 20, 100 << 20)));
         assert!(small.look().is_ok());
     }

@@ -1,4 +1,4 @@
-//! The one thread that knows all agents: it accepts them, sends them commands, and tells what happens.
+//! The thread that manages all agents: it accepts them, sends them commands and reports events.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,38 +9,38 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-use crate::cli::shared::messages;
+use crate::cli::shared::context::RunContext;
 use hprof_format::commands::{Command, Control, IdBytes, Request};
 use hprof_parser::IdSize;
 use hprof_report::number::human_bytes;
 
 use super::files::Files;
-use super::receive::{self, Connection, Ended, Event, Recording, State};
-use super::words::{self, Line};
+use super::receive::{self, Connection, Ended, Event, Recording, RecordingState};
+use super::words::{self, TypedLine};
 
-/// Agents at once.
+/// Maximum number of connected agents.
 pub(super) const MAX_AGENTS: usize = 64;
-/// Recordings of one run: each is a row of the answer.
+/// Maximum number of recordings in one run: each is a row of the answer.
 const MAX_RECORDINGS: usize = 10_000;
-/// Connections that brought nothing and are told; more are only counted.
+/// Maximum number of reported connections without a recording; more are only counted.
 const MAX_TOLD: u64 = 20;
-/// How long an agent that does not read may hold up a command.
+/// Maximum time that an agent that does not read may delay a command.
 const SEND_TIME: Duration = Duration::from_secs(2);
-/// How long the files of agents are waited for at the end.
+/// Maximum time to wait for the agents' files at the end.
 const END_TIME: Duration = Duration::from_secs(10);
-/// A pause when no connection can be accepted, for want of file descriptors for instance.
+/// Pause if no connection can be accepted, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// An agent that is connected.
+/// A connected agent.
 struct Agent {
     peer: SocketAddr,
     stream: TcpStream,
     ids: Option<IdSize>,
-    /// Its file while it is written.
+    /// Path of its file during writing.
     path: Option<PathBuf>,
-    /// Serial number of the last command; `None` once none can be sent any more.
+    /// Serial number of the last command; `None` if no more can be sent.
     serial: Option<u32>,
-    /// Whether this program has closed the connection.
+    /// Whether this program closed the connection.
     closed: Arc<AtomicBool>,
 }
 
@@ -55,32 +55,34 @@ impl Agent {
     }
 }
 
-/// What is asked for on the command line.
+/// Options of the command line.
 pub(super) struct Options {
-    /// What each agent is sent, and how long after it connected.
+    /// Commands for each agent, and the delay after it connected.
     pub(super) send: Vec<Command>,
     pub(super) after: Duration,
     pub(super) max_bytes: u64,
     pub(super) once: bool,
 }
 
-/// All that is known.
-pub(super) struct Server {
+/// State of the server.
+pub(super) struct Server<'c> {
+    cx: &'c RunContext,
     options: Options,
     files: Arc<Files>,
     events: SyncSender<Event>,
     agents: BTreeMap<u32, Agent>,
-    /// Agents that get the commands of `--send`, and when, in this order.
+    /// Agents that wait for the commands of `--send`, ordered by time.
     due: Vec<(Instant, u32)>,
     connections: u32,
     recordings: Vec<Recording>,
-    /// Connections that brought no recording.
+    /// Number of connections without a recording.
     refused: u64,
 }
 
-impl Server {
-    pub(super) fn new(options: Options, files: Files, events: SyncSender<Event>) -> Self {
+impl<'c> Server<'c> {
+    pub(super) fn new(cx: &'c RunContext, options: Options, files: Files, events: SyncSender<Event>) -> Self {
         Self {
+            cx,
             options,
             files: Arc::new(files),
             events,
@@ -92,7 +94,7 @@ impl Server {
         }
     }
 
-    /// Works until the end; returns the recordings, in the order of agents.
+    /// Runs until the end; returns the recordings, in the order of agents.
     pub(super) fn run(mut self, happened: &Receiver<Event>) -> Vec<Recording> {
         loop {
             let now = Instant::now();
@@ -105,7 +107,7 @@ impl Server {
                 Ok(event) => self.happen(event),
                 Err(RecvTimeoutError::Timeout) => self.send_due(),
             }
-            // One that has sent nothing yet may have all to say at its end.
+            // An agent that has sent nothing yet may send everything at its end.
             if self.options.once && !self.recordings.is_empty() && self.agents.is_empty() {
                 break;
             }
@@ -115,7 +117,7 @@ impl Server {
         self.recordings
     }
 
-    /// Closes all connections, and waits until their files are named.
+    /// Closes all connections and waits until their files have final names.
     fn end(&mut self, happened: &Receiver<Event>) {
         self.agents.values().for_each(Agent::close);
         let until = Instant::now() + END_TIME;
@@ -128,12 +130,12 @@ impl Server {
         }
         for agent in self.agents.values() {
             if let Some(path) = &agent.path {
-                messages::line("warning", &format!("{} keeps its temporary name", path.display()));
+                self.cx.say("warning", &format!("{} keeps its temporary name", path.display()));
             }
         }
         let untold = self.refused.saturating_sub(MAX_TOLD);
         if untold > 0 {
-            messages::line("note", &format!("{untold} more connections brought no recording"));
+            self.cx.say("note", &format!("{untold} more connections sent no recording"));
         }
     }
 
@@ -141,18 +143,18 @@ impl Server {
         match event {
             Event::Accepted(stream, peer) => self.accept(stream, peer),
             Event::Began { agent, ids, path } => {
-                messages::line("note", &format!("agent {agent} writes {}", path.display()));
+                self.cx.say("note", &format!("agent {agent} writes {}", path.display()));
                 if let Some(agent) = self.agents.get_mut(&agent) {
                     agent.ids = ids;
                     agent.path = Some(path);
                 }
             }
             Event::Received { agent, text } => {
-                messages::line("note", &format!("agent {agent}: {text} received"));
+                self.cx.say("note", &format!("agent {agent}: {text} received"));
             }
             Event::Ended { agent, ended } => self.ended(agent, ended),
             Event::Line(Some(line)) => self.typed(&line),
-            Event::Line(None) => messages::line("warning", "a line that is too long is ignored"),
+            Event::Line(None) => self.cx.say("warning", "a line was ignored: it is too long"),
             Event::End => {}
         }
     }
@@ -189,7 +191,7 @@ impl Server {
         match start() {
             Err(error) => self.refuse(&format!("{peer} is refused: {error}")),
             Ok(stream) => {
-                messages::line("note", &format!("agent {agent} connected from {peer}"));
+                self.cx.say("note", &format!("agent {agent} connected from {peer}"));
                 let state = Agent { peer, stream, ids: None, path: None, serial: Some(0), closed };
                 self.agents.insert(agent, state);
                 if !self.options.send.is_empty() {
@@ -199,8 +201,9 @@ impl Server {
         }
     }
 
-    /// Returns whether there is a place for one more: if all are taken, the oldest connection that no recording has come from is
-    /// closed. As long as there are places it stays: an agent may have nothing to send before its program ends.
+    /// Returns whether another agent can be accepted: if there are too many, the oldest connection without a
+    /// recording is closed. Otherwise such connections stay open: an agent may have nothing to send before its
+    /// program ends.
     fn make_room(&self) -> bool {
         if self.agents.values().filter(|agent| !agent.is_closed()).count() < MAX_AGENTS {
             return true;
@@ -209,11 +212,11 @@ impl Server {
         silent.inspect(|agent| agent.close()).is_some()
     }
 
-    /// Tells of a connection that brings nothing.
+    /// Reports a connection without a recording.
     fn refuse(&mut self, text: &str) {
         self.refused += 1;
         if self.refused <= MAX_TOLD {
-            messages::line("warning", text);
+            self.cx.say("warning", text);
         }
     }
 
@@ -224,7 +227,7 @@ impl Server {
         self.due.retain(|(_, agent)| *agent != number);
         match ended {
             Ended::Nothing | Ended::Refused(_) if is_closed => {
-                self.refuse(&format!("agent {number} ({peer}) is closed before it sent a recording"));
+                self.refuse(&format!("agent {number} ({peer}) was closed before it sent a recording"));
             }
             Ended::Nothing => self.refuse(&format!("agent {number} ({peer}) sent nothing")),
             Ended::Refused(why) => self.refuse(&format!("agent {number} ({peer}) is refused: {why}")),
@@ -234,18 +237,15 @@ impl Server {
             Ended::Recorded(recording) => {
                 let file = recording.file.display();
                 match &recording.state {
-                    State::Complete => {
+                    RecordingState::Complete => {
                         let size = human_bytes(recording.bytes);
-                        messages::line("note", &format!("agent {number} ended: {file}, {size}"));
+                        self.cx.say("note", &format!("agent {number} ended: {file}, {size}"));
                     }
-                    State::Truncated(why) => {
-                        messages::line(
-                            "warning",
-                            &format!("agent {number} ended: {file} is truncated: {why}"),
-                        );
+                    RecordingState::Truncated(why) => {
+                        self.cx.say("warning", &format!("agent {number} ended: {file} is truncated: {why}"));
                     }
-                    State::Damaged(why) => {
-                        messages::line("warning", &format!("agent {number} ended: {file} is damaged: {why}"));
+                    RecordingState::Damaged(why) => {
+                        self.cx.say("warning", &format!("agent {number} ended: {file} is damaged: {why}"));
                     }
                 }
                 self.recordings.push(recording);
@@ -253,10 +253,10 @@ impl Server {
         }
     }
 
-    /// Sends what is to be sent by now.
+    /// Sends the commands that are due.
     fn send_due(&mut self) {
         let now = Instant::now();
-        // They are in the order in which agents connected, and all wait as long.
+        // They are in the order in which agents connected, and the delay is the same for all.
         let count = self.due.iter().take_while(|(due, _)| *due <= now).count();
         let agents: Vec<u32> = self.due.drain(..count).map(|(_, agent)| agent).collect();
         let commands = self.options.send.clone();
@@ -267,59 +267,59 @@ impl Server {
 
     fn typed(&mut self, line: &str) {
         match words::parse(line) {
-            Ok(Line::Empty) => {}
-            Ok(Line::Help) => words::HELP.lines().for_each(|line| messages::line("help", line)),
-            Ok(Line::List) => self.list(),
-            Ok(Line::Command { agent: Some(agent), command }) => self.send(agent, command),
-            Ok(Line::Command { agent: None, command }) => {
+            Ok(TypedLine::Empty) => {}
+            Ok(TypedLine::Help) => words::HELP.lines().for_each(|line| self.cx.say("help", line)),
+            Ok(TypedLine::List) => self.list(),
+            Ok(TypedLine::Command { agent: Some(agent), command }) => self.send(agent, command),
+            Ok(TypedLine::Command { agent: None, command }) => {
                 let all: Vec<u32> = self.agents.keys().copied().collect();
                 if all.is_empty() {
-                    messages::line("warning", "no agent is connected");
+                    self.cx.say("warning", "no agent is connected");
                 }
                 all.into_iter().for_each(|agent| self.send(agent, command));
             }
-            Err(why) => messages::line("warning", &why),
+            Err(why) => self.cx.say("warning", &why),
         }
     }
 
     fn list(&self) {
         if self.agents.is_empty() {
-            messages::line("note", "no agent is connected");
+            self.cx.say("note", "no agent is connected");
         }
         for (number, agent) in &self.agents {
             let path =
                 agent.path.as_ref().map_or("nothing received yet".into(), |path| path.to_string_lossy());
-            messages::line("note", &format!("agent {number}: {}, {path}", agent.peer));
+            self.cx.say("note", &format!("agent {number}: {}, {path}", agent.peer));
         }
     }
 
     fn send(&mut self, number: u32, command: Command) {
-        let wrong = |text: &str| messages::line("warning", &format!("agent {number}: {text}"));
+        let wrong = |text: &str| self.cx.say("warning", &format!("agent {number}: {text}"));
         let Some(agent) = self.agents.get_mut(&number) else { return wrong("not connected") };
         let Some(serial) = agent.serial.and_then(|serial| serial.checked_add(1)) else {
-            return wrong("it takes no more commands");
+            return wrong("it accepts no more commands");
         };
         if matches!(command, Command::Control(Control::Depth(_))) && agent.ids != Some(IdSize::Eight) {
-            // It would end the JVM.
+            // The command would end the JVM.
             return wrong(
                 "the depth is not sent: the agent of JDK 5 to 8 takes it for another command, and exits",
             );
         }
-        // All agents of JDK 5 to 8 have IDs of 4 bytes; others tell by the length how many there are.
+        // All agents of JDK 5 to 8 have 4-byte IDs; others derive the size from the length.
         let ids = if agent.ids == Some(IdSize::Eight) { IdBytes::Eight } else { IdBytes::Four };
         let Some(bytes) = (Request { serial, command }).encode(ids) else {
             return wrong("its object IDs have 4 bytes");
         };
         agent.serial = (command != Command::Eof).then_some(serial);
         if let Err(error) = agent.stream.write_all(&bytes) {
-            // Part of it may have been sent: what follows would not be understood.
+            // Part of it may have been sent: later commands would be misread.
             agent.serial = None;
             wrong(&format!("the command cannot be sent: {error}"));
         }
     }
 }
 
-/// Accepts connections, until nobody wants them any more.
+/// Accepts connections until the server ends.
 pub(super) fn accept(listener: &TcpListener, events: &SyncSender<Event>) {
     loop {
         match listener.accept() {

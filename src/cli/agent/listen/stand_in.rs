@@ -1,4 +1,4 @@
-//! An agent without a socket: what it sends is given, in blocks that arrive one by one.
+//! An agent without a socket: its bytes are given, in blocks that arrive one by one.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
-use super::files::{Files, Form};
+use super::files::{Files, RecordingForm};
 use super::receive::{self, Connection, Ended, Event, Stream};
 use super::room::Room;
-use super::{State, words};
+use super::{RecordingState, words};
 
 /// Blocks that have not arrived yet.
 struct Blocks(VecDeque<Vec<u8>>);
@@ -31,29 +31,30 @@ impl Stream for Blocks {
     fn close(&self) {}
 }
 
-/// A recording that was received.
+/// A received recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
-    /// Its file.
+    /// Path of its file.
     pub file: PathBuf,
-    /// `true` if it is binary.
+    /// Whether it is binary.
     pub is_binary: bool,
-    /// Bytes that the file got.
+    /// Number of bytes in the file.
     pub bytes: u64,
-    /// Whole records, of a binary one.
+    /// Number of complete records of a binary recording.
     pub records: Option<u64>,
-    /// Why it is not complete; `None` if it is.
+    /// Reason why it is incomplete; `None` if it is complete.
     pub wrong: Option<String>,
-    /// Parts that were told while they arrived.
+    /// Parts that were reported as they arrived.
     pub parts: Vec<String>,
 }
 
-/// Receives what an agent sends, at most `max_bytes` of it, into a directory.
+/// Receives at most `max_bytes` of what an agent sends into a directory.
 ///
 /// # Errors
-/// Why there is no recording.
+///
+/// The reason why there is no recording.
 pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Result<Received, String> {
-    // The end of a connection is a read of no bytes: no block is empty.
+    // A read of no bytes means the end of a connection, so no block may be empty.
     let blocks = blocks.into_iter().filter(|block| !block.is_empty()).collect();
     let (events, happened) = sync_channel(receive::MAX_EVENTS);
     receive::receive(Connection {
@@ -73,12 +74,12 @@ pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Resul
             Event::Ended { ended: Ended::Refused(why) | Ended::Failed(why), .. } => return Err(why),
             Event::Ended { ended: Ended::Recorded(recording), .. } => {
                 let wrong = match recording.state {
-                    State::Complete => None,
-                    State::Truncated(why) | State::Damaged(why) => Some(why),
+                    RecordingState::Complete => None,
+                    RecordingState::Truncated(why) | RecordingState::Damaged(why) => Some(why),
                 };
                 return Ok(Received {
                     file: recording.file,
-                    is_binary: recording.form == Form::Binary,
+                    is_binary: recording.form == RecordingForm::Binary,
                     bytes: recording.bytes,
                     records: recording.records,
                     wrong,
@@ -91,10 +92,11 @@ pub(crate) fn receive(dir: &Path, blocks: Vec<Vec<u8>>, max_bytes: u64) -> Resul
     Err("the connection did not end".to_owned())
 }
 
-/// Returns whether a line that is typed is a command for agents.
+/// Returns whether a line on stdin is a command for agents.
 ///
 /// # Errors
-/// What is wrong with it.
+///
+/// The reason why it is not valid.
 pub(crate) fn is_command(line: &str) -> Result<bool, String> {
-    words::parse(line).map(|line| matches!(line, words::Line::Command { .. }))
+    words::parse(line).map(|line| matches!(line, words::TypedLine::Command { .. }))
 }

@@ -1,14 +1,14 @@
-//! What is typed to an agent: a line of words for each command.
+//! Parser of lines on stdin: one command for agents per line.
 
 use crate::cli::shared::args::ratio;
 use hprof_format::commands::{Command, Control};
 
-/// What `help` shows.
+/// Output of `help`.
 pub(super) const HELP: &str = "commands, for all agents, or for one with its number before it (2 heap):
   heap                        write a heap dump
   sites [CUTOFF]              write allocation sites [default: 0.0001]
   summary                     write totals of the heap
-  traces                      write the traces that were not written yet
+  traces                      write the traces not written yet
   samples [CUTOFF]            write CPU samples [default: 0.0001]
   control traces on|off       take traces of allocations
   control cpu on|off [ID]     sample all threads, or the one with this object ID
@@ -20,10 +20,10 @@ pub(super) const HELP: &str = "commands, for all agents, or for one with its num
   list                        show the agents
   help                        show this";
 
-/// A line that was typed.
+/// A parsed line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Line {
-    /// Nothing at all.
+pub(super) enum TypedLine {
+    /// An empty line.
     Empty,
     /// `list`
     List,
@@ -33,33 +33,35 @@ pub(super) enum Line {
     Command { agent: Option<u32>, command: Command },
 }
 
-/// As the agent's own default.
+/// The agent's own default.
 const CUTOFF: f64 = 0.0001;
 
-/// Reads a line.
+/// Parses a line.
 ///
 /// # Errors
-/// What is wrong with it.
-pub(super) fn parse(line: &str) -> Result<Line, String> {
+///
+/// The reason why it is not valid.
+pub(super) fn parse(line: &str) -> Result<TypedLine, String> {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     let agent = match words.first() {
-        None => return Ok(Line::Empty),
+        None => return Ok(TypedLine::Empty),
         Some(word) => word.parse().ok(),
     };
     if agent.is_some() {
         words.remove(0);
     }
     match (agent, &words[..]) {
-        (None, ["list"]) => Ok(Line::List),
-        (None, ["help" | "?"]) => Ok(Line::Help),
-        (agent, words) => command(words).map(|command| Line::Command { agent, command }),
+        (None, ["list"]) => Ok(TypedLine::List),
+        (None, ["help" | "?"]) => Ok(TypedLine::Help),
+        (agent, words) => command(words).map(|command| TypedLine::Command { agent, command }),
     }
 }
 
-/// Reads a command, without the number of an agent.
+/// Parses a command, without the number of an agent.
 ///
 /// # Errors
-/// What is wrong with it.
+///
+/// The reason why it is not valid.
 pub(super) fn command(words: &[&str]) -> Result<Command, String> {
     let cutoff = |word: Option<&&str>| {
         #[allow(clippy::cast_possible_truncation)]
@@ -111,11 +113,11 @@ mod tests {
 
     #[test]
     fn lines() {
-        let all = |command| Ok(Line::Command { agent: None, command });
+        let all = |command| Ok(TypedLine::Command { agent: None, command });
         for (line, meant) in [
-            ("", Ok(Line::Empty)),
-            (" list ", Ok(Line::List)),
-            ("help", Ok(Line::Help)),
+            ("", Ok(TypedLine::Empty)),
+            (" list ", Ok(TypedLine::List)),
+            ("help", Ok(TypedLine::Help)),
             ("heap", all(Command::DumpHeap)),
             ("sites", all(Command::AllocSites { flags: 0, cutoff: 0.0001 })),
             ("sites 0.5", all(Command::AllocSites { flags: 0, cutoff: 0.5 })),
@@ -123,7 +125,7 @@ mod tests {
             ("control cpu on", all(Command::Control(Control::CpuSamplingOn { thread: 0 }))),
             ("control cpu off 0x1f", all(Command::Control(Control::CpuSamplingOff { thread: 31 }))),
             ("control depth 12", all(Command::Control(Control::Depth(12)))),
-            ("12 exit", Ok(Line::Command { agent: Some(12), command: Command::Exit })),
+            ("12 exit", Ok(TypedLine::Command { agent: Some(12), command: Command::Exit })),
         ] {
             assert_eq!(parse(line), meant, "{line}");
         }

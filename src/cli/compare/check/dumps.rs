@@ -3,61 +3,62 @@
 use std::path::Path;
 
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::several::OneDump;
 use hprof_index::{Heap, Quiet};
-use hprof_query::check::{Measured, Needs, Opened, Rule, measure};
-use hprof_report::json::Dump;
+use hprof_query::check::{Measured, MeasuredDump, Needs, Rule, measure};
+use hprof_report::json::DumpHeader;
 
-/// A dump that was looked at.
+/// A checked dump.
 pub(super) struct Subject {
-    /// As it was given.
+    /// Path as given.
     pub(super) path: String,
-    pub(super) state: State,
+    pub(super) state: CheckedState,
 }
 
-/// What came of it.
-pub(super) enum State {
-    /// It was read.
+/// Result for a dump.
+pub(super) enum CheckedState {
+    /// The dump was read.
     Read {
-        /// A figure for each rule.
+        /// Measured values, one per rule.
         measured: Vec<Measured>,
-        dump: Dump<'static>,
+        dump: DumpHeader<'static>,
         one: OneDump,
-        /// What of it could not be read, if it is damaged.
+        /// Description of the damage, if the dump is damaged.
         damage: Option<String>,
     },
-    /// It was not, and why.
+    /// The dump could not be read.
     Unreadable(anyhow::Error),
 }
 
 impl Subject {
-    /// Opens a dump and measures what the rules ask for.
-    pub(super) fn measure(input: &Input, rules: &[&Rule]) -> Self {
+    /// Opens a dump and measures what the rules require.
+    pub(super) fn measure(cx: &RunContext, input: &Input, rules: &[&Rule]) -> Self {
         let path = input.path().to_string_lossy().into_owned();
-        let state = read(input, rules).unwrap_or_else(State::Unreadable);
+        let state = read(cx, input, rules).unwrap_or_else(CheckedState::Unreadable);
         Self { path, state }
     }
 
-    /// What could not be read of it, if it is damaged.
+    /// Returns a description of the damage, if the dump is damaged.
     pub(super) fn damage(&self) -> Option<&str> {
         match &self.state {
-            State::Read { damage, .. } => damage.as_deref(),
-            State::Unreadable(_) => None,
+            CheckedState::Read { damage, .. } => damage.as_deref(),
+            CheckedState::Unreadable(_) => None,
         }
     }
 }
 
-fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<State> {
+fn read(cx: &RunContext, input: &Input, rules: &[&Rule]) -> anyhow::Result<CheckedState> {
     let needs = rules.iter().map(|rule| rule.measure.needs()).max().unwrap_or(Needs::Summary);
     let rules = || rules.iter().copied();
     Ok(match needs {
         Needs::Summary => {
-            let heap = input.open()?;
+            let heap = input.open(cx)?;
             ensure_heap(&heap)?;
-            let measured = measure(rules(), Opened::Summary(&heap))?;
-            State::Read {
+            let measured = measure(rules(), MeasuredDump::Summary(&heap))?;
+            CheckedState::Read {
                 measured,
                 dump: owned(&heap, heap.dump()),
                 one: OneDump::of(&heap, created_ms(&heap)),
@@ -65,11 +66,11 @@ fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<State> {
             }
         }
         Needs::Graph => {
-            let (session, measured) = Session::ask(input, |heap, graph| {
+            let (session, measured) = Session::ask(cx, input, |heap, graph| {
                 ensure_heap(heap)?;
-                Ok(measure(rules(), Opened::Graph(heap, graph, heap.bytes(&Quiet)?))?)
+                Ok(measure(rules(), MeasuredDump::Graph(heap, graph, heap.bytes(&Quiet)?))?)
             })?;
-            State::Read {
+            CheckedState::Read {
                 measured,
                 dump: owned(&session.heap, session.dump()),
                 one: OneDump::of(&session, created_ms(&session.heap)),
@@ -79,11 +80,11 @@ fn read(input: &Input, rules: &[&Rule]) -> anyhow::Result<State> {
     })
 }
 
-/// All is well with a file that holds nothing: nobody means that.
+/// A file without a heap would pass every rule, which nobody intends.
 fn ensure_heap(heap: &Heap) -> anyhow::Result<()> {
     anyhow::ensure!(
         heap.summary().facts().heap_dumps.get() > 0,
-        "{}: no heap dump is in it, so no rule can be checked; `hprof-cli info` shows what it contains",
+        "{} contains no heap dump, so no rule can be checked; `hprof-cli info` shows what it contains",
         heap.path().display()
     );
     Ok(())
@@ -97,8 +98,8 @@ fn damage(heap: &Heap) -> Option<String> {
     heap.is_damaged().then(|| messages::account(heap))
 }
 
-fn owned(heap: &Heap, dump: Dump<'_>) -> Dump<'static> {
-    Dump {
+fn owned(heap: &Heap, dump: DumpHeader<'_>) -> DumpHeader<'static> {
+    DumpHeader {
         path: dump.path.into_owned().into(),
         format: Some(heap.summary().version().name()),
         created: dump.created.map(|created| created.into_owned().into()),
@@ -110,7 +111,7 @@ fn owned(heap: &Heap, dump: Dump<'_>) -> Dump<'static> {
     }
 }
 
-/// What JSON says of dumps, where not all is known or there are several.
-pub(super) fn only_path(path: &Path) -> Dump<'static> {
-    Dump { path: path.to_string_lossy().into_owned().into(), ..Dump::default() }
+/// Returns the `dump` key of JSON if only the path is known, or if there are several dumps.
+pub(super) fn only_path(path: &Path) -> DumpHeader<'static> {
+    DumpHeader { path: path.to_string_lossy().into_owned().into(), ..DumpHeader::default() }
 }

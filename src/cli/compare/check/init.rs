@@ -1,4 +1,5 @@
-//! `check --init`: a rules file made from a dump, with each measure and limits that the dump keeps to, with some room.
+//! `check --init`: a rules file generated from a dump, with each measure and with limits that the dump passes with a
+//! margin.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -7,45 +8,48 @@ use std::path::Path;
 use super::rules;
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
-use hprof_query::check::{Found, Limits, Measure, Measured, Opened, Range, Rule, Severity, Unit, measure};
+use hprof_query::check::{
+    Measure, MeasureDetails, Measured, MeasuredDump, Range, Rule, RuleLimits, Severity, Unit, measure,
+};
 use hprof_query::classes::histogram::{self, Scope};
 use hprof_query::classes::pattern::ClassPattern;
-use hprof_query::compare::places::{Aligned, Places, Via};
-use hprof_query::waste::Kind;
+use hprof_query::compare::places::{Aligned, DumpPlaces, Via};
+use hprof_query::waste::WasteKind;
 use hprof_report::escape;
 use hprof_report::number::{self, grouped, human_bytes};
 
-/// Packages of the JDK: rules are about the program.
+/// Packages of the JDK: rules cover the program.
 const JDK: &[&str] = &["java.", "javax.", "jdk.", "sun.", "com.sun."];
-/// Classes that are looked at for one of the program.
+/// Maximum number of classes examined to find one of the program.
 const MAX_LOOKED_AT: usize = 10_000;
-/// What the longest name of a rule about a class begins with.
+/// Longest prefix of the name of a rule about a class.
 const INSTANCES: &str = "instances of ";
-/// Longer names of classes do not fit into a rule's name.
+/// Maximum length of a class name: longer ones do not fit into a rule's name.
 const MAX_CLASS: usize = rules::MAX_NAME - INSTANCES.len();
-/// Longer texts of places make no good example.
+/// Maximum length of a place that makes a good example.
 const MAX_PLACE: usize = 200;
-/// What is left between the present figure and the limit: a quarter of it.
+/// Divisor of the current value that gives the margin: a quarter.
 const ROOM: u64 = 4;
-/// Suspects are allowed in steps of so many percent.
+/// Step of percentages for suspects.
 const STEP: u64 = 5;
 
-pub(super) fn run(input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> {
+pub(super) fn run(cx: &RunContext, input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> {
     let file = out.map(|out| OutFile::create(out, &[input.path()])).transpose()?;
     if let Some(out) = out.filter(|out| out.is_file()) {
-        // Somebody may have worked on it.
+        // Somebody may have edited it.
         anyhow::bail!("{} already exists; use another name, or remove it", out.display());
     }
-    let (session, text) = Session::ask(input, |heap, graph| {
+    let (session, text) = Session::ask(cx, input, |heap, graph| {
         anyhow::ensure!(
             heap.summary().facts().heap_dumps.get() > 0,
-            "{}: no heap dump is in it, so no rules can be made; `hprof-cli info` shows what it contains",
+            "{} contains no heap dump, so no rules can be made; `hprof-cli info` shows what it contains",
             heap.path().display()
         );
         text_of(heap, graph)
@@ -57,7 +61,7 @@ pub(super) fn run(input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> 
             file.commit()?;
         }
         None => {
-            let mut out = output::stdout();
+            let mut out = cx.out();
             out.write_all(text.as_bytes())?;
             output::finish(out)?;
         }
@@ -70,7 +74,7 @@ struct Example {
     about: &'static str,
     name: String,
     of: Option<String>,
-    /// Lines behind `of`.
+    /// Lines after `of`.
     more: &'static str,
     measure: Measure,
 }
@@ -97,24 +101,24 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     let bytes = heap.bytes(&Quiet)?;
     let mut examples = vec![
         Example::new(
-            "The heap: what reachable objects take. `objects` = \"all\" counts unreachable ones too.",
+            "The heap: total size of reachable objects. `objects` = \"all\" counts unreachable ones too.",
             "heap",
             Measure::Heap(Scope::Reachable),
         ),
         Example::new(
-            "What all reachable objects of some classes retain together. `of` is a pattern of class names:\n# \"com.acme.**Cache\", \"Session\", \"byte[]\".",
+            "Retained size of all reachable objects of some classes together. `of` is a pattern of class names:\n# \"com.acme.**Cache\", \"Session\", \"byte[]\".",
             format!("retained by {class}"),
             Measure::Retained(pattern.clone()),
         )
         .of(&class),
         Example::new(
-            "What the objects of some classes take themselves.",
+            "Shallow size of the objects of some classes.",
             format!("size of {class}"),
             Measure::Shallow(pattern.clone(), Scope::All),
         )
         .of(&class),
         Example::new(
-            "How many objects of some classes there are: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for what must be there. A rule fails if no class has its name, unless it says `optional = true`.",
+            "Number of objects of some classes: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for objects that must exist. A rule fails if no class has its name, unless it says `optional = true`.",
             format!("{INSTANCES}{class}"),
             Measure::Instances(pattern, Scope::Reachable),
         )
@@ -131,24 +135,24 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
             Measure::DuplicateClasses(None),
         ),
         Example::new(
-            "The largest leak suspect, as `hprof-cli leaks` finds it: at most so much of the reachable heap.",
+            "The largest leak suspect, as in `hprof-cli leaks`: its share of the reachable heap.",
             "no large leak suspect",
             Measure::Suspects,
         ),
         Example::new(
-            "What is wasted, by the kinds of `hprof-cli waste`; without `of`, by all together.",
+            "Wasted bytes, by the kinds of `hprof-cli waste`; without `of`, of all kinds together.",
             "duplicate strings",
-            Measure::Waste(Some(Kind::DuplicateStrings)),
+            Measure::Waste(Some(WasteKind::DuplicateStrings)),
         )
-        .of(Kind::DuplicateStrings.name())
+        .of(WasteKind::DuplicateStrings.name())
         .more("severity = \"warning\"\n"),
     ];
-    if let Some(place) = largest_static(&Places::new(heap, graph, bytes)?) {
+    if let Some(place) = largest_static(&DumpPlaces::new(heap, graph, bytes)?) {
         let measure = Measure::Place(place.clone());
         examples.push(Example::new(PLACE, "a place", measure).of(&place));
     }
     let made: Vec<Rule> = examples.iter().map(|example| rule(&example.measure, any())).collect();
-    let measured = measure(&made, Opened::Graph(heap, graph, bytes))?;
+    let measured = measure(&made, MeasuredDump::Graph(heap, graph, bytes))?;
     let mut text = head(heap);
     for (example, measured) in examples.iter().zip(&measured) {
         let (limit, now) = match example.measure {
@@ -162,8 +166,8 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
             let _ = writeln!(text, "of = {}", quoted(of));
         }
         text += example.more;
-        // If no class has a name that makes an example, its rule is about none.
-        if matches!(measured.found, Found::NoMatch { .. }) {
+        // If no class name makes an example, its rule covers no class.
+        if matches!(measured.found, MeasureDetails::NoMatch { .. }) {
             text += "optional = true\n";
         }
         let _ = writeln!(text, "max = {limit}  # now: {now}");
@@ -172,10 +176,11 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     Ok(text)
 }
 
-const PLACE: &str = "What is retained at a place, as `hprof-cli diff --group-by place` shows places; `*` stands for anything.";
+const PLACE: &str =
+    "Retained size of a place, as shown by `hprof-cli diff --group-by place`; `*` matches anything.";
 
-/// The static field that holds most.
-fn largest_static(places: &Places) -> Option<String> {
+/// Returns the static field that retains most.
+fn largest_static(places: &DumpPlaces) -> Option<String> {
     let aligned = Aligned::new(std::slice::from_ref(places));
     let all = 0..u32::try_from(aligned.parents.len()).unwrap_or(u32::MAX);
     let statics = all.filter(|place| matches!(aligned.label(*place).via, Via::Static { .. }));
@@ -185,7 +190,7 @@ fn largest_static(places: &Places) -> Option<String> {
 }
 
 const GROWTH: &str = "
-# Growth against the baseline: \"heap\", \"class PATTERN\" (what its objects take), \"retained PATTERN\", \"place\" (the one
+# Growth against the baseline: \"heap\", \"class PATTERN\" (shallow size of its objects), \"retained PATTERN\", \"place\" (the one
 # that grew most) or \"place PATTERN\". Percentages are of the baseline's heap.
 # [[rule]]
 # name = \"no place grows\"
@@ -210,24 +215,25 @@ fn head(heap: &Heap) -> String {
     )
 }
 
-/// The class of the program whose objects take most; if there is none, of any.
+/// Returns the class of the program whose objects take most bytes; if there is none, any class.
 fn class_of_the_program(summary: &Summary) -> String {
-    let question = histogram::Question { top: Some(MAX_LOOKED_AT), ..histogram::Question::default() };
+    let question =
+        histogram::HistogramQuery { top: Some(MAX_LOOKED_AT), ..histogram::HistogramQuery::default() };
     let rows = histogram::histogram(summary, &Sizes::new(summary, None), &question).rows;
-    // A hostile dump has names that mean something else as patterns.
+    // A hostile dump has names with another meaning as patterns.
     let is_itself = |name: &str| {
         let Ok(pattern) = name.parse::<ClassPattern>();
         !name.is_empty() && name.trim() == name && pattern.matches(name)
     };
-    let is_named = |row: &&histogram::Row| row.name.len() <= MAX_CLASS && is_itself(&row.name);
-    let is_of_program = |row: &&histogram::Row| {
+    let is_named = |row: &&histogram::HistogramRow| row.name.len() <= MAX_CLASS && is_itself(&row.name);
+    let is_of_program = |row: &&histogram::HistogramRow| {
         row.name.contains('.') && !JDK.iter().any(|package| row.name.starts_with(package))
     };
     let found = rows.iter().filter(is_named).find(is_of_program).or_else(|| rows.iter().find(is_named));
     found.map_or_else(|| "java.lang.Object".to_owned(), |row| row.name.to_string())
 }
 
-fn rule(measure: &Measure, limits: Limits) -> Rule {
+fn rule(measure: &Measure, limits: RuleLimits) -> Rule {
     Rule {
         name: String::new(),
         severity: Severity::default(),
@@ -237,11 +243,11 @@ fn rule(measure: &Measure, limits: Limits) -> Rule {
     }
 }
 
-fn any() -> Limits {
-    Limits::Number(Range::Max(u64::MAX))
+fn any() -> RuleLimits {
+    RuleLimits::Number(Range::Max(u64::MAX))
 }
 
-/// A limit above a figure, and the figure.
+/// Returns a limit with a margin, and the current value.
 fn with_room(measured: &Measured, unit: Unit) -> (String, String) {
     let now = measured.amount.unsigned_abs();
     let limit = now.saturating_add(now.div_ceil(ROOM));
@@ -254,7 +260,7 @@ fn with_room(measured: &Measured, unit: Unit) -> (String, String) {
     }
 }
 
-/// The same in percent, in a few steps.
+/// Returns the limit and value in percent, in coarse steps.
 fn percent_with_room(measured: &Measured) -> (String, String) {
     let (now, whole) = (measured.amount.unsigned_abs(), measured.whole);
     let limit = u128::from(now.saturating_add(now.div_ceil(ROOM))) * 100;
@@ -263,7 +269,7 @@ fn percent_with_room(measured: &Measured) -> (String, String) {
     (format!("\"{limit} %\""), number::percent(now, whole.max(1)).replace('%', " %"))
 }
 
-/// A text as a basic string of TOML.
+/// Quotes a text as a basic string of TOML.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,22 +1,22 @@
-//! Limits as they are written: `100`, `"50 MiB"`, `"20 %"`.
+//! Limits as written in a rules file: `100`, `"50 MiB"`, `"20 %"`.
 
 use toml::de::DeValue;
 
 use super::words::quoted;
-use hprof_query::check::{Limits, Percent, Range, Unit};
+use hprof_query::check::{Percent, Range, RuleLimits, Unit};
 use hprof_query::objects::condition::size;
 
-/// A limit as it was given.
+/// A limit as given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Given {
     Number(u64),
     Percent(Percent),
 }
 
-/// Reads a limit. What is wrong goes behind its key.
+/// Parses a limit. The error text follows the name of its key.
 pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
     let expected = match unit {
-        Unit::Bytes => "expected a size like \"50 MiB\", a number of bytes, or a part like \"20 %\"",
+        Unit::Bytes => "expected a size like \"50 MiB\", a number of bytes, or a percentage like \"20 %\"",
         Unit::Count => "expected a number of 0 or more, for example 100",
     };
     match value {
@@ -44,8 +44,8 @@ pub(super) fn given(value: &DeValue<'_>, unit: Unit) -> Result<Given, String> {
 }
 
 impl Given {
-    /// The limits; at least one is there. Says what is wrong with them.
-    pub(super) fn range(min: Option<Self>, max: Option<Self>) -> Result<Limits, String> {
+    /// Returns the range; at least one limit must be given. Otherwise describes the error.
+    pub(super) fn range(min: Option<Self>, max: Option<Self>) -> Result<RuleLimits, String> {
         let number = |given: Option<Self>| match given {
             Some(Self::Number(number)) => Some(number),
             _ => None,
@@ -58,18 +58,17 @@ impl Given {
         let parts = Range::of(percent(min), percent(max));
         match (numbers, parts) {
             (Some(Range::Both { min, max }), _) if min > max => Err(format!(
-                "`min` is more than `max`: nothing is at least {min} and at most {max}; exchange them"
+                "`min` is greater than `max`: no value is at least {min} and at most {max}; swap them"
             )),
             (_, Some(Range::Both { min, max })) if min > max => {
-                Err("`min` is more than `max`: nothing is allowed; exchange them".to_owned())
+                Err("`min` is greater than `max`: no value is allowed; swap them".to_owned())
             }
-            (Some(range), None) => Ok(Limits::Number(range)),
-            (None, Some(range)) => Ok(Limits::Percent(range)),
+            (Some(range), None) => Ok(RuleLimits::Number(range)),
+            (None, Some(range)) => Ok(RuleLimits::Percent(range)),
             (Some(_), Some(_)) => {
-                Err("one limit is a part in percent and the other is not; write both in the same way"
-                    .to_owned())
+                Err("one limit is a percentage and the other is not; use the same form for both".to_owned())
             }
-            (None, None) => Err("there is no limit; write max or min".to_owned()),
+            (None, None) => Err("no limit is given; write max or min".to_owned()),
         }
     }
 }

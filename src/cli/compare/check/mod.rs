@@ -1,5 +1,5 @@
-//! `check`: whether dumps keep to the rules of a file. One file a step: [`rules`] are read, [`dumps`] measured, [`rows`]
-//! made and shown, [`reports`] written.
+//! `check`: checks dumps against the rules of a file. One file per step: [`rules`] are read, [`dumps`] measured,
+//! [`rows`] created and shown, [`reports`] written.
 
 mod dumps;
 mod init;
@@ -12,8 +12,9 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::{Outcome, is_closed_pipe};
 use hprof_query::check::{Rule, Severity, Status};
@@ -21,12 +22,12 @@ use hprof_query::dictionary::names;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns};
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::number::{counted, grouped};
 
-use dumps::{State, Subject};
+use dumps::{CheckedState, Subject};
 use reports::Reports;
-use rows::{Baseline, Damage, Dumps, Row};
+use rows::{Baseline, Damage, Dumps, RuleRow};
 use rules::{Rules, WrongRules};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -37,17 +38,16 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Check dumps against rules, for pipelines
 ///
-/// The rules file (TOML) says what is measured and which limits it has: bytes of the heap, what classes
-/// retain, their instances, class loaders, leak suspects, waste, growth against a baseline. `--init` writes
-/// one from a dump, with an example of each; docs/check.md describes it. A rule of severity `error` that a
-/// dump does not keep to fails the check; so does a damaged dump unless --allow-damaged is given. The exit
-/// code is 2 if rules are wrong or a dump cannot be read, else 1 if a rule failed, else 3 if a dump is
-/// damaged, else 0.
+/// The rules file (TOML) lists measures and their limits: bytes of the heap, retained sizes and instances of classes,
+/// class loaders, leak suspects, waste, growth against a baseline. `--init` writes one from a dump, with an example
+/// of each; docs/check.md describes it. The check fails if a dump violates a rule of severity `error`; it also fails
+/// if a dump is damaged, unless --allow-damaged is given. The exit code is 2 if rules are invalid or a dump cannot be
+/// read, else 1 if a rule failed, else 3 if a dump is damaged, else 0.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "hprof-cli check [OPTIONS] --rules <FILE> <DUMP>...\n       hprof-cli check --init [-o <FILE>] <DUMP>"
 )]
-pub(crate) struct Args {
+pub(crate) struct CheckArgs {
     #[command(flatten)]
     input: SeveralInput,
 
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     sarif: Option<PathBuf>,
 
-    /// Write a commented rules file whose limits the dump keeps to, with some room
+    /// Write a commented rules file with limits that the dump passes with a margin
     #[arg(
         long,
         conflicts_with_all = ["rules", "baseline", "allow_damaged", "junit", "sarif", "more", "format"],
@@ -93,65 +93,65 @@ pub(crate) struct Args {
     output: Output<true>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &CheckArgs) -> anyhow::Result<Outcome> {
     let inputs = args.input.inputs();
-    // There is one: it is required.
+    // clap requires one.
     let Some(first) = inputs.first() else { return Ok(Outcome::Fine) };
-    let Some(path) = args.rules.as_deref() else { return init::run(first, args.out.as_deref()) };
+    let Some(path) = args.rules.as_deref() else { return init::run(cx, first, args.out.as_deref()) };
     let rules = match rules::read(path) {
         Ok(rules) => rules,
-        Err(error) => return Err(said(error)),
+        Err(error) => return Err(said(cx, error)),
     };
-    let old = baseline_path(args, &rules)?;
-    // Also a baseline that no rule needs: nobody means to replace it.
+    let old = baseline_path(cx, args, &rules)?;
+    // Includes a baseline that no rule needs: nobody intends to overwrite it.
     let baselines = [&args.baseline, &rules.baseline].into_iter().flatten().map(PathBuf::as_path);
     let read: Vec<&Path> = inputs.iter().map(Input::path).chain([path]).chain(baselines).collect();
-    // Before a long read: a file that cannot be written is known at once.
+    // Created before a long read, so that an error is reported at once.
     let reports = Reports::create(args.junit.as_deref(), args.sarif.as_deref(), &read)?;
     let damage = if args.allow_damaged { Damage::IsAllowed } else { Damage::Fails };
-    let mut run = Run { rules, baseline: None, subjects: Vec::new(), errors: Vec::new() };
-    let baseline = run.measure_baseline(old.map(|old| first.of(&old)), damage);
+    let mut run = CheckRun { rules, baseline: None, subjects: Vec::new(), errors: Vec::new() };
+    let baseline = run.measure_baseline(cx, old.map(|old| first.of(&old)), damage);
     for input in &inputs {
-        run.check(input, &baseline, damage);
+        run.check(cx, input, &baseline, damage);
     }
     let written = reports.write(&run);
     run.errors.extend(written.err());
-    match show(args, &run) {
-        // A gate does not open because nobody reads what it says.
+    match show(cx, args, &run) {
+        // The check must not pass because nobody reads its output.
         Err(error) if !is_closed_pipe(&error) => Err(error),
-        _ => finish(run),
+        _ => finish(cx, run),
     }
 }
 
 /// A run, as far as it got.
-struct Run {
+struct CheckRun {
     rules: Rules,
-    /// The baseline, if a rule needs it; its only row says that it is damaged.
+    /// The baseline, if a rule needs it; its only row reports damage.
     baseline: Option<Looked>,
     subjects: Vec<Looked>,
-    /// What makes the exit code 2.
+    /// Errors that cause exit code 2.
     errors: Vec<anyhow::Error>,
 }
 
-/// A dump that was looked at.
+/// A checked dump.
 struct Looked {
-    dump: Dump<'static>,
+    dump: DumpHeader<'static>,
     one: OneDump,
     is_read: bool,
-    rows: Vec<Row>,
+    rows: Vec<RuleRow>,
 }
 
-impl Run {
-    fn measure_baseline(&mut self, input: Option<Input>, damage: Damage) -> Baseline {
+impl CheckRun {
+    fn measure_baseline(&mut self, cx: &RunContext, input: Option<Input>, damage: Damage) -> Baseline {
         let Some(input) = input else { return Baseline::None };
         let growing: Vec<&Rule> =
             self.rules.rules.iter().filter(|rule| rule.measure.needs_baseline()).collect();
-        let subject = Subject::measure(&input, &growing);
-        let mut rows: Vec<Row> = Row::damaged(&subject, damage).into_iter().collect();
+        let subject = Subject::measure(cx, &input, &growing);
+        let mut rows: Vec<RuleRow> = RuleRow::damaged(&subject, damage).into_iter().collect();
         let (dump, one, is_read, baseline) = match subject.state {
-            State::Read { measured, dump, one, .. } => (dump, one, true, Baseline::Measured(measured)),
-            State::Unreadable(error) => {
-                rows.push(Row::unreadable(&subject.path, &error));
+            CheckedState::Read { measured, dump, one, .. } => (dump, one, true, Baseline::Measured(measured)),
+            CheckedState::Unreadable(error) => {
+                rows.push(RuleRow::unreadable(&subject.path, &error));
                 let why = format!("the baseline cannot be read: {error:#}");
                 self.errors.push(error);
                 let path = input.path();
@@ -162,13 +162,13 @@ impl Run {
         baseline
     }
 
-    fn check(&mut self, input: &Input, baseline: &Baseline, damage: Damage) {
+    fn check(&mut self, cx: &RunContext, input: &Input, baseline: &Baseline, damage: Damage) {
         let rules: Vec<&Rule> = self.rules.rules.iter().collect();
-        let subject = Subject::measure(input, &rules);
-        let rows = Row::of(&subject, &self.rules, baseline, damage);
+        let subject = Subject::measure(cx, input, &rules);
+        let rows = RuleRow::of(&subject, &self.rules, baseline, damage);
         let (dump, one, is_read) = match subject.state {
-            State::Read { dump, one, .. } => (dump, one, true),
-            State::Unreadable(error) => {
+            CheckedState::Read { dump, one, .. } => (dump, one, true),
+            CheckedState::Unreadable(error) => {
                 self.errors.push(error);
                 (dumps::only_path(input.path()), OneDump::unread(input.path()), false)
             }
@@ -176,29 +176,29 @@ impl Run {
         self.subjects.push(Looked { dump, one, is_read, rows });
     }
 
-    /// The baseline, then the dumps.
+    /// Returns the baseline, then the dumps.
     fn looked(&self) -> impl Iterator<Item = &Looked> {
         self.baseline.iter().chain(&self.subjects)
     }
 
-    fn rows(&self) -> impl Iterator<Item = &Row> {
+    fn rows(&self) -> impl Iterator<Item = &RuleRow> {
         self.looked().flat_map(|looked| &looked.rows)
     }
 
-    fn count(&self, is_one: impl Fn(&Row) -> bool) -> u64 {
+    fn count(&self, is_one: impl Fn(&RuleRow) -> bool) -> u64 {
         self.rows().filter(|row| is_one(row)).count() as u64
     }
 }
 
-/// What JSON says of the dump: all if there is one.
-struct Shown<'a>(&'a Run);
+/// `dump` key of JSON: complete if there is only one dump.
+struct Shown<'a>(&'a CheckRun);
 
-impl Source for Shown<'_> {
-    fn dump(&self) -> Dump<'_> {
+impl AnswerSource for Shown<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
         match self.0.subjects.as_slice() {
             [one] => one.dump.clone(),
-            [first, ..] => Dump { path: first.dump.path.clone(), ..Dump::default() },
-            [] => Dump::default(),
+            [first, ..] => DumpHeader { path: first.dump.path.clone(), ..DumpHeader::default() },
+            [] => DumpHeader::default(),
         }
     }
 
@@ -207,31 +207,31 @@ impl Source for Shown<'_> {
     }
 }
 
-/// Says what is wrong with the rules, all but the last, which is how the run ends.
-fn said(error: anyhow::Error) -> anyhow::Error {
+/// Prints all errors of the rules but the last, which ends the run.
+fn said(cx: &RunContext, error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<WrongRules>() {
         Ok(WrongRules(mut all)) => {
             let last = all.pop().unwrap_or_default();
-            all.iter().for_each(|one| messages::line("error", one));
+            all.iter().for_each(|one| cx.say("error", one));
             anyhow::Error::msg(last)
         }
         Err(other) => other,
     }
 }
 
-/// The baseline, if a rule needs it.
-fn baseline_path(args: &Args, rules: &Rules) -> anyhow::Result<Option<PathBuf>> {
+/// Returns the path of the baseline, if a rule needs it.
+fn baseline_path(cx: &RunContext, args: &CheckArgs, rules: &Rules) -> anyhow::Result<Option<PathBuf>> {
     let given = args.baseline.as_ref().or(rules.baseline.as_ref()).cloned();
     let needs = rules.rules.iter().zip(&rules.lines).find(|(rule, _)| rule.measure.needs_baseline());
     match (needs, given) {
         (Some((rule, line)), None) => anyhow::bail!(
-            "{}:{line}: rule `{}` compares with a baseline, and there is none; add --baseline OLD, or baseline = \"old.hprof\" at the top of the file",
+            "{}:{line}: rule `{}` compares with a baseline, but none is given; add --baseline OLD, or baseline = \"old.hprof\" at the top of the file",
             rules.path.display(),
             rule.name
         ),
         (None, Some(_)) => {
             if args.baseline.is_some() && !args.input.quiet() {
-                messages::line("note", "no rule measures growth: --baseline is not read");
+                cx.say("note", "no rule measures growth: --baseline is not read");
             }
             Ok(None)
         }
@@ -239,13 +239,13 @@ fn baseline_path(args: &Args, rules: &Rules) -> anyhow::Result<Option<PathBuf>> 
     }
 }
 
-fn show(args: &Args, run: &Run) -> anyhow::Result<()> {
+fn show(cx: &RunContext, args: &CheckArgs, run: &CheckRun) -> anyhow::Result<()> {
     let dumps = if run.looked().filter(|looked| !looked.rows.is_empty()).count() > 1 {
         Dumps::Several
     } else {
         Dumps::One
     };
-    let mut rows: Vec<&Row> = run.rows().collect();
+    let mut rows: Vec<&RuleRow> = run.rows().collect();
     let is_table = args.output.format() == Format::Table;
     if is_table {
         rows.sort_by_key(|row| row.rank());
@@ -260,12 +260,12 @@ fn show(args: &Args, run: &Run) -> anyhow::Result<()> {
         }
         answer = answer.under(Section::Line(summary(run)));
     }
-    Shown(run).show("check", &args.output, answer)?;
+    Shown(run).show(cx, "check", &args.output, answer)?;
     Ok(())
 }
 
-/// What has to be said of a row.
-fn sentence(row: &Row, dumps: Dumps) -> String {
+/// Describes a row in a sentence.
+fn sentence(row: &RuleRow, dumps: Dumps) -> String {
     let dump = match dumps {
         Dumps::One => String::new(),
         Dumps::Several => format!(" ({})", row.dump),
@@ -273,12 +273,12 @@ fn sentence(row: &Row, dumps: Dumps) -> String {
     format!("{}: {}{dump}: {}", row.result(), row.rule, row.message)
 }
 
-fn summary(run: &Run) -> String {
+fn summary(run: &CheckRun) -> String {
     let rules = counted(run.rules.rules.len() as u64, "rule");
     let dumps = counted(run.subjects.len() as u64, "dump");
     let parts = [
         (run.count(|row| row.status == Status::Wrong), "errors"),
-        (run.count(Row::fails), "failed"),
+        (run.count(RuleRow::fails), "failed"),
         (run.count(|row| row.status == Status::Failed && row.severity == Severity::Warning), "warnings"),
         (run.count(|row| row.status == Status::Failed && row.severity == Severity::Note), "notes"),
         (run.count(|row| row.status == Status::Passed), "passed"),
@@ -294,13 +294,13 @@ fn summary(run: &Run) -> String {
     format!("{rules}, {dumps}: {}", parts.join(", "))
 }
 
-/// Ends the run: wrong rules and unreadable dumps count more than a failed rule, and that more than allowed damage.
-fn finish(run: Run) -> anyhow::Result<Outcome> {
-    let has_failed = run.rows().any(Row::fails);
+/// Ends the run: invalid rules and unreadable dumps take precedence over a failed rule, and that over allowed damage.
+fn finish(cx: &RunContext, run: CheckRun) -> anyhow::Result<Outcome> {
+    let has_failed = run.rows().any(RuleRow::fails);
     let is_damaged = Shown(&run).is_damaged();
     let mut errors = run.errors;
     if let Some(last) = errors.pop() {
-        errors.iter().for_each(messages::error);
+        errors.iter().for_each(|error| messages::error(cx, error));
         return Err(last);
     }
     Ok(match (has_failed, is_damaged) {
@@ -310,24 +310,24 @@ fn finish(run: Run) -> anyhow::Result<Outcome> {
     })
 }
 
-fn beside<'a>() -> Columns<'a, &'a Run> {
+fn beside<'a>() -> Columns<'a, &'a CheckRun> {
     let is_read = Column::of(names::IS_READABLE, |looked: &Looked| looked.is_read.into());
     let looked = Columns::new(OneDump::columns(|looked: &Looked| &looked.one).into_iter().chain([is_read]));
     Columns::new([
-        Column::of(names::RULES, |run: &&Run| run.rules.path.to_string_lossy().into_owned().into()),
-        Column::of(names::BASELINE, |run: &&Run| {
+        Column::of(names::RULES, |run: &&CheckRun| run.rules.path.to_string_lossy().into_owned().into()),
+        Column::of(names::BASELINE, |run: &&CheckRun| {
             run.baseline.as_ref().map(|looked| &*looked.dump.path).into()
         })
         .or_null("no rule measures growth"),
-        Column::records(names::DUMPS, looked, |run: &&Run| &run.subjects),
-        Column::of(names::TOTAL.dot(names::ROWS), |run: &&Run| run.count(|_| true).into()),
-        Column::of(names::TOTAL.dot(names::PASSED), |run: &&Run| {
+        Column::records(names::DUMPS, looked, |run: &&CheckRun| &run.subjects),
+        Column::of(names::TOTAL.dot(names::ROWS), |run: &&CheckRun| run.count(|_| true).into()),
+        Column::of(names::TOTAL.dot(names::PASSED), |run: &&CheckRun| {
             run.count(|row| row.status == Status::Passed).into()
         }),
-        Column::of(names::TOTAL.dot(names::FAILED), |run: &&Run| {
+        Column::of(names::TOTAL.dot(names::FAILED), |run: &&CheckRun| {
             run.count(|row| row.status == Status::Failed).into()
         }),
-        Column::of(names::TOTAL.dot(names::ERRORS), |run: &&Run| {
+        Column::of(names::TOTAL.dot(names::ERRORS), |run: &&CheckRun| {
             run.count(|row| row.status == Status::Wrong).into()
         }),
     ])

@@ -1,26 +1,26 @@
-//! The results as files for CI servers: JUnit XML and SARIF.
+//! Results as files for CI servers: JUnit XML and SARIF.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::rows::Row;
-use super::{Looked, Run, words};
+use super::rows::RuleRow;
+use super::{CheckRun, Looked, words};
 use crate::cli::shared::output::file::OutFile;
 use hprof_query::check::{Severity, Status};
 use hprof_report::ci::junit;
 use hprof_report::ci::sarif::{self, Level};
 use hprof_report::value::Value;
 
-/// The files that will be written.
+/// The files to be written.
 pub(super) struct Reports {
     junit: Option<OutFile>,
     sarif: Option<OutFile>,
 }
 
 impl Reports {
-    /// Begins to write them; `read` are the files that must not be replaced.
+    /// Creates the files; files in `read` must not be replaced.
     pub(super) fn create(junit: Option<&Path>, sarif: Option<&Path>, read: &[&Path]) -> anyhow::Result<Self> {
         let create = |path: Option<&Path>| path.map(|path| OutFile::create(path, read)).transpose();
         let reports = Self { junit: create(junit)?, sarif: create(sarif)? };
@@ -35,16 +35,16 @@ impl Reports {
         Ok(reports)
     }
 
-    /// Writes them.
-    pub(super) fn write(self, run: &Run) -> anyhow::Result<()> {
+    /// Writes the files.
+    pub(super) fn write(self, run: &CheckRun) -> anyhow::Result<()> {
         let junit = self.junit.map_or(Ok(()), |file| written(file, |out| junit::write(out, &suites(run))));
         let sarif = self.sarif.map_or(Ok(()), |file| written(file, |out| sarif::write(out, &results(run))));
-        // As text: that the reader of stdout has gone is no error, that the reader of a report has gone is one.
+        // Converted to text: a closed stdout is not an error, but a closed report file is.
         junit.and(sarif).map_err(|error| anyhow::anyhow!("{error:#}"))
     }
 }
 
-/// Where a file is or will be, whichever way leads there.
+/// Returns the resolved path of a file that may not exist yet.
 fn place(path: &Path) -> PathBuf {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (dir.canonicalize(), path.file_name()) {
@@ -66,13 +66,13 @@ fn written(
     file.commit()
 }
 
-/// A suite for each dump, and for a damaged baseline.
-fn suites(run: &Run) -> Vec<junit::Suite<'_>> {
+/// Returns a suite for each dump, and for a damaged baseline.
+fn suites(run: &CheckRun) -> Vec<junit::Suite<'_>> {
     run.looked().filter(|looked| !looked.rows.is_empty()).map(suite).collect()
 }
 
 fn suite(Looked { dump, rows, .. }: &Looked) -> junit::Suite<'_> {
-    // What passed because it does not exist would not be seen at all.
+    // A rule that passed because nothing matches would otherwise go unnoticed.
     let told = rows.iter().filter(|row| row.is_told() && row.status == Status::Passed);
     junit::Suite {
         name: &dump.path,
@@ -82,13 +82,13 @@ fn suite(Looked { dump, rows, .. }: &Looked) -> junit::Suite<'_> {
     }
 }
 
-fn case(row: &Row) -> junit::Case<'_> {
+fn case(row: &RuleRow) -> junit::Case<'_> {
     let (kind, message) = (row.kind, &*row.message);
     let result = match (row.status, row.severity) {
         (Status::Passed, _) => junit::Outcome::Passed,
         (Status::Wrong, _) => junit::Outcome::Error { kind, message },
         (Status::Failed, Severity::Error) => junit::Outcome::Failed { kind, message },
-        // There are no warnings in JUnit, and a failure would end the build.
+        // JUnit has no warnings, and a failure would end the build.
         (Status::Failed, severity) => {
             junit::Outcome::Skipped { message: format!("{}: {message}", severity.name()) }
         }
@@ -104,8 +104,8 @@ fn level(severity: Severity) -> Level {
     }
 }
 
-/// What failed, each at its rule; what is no rule at the beginning of the rules file.
-fn results(run: &Run) -> sarif::Run<'_> {
+/// Returns the failures, each at its rule; others at the beginning of the rules file.
+fn results(run: &CheckRun) -> sarif::SarifRun<'_> {
     let mut rules: Vec<sarif::Rule<'_>> = (run.rules.rules.iter())
         .map(|rule| sarif::Rule {
             id: &rule.name,
@@ -134,5 +134,5 @@ fn results(run: &Run) -> sarif::Run<'_> {
     }
     let unread = run.looked().filter(|looked| !looked.is_read);
     let errors = unread.flat_map(|looked| looked.rows.iter().map(|row| &*row.message)).collect();
-    sarif::Run { version: env!("CARGO_PKG_VERSION"), file: &run.rules.path, rules, failures, errors }
+    sarif::SarifRun { version: env!("CARGO_PKG_VERSION"), file: &run.rules.path, rules, failures, errors }
 }

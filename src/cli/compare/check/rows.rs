@@ -1,21 +1,21 @@
-//! What became of each rule for each dump: rows, and how they are shown.
+//! Results of each rule for each dump as rows.
 
-use super::dumps::{State, Subject};
+use super::dumps::{CheckedState, Subject};
 use super::rules::{DAMAGED, Rules, UNREADABLE};
 use super::words;
-use hprof_query::check::{Comparison, Found, Measured, Rule, Severity, Status};
+use hprof_query::check::{Comparison, MeasureDetails, Measured, Rule, Severity, Status};
 use hprof_query::dictionary::names;
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::value::Value;
 
-/// A rule and a dump.
-pub(super) struct Row {
-    /// The rule's name.
+/// The result of a rule for a dump.
+pub(super) struct RuleRow {
+    /// Name of the rule.
     pub(super) rule: String,
-    /// Its number; `None` of what is not in the rules file.
+    /// Number of the rule; `None` if the row is not about a rule of the file.
     pub(super) number: Option<usize>,
     pub(super) severity: Severity,
-    /// What is measured, in one word.
+    /// Measure, in one word.
     pub(super) kind: &'static str,
     pub(super) dump: String,
     pub(super) status: Status,
@@ -23,20 +23,20 @@ pub(super) struct Row {
     pub(super) limit: Value<'static>,
     pub(super) bound: Option<&'static str>,
     pub(super) unit: Option<&'static str>,
-    /// The figure and its limit, for people.
+    /// The value and its limit, for people.
     shown: [String; 2],
     pub(super) message: String,
-    /// `true` if nothing has the name that the rule asks for.
+    /// Whether nothing matches the name in the rule.
     pub(super) is_unmatched: bool,
-    /// Where the rule is.
+    /// Line of the rule.
     pub(super) line: Option<u64>,
 }
 
 /// The baseline, as far as rules need it.
 pub(super) enum Baseline {
-    /// No rule does.
+    /// No rule needs it.
     None,
-    /// A figure for each rule that does, in their order.
+    /// Measured values of the rules that need it, in their order.
     Measured(Vec<Measured>),
     /// It cannot be read, and why.
     Unreadable(String),
@@ -49,12 +49,12 @@ pub(super) enum Damage {
     IsAllowed,
 }
 
-impl Row {
-    /// Of a dump: damage first, then the rules in their order.
+impl RuleRow {
+    /// Returns the rows of a dump: damage first, then the rules in their order.
     pub(super) fn of(subject: &Subject, rules: &Rules, baseline: &Baseline, damage: Damage) -> Vec<Self> {
         let measured = match &subject.state {
-            State::Read { measured, .. } => measured,
-            State::Unreadable(error) => return vec![Self::unreadable(&subject.path, error)],
+            CheckedState::Read { measured, .. } => measured,
+            CheckedState::Unreadable(error) => return vec![Self::unreadable(&subject.path, error)],
         };
         let mut rows: Vec<Self> = Self::damaged(subject, damage).into_iter().collect();
         let mut before = match baseline {
@@ -77,7 +77,7 @@ impl Row {
         rows
     }
 
-    /// That a dump is damaged, if it is.
+    /// Returns a row if the dump is damaged.
     pub(super) fn damaged(subject: &Subject, damage: Damage) -> Option<Self> {
         let text = format!("part of the dump is missing or unreadable: {}", subject.damage()?);
         Some(match damage {
@@ -89,15 +89,15 @@ impl Row {
         })
     }
 
-    /// That a dump cannot be read.
+    /// Returns a row for a dump that cannot be read.
     pub(super) fn unreadable(path: &str, error: &anyhow::Error) -> Self {
         Self::without_figure(UNREADABLE, path, Status::Wrong, format!("{error:#}"))
     }
 
-    /// What a row is about that is not in the rules file.
+    /// Returns the subject of a row that is not about a rule of the file.
     pub(super) fn about(&self) -> String {
         match self.kind {
-            DAMAGED => "dumps are whole".to_owned(),
+            DAMAGED => "dumps are complete".to_owned(),
             _ => "dumps can be read".to_owned(),
         }
     }
@@ -150,22 +150,22 @@ impl Row {
             bound: Some(verdict.limit.bound().name()),
             unit: Some(words::unit(&rule.measure, verdict.limit)),
             shown: words::figures(&rule.measure, &measured, &verdict),
-            is_unmatched: matches!(measured.found, Found::NoMatch { .. }),
+            is_unmatched: matches!(measured.found, MeasureDetails::NoMatch { .. }),
             ..Self::without_figure("", dump, verdict.status, words::message(rule, &measured, &verdict))
         })
     }
 
-    /// Returns whether the check fails with it.
+    /// Returns whether it makes the check fail.
     pub(super) fn fails(&self) -> bool {
         self.status == Status::Failed && self.severity == Severity::Error
     }
 
-    /// Returns whether a table tells more of it than its figures.
+    /// Returns whether a table shows more than its values.
     pub(super) fn is_told(&self) -> bool {
         self.status != Status::Passed || self.number.is_none() || self.is_unmatched
     }
 
-    /// One word for people: what failed stands out.
+    /// Returns one word for people, in capitals for failures.
     pub(super) fn result(&self) -> &'static str {
         match (self.status, self.severity) {
             (Status::Passed, _) => "passed",
@@ -176,7 +176,7 @@ impl Row {
         }
     }
 
-    /// What is worst comes first.
+    /// Returns the sort key: the worst result first.
     pub(super) fn rank(&self) -> u8 {
         match (self.status, self.severity) {
             (Status::Wrong, _) => 0,
@@ -196,44 +196,44 @@ impl Row {
     }
 }
 
-/// Which dumps a table names.
+/// The dumps that a table names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dumps {
     One,
     Several,
 }
 
-pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a Row> {
-    let dump = Column::of(names::DUMP, |row: &&Row| (&*row.dump).into());
+pub(super) fn columns<'a>(dumps: Dumps) -> Columns<'a, &'a RuleRow> {
+    let dump = Column::of(names::DUMP, |row: &&RuleRow| (&*row.dump).into());
     let dump = match dumps {
         Dumps::One => dump,
         Dumps::Several => dump.header("dump").place(4).fit(Fit::Middle { priority: 0 }),
     };
     let not_measured = "nothing was measured";
     Columns::new([
-        Column::table("result", Align::Left, |row: &&Row| row.result().to_owned()).place(0),
-        Column::of(names::RULE, |row: &&Row| (&*row.rule).into())
+        Column::table("result", Align::Left, |row: &&RuleRow| row.result().to_owned()).place(0),
+        Column::of(names::RULE, |row: &&RuleRow| (&*row.rule).into())
             .header("rule")
             .place(1)
             .fit(Fit::Shorten { priority: 1 }),
-        Column::of(names::SEVERITY, |row: &&Row| row.severity.name().into()),
+        Column::of(names::SEVERITY, |row: &&RuleRow| row.severity.name().into()),
         dump,
-        Column::of(names::IS_PASSED, |row: &&Row| (row.status == Status::Passed).into()),
-        Column::of(names::STATUS, |row: &&Row| row.status_name().into()),
-        Column::of(names::VALUE, |row: &&Row| row.value.clone())
+        Column::of(names::IS_PASSED, |row: &&RuleRow| (row.status == Status::Passed).into()),
+        Column::of(names::STATUS, |row: &&RuleRow| row.status_name().into()),
+        Column::of(names::VALUE, |row: &&RuleRow| row.value.clone())
             .or_null(not_measured)
             .header("value")
             .place(2)
             .cell(|row| row.shown[0].clone()),
-        Column::of(names::LIMIT, |row: &&Row| row.limit.clone())
+        Column::of(names::LIMIT, |row: &&RuleRow| row.limit.clone())
             .or_null(not_measured)
             .header("limit")
             .place(3)
             .cell(|row| row.shown[1].clone()),
-        Column::of(names::BOUND, |row: &&Row| row.bound.into()).or_null(not_measured),
-        Column::of(names::UNIT, |row: &&Row| row.unit.into()).or_null(not_measured),
-        Column::of(names::IS_MATCHED, |row: &&Row| (!row.is_unmatched).into()),
-        Column::of(names::MESSAGE, |row: &&Row| (&*row.message).into()),
-        Column::of(names::LINE, |row: &&Row| row.line.into()).or_null("it is not in the rules file"),
+        Column::of(names::BOUND, |row: &&RuleRow| row.bound.into()).or_null(not_measured),
+        Column::of(names::UNIT, |row: &&RuleRow| row.unit.into()).or_null(not_measured),
+        Column::of(names::IS_MATCHED, |row: &&RuleRow| (!row.is_unmatched).into()),
+        Column::of(names::MESSAGE, |row: &&RuleRow| (&*row.message).into()),
+        Column::of(names::LINE, |row: &&RuleRow| row.line.into()).or_null("not in the rules file"),
     ])
 }

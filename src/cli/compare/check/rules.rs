@@ -1,4 +1,4 @@
-//! Reading a file of rules: TOML, of which every key is known here, and what is wrong with it, with line and column.
+//! Parser of rules files: TOML in which every key must be known. Errors have a line and column.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,58 +11,58 @@ use toml::de::{DeTable, DeValue};
 use super::limits::{self, Given};
 use super::words;
 use hprof_parser::sniff::{Looks, sniff};
-use hprof_query::check::{Growing, Limits, Measure, Rule, Severity};
+use hprof_query::check::{Growing, Measure, Rule, RuleLimits, Severity};
 use hprof_query::classes::histogram::Scope;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::classes::suggestions;
-use hprof_query::waste::Kind;
+use hprof_query::waste::WasteKind;
 
-/// Longer files are none that somebody has written.
+/// Maximum length of a file: nobody writes a longer one.
 const MAX_BYTES: u64 = 1 << 20;
-/// More rules are none that somebody reads.
+/// Maximum number of rules.
 const MAX_RULES: usize = 1000;
-/// Longer names do not fit into reports.
+/// Maximum length of a name: longer ones do not fit into reports.
 pub(super) const MAX_NAME: usize = 200;
-/// Longer patterns are none that somebody has written, nor longer paths.
+/// Maximum length of a pattern or path.
 const MAX_OF: usize = 1000;
 const MAX_PATH: usize = 4096;
-/// Characters of what is said of TOML that is none.
+/// Maximum number of characters of an error message about invalid TOML.
 const MAX_SAID: usize = 300;
-/// What is wrong beyond that is not said.
+/// Maximum number of errors reported.
 const MAX_WRONG: usize = 20;
 
-/// The keys of the file.
+/// Keys of the file.
 const TOP: &[&str] = &["baseline", "optional", "rule"];
-/// The keys of a rule.
+/// Keys of a rule.
 const KEYS: &[&str] = &["name", "severity", "measure", "of", "objects", "min", "max", "optional"];
 
-/// Names of what is reported besides rules.
+/// Names of results that are not about rules.
 pub(super) const DAMAGED: &str = "damaged";
 pub(super) const UNREADABLE: &str = "unreadable";
 
 /// The rules of a file.
 #[derive(Debug)]
 pub(super) struct Rules {
-    /// Where it is.
+    /// Path of the file.
     pub(super) path: PathBuf,
-    /// The dump to compare with, if the file names one.
+    /// Dump to compare with, if the file names one.
     pub(super) baseline: Option<PathBuf>,
-    /// The rules, in their order, at least one.
+    /// The rules, in their order; at least one.
     pub(super) rules: Vec<Rule>,
     /// The line of each rule, from 1.
     pub(super) lines: Vec<u64>,
 }
 
-/// What is wrong at a place of the file.
+/// An error at a position in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Wrong {
-    /// In bytes from the beginning.
+    /// Offset in bytes.
     at: usize,
-    /// What, and what to do.
+    /// Message with advice.
     text: String,
 }
 
-/// Reads a file of rules.
+/// Reads a rules file.
 pub(super) fn read(path: &Path) -> anyhow::Result<Rules> {
     let shown = path.display();
     let fail = || format!("cannot read the rules file {shown}");
@@ -87,12 +87,12 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Rules> {
     }
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         let (line, column) = position(&String::from_utf8_lossy(&bytes), error.valid_up_to());
-        anyhow::anyhow!("{shown}:{line}:{column}: this is not UTF-8, as TOML is; {what_to_do}")
+        anyhow::anyhow!("{shown}:{line}:{column}: not UTF-8, which TOML requires; {what_to_do}")
     })?;
     parse(text)
         .map(|(baseline, rules, lines)| Rules {
             path: path.to_owned(),
-            // As it is written in the file: from where that is.
+            // Relative to the directory of the file.
             baseline: baseline.map(|baseline| path.parent().unwrap_or(Path::new("")).join(baseline)),
             rules,
             lines,
@@ -115,12 +115,12 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Rules> {
         })
 }
 
-/// A file of rules that are wrong: what is, each with its place.
+/// An invalid rules file: its errors, each with its position.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub(super) struct WrongRules(pub(super) Vec<String>);
 
-/// Line and column, in characters from 1, of an offset in bytes.
+/// Converts an offset in bytes to line and column, in characters from 1.
 fn position(text: &str, at: usize) -> (u64, u64) {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -141,24 +141,24 @@ fn parse(text: &str) -> Result<Parsed, Vec<Wrong>> {
         vec![Wrong {
             at,
             text: format!(
-                "this is not TOML: {}",
+                "not valid TOML: {}",
                 words::beginning(&error.message().replace('\n', ", "), MAX_SAID)
             ),
         }]
     })?;
-    let mut reader = Reader { wrong: Vec::new() };
+    let mut reader = RulesReader { wrong: Vec::new() };
     let read = reader.file(text, table.get_ref());
     if reader.wrong.is_empty() { Ok(read) } else { Err(reader.wrong) }
 }
 
-/// Reads values, and keeps what is wrong with them.
-struct Reader {
+/// Reads values and collects errors.
+struct RulesReader {
     wrong: Vec<Wrong>,
 }
 
-type Value<'i> = Spanned<DeValue<'i>>;
+type TomlValue<'i> = Spanned<DeValue<'i>>;
 
-impl Reader {
+impl RulesReader {
     fn wrong(&mut self, at: usize, text: impl Into<String>) {
         self.wrong.push(Wrong { at, text: text.into() });
     }
@@ -189,7 +189,7 @@ impl Reader {
         let Some(array) = array else {
             let kind = value.get_ref().type_str();
             let what =
-                if kind == "array" { "an array of other things".to_owned() } else { format!("one {kind}") };
+                if kind == "array" { "an array of other values".to_owned() } else { format!("one {kind}") };
             self.wrong(value.span().start, format!("`rule` is {what}; expected tables, each after [[rule]]"));
             return (None, rules, lines);
         };
@@ -202,7 +202,7 @@ impl Reader {
         if array.len() > MAX_RULES {
             self.wrong(
                 value.span().start,
-                format!("{} rules are too many; use several files of up to {MAX_RULES}", array.len()),
+                format!("too many rules ({}); use several files of up to {MAX_RULES}", array.len()),
             );
             return (None, rules, lines);
         }
@@ -217,7 +217,7 @@ impl Reader {
         (baseline.map(PathBuf::from), rules, lines)
     }
 
-    /// Says which keys are not known.
+    /// Reports unknown keys.
     fn keys(&mut self, table: &DeTable<'_>, known: &[&str], place: &str) {
         for (key, _) in table {
             let name: &str = key.get_ref();
@@ -233,7 +233,7 @@ impl Reader {
         }
     }
 
-    fn string<'v>(&mut self, value: &'v Value<'_>, key: &str, expected: &str) -> Option<&'v str> {
+    fn string<'v>(&mut self, value: &'v TomlValue<'_>, key: &str, expected: &str) -> Option<&'v str> {
         let text = value.get_ref().as_str();
         if text.is_none() {
             let found = value.get_ref().type_str();
@@ -245,7 +245,7 @@ impl Reader {
         text
     }
 
-    /// Says that a text is too long.
+    /// Reports a text that is too long.
     fn length(&mut self, text: &str, most: usize, key: &str, at: usize) -> bool {
         if text.len() > most {
             self.wrong(at, format!("`{key}` is {} bytes long; expected at most {most}", text.len()));
@@ -253,7 +253,7 @@ impl Reader {
         text.len() <= most
     }
 
-    /// One of some words; `None` if the key is not there, or if it is wrong.
+    /// Reads one of some keywords; `None` if the key is missing or invalid.
     fn word<T: Copy>(&mut self, table: &DeTable<'_>, key: &str, words: &[(&str, T)]) -> Option<T> {
         let value = table.get(key)?;
         let names: Vec<&str> = words.iter().map(|(name, _)| *name).collect();
@@ -261,7 +261,7 @@ impl Reader {
         let found = words.iter().find(|(name, _)| *name == text).map(|(_, word)| *word);
         if found.is_none() {
             let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
-            self.wrong(value.span().start, format!("there is no {key} `{}`; {hint}", words::quoted(text)));
+            self.wrong(value.span().start, format!("unknown {key} `{}`; {hint}", words::quoted(text)));
         }
         found
     }
@@ -275,7 +275,7 @@ impl Reader {
         })
     }
 
-    /// Reads a rule; `None` if something is wrong with it.
+    /// Reads a rule; `None` if it is invalid.
     fn rule(
         &mut self,
         table: &DeTable<'_>,
@@ -311,16 +311,13 @@ impl Reader {
         let at = value.span().start;
         let same = before.iter().zip(lines).find(|(rule, _)| rule.name == name);
         if name.is_empty() {
-            self.wrong(at, "`name` is empty; each rule needs a name of its own");
+            self.wrong(at, "`name` is empty; each rule needs a unique name");
         } else if !self.length(name, MAX_NAME, "name", at) {
             return None;
         } else if [DAMAGED, UNREADABLE].contains(&name) {
-            self.wrong(at, format!("`{name}` is what reports call something else; choose another name"));
+            self.wrong(at, format!("`{name}` is a reserved name in reports; choose another name"));
         } else if let Some((_, line)) = same {
-            self.wrong(
-                at,
-                format!("there is a rule `{name}` in line {line} already; each needs a name of its own"),
-            );
+            self.wrong(at, format!("rule `{name}` already exists in line {line}; names must be unique"));
         }
         Some(name.to_owned())
     }
@@ -386,12 +383,12 @@ impl Reader {
         })
     }
 
-    fn waste_kind(&mut self, text: &str, at: usize) -> Option<Kind> {
-        let found = Kind::ALL.into_iter().find(|kind| kind.name() == text);
+    fn waste_kind(&mut self, text: &str, at: usize) -> Option<WasteKind> {
+        let found = WasteKind::ALL.into_iter().find(|kind| kind.name() == text);
         if found.is_none() {
-            let names = Kind::ALL.map(Kind::name);
+            let names = WasteKind::ALL.map(WasteKind::name);
             let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
-            self.wrong(at, format!("there is no kind of waste `{}`; {hint}", words::quoted(text)));
+            self.wrong(at, format!("unknown kind of waste `{}`; {hint}", words::quoted(text)));
         }
         found
     }
@@ -415,13 +412,13 @@ impl Reader {
             ("retained", pattern) if !pattern.is_empty() => Some(Growing::Retained(class_pattern(pattern))),
             _ => {
                 let (text, expected) = (words::quoted(text), MeasureName::Growth.of());
-                self.wrong(at, format!("`{text}` is nothing whose growth is known; expected {expected}"));
+                self.wrong(at, format!("the growth of `{text}` cannot be measured; expected {expected}"));
                 None
             }
         }
     }
 
-    /// The objects that are counted.
+    /// Reads the key `objects`.
     fn scope(&mut self, table: &DeTable<'_>, kind: MeasureName) -> Option<Scope> {
         let Some(default) = kind.scope() else {
             if let Some(value) = table.get("objects") {
@@ -440,13 +437,13 @@ impl Reader {
         let scope = self.word(table, "objects", words::SCOPES)?;
         if kind == MeasureName::Growth && scope == Scope::Unreachable {
             let at = table.get("objects").map_or(0, |value| value.span().start);
-            self.wrong(at, "`objects` of growth is reachable or all");
+            self.wrong(at, "`objects` of a growth rule must be reachable or all");
             return None;
         }
         Some(scope)
     }
 
-    fn limits(&mut self, table: &DeTable<'_>, at: usize, measure: &Measure) -> Option<Limits> {
+    fn limits(&mut self, table: &DeTable<'_>, at: usize, measure: &Measure) -> Option<RuleLimits> {
         let mut given = [None, None];
         for (place, key) in given.iter_mut().zip(["min", "max"]) {
             let Some(value) = table.get(key) else { continue };
@@ -490,7 +487,7 @@ fn class_pattern(text: &str) -> ClassPattern {
     pattern
 }
 
-/// The words of `measure`.
+/// Values of `measure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MeasureName {
     Heap,
@@ -527,7 +524,7 @@ impl MeasureName {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
-    /// What `of` is.
+    /// Describes the value of `of`.
     fn of(self) -> &'static str {
         match self {
             Self::Retained | Self::Shallow | Self::Instances | Self::DuplicateClasses => {
@@ -547,7 +544,7 @@ impl MeasureName {
         }
     }
 
-    /// The objects that are counted if nothing is said; `None` where nothing can be.
+    /// Returns the default of `objects`; `None` if the key is not allowed.
     fn scope(self) -> Option<Scope> {
         match self {
             Self::Shallow | Self::Instances => Some(Scope::All),

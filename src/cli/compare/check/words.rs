@@ -1,7 +1,7 @@
-//! What rules and figures are called in sentences.
+//! Descriptions of rules and values in sentences.
 
 use hprof_query::check::{
-    Bound, Found, Growing, LeftOut, Limit, Measure, Measured, Named, Rule, Unit, Verdict,
+    Bound, Growing, LeftOut, Limit, Measure, MeasureDetails, Measured, NamedKind, Rule, Unit, Verdict,
 };
 use hprof_query::classes::histogram::Scope;
 use hprof_query::classes::pattern::ClassPattern;
@@ -11,18 +11,18 @@ use hprof_report::value::Value;
 
 use crate::cli::retention::leaks::words as leak_words;
 
-/// A rule as it is written.
+/// Example of a rule.
 pub(super) const EXAMPLE: &str =
     "[[rule]] name = \"heap\" measure = \"heap\" max = \"1 GiB\", each key in a line of its own";
 
-/// Characters of what is quoted from the file.
+/// Maximum number of characters quoted from the file.
 const MAX_QUOTED: usize = 80;
 
-/// The words of `objects`.
+/// Values of `objects`.
 pub(super) const SCOPES: &[(&str, Scope)] =
     &[("all", Scope::All), ("reachable", Scope::Reachable), ("unreachable", Scope::Unreachable)];
 
-/// What a rule measures.
+/// Describes what a rule measures.
 pub(super) fn subject(measure: &Measure) -> String {
     let heap = |scope: &Scope| match scope {
         Scope::All => "the heap",
@@ -64,7 +64,7 @@ pub(super) fn subject(measure: &Measure) -> String {
     }
 }
 
-/// What `unit` is in output.
+/// Returns the value of `unit` in output.
 pub(super) fn unit(measure: &Measure, limit: Limit) -> &'static str {
     match (limit, measure.unit()) {
         (Limit::Percent(..), _) => "percent",
@@ -73,8 +73,8 @@ pub(super) fn unit(measure: &Measure, limit: Limit) -> &'static str {
     }
 }
 
-/// A figure in the unit of its limit, for programs; `null` if it is a part of nothing. Rounded, unless that would hide why it
-/// is not allowed.
+/// Converts a value to the unit of its limit, for programs; `null` for a percentage of zero. Rounded, unless that
+/// would hide the violation.
 pub(super) fn value(measured: &Measured, verdict: &Verdict) -> Value<'static> {
     match verdict.limit {
         Limit::Percent(_, limit) => match (percent(measured), exact_percent(measured)) {
@@ -87,7 +87,7 @@ pub(super) fn value(measured: &Measured, verdict: &Verdict) -> Value<'static> {
     }
 }
 
-/// A limit, for programs.
+/// Converts a limit for programs.
 pub(super) fn limit(limit: Limit) -> Value<'static> {
     match limit {
         Limit::Percent(_, percent) => percent.percent().into(),
@@ -95,12 +95,12 @@ pub(super) fn limit(limit: Limit) -> Value<'static> {
     }
 }
 
-/// In percent, rounded to millionths; `None` if it is a part of nothing.
+/// Returns the percentage, rounded to millionths; `None` for a percentage of zero.
 fn percent(measured: &Measured) -> Option<f64> {
     exact_percent(measured).map(|percent| (percent * 1e6).round() / 1e6)
 }
 
-/// The same, not rounded.
+/// Returns the percentage, not rounded.
 #[allow(clippy::cast_precision_loss)]
 fn exact_percent(measured: &Measured) -> Option<f64> {
     match (measured.amount, measured.whole) {
@@ -110,7 +110,7 @@ fn exact_percent(measured: &Measured) -> Option<f64> {
     }
 }
 
-/// A figure and its limit, for people: rounded, unless that would hide why it is not allowed.
+/// Formats a value and its limit for people: rounded, unless that would hide the violation.
 pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict) -> [String; 2] {
     let amount = measured.amount;
     let is_failed = verdict.exceeds_limit();
@@ -118,7 +118,7 @@ pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict)
         (Limit::Percent(bound, limit), _) => {
             let limit = limit.percent();
             let value = match percent(measured) {
-                None => "a part of nothing".to_owned(),
+                None => "a percentage of 0".to_owned(),
                 Some(exact) => {
                     let rounded = (exact * 10.0).round() / 10.0;
                     let looks_kept = |value: f64| match bound {
@@ -151,7 +151,7 @@ fn signed_or_plain(amount: i64) -> String {
     u64::try_from(amount).map_or_else(|_| signed(amount), grouped)
 }
 
-/// What a rule says of a dump, in a sentence without a full stop.
+/// Returns the result of a rule for a dump as a sentence without a full stop.
 pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> String {
     let [value, limit] = figures(&rule.measure, measured, verdict);
     let bytes = match (verdict.limit, rule.measure.needs_baseline()) {
@@ -164,7 +164,7 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         Bound::Max => "at most",
     };
     let subject = match &measured.found {
-        Found::Suspects(leaks) if !leak_words::is_suspect(leaks) => "what retains most".to_owned(),
+        MeasureDetails::Suspects(leaks) if !leak_words::is_suspect(leaks) => "what retains most".to_owned(),
         _ => subject(&rule.measure),
     };
     let mut text = format!("{subject}: {value}{bytes}, {bound} {limit}");
@@ -173,7 +173,7 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
         text += &more;
     }
     if measured.left_out == LeftOut::Places {
-        text += "; too many distinct places, and what is left out counts with the place above";
+        text += "; too many distinct places: omitted ones count towards the place above";
     }
     if verdict.fails_by_name {
         text += "; with optional = true the rule would pass";
@@ -183,17 +183,17 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
 
 fn found(rule: &Rule, measured: &Measured) -> Option<String> {
     match &measured.found {
-        Found::Nothing | Found::Places(_) | Found::Classes(_) => None,
-        Found::NoMatch { named, pattern, suggestions } => {
+        MeasureDetails::Nothing | MeasureDetails::Places(_) | MeasureDetails::Classes(_) => None,
+        MeasureDetails::NoMatch { named, pattern, suggestions } => {
             let what = match named {
-                Named::Class => "class",
-                Named::Place => "place",
+                NamedKind::Class => "class",
+                NamedKind::Place => "place",
             };
             let hint = suggestions::did_you_mean(suggestions);
             let space = if hint.is_empty() { "" } else { "; " };
             Some(format!("no {what} matches {pattern}{space}{hint}"))
         }
-        Found::Most { name, amount, of } => {
+        MeasureDetails::Most { name, amount, of } => {
             let amount = match (rule.measure.unit(), rule.measure.needs_baseline()) {
                 (Unit::Bytes, true) => signed_bytes(i64::try_from(*amount).unwrap_or(i64::MAX)),
                 (Unit::Bytes, false) => human_bytes(*amount),
@@ -205,21 +205,21 @@ fn found(rule: &Rule, measured: &Measured) -> Option<String> {
                 _ => format!("most of {}: {name}, {amount}", grouped(*of)),
             })
         }
-        Found::Grown { place, cause: None } => Some(place.clone()),
-        Found::Grown { place, cause: Some((cause, bytes)) } => {
+        MeasureDetails::Grown { place, cause: None } => Some(place.clone()),
+        MeasureDetails::Grown { place, cause: Some((cause, bytes)) } => {
             let bytes = signed_bytes(i64::try_from(*bytes).unwrap_or(i64::MAX));
             Some(format!("{place}; most by {cause}, {bytes}"))
         }
-        Found::Suspects(leaks) => Some(leak_words::largest(leaks)),
+        MeasureDetails::Suspects(leaks) => Some(leak_words::largest(leaks)),
     }
 }
 
-/// What is quoted from a rules file, if it is long only its beginning.
+/// Quotes text from a rules file, shortened if it is long.
 pub(super) fn quoted(text: &str) -> String {
     beginning(text, MAX_QUOTED)
 }
 
-/// Up to so many characters of a text.
+/// Returns at most `most` characters of a text.
 pub(super) fn beginning(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
@@ -233,9 +233,9 @@ mod tests {
     use hprof_query::check::Status;
 
     use super::*;
-    use hprof_query::check::{Limits, Percent, Range, Severity};
+    use hprof_query::check::{Percent, Range, RuleLimits, Severity};
 
-    /// A figure and its limit for people, and the figure for programs.
+    /// Returns a value and its limit for people, and the value for programs.
     fn shown(amount: i64, whole: u64, limit: Range<&str>) -> ([String; 2], f64) {
         let percent = |text: &str| Percent::parse(text).unwrap();
         let range = Range::of(limit.min().map(percent), limit.max().map(percent)).unwrap();
@@ -243,10 +243,10 @@ mod tests {
             name: String::new(),
             severity: Severity::Error,
             measure: Measure::Heap(Scope::Reachable),
-            limits: Limits::Percent(range),
+            limits: RuleLimits::Percent(range),
             is_optional: false,
         };
-        let measured = Measured { amount, whole, found: Found::Nothing, left_out: LeftOut::Nothing };
+        let measured = Measured { amount, whole, found: MeasureDetails::Nothing, left_out: LeftOut::Nothing };
         let verdict = rule.judge(&measured);
         let Value::Float(value) = value(&measured, &verdict) else { panic!() };
         (figures(&rule.measure, &measured, &verdict), value)
@@ -254,14 +254,19 @@ mod tests {
 
     #[test]
     fn a_figure_of_a_name_that_nothing_has_is_shown_as_it_is() {
-        let limits =
-            [Limits::Percent(Range::Max(Percent::parse("10").unwrap())), Limits::Number(Range::Max(0))];
+        let limits = [
+            RuleLimits::Percent(Range::Max(Percent::parse("10").unwrap())),
+            RuleLimits::Number(Range::Max(0)),
+        ];
         for (limits, expected) in limits.into_iter().zip(["0.0 %", "0 B"]) {
             let measure = Measure::Heap(Scope::Reachable);
             let rule =
                 Rule { name: String::new(), severity: Severity::Error, measure, limits, is_optional: false };
-            let found =
-                Found::NoMatch { named: Named::Class, pattern: String::new(), suggestions: Vec::new() };
+            let found = MeasureDetails::NoMatch {
+                named: NamedKind::Class,
+                pattern: String::new(),
+                suggestions: Vec::new(),
+            };
             let measured = Measured { amount: 0, whole: 1000, found, left_out: LeftOut::Nothing };
             let verdict = rule.judge(&measured);
             assert!(verdict.status == Status::Failed && verdict.fails_by_name);

@@ -4,38 +4,41 @@ use std::sync::Arc;
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::{desk, messages};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
-use hprof_query::classes::histogram::{Scope, SortBy, With};
+use hprof_query::classes::histogram::{HistogramOrder, Scope, With};
 use hprof_query::compare::Change;
-use hprof_query::compare::classes::{Census, Figures, GroupBy, Question, Row};
-use hprof_query::compare::names as class_names;
+use hprof_query::compare::classes::{
+    ClassCensus, ClassChange, ComparedFigures, ComparedGroupBy, ComparedQuery,
+};
+use hprof_query::compare::stable_names;
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::text;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::json::Dump;
+use hprof_report::json::DumpHeader;
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
-use super::Args;
+use super::DiffArgs;
 use super::shown::{self, Counts};
 
-/// A file that was counted.
+/// A file whose objects were counted.
 enum Counted {
     Heap(Arc<Heap>),
     Graph(Box<Session>),
     Text(Box<Recorded>),
 }
 
-/// What positional arguments are.
+/// Description of the positional arguments.
 const TAKES: &str = "the command takes two dumps, then patterns";
 
 impl Counted {
-    /// The names of all its classes.
+    /// Returns the names of all its classes.
     fn class_names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
         match self {
             Self::Heap(heap) => names_of(heap),
@@ -51,14 +54,14 @@ impl Counted {
     }
 }
 
-/// The names of the classes of a binary dump.
+/// Returns the class names of a binary dump.
 fn names_of(heap: &Heap) -> Box<dyn Iterator<Item = &str> + '_> {
     let summary = heap.summary();
     Box::new(summary.classes().iter().map(|class| summary.class_name(class)))
 }
 
-impl Source for Counted {
-    fn dump(&self) -> Dump<'_> {
+impl AnswerSource for Counted {
+    fn dump(&self) -> DumpHeader<'_> {
         match self {
             Self::Heap(heap) => heap.dump(),
             Self::Graph(session) => session.dump(),
@@ -82,22 +85,23 @@ impl Source for Counted {
     }
 }
 
-pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
-    let retained = args.retained || args.sort == Some(SortBy::Retained);
-    let sort_by = args.sort.unwrap_or(if retained { SortBy::Retained } else { SortBy::Bytes });
-    let question = Question { group_by, patterns: args.patterns.clone() };
+pub(super) fn run(cx: &RunContext, args: &DiffArgs, group_by: ComparedGroupBy) -> anyhow::Result<Outcome> {
+    let retained = args.retained || args.sort == Some(HistogramOrder::Retained);
+    let sort_by =
+        args.sort.unwrap_or(if retained { HistogramOrder::Retained } else { HistogramOrder::Bytes });
+    let question = ComparedQuery { group_by, patterns: args.patterns.clone() };
     let scope = if args.live { Scope::Reachable } else { Scope::All };
     let with = if retained { With::Retained } else { With::Counts };
-    let count = |input: &RecordedInput| census(input, &question, scope, with);
+    let count = |input: &RecordedInput| census(cx, input, &question, scope, with);
     let [old, new] = args.input.recorded();
     let ((old, before), (new, after)) = (count(&old)?, count(&new)?);
-    let rows = Census::compare(&before, &after, sort_by);
+    let rows = ClassCensus::compare(&before, &after, sort_by);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let changed = counts.changed;
-    let beside = Beside { old: Old::of(&old), before: before.total, after: after.total, changed };
+    let beside = ClassesDiffSummary { old: Old::of(&old), before: before.total, after: after.total, changed };
     let shown = shown::rows(args, &rows, |row| row.status);
-    let change = |of: fn(&Figures) -> u64| signed(beside.change(of).delta());
-    let answer = Answer::new(columns(group_by, retained), shown)
+    let change = |of: fn(&ComparedFigures) -> u64| signed(beside.change(of).delta());
+    let answer = Answer::new(columns(group_by, retained, cx.hides_values), shown)
         .beside(&Columns::new(beside_columns()), &beside)
         .total([
             ("bytes +/-", change(|figures| figures.shallow_bytes)),
@@ -105,29 +109,30 @@ pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
             (title(group_by), "total".to_owned()),
         ]);
     let source = Pair { old, new };
-    let outcome = shown::show(args, &source, answer, counts, &[])?;
+    let outcome = shown::show(cx, args, &source, answer, counts, &[])?;
     if rows.is_empty() && !args.input.quiet() {
         let names = || source.old.class_names().chain(source.new.class_names());
-        messages::about_patterns(&args.patterns, TAKES, names);
+        messages::about_patterns(cx, &args.patterns, TAKES, names);
     }
     Ok(outcome)
 }
 
 /// Counts the objects of a file.
 fn census(
+    cx: &RunContext,
     input: &RecordedInput,
-    question: &Question,
+    question: &ComparedQuery,
     scope: Scope,
     with: With,
-) -> anyhow::Result<(Counted, Census)> {
+) -> anyhow::Result<(Counted, ClassCensus)> {
     let needs_graph = (scope, with) != (Scope::All, With::Counts);
-    if let Some((file, mut recorded)) = input.open_text()? {
+    if let Some((file, mut recorded)) = input.open_text(cx)? {
         let path = file.path().display();
         anyhow::ensure!(
             !needs_graph,
             "--live and retained sizes need binary dumps, and {path} is a text report; omit --live, --retained and --sort retained"
         );
-        let mut census = Census::default();
+        let mut census = ClassCensus::default();
         if let RecordedFile::Text { report, .. } = &mut recorded.file {
             text::find_loaders(&file, report)?;
             let heap = report.heap.as_ref().ok_or_else(|| {
@@ -135,123 +140,129 @@ fn census(
                     "{path} contains no HEAP DUMP; `--group-by sites` compares recorded allocations"
                 )
             })?;
-            census = Census::of_text(heap, question);
+            census = ClassCensus::of_text(heap, question);
         }
         return Ok((Counted::Text(Box::new(recorded)), census));
     }
     if needs_graph {
-        let (session, census) = Session::ask(&input.input, |heap, graph| {
-            Ok(Census::of_graph(heap.summary(), graph, question, scope, with))
+        let (session, census) = Session::ask(cx, &input.input, |heap, graph| {
+            Ok(ClassCensus::of_graph(heap.summary(), graph, question, scope, with))
         })?;
         return Ok((Counted::Graph(Box::new(session)), census));
     }
-    let heap = input.input.open()?;
-    let census = Census::new(heap.summary(), &Sizes::new(heap.summary(), None), question);
+    let heap = input.input.open(cx)?;
+    let census = ClassCensus::new(heap.summary(), &Sizes::new(heap.summary(), None), question);
     Ok((Counted::Heap(heap), census))
 }
 
-/// What stands beside the rows.
-struct Beside {
+/// Source of the keys besides the rows.
+struct ClassesDiffSummary {
     old: Old,
-    before: Figures,
-    after: Figures,
+    before: ComparedFigures,
+    after: ComparedFigures,
     changed: u64,
 }
 
-impl Beside {
-    fn change(&self, of: fn(&Figures) -> u64) -> Change {
+impl ClassesDiffSummary {
+    fn change(&self, of: fn(&ComparedFigures) -> u64) -> Change {
         Change { old: of(&self.before), new: of(&self.after) }
     }
 }
 
-fn title(group_by: GroupBy) -> &'static str {
+fn title(group_by: ComparedGroupBy) -> &'static str {
     match group_by {
-        GroupBy::Class => "class",
-        GroupBy::Package => "package",
-        GroupBy::Loader => "loader",
-        GroupBy::Superclass => "superclass",
+        ComparedGroupBy::Class => "class",
+        ComparedGroupBy::Package => "package",
+        ComparedGroupBy::Loader => "loader",
+        ComparedGroupBy::Superclass => "superclass",
     }
 }
 
-/// A loader as it is told.
-fn told_loader(text: &str) -> &str {
-    if desk::hides_values() { class_names::unnamed_loader(text) } else { text }
-}
-
-fn columns<'a>(group_by: GroupBy, retained: bool) -> Columns<'a, &'a Row> {
-    let name = |column: Column<'a, &'a Row>| column.header(title(group_by)).fit(Fit::Shorten { priority: 0 });
+fn columns<'a>(
+    group_by: ComparedGroupBy,
+    retained: bool,
+    hides_values: bool,
+) -> Columns<'a, &'a ClassChange> {
+    let name = |column: Column<'a, &'a ClassChange>| {
+        column.header(title(group_by)).fit(Fit::Shorten { priority: 0 })
+    };
+    let told =
+        move |loader: &'a str| if hides_values { stable_names::unnamed_loader(loader) } else { loader };
     let loader = || {
-        Column::of(names::LOADER, |row: &&Row| row.key.loader.as_deref().map(told_loader).into())
+        Column::of(names::LOADER, move |row: &&'a ClassChange| row.key.loader.as_deref().map(told).into())
             .or_null("the class has no class object in the dump")
     };
-    let class = || Column::of(names::CLASS, |row: &&Row| Value::from(&*row.key.name));
-    let mut columns: Vec<Column<'a, &'a Row>> = match group_by {
-        GroupBy::Class => vec![name(class()), loader()],
-        GroupBy::Superclass => vec![name(class()), loader()],
-        GroupBy::Package => vec![name(Column::of(names::PACKAGE, |row: &&Row| Value::from(&*row.key.name)))],
-        GroupBy::Loader => vec![name(loader())],
+    let class = || Column::of(names::CLASS, |row: &&ClassChange| Value::from(&*row.key.name));
+    let mut columns: Vec<Column<'a, &'a ClassChange>> = match group_by {
+        ComparedGroupBy::Class => vec![name(class()), loader()],
+        ComparedGroupBy::Superclass => vec![name(class()), loader()],
+        ComparedGroupBy::Package => {
+            vec![name(Column::of(names::PACKAGE, |row: &&ClassChange| Value::from(&*row.key.name)))]
+        }
+        ComparedGroupBy::Loader => vec![name(loader())],
     };
-    columns.push(shown::status(|row: &&Row| row.status, 9));
+    columns.push(shown::status(|row: &&ClassChange| row.status, 9));
     columns.extend(
         ChangeColumns::new(names::INSTANCES, ["instances +/-", "instances"])
-            .columns(3, |row: &&Row| Some(row.instances)),
+            .columns(3, |row: &&ClassChange| Some(row.instances)),
     );
     columns.extend(
         ChangeColumns::new(names::SHALLOW_BYTES, ["bytes +/-", "bytes"])
-            .columns(1, |row: &&Row| Some(row.shallow_bytes)),
+            .columns(1, |row: &&ClassChange| Some(row.shallow_bytes)),
     );
     let of_retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"])
-        .or_null("not asked for (`--retained`)");
-    let of_retained = of_retained.columns(5, |row: &&Row| row.retained_bytes);
+        .or_null("without `--retained`");
+    let of_retained = of_retained.columns(5, |row: &&ClassChange| row.retained_bytes);
     columns.extend(of_retained.into_iter().map(|column| if retained { column } else { column.hidden() }));
-    if group_by != GroupBy::Class {
+    if group_by != ComparedGroupBy::Class {
         let classes = ChangeColumns::new(names::CLASSES, ["classes +/-", "classes"]);
-        columns.extend(classes.columns(7, |row: &&Row| Some(row.classes)).map(Column::hidden));
+        columns.extend(classes.columns(7, |row: &&ClassChange| Some(row.classes)).map(Column::hidden));
     }
-    if group_by == GroupBy::Loader {
+    if group_by == ComparedGroupBy::Loader {
         let loaders = ChangeColumns::new(names::LOADERS, ["loaders +/-", "loaders"]);
-        columns.extend(loaders.columns(7, |row: &&Row| Some(row.loaders)));
+        columns.extend(loaders.columns(7, |row: &&ClassChange| Some(row.loaders)));
     }
     Columns::new(columns)
 }
 
-fn beside_columns<'c>() -> Vec<Column<'c, Beside>> {
-    let mut columns = Vec::from(Old::columns(|beside: &Beside| &beside.old));
-    columns.push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside| beside.changed.into()));
+fn beside_columns<'c>() -> Vec<Column<'c, ClassesDiffSummary>> {
+    let mut columns = Vec::from(Old::columns(|beside: &ClassesDiffSummary| &beside.old));
+    columns
+        .push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &ClassesDiffSummary| beside.changed.into()));
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::INSTANCES), ["", ""])
-            .columns(0, |beside: &Beside| Some(beside.change(|figures| figures.instances))),
+            .columns(0, |beside: &ClassesDiffSummary| Some(beside.change(|figures| figures.instances))),
     );
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::SHALLOW_BYTES), ["", ""])
-            .columns(0, |beside: &Beside| Some(beside.change(|figures| figures.shallow_bytes))),
+            .columns(0, |beside: &ClassesDiffSummary| Some(beside.change(|figures| figures.shallow_bytes))),
     );
     columns
 }
 
 pub(super) fn declared() -> Vec<Declared> {
     let about = |group_by| match group_by {
-        GroupBy::Class => {
+        ComparedGroupBy::Class => {
             "The default. A row is a class; classes of one name and one loader name are one row. JSON and CSV have all \
              classes, tables those that have changed."
         }
-        GroupBy::Package => "A row is a package.",
-        GroupBy::Loader => "A row is the class loaders of one name.",
-        GroupBy::Superclass => {
+        ComparedGroupBy::Package => "A row is a package.",
+        ComparedGroupBy::Loader => "A row is the class loaders of one name.",
+        ComparedGroupBy::Superclass => {
             "A row is a class that has subclasses, with all of them: rows contain one another."
         }
     };
     let variants = [
-        ("`--group-by class`", GroupBy::Class),
-        ("`--group-by package`", GroupBy::Package),
-        ("`--group-by loader`", GroupBy::Loader),
-        ("`--group-by superclass`", GroupBy::Superclass),
+        ("`--group-by class`", ComparedGroupBy::Class),
+        ("`--group-by package`", ComparedGroupBy::Package),
+        ("`--group-by loader`", ComparedGroupBy::Loader),
+        ("`--group-by superclass`", ComparedGroupBy::Superclass),
     ];
     let declared = |(variant, group_by)| Declared {
         command: "diff",
         variant,
         about: about(group_by),
-        rows: columns(group_by, true).fields(),
+        rows: columns(group_by, true, false).fields(),
         beside: Columns::new(beside_columns()).fields(),
     };
     variants.map(declared).to_vec()

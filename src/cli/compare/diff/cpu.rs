@@ -1,9 +1,10 @@
-//! `diff --group-by cpu`, `cputime`: what was running in two runs.
+//! `diff --group-by cpu`, `cputime`: CPU samples and CPU times of two runs.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_parser::TraceSerial;
 use hprof_query::compare::Change;
@@ -16,13 +17,13 @@ use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::{grouped, signed};
 
-use super::Args;
+use super::DiffArgs;
 use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
-        open(input, |profile| {
+        open(cx, input, |profile| {
             let instead = match (&profile.times, profile.calls.is_empty()) {
                 (Some(_), _) => "; the file contains CPU TIME, which --group-by cputime compares",
                 (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
@@ -37,7 +38,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let total = |profile: &Profile| profile.samples.as_ref().map_or(0, |samples| samples.total);
     let totals = Change { old: total(old), new: total(new) };
     let counts = Counts::of(compared.rows.iter().map(|row| row.status));
-    let beside = Beside { old: Old::of(&source.old), changed: counts.changed, totals };
+    let beside = CpuDiffSummary { old: Old::of(&source.old), changed: counts.changed, totals };
     let answer = Answer::new(
         columns(&compared.stacks, &args.stack),
         shown::rows(args, &compared.rows, |row| row.status),
@@ -48,18 +49,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         ("samples", grouped(totals.new)),
         (METHOD, "whole run".to_owned()),
     ]);
-    show(args, &source, answer, counts, &compared.stacks, |row| row.stack)
+    show(cx, args, &source, answer, counts, &compared.stacks, |row| row.stack)
 }
 
-pub(super) fn run_times(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
-        open(input, |profile| {
+        open(cx, input, |profile| {
             let instead = match (&profile.samples, profile.calls.is_empty()) {
                 (Some(_), _) => "; the file contains CPU SAMPLES, which --group-by cpu compares",
                 (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
                 (None, true) => "",
             };
-            let none = "no CPU TIME: the HPROF agent records it with cpu=times, in texts only";
+            let none = "no CPU TIME: the HPROF agent records it with cpu=times, in text reports only";
             profile.times.is_none().then(|| format!("{none}{instead}"))
         })
     })?;
@@ -68,31 +69,36 @@ pub(super) fn run_times(args: &Args) -> anyhow::Result<Outcome> {
     let total = |profile: &Profile| profile.times.as_ref().map_or(0, |times| times.total_ms);
     let totals = [total(old), total(new)];
     let counts = Counts::of(compared.rows.iter().map(|row| row.status));
-    let beside = Beside { old: Old::of(&source.old), changed: counts.changed, totals };
+    let beside = CpuDiffSummary { old: Old::of(&source.old), changed: counts.changed, totals };
     let answer = Answer::new(
         time_columns(&compared.stacks, &args.stack),
         shown::rows(args, &compared.rows, |row| row.status),
     )
     .beside(&Columns::new(beside_times()), &beside);
-    show(args, &source, answer, counts, &compared.stacks, |row| row.stack)
+    show(cx, args, &source, answer, counts, &compared.stacks, |row| row.stack)
 }
 
-/// Opens a file; `missing` says what it lacks.
-fn open(input: &RecordedInput, missing: fn(&Profile) -> Option<String>) -> anyhow::Result<Recorded> {
-    let recorded = input.open(Want { sites: false, traces: true })?;
+/// Opens a file; `missing` describes missing data.
+fn open(
+    cx: &RunContext,
+    input: &RecordedInput,
+    missing: fn(&Profile) -> Option<String>,
+) -> anyhow::Result<Recorded> {
+    let recorded = input.open(cx, Want { sites: false, traces: true })?;
     match missing(&recorded.profile) {
         Some(missing) => anyhow::bail!("{} contains {missing}", recorded.dump().path),
         None => Ok(recorded),
     }
 }
 
-fn filter(args: &Args) -> StackFilter {
+fn filter(args: &DiffArgs) -> StackFilter {
     StackFilter { classes: args.patterns.clone(), ..StackFilter::default() }
 }
 
 /// Shows rows that are stacks, with these `counts`.
 fn show<'a, R: 'a>(
-    args: &'a Args,
+    cx: &RunContext,
+    args: &'a DiffArgs,
     source: &Recordings,
     answer: Answer<'a, &'a R>,
     counts: Counts,
@@ -101,17 +107,17 @@ fn show<'a, R: 'a>(
 ) -> anyhow::Result<Outcome> {
     let answer = answer.matching(counts.matching(args), "stacks");
     let answer = args.stack.below(answer, stacks, stack);
-    recorded::show(args, source, answer, counts, || {
+    recorded::show(cx, args, source, answer, counts, || {
         let profiles = [&source.old.profile, &source.new.profile].into_iter();
         profiles.flat_map(|profile| profile.traces.all_frames()).filter_map(|frame| frame.class.as_deref())
     })
 }
 
-/// The title of the column of methods.
+/// Title of the method column.
 const METHOD: &str = "method";
-/// Its place in tables.
+/// Its position in tables.
 const METHOD_PLACE: usize = 9;
-/// What stands for the method of a stack without frames.
+/// Placeholder for the method of a stack without frames.
 const EMPTY: &str = "<empty>";
 
 fn method<'a, R: 'a>(of: impl Fn(&R) -> Option<String> + Copy + Send + Sync + 'a) -> Column<'a, R> {
@@ -151,30 +157,31 @@ fn time_columns<'a>(stacks: &'a Traces, stack: &StackArgs) -> Columns<'a, &'a Ti
     Columns::new(columns)
 }
 
-/// What stands beside the rows.
-struct Beside<T> {
+/// Source of the keys besides the rows.
+struct CpuDiffSummary<T> {
     old: Old,
     changed: u64,
     totals: T,
 }
 
-fn beside<'c, T: 'c>() -> Vec<Column<'c, Beside<T>>> {
-    let mut columns = Vec::from(Old::columns(|beside: &Beside<T>| &beside.old));
-    columns.push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside<T>| beside.changed.into()));
+fn beside<'c, T: 'c>() -> Vec<Column<'c, CpuDiffSummary<T>>> {
+    let mut columns = Vec::from(Old::columns(|beside: &CpuDiffSummary<T>| &beside.old));
+    columns
+        .push(Column::of(names::TOTAL.dot(names::ROWS), |beside: &CpuDiffSummary<T>| beside.changed.into()));
     columns
 }
 
-fn beside_columns<'c>() -> Vec<Column<'c, Beside<Change>>> {
+fn beside_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<Change>>> {
     let mut columns = beside();
     let samples = ChangeColumns::new(names::TOTAL.dot(names::SAMPLES), ["", ""]);
-    columns.extend(samples.columns(0, |beside: &Beside<Change>| Some(beside.totals)));
+    columns.extend(samples.columns(0, |beside: &CpuDiffSummary<Change>| Some(beside.totals)));
     columns
 }
 
-fn beside_times<'c>() -> Vec<Column<'c, Beside<[i64; 2]>>> {
+fn beside_times<'c>() -> Vec<Column<'c, CpuDiffSummary<[i64; 2]>>> {
     let mut columns = beside();
     let total = |side, of: fn([i64; 2]) -> i64| {
-        Column::of(names::TOTAL.dot(names::SELF_MS.of(side)), move |beside: &Beside<[i64; 2]>| {
+        Column::of(names::TOTAL.dot(names::SELF_MS.of(side)), move |beside: &CpuDiffSummary<[i64; 2]>| {
             of(beside.totals).into()
         })
     };
@@ -190,8 +197,8 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
         variant: "`--group-by cpu`",
-        about: "A row is a stack that was found running, whatever the serial numbers of its traces. Runs differ in length: \
-                rows are sorted by the growth of `self_percent`. The agent leaves out traces with few samples (`cutoff`): \
+        about: "A row is a sampled stack, whatever the serial numbers of its traces. Runs differ in length: \
+                rows are sorted by the growth of `self_percent`. The agent omits traces with few samples (`cutoff`): \
                 one that is new or gone may have had too few before or after. In CSV `frames` is a list of texts, \
                 `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all stacks, tables those that have changed.",
         rows: columns(&Traces::default(), &StackArgs::ALL).fields(),

@@ -1,11 +1,11 @@
-//! `diff`: what grew from one dump to another. One file a thing that is compared.
+//! `diff`: the differences between two dumps. One file per kind of comparison.
 
 mod classes;
 mod cpu;
 mod places;
 mod properties;
 mod recorded;
-mod roots;
+mod root_kinds;
 mod shown;
 mod sites;
 mod strings;
@@ -17,12 +17,13 @@ pub(crate) use places::places_of;
 use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
 use crate::cli::shared::args::Output;
-use crate::cli::shared::keys::{Key, keys, word_of};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys, word_of};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::stack::StackArgs;
-use hprof_query::classes::histogram::SortBy;
+use hprof_query::classes::histogram::HistogramOrder;
 use hprof_query::classes::pattern::ClassPattern;
-use hprof_query::compare::classes::GroupBy;
+use hprof_query::compare::classes::ComparedGroupBy;
 use hprof_query::objects::condition::size;
 use hprof_report::Format;
 use hprof_report::answer::Declared;
@@ -35,10 +36,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli diff before.hprof.txt after.hprof --group-by sites --stack
   hprof-cli diff before.hprof after.hprof --format json | jq '.rows[0]'";
 
-/// What is compared.
+/// Kind of comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
-    Classes(GroupBy),
+enum DiffGroupBy {
+    Classes(ComparedGroupBy),
     Place,
     Roots,
     Threads,
@@ -50,39 +51,43 @@ enum By {
     CpuTime,
 }
 
-/// The words of `--group-by`.
-const GROUP_BY: &[Key<By>] = &[
-    ("class", By::Classes(GroupBy::Class), "Classes, by name and class loader"),
-    ("package", By::Classes(GroupBy::Package), "Packages"),
-    ("loader", By::Classes(GroupBy::Loader), "Class loaders"),
-    ("superclass", By::Classes(GroupBy::Superclass), "Classes with all their subclasses"),
-    ("place", By::Place, "Where in the program: by which fields, from static fields and threads down"),
-    ("roots", By::Roots, "GC roots, by kind"),
-    ("threads", By::Threads, "Threads, by name; names that differ only in numbers are one"),
-    ("properties", By::Properties, "System properties of the JVM"),
-    ("strings", By::Strings, "Texts that several Strings have, by their number of copies"),
-    ("waste", By::Waste, "Memory spent for nothing, by kind; see `waste`"),
-    ("sites", By::Sites, "Allocation sites of recordings, by class and stack"),
-    ("cpu", By::Cpu, "CPU SAMPLES of recordings, by stack"),
-    ("cputime", By::CpuTime, "CPU TIME of text reports, by stack"),
+/// Values of `--group-by`.
+const GROUP_BY: &[Keyword<DiffGroupBy>] = &[
+    ("class", DiffGroupBy::Classes(ComparedGroupBy::Class), "Classes, by name and class loader"),
+    ("package", DiffGroupBy::Classes(ComparedGroupBy::Package), "Packages"),
+    ("loader", DiffGroupBy::Classes(ComparedGroupBy::Loader), "Class loaders"),
+    ("superclass", DiffGroupBy::Classes(ComparedGroupBy::Superclass), "Classes with all their subclasses"),
+    (
+        "place",
+        DiffGroupBy::Place,
+        "Where in the program: by which fields, from static fields and threads down",
+    ),
+    ("roots", DiffGroupBy::Roots, "GC roots, by kind"),
+    ("threads", DiffGroupBy::Threads, "Threads, by name; names that differ only in numbers are one"),
+    ("properties", DiffGroupBy::Properties, "System properties of the JVM"),
+    ("strings", DiffGroupBy::Strings, "Duplicate strings, by number of copies"),
+    ("waste", DiffGroupBy::Waste, "Wasted memory, by kind; see `waste`"),
+    ("sites", DiffGroupBy::Sites, "Allocation sites of recordings, by class and stack"),
+    ("cpu", DiffGroupBy::Cpu, "CPU SAMPLES of recordings, by stack"),
+    ("cputime", DiffGroupBy::CpuTime, "CPU TIME of text reports, by stack"),
 ];
 
-/// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
-    ("bytes", SortBy::Bytes, "Shallow bytes"),
-    ("instances", SortBy::Instances, "Instances"),
-    ("retained", SortBy::Retained, "Retained bytes; implies --retained"),
-    ("class", SortBy::Name, "By name"),
+/// Values of `--sort`.
+const SORT: &[Keyword<HistogramOrder>] = &[
+    ("bytes", HistogramOrder::Bytes, "Shallow bytes"),
+    ("instances", HistogramOrder::Instances, "Instances"),
+    ("retained", HistogramOrder::Retained, "Retained bytes; implies --retained"),
+    ("class", HistogramOrder::Name, "By name"),
 ];
 
 /// Show what grew from one dump to another
 ///
-/// Both dumps are matched by what means the same in each: names of classes and class loaders, without the
-/// numbers of lambdas and proxies; never by object IDs, which change. What grew most comes first. By class,
-/// an index of each dump is enough, and the answer takes milliseconds. Tables leave out what is the same in
-/// both dumps. The exit code is 1 if nothing has changed.
+/// Both dumps are matched by names that mean the same in each: of classes and class loaders, without the numbers of
+/// lambdas and proxies; never by object IDs, which change. The largest growth comes first. By class, only the summary
+/// of each dump's index is needed, and the answer takes milliseconds. Tables omit what is the same in both dumps. The
+/// exit code is 1 if nothing has changed.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DiffArgs {
     #[command(flatten)]
     input: PairInput,
 
@@ -104,7 +109,7 @@ pub(crate) struct Args {
         default_value = "class",
         help_heading = "Output"
     )]
-    group_by: By,
+    group_by: DiffGroupBy,
 
     /// Also show retained sizes; with --group-by class, package, loader, superclass
     #[arg(long, help_heading = "Output")]
@@ -113,9 +118,9 @@ pub(crate) struct Args {
     /// Sort order, most growth first; with --group-by class, package, loader, superclass, sites
     /// [default: bytes, or retained with --retained]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
-    sort: Option<SortBy>,
+    sort: Option<HistogramOrder>,
 
-    /// Leave out smaller changes, for example 1MiB; with --group-by place [default: a thousandth of the larger heap]
+    /// Omit smaller changes, for example 1MiB; with --group-by place [default: a thousandth of the larger heap]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Filter")]
     min_change: Option<u64>,
 
@@ -129,40 +134,44 @@ pub(crate) struct Args {
     output: Output<true>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     args.refuse_others()?;
     match args.group_by {
-        By::Classes(group_by) => classes::run(args, group_by),
-        By::Place => places::run(args),
-        By::Roots => roots::run(args),
-        By::Threads => threads::run(args),
-        By::Properties => properties::run(args),
-        By::Strings => strings::run(args),
-        By::Waste => waste::run(args),
-        By::Sites => sites::run(args),
-        By::Cpu => cpu::run(args),
-        By::CpuTime => cpu::run_times(args),
+        DiffGroupBy::Classes(group_by) => classes::run(cx, args, group_by),
+        DiffGroupBy::Place => places::run(cx, args),
+        DiffGroupBy::Roots => root_kinds::run(cx, args),
+        DiffGroupBy::Threads => threads::run(cx, args),
+        DiffGroupBy::Properties => properties::run(cx, args),
+        DiffGroupBy::Strings => strings::run(cx, args),
+        DiffGroupBy::Waste => waste::run(cx, args),
+        DiffGroupBy::Sites => sites::run(cx, args),
+        DiffGroupBy::Cpu => cpu::run(cx, args),
+        DiffGroupBy::CpuTime => cpu::run_times(cx, args),
     }
 }
 
-impl Args {
-    /// Ends with an error if an option was given that means nothing for what is compared.
+impl DiffArgs {
+    /// Returns an error if an option was given that cannot be used with this comparison.
     fn refuse_others(&self) -> anyhow::Result<()> {
         let given = [
             ("PATTERN", !self.patterns.is_empty()),
             ("--live", self.live),
             ("--retained", self.retained),
-            ("--sort retained", self.sort == Some(SortBy::Retained)),
+            ("--sort retained", self.sort == Some(HistogramOrder::Retained)),
             ("--sort", self.sort.is_some()),
             ("--stack", self.stack.is_shown()),
             ("--min-change", self.min_change.is_some()),
         ];
         let has_meaning: &[&str] = match self.group_by {
-            By::Classes(_) => &["PATTERN", "--live", "--retained", "--sort", "--sort retained"],
-            By::Place => &["--min-change"],
-            By::Sites => &["PATTERN", "--sort", "--stack"],
-            By::Cpu | By::CpuTime => &["PATTERN", "--stack"],
-            By::Roots | By::Threads | By::Properties | By::Strings | By::Waste => &[],
+            DiffGroupBy::Classes(_) => &["PATTERN", "--live", "--retained", "--sort", "--sort retained"],
+            DiffGroupBy::Place => &["--min-change"],
+            DiffGroupBy::Sites => &["PATTERN", "--sort", "--stack"],
+            DiffGroupBy::Cpu | DiffGroupBy::CpuTime => &["PATTERN", "--stack"],
+            DiffGroupBy::Roots
+            | DiffGroupBy::Threads
+            | DiffGroupBy::Properties
+            | DiffGroupBy::Strings
+            | DiffGroupBy::Waste => &[],
         };
         let by = word_of(GROUP_BY, self.group_by);
         match given.into_iter().find(|(option, given)| *given && !has_meaning.contains(option)) {
@@ -171,12 +180,12 @@ impl Args {
         }
     }
 
-    /// How many rows are shown.
+    /// Returns the maximum number of rows shown.
     fn rows(&self) -> usize {
         self.top.rows(self.output.format()).unwrap_or(usize::MAX)
     }
 
-    /// Returns whether rows that are the same in both dumps are left out: they help nobody who reads a table.
+    /// Returns whether rows that are the same in both dumps are omitted: they are noise in a table.
     fn leaves_out_same(&self) -> bool {
         self.output.format() == Format::Table
     }
@@ -186,7 +195,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     let mut declared = classes::declared();
     declared.extend([
         places::declared(),
-        roots::declared(),
+        root_kinds::declared(),
         threads::declared(),
         properties::declared(),
         strings::declared(),

@@ -1,78 +1,80 @@
-//! `diff --group-by place`: where in the program it grew.
+//! `diff --group-by place`: growth by place in the program.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::compare::place_lines;
 use crate::cli::shared::args::Input;
-use crate::cli::shared::commands::{self, Commands, Step};
-use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::{messages, output};
+use crate::cli::shared::commands::{self, Commands, NextCommand};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::output;
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Quiet;
-use hprof_query::compare::places::{Changes, PlaceChange, Places};
+use hprof_query::compare::places::{Changes, DumpPlaces, PlaceChange};
 use hprof_query::dictionary::{Side, names};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
-use hprof_report::grid::Line;
+use hprof_report::grid::RowLine;
 use hprof_report::number::{human_bytes, percent, signed, signed_bytes};
 use hprof_report::value::{Value, id, list};
 
-use super::{Args, shown};
+use super::{DiffArgs, shown};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let [old_input, new_input] = args.input.binary()?;
-    let places = |heap: &_, graph: &_| -> anyhow::Result<Places> { places_of(heap, graph) };
-    let (old, before) = Session::ask(&old_input, places)?;
-    let (new, after) = Session::ask(&new_input, places)?;
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old_input, new_input] = args.input.binary(cx)?;
+    let places = |heap: &_, graph: &_| -> anyhow::Result<DumpPlaces> { places_of(heap, graph) };
+    let (old, before) = Session::ask(cx, &old_input, places)?;
+    let (new, after) = Session::ask(cx, &new_input, places)?;
     let is_cut = before.is_cut || after.is_cut;
     let changes = Changes::new(before, after, args.min_change);
-    let beside = Beside { old: Old::of(&old), changes: &changes };
+    let beside = PlacesDiffSummary { old: Old::of(&old), changes: &changes };
     let grown = changes.all_grown_bytes();
-    let rows = changes.rows.iter().take(args.rows()).map(|change| Row { change, grown });
+    let rows = changes.rows.iter().take(args.rows()).map(|change| PlaceDiffLine { change, grown });
     let least = human_bytes(changes.least);
     let nothing = format!("no place has changed by {least} or more (--min-change)");
-    let width = place_lines::width(&args.output);
+    let width = place_lines::width(cx, &args.output);
     let mut answer = Answer::new(columns(width), rows)
         .beside(&Columns::new(beside_columns()), &beside)
         .matching(changes.rows.len() as u64, "places")
         .without_rows(args.output.no_rows(nothing.clone()));
     if args.output.format() == Format::Table {
-        answer = answer.above(Section::Line(headline(&changes))).below(|row: &Row<'_>| row.lines(width));
+        answer =
+            answer.above(Section::Line(headline(&changes))).below(|row: &PlaceDiffLine<'_>| row.lines(width));
         let steps = next(&new_input, &changes);
         if !steps.is_empty() {
-            let whole = output::style(&args.output).width.map_or(usize::MAX, usize::from);
+            let whole = output::style(cx, &args.output).width.map_or(usize::MAX, usize::from);
             answer = answer.under(Section::Whole(commands::lines(&steps, whole)));
         }
     }
     let source = Pair { old, new };
-    source.show("diff", &args.output, answer)?;
+    source.show(cx, "diff", &args.output, answer)?;
     if !args.input.quiet() {
         if is_cut {
-            messages::line("note", "too many distinct places; what is left out counts with the place above");
+            cx.say("note", "too many distinct places: omitted ones count towards the place above");
         }
         if changes.rows.is_empty() {
-            messages::line("note", &nothing);
+            cx.say("note", &nothing);
         }
     }
     Ok(source.outcome(!changes.rows.is_empty()))
 }
 
-/// The places of a dump that is open.
+/// Computes the places of an open dump.
 pub(crate) fn places_of(
     heap: &hprof_index::Heap,
     graph: &hprof_index::ObjectGraph,
-) -> anyhow::Result<Places> {
-    Ok(Places::new(heap, graph, heap.bytes(&Quiet)?)?)
+) -> anyhow::Result<DumpPlaces> {
+    Ok(DumpPlaces::new(heap, graph, heap.bytes(&Quiet)?)?)
 }
 
-/// A place, and all growth.
-struct Row<'a> {
+/// A place and the total growth.
+struct PlaceDiffLine<'a> {
     change: &'a PlaceChange,
     grown: u64,
 }
 
-impl Row<'_> {
-    /// Growth in percent of all growth, to two decimals; of what shrank below 0.
+impl PlaceDiffLine<'_> {
+    /// Returns the growth in percent of all growth, to two decimals; negative for places that shrank.
     fn growth_percent(&self) -> f64 {
         let delta = self.change.retained_bytes.delta();
         #[allow(clippy::cast_precision_loss)]
@@ -80,8 +82,8 @@ impl Row<'_> {
         (share * 10_000.0).round() / 100.0
     }
 
-    /// Below the row: the place if it is in no column, and what the map grew by that it is in.
-    fn lines(&self, width: Option<usize>) -> Vec<Line> {
+    /// Returns the lines below the row: the place if it has no column, and the growth of the map that contains it.
+    fn lines(&self, width: Option<usize>) -> Vec<RowLine> {
         let mut lines = place_lines::lines(&self.change.text, width);
         let own = self.change.retained_bytes.delta();
         if let Some(map) = self.change.map.as_ref().filter(|map| map.retained_bytes.delta() != own) {
@@ -105,12 +107,12 @@ fn headline(changes: &Changes) -> String {
     if grown == 0 {
         return heap;
     }
-    // As the shares of the rows below: their sum.
-    format!("{heap}; places that explain {} of what grew:", percent(grown, changes.all_grown_bytes()))
+    // The sum of the shares in the rows below.
+    format!("{heap}; places that explain {} of the growth:", percent(grown, changes.all_grown_bytes()))
 }
 
-/// What to ask next: of what grew most.
-fn next(new: &Input, changes: &Changes) -> Vec<Step> {
+/// Returns the suggested commands about the largest growth.
+fn next(new: &Input, changes: &Changes) -> Vec<NextCommand> {
     let commands = Commands::of(new);
     let grew = |row: &&PlaceChange| row.retained_bytes.delta() > 0 && !row.example.is_null();
     let Some(row) = changes.rows.iter().find(grew) else { return Vec::new() };
@@ -121,26 +123,27 @@ fn next(new: &Input, changes: &Changes) -> Vec<Step> {
     ]
 }
 
-/// The columns; `width` is that of places below their rows.
-fn columns<'a>(width: Option<usize>) -> Columns<'a, Row<'a>> {
-    let in_column = |column: Column<'a, Row<'a>>| if width.is_some() { column.hidden() } else { column };
-    let mut columns: Vec<Column<'a, Row<'a>>> = vec![
-        Column::of(names::PLACE, |row: &Row<'a>| list(row.change.labels.iter())),
+/// Returns the columns; `width` is the width of places below their rows.
+fn columns<'a>(width: Option<usize>) -> Columns<'a, PlaceDiffLine<'a>> {
+    let in_column =
+        |column: Column<'a, PlaceDiffLine<'a>>| if width.is_some() { column.hidden() } else { column };
+    let mut columns: Vec<Column<'a, PlaceDiffLine<'a>>> = vec![
+        Column::of(names::PLACE, |row: &PlaceDiffLine<'a>| list(row.change.labels.iter())),
         in_column(
-            Column::of(names::TEXT, |row: &Row<'a>| Value::from(&*row.change.text))
+            Column::of(names::TEXT, |row: &PlaceDiffLine<'a>| Value::from(&*row.change.text))
                 .header("place")
                 .place(9)
                 .fit(Fit::Wrap),
         ),
-        shown::status(|row: &Row<'a>| row.change.status, 8),
+        shown::status(|row: &PlaceDiffLine<'a>| row.change.status, 8),
     ];
     let objects = ChangeColumns::new(names::OBJECTS, ["objects +/-", "objects"]);
-    columns.extend(objects.columns(3, |row: &Row<'a>| Some(row.change.objects)));
+    columns.extend(objects.columns(3, |row: &PlaceDiffLine<'a>| Some(row.change.objects)));
     let retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"]);
-    columns.extend(retained.columns(0, |row: &Row<'a>| Some(row.change.retained_bytes)));
-    columns.push(Column::of(names::GROWTH_PERCENT, |row: &Row<'a>| row.growth_percent().into()));
+    columns.extend(retained.columns(0, |row: &PlaceDiffLine<'a>| Some(row.change.retained_bytes)));
+    columns.push(Column::of(names::GROWTH_PERCENT, |row: &PlaceDiffLine<'a>| row.growth_percent().into()));
     columns.push(
-        Column::table("share", Align::Right, |row: &Row<'a>| {
+        Column::table("share", Align::Right, |row: &PlaceDiffLine<'a>| {
             match u64::try_from(row.change.retained_bytes.delta()) {
                 Ok(delta) if delta > 0 => percent(delta, row.grown),
                 _ => String::new(),
@@ -149,38 +152,43 @@ fn columns<'a>(width: Option<usize>) -> Columns<'a, Row<'a>> {
         .place(2),
     );
     columns.push(
-        Column::of(names::MAP, |row: &Row<'a>| row.change.map.as_ref().map(|map| &*map.text).into())
-            .or_null("it is in none"),
+        Column::of(names::MAP, |row: &PlaceDiffLine<'a>| {
+            row.change.map.as_ref().map(|map| &*map.text).into()
+        })
+        .or_null("it is in none"),
     );
     columns.push(
-        Column::of(names::MAP_RETAINED_BYTES.of(Side::Delta), |row: &Row<'a>| {
+        Column::of(names::MAP_RETAINED_BYTES.of(Side::Delta), |row: &PlaceDiffLine<'a>| {
             row.change.map.as_ref().map(|map| map.retained_bytes.delta()).into()
         })
         .or_null("it is in none"),
     );
     columns.push(
-        Column::of(names::OBJECT, |row: &Row<'a>| id(Some(row.change.example).filter(|id| !id.is_null())))
-            .or_null("there is none"),
+        Column::of(names::OBJECT, |row: &PlaceDiffLine<'a>| {
+            id(Some(row.change.example).filter(|id| !id.is_null()))
+        })
+        .or_null("there is none"),
     );
     Columns::new(columns)
 }
 
-struct Beside<'a> {
+struct PlacesDiffSummary<'a> {
     old: Old,
     changes: &'a Changes,
 }
 
-fn beside_columns<'c, 'a: 'c>() -> Vec<Column<'c, Beside<'a>>> {
-    let mut columns = Vec::from(Old::columns(|beside: &Beside<'a>| &beside.old));
+fn beside_columns<'c, 'a: 'c>() -> Vec<Column<'c, PlacesDiffSummary<'a>>> {
+    let mut columns = Vec::from(Old::columns(|beside: &PlacesDiffSummary<'a>| &beside.old));
     let reachable = ChangeColumns::new(names::TOTAL.dot(names::REACHABLE_BYTES), ["", ""]);
-    columns.extend(reachable.columns(0, |beside: &Beside<'a>| Some(beside.changes.reachable_bytes)));
-    columns.push(Column::of(names::TOTAL.dot(names::GROWN_BYTES), |beside: &Beside<'a>| {
+    columns
+        .extend(reachable.columns(0, |beside: &PlacesDiffSummary<'a>| Some(beside.changes.reachable_bytes)));
+    columns.push(Column::of(names::TOTAL.dot(names::GROWN_BYTES), |beside: &PlacesDiffSummary<'a>| {
         beside.changes.grown_bytes().into()
     }));
-    columns.push(Column::of(names::TOTAL.dot(names::ALL_GROWN_BYTES), |beside: &Beside<'a>| {
+    columns.push(Column::of(names::TOTAL.dot(names::ALL_GROWN_BYTES), |beside: &PlacesDiffSummary<'a>| {
         beside.changes.all_grown_bytes().into()
     }));
-    columns.push(Column::of(names::TOTAL.dot(names::MIN_CHANGE_BYTES), |beside: &Beside<'a>| {
+    columns.push(Column::of(names::TOTAL.dot(names::MIN_CHANGE_BYTES), |beside: &PlacesDiffSummary<'a>| {
         beside.changes.least.into()
     }));
     columns

@@ -2,21 +2,22 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{Old, Pair};
-use hprof_query::compare::properties::{Census, Row};
+use crate::cli::shared::context::RunContext;
+use hprof_query::compare::properties::{PropertyCensus, PropertyChange};
 use hprof_query::dictionary::{Side, names};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 
-use super::Args;
-use super::shown::{self, Beside, Counts};
+use super::DiffArgs;
+use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let [old, new] = args.input.binary()?;
-    let (old, new) = (old.open()?, new.open()?);
-    let (before, after) = (Census::new(old.summary()), Census::new(new.summary()));
-    let rows = Census::compare(&before, &after);
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old, new] = args.input.binary(cx)?;
+    let (old, new) = (old.open(cx)?, new.open(cx)?);
+    let (before, after) = (PropertyCensus::new(old.summary()), PropertyCensus::new(new.summary()));
+    let rows = PropertyCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
-    let beside = Beside { old: Old::of(&old), changed: counts.changed };
+    let beside = DiffSummary { old: Old::of(&old), changed: counts.changed };
     let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
         .beside(&shown::only_beside(), &beside);
     let without: Vec<String> = [(&old, &before), (&new, &after)]
@@ -24,20 +25,20 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         .filter(|(_, census)| census.is_empty())
         .map(|(heap, _)| format!("{} contains no system properties", heap.path().display()))
         .collect();
-    shown::show(args, &Pair { old, new }, answer, counts, &without)
+    shown::show(cx, args, &Pair { old, new }, answer, counts, &without)
 }
 
-fn columns<'a>() -> Columns<'a, &'a Row> {
+fn columns<'a>() -> Columns<'a, &'a PropertyChange> {
     Columns::new([
-        Column::of(names::NAME, |row: &&Row| (&row.key).into()).header("property").place(0),
-        shown::status(|row: &&Row| row.status, 90),
-        Column::of(names::VALUE.of(Side::Old), |row: &&Row| row.old.as_ref().into())
-            .or_null("it has none there")
+        Column::of(names::NAME, |row: &&PropertyChange| (&row.key).into()).header("property").place(0),
+        shown::status(|row: &&PropertyChange| row.status, 90),
+        Column::of(names::VALUE.of(Side::Old), |row: &&PropertyChange| row.old.as_ref().into())
+            .or_null("not in that dump")
             .header("old")
             .place(1)
             .fit(Fit::Cut { priority: 0 }),
-        Column::of(names::VALUE.of(Side::New), |row: &&Row| row.new.as_ref().into())
-            .or_null("it has none there")
+        Column::of(names::VALUE.of(Side::New), |row: &&PropertyChange| row.new.as_ref().into())
+            .or_null("not in that dump")
             .header("new")
             .place(2)
             .fit(Fit::Cut { priority: 0 }),
@@ -48,7 +49,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
         variant: "`--group-by properties`",
-        about: "A row is a system property of the JVM, by key. Only those that tell what JVM it was and what it ran, as in \
+        about: "A row is a system property of the JVM, by key. Only those that identify the JVM and its program, as in \
                 [`info`](#info): others may be secret.",
         rows: columns().fields(),
         beside: shown::only_beside().fields(),

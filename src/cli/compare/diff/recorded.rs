@@ -1,16 +1,17 @@
-//! What comparisons of recordings share: what is said on stderr, how a run ends, columns of rows that are stacks.
+//! Code shared by comparisons of recordings: notes on stderr, outcome, columns of rows that are stacks.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::Pair;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::{Side, names};
 use hprof_query::recordings::compare::Percent;
 use hprof_report::answer::Answer;
 use hprof_report::column::{Align, Column};
 
-use super::Args;
+use super::DiffArgs;
 use super::shown::{Counts, NOTHING};
 
 /// Two recordings.
@@ -18,23 +19,24 @@ pub(super) type Recordings = Pair<Recorded, Recorded>;
 
 /// Opens both files.
 pub(super) fn open(
-    args: &Args,
+    args: &DiffArgs,
     open: impl Fn(&RecordedInput) -> anyhow::Result<Recorded>,
 ) -> anyhow::Result<Recordings> {
     let [old, new] = args.input.recorded();
     Ok(Pair { old: open(&old)?, new: open(&new)? })
 }
 
-/// Says on stderr what is no damage, unless that is not wanted.
-pub(super) fn note(args: &Args, text: &str) {
+/// Prints a note, unless --quiet is given.
+pub(super) fn note(cx: &RunContext, args: &DiffArgs, text: &str) {
     if !args.input.quiet() {
-        messages::line("note", text);
+        cx.say("note", text);
     }
 }
 
-/// Shows the answer, and says how the run ends; `names` are what patterns are matched with.
+/// Shows the answer and returns the outcome; `names` are matched against patterns.
 pub(super) fn show<'n, R, N: Iterator<Item = &'n str>>(
-    args: &Args,
+    cx: &RunContext,
+    args: &DiffArgs,
     source: &Recordings,
     answer: Answer<'_, R>,
     counts: Counts,
@@ -42,20 +44,20 @@ pub(super) fn show<'n, R, N: Iterator<Item = &'n str>>(
 ) -> anyhow::Result<Outcome> {
     let is_unmatched = counts.all == 0 && !args.patterns.is_empty();
     let nothing = if is_unmatched { "nothing matches in either file" } else { NOTHING };
-    source.show("diff", &args.output, answer.without_rows(args.output.no_rows(nothing)))?;
+    source.show(cx, "diff", &args.output, answer.without_rows(args.output.no_rows(nothing)))?;
     if counts.changed == 0 {
-        note(args, nothing);
+        note(cx, args, nothing);
     }
     if is_unmatched && !args.input.quiet() {
-        messages::about_patterns(&args.patterns, TAKES, names);
+        messages::about_patterns(cx, &args.patterns, TAKES, names);
     }
     Ok(source.outcome(counts.changed > 0))
 }
 
-/// What positional arguments are.
+/// Description of the positional arguments.
 const TAKES: &str = "the command takes two files, then patterns";
 
-/// The part of a row of its run: `self_percent_old`, `_new`, `_delta`.
+/// Returns the columns of a row's share of its run: `self_percent_old`, `_new`, `_delta`.
 pub(super) fn percents<'a, R: 'a>(of: fn(&R) -> Percent, place: usize) -> [Column<'a, R>; 3] {
     let column = |side, value: fn(Percent) -> f64| {
         Column::of(names::SELF_PERCENT.of(side), move |row: &R| value(of(row)).into()).align(Align::Right)

@@ -1,26 +1,26 @@
-//! What answers have in common whose rows are new, gone, changed, or the same in both dumps.
+//! Code shared by answers whose rows are new, gone, changed, or the same in both dumps.
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::Old;
-use crate::cli::shared::messages;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::AnswerSource;
 use hprof_query::compare::Status;
 use hprof_query::dictionary::names;
 use hprof_report::answer::Answer;
 use hprof_report::column::{Column, Columns};
 
-use super::Args;
+use super::DiffArgs;
 
-/// How many rows there are.
+/// Numbers of rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counts {
     pub(super) all: u64,
-    /// Those that are not the same in both dumps.
+    /// Rows that are not the same in both dumps.
     pub(super) changed: u64,
 }
 
 impl Counts {
-    /// Of these rows.
+    /// Counts these rows.
     pub(super) fn of(statuses: impl IntoIterator<Item = Status>) -> Self {
         statuses.into_iter().fold(Self { all: 0, changed: 0 }, |counts, status| Self {
             all: counts.all + 1,
@@ -28,15 +28,15 @@ impl Counts {
         })
     }
 
-    /// The rows that an answer has without `--top`.
-    pub(super) fn matching(self, args: &Args) -> u64 {
+    /// Returns the number of rows that an answer has without `--top`.
+    pub(super) fn matching(self, args: &DiffArgs) -> u64 {
         if args.leaves_out_same() { self.changed } else { self.all }
     }
 }
 
-/// The rows that are shown.
+/// Returns the rows that are shown.
 pub(super) fn rows<'r, R>(
-    args: &Args,
+    args: &DiffArgs,
     rows: &'r [R],
     status: fn(&R) -> Status,
 ) -> impl Iterator<Item = &'r R> {
@@ -44,28 +44,30 @@ pub(super) fn rows<'r, R>(
     rows.iter().filter(move |row| !leaves_out_same || status(row) != Status::Same).take(args.rows())
 }
 
-/// Said of dumps that are the same.
+/// Note about dumps that are the same.
 pub(super) const NOTHING: &str = "nothing has changed";
 
-/// Shows an answer, says on stderr `notes` and if nothing has changed, and how the run ends.
+/// Shows an answer, prints `notes`, also if nothing has changed, and returns the outcome.
 pub(super) fn show<R>(
-    args: &Args,
-    source: &impl Source,
+    cx: &RunContext,
+    args: &DiffArgs,
+    source: &impl AnswerSource,
     answer: Answer<'_, R>,
     counts: Counts,
     notes: &[String],
 ) -> anyhow::Result<Outcome> {
     let answer = answer.matching(counts.matching(args), "rows").without_rows(args.output.no_rows(NOTHING));
-    source.show("diff", &args.output, answer)?;
+    source.show(cx, "diff", &args.output, answer)?;
     if !args.input.quiet() {
         let nothing = (counts.changed == 0).then_some(NOTHING);
         let notes = notes.iter().map(String::as_str).chain(nothing);
-        notes.for_each(|note| messages::line("note", note));
+        notes.for_each(|note| cx.say("note", note));
     }
     Ok(source.outcome(counts.changed > 0))
 }
 
-/// What became of a row. Tables only say what figures do not; `place` is that of the column there.
+/// Returns the status column. Tables contain only what the figures do not say; `place` is the column's position
+/// there.
 pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status, place: usize) -> Column<'c, R> {
     Column::of(names::STATUS, move |row: &R| of(row).name().into()).header("").place(place).cell(move |row| {
         match of(row) {
@@ -75,20 +77,20 @@ pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status, place: usize) -> Column<'c
     })
 }
 
-/// What stands beside the rows.
-pub(super) struct Beside {
+/// Source of the keys besides the rows.
+pub(super) struct DiffSummary {
     pub(super) old: Old,
     pub(super) changed: u64,
 }
 
-/// The keys beside the rows, of what has a [`Beside`].
-pub(super) fn beside<'c, B: 'c>(of: fn(&B) -> &Beside, old: fn(&B) -> &Old) -> Vec<Column<'c, B>> {
+/// Returns the keys besides the rows of an answer that contains a [`Beside`].
+pub(super) fn beside<'c, B: 'c>(of: fn(&B) -> &DiffSummary, old: fn(&B) -> &Old) -> Vec<Column<'c, B>> {
     let mut columns = Vec::from(Old::columns(old));
     columns.push(Column::of(names::TOTAL.dot(names::ROWS), move |beside: &B| of(beside).changed.into()));
     columns
 }
 
-/// As [`beside`], where nothing else stands beside the rows.
-pub(super) fn only_beside<'c>() -> Columns<'c, Beside> {
-    Columns::new(beside(|beside: &Beside| beside, |beside| &beside.old))
+/// Like [`beside`], for an answer with no other keys.
+pub(super) fn only_beside<'c>() -> Columns<'c, DiffSummary> {
+    Columns::new(beside(|beside: &DiffSummary| beside, |beside| &beside.old))
 }

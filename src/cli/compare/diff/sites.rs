@@ -2,13 +2,14 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::classes::histogram;
 use hprof_query::compare::Change;
-use hprof_query::dictionary::{Key, names};
-use hprof_query::recordings::compare::{self, SiteRow, SortBy};
+use hprof_query::dictionary::{ColumnKey, names};
+use hprof_query::recordings::compare::{self, ChangeOrder, SiteRow};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Origin, Traces};
 use hprof_report::answer::{Answer, Declared};
@@ -16,23 +17,25 @@ use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
-use super::Args;
+use super::DiffArgs;
 use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let source = recorded::open(args, open)?;
-    let origins = notes(args, &source);
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let source = recorded::open(args, |input| open(cx, input))?;
+    let origins = notes(cx, args, &source);
     let sort_by = match args.sort {
-        Some(histogram::SortBy::Instances) => SortBy::LiveInstances,
-        Some(histogram::SortBy::Name) => SortBy::Class,
-        // Sites retain nothing.
-        None | Some(histogram::SortBy::Bytes | histogram::SortBy::Retained) => SortBy::LiveBytes,
+        Some(histogram::HistogramOrder::Instances) => ChangeOrder::LiveInstances,
+        Some(histogram::HistogramOrder::Name) => ChangeOrder::Class,
+        // Sites have no retained size.
+        None | Some(histogram::HistogramOrder::Bytes | histogram::HistogramOrder::Retained) => {
+            ChangeOrder::LiveBytes
+        }
     };
     let (old, new) = (&source.old.profile, &source.new.profile);
     let compared = compare::sites(old, new, &args.patterns, sort_by);
     let counts = Counts::of(compared.rows.iter().map(|row| row.status));
-    let beside = Beside::new(&source, origins, &compared.rows, counts.changed);
+    let beside = SitesDiffSummary::new(&source, origins, &compared.rows, counts.changed);
     let shown = shown::rows(args, &compared.rows, |row| row.status);
     let change = |change: Option<Change>| change.map(|change| signed(change.delta())).unwrap_or_default();
     let answer = Answer::new(columns(&compared.stacks, &args.stack, origins), shown)
@@ -47,13 +50,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let answer = args.stack.below(answer, &compared.stacks, |row: &&SiteRow| row.stack);
     let sites =
         || [old, new].into_iter().flat_map(|profile| profile.sites.iter().flat_map(|sites| &sites.rows));
-    recorded::show(args, &source, answer, counts, || sites().map(|site| &*site.class))
+    recorded::show(cx, args, &source, answer, counts, || sites().map(|site| &*site.class))
 }
 
-/// Opens a file that has sites, or objects to count them over.
-fn open(input: &RecordedInput) -> anyhow::Result<Recorded> {
-    let mut recorded = input.open(Want { sites: true, traces: true })?;
-    input.count_sites(&mut recorded)?;
+/// Opens a file that contains sites, or objects to count them over.
+fn open(cx: &RunContext, input: &RecordedInput) -> anyhow::Result<Recorded> {
+    let mut recorded = input.open(cx, Want { sites: true, traces: true })?;
+    input.count_sites(cx, &mut recorded)?;
     anyhow::ensure!(
         recorded.profile.sites.is_some(),
         "{} contains no allocation sites and no objects: the HPROF agent records sites with heap=sites or heap=all",
@@ -62,28 +65,30 @@ fn open(input: &RecordedInput) -> anyhow::Result<Recorded> {
     Ok(recorded)
 }
 
-/// Where the sites of the old file and of the new one come from.
+/// Origin of the sites of the old and the new file.
 type Origins = [Option<Origin>; 2];
 
-/// Says which figures are not recorded.
-fn notes(args: &Args, source: &Recordings) -> Origins {
+/// Notes figures that are not recorded.
+fn notes(cx: &RunContext, args: &DiffArgs, source: &Recordings) -> Origins {
     let origin = |recorded: &Recorded| recorded.profile.sites.as_ref().map(|sites| sites.origin);
     let origins = [&source.old, &source.new].map(origin);
     match origins {
         [Some(Origin::Objects), Some(Origin::Objects)] => recorded::note(
+            cx,
             args,
             "neither file records allocation sites: they are counted over the objects, allocated = live",
         ),
-        [Some(Origin::Objects), _] => note_of_one(args, &source.old),
-        [_, Some(Origin::Objects)] => note_of_one(args, &source.new),
+        [Some(Origin::Objects), _] => note_of_one(cx, args, &source.old),
+        [_, Some(Origin::Objects)] => note_of_one(cx, args, &source.new),
         _ => {}
     }
     origins
 }
 
-fn note_of_one(args: &Args, recorded: &Recorded) {
+fn note_of_one(cx: &RunContext, args: &DiffArgs, recorded: &Recorded) {
     let path = recorded.dump().path;
     recorded::note(
+        cx,
         args,
         &format!(
             "{path} records no allocation sites: they are counted over its objects; only live ones are compared"
@@ -91,8 +96,8 @@ fn note_of_one(args: &Args, recorded: &Recorded) {
     );
 }
 
-/// What stands beside the rows.
-struct Beside {
+/// Source of the keys besides the rows.
+struct SitesDiffSummary {
     old: Old,
     origins: Origins,
     changed: u64,
@@ -102,7 +107,7 @@ struct Beside {
     allocated_instances: Option<Change>,
 }
 
-impl Beside {
+impl SitesDiffSummary {
     fn new(source: &Recordings, origins: Origins, rows: &[SiteRow], changed: u64) -> Self {
         let sum = |of: fn(&SiteRow) -> Change| rows.iter().map(of).fold(Change::default(), Change::plus);
         let [old, new] = origins;
@@ -119,14 +124,14 @@ impl Beside {
     }
 }
 
-/// The title of the column of names.
+/// Title of the name column.
 const NAME: &str = "class and method";
 
-/// When nothing is known of what was allocated.
-const NOT_RECORDED: &str = "one of both files records no allocation sites: of freed objects it knows nothing";
+/// Reason why allocated figures are missing.
+const NOT_RECORDED: &str = "one of the files records no allocation sites: its freed objects are unknown";
 
 fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Columns<'a, &'a SiteRow> {
-    // Over objects allocated is live: the columns would say the same twice.
+    // Counted over objects, allocated equals live: the columns would repeat each other.
     let is_recorded = origins == [Some(Origin::Recorded); 2];
     let method = |row: &SiteRow| stacks.method(row.stack);
     let mut columns = vec![
@@ -165,36 +170,36 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Colum
     Columns::new(columns)
 }
 
-fn beside_columns<'c>() -> Vec<Column<'c, Beside>> {
-    let mut columns = Vec::from(Old::columns(|beside: &Beside| &beside.old));
+fn beside_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
+    let mut columns = Vec::from(Old::columns(|beside: &SitesDiffSummary| &beside.old));
     columns.extend([
         origin(names::OLD.dot(names::ORIGIN), |[old, _]| old),
         origin(names::ORIGIN, |[_, new]| new),
-        Column::of(names::TOTAL.dot(names::ROWS), |beside: &Beside| beside.changed.into()),
+        Column::of(names::TOTAL.dot(names::ROWS), |beside: &SitesDiffSummary| beside.changed.into()),
     ]);
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::LIVE_BYTES), ["", ""])
-            .columns(0, |beside: &Beside| Some(beside.live_bytes)),
+            .columns(0, |beside: &SitesDiffSummary| Some(beside.live_bytes)),
     );
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::LIVE_INSTANCES), ["", ""])
-            .columns(0, |beside: &Beside| Some(beside.live_instances)),
+            .columns(0, |beside: &SitesDiffSummary| Some(beside.live_instances)),
     );
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::ALLOCATED_BYTES), ["", ""])
             .or_null(NOT_RECORDED)
-            .columns(0, |beside: &Beside| beside.allocated_bytes),
+            .columns(0, |beside: &SitesDiffSummary| beside.allocated_bytes),
     );
     columns.extend(
         ChangeColumns::new(names::TOTAL.dot(names::ALLOCATED_INSTANCES), ["", ""])
             .or_null(NOT_RECORDED)
-            .columns(0, |beside: &Beside| beside.allocated_instances),
+            .columns(0, |beside: &SitesDiffSummary| beside.allocated_instances),
     );
     columns
 }
 
-fn origin<'c>(key: impl Into<Key>, of: fn(Origins) -> Option<Origin>) -> Column<'c, Beside> {
-    Column::of(key, move |beside: &Beside| of(beside.origins).map(Origin::name).into())
+fn origin<'c>(key: impl Into<ColumnKey>, of: fn(Origins) -> Option<Origin>) -> Column<'c, SitesDiffSummary> {
+    Column::of(key, move |beside: &SitesDiffSummary| of(beside.origins).map(Origin::name).into())
         .or_null("there are no sites")
 }
 
@@ -203,7 +208,7 @@ pub(super) fn declared() -> Declared {
         command: "diff",
         variant: "`--group-by sites`",
         about: "A row is an allocation site: a class and the frames of a stack trace. Sites of one class with the same \
-                frames are one row, whatever their serial numbers. The agent leaves out small sites (`cutoff`): one that \
+                frames are one row, whatever their serial numbers. The agent omits small sites (`cutoff`): one that \
                 is new or gone may have been too small before or after. Most growth of live bytes comes first. In CSV \
                 `frames` is a list of texts, `CLASS.METHOD(SOURCE:LINE)`. JSON and CSV have all sites, tables those that \
                 have changed.",

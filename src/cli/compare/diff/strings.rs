@@ -4,11 +4,14 @@ use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::object::strings::DEFAULT_CHARS;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::limit;
 use crate::cli::shared::session::Session;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::compare::Change;
-use hprof_query::compare::strings::{Census, Compared, Dump, Keep, Row, Text, Texts};
+use hprof_query::compare::strings::{
+    ChangeReader, Compared, Keep, StringCensus, StringChange, StringsDump, Text,
+};
 use hprof_query::dictionary::{Name, names};
 use hprof_query::strings::Totals;
 use hprof_report::answer::{Answer, Declared};
@@ -17,67 +20,74 @@ use hprof_report::escape;
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
-use super::Args;
-use super::shown::{self, Beside, Counts};
+use super::DiffArgs;
+use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let [old_input, new_input] = args.input.binary()?;
-    let (old, before) = census(&old_input, None)?;
-    let (new, after) = census(&new_input, Some(&before))?;
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old_input, new_input] = args.input.binary(cx)?;
+    let (old, before) = census(cx, &old_input, None)?;
+    let (new, after) = census(cx, &new_input, Some(&before))?;
     let keep = if args.leaves_out_same() { Keep::Changed } else { Keep::All };
     let source = Pair { old, new };
     let shown = new_input.with_threads(|| {
         let dumps = (dump(&source.old.heap, &source.old.graph)?, dump(&source.new.heap, &source.new.graph)?);
         let top = args.top.rows(args.output.format());
-        let found = Census::compare((before, dumps.0), (after, dumps.1), keep, top);
-        show(args, &source, &found, dumps)
+        let found = StringCensus::compare((before, dumps.0), (after, dumps.1), keep, top);
+        show(cx, args, &source, &found, dumps)
     });
     shown?
 }
 
-fn dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Dump<'a>> {
-    Ok(Dump { summary: heap.summary(), graph, bytes: heap.bytes(&Quiet)? })
+fn dump<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<StringsDump<'a>> {
+    Ok(StringsDump { summary: heap.summary(), graph, bytes: heap.bytes(&Quiet)? })
 }
 
-fn census(input: &Input, other: Option<&Census>) -> anyhow::Result<(Session, Census)> {
-    Session::ask(input, |heap, graph| {
-        let census = Census::new(dump(heap, graph)?, other)?;
-        // Texts are read again when both dumps are there: what is damaged in the index is noticed here.
+fn census(
+    cx: &RunContext,
+    input: &Input,
+    other: Option<&StringCensus>,
+) -> anyhow::Result<(Session, StringCensus)> {
+    Session::ask(cx, input, |heap, graph| {
+        let census = StringCensus::new(dump(heap, graph)?, other)?;
+        // Texts are read again once both dumps are open; damage to the index must be noticed here.
         graph.check_tree();
         Ok(census)
     })
 }
 
 fn show(
-    args: &Args,
+    cx: &RunContext,
+    args: &DiffArgs,
     source: &Pair<Session, Session>,
     found: &Compared,
-    (old, new): (Dump<'_>, Dump<'_>),
+    (old, new): (StringsDump<'_>, StringsDump<'_>),
 ) -> anyhow::Result<Outcome> {
     let most = limit(None, args.output.format(), DEFAULT_CHARS).unwrap_or(usize::MAX);
-    let texts = Texts::new(found, old, new, most);
+    let texts = ChangeReader::new(found, old, new, most);
     let counts = Counts { all: found.matching, changed: found.changed };
-    let all =
-        All { beside: Beside { old: Old::of(&source.old), changed: counts.changed }, totals: found.totals };
-    let rows = found.rows.iter().map(|row| Line { row: *row, text: texts.text(row) });
+    let all = All {
+        beside: DiffSummary { old: Old::of(&source.old), changed: counts.changed },
+        totals: found.totals,
+    };
+    let rows = found.rows.iter().map(|row| StringDiffLine { row: *row, text: texts.text(row) });
     let change = |of: fn(&Totals) -> u64| signed(all.change(of).delta());
     let answer = Answer::new(columns(), rows).beside(&beside(), &all).total([
         ("bytes +/-", change(|totals| totals.bytes)),
         ("copies +/-", change(|totals| totals.strings)),
         ("text", "all Strings".to_owned()),
     ]);
-    shown::show(args, source, answer, counts, &[])
+    shown::show(cx, args, source, answer, counts, &[])
 }
 
-/// A row, and its text.
-struct Line {
-    row: Row,
+/// A row and its text.
+struct StringDiffLine {
+    row: StringChange,
     text: Text,
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 struct All {
-    beside: Beside,
+    beside: DiffSummary,
     totals: [Totals; 2],
 }
 
@@ -88,9 +98,9 @@ impl All {
     }
 }
 
-fn columns<'a>() -> Columns<'a, Line> {
+fn columns<'a>() -> Columns<'a, StringDiffLine> {
     let mut columns = vec![
-        Column::of(names::TEXT, |line: &Line| Value::from(&line.text.text))
+        Column::of(names::TEXT, |line: &StringDiffLine| Value::from(&line.text.text))
             .header("text")
             .cell(|line| {
                 let more = if line.text.is_cut { "…" } else { "" };
@@ -98,20 +108,20 @@ fn columns<'a>() -> Columns<'a, Line> {
             })
             .place(91)
             .fit(Fit::Cut { priority: 0 }),
-        shown::status(|line: &Line| line.row.status, 90),
-        Column::of(names::LENGTH, |line: &Line| line.text.length.into())
+        shown::status(|line: &StringDiffLine| line.row.status, 90),
+        Column::of(names::LENGTH, |line: &StringDiffLine| line.text.length.into())
             .header("length")
             .fit(Fit::Secondary { priority: 0 })
             .place(4),
-        Column::of(names::IS_TRUNCATED, |line: &Line| line.text.is_cut.into()),
+        Column::of(names::IS_TRUNCATED, |line: &StringDiffLine| line.text.is_cut.into()),
     ];
     columns.extend(
         ChangeColumns::new(names::STRINGS, ["copies +/-", "copies"])
-            .columns(2, |line: &Line| Some(line.row.count)),
+            .columns(2, |line: &StringDiffLine| Some(line.row.count)),
     );
     columns.extend(
         ChangeColumns::new(names::TOTAL_BYTES, ["bytes +/-", "bytes"])
-            .columns(0, |line: &Line| Some(line.row.total_bytes)),
+            .columns(0, |line: &StringDiffLine| Some(line.row.total_bytes)),
     );
     Columns::new(columns)
 }
@@ -137,8 +147,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
         variant: "`--group-by strings`",
-        about: "A row is a text that several Strings of at least one of the dumps have, reachable or not; those whose copies \
-                take more than before come first. Texts are cut as those of [`strings`](#strings).",
+        about: "A row is the text of several Strings in at least one of the dumps, reachable or not; those that grew most come first. Texts are shortened as in [`strings`](#strings).",
         rows: columns().fields(),
         beside: beside().fields(),
     }

@@ -3,29 +3,30 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::args::Input;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Quiet;
 use hprof_query::compare;
 use hprof_query::compare::Change;
-use hprof_query::compare::threads::{Census, Row};
+use hprof_query::compare::threads::{ThreadCensus, ThreadChange};
 use hprof_query::dictionary::{Side, names};
-use hprof_query::threads::State;
+use hprof_query::threads::ThreadState;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::signed;
 use hprof_report::value::Value;
 
-use super::Args;
-use super::shown::{self, Beside, Counts};
+use super::DiffArgs;
+use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let [old, new] = args.input.binary()?;
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old, new] = args.input.binary(cx)?;
     let seed = compare::random_seed();
-    let ((old, before), (new, after)) = (census(&old, seed)?, census(&new, seed)?);
-    let rows = Census::compare(&before, &after);
+    let ((old, before), (new, after)) = (census(cx, &old, seed)?, census(cx, &new, seed)?);
+    let rows = ThreadCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let threads = Change { old: before.threads, new: after.threads };
-    let all = All { beside: Beside { old: Old::of(&old), changed: counts.changed }, threads };
+    let all = All { beside: DiffSummary { old: Old::of(&old), changed: counts.changed }, threads };
     let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
         .beside(&beside(), &all)
         .total([("threads +/-", signed(threads.delta())), ("name", "total".to_owned())]);
@@ -34,26 +35,26 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         .filter(|(_, census)| census.threads == 0)
         .map(|(session, _)| format!("{} contains no threads", session.dump().path))
         .collect();
-    shown::show(args, &Pair { old, new }, answer, counts, &without)
+    shown::show(cx, args, &Pair { old, new }, answer, counts, &without)
 }
 
-fn census(input: &Input, seed: u64) -> anyhow::Result<(Session, Census)> {
-    Session::ask(input, |heap, graph| Ok(Census::new(heap, graph, heap.bytes(&Quiet)?, seed)))
+fn census(cx: &RunContext, input: &Input, seed: u64) -> anyhow::Result<(Session, ThreadCensus)> {
+    Session::ask(cx, input, |heap, graph| Ok(ThreadCensus::new(heap, graph, heap.bytes(&Quiet)?, seed)))
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 struct All {
-    beside: Beside,
+    beside: DiffSummary,
     threads: Change,
 }
 
-fn columns<'a>() -> Columns<'a, &'a Row> {
-    let state = |side, of: fn(&Row) -> Option<State>| {
-        Column::of(names::STATE.of(side), move |row: &&Row| of(row).map(State::name).into())
+fn columns<'a>() -> Columns<'a, &'a ThreadChange> {
+    let state = |side, of: fn(&ThreadChange) -> Option<ThreadState>| {
+        Column::of(names::STATE.of(side), move |row: &&ThreadChange| of(row).map(ThreadState::name).into())
             .or_null("there are none, it is not known, or they are in several")
     };
     let mut columns = vec![
-        Column::of(names::NAME, |row: &&Row| row.name.as_deref().into())
+        Column::of(names::NAME, |row: &&ThreadChange| row.name.as_deref().into())
             .or_null("the dump has none")
             .header("name")
             .cell(|row| match row.name.as_deref() {
@@ -62,38 +63,40 @@ fn columns<'a>() -> Columns<'a, &'a Row> {
                 None => "<no name>".to_owned(),
             })
             .fit(Fit::Cut { priority: 0 }),
-        shown::status(|row: &&Row| row.status, 90),
+        shown::status(|row: &&ThreadChange| row.status, 90),
     ];
     columns.extend(
         ChangeColumns::new(names::THREADS, ["threads +/-", "threads"])
-            .columns(0, |row: &&Row| Some(row.threads)),
+            .columns(0, |row: &&ThreadChange| Some(row.threads)),
     );
     columns.extend(
         ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"])
-            .columns(2, |row: &&Row| Some(row.retained_bytes)),
+            .columns(2, |row: &&ThreadChange| Some(row.retained_bytes)),
     );
     columns.extend([
         state(Side::Old, |row| row.state_old),
         state(Side::New, |row| row.state_new),
-        Column::table("state", hprof_report::column::Align::Left, |row: &&Row| states(row))
+        Column::table("state", hprof_report::column::Align::Left, |row: &&ThreadChange| states(row))
             .place(4)
             .fit(Fit::Secondary { priority: 0 }),
-        Column::of(names::STACK_STATUS, |row: &&Row| row.stack.map(compare::threads::Stack::name).into())
-            .or_null("one of the dumps has no stack of them")
-            .header("stack")
-            .place(5)
-            .fit(Fit::Secondary { priority: 1 }),
-        Column::of(names::THREAD_GROUP, |row: &&Row| row.group.as_deref().into())
+        Column::of(names::STACK_STATUS, |row: &&ThreadChange| {
+            row.stack.map(compare::threads::Stack::name).into()
+        })
+        .or_null("one of the dumps has no stack of them")
+        .header("stack")
+        .place(5)
+        .fit(Fit::Secondary { priority: 1 }),
+        Column::of(names::THREAD_GROUP, |row: &&ThreadChange| row.group.as_deref().into())
             .or_null("they are of several, or the dump does not say"),
-        Column::of(names::IS_DAEMON, |row: &&Row| row.is_daemon.into())
+        Column::of(names::IS_DAEMON, |row: &&ThreadChange| row.is_daemon.into())
             .or_null("only some are daemons, or the dump does not say"),
-        Column::of(names::IS_VIRTUAL, |row: &&Row| Value::from(row.is_virtual)),
+        Column::of(names::IS_VIRTUAL, |row: &&ThreadChange| Value::from(row.is_virtual)),
     ]);
     Columns::new(columns)
 }
 
-/// What threads did, and what they do now.
-fn states(row: &Row) -> String {
+/// Formats the old and new states of threads.
+fn states(row: &ThreadChange) -> String {
     match (row.state_old, row.state_new) {
         (Some(old), Some(new)) if old != new => format!("{} -> {}", old.name(), new.name()),
         (Some(state), None) if row.threads.new == 0 => state.name().to_owned(),
@@ -114,8 +117,7 @@ pub(super) fn declared() -> Declared {
         command: "diff",
         variant: "`--group-by threads`",
         about: "A row is the threads of one name, or those whose names differ only in numbers, such as a pool; platform and \
-                virtual threads are never one row. Those of which there are more than before come first. Of `thread_group` and \
-                `is_daemon` those of the new dump are shown, if the threads are there.",
+                virtual threads are never one row. Those whose number grew most come first. `thread_group` and `is_daemon` are those of the new dump, if it has such threads.",
         rows: columns().fields(),
         beside: beside().fields(),
     }

@@ -3,58 +3,60 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
 use crate::cli::shared::args::Input;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::Session;
 use hprof_index::Quiet;
 use hprof_query::compare::Change;
-use hprof_query::compare::waste::{Census, Row};
+use hprof_query::compare::waste::{WasteCensus, WasteChange};
 use hprof_query::dictionary::names;
-use hprof_query::waste::{self, GroupBy, Question};
+use hprof_query::waste::{self, FieldGroupBy, WasteQuery};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
 use hprof_report::number::signed;
 
-use super::Args;
-use super::shown::{self, Beside, Counts};
+use super::DiffArgs;
+use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let [old, new] = args.input.binary()?;
-    let ((old, before), (new, after)) = (census(&old)?, census(&new)?);
-    let rows = Census::compare(&before, &after);
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old, new] = args.input.binary(cx)?;
+    let ((old, before), (new, after)) = (census(cx, &old)?, census(cx, &new)?);
+    let rows = WasteCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let wasted_bytes = Change { old: before.wasted_bytes, new: after.wasted_bytes };
-    let all = All { beside: Beside { old: Old::of(&old), changed: counts.changed }, wasted_bytes };
+    let all = All { beside: DiffSummary { old: Old::of(&old), changed: counts.changed }, wasted_bytes };
     let answer =
         Answer::new(columns(), shown::rows(args, &rows, |row| row.status)).beside(&beside(), &all).total([
             ("wasted +/-", signed(wasted_bytes.delta())),
             ("kind", "total, no byte counted twice".to_owned()),
         ]);
-    shown::show(args, &Pair { old, new }, answer, counts, &[])
+    shown::show(cx, args, &Pair { old, new }, answer, counts, &[])
 }
 
-fn census(input: &Input) -> anyhow::Result<(Session, Census)> {
-    let question = Question { kinds: Vec::new(), group_by: GroupBy::Package, examples: 0 };
-    Session::ask(input, |heap, graph| {
-        Ok(Census::new(&waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))
+fn census(cx: &RunContext, input: &Input) -> anyhow::Result<(Session, WasteCensus)> {
+    let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Package, examples: 0 };
+    Session::ask(cx, input, |heap, graph| {
+        Ok(WasteCensus::new(&waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))
     })
 }
 
-/// What stands beside the rows.
+/// Source of the keys besides the rows.
 struct All {
-    beside: Beside,
+    beside: DiffSummary,
     wasted_bytes: Change,
 }
 
-fn columns<'a>() -> Columns<'a, &'a Row> {
+fn columns<'a>() -> Columns<'a, &'a WasteChange> {
     let mut columns = vec![
-        Column::of(names::KIND, |row: &&Row| row.kind.name().into()).header("kind"),
-        shown::status(|row: &&Row| row.status, 90),
+        Column::of(names::KIND, |row: &&WasteChange| row.kind.name().into()).header("kind"),
+        shown::status(|row: &&WasteChange| row.status, 90),
     ];
     columns.extend(
-        ChangeColumns::new(names::OBJECTS, ["count +/-", "count"]).columns(2, |row: &&Row| Some(row.count)),
+        ChangeColumns::new(names::OBJECTS, ["count +/-", "count"])
+            .columns(2, |row: &&WasteChange| Some(row.count)),
     );
     columns.extend(
         ChangeColumns::new(names::WASTED_BYTES, ["wasted +/-", "wasted"])
-            .columns(0, |row: &&Row| Some(row.wasted_bytes)),
+            .columns(0, |row: &&WasteChange| Some(row.wasted_bytes)),
     );
     Columns::new(columns)
 }

@@ -1,12 +1,12 @@
-//! `index --estimate`: what building an index takes, and whether there is so much.
+//! `index --estimate`: the resources that building an index takes, and whether they are available.
 
 use std::io::IsTerminal;
 
 use crate::cli::Outcome;
 use crate::cli::shared::advice;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::messages;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::estimate::Estimate;
 use hprof_index::{Heap, Options};
@@ -14,32 +14,37 @@ use hprof_query::dictionary::{Name, names};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
 use hprof_report::number::{grouped, human_bytes};
-use hprof_report::table::{Align, Builder};
+use hprof_report::table::{Align, TableBuilder};
 
 use super::file::File;
 
-/// Work that takes longer is announced.
+/// Estimated duration above which a build is announced.
 const LONG_MS: u64 = 10_000;
 
-fn ask(input: &Input, options: &Options) -> anyhow::Result<Estimate> {
-    let bar = Bar::new(input.quiet);
+fn ask(cx: &RunContext, input: &Input, options: &Options) -> anyhow::Result<Estimate> {
+    let bar = Bar::new(cx, input.quiet);
     Ok(input.with_threads(|| Heap::estimate(input.path(), options, &bar))??)
 }
 
 /// Shows the estimate.
-pub(crate) fn run(input: &Input, shown: &Output, options: &Options) -> anyhow::Result<Outcome> {
-    let estimate = ask(input, options)?;
+pub(crate) fn run(
+    cx: &RunContext,
+    input: &Input,
+    shown: &Output,
+    options: &Options,
+) -> anyhow::Result<Outcome> {
+    let estimate = ask(cx, input, options)?;
     let answer = Answer::new(columns(), [&estimate]).instead_of_table(table(&estimate));
-    File(input.path()).show("index", shown, answer)?;
+    File(input.path()).show(cx, "index", shown, answer)?;
     if estimate.is_built && !input.quiet {
-        messages::line("note", "the index is complete: nothing is to be built");
+        cx.say("note", "the index is complete: there is nothing to build");
     }
     Ok(if estimate.fits() { Outcome::Fine } else { Outcome::No })
 }
 
-/// What is needed beside what there is.
-fn table(estimate: &Estimate) -> Builder {
-    let mut table = Builder::new(&[
+/// Returns a table of what is needed and what is available.
+fn table(estimate: &Estimate) -> TableBuilder {
+    let mut table = TableBuilder::new(&[
         ("", Align::Left),
         ("at least", Align::Right),
         ("up to", Align::Right),
@@ -67,17 +72,19 @@ fn table(estimate: &Estimate) -> Builder {
         "scratch files, bytes",
         bytes(estimate.scratch_bytes),
         String::new(),
-        "in the same place, while it is built",
+        "in the same place, during the build",
     );
     table
 }
 
 fn columns<'a>() -> Columns<'a, &'a Estimate> {
-    type Of<'a> = &'a Estimate;
-    let integer =
-        |name: Name, value: fn(&Estimate) -> u64| Column::of(name, move |of: &Of<'a>| value(of).into());
-    let flag =
-        |name: Name, value: fn(&Estimate) -> bool| Column::of(name, move |of: &Of<'a>| value(of).into());
+    type EstimateRow<'a> = &'a Estimate;
+    let integer = |name: Name, value: fn(&Estimate) -> u64| {
+        Column::of(name, move |of: &EstimateRow<'a>| value(of).into())
+    };
+    let flag = |name: Name, value: fn(&Estimate) -> bool| {
+        Column::of(name, move |of: &EstimateRow<'a>| value(of).into())
+    };
     let nobody_knows = "not known";
     Columns::new([
         flag(names::IS_FITTING, Estimate::fits),
@@ -90,11 +97,11 @@ fn columns<'a>() -> Columns<'a, &'a Estimate> {
         integer(names::TIME_MOST_MS, |of| of.time_ms.1),
         integer(names::MEMORY_LEAST_BYTES, |of| of.memory_bytes.0),
         integer(names::MEMORY_BEST_BYTES, |of| of.memory_bytes.1),
-        Column::of(names::MEMORY_AVAILABLE_BYTES, |of: &Of<'a>| {
+        Column::of(names::MEMORY_AVAILABLE_BYTES, |of: &EstimateRow<'a>| {
             of.memory_available.as_ref().map(|there| there.bytes).into()
         })
-        .or_null("nothing limits it, or it is not known"),
-        Column::of(names::MEMORY_LIMIT, |of: &Of<'a>| {
+        .or_null("no limit, or unknown"),
+        Column::of(names::MEMORY_LIMIT, |of: &EstimateRow<'a>| {
             of.memory_available.as_ref().map(|there| advice::limit(there.limit)).into()
         })
         .or_null("as above"),
@@ -102,8 +109,9 @@ fn columns<'a>() -> Columns<'a, &'a Estimate> {
         integer(names::INDEX_MOST_BYTES, |of| of.index_bytes.1),
         integer(names::SCRATCH_LEAST_BYTES, |of| of.scratch_bytes.0),
         integer(names::SCRATCH_MOST_BYTES, |of| of.scratch_bytes.1),
-        Column::of(names::DISK_FREE_BYTES, |of: &Of<'a>| of.disk_free_bytes.into()).or_null(nobody_knows),
-        Column::of(names::INDEX_DIR, |of: &Of<'a>| of.dir.to_string_lossy().into()),
+        Column::of(names::DISK_FREE_BYTES, |of: &EstimateRow<'a>| of.disk_free_bytes.into())
+            .or_null(nobody_knows),
+        Column::of(names::INDEX_DIR, |of: &EstimateRow<'a>| of.dir.to_string_lossy().into()),
     ])
 }
 
@@ -111,18 +119,18 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "index",
         variant: "`--estimate`",
-        about: "Builds nothing. The one row tells what building would take; exit code 1 if it does not fit for certain.",
+        about: "Builds nothing. The only row contains what building would take; exit code 1 if the index certainly does not fit.",
         rows: columns().fields(),
         beside: Vec::new(),
     }
 }
 
-/// Says on a terminal what a long build will take. What is wrong is said by the build itself.
-pub(crate) fn note(input: &Input, options: &Options) {
+/// Announces a long build on a terminal. Problems are reported by the build itself.
+pub(crate) fn note(cx: &RunContext, input: &Input, options: &Options) {
     if input.quiet || !std::io::stderr().is_terminal() {
         return;
     }
-    let Ok(estimate) = ask(input, options) else { return };
+    let Ok(estimate) = ask(cx, input, options) else { return };
     let (least, most) = estimate.time_ms;
     if estimate.is_built || most < LONG_MS {
         return;
@@ -138,5 +146,5 @@ pub(crate) fn note(input: &Input, options: &Options) {
         ),
         human_bytes(disk)
     );
-    messages::line("note", &text);
+    cx.say("note", &text);
 }

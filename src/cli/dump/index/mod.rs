@@ -6,8 +6,9 @@ mod file;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::messages;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::heap::{StageReport, StageState};
 use hprof_index::{Heap, Options};
@@ -30,7 +31,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Other commands build the parts of the index that they need. This command builds all of them at once,
 /// so that every later command answers from the index. --estimate shows the cost first.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct IndexArgs {
     #[command(flatten)]
     input: Input,
 
@@ -50,50 +51,49 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// A stage of the index, or what was removed of it.
-struct Row {
+/// A stage of the index, or of the index that was removed.
+struct StageRow {
     stage: &'static str,
     state: &'static str,
     index_bytes: u64,
     file: String,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let options = args.input.options();
+pub(crate) fn run(cx: &RunContext, args: &IndexArgs) -> anyhow::Result<Outcome> {
+    let options = args.input.options(cx);
     if args.remove {
-        return remove(args, &options);
+        return remove(cx, args, &options);
     }
     if args.estimate {
-        return estimate::run(&args.input, &args.output, &options);
+        return estimate::run(cx, &args.input, &args.output, &options);
     }
     if args.verify {
-        refused(args, &options);
+        refused(cx, args, &options);
     }
     let verify = |thorough| Heap::verify_index(args.input.path(), &options, thorough);
     let mut damaged = false;
-    // What was written just now need not be read again.
+    // A stage that was just written is not read again.
     let mut thorough = true;
     if !args.verify {
-        estimate::note(&args.input, &options);
-        let bar = Bar::new(args.input.quiet);
+        estimate::note(cx, &args.input, &options);
+        let bar = Bar::new(cx, args.input.quiet);
         let heap = args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar))??;
         drop(bar);
-        messages::about(&heap, args.input.quiet);
+        messages::about(cx, &heap, args.input.quiet);
         damaged = heap.summary().is_damaged();
         thorough = !heap.is_fresh();
     }
     let mut reports = args.input.with_threads(|| verify(thorough))??;
     if !args.verify && reports.iter().any(|report| report.state != StageState::Good) {
-        // Something is wrong that opening does not look at: all is built anew.
-        // What cannot be removed is reported below.
+        // Opening did not notice the damage, so everything is rebuilt. A failed removal is reported below.
         let _ = Heap::remove_index(args.input.path(), &options);
-        let bar = Bar::new(args.input.quiet);
+        let bar = Bar::new(cx, args.input.quiet);
         args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar).map(drop))??;
         drop(bar);
         reports = verify(false)?;
     }
     let good = reports.iter().all(|report| report.state == StageState::Good);
-    show(args, reports.iter().map(Row::new))?;
+    show(cx, args, reports.iter().map(StageRow::new))?;
     Ok(match (good, damaged) {
         (false, _) => Outcome::No,
         (true, true) => Outcome::Damaged,
@@ -101,31 +101,31 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     })
 }
 
-/// Says which directories are not looked into.
-fn refused(args: &Args, options: &Options) {
+/// Warns about index directories that are not used.
+fn refused(cx: &RunContext, args: &IndexArgs, options: &Options) {
     if !args.input.quiet {
         let lines = Heap::refused_directories(args.input.path(), options);
-        lines.iter().for_each(|text| messages::line("note", text));
+        lines.iter().for_each(|text| cx.say("note", text));
     }
 }
 
-fn remove(args: &Args, options: &Options) -> anyhow::Result<Outcome> {
-    refused(args, options);
+fn remove(cx: &RunContext, args: &IndexArgs, options: &Options) -> anyhow::Result<Outcome> {
+    refused(cx, args, options);
     let removed = Heap::remove_index(args.input.path(), options)?;
     if removed.is_empty() && !args.input.quiet {
-        messages::line("note", &format!("{} has no index", args.input.path().display()));
+        cx.say("note", &format!("{} has no index", args.input.path().display()));
     }
-    let rows = removed.iter().map(|(dir, freed)| Row {
+    let rows = removed.iter().map(|(dir, freed)| StageRow {
         stage: "all",
         state: "removed",
         index_bytes: *freed,
         file: dir.to_string_lossy().into_owned(),
     });
-    show(args, rows)?;
+    show(cx, args, rows)?;
     Ok(if removed.is_empty() { Outcome::No } else { Outcome::Fine })
 }
 
-impl Row {
+impl StageRow {
     fn new(report: &StageReport) -> Self {
         Self {
             stage: report.stage.name(),
@@ -142,16 +142,16 @@ impl Row {
     }
 }
 
-fn show(args: &Args, rows: impl Iterator<Item = Row>) -> anyhow::Result<()> {
-    File(args.input.path()).show("index", &args.output, Answer::new(columns(), rows)).map(drop)
+fn show(cx: &RunContext, args: &IndexArgs, rows: impl Iterator<Item = StageRow>) -> anyhow::Result<()> {
+    File(args.input.path()).show(cx, "index", &args.output, Answer::new(columns(), rows)).map(drop)
 }
 
-fn columns() -> Columns<'static, Row> {
+fn columns() -> Columns<'static, StageRow> {
     Columns::new([
-        Column::of(names::STAGE, |row: &Row| row.stage.into()).header("stage"),
-        Column::of(names::STATE, |row: &Row| row.state.into()).header("state"),
-        Column::of(names::INDEX_BYTES, |row: &Row| row.index_bytes.into()).header("bytes"),
-        Column::of(names::FILE, |row: &Row| Value::from(&row.file)).header("file").fit(Fit::Wrap),
+        Column::of(names::STAGE, |row: &StageRow| row.stage.into()).header("stage"),
+        Column::of(names::STATE, |row: &StageRow| row.state.into()).header("state"),
+        Column::of(names::INDEX_BYTES, |row: &StageRow| row.index_bytes.into()).header("bytes"),
+        Column::of(names::FILE, |row: &StageRow| Value::from(&row.file)).header("file").fit(Fit::Wrap),
     ])
 }
 
@@ -159,8 +159,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     let stages = Declared {
         command: "index",
         variant: "",
-        about: "`index DUMP` builds what is missing, and then checks what there is (all bytes, unless they were written in \
-                this run); `--verify` only checks. A row is a stage ([index-format.md](index-format.md)). `--remove` has a \
+        about: "`index DUMP` builds what is missing, then checks the index (all bytes, except those written in this run); `--verify` only checks. A row is a stage ([index-format.md](index-format.md)). `--remove` has a \
                 row for each directory from which it removed files.",
         rows: columns().fields(),
         beside: Vec::new(),

@@ -1,4 +1,4 @@
-//! What is shown of an object, its parts and its referrers.
+//! Columns of an object, its parts and its referrers.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use hprof_query::dictionary::names;
 use hprof_query::objects::collections;
 use hprof_query::objects::meaning;
 use hprof_query::objects::show::{
-    ClassShown, ContentEntry, Contents, Declared as DeclaredField, Dominator, Loader, Part, Referred,
-    Referrer, RootShown, Shown, Value as Shows,
+    ClassShown, ContentEntry, Contents, DeclaredField, Dominator, Loader, Referred, Referrer, RootShown,
+    Shown, ShownPart, ShownValue,
 };
 use hprof_report::answer::Declared;
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -18,29 +18,29 @@ use crate::cli::shared::object;
 
 /// An object.
 pub(super) struct Object<'a> {
-    /// Without its elements.
+    /// The object without its elements.
     pub(super) shown: Shown,
-    /// Its fields, then its elements.
-    pub(super) parts: Items<'a, Line>,
-    /// With `--incoming`.
+    /// Fields, then elements.
+    pub(super) parts: Items<'a, PartLine>,
+    /// Referrers, with `--incoming`.
     pub(super) referrers: Option<Items<'a, Referrer>>,
-    /// With `--as`.
+    /// Encoded array, with `--as`.
     pub(super) data: Option<Encoded>,
 }
 
-/// Makes items while they are written.
+/// Lazily computed items.
 pub(super) type Items<'a, T> = &'a (dyn Fn() -> Box<dyn Iterator<Item = T> + 'a> + Sync);
 
-/// A row of parts.
-pub(super) enum Line {
-    /// A field, an element, or what else an object holds.
-    Part(Part),
-    /// In a table, above fields of a superclass: its name.
+/// A row of the table of parts.
+pub(super) enum PartLine {
+    /// A field, an element, or other contents of an object.
+    Part(ShownPart),
+    /// In a table, the superclass name above its fields.
     Superclass(String),
 }
 
-impl Line {
-    fn part(&self) -> Option<&Part> {
+impl PartLine {
+    fn part(&self) -> Option<&ShownPart> {
         match self {
             Self::Part(part) => Some(part),
             Self::Superclass(_) => None,
@@ -48,61 +48,61 @@ impl Line {
     }
 }
 
-/// Bytes of an array as one text.
+/// The bytes of an array as one text.
 #[derive(Debug, Clone)]
 pub(super) struct Encoded {
     pub(super) text: String,
-    /// `hex`, or the encoding that they were taken for.
+    /// `hex`, or the detected encoding.
     pub(super) form: &'static str,
 }
 
-/// A UTF-16 unit; half of a character becomes an escape.
+/// Converts a UTF-16 unit; an unpaired surrogate becomes an escape.
 fn character(unit: u16) -> String {
     char::from_u32(u32::from(unit)).map_or_else(|| format!("\\u{unit:04x}"), String::from)
 }
 
-/// A value as programs read it: of a reference its class, and its label in quotes.
-fn value(shows: &Shows) -> Value<'static> {
+/// Converts a value for programs: a reference becomes its class, with the label in quotes.
+fn value(shows: &ShownValue) -> Value<'static> {
     match shows {
-        Shows::Boolean(value) => (*value).into(),
-        Shows::Integer(value) => (*value).into(),
-        Shows::Char(unit) => character(*unit).into(),
-        Shows::Float(value) => object::float(*value),
-        Shows::Double(value) => object::double(*value),
-        Shows::Reference(None) => Value::Null,
-        Shows::Reference(Some(to)) => {
+        ShownValue::Boolean(value) => (*value).into(),
+        ShownValue::Integer(value) => (*value).into(),
+        ShownValue::Char(unit) => character(*unit).into(),
+        ShownValue::Float(value) => object::float(*value),
+        ShownValue::Double(value) => object::double(*value),
+        ShownValue::Reference(None) => Value::Null,
+        ShownValue::Reference(Some(to)) => {
             object::describe_without_id(to.class.as_deref(), to.label.as_deref()).into()
         }
     }
 }
 
-/// A value as people read it.
-fn value_text(shows: &Shows) -> String {
+/// Formats a value for people.
+fn value_text(shows: &ShownValue) -> String {
     match shows {
-        Shows::Boolean(value) => value.to_string(),
-        Shows::Integer(value) => value.to_string(),
-        Shows::Char(unit) => character(*unit),
-        Shows::Float(value) => meaning::float(*value),
-        Shows::Double(value) => meaning::double(*value),
-        Shows::Reference(None) => "null".to_owned(),
-        Shows::Reference(Some(to)) => describe(to),
+        ShownValue::Boolean(value) => value.to_string(),
+        ShownValue::Integer(value) => value.to_string(),
+        ShownValue::Char(unit) => character(*unit),
+        ShownValue::Float(value) => meaning::float(*value),
+        ShownValue::Double(value) => meaning::double(*value),
+        ShownValue::Reference(None) => "null".to_owned(),
+        ShownValue::Reference(Some(to)) => describe(to),
     }
 }
 
-/// An object that is referred to, in a table.
+/// Describes a referenced object in a table.
 pub(super) fn describe(to: &Referred) -> String {
     object::describe(to.class.as_deref(), to.object, to.label.as_deref())
 }
 
-/// The ID of the object that a value refers to.
-fn referred(shows: &Shows) -> Value<'static> {
+/// Returns the ID of the object that a value references.
+fn referred(shows: &ShownValue) -> Value<'static> {
     match shows {
-        Shows::Reference(Some(to)) => id(to.object),
+        ShownValue::Reference(Some(to)) => id(to.object),
         _ => Value::Null,
     }
 }
 
-/// A class loader as `histo` names it.
+/// Formats a class loader as in `histo`.
 pub(super) fn loader_text(loader: &Loader) -> String {
     match loader {
         Loader::Boot => object::loader(ObjectId::NULL, None),
@@ -117,7 +117,7 @@ fn loader_object(loader: &Loader) -> Value<'static> {
     }
 }
 
-/// A list of records that are made while they are written.
+/// Returns a list of records that are computed while they are written.
 fn each<'a, T: 'a>(columns: &Arc<Columns<'static, T>>, items: Items<'a, T>) -> Value<'a> {
     let columns = columns.clone();
     Value::Each(Each::new(move || {
@@ -135,20 +135,20 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
             _ => None,
         }
     }
-    const NOT_IN_TEXTS: &str = "it is unreachable; in texts";
+    const NOT_IN_TEXTS: &str = "it is unreachable; in text reports";
     Columns::new([
         Column::of(names::OBJECT, |object: &Object<'a>| id(object.shown.object)),
         Column::of(names::CLASS, |object: &Object<'a>| object.shown.class.as_ref().into())
             .or_null("the dump does not name it"),
         Column::of(names::LABEL, |object: &Object<'a>| object.shown.label.as_ref().into())
-            .or_null("it has none; in texts"),
+            .or_null("it has none; in text reports"),
         Column::of(names::KIND, |object: &Object<'a>| object.shown.kind.name().into()),
         Column::of(names::SHALLOW_BYTES, |object: &Object<'a>| object.shown.shallow_bytes.into())
-            .or_null("a text does not state it"),
+            .or_null("in text reports"),
         Column::of(names::RETAINED_BYTES, |object: &Object<'a>| object.shown.retained_bytes.into())
             .or_null(NOT_IN_TEXTS),
         Column::of(names::TRACE, |object: &Object<'a>| object.shown.trace.into()),
-        Column::of(names::LENGTH, |object: &Object<'a>| object.shown.length.into()).or_null("it is no array"),
+        Column::of(names::LENGTH, |object: &Object<'a>| object.shown.length.into()).or_null("not an array"),
         Column::of(names::CLASS_OBJECT, |object: &Object<'a>| id(object.shown.class_object))
             .or_null("not known"),
         Column::nested(names::ROOTS, roots.fields(), move |object: &Object<'a>| {
@@ -158,7 +158,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::nested(names::CONTENTS, contents.fields(), move |object: &Object<'a>| {
             object.shown.contents.as_ref().map(|held| contents.record(held)).into()
         })
-        .or_null("it is no known collection; in texts"),
+        .or_null("not a known collection; in text reports"),
         Column::nested(names::INCOMING, referrers.fields(), move |object: &Object<'a>| {
             object.referrers.map(|items| each(&referrers, items)).into()
         })
@@ -166,7 +166,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::of(names::VALUE, |object: &Object<'a>| {
             object.shown.value.as_ref().map(|value| &value.text).into()
         })
-        .or_null("its class is not known; arrays and class objects; in texts"),
+        .or_null("its class is not known; arrays and class objects; in text reports"),
         Column::of(names::IS_VALUE_TRUNCATED, |object: &Object<'a>| {
             object.shown.value.as_ref().map(|value| value.is_cut).into()
         })
@@ -174,7 +174,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::of(names::STACK, |object: &Object<'a>| {
             object.shown.stack.as_ref().map(|stack| list(&stack.frames)).into()
         })
-        .or_null("it is none, or has none; in texts"),
+        .or_null("it is none, or has none; in text reports"),
         Column::of(names::DOMINATOR_OR_ROOT, |object: &Object<'a>| match &object.shown.dominator {
             Some(Dominator::Roots) => "root".into(),
             Some(Dominator::Object(to)) => id(to.object),
@@ -184,13 +184,13 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::of(names::DOMINATOR_CLASS, |object: &Object<'a>| {
             dominator(object).map(|to| to.class.as_ref()).into()
         })
-        .or_null("`dominator` is no ID, or its class is not known"),
+        .or_null("`dominator` is not an ID, or its class is not known"),
         Column::of(names::DOMINATOR_LABEL, |object: &Object<'a>| {
             dominator(object).map(|to| to.label.as_ref()).into()
         })
-        .or_null("`dominator` is no ID, or has no label"),
+        .or_null("`dominator` is not an ID, or has no label"),
         Column::of(names::LOADER, |object: &Object<'a>| object.shown.loader.as_ref().map(loader_text).into())
-            .or_null("the class has no class object in the dump; in texts"),
+            .or_null("the class has no class object in the dump; in text reports"),
         Column::of(names::LOADER_OBJECT, |object: &Object<'a>| {
             object.shown.loader.as_ref().map(loader_object).into()
         })
@@ -198,7 +198,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
         Column::nested(names::DESCRIBES, class.fields(), move |object: &Object<'a>| {
             object.shown.of_class.as_ref().map(|of| class.record(of)).into()
         })
-        .or_null("it is none; in texts"),
+        .or_null("it is none; in text reports"),
         Column::of(names::DATA, |object: &Object<'a>| object.data.as_ref().map(|data| &data.text).into())
             .or_null("without `--as`"),
         Column::of(names::DATA_FORM, |object: &Object<'a>| object.data.as_ref().map(|data| data.form).into())
@@ -206,31 +206,31 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
     ])
 }
 
-/// The columns of fields or elements; `title` is that of their names in a table.
-pub(super) fn part_columns(title: &'static str) -> Columns<'static, Line> {
+/// Returns the columns of fields or elements; `title` is the table's title of the name column.
+pub(super) fn part_columns(title: &'static str) -> Columns<'static, PartLine> {
     Columns::new([
-        Column::of(names::NAME, |line: &Line| line.part().map(|part| &part.name).into())
+        Column::of(names::NAME, |line: &PartLine| line.part().map(|part| &part.name).into())
             .header(title)
             .fit(Fit::Shorten { priority: 1 })
             .cell(|line| match line {
-                Line::Part(part) => part.name.clone(),
-                Line::Superclass(class) => format!("of {class}:"),
+                PartLine::Part(part) => part.name.clone(),
+                PartLine::Superclass(class) => format!("of {class}:"),
             }),
-        Column::of(names::CLASS, |line: &Line| line.part().map(|part| part.class.as_ref()).into())
-            .or_null("of elements, and what no class declares; in texts"),
-        Column::of(names::TYPE, |line: &Line| line.part().map(|part| part.kind.java_name()).into())
+        Column::of(names::CLASS, |line: &PartLine| line.part().map(|part| part.class.as_ref()).into())
+            .or_null("of elements, and what no class declares; in text reports"),
+        Column::of(names::TYPE, |line: &PartLine| line.part().map(|part| part.kind.java_name()).into())
             .header("type"),
-        Column::of(names::VALUE, |line: &Line| line.part().map(|part| value(&part.value)).into())
-            .or_null("a null reference; an element that the dump leaves out")
+        Column::of(names::VALUE, |line: &PartLine| line.part().map(|part| value(&part.value)).into())
+            .or_null("a null reference; an element that the dump omits")
             .header("value")
             .cell(|line| line.part().map(|part| value_text(&part.value)).unwrap_or_default())
             .fit(Fit::Shorten { priority: 0 }),
-        Column::of(names::OBJECT, |line: &Line| line.part().map(|part| referred(&part.value)).into())
+        Column::of(names::OBJECT, |line: &PartLine| line.part().map(|part| referred(&part.value)).into())
             .or_null("it refers to none"),
     ])
 }
 
-/// The columns of CSV with `--as`.
+/// Returns the columns of CSV with `--as`.
 pub(super) fn data_columns() -> Columns<'static, Encoded> {
     Columns::new([
         Column::of(names::DATA_FORM, |data: &Encoded| data.form.into()),
@@ -248,7 +248,7 @@ fn root_columns() -> Columns<'static, RootShown> {
 }
 
 fn content_columns() -> Columns<'static, Contents> {
-    let entries = entry_columns(collections::Kind::Map);
+    let entries = entry_columns(collections::CollectionKind::Map);
     Columns::new([
         Column::of(names::KIND, |held: &Contents| held.kind.name().into()),
         Column::of(names::SIZE, |held: &Contents| held.size.into()).or_null("it states none"),
@@ -258,9 +258,9 @@ fn content_columns() -> Columns<'static, Contents> {
     ])
 }
 
-/// The columns of the elements of a collection of this kind.
-pub(super) fn entry_columns(kind: collections::Kind) -> Columns<'static, ContentEntry> {
-    let is_map = kind == collections::Kind::Map;
+/// Returns the columns of the elements of a collection of this kind.
+pub(super) fn entry_columns(kind: collections::CollectionKind) -> Columns<'static, ContentEntry> {
+    let is_map = kind == collections::CollectionKind::Map;
     let key = Column::of(names::KEY, |entry: &ContentEntry| entry.key.as_ref().map(value).into())
         .or_null("no map; a null key");
     let key_text = |entry: &ContentEntry| entry.key.as_ref().map(value_text).unwrap_or_default();
@@ -286,7 +286,7 @@ pub(super) fn referrer_columns() -> Columns<'static, Referrer> {
         Column::of(names::CLASS, |referrer: &Referrer| referrer.class.as_ref().into())
             .or_null("the dump does not name it"),
         Column::of(names::LABEL, |referrer: &Referrer| referrer.label.as_ref().into())
-            .or_null("it has none; in texts"),
+            .or_null("it has none; in text reports"),
         Column::of(names::REFERENCE, |referrer: &Referrer| referrer.reference.as_ref().into())
             .or_null("not known")
             .header("field")
@@ -332,7 +332,7 @@ pub(super) fn declared_columns() -> Columns<'static, DeclaredField> {
     ])
 }
 
-/// What stands beside the rows if there is no such object: IDs or names instead.
+/// Returns the columns of suggested IDs or names if the object does not exist.
 pub(super) fn suggestion_columns() -> Columns<'static, Vec<String>> {
     Columns::new([Column::of(names::NEAR, |near: &Vec<String>| list(near))])
 }

@@ -1,4 +1,4 @@
-//! `show`: one object, its fields or elements, and what refers to it.
+//! `show`: an object, its fields or elements, and its referrers.
 
 mod columns;
 mod table;
@@ -13,7 +13,7 @@ use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::classes::suggestions;
-use hprof_query::objects::show::{self, ClassFound, Data, NamedClass, Part, Referrer, Shower, Shown};
+use hprof_query::objects::show::{self, ClassFound, Data, NamedClass, Referrer, Shower, Shown, ShownPart};
 use hprof_query::paths::steps::View;
 use hprof_query::recordings::profile::text::show as text_show;
 use hprof_report::Format;
@@ -22,14 +22,14 @@ use hprof_report::number::{counted, grouped};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, limit};
-use crate::cli::shared::messages;
 use crate::cli::shared::object;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
-use crate::cli::shared::session::{KEPT, Session, Source};
-use columns::{Encoded, Line, Object};
+use crate::cli::shared::session::{AnswerSource, KEPT, Session};
+use columns::{Encoded, Object, PartLine};
 use table::Extent;
-use target::{Target, What, range, target};
+use target::{ShowSubject, ShowTarget, range, target};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli show heap.hprof 0x7c00012a8 --incoming
@@ -38,18 +38,18 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli show heap.hprof com.acme.Cache
   hprof-cli show heap.hprof 0x7c00012a8 --format json | jq '.rows[0].fields[] | {name, value}'";
 
-/// Elements of an array in a table when nothing is said.
+/// Default number of array elements in a table.
 const DEFAULT_ELEMENTS: u64 = 20;
-/// Elements of a collection that are shown to programs when nothing is said: unlike those of an array they are collected.
+/// Default number of elements of a collection for programs: unlike array elements they are collected first.
 const MAX_CONTENTS: u64 = 10_000;
 
-/// Characters of a value that are shown to programs.
+/// Maximum number of characters of a value for programs.
 const MAX_CHARS: usize = 1 << 20;
-/// Frames of a stack that are shown to programs.
+/// Maximum number of stack frames for programs.
 const MAX_FRAMES: usize = 10_000;
-/// Bytes of an array that are shown as one text.
+/// Maximum number of bytes of an array shown as one text.
 const MAX_BYTES: u64 = 16 << 20;
-/// Bytes and characters of an array in a table when nothing is said.
+/// Default number of bytes and characters of an array in a table.
 const DEFAULT_BYTES: u64 = 320;
 const DEFAULT_TEXT: u64 = 2000;
 
@@ -60,14 +60,14 @@ const DEFAULT_TEXT: u64 = 2000;
 /// static fields, superclass, loader and instance counts. A text report contains only references that
 /// are not null. Use `refs` to list references and referrers by field.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ShowArgs {
     #[command(flatten)]
     input: RecordedInput,
 
     /// Object ID, for example `0x7c00012a8`, with a range of an array `0x7c00012a8[100..200]`; or a class, for
     /// example `java.util.HashMap`, `HashMap`
     #[arg(value_name = "OBJECT|CLASS", value_parser = target, help_heading = "Filter")]
-    object: Target,
+    object: ShowTarget,
 
     /// Elements of an array to show, from 0: `100..200`, `100..`, `5` [default: first 20 in a table, all in JSON and CSV]
     #[arg(long, value_name = "A..B", value_parser = range, help_heading = "Filter")]
@@ -89,7 +89,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// How elements are shown.
+/// Form of the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum As {
     /// Element by element
@@ -100,8 +100,8 @@ enum As {
     Text,
 }
 
-impl Args {
-    /// The range that was given, if one was.
+impl ShowArgs {
+    /// Returns the range, if one was given.
     fn given_range(&self) -> Option<Range<u64>> {
         self.range.clone().or_else(|| self.object.range.clone())
     }
@@ -121,7 +121,7 @@ impl Args {
     }
 
     fn most_referrers(&self) -> usize {
-        // CSV has no referrers.
+        // CSV does not contain referrers.
         if !self.incoming || self.output.format() == Format::Csv {
             return 0;
         }
@@ -129,46 +129,46 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &ShowArgs) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
         args.range.is_none() || args.object.range.is_none(),
         "--range and a range after the object ID mean the same; omit one"
     );
-    if let Some((file, recorded)) = args.input.open_text()? {
-        return of_text(args, &file, &recorded);
+    if let Some((file, recorded)) = args.input.open_text(cx)? {
+        return of_text(cx, args, &file, &recorded);
     }
-    let (session, found) = Session::ask(&args.input.input, |heap, graph| {
+    let (session, found) = Session::ask(cx, &args.input.input, |heap, graph| {
         Ok(match find(args, heap, graph) {
             Ok(object) => Ok(look(args, heap, graph, object)?),
             Err(missing) => Err(missing),
         })
     })?;
     match found {
-        Ok(looked) => of_binary(args, &session, looked),
-        Err(missing) => nothing(args, &session, &missing),
+        Ok(looked) => of_binary(cx, args, &session, looked),
+        Err(missing) => nothing(cx, args, &session, &missing),
     }
 }
 
-/// Why there is nothing to show.
+/// Reason why there is nothing to show.
 enum Missing {
-    /// No such object; IDs next to it.
+    /// No such object; with the nearest IDs.
     Object(ObjectId, Vec<ObjectId>),
-    /// No such class; names like it.
+    /// No such class; with similar names.
     Class(Vec<String>),
-    /// Several classes of that name, the first of them, and how many they are.
+    /// Several classes have that name: the first of them, and their number.
     Ambiguous(Vec<NamedClass>, u64),
     /// A class without a class object.
     NotDumped(String),
 }
 
-fn find(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Result<ObjectIndex, Missing> {
+fn find(args: &ShowArgs, heap: &Heap, graph: &ObjectGraph) -> Result<ObjectIndex, Missing> {
     let target = &args.object.settled(heap.summary());
     let pattern = match &target.what {
-        What::Object(id) => {
+        ShowSubject::Object(id) => {
             let found = graph.objects.addresses.index_of(*id);
             return found.ok_or_else(|| Missing::Object(*id, suggestions::object_ids(graph, *id)));
         }
-        What::Class(pattern) => pattern,
+        ShowSubject::Class(pattern) => pattern,
     };
     match show::find_class(heap.summary(), graph, &target.text, pattern) {
         ClassFound::One(object) => Ok(object),
@@ -181,13 +181,13 @@ fn find(args: &Args, heap: &Heap, graph: &ObjectGraph) -> Result<ObjectIndex, Mi
     }
 }
 
-fn encoded(args: &Args, data: &Data<'_>) -> anyhow::Result<Encoded> {
+fn encoded(args: &ShowArgs, data: &Data<'_>) -> anyhow::Result<Encoded> {
     if args.form == As::Hex {
         return Ok(Encoded { text: data.hexadecimal(), form: "hex" });
     }
     let Some((text, form)) = data.text() else {
         anyhow::bail!(
-            "the elements of {} are of type {}, and --as text is for byte and char; --as hex shows all types",
+            "the elements of {} are of type {}, but --as text requires byte or char; --as hex shows all types",
             args.object.text,
             data.kind.java_name()
         );
@@ -195,14 +195,14 @@ fn encoded(args: &Args, data: &Data<'_>) -> anyhow::Result<Encoded> {
     Ok(Encoded { text, form: form.name() })
 }
 
-/// What is read of an object before anything is shown of it: of its elements and referrers the first [`KEPT`].
+/// The part of an object that is read before anything is shown: of its elements and referrers the first [`KEPT`].
 struct Looked {
     index: ObjectIndex,
-    /// Without fields.
+    /// The object without fields.
     shown: Shown,
     /// Fields, then elements.
-    parts: Vec<Part>,
-    /// The elements that are not made yet.
+    parts: Vec<ShownPart>,
+    /// Elements that are not computed yet.
     rest: Range<u64>,
     referrers: Vec<Referrer>,
     more_referrers: usize,
@@ -213,10 +213,10 @@ fn shower<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Shower<'
     Ok(Shower::new(heap.summary(), graph, bytes, View::new(heap, graph, bytes)))
 }
 
-fn look(args: &Args, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -> anyhow::Result<Looked> {
+fn look(args: &ShowArgs, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -> anyhow::Result<Looked> {
     let shower = shower(heap, graph)?;
     let mut shown = shower.show(index);
-    // HotSpot gives all objects the trace 1, which is none.
+    // HotSpot assigns trace 1, which is empty, to all objects.
     let has_traces = heap.summary().facts().max_trace.get() > 1;
     if args.output.format() == Format::Table && !has_traces {
         shown.trace = TraceSerial::default();
@@ -239,7 +239,7 @@ fn look(args: &Args, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -> an
     Ok(Looked { index, shown, parts, rest: made..end, referrers, more_referrers })
 }
 
-fn of_binary(args: &Args, session: &Session, looked: Looked) -> anyhow::Result<Outcome> {
+fn of_binary(cx: &RunContext, args: &ShowArgs, session: &Session, looked: Looked) -> anyhow::Result<Outcome> {
     let shower = shower(&session.heap, &session.graph)?;
     let Looked { index, shown, parts, rest, referrers, more_referrers } = looked;
     let Range { start, end } = args.elements();
@@ -253,57 +253,64 @@ fn of_binary(args: &Args, session: &Session, looked: Looked) -> anyhow::Result<O
         };
         let most = whole.bytes.get(..usize::try_from(MAX_BYTES)?).unwrap_or(whole.bytes);
         if most.len() < whole.bytes.len() {
-            args.input.note(&format!("the first {} bytes; --range A..B shows others", grouped(MAX_BYTES)));
+            args.input
+                .note(cx, &format!("the first {} bytes; --range A..B shows others", grouped(MAX_BYTES)));
         }
         data = Some(Data { bytes: most, ..whole });
     }
     let encoded = data.as_ref().map(|data| encoded(args, data)).transpose()?;
     let elements = || shower.elements(index, rest.start, rest.end);
-    let parts = || boxed(parts.iter().cloned().chain(elements()).map(Line::Part));
+    let parts = || boxed(parts.iter().cloned().chain(elements()).map(PartLine::Part));
     let left = args.most_referrers().saturating_sub(KEPT);
     let more = || shower.referrers(index, KEPT).take(left);
     let more = || (referrers.len() == KEPT).then(more).into_iter().flatten();
     let referrers = || boxed(referrers.iter().cloned().chain(more()));
     let object =
         Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: encoded };
-    write(args, session, object, data.filter(|_| args.form == As::Hex), more_referrers)
+    write(cx, args, session, object, data.filter(|_| args.form == As::Hex), more_referrers)
 }
 
-fn of_text(args: &Args, file: &TextFile, recorded: &Recorded) -> anyhow::Result<Outcome> {
+fn of_text(
+    cx: &RunContext,
+    args: &ShowArgs,
+    file: &TextFile,
+    recorded: &Recorded,
+) -> anyhow::Result<Outcome> {
     let RecordedFile::Text { report, .. } = &recorded.file else { return Ok(recorded.outcome(false)) };
     let path = file.path().display();
-    let What::Object(object) = args.object.what else {
+    let ShowSubject::Object(object) = args.object.what else {
         anyhow::bail!("{path} is a text report; give the ID of the class object, which is in its CLS line");
     };
     anyhow::ensure!(
         args.form == As::Numbers,
         "{path} is a text report, which contains no primitive values; omit --as"
     );
-    let question = text_show::Question { object, elements: args.elements(), incoming: args.incoming };
+    let question = text_show::TextObjectQuery { object, elements: args.elements(), incoming: args.incoming };
     let found = text_show::show(file, report.run, &question)?;
     let Some(mut shown) = found.shown else {
         if report.heap.is_none() {
-            args.input.note(&format!("{path} contains no HEAP DUMP"));
+            args.input.note(cx, &format!("{path} contains no HEAP DUMP"));
         }
-        return nothing(args, recorded, &Missing::Object(object, found.nearest));
+        return nothing(cx, args, recorded, &Missing::Object(object, found.nearest));
     };
     let fields = std::mem::take(&mut shown.fields);
     let most = args.most_referrers();
     let more_referrers = found.referrers.len().saturating_sub(most);
-    let parts = || boxed(fields.iter().chain(&found.elements).cloned().map(Line::Part));
+    let parts = || boxed(fields.iter().chain(&found.elements).cloned().map(PartLine::Part));
     let referrers = || boxed(found.referrers.iter().take(most).cloned());
     let object = Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: None };
-    write(args, recorded, object, None, more_referrers)
+    write(cx, args, recorded, object, None, more_referrers)
 }
 
 fn boxed<'a, T>(items: impl Iterator<Item = T> + 'a) -> Box<dyn Iterator<Item = T> + 'a> {
     Box::new(items)
 }
 
-/// Shows an object: JSON as one row, CSV and tables its parts.
+/// Shows an object: one row in JSON, its parts in CSV and tables.
 fn write(
-    args: &Args,
-    source: &impl Source,
+    cx: &RunContext,
+    args: &ShowArgs,
+    source: &impl AnswerSource,
     object: Object<'_>,
     hex: Option<Data<'_>>,
     more_referrers: usize,
@@ -315,15 +322,16 @@ fn write(
             let Range { start, end } = args.elements();
             let default_end = (!args.has_range()).then_some(end);
             let extent = Extent { start, default_end, hex, more_referrers };
-            source.show("show", &args.output, table::answer(object, &extent))?
+            source.show(cx, "show", &args.output, table::answer(object, &extent))?
         }
         (Format::Json, _) => {
-            source.show("show", &args.output, Answer::new(columns::object_columns(), [object]))?
+            source.show(cx, "show", &args.output, Answer::new(columns::object_columns(), [object]))?
         }
         (Format::Csv, Some(data)) => {
-            source.show("show", &args.output, Answer::new(columns::data_columns(), [data.clone()]))?
+            source.show(cx, "show", &args.output, Answer::new(columns::data_columns(), [data.clone()]))?
         }
         (Format::Csv, None) => source.show(
+            cx,
             "show",
             &args.output,
             Answer::new(columns::part_columns("field"), (object.parts)()),
@@ -332,13 +340,18 @@ fn write(
     if let Some((range, length)) = &beyond {
         let (start, length) = (grouped(range.start), counted(*length, "element"));
         let text = &args.object.text;
-        args.input.note(&format!("index {start} is out of range: {text} has {length}, from index 0 on"));
+        args.input.note(cx, &format!("index {start} is out of range: {text} has {length}, from index 0 on"));
     }
     Ok(source.outcome(beyond.is_none()))
 }
 
-/// Says that there is no such object, or not one.
-fn nothing(args: &Args, source: &impl Source, missing: &Missing) -> anyhow::Result<Outcome> {
+/// Reports that the object does not exist or is ambiguous.
+fn nothing(
+    cx: &RunContext,
+    args: &ShowArgs,
+    source: &impl AnswerSource,
+    missing: &Missing,
+) -> anyhow::Result<Outcome> {
     let path = args.input.input.path().display();
     let text = &args.object.text;
     let (text, suggestions) = match missing {
@@ -376,14 +389,14 @@ fn nothing(args: &Args, source: &impl Source, missing: &Missing) -> anyhow::Resu
             (text, classes.iter().map(|class| format!("{:#x}", class.id)).collect())
         }
     };
-    messages::line("error", &text);
+    cx.say("error", &text);
     if args.output.format() == Format::Json {
         let answer =
             Answer::new(columns::object_columns(), []).beside(&columns::suggestion_columns(), &suggestions);
-        source.show("show", &args.output, answer)?;
+        source.show(cx, "show", &args.output, answer)?;
     } else {
         let answer = Answer::new(columns::part_columns("field"), []).without_rows(NoRows::Nothing);
-        source.show("show", &args.output, answer)?;
+        source.show(cx, "show", &args.output, answer)?;
     }
     Ok(source.outcome(false))
 }

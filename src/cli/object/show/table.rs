@@ -1,45 +1,47 @@
-//! An object as people read it: what stands above and below the table of its fields or elements.
+//! An object as text for people: the lines above and below the table of its fields or elements.
 
 use hprof_parser::TraceSerial;
-use hprof_query::objects::show::{ClassShown, Contents, Data, Dominator, Kind, Referrer, RootShown, Shown};
+use hprof_query::objects::show::{
+    ClassShown, Contents, Data, Dominator, ObjectKind, Referrer, RootShown, Shown,
+};
 use hprof_report::answer::{Answer, NoRows, Section};
 use hprof_report::number::grouped;
-use hprof_report::table::Builder;
+use hprof_report::table::TableBuilder;
 
 use super::columns::{
-    Line, Object, declared_columns, describe, entry_columns, loader_text, part_columns, referrer_columns,
+    Object, PartLine, declared_columns, describe, entry_columns, loader_text, part_columns, referrer_columns,
 };
 
-/// Characters of a value that are shown. JSON has all of it.
+/// Maximum number of characters shown of a value. JSON contains all of them.
 pub(super) const SHOWN_CHARS: usize = 1000;
-/// Frames of a stack that are shown.
+/// Maximum number of frames shown of a stack.
 pub(super) const SHOWN_FRAMES: usize = 20;
-/// Characters of a value that stand in one line with its name. A terminal would shorten longer ones.
+/// Maximum number of characters of a value that share a line with its name. A terminal would shorten longer ones.
 const LINE_CHARS: usize = 60;
-/// Bytes in a line of hexadecimal.
+/// Bytes per line of hexadecimal.
 const LINE: usize = 16;
 
-/// What a table shows beside the object.
+/// Data that a table shows besides the object.
 pub(super) struct Extent<'a> {
-    /// The elements of an array or collection that are asked for.
+    /// First requested element of an array or collection.
     pub(super) start: u64,
-    /// How many of an array are shown when nothing is said; `None` if a range was given.
+    /// Default end of the elements shown; `None` if a range was given.
     pub(super) default_end: Option<u64>,
-    /// The bytes of an array, with `--as hex`.
+    /// Bytes of an array, with `--as hex`.
     pub(super) hex: Option<Data<'a>>,
-    /// Referrers that are not shown.
+    /// Number of referrers that are not shown.
     pub(super) more_referrers: usize,
 }
 
-/// The table of an object.
-pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, Line> {
+/// Returns the table of an object.
+pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, PartLine> {
     let shown = &object.shown;
     let mut above = head(shown);
     if let Some(class) = &shown.of_class {
         above.push(line(""));
         above.extend(of_class(class));
     }
-    let (class, is_instance) = (shown.class.clone(), shown.kind == Kind::Instance);
+    let (class, is_instance) = (shown.class.clone(), shown.kind == ObjectKind::Instance);
     let mut rows = with_superclasses((object.parts)(), class.filter(|_| is_instance)).peekable();
     if rows.peek().is_some() {
         above.push(line(""));
@@ -64,7 +66,8 @@ pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, 
         )));
     }
     if let Some(stack) = &shown.stack {
-        let what = if stack.classes_only { "made in (the dump has no methods):" } else { "made in:" };
+        let what =
+            if stack.classes_only { "allocated at (the dump contains no methods):" } else { "made in:" };
         under.extend([line(""), line(what)]);
         under.extend(stack.frames.iter().map(|frame| Section::Line(format!("  {frame}"))));
         if stack.more > 0 {
@@ -75,7 +78,7 @@ pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, 
     if let Some(referrers) = object.referrers {
         under.extend(of_referrers(referrers(), extent.more_referrers));
     }
-    let is_array = matches!(shown.kind, Kind::ObjectArray | Kind::PrimitiveArray);
+    let is_array = matches!(shown.kind, ObjectKind::ObjectArray | ObjectKind::PrimitiveArray);
     let columns = part_columns(if is_array { "index" } else { "field" });
     let answer = Answer::new(columns, rows).without_rows(NoRows::Nothing);
     under.into_iter().fold(above.into_iter().fold(answer, Answer::above), Answer::under)
@@ -85,28 +88,31 @@ fn line(text: &str) -> Section {
     Section::Line(text.to_owned())
 }
 
-/// The parts of an instance of `class`: its fields are in groups, the class's own first, and a line above each other names
-/// the superclass.
-fn with_superclasses(parts: impl Iterator<Item = Line>, class: Option<String>) -> impl Iterator<Item = Line> {
+/// Groups the parts of an instance of `class` by class, its own fields first, with the superclass name above each
+/// other group.
+fn with_superclasses(
+    parts: impl Iterator<Item = PartLine>,
+    class: Option<String>,
+) -> impl Iterator<Item = PartLine> {
     let mut of: Option<String> = None;
     parts.flat_map(move |line| {
         let mut title = None;
-        if let (Line::Part(part), Some(class)) = (&line, &class)
+        if let (PartLine::Part(part), Some(class)) = (&line, &class)
             && part.class != of
         {
             of.clone_from(&part.class);
-            title = of.clone().filter(|of| of != class).map(Line::Superclass);
+            title = of.clone().filter(|of| of != class).map(PartLine::Superclass);
         }
         title.into_iter().chain([line])
     })
 }
 
-/// A table of names and texts, without titles.
+/// Returns a table of names and texts without a header.
 fn pairs(rows: impl IntoIterator<Item = (&'static str, String)>) -> Section {
-    Section::Table(Builder::pairs(rows))
+    Section::Table(TableBuilder::pairs(rows))
 }
 
-/// What there is to say of any object.
+/// Returns the sections that every object has.
 fn head(shown: &Shown) -> Vec<Section> {
     let size = |bytes: Option<u64>| bytes.map(|bytes| format!("{} bytes", grouped(bytes)));
     let class = shown.class.as_deref().unwrap_or("<unknown class>");
@@ -126,7 +132,7 @@ fn head(shown: &Shown) -> Vec<Section> {
         ("kind", Some(shown.kind.name().to_owned())),
         ("class", Some(class)),
         ("loader", shown.loader.as_ref().map(loader_text)),
-        // The label is the start of the value.
+        // Omitted if there is a value: the label is its start.
         ("label", shown.label.clone().filter(|_| value.is_none())),
         ("value", value.filter(|_| long.is_none()).map(|value| value.text.clone())),
         ("shallow", size(shown.shallow_bytes)),
@@ -149,7 +155,7 @@ fn head(shown: &Shown) -> Vec<Section> {
     sections
 }
 
-/// The class of a class object.
+/// Returns the sections about the class of a class object.
 fn of_class(class: &ClassShown) -> Vec<Section> {
     let rows = [
         ("of class", Some(class.name.clone())),
@@ -165,7 +171,7 @@ fn of_class(class: &ClassShown) -> Vec<Section> {
     sections
 }
 
-/// Sixteen bytes a line, as hexdump shows them.
+/// Formats bytes as hexdump does, 16 per line.
 fn hexdump(data: &Data<'_>) -> Option<Section> {
     let line = |(number, bytes): (usize, &[u8])| {
         let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -180,7 +186,7 @@ fn hexdump(data: &Data<'_>) -> Option<Section> {
     (!lines.is_empty()).then(|| Section::Text(lines.join("\n")))
 }
 
-/// The elements of a collection, from `start` on.
+/// Returns the elements of a collection from `start` on.
 fn of_contents(contents: &Contents, start: u64) -> Vec<Section> {
     let (kind, shown) = (contents.kind.name(), contents.entries.len() as u64);
     let mut sections = vec![line("")];
@@ -204,7 +210,7 @@ fn of_contents(contents: &Contents, start: u64) -> Vec<Section> {
     sections
 }
 
-/// The objects that refer to it.
+/// Returns the section of referrers.
 fn of_referrers(referrers: impl Iterator<Item = Referrer>, more: usize) -> Vec<Section> {
     let mut referrers = referrers.peekable();
     let table = match referrers.peek() {

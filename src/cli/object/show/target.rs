@@ -1,69 +1,69 @@
-//! What is to be shown: an object by its id, a class by its name, with a range behind it or not.
+//! The target of `show`: an object by ID or a class by name, optionally with a range.
 
 use std::ops::Range;
 
 use hprof_index::model::summary::Summary;
 use hprof_parser::ObjectId;
 use hprof_query::classes::pattern::ClassPattern;
-use hprof_query::objects::selection;
+use hprof_query::objects::{object_id, selection};
 
-/// What is to be shown.
+/// Parsed target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Target {
-    /// As it was given, without the range.
+pub(super) struct ShowTarget {
+    /// The argument without its range.
     pub(super) text: String,
-    pub(super) what: What,
-    /// The range behind it.
+    pub(super) what: ShowSubject,
+    /// Range after the name or ID.
     pub(super) range: Option<Range<u64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
-    /// The object with this id.
+pub(super) enum ShowSubject {
+    /// Object ID.
     Object(ObjectId),
-    /// The class of this name.
+    /// Class name.
     Class(ClassPattern),
 }
 
-/// Reads `0x7c00012a8`, `50001f93`, `0x7c00012a8[0..20]`, `0x7c00012a8[5]`, `java.util.HashMap`.
-pub(super) fn target(text: &str) -> Result<Target, String> {
+/// Parses `0x7c00012a8`, `50001f93`, `0x7c00012a8[0..20]`, `0x7c00012a8[5]`, `java.util.HashMap`.
+pub(super) fn target(text: &str) -> Result<ShowTarget, String> {
     let (name, places) = match text.strip_suffix(']').and_then(|text| text.rsplit_once('[')) {
         // `byte[]`, `[Ljava.lang.String;`
         Some((name, places)) if !name.is_empty() && !places.is_empty() => (name, Some(places)),
         _ => (text, None),
     };
-    // No class has a name that starts with a digit.
-    if !selection::is_meant_as_id(name) && !name.starts_with(|first: char| first.is_ascii_digit()) {
+    // No class name starts with a digit.
+    if !object_id::is_meant_as_id(name) && !name.starts_with(|first: char| first.is_ascii_digit()) {
         if name.is_empty() {
             return Err("expected an object ID or a class name".to_owned());
         }
-        return Ok(Target::class(text));
+        return Ok(ShowTarget::class(text));
     }
-    let id = selection::object_id(name).map_err(|error| error.to_string())?;
+    let id = object_id::object_id(name).map_err(|error| error.to_string())?;
     let range = places.map(range).transpose()?;
-    Ok(Target { text: name.to_owned(), what: What::Object(id), range })
+    Ok(ShowTarget { text: name.to_owned(), what: ShowSubject::Object(id), range })
 }
 
-impl Target {
+impl ShowTarget {
     fn class(text: &str) -> Self {
         // Every text is a pattern.
         let Ok(pattern) = text.parse();
-        Self { text: text.to_owned(), what: What::Class(pattern), range: None }
+        Self { text: text.to_owned(), what: ShowSubject::Class(pattern), range: None }
     }
 
-    /// What is meant in this dump: of an ID that is also the name of a class, that class.
+    /// Resolves the target in this dump: an ID that is also a class name selects the class.
     pub(super) fn settled(&self, summary: &Summary) -> Self {
-        let is_class = matches!(self.what, What::Object(_))
-            && selection::is_ambiguous(&self.text)
+        let is_class = matches!(self.what, ShowSubject::Object(_))
+            && object_id::is_ambiguous(&self.text)
             && selection::is_class(summary, &self.text);
         if is_class { Self { range: self.range.clone(), ..Self::class(&self.text) } } else { self.clone() }
     }
 }
 
-/// Reads `A..B`, `A..`, `..B`, and `5` for one element.
+/// Parses `A..B`, `A..`, `..B`, or `5` for one element.
 pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
     let wrong = || format!("`{text}` is not a range; ranges look like 100..200, or 5 for one element");
-    // Parsing would take a sign.
+    // `parse` alone would accept a sign.
     let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('+')).ok_or_else(wrong);
     let Some((start, end)) = text.split_once("..") else {
         let place = number(text)?;
@@ -81,12 +81,12 @@ mod tests {
     #[test]
     fn ids() {
         let id = |text: &str| target(text).map(|target| (target.what, target.range));
-        assert_eq!(id("50001f93"), Ok((What::Object(ObjectId(0x5000_1f93)), None)));
-        assert_eq!(id("f058b2e0"), Ok((What::Object(ObjectId(0xf058_b2e0)), None)));
-        assert_eq!(id("0x7c00012a8"), Ok((What::Object(ObjectId(0x7_c000_12a8)), None)));
-        assert_eq!(id("0x10[0..20]"), Ok((What::Object(ObjectId(16)), Some(0..20))));
-        assert_eq!(id("0x10[5]"), Ok((What::Object(ObjectId(16)), Some(5..6))));
-        assert_eq!(id("10[7..]"), Ok((What::Object(ObjectId(10)), Some(7..u64::MAX))));
+        assert_eq!(id("50001f93"), Ok((ShowSubject::Object(ObjectId(0x5000_1f93)), None)));
+        assert_eq!(id("f058b2e0"), Ok((ShowSubject::Object(ObjectId(0xf058_b2e0)), None)));
+        assert_eq!(id("0x7c00012a8"), Ok((ShowSubject::Object(ObjectId(0x7_c000_12a8)), None)));
+        assert_eq!(id("0x10[0..20]"), Ok((ShowSubject::Object(ObjectId(16)), Some(0..20))));
+        assert_eq!(id("0x10[5]"), Ok((ShowSubject::Object(ObjectId(16)), Some(5..6))));
+        assert_eq!(id("10[7..]"), Ok((ShowSubject::Object(ObjectId(10)), Some(7..u64::MAX))));
         for wrong in [
             "",
             "0x",
@@ -108,7 +108,7 @@ mod tests {
         for name in ["Cafe", "java.util.HashMap", "byte[]", "[B", "[Ljava.lang.String;", "*Cache", "deadbeef"]
         {
             let Ok(pattern) = name.parse();
-            assert_eq!(target(name).map(|target| target.what), Ok(What::Class(pattern)), "{name}");
+            assert_eq!(target(name).map(|target| target.what), Ok(ShowSubject::Class(pattern)), "{name}");
         }
     }
 

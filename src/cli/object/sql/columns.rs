@@ -1,74 +1,77 @@
-//! The columns of a query's answer.
+//! Columns of the answer to a query.
 
 use crate::cli::shared::object;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_parser::ObjectId;
-use hprof_query::dictionary::{Key, names};
+use hprof_query::dictionary::{ColumnKey, names};
 use hprof_query::objects::meaning;
-use hprof_query::sql::{Cell, Column as Named, ColumnKind, Row};
-use hprof_report::column::{Align, Column, Columns, Field, Fit, Kind};
+use hprof_query::sql::{ColumnKind, SqlColumn, SqlRow, SqlValue};
+use hprof_report::column::{Align, Column, Columns, Fit, JsonField, ValueKind};
 use hprof_report::value::{Value, list, record};
 
-/// Characters of a text in a cell of a table.
+/// Maximum number of characters in a table cell.
 const TABLE_TEXT: usize = 200;
 
-/// The columns of rows; in a table those that hold numbers only in the first rows stand on the right.
-pub(super) fn of_rows(named: &[Named], first: &[Row]) -> Columns<'static, Row> {
-    let column = |(at, named): (usize, &Named)| {
+/// Returns the columns of rows; in a table, columns whose first rows contain only numbers are right-aligned.
+pub(super) fn of_rows(named: &[SqlColumn], first: &[SqlRow]) -> Columns<'static, SqlRow> {
+    let column = |(at, named): (usize, &SqlColumn)| {
         let kind = named.kind;
-        let is_number = |row: &Row| matches!(cell(row, at), Cell::Null | Cell::Integer(_) | Cell::Real(_));
+        let is_number =
+            |row: &SqlRow| matches!(cell(row, at), SqlValue::Null | SqlValue::Integer(_) | SqlValue::Real(_));
         let is_right = kind == ColumnKind::Other && !first.is_empty() && first.iter().all(is_number);
-        Column::of(Key::chosen(named.name.clone(), Kind::Any), move |row: &Row| value(cell(row, at), kind))
-            .csv(move |row| csv(cell(row, at), kind))
-            .header(named.name.clone())
-            .cell(move |row| plain(cell(row, at), kind))
-            .align(if is_right { Align::Right } else { Align::Left })
-            .fit(Fit::Cut { priority: 0 })
+        Column::of(ColumnKey::chosen(named.name.clone(), ValueKind::Any), move |row: &SqlRow| {
+            value(cell(row, at), kind)
+        })
+        .csv(move |row| csv(cell(row, at), kind))
+        .header(named.name.clone())
+        .cell(move |row| plain(cell(row, at), kind))
+        .align(if is_right { Align::Right } else { Align::Left })
+        .fit(Fit::Cut { priority: 0 })
     };
     Columns::new(named.iter().enumerate().map(column)).flat()
 }
 
-/// A column, for the reference.
-pub(super) fn example() -> Named {
-    Named { name: "NAME".to_owned(), kind: ColumnKind::Other }
+/// Returns a sample column for the reference.
+pub(super) fn example() -> SqlColumn {
+    SqlColumn { name: "NAME".to_owned(), kind: ColumnKind::Other }
 }
 
-fn cell(row: &Row, at: usize) -> &Cell {
-    row.get(at).unwrap_or(&Cell::Null)
+fn cell(row: &SqlRow, at: usize) -> &SqlValue {
+    row.get(at).unwrap_or(&SqlValue::Null)
 }
 
-/// A cell as JSON has it.
-fn value(cell: &Cell, kind: ColumnKind) -> Value<'_> {
+/// Converts a cell to a JSON value.
+fn value(cell: &SqlValue, kind: ColumnKind) -> Value<'_> {
     match (cell, kind) {
-        (Cell::Null, _) => Value::Null,
-        (Cell::Integer(id), ColumnKind::Id) => Value::Id(ObjectId(id.cast_unsigned())),
-        (Cell::Integer(truth @ (0 | 1)), ColumnKind::Boolean) => (*truth == 1).into(),
-        (Cell::Integer(value), _) => (*value).into(),
-        (Cell::Real(value), _) => object::double(*value),
-        (Cell::Text(text), _) => text.into(),
-        (Cell::Blob(bytes), _) => hexadecimal(bytes).into(),
+        (SqlValue::Null, _) => Value::Null,
+        (SqlValue::Integer(id), ColumnKind::Id) => Value::Id(ObjectId(id.cast_unsigned())),
+        (SqlValue::Integer(truth @ (0 | 1)), ColumnKind::Boolean) => (*truth == 1).into(),
+        (SqlValue::Integer(value), _) => (*value).into(),
+        (SqlValue::Real(value), _) => object::double(*value),
+        (SqlValue::Text(text), _) => text.into(),
+        (SqlValue::Blob(bytes), _) => hexadecimal(bytes).into(),
     }
 }
 
-/// A cell as CSV has it.
-fn csv(cell: &Cell, kind: ColumnKind) -> Value<'_> {
+/// Converts a cell to a CSV value.
+fn csv(cell: &SqlValue, kind: ColumnKind) -> Value<'_> {
     match cell {
-        Cell::Real(value) => Value::Verbatim(meaning::double(*value).into()),
+        SqlValue::Real(value) => Value::Verbatim(meaning::double(*value).into()),
         _ => value(cell, kind),
     }
 }
 
-/// A cell of a table.
-fn plain(cell: &Cell, kind: ColumnKind) -> String {
+/// Formats a cell for a table.
+fn plain(cell: &SqlValue, kind: ColumnKind) -> String {
     match (cell, kind) {
-        (Cell::Null, _) => String::new(),
-        (Cell::Integer(id), ColumnKind::Id) => format!("{:#x}", ObjectId(id.cast_unsigned())),
-        (Cell::Integer(0), ColumnKind::Boolean) => "no".to_owned(),
-        (Cell::Integer(1), ColumnKind::Boolean) => "yes".to_owned(),
-        (Cell::Integer(value), _) => value.to_string(),
-        (Cell::Real(value), _) => meaning::double(*value),
-        (Cell::Text(text), _) => cut(text),
-        (Cell::Blob(bytes), _) => cut(&hexadecimal(bytes.get(..TABLE_TEXT).unwrap_or(bytes))),
+        (SqlValue::Null, _) => String::new(),
+        (SqlValue::Integer(id), ColumnKind::Id) => format!("{:#x}", ObjectId(id.cast_unsigned())),
+        (SqlValue::Integer(0), ColumnKind::Boolean) => "no".to_owned(),
+        (SqlValue::Integer(1), ColumnKind::Boolean) => "yes".to_owned(),
+        (SqlValue::Integer(value), _) => value.to_string(),
+        (SqlValue::Real(value), _) => meaning::double(*value),
+        (SqlValue::Text(text), _) => cut(text),
+        (SqlValue::Blob(bytes), _) => cut(&hexadecimal(bytes.get(..TABLE_TEXT).unwrap_or(bytes))),
     }
 }
 
@@ -83,14 +86,14 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What stands beside the rows.
-pub(super) struct Beside {
+/// Keys of the document besides its rows.
+pub(super) struct SqlSummary {
     names: Vec<Value<'static>>,
     attached: Vec<Value<'static>>,
 }
 
-impl Beside {
-    pub(super) fn new(columns: &[Named], others: &[(String, Session)]) -> Self {
+impl SqlSummary {
+    pub(super) fn new(columns: &[SqlColumn], others: &[(String, Session)]) -> Self {
         let attached = |(name, session): &(String, Session)| {
             let dump = session.dump();
             record([
@@ -108,15 +111,17 @@ impl Beside {
     }
 }
 
-pub(super) fn beside() -> Columns<'static, Beside> {
+pub(super) fn beside() -> Columns<'static, SqlSummary> {
     let attached = vec![
-        Field::of(names::NAME),
-        Field::of(names::PATH),
-        Field::of(names::CREATED).or_null("the dump does not say"),
-        Field::of(names::IS_DAMAGED),
+        JsonField::of(names::NAME),
+        JsonField::of(names::PATH),
+        JsonField::of(names::CREATED).or_null("the dump does not say"),
+        JsonField::of(names::IS_DAMAGED),
     ];
     Columns::new([
-        Column::of(names::COLUMNS, |beside: &Beside| list(beside.names.iter().cloned())),
-        Column::nested(names::ATTACHED, attached, |beside: &Beside| list(beside.attached.iter().cloned())),
+        Column::of(names::COLUMNS, |beside: &SqlSummary| list(beside.names.iter().cloned())),
+        Column::nested(names::ATTACHED, attached, |beside: &SqlSummary| {
+            list(beside.attached.iter().cloned())
+        }),
     ])
 }

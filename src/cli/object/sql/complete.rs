@@ -1,4 +1,4 @@
-//! What the shell knows while a query is typed: where it ends, and what a word may become.
+//! Completion in the shell: finds the end of a query and completes words.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Result};
 
-use hprof_query::sql::{self, Dump, FUNCTIONS};
-use hprof_query::tables::Names;
+use hprof_query::sql::{self, FUNCTIONS, SqlDump};
+use hprof_query::tables::ColumnNames;
 use hprof_report::escape;
 
-/// Words of the language.
+/// SQL keywords.
 const KEYWORDS: &[&str] = &[
     "SELECT",
     "DISTINCT",
@@ -65,18 +65,18 @@ const KEYWORDS: &[&str] = &[
 ];
 /// Commands of the shell.
 const COMMANDS: &[&str] = &[".tables", ".schema", ".timing", ".help", ".quit"];
-/// Words that are offered at once.
+/// Maximum number of words offered at once.
 const MAX_OFFERED: usize = 100;
 
-/// Completes words, and knows where a query ends.
+/// Completes words and detects the end of a query.
 pub(super) struct Helper {
     /// Tables, columns and functions.
     names: Vec<String>,
-    classes: Vec<Names>,
+    classes: Vec<ColumnNames>,
 }
 
 impl Helper {
-    pub(super) fn new(dumps: &[Arc<Dump>]) -> Self {
+    pub(super) fn new(dumps: &[Arc<SqlDump>]) -> Self {
         let mut names: Vec<String> = Vec::new();
         for (number, dump) in dumps.iter().enumerate() {
             for table in dump.definitions() {
@@ -94,12 +94,12 @@ impl Helper {
         Self { names, classes: dumps.iter().map(|dump| dump.class_names()).collect() }
     }
 
-    /// The words that may stand at the end of a text, and where they begin.
+    /// Returns the completions at the end of a text, and where the completed word starts.
     fn words(&self, text: &str) -> (usize, Vec<String>) {
         if text.starts_with('.') && !text.contains(char::is_whitespace) {
             return (0, starting(COMMANDS.iter().copied(), text));
         }
-        // Behind a quote that is still open: the name of a class.
+        // After an open quote: a class name.
         let quote = text.rfind('"').filter(|_| text.matches('"').count() % 2 == 1);
         if let Some(quote) = quote {
             let typed = text.get(quote + 1..).unwrap_or_default();
@@ -122,13 +122,13 @@ impl Helper {
         (start, found)
     }
 
-    /// Classes whose name, or simple name, begins so.
+    /// Returns classes whose name or simple name starts with `typed`.
     fn classes_like(&self, typed: &str) -> Vec<String> {
         let begins = |name: &&str| {
             let simple = name.rsplit_once('.').map_or(*name, |(_, simple)| simple);
             name.starts_with(typed) || simple.starts_with(typed)
         };
-        // What cannot be typed cannot be completed.
+        // Names that cannot be typed are not offered.
         let plain = |name: &&str| escape::text(name) == **name;
         let all = self.classes.iter().flat_map(|names| names.iter());
         let mut found: Vec<String> =
@@ -169,7 +169,7 @@ impl Validator for Helper {
 
 impl rustyline::Helper for Helper {}
 
-/// The query without the `;` at its end; `None` if there is nothing.
+/// Returns the query without its final `;`; `None` if it is empty.
 pub(super) fn statement(text: &str) -> Option<&str> {
     let text = text.trim();
     let query =
@@ -177,7 +177,7 @@ pub(super) fn statement(text: &str) -> Option<&str> {
     Some(query).filter(|query| !query.is_empty())
 }
 
-/// Returns whether a text ends with `;` that is in no text, name or comment.
+/// Returns whether a text ends with a `;` outside literals, quoted names and comments.
 fn ends(text: &str) -> bool {
     let mut rest = text;
     let mut is_end = false;
@@ -195,7 +195,7 @@ fn ends(text: &str) -> bool {
                 let is_comment = open == 2;
                 let inside = rest.get(open..).unwrap_or_default();
                 let Some(at) = inside.find(&close) else {
-                    // A comment at the end of a line is over with the text.
+                    // A line comment ends with the text.
                     return is_end && close == "\n";
                 };
                 is_end &= is_comment;

@@ -1,4 +1,4 @@
-//! `sql`: queries in SQL, over the tables of a dump.
+//! `sql`: SQL queries over the tables of a dump.
 
 mod columns;
 mod complete;
@@ -13,16 +13,19 @@ use anyhow::Context;
 
 use hprof_index::storage::memory;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_query::sql::{self, Cell, Dump, ErrorKind, Limits, MAX_ATTACHED, MAX_LEN, Row, SqlError};
+use hprof_query::sql::{
+    self, ErrorKind, MAX_ATTACHED, MAX_LEN, SqlDump, SqlError, SqlLimits, SqlRow, SqlValue,
+};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::json;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::session::{KEPT, Session, Source};
-use crate::cli::shared::{messages, query_text};
+use crate::cli::shared::query_text;
+use crate::cli::shared::session::{AnswerSource, KEPT, Session};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
   hprof-cli sql heap.hprof 'SELECT class, count(*), sum(shallow_bytes) FROM objects GROUP BY 1 ORDER BY 3 DESC'
@@ -32,11 +35,12 @@ pub(crate) const EXAMPLES: &str = r#"Examples:
       FROM classes n JOIN old.classes o USING (name) ORDER BY more DESC'
   hprof-cli sql heap.hprof"#;
 
-/// Rows of a table when nothing is said.
+/// Default number of rows in a table.
 const DEFAULT_TOP: usize = 25;
-/// Bytes of rows that are made before anything is shown; [`KEPT`] rows with long texts would take more.
+/// Maximum size of the rows that are computed before anything is shown; [`KEPT`] rows with long texts would take
+/// more.
 const KEPT_BYTES: usize = 16 << 20;
-/// Memory of SQLite in any case: it works with less, but not well.
+/// Minimum memory of SQLite: it works with less, but slowly.
 const LEAST_MEMORY: u64 = 32 << 20;
 
 /// Query the dump as SQL tables
@@ -47,7 +51,7 @@ const LEAST_MEMORY: u64 = 32 << 20;
 ///
 /// Without QUERY on a terminal it is a shell. docs/sql.md is the reference. Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SqlArgs {
     #[command(flatten)]
     input: Input,
 
@@ -63,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME=DUMP", help_heading = "Input", value_parser = attachment)]
     attach: Vec<(String, PathBuf)>,
 
-    /// How long the query may take, for example 10min; 0 for any time
+    /// Maximum duration of the query, for example 10min; 0 for no limit
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Filter", value_parser = time_limit)]
     time_limit: TimeLimit,
 
@@ -74,7 +78,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// A time, or any.
+/// A time limit, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TimeLimit(Option<Duration>);
 
@@ -82,60 +86,60 @@ fn time_limit(text: &str) -> Result<TimeLimit, String> {
     if text == "0" {
         return Ok(TimeLimit(None));
     }
-    let wrong = || "a time is expected, such as 90s or 10min; 0 is any time".to_owned();
+    let wrong = || "expected a time such as 90s or 10min, or 0 for no limit".to_owned();
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     let duration = Duration::try_from(duration).map_err(|_| wrong())?;
     Ok(TimeLimit(Some(duration).filter(|duration| !duration.is_zero())))
 }
 
-/// Schemas that SQLite has already.
+/// Schema names reserved by SQLite.
 const TAKEN: [&str; 2] = ["main", "temp"];
 
 fn attachment(text: &str) -> Result<(String, PathBuf), String> {
-    let (name, path) = text.split_once('=').ok_or("NAME=DUMP is expected, such as old=monday.hprof")?;
+    let (name, path) = text.split_once('=').ok_or("expected NAME=DUMP, for example old=monday.hprof")?;
     let is_plain = |name: &str| {
         name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && !name.chars().next().is_none_or(|first| first.is_ascii_digit())
     };
     if !is_plain(name) || TAKEN.iter().any(|taken| taken.eq_ignore_ascii_case(name)) {
         return Err(format!(
-            "a name is letters, digits and _, begins with a letter, and is not {}",
+            "a name consists of letters, digits and _, begins with a letter, and is not {}",
             TAKEN.join(" or ")
         ));
     }
     if path.is_empty() {
-        return Err("the name is followed by the path of a dump: NAME=DUMP".to_owned());
+        return Err("expected the path of a dump after the name: NAME=DUMP".to_owned());
     }
     Ok((name.to_owned(), path.into()))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
     let query = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
         (None, Some(file)) => query_text::read(file, MAX_LEN)?,
-        (None, None) if std::io::stdin().is_terminal() => return shell::run(args),
+        (None, None) if std::io::stdin().is_terminal() => return shell::run(cx, args),
         (None, None) => query_text::read(std::path::Path::new("-"), MAX_LEN)?,
     };
     let (opened, found) =
-        with_all(&inputs(args)?, Vec::new(), &|opened| Ok(answer(args, &dumps(args, opened)?, &query)))?;
+        with_all(cx, &inputs(args)?, Vec::new(), &|opened| Ok(answer(args, &dumps(args, opened)?, &query)))?;
     let sessions = Sessions::new(args, opened)?;
     match found {
-        Ok(first) => show(args, &sessions, &query, first),
+        Ok(first) => show(cx, args, &sessions, &query, first),
         Err(error) if error.kind == ErrorKind::Unknown => {
-            messages::line("error", &say(&query, error).to_string());
+            cx.say("error", &say(cx, &query, error).to_string());
             Ok(sessions.outcome(false))
         }
-        Err(error) => Err(say(&query, error)),
+        Err(error) => Err(say(cx, &query, error)),
     }
 }
 
-/// Asks, and makes the first rows.
-fn answer(args: &Args, dumps: &[Arc<Dump>], query: &str) -> Result<First, SqlError> {
+/// Runs the query and computes the first rows.
+fn answer(args: &SqlArgs, dumps: &[Arc<SqlDump>], query: &str) -> Result<First, SqlError> {
     sql::ask(dumps, query, limits(args)).and_then(|found| First::new(args, found))
 }
 
-/// The dumps, the first one first.
-fn inputs(args: &Args) -> anyhow::Result<Vec<Input>> {
+/// Returns the dumps; the main one is first.
+fn inputs(args: &SqlArgs) -> anyhow::Result<Vec<Input>> {
     anyhow::ensure!(args.attach.len() <= MAX_ATTACHED, "--attach takes at most {MAX_ATTACHED} dumps");
     for (at, (name, _)) in args.attach.iter().enumerate() {
         let is_again = args.attach.iter().take(at).any(|(other, _)| other.eq_ignore_ascii_case(name));
@@ -145,59 +149,60 @@ fn inputs(args: &Args) -> anyhow::Result<Vec<Input>> {
     Ok(std::iter::once(args.input.clone()).chain(others).collect())
 }
 
-fn limits(args: &Args) -> Limits {
+fn limits(args: &SqlArgs) -> SqlLimits {
     let memory = memory::available(args.input.memory_bytes());
-    Limits {
+    SqlLimits {
         time: args.time_limit.0,
         memory: memory.map(|available| (available.bytes / 2).max(LEAST_MEMORY)),
     }
 }
 
-/// A dump that is open.
-type Opened = (Arc<Heap>, Arc<ObjectGraph>);
+/// An open dump.
+type OpenHeap = (Arc<Heap>, Arc<ObjectGraph>);
 
-/// Opens dumps and asks them together. One whose index turns out to be damaged is opened and asked again.
+/// Opens dumps and queries them together. A dump whose index turns out to be damaged is reopened and queried again.
 fn with_all<T: Send>(
+    cx: &RunContext,
     inputs: &[Input],
-    opened: Vec<Opened>,
-    ask: &(dyn Fn(&[Opened]) -> anyhow::Result<T> + Send + Sync),
-) -> anyhow::Result<(Vec<Opened>, T)> {
+    opened: Vec<OpenHeap>,
+    ask: &(dyn Fn(&[OpenHeap]) -> anyhow::Result<T> + Send + Sync),
+) -> anyhow::Result<(Vec<OpenHeap>, T)> {
     let Some((input, rest)) = inputs.split_first() else { return Ok((opened.clone(), ask(&opened)?)) };
-    let (_, _, answer) = input.with_shared_graph(|heap, graph| {
+    let (_, _, answer) = input.with_shared_graph(cx, |heap, graph| {
         let mut opened = opened.clone();
         opened.push((heap.clone(), graph.clone()));
-        with_all(rest, opened, ask)
+        with_all(cx, rest, opened, ask)
     })?;
     Ok(answer)
 }
 
-/// The tables of opened dumps.
-fn dumps(args: &Args, opened: &[Opened]) -> anyhow::Result<Vec<Arc<Dump>>> {
+/// Returns the tables of open dumps.
+fn dumps(args: &SqlArgs, opened: &[OpenHeap]) -> anyhow::Result<Vec<Arc<SqlDump>>> {
     let names = std::iter::once("main").chain(args.attach.iter().map(|(name, _)| name.as_str()));
-    let dump = |(name, (heap, graph)): (&str, &Opened)| {
-        let source = sql::Source { schema: name.to_owned(), heap: heap.clone(), graph: graph.clone() };
-        Ok(Arc::new(Dump::new(source)?))
+    let dump = |(name, (heap, graph)): (&str, &OpenHeap)| {
+        let source = sql::SqlSource { schema: name.to_owned(), heap: heap.clone(), graph: graph.clone() };
+        Ok(Arc::new(SqlDump::new(source)?))
     };
     names.zip(opened).map(dump).collect()
 }
 
-/// Shows where an error is, and gives it back.
-fn say(query: &str, error: SqlError) -> anyhow::Error {
+/// Shows the position of an error and returns the error.
+fn say(cx: &RunContext, query: &str, error: SqlError) -> anyhow::Error {
     if let Some((line, column)) = error.line(query) {
-        query_text::show_place(line, column);
+        query_text::show_place(cx, line, column);
     }
     error.into()
 }
 
-/// The rows that are made while the question is asked, where a damaged index is noticed. Those behind them are made while they
+/// Rows computed while the query runs, when a damaged index can still be noticed. Later rows are computed while they
 /// are written.
 struct First {
-    rows: Vec<Row>,
-    found: sql::Answer,
+    rows: Vec<SqlRow>,
+    found: sql::SqlResult,
 }
 
 impl First {
-    fn new(args: &Args, mut found: sql::Answer) -> Result<Self, SqlError> {
+    fn new(args: &SqlArgs, mut found: sql::SqlResult) -> Result<Self, SqlError> {
         let most = made(args);
         let (mut rows, mut left) = (Vec::new(), KEPT_BYTES);
         while rows.len() < most && left > 0 {
@@ -209,31 +214,32 @@ impl First {
     }
 }
 
-/// Rows that are shown at most.
-fn most(args: &Args) -> usize {
+/// Returns the maximum number of rows shown.
+fn most(args: &SqlArgs) -> usize {
     args.top.rows(args.output.format()).unwrap_or(usize::MAX)
 }
 
-/// Rows that are made before anything is shown, at most; with the one that says that a table does not show all.
-fn made(args: &Args) -> usize {
+/// Returns the maximum number of rows computed before anything is shown; one more than a table shows, to tell whether
+/// rows were omitted.
+fn made(args: &SqlArgs) -> usize {
     let is_table = args.output.format() == Format::Table;
     most(args).saturating_add(is_table.into()).min(KEPT)
 }
 
-/// About what a row takes in memory.
-fn row_bytes(row: &Row) -> usize {
-    let of_cell = |cell: &Cell| {
-        size_of::<Cell>()
+/// Estimates the memory of a row.
+fn row_bytes(row: &SqlRow) -> usize {
+    let of_cell = |cell: &SqlValue| {
+        size_of::<SqlValue>()
             + match cell {
-                Cell::Text(text) => text.len(),
-                Cell::Blob(bytes) => bytes.len(),
+                SqlValue::Text(text) => text.len(),
+                SqlValue::Blob(bytes) => bytes.len(),
                 _ => 0,
             }
     };
     row.iter().map(of_cell).sum()
 }
 
-/// The dumps that are asked, and what went wrong while rows were written.
+/// The queried dumps, and the error that occurred while rows were written.
 struct Sessions {
     first: Session,
     others: Vec<(String, Session)>,
@@ -241,7 +247,7 @@ struct Sessions {
 }
 
 impl Sessions {
-    fn new(args: &Args, opened: Vec<Opened>) -> anyhow::Result<Self> {
+    fn new(args: &SqlArgs, opened: Vec<OpenHeap>) -> anyhow::Result<Self> {
         let mut sessions = opened.into_iter().map(|(heap, graph)| Session { heap, graph });
         let first = sessions.next().context("no dump was opened")?;
         let names = args.attach.iter().map(|(name, _)| name.clone());
@@ -249,8 +255,8 @@ impl Sessions {
     }
 }
 
-impl Source for Sessions {
-    fn dump(&self) -> json::Dump<'_> {
+impl AnswerSource for Sessions {
+    fn dump(&self) -> json::DumpHeader<'_> {
         self.first.dump()
     }
 
@@ -268,20 +274,20 @@ impl Source for Sessions {
     }
 }
 
-/// Rows behind the first ones, while they are made.
+/// Rows after the first ones, computed on demand.
 struct Rest<'s> {
-    found: sql::Answer,
+    found: sql::SqlResult,
     sessions: &'s Sessions,
 }
 
 impl Iterator for Rest<'_> {
-    type Item = Row;
+    type Item = SqlRow;
 
-    fn next(&mut self) -> Option<Row> {
+    fn next(&mut self) -> Option<SqlRow> {
         match self.found.next_row() {
             Ok(row) => row,
             Err(error) => {
-                // The rows end; what is in the buffer is thrown away by `check`, and the run ends with the error.
+                // Ends the rows; `check` discards the buffered output, and the run fails with this error.
                 *self.sessions.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 None
             }
@@ -289,24 +295,30 @@ impl Iterator for Rest<'_> {
     }
 }
 
-fn show(args: &Args, sessions: &Sessions, query: &str, first: First) -> anyhow::Result<Outcome> {
+fn show(
+    cx: &RunContext,
+    args: &SqlArgs,
+    sessions: &Sessions,
+    query: &str,
+    first: First,
+) -> anyhow::Result<Outcome> {
     let most = most(args);
     let First { rows: first, found } = first;
     let columns = columns::of_rows(&found.columns, first.get(..most).unwrap_or(&first));
-    let beside = columns::Beside::new(&found.columns, &sessions.others);
+    let beside = columns::SqlSummary::new(&found.columns, &sessions.others);
     let rows = first.into_iter().chain(Rest { found, sessions });
     let answer = Answer::new(columns, rows).beside(&columns::beside(), &beside).first_of(most, "rows");
-    let rows = match sessions.show("sql", &args.output, answer) {
+    let rows = match sessions.show(cx, "sql", &args.output, answer) {
         Ok(rows) => rows,
         Err(error) => {
             return Err(match error.downcast::<SqlError>() {
-                Ok(error) => say(query, error),
+                Ok(error) => say(cx, query, error),
                 Err(error) => error,
             });
         }
     };
     if rows == 0 && !args.input.quiet {
-        messages::line("note", "no rows");
+        cx.say("note", "no rows");
     }
     Ok(sessions.outcome(rows > 0))
 }
@@ -316,8 +328,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "sql",
         variant: "",
         about: "A row has a key for each column of the query, named as SQLite names it: by `AS`, as it is written, or by its \
-                column; a second column of the same name gets `_2`. Columns that hold object IDs or truth unchanged are \
-                shown as such; what is computed of them is a number.",
+                column; a second column of the same name gets `_2`. Columns that contain unchanged object IDs or booleans are shown as such; values computed from them are numbers.",
         rows: columns::of_rows(&[columns::example()], &[]).fields(),
         beside: columns::beside().fields(),
     }]

@@ -10,47 +10,47 @@ use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
 
 use crate::cli::Outcome;
-use crate::cli::shared::terminal::{self, ColorArg};
+use crate::cli::shared::color::ColorArg;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::{messages, output};
-use hprof_query::sql::{Dump, FUNCTIONS};
+use hprof_query::sql::{FUNCTIONS, SqlDump};
 use hprof_query::tables::Definition;
 use hprof_report::{escape, fit};
 
 use super::complete::{Helper, statement};
-use super::{Args, Opened, Sessions, dumps, inputs, with_all};
+use super::{OpenHeap, Sessions, SqlArgs, dumps, inputs, with_all};
 
 const PROMPT: &str = "sql> ";
-/// Lines of the history.
+/// Maximum number of lines of the history.
 const HISTORY: usize = 1000;
 
 const HELP: &str = "\
-A query ends with `;` and may go over several lines. Tab completes tables,
+A query ends with `;` and may span several lines. Tab completes tables,
 columns, classes and functions.
   .tables            the tables
   .schema [TABLE]    the columns of a table, or of all; a class is a table:
                      .schema java.lang.Thread
-  .timing on|off     whether to say how long a query took
-  .help              this
-  .quit              ends the shell, and so does Ctrl+D
-Ctrl+C takes back what was typed; while a query runs it ends the shell.";
-
-/// Runs the shell until the user has enough.
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (opened, dumps): (Vec<Opened>, Vec<Arc<Dump>>) =
-        with_all(&inputs(args)?, Vec::new(), &|opened| dumps(args, opened))?;
+ .timing on|off show how long queries take
+.help show this help
+.quit exit the shell, as Ctrl+D does
+Ctrl+C discards the typed text; while a query runs it ends the shell.";
+/// Runs the shell until the user exits.
+pub(super) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
+    let (opened, dumps): (Vec<OpenHeap>, Vec<Arc<SqlDump>>) =
+        with_all(cx, &inputs(args)?, Vec::new(), &|opened| dumps(args, opened))?;
     let sessions = Sessions::new(args, opened)?;
     let config = Config::builder().max_history_size(HISTORY)?.auto_add_history(true).build();
     let mut editor: Editor<Helper, FileHistory> = Editor::with_config(config)?;
     editor.set_helper(Some(Helper::new(&dumps)));
     let history = history_file();
     if let Some(history) = &history {
-        // There is none before the first time.
+        // The file does not exist before the first session.
         let _ = editor.load_history(history);
     }
     if !args.input.quiet {
-        messages::line("note", ".help lists the other commands; .tables lists the tables");
+        cx.say("note", ".help lists the other commands; .tables lists the tables");
     }
-    let mut shell = Shell { args, sessions, dumps, timing: true };
+    let mut shell = Shell { cx, args, sessions, dumps, timing: true };
     loop {
         match editor.readline(PROMPT) {
             Ok(text) => {
@@ -66,12 +66,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(history) = &history
         && let Err(error) = editor.save_history(history)
     {
-        messages::line("note", &format!("cannot write the history to {}: {error}", history.display()));
+        cx.say("note", &format!("cannot write the history to {}: {error}", history.display()));
     }
     Ok(Outcome::Fine)
 }
 
-/// Where the history is kept: in the user's state directory.
+/// Returns the path of the history file, in the user's state directory.
 fn history_file() -> Option<PathBuf> {
     let dir = |name| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
     let state = dir("XDG_STATE_HOME").or_else(|| Some(dir("HOME")?.join(".local/state")))?;
@@ -87,46 +87,47 @@ enum Next {
 }
 
 struct Shell<'a> {
-    args: &'a Args,
+    cx: &'a RunContext,
+    args: &'a SqlArgs,
     sessions: Sessions,
-    dumps: Vec<Arc<Dump>>,
+    dumps: Vec<Arc<SqlDump>>,
     timing: bool,
 }
 
 impl Shell<'_> {
-    /// Answers a line: a query, or a command with a dot.
+    /// Handles a line: a query, or a dot command.
     fn one(&mut self, text: &str) -> anyhow::Result<Next> {
         if let Some(command) = text.strip_prefix('.') {
             let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
             let argument = argument.trim().trim_end_matches(';').trim();
             match (name.trim_end_matches(';'), argument) {
                 ("quit" | "exit" | "q", _) => return Ok(Next::Quit),
-                ("help", _) => print(HELP, 0)?,
+                ("help", _) => print(self.cx, HELP, 0)?,
                 ("tables", _) => self.tables()?,
                 ("schema", table) => self.schema(table.trim_matches('"'))?,
                 ("timing", "on") => self.timing = true,
                 ("timing", "off") => self.timing = false,
-                ("timing", _) => messages::line("error", ".timing takes on or off"),
-                _ => messages::line("error", &format!("there is no command .{name}; .help lists them")),
+                ("timing", _) => self.cx.say("error", ".timing takes on or off"),
+                _ => self.cx.say("error", &format!("there is no command .{name}; .help lists them")),
             }
             return Ok(Next::GoOn);
         }
         let Some(query) = statement(text) else { return Ok(Next::GoOn) };
         let start = Instant::now();
         let answered = super::answer(self.args, &self.dumps, query)
-            .map_err(|error| super::say(query, error))
-            .and_then(|first| super::show(self.args, &self.sessions, query, first));
+            .map_err(|error| super::say(self.cx, query, error))
+            .and_then(|first| super::show(self.cx, self.args, &self.sessions, query, first));
         match answered {
             Ok(_) if self.timing => {
-                messages::line("note", &format!("{:.3} s", start.elapsed().as_secs_f64()));
+                self.cx.say("note", &format!("{:.3} s", start.elapsed().as_secs_f64()));
             }
             Ok(_) => {}
-            Err(error) => messages::error(&error),
+            Err(error) => messages::error(self.cx, &error),
         }
         Ok(Next::GoOn)
     }
 
-    /// The tables of all dumps, by their schema.
+    /// Returns the tables of all dumps, with their schemas.
     fn definitions(&self) -> impl Iterator<Item = (String, Definition)> {
         self.dumps.iter().enumerate().flat_map(|(number, dump)| {
             let schema = if number == 0 { String::new() } else { format!("{}.", dump.schema()) };
@@ -137,7 +138,7 @@ impl Shell<'_> {
     fn tables(&self) -> anyhow::Result<()> {
         let lines: Vec<String> =
             self.definitions().map(|(name, table)| format!("{name:<12} {}", table.meaning)).collect();
-        print(&format!("{}\nand one for each class: \"com.acme.Session\"", lines.join("\n")), 13)
+        print(self.cx, &format!("{}\nand one for each class: \"com.acme.Session\"", lines.join("\n")), 13)
     }
 
     fn schema(&self, name: &str) -> anyhow::Result<()> {
@@ -148,7 +149,7 @@ impl Shell<'_> {
             found.extend(class.map(|table| (format!("\"{name}\""), table)));
         }
         if found.is_empty() {
-            messages::line("error", &format!("there is no table or class {name}"));
+            self.cx.say("error", &format!("no table or class named {name}"));
             return Ok(());
         }
         for (name, table) in found {
@@ -156,23 +157,27 @@ impl Shell<'_> {
                 let null = column.null.as_ref().map(|when| format!("; null if {when}")).unwrap_or_default();
                 format!("  {:<16} {:<8} {}{null}", column.name, column.kind.declared(), column.meaning)
             });
-            print(&format!("{name}: {}\n{}", table.meaning, lines.collect::<Vec<_>>().join("\n")), 26)?;
+            print(
+                self.cx,
+                &format!("{name}: {}\n{}", table.meaning, lines.collect::<Vec<_>>().join("\n")),
+                26,
+            )?;
         }
         if name.is_empty() {
             let functions = FUNCTIONS.iter().map(|function| {
                 format!("  {:<28} {}", format!("{}({})", function.name, function.arguments), function.meaning)
             });
-            print(&format!("functions:\n{}", functions.collect::<Vec<_>>().join("\n")), 29)?;
+            print(self.cx, &format!("functions:\n{}", functions.collect::<Vec<_>>().join("\n")), 29)?;
         }
         Ok(())
     }
 }
 
-/// Writes lines to stdout. What does not fit the terminal goes on `hanging` columns behind the start of its line, where its
-/// last column is.
-fn print(text: &str, hanging: usize) -> anyhow::Result<()> {
-    let mut out = output::stdout();
-    let width = terminal::style_of(ColorArg::Auto).width.map_or(usize::MAX, usize::from);
+/// Writes lines to stdout. Text that does not fit the terminal continues on a line indented by `hanging` columns,
+/// where its last column starts.
+fn print(cx: &RunContext, text: &str, hanging: usize) -> anyhow::Result<()> {
+    let mut out = cx.out();
+    let width = cx.style(ColorArg::Auto).width.map_or(usize::MAX, usize::from);
     for line in text.split('\n') {
         for line in fit::wrap(&escape::text(line), width, hanging) {
             writeln!(out, "{line}")?;

@@ -1,12 +1,13 @@
-//! `monitors --dumps`: the state of threads and monitors at a moment.
+//! `monitors --dumps`: the states of threads and monitors at one moment.
 
 use rustc_hash::FxHashMap;
 
 use crate::cli::Outcome;
-use crate::cli::recording::columns::{self, Beside};
+use crate::cli::recording::columns::{self, RecordingSummary};
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::Recorded;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::classes::pattern::{self, ClassPattern};
@@ -18,11 +19,12 @@ use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::value::{Value, id, list};
 
-/// Threads that a cell of a table lists.
+/// Maximum number of threads in a table cell.
 const LISTED: usize = 6;
 
 /// Shows MONITOR DUMPs: those of their monitors whose classes match.
 pub(super) fn show(
+    cx: &RunContext,
     recorded: &Recorded,
     monitors: &[ClassPattern],
     top: Option<usize>,
@@ -33,12 +35,18 @@ pub(super) fn show(
     let (all, traces) = (&profile.monitor_dumps, &profile.traces);
     let shown = all.len().min(top.unwrap_or(usize::MAX));
     let names = traces::started_threads(profile);
-    let dumps =
-        || (1..).zip(all.iter().take(shown)).map(|(number, dump)| Dump::new(number, dump, &names, monitors));
+    let dumps = || {
+        (1..).zip(all.iter().take(shown)).map(|(number, dump)| ShownDump::new(number, dump, &names, monitors))
+    };
     if output.format() == Format::Csv {
-        recorded.show("monitors", output, Answer::new(item_columns(), dumps().flat_map(Dump::items)))?;
+        recorded.show(
+            cx,
+            "monitors",
+            output,
+            Answer::new(item_columns(), dumps().flat_map(ShownDump::items)),
+        )?;
     } else {
-        let beside = Beside { matching: all.len() as u64, shown, of: () };
+        let beside = RecordingSummary { matching: all.len() as u64, shown, of: () };
         let mut answer = Answer::new(columns(traces, stack), dumps())
             .beside(&beside_columns(), &beside)
             .matching(beside.matching, "dumps");
@@ -46,21 +54,21 @@ pub(super) fn show(
             let sections = dumps().flat_map(|dump| dump.sections(traces, stack));
             answer = sections.fold(answer, Answer::above);
         }
-        recorded.show("monitors", output, answer)?;
+        recorded.show(cx, "monitors", output, answer)?;
     }
     let is_any = monitors.is_empty() || dumps().any(|dump| !dump.monitors.is_empty());
     Ok(recorded.outcome(shown > 0 && is_any))
 }
 
 /// A MONITOR DUMP.
-struct Dump<'a> {
+struct ShownDump<'a> {
     number: u64,
-    threads: Vec<Thread<'a>>,
-    monitors: Vec<Named<'a>>,
+    threads: Vec<ShownThread<'a>>,
+    monitors: Vec<ShownMonitor<'a>>,
 }
 
 /// A thread in a dump.
-struct Thread<'a> {
+struct ShownThread<'a> {
     serial: u32,
     name: Option<&'a str>,
     state: &'a str,
@@ -68,21 +76,21 @@ struct Thread<'a> {
 }
 
 /// A monitor in a dump, and the name of its owner.
-struct Named<'a> {
+struct ShownMonitor<'a> {
     monitor: &'a Monitor,
     owner_name: Option<&'a str>,
 }
 
-/// A line of CSV: a thread, or a monitor and the thread that owns it.
-struct Item<'a> {
+/// A line of CSV: a thread, or a monitor and its owner.
+struct MonitorDumpLine<'a> {
     number: u64,
     serial: Option<u32>,
     name: Option<&'a str>,
-    thread: Option<Thread<'a>>,
-    monitor: Option<Named<'a>>,
+    thread: Option<ShownThread<'a>>,
+    monitor: Option<ShownMonitor<'a>>,
 }
 
-impl<'a> Dump<'a> {
+impl<'a> ShownDump<'a> {
     fn new(
         number: u64,
         dump: &'a MonitorDump,
@@ -90,14 +98,14 @@ impl<'a> Dump<'a> {
         wanted: &[ClassPattern],
     ) -> Self {
         let name = |serial: u32| names.get(&serial).map(|thread| thread.name.as_str());
-        let thread = |(serial, trace, state): &'a (u32, TraceSerial, String)| Thread {
+        let thread = |(serial, trace, state): &'a (u32, TraceSerial, String)| ShownThread {
             serial: *serial,
             name: name(*serial),
             state,
             trace: *trace,
         };
         let monitors = dump.monitors.iter().filter(|monitor| pattern::any_matches(wanted, &monitor.name));
-        let named = |monitor: &'a Monitor| Named {
+        let named = |monitor: &'a Monitor| ShownMonitor {
             monitor,
             owner_name: monitor.owner.and_then(|(serial, _)| name(serial)),
         };
@@ -108,16 +116,16 @@ impl<'a> Dump<'a> {
         }
     }
 
-    fn items(self) -> impl Iterator<Item = Item<'a>> {
+    fn items(self) -> impl Iterator<Item = MonitorDumpLine<'a>> {
         let number = self.number;
-        let thread = move |thread: Thread<'a>| Item {
+        let thread = move |thread: ShownThread<'a>| MonitorDumpLine {
             number,
             serial: Some(thread.serial),
             name: thread.name,
             thread: Some(thread),
             monitor: None,
         };
-        let monitor = move |named: Named<'a>| Item {
+        let monitor = move |named: ShownMonitor<'a>| MonitorDumpLine {
             number,
             serial: named.owner(),
             name: named.owner_name,
@@ -127,7 +135,7 @@ impl<'a> Dump<'a> {
         self.threads.into_iter().map(thread).chain(self.monitors.into_iter().map(monitor))
     }
 
-    /// The dump as tables.
+    /// Returns the dump as tables.
     fn sections(self, traces: &'a Traces, stack: &StackArgs) -> Vec<Section> {
         let blank = || Section::Line(String::new());
         let mut sections = Vec::new();
@@ -136,7 +144,7 @@ impl<'a> Dump<'a> {
         }
         sections.push(Section::Line(format!("MONITOR DUMP {}", self.number)));
         let threads = thread_columns(traces, stack);
-        let lines = |thread: &Thread<'a>| stack.lines(traces, thread.trace);
+        let lines = |thread: &ShownThread<'a>| stack.lines(traces, thread.trace);
         sections.push(Section::table_with(&threads, self.threads, lines));
         if !self.monitors.is_empty() {
             sections.extend([blank(), Section::table(&monitor_columns(), self.monitors)]);
@@ -145,7 +153,7 @@ impl<'a> Dump<'a> {
     }
 }
 
-impl Named<'_> {
+impl ShownMonitor<'_> {
     fn owner(&self) -> Option<u32> {
         self.monitor.owner.map(|(serial, _)| serial)
     }
@@ -155,7 +163,7 @@ impl Named<'_> {
     }
 }
 
-impl Item<'_> {
+impl MonitorDumpLine<'_> {
     fn kind(&self) -> &'static str {
         match &self.monitor {
             None => "thread",
@@ -165,17 +173,17 @@ impl Item<'_> {
     }
 }
 
-/// The serial number of a thread, if the agent knew it.
+/// Returns the serial number of a thread, if the agent knew it.
 fn known(serial: u32) -> Option<u32> {
     Some(serial).filter(|serial| *serial != 0)
 }
 
-/// Threads that wait.
+/// Returns waiting threads as a list.
 fn waiters(threads: &[u32]) -> Value<'static> {
     list(threads.iter().map(|serial| known(*serial)))
 }
 
-/// Threads in a cell of a table.
+/// Formats threads for a table cell.
 fn listed(threads: &[u32]) -> String {
     let name = |serial: &u32| known(*serial).map_or_else(|| "?".to_owned(), |serial| serial.to_string());
     let mut names: Vec<String> = threads.iter().take(LISTED).map(name).collect();
@@ -185,57 +193,57 @@ fn listed(threads: &[u32]) -> String {
     names.join(" ")
 }
 
-/// A number in a table, without thousands.
+/// Formats a number for a table without thousands separators.
 fn number(number: Option<u32>) -> String {
     number.map(|number| number.to_string()).unwrap_or_default()
 }
 
 const NOT_STARTED: &str = "the thread has no start record";
-const NOT_OWNED: &str = "no thread holds it";
+const NOT_OWNED: &str = "no thread owns it";
 
-fn thread_columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Thread<'a>> {
+fn thread_columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, ShownThread<'a>> {
     let columns = [
-        Column::of(names::THREAD_SERIAL, |thread: &Thread<'a>| thread.serial.into())
+        Column::of(names::THREAD_SERIAL, |thread: &ShownThread<'a>| thread.serial.into())
             .header("thread")
             .place(0)
             .cell(|thread| thread.serial.to_string()),
-        Column::of(names::THREAD_NAME, |thread: &Thread<'a>| thread.name.into())
+        Column::of(names::THREAD_NAME, |thread: &ShownThread<'a>| thread.name.into())
             .or_null(NOT_STARTED)
             .header("name")
             .place(3)
             .fit(Fit::Cut { priority: 0 }),
-        Column::of(names::STATE, |thread: &Thread<'a>| thread.state.into()).header("state").place(1),
-        columns::trace(|thread: &Thread<'a>| thread.trace).place(2),
+        Column::of(names::STATE, |thread: &ShownThread<'a>| thread.state.into()).header("state").place(1),
+        columns::trace(|thread: &ShownThread<'a>| thread.trace).place(2),
     ];
-    Columns::new(columns.into_iter().chain(stack.column(traces, |thread: &Thread<'a>| thread.trace)))
+    Columns::new(columns.into_iter().chain(stack.column(traces, |thread: &ShownThread<'a>| thread.trace)))
 }
 
-fn monitor_columns<'a>() -> Columns<'a, Named<'a>> {
+fn monitor_columns<'a>() -> Columns<'a, ShownMonitor<'a>> {
     let waiting = |name: Name, title, threads: fn(&Monitor) -> &[u32]| {
-        Column::of(name, move |named: &Named<'a>| waiters(threads(named.monitor)))
+        Column::of(name, move |named: &ShownMonitor<'a>| waiters(threads(named.monitor)))
             .header(title)
             .fit(Fit::Cut { priority: 1 })
             .cell(move |named| listed(threads(named.monitor)))
     };
     Columns::new([
-        Column::of(names::MONITOR, |named: &Named<'a>| named.monitor.name.as_str().into())
+        Column::of(names::MONITOR, |named: &ShownMonitor<'a>| named.monitor.name.as_str().into())
             .header("monitor")
             .place(5)
             .fit(Fit::Shorten { priority: 0 })
             .cell(|named| format!("{}{}", if named.monitor.raw { "raw " } else { "" }, named.monitor.name)),
-        Column::of(names::OBJECT, |named: &Named<'a>| id(named.monitor.id.map(ObjectId)))
+        Column::of(names::OBJECT, |named: &ShownMonitor<'a>| id(named.monitor.id.map(ObjectId)))
             .or_null("not stated (JDK 5 and later)")
             .header("id")
             .place(0),
-        Column::of(names::IS_RAW, |named: &Named<'a>| named.monitor.raw.into()),
-        Column::of(names::OWNER_SERIAL, |named: &Named<'a>| named.owner().into())
+        Column::of(names::IS_RAW, |named: &ShownMonitor<'a>| named.monitor.raw.into()),
+        Column::of(names::OWNER_SERIAL, |named: &ShownMonitor<'a>| named.owner().into())
             .or_null(NOT_OWNED)
             .header("owner")
             .place(1)
             .cell(|named| number(named.owner())),
-        Column::of(names::OWNER_NAME, |named: &Named<'a>| named.owner_name.into())
-            .or_null("no thread holds it, or the thread has no start record"),
-        Column::of(names::ENTRY_COUNT, |named: &Named<'a>| named.entry_count().into())
+        Column::of(names::OWNER_NAME, |named: &ShownMonitor<'a>| named.owner_name.into())
+            .or_null("no thread owns it, or the thread has no start record"),
+        Column::of(names::ENTRY_COUNT, |named: &ShownMonitor<'a>| named.entry_count().into())
             .or_null(NOT_OWNED)
             .header("entered")
             .place(2)
@@ -246,52 +254,56 @@ fn monitor_columns<'a>() -> Columns<'a, Named<'a>> {
     ])
 }
 
-fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, Dump<'a>> {
+fn columns<'a>(traces: &'a Traces, stack: &StackArgs) -> Columns<'a, ShownDump<'a>> {
     Columns::new([
-        Column::of(names::MONITOR_DUMP, |dump: &Dump<'a>| dump.number.into()),
-        Column::records(names::THREAD_ENTRIES, thread_columns(traces, stack), |dump: &Dump<'a>| {
+        Column::of(names::MONITOR_DUMP, |dump: &ShownDump<'a>| dump.number.into()),
+        Column::records(names::THREAD_ENTRIES, thread_columns(traces, stack), |dump: &ShownDump<'a>| {
             &dump.threads
         }),
-        Column::records(names::MONITORS, monitor_columns(), |dump: &Dump<'a>| &dump.monitors),
+        Column::records(names::MONITORS, monitor_columns(), |dump: &ShownDump<'a>| &dump.monitors),
     ])
 }
 
-fn item_columns<'a>() -> Columns<'a, Item<'a>> {
+fn item_columns<'a>() -> Columns<'a, MonitorDumpLine<'a>> {
     const MONITOR: &str = "a monitor";
     const THREAD: &str = "a thread";
     let waiting = |name: Name, threads: fn(&Monitor) -> &[u32]| {
-        Column::of(name, move |item: &Item<'a>| {
+        Column::of(name, move |item: &MonitorDumpLine<'a>| {
             item.monitor.as_ref().map(|named| waiters(threads(named.monitor))).unwrap_or_default()
         })
         .or_null(THREAD)
     };
     Columns::new([
-        Column::of(names::MONITOR_DUMP, |item: &Item<'a>| item.number.into()),
-        Column::of(names::KIND, |item: &Item<'a>| item.kind().into()),
-        Column::of(names::THREAD_SERIAL, |item: &Item<'a>| item.serial.into()).or_null(NOT_OWNED),
-        Column::of(names::THREAD_NAME, |item: &Item<'a>| item.name.into()).or_null(NOT_STARTED),
-        Column::of(names::STATE, |item: &Item<'a>| item.thread.as_ref().map(|thread| thread.state).into())
-            .or_null(MONITOR),
-        Column::of(names::TRACE, |item: &Item<'a>| item.thread.as_ref().map(|thread| thread.trace).into())
-            .or_null(MONITOR),
-        Column::of(names::MONITOR, |item: &Item<'a>| {
+        Column::of(names::MONITOR_DUMP, |item: &MonitorDumpLine<'a>| item.number.into()),
+        Column::of(names::KIND, |item: &MonitorDumpLine<'a>| item.kind().into()),
+        Column::of(names::THREAD_SERIAL, |item: &MonitorDumpLine<'a>| item.serial.into()).or_null(NOT_OWNED),
+        Column::of(names::THREAD_NAME, |item: &MonitorDumpLine<'a>| item.name.into()).or_null(NOT_STARTED),
+        Column::of(names::STATE, |item: &MonitorDumpLine<'a>| {
+            item.thread.as_ref().map(|thread| thread.state).into()
+        })
+        .or_null(MONITOR),
+        Column::of(names::TRACE, |item: &MonitorDumpLine<'a>| {
+            item.thread.as_ref().map(|thread| thread.trace).into()
+        })
+        .or_null(MONITOR),
+        Column::of(names::MONITOR, |item: &MonitorDumpLine<'a>| {
             item.monitor.as_ref().map(|named| named.monitor.name.as_str()).into()
         })
         .or_null(THREAD),
-        Column::of(names::OBJECT, |item: &Item<'a>| {
+        Column::of(names::OBJECT, |item: &MonitorDumpLine<'a>| {
             id(item.monitor.as_ref().and_then(|named| named.monitor.id).map(ObjectId))
         })
         .or_null("a thread, or not stated (JDK 5 and later)"),
-        Column::of(names::ENTRY_COUNT, |item: &Item<'a>| {
-            item.monitor.as_ref().and_then(Named::entry_count).into()
+        Column::of(names::ENTRY_COUNT, |item: &MonitorDumpLine<'a>| {
+            item.monitor.as_ref().and_then(ShownMonitor::entry_count).into()
         })
-        .or_null("a thread, or no thread holds it"),
+        .or_null("a thread, or no thread owns it"),
         waiting(names::WAITING_TO_ENTER, |monitor| &monitor.waiting_to_enter),
         waiting(names::WAITING_TO_BE_NOTIFIED, |monitor| &monitor.waiting_to_be_notified),
     ])
 }
 
-fn beside_columns() -> Columns<'static, Beside<()>> {
+fn beside_columns() -> Columns<'static, RecordingSummary<()>> {
     Columns::new([columns::matching(), columns::left_out()])
 }
 
@@ -302,8 +314,7 @@ pub(super) fn declared() -> [Declared; 2] {
             variant: "`--dumps`",
             about: "A row is a MONITOR DUMP: the state of all threads and monitors at a moment. States are as the agent \
                     writes them: `R` runnable, `S` suspended, `SL` asleep, `CW` waiting to be notified, `MW` waiting to \
-                    enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; before them may stand `S|`, `intr|` and \
-                    `native|`. `frames` of threads are there with `--stack` only. In CSV a line is a thread or a monitor, \
+                    enter a monitor, `ZO` ended, `NS` not started, `UN` unknown; they may be preceded by `S|`, `intr|` and `native|`. `frames` of threads exist only with `--stack`. In CSV a line is a thread or a monitor, \
                     as below.",
             rows: columns(&Traces::default(), &StackArgs::ALL).fields(),
             beside: beside_columns().fields(),
@@ -311,7 +322,7 @@ pub(super) fn declared() -> [Declared; 2] {
         Declared {
             command: "monitors",
             variant: "`--dumps --format csv`",
-            about: "A line is a thread or a monitor of a MONITOR DUMP. Stacks are left out.",
+            about: "A line is a thread or a monitor of a MONITOR DUMP. Stacks are omitted.",
             rows: item_columns().fields(),
             beside: Vec::new(),
         },

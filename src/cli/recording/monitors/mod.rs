@@ -1,22 +1,23 @@
-//! `monitors`: contention, and what threads did at monitors.
+//! `monitors`: contention, monitor dumps and waits.
 
 mod dumps;
 mod waits;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::stack::StackedOutput;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
-use hprof_query::recordings::cputime::{Question, SortBy};
+use hprof_query::recordings::cputime::{TimeOrder, TimeQuery};
 use hprof_query::recordings::monitors::WaitQuestion;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_report::answer::Declared;
 
 use super::no_match;
-use super::times::{self, Of};
+use super::times::{self, TimeKind};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli monitors java.hprof.txt
@@ -24,12 +25,12 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli monitors java.hprof.txt --dumps
   hprof-cli monitors java.hprof.txt --waits --format csv";
 
-/// The words of `--sort`.
-const SORT: &[Key<SortBy>] = &[
-    ("time", SortBy::Time, "Most time first"),
-    ("count", SortBy::Count, "Most contentions first"),
-    ("trace", SortBy::Trace, "By trace serial number"),
-    ("method", SortBy::Method, "By method name"),
+/// Values of `--sort`.
+const SORT: &[Keyword<TimeOrder>] = &[
+    ("time", TimeOrder::Time, "Most time first"),
+    ("count", TimeOrder::Count, "Most contentions first"),
+    ("trace", TimeOrder::Trace, "By trace serial number"),
+    ("method", TimeOrder::Method, "By method name"),
 ];
 
 /// Show monitor contention, monitor dumps and waits
@@ -38,7 +39,7 @@ const SORT: &[Key<SortBy>] = &[
 /// MONITOR DUMP the state of all threads and monitors at one moment; WAIT, WAITED, SLEEP and EXIT lines
 /// are events. Shows the first of these that the file contains, unless --dumps or --waits is given.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct MonitorsArgs {
     #[command(flatten)]
     input: RecordedInput,
 
@@ -70,81 +71,82 @@ pub(crate) struct Args {
         conflicts_with_all = ["dumps", "waits"],
         help_heading = "Output"
     )]
-    sort: Option<SortBy>,
+    sort: Option<TimeOrder>,
 
     #[command(flatten)]
     shown: StackedOutput,
 }
 
-/// What of monitors is shown.
+/// Kind of monitor data to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum MonitorView {
     Contention,
     Dumps,
     Waits,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let recorded = args.input.open(Want { sites: false, traces: true })?;
+pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcome> {
+    let recorded = args.input.open(cx, Want { sites: false, traces: true })?;
     let profile = &recorded.profile;
     let holds = [
-        (What::Contention, profile.contention.is_some()),
-        (What::Dumps, !profile.monitor_dumps.is_empty()),
-        (What::Waits, !profile.waits.is_empty()),
+        (MonitorView::Contention, profile.contention.is_some()),
+        (MonitorView::Dumps, !profile.monitor_dumps.is_empty()),
+        (MonitorView::Waits, !profile.waits.is_empty()),
     ];
     let first = holds.iter().find(|(_, is_there)| *is_there).map(|(what, _)| *what);
     let what = match (args.dumps, args.waits) {
-        (true, _) => What::Dumps,
-        (false, true) => What::Waits,
-        (false, false) => first.unwrap_or(What::Contention),
+        (true, _) => MonitorView::Dumps,
+        (false, true) => MonitorView::Waits,
+        (false, false) => first.unwrap_or(MonitorView::Contention),
     };
     if !holds.contains(&(what, true)) {
-        args.input.note(&missing(what, first));
+        args.input.note(cx, &missing(what, first));
     }
     let top = args.shown.top.rows(args.shown.output.format());
     let monitors = args.monitor.clone();
     match what {
-        What::Contention => {
-            let question = Question {
+        MonitorView::Contention => {
+            let question = TimeQuery {
                 filter: StackFilter { methods: args.method.clone(), ..StackFilter::default() },
                 names: monitors,
                 cutoff: args.cutoff,
                 sort_by: args.sort,
                 top,
             };
-            times::show(&args.input, &recorded, Of::Contention, &question, &args.shown)
+            times::show(cx, &args.input, &recorded, TimeKind::Contention, &question, &args.shown)
         }
-        What::Dumps => {
-            let outcome = dumps::show(&recorded, &monitors, top, &args.shown.stack, &args.shown.output)?;
+        MonitorView::Dumps => {
+            let outcome = dumps::show(cx, &recorded, &monitors, top, &args.shown.stack, &args.shown.output)?;
             let all = || profile.monitor_dumps.iter().flat_map(|dump| &dump.monitors);
-            no_match::classes(&args.input, &monitors, || all().map(|monitor| monitor.name.as_str()));
+            no_match::classes(cx, &args.input, &monitors, || all().map(|monitor| monitor.name.as_str()));
             Ok(outcome)
         }
-        What::Waits => {
+        MonitorView::Waits => {
             let question = WaitQuestion { monitors, top };
-            let outcome = waits::show(&recorded, &question, &args.shown.output)?;
+            let outcome = waits::show(cx, &recorded, &question, &args.shown.output)?;
             let names = || profile.waits.iter().filter_map(|wait| wait.monitor.as_deref());
-            no_match::classes(&args.input, &question.monitors, names);
+            no_match::classes(cx, &args.input, &question.monitors, names);
             Ok(outcome)
         }
     }
 }
 
-/// What there is to say when the file does not hold what is shown.
-fn missing(what: What, first: Option<What>) -> String {
+/// Explains that the file lacks the requested data.
+fn missing(what: MonitorView, first: Option<MonitorView>) -> String {
     let missing = match (what, first) {
         (_, None) => {
-            return "no monitors: the HPROF agent records them with monitor=y, in texts only".to_owned();
+            return "no monitors: the HPROF agent records them with monitor=y, in text reports only"
+                .to_owned();
         }
-        (What::Contention, _) => "MONITOR TIME",
-        (What::Dumps, _) => "MONITOR DUMP",
-        (What::Waits, _) => "WAIT or WAITED lines",
+        (MonitorView::Contention, _) => "MONITOR TIME",
+        (MonitorView::Dumps, _) => "MONITOR DUMP",
+        (MonitorView::Waits, _) => "WAIT or WAITED lines",
     };
     format!("the file contains no {missing}; omit --dumps and --waits to see other monitor data")
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
-    let mut declared = vec![times::declared(Of::Contention)];
+    let mut declared = vec![times::declared(TimeKind::Contention)];
     declared.extend(dumps::declared());
     declared.push(waits::declared());
     declared

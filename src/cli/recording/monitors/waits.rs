@@ -1,10 +1,11 @@
-//! `monitors --waits`: what threads did at monitors.
+//! `monitors --waits`: events of threads at monitors.
 
 use crate::cli::Outcome;
-use crate::cli::recording::columns::{self, Beside};
+use crate::cli::recording::columns::{self, RecordingSummary};
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::recording::Recorded;
-use crate::cli::shared::session::Source;
+use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::recordings::monitors::{self, WaitQuestion, WaitRow};
 use hprof_query::recordings::traces;
@@ -13,12 +14,17 @@ use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::escape;
 
 /// Shows WAIT, WAITED, SLEEP and EXIT lines, added up.
-pub(super) fn show(recorded: &Recorded, question: &WaitQuestion, output: &Output) -> anyhow::Result<Outcome> {
+pub(super) fn show(
+    cx: &RunContext,
+    recorded: &Recorded,
+    question: &WaitQuestion,
+    output: &Output,
+) -> anyhow::Result<Outcome> {
     let profile = &recorded.profile;
     let (rows, matching) = monitors::waits(&profile.waits, question);
     let threads = traces::started_threads(profile);
-    let beside = Beside { matching, shown: rows.len(), of: profile.waits.len() };
-    let rows = rows.into_iter().map(|row| Row {
+    let beside = RecordingSummary { matching, shown: rows.len(), of: profile.waits.len() };
+    let rows = rows.into_iter().map(|row| WaitLine {
         name: row.thread.and_then(|serial| threads.get(&serial)).map(|thread| thread.name.as_str()),
         waits: row,
     });
@@ -26,41 +32,41 @@ pub(super) fn show(recorded: &Recorded, question: &WaitQuestion, output: &Output
         .beside(&beside_columns(), &beside)
         .matching(matching, "rows")
         .without_rows(NoRows::Nothing);
-    let rows = recorded.show("monitors", output, answer)?;
+    let rows = recorded.show(cx, "monitors", output, answer)?;
     Ok(recorded.outcome(rows > 0))
 }
 
-/// A row, and the name of its thread.
-struct Row<'a> {
+/// A row and the name of its thread.
+struct WaitLine<'a> {
     waits: WaitRow,
     name: Option<&'a str>,
 }
 
-impl Row<'_> {
+impl WaitLine<'_> {
     fn title(&self) -> String {
         let monitor = self.waits.monitor.as_deref().unwrap_or("<asleep>");
         self.name.map_or_else(|| monitor.to_owned(), |name| format!("{monitor} by {}", escape::quoted(name)))
     }
 }
 
-fn columns<'a>() -> Columns<'a, Row<'a>> {
+fn columns<'a>() -> Columns<'a, WaitLine<'a>> {
     let count = |name: Name, of: fn(&WaitRow) -> u64| {
-        Column::of(name, move |row: &Row<'a>| of(&row.waits).into()).header(name.key)
+        Column::of(name, move |row: &WaitLine<'a>| of(&row.waits).into()).header(name.key)
     };
     let time = |name: Name, title, of: fn(&WaitRow) -> i64| {
-        Column::of(name, move |row: &Row<'a>| of(&row.waits).into())
+        Column::of(name, move |row: &WaitLine<'a>| of(&row.waits).into())
             .header(title)
             .cell(move |row| of(&row.waits).to_string())
     };
     Columns::new([
-        Column::of(names::MONITOR, |row: &Row<'a>| row.waits.monitor.as_deref().into())
+        Column::of(names::MONITOR, |row: &WaitLine<'a>| row.waits.monitor.as_deref().into())
             .or_null("asleep, not at a monitor"),
-        Column::of(names::THREAD_SERIAL, |row: &Row<'a>| row.waits.thread.into())
+        Column::of(names::THREAD_SERIAL, |row: &WaitLine<'a>| row.waits.thread.into())
             .or_null("the agent did not know it")
             .header("thread")
             .place(7)
             .cell(|row| row.waits.thread.map(|serial| serial.to_string()).unwrap_or_default()),
-        Column::of(names::THREAD_NAME, |row: &Row<'a>| row.name.into())
+        Column::of(names::THREAD_NAME, |row: &WaitLine<'a>| row.name.into())
             .or_null("the thread has no start record"),
         count(names::WAITS, |row| row.waits).place(0),
         count(names::TIMED, |row| row.timed).place(1).fit(Fit::Secondary { priority: 2 }),
@@ -71,15 +77,15 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
             .place(5)
             .fit(Fit::Secondary { priority: 3 }),
         count(names::EXITS, |row| row.exits).place(6).fit(Fit::Secondary { priority: 0 }),
-        Column::table("monitor, and thread's name", Align::Left, Row::title)
+        Column::table("monitor, and thread's name", Align::Left, WaitLine::title)
             .place(8)
             .fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
-fn beside_columns() -> Columns<'static, Beside<usize>> {
+fn beside_columns() -> Columns<'static, RecordingSummary<usize>> {
     Columns::new([
-        Column::of(names::TOTAL.dot(names::LINES), |beside: &Beside<usize>| beside.of.into()),
+        Column::of(names::TOTAL.dot(names::LINES), |beside: &RecordingSummary<usize>| beside.of.into()),
         columns::matching(),
         columns::left_out(),
     ])

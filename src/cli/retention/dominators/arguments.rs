@@ -1,40 +1,41 @@
-//! The arguments of `dominators`, and where they say that an answer starts.
+//! The arguments of `dominators`, and the starting points that they select.
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::model::summary::Summary;
-use hprof_query::classes::histogram::GroupBy;
-use hprof_query::dominators::merged;
+use hprof_query::classes::histogram::HistogramGroupBy;
+use hprof_query::dominators::merged_by_class;
 use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::condition::size;
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 
 use super::reachable;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys, word_of};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys, word_of};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::messages;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_report::answer::{Answer, NoRows};
 use hprof_report::column::Columns;
 use hprof_report::number::human_bytes;
 
-/// How objects are put together.
+/// Grouping of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grouping {
-    /// Those of one level.
-    Level(GroupBy),
-    /// Those of the same class that have the same classes above them.
+    /// Groups the objects of one level.
+    Level(HistogramGroupBy),
+    /// Groups objects of the same class that have the same classes above them.
     ClassTree,
 }
 
-/// The words of `--group-by`.
-const GROUP_BY: &[Key<Grouping>] = &[
-    ("class", Grouping::Level(GroupBy::Class), "Class"),
-    ("package", Grouping::Level(GroupBy::Package), "Package"),
-    ("loader", Grouping::Level(GroupBy::Loader), "Class loader"),
+/// Values of `--group-by`.
+const GROUP_BY: &[Keyword<Grouping>] = &[
+    ("class", Grouping::Level(HistogramGroupBy::Class), "Class"),
+    ("package", Grouping::Level(HistogramGroupBy::Package), "Package"),
+    ("loader", Grouping::Level(HistogramGroupBy::Loader), "Class loader"),
     (
         "class-tree",
         Grouping::ClassTree,
@@ -42,22 +43,22 @@ const GROUP_BY: &[Key<Grouping>] = &[
     ),
 ];
 
-/// Levels when nothing is said, and for merged trees.
+/// Default depth, except for merged trees.
 const DEFAULT_DEPTH: u32 = 1;
 const DEFAULT_DEPTH_MERGED: u32 = 5;
 
-/// Where an answer starts.
+/// Starting points of an answer.
 pub(in crate::cli::retention) enum From {
-    /// At what only the roots dominate.
+    /// The objects that no other object dominates.
     Roots,
-    /// At an object.
+    /// An object.
     Object(TreePosition),
-    /// At the objects of some classes that no other of them dominates.
+    /// The topmost instances of given classes: those that no other of them dominates.
     Tops(Vec<TreePosition>),
 }
 
 impl From {
-    /// As a start, or several.
+    /// Returns the starting points.
     pub(super) fn starts(&self) -> Vec<Start> {
         match self {
             Self::Roots => vec![Start::Roots],
@@ -77,7 +78,7 @@ impl From {
 #[command(mut_arg("top", |top| top.help(
     "Show only the first N rows, the largest of each level; 0 for all [default: 20 in a table, all in JSON and CSV]"
 )))]
-pub(crate) struct Args {
+pub(crate) struct DominatorsArgs {
     #[command(flatten)]
     pub(super) input: Input,
 
@@ -100,7 +101,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
     pub(super) group_by: Option<Grouping>,
 
-    /// Show the dominators of the object of --of instead, from the GC roots down to it
+    /// Show the dominators of the object of --of instead, from the GC roots down
     #[arg(
         long,
         requires = "of",
@@ -109,7 +110,7 @@ pub(crate) struct Args {
     )]
     pub(super) chain: bool,
 
-    /// Leave nothing out: list every reachable object with its retained size and dominator, in preorder; JSON and CSV only
+    /// Omit nothing: list every reachable object with its retained size and dominator, in preorder; JSON and CSV only
     #[arg(long, conflicts_with_all = ["of", "top", "depth", "min_retained", "group_by", "chain"], help_heading = "Output")]
     pub(super) all: bool,
 
@@ -117,8 +118,8 @@ pub(crate) struct Args {
     pub(super) output: Output,
 }
 
-impl Args {
-    /// Levels of the tree.
+impl DominatorsArgs {
+    /// Returns the depth of the tree.
     pub(super) fn depth(&self) -> u32 {
         match (self.depth, self.group_by) {
             (Some(0), _) => u32::MAX,
@@ -128,7 +129,7 @@ impl Args {
         }
     }
 
-    /// Ends with an error if an option was given that means nothing for the objects of one level.
+    /// Returns an error if an option was given that cannot be used with the objects of one level.
     pub(super) fn refuse_levels(&self) -> anyhow::Result<()> {
         let given = [("--depth", self.depth.is_some()), ("--min-retained", self.min_retained > 0)];
         match (self.group_by, given.into_iter().find(|(_, given)| *given)) {
@@ -140,72 +141,82 @@ impl Args {
         }
     }
 
-    /// Where an answer starts; `None` if there is no such object, or none of them is reachable.
+    /// Resolves the starting points; `None` if the object does not exist or none of them is reachable.
     pub(super) fn from(&self, summary: &Summary, graph: &ObjectGraph) -> Option<From> {
         from(self.of.as_ref(), summary, graph)
     }
 
-    /// Says that no object retains enough.
-    pub(super) fn note_too_small(&self) {
+    /// Notes that no object retains enough.
+    pub(super) fn note_too_small(&self, cx: &RunContext) {
         if self.min_retained > 0 && !self.input.quiet {
             let bytes = human_bytes(self.min_retained);
-            messages::line("note", &format!("no object retains {bytes} or more"));
+            cx.say("note", &format!("no object retains {bytes} or more"));
         }
     }
 
-    /// The answer without rows, where there is nothing to start from.
+    /// Returns the answer without rows if there is no starting point.
     pub(super) fn without_start<R>(
         &self,
+        cx: &RunContext,
         session: &Session,
         columns: Columns<'_, R>,
     ) -> anyhow::Result<Outcome> {
         let none = Answer::new(columns, None)
             .beside(&reachable::beside(), &session.graph.tree)
             .without_rows(NoRows::Nothing);
-        session.show("dominators", &self.output, none)?;
-        self.note_no_start(session.heap.summary(), &session.graph);
+        session.show(cx, "dominators", &self.output, none)?;
+        self.note_no_start(cx, session.heap.summary(), &session.graph);
         Ok(session.outcome(false))
     }
 
-    /// Says why there is no answer.
-    pub(super) fn note_no_start(&self, summary: &Summary, graph: &ObjectGraph) {
-        note_no_start(&self.input, self.of.as_ref(), summary, graph);
+    /// Notes why there is no answer.
+    pub(super) fn note_no_start(&self, cx: &RunContext, summary: &Summary, graph: &ObjectGraph) {
+        note_no_start(cx, &self.input, self.of.as_ref(), summary, graph);
     }
 }
 
 /// Where an answer starts; `None` if there is no such object, or none of them is reachable.
-pub(in crate::cli::retention) fn from(of: Option<&Selection>, summary: &Summary, graph: &ObjectGraph) -> Option<From> {
-        let Some(of) = of.map(|of| of.settled(summary)) else { return Some(From::Roots) };
-        if let What::Object(id) = &of.what {
-            return graph.tree.reachable_position(graph.objects.addresses.index_of(*id)?).map(From::Object);
-        }
-        let classes = ClassSet::new(summary, graph, std::slice::from_ref(&of), false);
-        let tops = merged::tops(graph, &classes);
-        if tops.is_empty() { None } else { Some(From::Tops(tops)) }
+pub(in crate::cli::retention) fn from(
+    of: Option<&Selection>,
+    summary: &Summary,
+    graph: &ObjectGraph,
+) -> Option<From> {
+    let Some(of) = of.map(|of| of.settled(summary)) else { return Some(From::Roots) };
+    if let Selected::Object(id) = &of.what {
+        return graph.tree.reachable_position(graph.objects.addresses.index_of(*id)?).map(From::Object);
     }
+    let classes = ClassSet::new(summary, graph, std::slice::from_ref(&of), false);
+    let tops = merged_by_class::tops(graph, &classes);
+    if tops.is_empty() { None } else { Some(From::Tops(tops)) }
+}
 
 /// Says why there is nothing to start from.
-pub(in crate::cli::retention) fn note_no_start(input: &Input, of: Option<&Selection>, summary: &Summary, graph: &ObjectGraph) {
-        let Some(of) = of.filter(|_| !input.quiet).map(|of| of.settled(summary)) else {
-            return;
-        };
-        let text = &of.text;
-        match &of.what {
-            What::Object(id) if graph.objects.addresses.index_of(*id).is_none() => {
-                messages::about_no_object(input.path(), graph, *id);
-            }
-            What::Object(id) => messages::line(
-                "note",
-                &format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"),
-            ),
-            What::Classes(_) if of.objects(summary, graph).is_empty() => {
-                messages::about_no_class(summary, &of)
-            }
-            What::Classes(_) => messages::line(
-                "note",
-                &format!(
-                    "all objects of {text} are unreachable: nothing dominates them, and they retain nothing"
-                ),
-            ),
+pub(in crate::cli::retention) fn note_no_start(
+    cx: &RunContext,
+    input: &Input,
+    of: Option<&Selection>,
+    summary: &Summary,
+    graph: &ObjectGraph,
+) {
+    let Some(of) = of.filter(|_| !input.quiet).map(|of| of.settled(summary)) else {
+        return;
+    };
+    let text = &of.text;
+    match &of.what {
+        Selected::Object(id) if graph.objects.addresses.index_of(*id).is_none() => {
+            messages::about_no_object(cx, input.path(), graph, *id);
         }
+        Selected::Object(id) => {
+            cx.say("note", &format!("{id:#x} is unreachable: nothing dominates it, and it retains nothing"))
+        }
+        Selected::Classes(_) if of.objects(summary, graph).is_empty() => {
+            messages::about_no_class(cx, summary, &of)
+        }
+        Selected::Classes(_) => cx.say(
+            "note",
+            &format!(
+                "all objects of {text} are unreachable: nothing dominates them, and they retain nothing"
+            ),
+        ),
     }
+}

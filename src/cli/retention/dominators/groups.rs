@@ -1,25 +1,30 @@
-//! `dominators --group-by`: the objects of one level, added up.
+//! `dominators --group-by`: the objects of one level, grouped.
 
-use hprof_query::classes::histogram::GroupBy;
+use hprof_query::classes::histogram::HistogramGroupBy;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::dominators::listing::{self, GroupRow};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 
-use super::arguments::Args;
+use super::arguments::DominatorsArgs;
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
 use crate::cli::class::histo::{loader_label, title};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
-pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
-    let (session, (has_start, rows)) = Session::ask(&args.input, |heap, graph| {
+pub(super) fn run(
+    cx: &RunContext,
+    args: &DominatorsArgs,
+    group_by: HistogramGroupBy,
+) -> anyhow::Result<Outcome> {
+    let (session, (has_start, rows)) = Session::ask(cx, &args.input, |heap, graph| {
         let Some(from) = args.from(heap.summary(), graph) else { return Ok((false, Vec::new())) };
         Ok((true, listing::group(heap.summary(), graph, &from.starts(), group_by)))
     })?;
-    let whole = Whole::new(&session.graph, &args.output);
+    let whole = Whole::new(cx, &session.graph, &args.output);
     let sum = |of: fn(&GroupRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
     let retained = sum(retained_bytes);
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
@@ -34,11 +39,11 @@ pub(super) fn run(args: &Args, group_by: GroupBy) -> anyhow::Result<Outcome> {
             ("shallow", grouped(sum(|row| row.group.shallow_bytes))),
             (title(group_by), "total".to_owned()),
         ]);
-    let rows = session.show("dominators", &args.output, answer)?;
+    let rows = session.show(cx, "dominators", &args.output, answer)?;
     if !has_start {
-        args.note_no_start(session.heap.summary(), &session.graph);
+        args.note_no_start(cx, session.heap.summary(), &session.graph);
     }
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
 
@@ -46,12 +51,12 @@ fn retained_bytes(row: &GroupRow) -> u64 {
     row.group.retained_bytes.unwrap_or(0)
 }
 
-/// The name of a class or package.
+/// Returns the name of a class or package.
 fn name(row: &GroupRow) -> Option<&str> {
     Some(&*row.group.name).filter(|name| row.group.classes > 0 || !name.is_empty())
 }
 
-fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
+fn columns(group_by: HistogramGroupBy, whole: Whole) -> Columns<'static, GroupRow> {
     let unknown = || "<unknown>".to_owned();
     let shown = move |column: Column<'static, GroupRow>, cell: fn(&GroupRow) -> Option<String>| {
         let column = column.header(title(group_by)).fit(Fit::Shorten { priority: 0 });
@@ -59,7 +64,7 @@ fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
     };
     let named = |of: Name| {
         let column = Column::of(of, |row: &GroupRow| name(row).into());
-        shown(column.or_null("the dump does not say of which class the objects are"), |row| {
+        shown(column.or_null("the dump does not contain the class of the objects"), |row| {
             name(row).map(str::to_owned)
         })
     };
@@ -67,9 +72,9 @@ fn columns(group_by: GroupBy, whole: Whole) -> Columns<'static, GroupRow> {
         Column::of(names::LOADER, |row: &GroupRow| loader_label(&row.group).into()).or_null("as in `histo`")
     };
     let mut columns = match group_by {
-        GroupBy::Class => vec![named(names::CLASS), loaders()],
-        GroupBy::Package => vec![named(names::PACKAGE)],
-        GroupBy::Loader => vec![shown(loaders(), |row| loader_label(&row.group))],
+        HistogramGroupBy::Class => vec![named(names::CLASS), loaders()],
+        HistogramGroupBy::Package => vec![named(names::PACKAGE)],
+        HistogramGroupBy::Loader => vec![shown(loaders(), |row| loader_label(&row.group))],
     };
     columns.extend([
         Column::of(names::OBJECTS, |row: &GroupRow| row.group.instances.into()).header("objects").place(3),
@@ -90,20 +95,20 @@ pub(super) fn declared() -> [Declared; 3] {
     let variants = [
         (
             "`--group-by class`",
-            GroupBy::Class,
+            HistogramGroupBy::Class,
             "A row is a class and its objects of one level: those that only the roots dominate, or with `--of` those that \
              the object, or the objects of the class, dominate immediately. Most retained bytes come first. None of these objects dominates another, so \
              all figures add up.",
         ),
         (
             "`--group-by package`",
-            GroupBy::Package,
+            HistogramGroupBy::Package,
             "A row is a package and its objects of that level. A class object belongs to the package of the class that it \
              represents.",
         ),
         (
             "`--group-by loader`",
-            GroupBy::Loader,
+            HistogramGroupBy::Loader,
             "A row is a class loader and the objects of that level of its classes; the class objects of these classes and the \
              loader itself are among them.",
         ),

@@ -1,4 +1,4 @@
-//! `dominators`: the largest objects of the tree, level by level.
+//! `dominators`: the biggest objects of the tree, level by level.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use hprof_index::Quiet;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::graph::tree::Tree;
 use hprof_query::dictionary::names;
-use hprof_query::dominators::listing::{self, Listing, Question, Row};
+use hprof_query::dominators::listing::{self, Listing, ListingQuery, ListingRow};
 use hprof_query::dominators::preorder::Start;
 use hprof_query::objects::label::Labels;
 use hprof_report::Format;
@@ -17,19 +17,20 @@ use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
 use hprof_report::tree;
 
-use super::arguments::{Args, From};
+use super::arguments::{DominatorsArgs, From};
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::object;
-use crate::cli::shared::object_columns::{self, Named};
-use crate::cli::shared::session::{Rows, Session, Source};
+use crate::cli::shared::object_columns::{self, NamedObject};
+use crate::cli::shared::session::{AnswerSource, LazyRows, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let (session, found) = Session::ask(&args.input, |heap, graph| {
+    let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
         let Some(from) = args.from(heap.summary(), graph) else { return Ok(None) };
-        let question = |start, levels| Question {
+        let question = |start, levels| ListingQuery {
             start,
             levels,
             top: args.top.rows(format),
@@ -53,12 +54,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let places = std::mem::take(&mut listing.positions);
         // Only tables draw the tree.
         let depths = if format == Format::Table { depths(tree, &from, &places) } else { Vec::new() };
-        let rows = Rows::new(places, |place| listing::row(graph, &labels, *place));
+        let rows = LazyRows::new(places, |place| listing::row(graph, &labels, *place));
         Ok(Some((from, listing, depths, rows)))
     })?;
     let Session { heap, graph } = &session;
     let Some((from, listing, depths, rows)) = found else {
-        return args.without_start(&session, columns(Whole::default()));
+        return args.without_start(cx, &session, columns(Whole::default()));
     };
     let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
     let last_level = args.depth() - u32::from(!matches!(from, From::Object(_)));
@@ -72,7 +73,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let (branch, shown) = (branches.next().unwrap_or_default(), children.next().unwrap_or(0));
         let is_opened = levels.next().is_some_and(|level| *level < last_level);
         let row = row?;
-        Some(Line {
+        Some(DominatorTreeLine {
             class: object::class_name(heap.summary(), row.class),
             branch,
             shown: Some(shown).filter(|shown| is_opened && *shown < row.dominated),
@@ -80,26 +81,26 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
             row,
         })
     });
-    let whole = Whole::new(graph, &args.output);
+    let whole = Whole::new(cx, graph, &args.output);
     let answer = Answer::new(columns(whole), lines).beside(&reachable::beside(), &graph.tree);
     let answer = with_totals(answer, args, whole, &from, &listing, graph.tree.reachable().into());
-    let rows = session.show("dominators", &args.output, answer)?;
+    let rows = session.show(cx, "dominators", &args.output, answer)?;
     if rows == 0 {
-        args.note_too_small();
+        args.note_too_small(cx);
     }
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(rows > 0))
 }
 
-/// Adds what stands below a table.
+/// Adds the totals below a table.
 fn with_totals<'a>(
-    mut answer: Answer<'a, Line<'a>>,
-    args: &Args,
+    mut answer: Answer<'a, DominatorTreeLine<'a>>,
+    args: &DominatorsArgs,
     whole: Whole,
     from: &From,
     listing: &Listing,
     reachable: u64,
-) -> Answer<'a, Line<'a>> {
+) -> Answer<'a, DominatorTreeLine<'a>> {
     if listing.others > 0 && !matches!(from, From::Object(_)) {
         answer = answer.total([
             ("retained", grouped(listing.others_bytes)),
@@ -120,7 +121,7 @@ fn with_totals<'a>(
     answer
 }
 
-/// The depths of rows below the row where their part of the tree starts.
+/// Returns the depth of each row below the starting row of its subtree.
 fn depths(tree: &Tree, from: &From, places: &[(TreePosition, u32)]) -> Vec<u32> {
     let is_of_several = matches!(from, From::Tops(_));
     let mut top: Option<(Range<TreePosition>, u32)> = None;
@@ -136,30 +137,30 @@ fn depths(tree: &Tree, from: &From, places: &[(TreePosition, u32)]) -> Vec<u32> 
     places.iter().map(one).collect()
 }
 
-/// A row, its class, and what a table draws of the tree.
-struct Line<'a> {
-    row: Row,
+/// A row, its class, and data for drawing the tree.
+struct DominatorTreeLine<'a> {
+    row: ListingRow,
     class: Option<&'a str>,
-    /// What leads to the object.
+    /// Branch lines drawn before the object.
     branch: String,
-    /// How many of the objects that it dominates are shown, if some are not.
+    /// Number of dominated objects that are shown, if some are not.
     shown: Option<u64>,
-    /// `true` if only the roots dominate it, and it is none: several of them lead to it.
+    /// Whether no object dominates it although it is not a root: several roots lead to it.
     is_held_by_several: bool,
 }
 
-/// Said of what only the roots dominate and is none.
+/// Suffix for objects that no object dominates and that are not roots.
 pub(super) const HELD_BY_SEVERAL: &str = " (held by several)";
 
-fn named<'r>(line: &'r Line<'_>) -> Named<'r> {
-    Named { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
+fn named<'r>(line: &'r DominatorTreeLine<'_>) -> NamedObject<'r> {
+    NamedObject { id: line.row.id, class: line.class, label: line.row.label.as_deref() }
 }
 
-fn columns<'a>(whole: Whole) -> Columns<'a, Line<'a>> {
+fn columns<'a>(whole: Whole) -> Columns<'a, DominatorTreeLine<'a>> {
     let [object, class, label] = object_columns::named(named);
-    let [percent, bar] = whole.columns(|line: &Line<'a>| line.row.retained_bytes);
-    let shallow = object_columns::shallow_bytes(|line: &Line<'a>| line.row.shallow_bytes);
-    let retained = object_columns::retained_bytes(|line: &Line<'a>| line.row.retained_bytes);
+    let [percent, bar] = whole.columns(|line: &DominatorTreeLine<'a>| line.row.retained_bytes);
+    let shallow = object_columns::shallow_bytes(|line: &DominatorTreeLine<'a>| line.row.shallow_bytes);
+    let retained = object_columns::retained_bytes(|line: &DominatorTreeLine<'a>| line.row.retained_bytes);
     Columns::new([
         object.header("id").place(5),
         class,
@@ -168,13 +169,13 @@ fn columns<'a>(whole: Whole) -> Columns<'a, Line<'a>> {
         retained.header("retained").place(0),
         percent,
         bar,
-        Column::of(names::RETAINED_OBJECTS, |line: &Line<'a>| line.row.retained_objects.into())
+        Column::of(names::RETAINED_OBJECTS, |line: &DominatorTreeLine<'a>| line.row.retained_objects.into())
             .header("objects")
             .place(3)
             .fit(Fit::Secondary { priority: 2 }),
-        Column::of(names::DOMINATED, |line: &Line<'a>| line.row.dominated.into()),
-        Column::of(names::DEPTH, |line: &Line<'a>| line.row.depth.into()),
-        object_columns::described(|line: &Line<'a>| {
+        Column::of(names::DOMINATED, |line: &DominatorTreeLine<'a>| line.row.dominated.into()),
+        Column::of(names::DEPTH, |line: &DominatorTreeLine<'a>| line.row.depth.into()),
+        object_columns::described(|line: &DominatorTreeLine<'a>| {
             let of = |shown: u64| format!(" ({shown} of {})", grouped(line.row.dominated));
             let some = line.shown.map(of).unwrap_or_default();
             let several = if line.is_held_by_several { HELD_BY_SEVERAL } else { "" };
@@ -188,7 +189,7 @@ pub(super) fn declared() -> Declared {
         command: "dominators",
         variant: "",
         about: "A row is a reachable object, with what would be freed with it. Rows are in preorder of the dominator tree, \
-                siblings by `retained_bytes`, largest first; `depth` tells the levels. With `--of OBJECT` the first row is \
+                siblings by `retained_bytes`, largest first; `depth` is the level. With `--of OBJECT` the first row is \
                 that object; an unreachable object has no row, since it retains nothing. With `--of CLASS` the objects of the \
                 class that no other of them dominates start the tree.",
         rows: columns(Whole::default()).fields(),

@@ -6,8 +6,10 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
-use hprof_query::dominators::holder;
-use hprof_query::dominators::merged::{self, Merged, Node, NodeClass, Others, Question, Tops};
+use hprof_query::dominators::holder_field;
+use hprof_query::dominators::merged_by_class::{
+    self, Merged, MergedNode, MergedQuery, NodeClass, Others, Tops,
+};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reference_names::Edges;
 use hprof_report::Format;
@@ -17,43 +19,45 @@ use hprof_report::number::{counted, grouped};
 use hprof_report::tree;
 use hprof_report::value::{Value, id};
 
-use super::arguments::{Args, From};
+use super::arguments::{DominatorsArgs, From};
 use super::listing::HELD_BY_SEVERAL;
 use super::reachable::{self, Whole};
 use crate::cli::Outcome;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::object;
-use crate::cli::shared::session::{Rows, Session, Source};
+use crate::cli::shared::session::{AnswerSource, LazyRows, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let (session, found) = Session::ask(&args.input, |heap, graph| {
+    let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
         let Some(from) = args.from(heap.summary(), graph) else { return Ok(None) };
         let (tops, one) = match from {
             From::Roots => (None, 0),
             From::Object(position) => (Some(vec![position]), 1),
             From::Tops(tops) => (Some(tops), 0),
         };
-        let question = Question {
+        let question = MergedQuery {
             tops: tops.as_deref().map_or(Tops::Roots, Tops::Objects),
-            // As in a tree that is not merged: levels below an object, but the tops of a class are one.
+            // As in a tree that is not merged: levels below an object, but the topmost instances of a class count as
+            // one.
             levels: args.depth().saturating_add(one),
             top: args.top.rows(format),
             min_retained_bytes: args.min_retained,
         };
-        let Merged { nodes, others } = merged::merged(heap.summary(), graph, &question);
+        let Merged { nodes, others } = merged_by_class::merged(heap.summary(), graph, &question);
         let drawn = if format == Format::Table { drawn(&nodes, others) } else { listed(&nodes) };
-        let make = Make::new(heap, graph)?;
-        let rows = Rows::new(drawn, |drawn| make.line(drawn));
+        let make = MergedTreeMaker::new(heap, graph)?;
+        let rows = LazyRows::new(drawn, |drawn| make.line(drawn));
         let left_out = others.nodes > 0 || nodes.iter().any(|node| node.others.nodes > 0);
         Ok(Some((nodes.len(), left_out, rows)))
     })?;
     let Session { heap, graph } = &session;
-    let whole = Whole::new(graph, &args.output);
+    let whole = Whole::new(cx, graph, &args.output);
     let Some((nodes, left_out, rows)) = found else {
-        return args.without_start(&session, columns(Whole::default()));
+        return args.without_start(cx, &session, columns(Whole::default()));
     };
-    let make = Make::new(heap, graph)?;
+    let make = MergedTreeMaker::new(heap, graph)?;
     let answer = Answer::new(columns(whole), rows.into_all(|drawn| make.line(drawn)))
         .beside(&reachable::beside(), &graph.tree)
         .total([
@@ -66,68 +70,68 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
     } else {
         answer
     };
-    session.show("dominators", &args.output, answer)?;
+    session.show(cx, "dominators", &args.output, answer)?;
     if nodes == 0 {
-        args.note_too_small();
+        args.note_too_small(cx);
     }
-    unreachable::note(&session, &args.input, Covers::Reachable);
+    unreachable::note(cx, &session, &args.input, Covers::Reachable);
     Ok(session.outcome(nodes > 0))
 }
 
-/// What a row is of.
+/// Content of a row.
 #[derive(Debug, Clone)]
-enum Of {
-    Node(Node),
-    /// What is left out below the row above it: in tables only.
+enum MergedTreeItem {
+    Node(MergedNode),
+    /// The nodes omitted below the row above: only in tables.
     Others(Others),
 }
 
-/// A row, and what a table draws before it.
+/// A row, with the branch lines of a table.
 #[derive(Debug, Clone)]
 struct Drawn {
-    of: Of,
+    of: MergedTreeItem,
     branch: String,
 }
 
-/// All nodes, for programs.
-fn listed(nodes: &[Node]) -> Vec<Drawn> {
-    nodes.iter().map(|node| Drawn { of: Of::Node(*node), branch: String::new() }).collect()
+/// Returns all nodes, for programs.
+fn listed(nodes: &[MergedNode]) -> Vec<Drawn> {
+    nodes.iter().map(|node| Drawn { of: MergedTreeItem::Node(*node), branch: String::new() }).collect()
 }
 
-/// All nodes, with a line for what is left out behind the last one of each level that is shown.
-fn drawn(nodes: &[Node], others: Others) -> Vec<Drawn> {
-    let mut rows: Vec<(Of, u32)> = Vec::new();
-    // Nodes that the pass is in, whose others come behind all that is below them.
+/// Returns all nodes, with a line for omitted ones after the last shown node of each level.
+fn drawn(nodes: &[MergedNode], others: Others) -> Vec<Drawn> {
+    let mut rows: Vec<(MergedTreeItem, u32)> = Vec::new();
+    // Nodes that the pass is inside of; their omitted siblings follow everything below them.
     let mut open: Vec<(u32, Others)> = Vec::new();
-    let close = |rows: &mut Vec<(Of, u32)>, open: &mut Vec<(u32, Others)>, depth: u32| {
+    let close = |rows: &mut Vec<(MergedTreeItem, u32)>, open: &mut Vec<(u32, Others)>, depth: u32| {
         while let Some((above, others)) = open.pop_if(|(above, _)| *above >= depth) {
             if others.nodes > 0 {
-                rows.push((Of::Others(others), above + 1));
+                rows.push((MergedTreeItem::Others(others), above + 1));
             }
         }
     };
     for node in nodes {
         close(&mut rows, &mut open, node.depth);
-        rows.push((Of::Node(*node), node.depth));
+        rows.push((MergedTreeItem::Node(*node), node.depth));
         open.push((node.depth, node.others));
     }
     close(&mut rows, &mut open, 0);
     if others.nodes > 0 {
-        rows.push((Of::Others(others), 0));
+        rows.push((MergedTreeItem::Others(others), 0));
     }
     let depths: Vec<u32> = rows.iter().map(|(_, depth)| *depth).collect();
     rows.into_iter().zip(tree::branches(&depths)).map(|((of, _), branch)| Drawn { of, branch }).collect()
 }
 
-/// Makes rows.
-struct Make<'a> {
+/// Builds rows.
+struct MergedTreeMaker<'a> {
     summary: &'a Summary,
     edges: Edges<'a>,
     labels: Labels<'a>,
     roots: RoaringBitmap,
 }
 
-impl<'a> Make<'a> {
+impl<'a> MergedTreeMaker<'a> {
     fn new(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Self> {
         let bytes = heap.bytes(&Quiet)?;
         Ok(Self {
@@ -138,8 +142,10 @@ impl<'a> Make<'a> {
         })
     }
 
-    fn line(&self, drawn: &Drawn) -> Line {
-        let Of::Node(node) = &drawn.of else { return Line { drawn: drawn.clone(), ..Line::default() } };
+    fn line(&self, drawn: &Drawn) -> MergedTreeLine {
+        let MergedTreeItem::Node(node) = &drawn.of else {
+            return MergedTreeLine { drawn: drawn.clone(), ..MergedTreeLine::default() };
+        };
         let graph = self.edges.graph;
         let name = |class: ClassNumber| object::class_name(self.summary, Some(class));
         let class = match node.class {
@@ -154,11 +160,13 @@ impl<'a> Make<'a> {
             let name = self.edges.holding(graph.tree.object_at(holder)?, held).to_string();
             Some(name).filter(|name| !name.is_empty())
         });
-        Line {
+        MergedTreeLine {
             class: class.map(str::to_owned),
             label: single.and_then(|object| self.labels.label(object)),
             object: single.and_then(|object| graph.objects.addresses.id_of(object)),
-            field: single.filter(|_| !is_class_object).and_then(|object| holder::field(&self.edges, object)),
+            field: single
+                .filter(|_| !is_class_object)
+                .and_then(|object| holder_field::field(&self.edges, object)),
             link,
             is_held_by_several: single
                 .is_some_and(|object| graph.tree.depth(node.first) == 0 && !self.roots.contains(object.0)),
@@ -167,8 +175,8 @@ impl<'a> Make<'a> {
     }
 }
 
-/// A row, with what it is called.
-struct Line {
+/// A row with its name.
+struct MergedTreeLine {
     drawn: Drawn,
     class: Option<String>,
     label: Option<String>,
@@ -178,9 +186,9 @@ struct Line {
     is_held_by_several: bool,
 }
 
-impl Default for Line {
+impl Default for MergedTreeLine {
     fn default() -> Self {
-        let drawn = Drawn { of: Of::Others(Others::default()), branch: String::new() };
+        let drawn = Drawn { of: MergedTreeItem::Others(Others::default()), branch: String::new() };
         Self {
             drawn,
             class: None,
@@ -193,31 +201,31 @@ impl Default for Line {
     }
 }
 
-impl Line {
-    fn node(&self) -> Option<&Node> {
+impl MergedTreeLine {
+    fn node(&self) -> Option<&MergedNode> {
         match &self.drawn.of {
-            Of::Node(node) => Some(node),
-            Of::Others(_) => None,
+            MergedTreeItem::Node(node) => Some(node),
+            MergedTreeItem::Others(_) => None,
         }
     }
 
-    /// A figure of a node.
-    fn figure(&self, figure: fn(&Node) -> u64) -> Value<'static> {
+    /// Returns a figure of a node.
+    fn figure(&self, figure: fn(&MergedNode) -> u64) -> Value<'static> {
         self.node().map(figure).into()
     }
 
     fn retained_bytes(&self) -> u64 {
         match &self.drawn.of {
-            Of::Node(node) => node.retained_bytes,
-            Of::Others(others) => others.retained_bytes,
+            MergedTreeItem::Node(node) => node.retained_bytes,
+            MergedTreeItem::Others(others) => others.retained_bytes,
         }
     }
 
     fn in_table(&self) -> String {
         let branch = &self.drawn.branch;
         let node = match &self.drawn.of {
-            Of::Node(node) => node,
-            Of::Others(others) => {
+            MergedTreeItem::Node(node) => node,
+            MergedTreeItem::Others(others) => {
                 let rows = if others.nodes == 1 {
                     "1 other".to_owned()
                 } else {
@@ -240,37 +248,44 @@ impl Line {
     }
 }
 
-fn columns(whole: Whole) -> Columns<'static, Line> {
-    let [percent, bar] = whole.columns(|line: &Line| line.retained_bytes());
+fn columns(whole: Whole) -> Columns<'static, MergedTreeLine> {
+    let [percent, bar] = whole.columns(|line: &MergedTreeLine| line.retained_bytes());
     Columns::new([
-        Column::of(names::CLASS, |line: &Line| line.class.as_deref().into()).or_null("the dump does not say"),
-        Column::of(names::LABEL, |line: &Line| line.label.as_deref().into())
+        Column::of(names::CLASS, |line: &MergedTreeLine| line.class.as_deref().into())
+            .or_null("the dump does not say"),
+        Column::of(names::LABEL, |line: &MergedTreeLine| line.label.as_deref().into())
             .or_null("there is none, or there are several objects"),
-        Column::of(names::OBJECT, |line: &Line| id(line.object)).or_null("there are several objects"),
-        Column::of(names::FIELD, |line: &Line| line.field.as_deref().into())
-            .or_null("several objects hold it, or only such of the JDK, or there are several objects"),
-        Column::of(names::OBJECTS, |line: &Line| line.figure(|node| node.objects))
+        Column::of(names::OBJECT, |line: &MergedTreeLine| id(line.object))
+            .or_null("there are several objects"),
+        Column::of(names::FIELD, |line: &MergedTreeLine| line.field.as_deref().into()).or_null(
+            "several objects refer to it, or only objects of the JDK do, or the row has several objects",
+        ),
+        Column::of(names::OBJECTS, |line: &MergedTreeLine| line.figure(|node| node.objects))
             .header("objects")
             .place(3)
             .cell(|line| line.node().map(|node| grouped(node.objects)).unwrap_or_default()),
-        Column::of(names::CHAIN, |line: &Line| line.figure(|node| node.chain.into())),
-        Column::of(names::CHAIN_FIELD, |line: &Line| line.link.as_deref().into())
+        Column::of(names::CHAIN, |line: &MergedTreeLine| line.figure(|node| node.chain.into())),
+        Column::of(names::CHAIN_FIELD, |line: &MergedTreeLine| line.link.as_deref().into())
             .or_null("there is no chain, or they hold one another through others"),
-        Column::of(names::SHALLOW_BYTES, |line: &Line| line.figure(|node| node.shallow_bytes)),
-        Column::of(names::RETAINED_BYTES, |line: &Line| line.retained_bytes().into())
+        Column::of(names::SHALLOW_BYTES, |line: &MergedTreeLine| line.figure(|node| node.shallow_bytes)),
+        Column::of(names::RETAINED_BYTES, |line: &MergedTreeLine| line.retained_bytes().into())
             .header("retained")
             .place(0),
         percent,
         bar,
-        Column::of(names::RETAINED_OBJECTS, |line: &Line| line.figure(|node| node.retained_objects)),
-        Column::of(names::DEPTH, |line: &Line| line.figure(|node| node.depth.into())),
-        Column::of(names::PARENT_ROW, |line: &Line| {
+        Column::of(names::RETAINED_OBJECTS, |line: &MergedTreeLine| {
+            line.figure(|node| node.retained_objects)
+        }),
+        Column::of(names::DEPTH, |line: &MergedTreeLine| line.figure(|node| node.depth.into())),
+        Column::of(names::PARENT_ROW, |line: &MergedTreeLine| {
             line.node().and_then(|node| node.parent).map(|parent| parent as u64).into()
         })
         .or_null("it is at the top"),
-        Column::of(names::OTHER_ROWS, |line: &Line| line.figure(|node| node.others.nodes)),
-        Column::of(names::OTHER_BYTES, |line: &Line| line.figure(|node| node.others.retained_bytes)),
-        Column::table("object", Align::Left, Line::in_table).fit(Fit::Shorten { priority: 0 }),
+        Column::of(names::OTHER_ROWS, |line: &MergedTreeLine| line.figure(|node| node.others.nodes)),
+        Column::of(names::OTHER_BYTES, |line: &MergedTreeLine| {
+            line.figure(|node| node.others.retained_bytes)
+        }),
+        Column::table("object", Align::Left, MergedTreeLine::in_table).fit(Fit::Shorten { priority: 0 }),
     ])
 }
 
@@ -280,8 +295,7 @@ pub(super) fn declared() -> Declared {
         variant: "`--group-by class-tree`",
         about: "A row is all objects of one class below the same classes in the dominator tree; class objects are rows of their \
                 own. Objects of a class that objects of the same class dominate immediately are in the same row, so a linked \
-                list is one row. Rows are in preorder, siblings by `retained_bytes`, largest first; `depth` and `parent` tell \
-                the tree. None of the objects at the top of a row dominates another, so all figures of a level add up.",
+                list is one row. Rows are in preorder, siblings by `retained_bytes`, largest first; `depth` and `parent` describe the tree. None of the objects at the top of a row dominates another, so all figures of a level add up.",
         rows: columns(Whole::default()).fields(),
         beside: reachable::beside().fields(),
     }

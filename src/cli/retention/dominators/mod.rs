@@ -7,11 +7,12 @@ mod listing;
 mod merged;
 pub(super) mod reachable;
 
+use crate::cli::shared::context::RunContext;
 use hprof_report::Format;
 use hprof_report::answer::Declared;
 
 use crate::cli::Outcome;
-pub(crate) use arguments::Args;
+pub(crate) use arguments::DominatorsArgs;
 use arguments::Grouping;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -22,19 +23,19 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli dominators heap.hprof --of 0x7c00012a8 --chain
   hprof-cli dominators heap.hprof --all --format csv | sort -t, -k4,4nr | head";
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outcome> {
     if args.all {
         anyhow::ensure!(
             args.output.format() != Format::Table,
             "--all needs --format csv or --format json (--top 0 --depth N shows all in a table)"
         );
-        return all::run(args);
+        return all::run(cx, args);
     }
     args.refuse_levels()?;
     match args.group_by {
-        Some(Grouping::Level(group_by)) => groups::run(args, group_by),
-        Some(Grouping::ClassTree) => merged::run(args),
-        None => listing::run(args),
+        Some(Grouping::Level(group_by)) => groups::run(cx, args, group_by),
+        Some(Grouping::ClassTree) => merged::run(cx, args),
+        None => listing::run(cx, args),
     }
 }
 

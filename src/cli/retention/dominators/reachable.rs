@@ -1,4 +1,4 @@
-//! All reachable objects: what is said of them beside rows, and what parts of them are shown as shares and bars.
+//! Totals of all reachable objects: keys besides the rows, and shares of rows as percentages and bars.
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::tree::Tree;
@@ -8,12 +8,13 @@ use hprof_report::number::percent;
 use hprof_report::tree;
 
 use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output;
 
-/// Terminals of fewer columns get no bars: names need the room.
+/// Minimum width of a terminal for bars; in narrower ones names need the space.
 const ROOM_FOR_BARS: u16 = 100;
 
-/// The keys beside the rows.
+/// Returns the keys besides the rows.
 pub(in crate::cli::retention) fn beside() -> Columns<'static, Tree> {
     Columns::new([
         Column::of(names::REACHABLE.dot(names::OBJECTS), |tree: &Tree| tree.reachable().into()),
@@ -21,36 +22,39 @@ pub(in crate::cli::retention) fn beside() -> Columns<'static, Tree> {
     ])
 }
 
-/// What retained sizes are a share of.
+/// Total that retained sizes are a share of.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::cli::retention) struct Whole {
-    /// Bytes of all reachable objects.
+    /// Total size of all reachable objects in bytes.
     pub(in crate::cli::retention) bytes: u64,
-    /// `true` if the terminal has room for bars.
+    /// Whether the terminal is wide enough for bars.
     has_bars: bool,
 }
 
 impl Whole {
-    pub(in crate::cli::retention) fn new(graph: &ObjectGraph, output: &Output) -> Self {
-        let width = output::style(output).width;
+    pub(in crate::cli::retention) fn new(cx: &RunContext, graph: &ObjectGraph, output: &Output) -> Self {
+        let width = output::style(cx, output).width;
         Self {
             bytes: graph.tree.reachable_bytes(),
             has_bars: width.is_none_or(|width| width >= ROOM_FOR_BARS),
         }
     }
 
-    /// A share in percent.
+    /// Formats a share in percent.
     pub(in crate::cli::retention) fn percent(self, part: u64) -> String {
         percent(part, self.bytes)
     }
 
-    /// A share as a bar.
+    /// Formats a share as a bar.
     pub(in crate::cli::retention) fn bar(self, part: u64) -> String {
         if self.has_bars { tree::bar(part, self.bytes) } else { String::new() }
     }
 
-    /// The columns of both, behind that of the size itself.
-    pub(in crate::cli::retention) fn columns<'c, R: 'c>(self, retained_bytes: fn(&R) -> u64) -> [Column<'c, R>; 2] {
+    /// Returns the columns of both, after that of the size itself.
+    pub(in crate::cli::retention) fn columns<'c, R: 'c>(
+        self,
+        retained_bytes: fn(&R) -> u64,
+    ) -> [Column<'c, R>; 2] {
         [
             Column::table("%", Align::Right, move |row| self.percent(retained_bytes(row))).place(1),
             Column::table("", Align::Left, move |row| self.bar(retained_bytes(row)))

@@ -1,4 +1,4 @@
-//! What stands beside the suspects in JSON: class loaders, finalizers, memory outside of the heap.
+//! Keys besides the suspects in JSON: class loaders, finalizers, memory outside the heap.
 
 use hprof_parser::ObjectId;
 use hprof_query::classes::loader_sets::Why;
@@ -6,49 +6,49 @@ use hprof_query::dictionary::names;
 use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::off_heap::BufferOwner;
 use hprof_query::leaks::{Cause, Conclusion};
-use hprof_report::column::{Column, Columns, Field};
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::paths;
 
 use super::columns::{path_fields, step};
-use super::{Told, facts, loaders, words};
+use super::{LeaksReport, facts, loaders, words};
 
-pub(super) fn columns<'a>() -> Columns<'a, &'a Told> {
-    let lines = |told: &&'a Told| facts::lines(told);
+pub(super) fn columns<'a>() -> Columns<'a, &'a LeaksReport> {
+    let lines = |told: &&'a LeaksReport| facts::lines(told);
     Columns::new([
-        Column::of(names::TOTAL.dot(names::REACHABLE_BYTES), |told: &&'a Told| {
+        Column::of(names::TOTAL.dot(names::REACHABLE_BYTES), |told: &&'a LeaksReport| {
             told.leaks.reachable_bytes.into()
         }),
-        Column::of(names::TOTAL.dot(names::THRESHOLD_BYTES), |told: &&'a Told| {
+        Column::of(names::TOTAL.dot(names::THRESHOLD_BYTES), |told: &&'a LeaksReport| {
             told.leaks.threshold_bytes.into()
         }),
-        Column::of(names::TOTAL.dot(names::ACCUMULATIONS), |told: &&'a Told| {
+        Column::of(names::TOTAL.dot(names::ACCUMULATIONS), |told: &&'a LeaksReport| {
             told.leaks.accumulations().count().into()
         }),
-        Column::of(names::HEADLINE, |told: &&'a Told| words::headline(&told.leaks).into()),
-        Column::nested(names::CONCLUSIONS, conclusion_fields(), |told: &&'a Told| {
+        Column::of(names::HEADLINE, |told: &&'a LeaksReport| words::headline(&told.leaks).into()),
+        Column::nested(names::CONCLUSIONS, conclusion_fields(), |told: &&'a LeaksReport| {
             list(told.leaks.conclusions.iter().map(|one| conclusion(told, one)))
         }),
-        Column::records(names::LOADER_GROUPS, loader_groups(), |told: &&'a Told| &told.leaks.loaders),
-        Column::of(names::FINALIZER_QUEUE, |told: &&'a Told| told.facts.finalizer_queue.into())
+        Column::records(names::LOADER_GROUPS, loader_groups(), |told: &&'a LeaksReport| &told.leaks.loaders),
+        Column::of(names::FINALIZER_QUEUE, |told: &&'a LeaksReport| told.facts.finalizer_queue.into())
             .or_null("the dump does not say"),
-        Column::record(names::OFF_HEAP, off_heap(), |told: &&'a Told| Some(*told)),
-        Column::of(names::UNREACHABLE_BYTES, |told: &&'a Told| told.unreachable.0.into()),
-        Column::of(names::FACTS, move |told: &&'a Told| list(lines(told))),
+        Column::record(names::OFF_HEAP, off_heap(), |told: &&'a LeaksReport| Some(*told)),
+        Column::of(names::UNREACHABLE_BYTES, |told: &&'a LeaksReport| told.unreachable.0.into()),
+        Column::of(names::FACTS, move |told: &&'a LeaksReport| list(lines(told))),
     ])
 }
 
-fn conclusion_fields() -> Vec<Field> {
+fn conclusion_fields() -> Vec<JsonField> {
     vec![
-        Field::of(names::SENTENCE),
-        Field::of(names::RETAINED_BYTES),
-        Field::of(names::LOADER_GROUP).or_null("it is a suspect"),
-        Field::of(names::SUSPECT_RANKS),
+        JsonField::of(names::SENTENCE),
+        JsonField::of(names::RETAINED_BYTES),
+        JsonField::of(names::LOADER_GROUP).or_null("it is a suspect"),
+        JsonField::of(names::SUSPECT_RANKS),
     ]
 }
 
-fn conclusion<'a>(told: &Told, one: &Conclusion) -> Value<'a> {
+fn conclusion<'a>(told: &LeaksReport, one: &Conclusion) -> Value<'a> {
     let number = |at: &usize| Value::from(*at as u64 + 1);
     let (group, suspects) = match &one.cause {
         Cause::Suspect(at) => (None, std::slice::from_ref(at)),
@@ -86,17 +86,17 @@ fn loader_paths<'c>() -> Columns<'c, (ObjectId, Why)> {
     ])
 }
 
-fn off_heap<'c>() -> Columns<'c, &'c Told> {
+fn off_heap<'c>() -> Columns<'c, &'c LeaksReport> {
     Columns::new([
-        Column::of(names::DIRECT_BUFFERS, |told: &&Told| told.facts.off_heap.direct.buffers.into()),
-        Column::of(names::DIRECT_BYTES, |told: &&Told| told.facts.off_heap.direct.bytes.into()),
-        Column::of(names::MAPPED_BUFFERS, |told: &&Told| told.facts.off_heap.mapped.buffers.into()),
-        Column::of(names::MAPPED_BYTES, |told: &&Told| told.facts.off_heap.mapped.bytes.into()),
-        Column::of(names::RESERVED_BYTES, |told: &&Told| told.facts.off_heap.reserved_bytes.into())
+        Column::of(names::DIRECT_BUFFERS, |told: &&LeaksReport| told.facts.off_heap.direct.buffers.into()),
+        Column::of(names::DIRECT_BYTES, |told: &&LeaksReport| told.facts.off_heap.direct.bytes.into()),
+        Column::of(names::MAPPED_BUFFERS, |told: &&LeaksReport| told.facts.off_heap.mapped.buffers.into()),
+        Column::of(names::MAPPED_BYTES, |told: &&LeaksReport| told.facts.off_heap.mapped.bytes.into()),
+        Column::of(names::RESERVED_BYTES, |told: &&LeaksReport| told.facts.off_heap.reserved_bytes.into())
             .or_null("the dump does not say"),
-        Column::of(names::LIMIT_BYTES, |told: &&Told| told.facts.off_heap.limit_bytes.into())
+        Column::of(names::LIMIT_BYTES, |told: &&LeaksReport| told.facts.off_heap.limit_bytes.into())
             .or_null("the dump does not say"),
-        Column::records(names::OWNERS, buffer_owners(), |told: &&Told| &told.facts.off_heap.owners),
+        Column::records(names::OWNERS, buffer_owners(), |told: &&LeaksReport| &told.facts.off_heap.owners),
     ])
 }
 

@@ -3,74 +3,74 @@
 use hprof_query::dictionary::names;
 use hprof_query::leaks::collection::CollectionFacts;
 use hprof_query::leaks::contents::{Level, Reason};
-use hprof_query::leaks::evidence::{ClassShare, Owner, Part, Path};
+use hprof_query::leaks::evidence::{ClassShare, Owner, Path, RetainedPart};
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
-use hprof_query::leaks::{Kind as SuspectKind, Named, Suspect, What};
-use hprof_query::paths::steps::Step;
-use hprof_report::column::{Column, Columns, Field};
+use hprof_query::leaks::{NamedObject, Suspect, SuspectKind, SuspectObject};
+use hprof_query::paths::steps::ObjectStep;
+use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::number::hundredths;
 use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::paths;
 
-use super::{Told, words};
+use super::{LeaksReport, words};
 
 /// A suspect.
-pub(super) struct Row<'a> {
-    told: &'a Told,
+pub(super) struct SuspectLine<'a> {
+    told: &'a LeaksReport,
     suspect: &'a Suspect,
 }
 
-impl<'a> Row<'a> {
-    pub(super) fn new(told: &'a Told, at: usize) -> Option<Self> {
+impl<'a> SuspectLine<'a> {
+    pub(super) fn new(told: &'a LeaksReport, at: usize) -> Option<Self> {
         Some(Self { told, suspect: told.leaks.suspects.get(at)? })
     }
 }
 
-pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
+pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
     Columns::new([
-        Column::of(names::KIND, |row: &Row<'a>| row.suspect.kind.name().into()),
-        Column::of(names::RULE_FOUND, |row: &Row<'a>| row.suspect.rule.name().into()),
-        Column::of(names::VERDICT, |row: &Row<'a>| row.suspect.verdict.name().into()),
-        Column::of(names::WHAT, |row: &Row<'a>| row.suspect.what.name().into()),
-        Column::of(names::CLASS, |row: &Row<'a>| {
+        Column::of(names::KIND, |row: &SuspectLine<'a>| row.suspect.kind.name().into()),
+        Column::of(names::RULE_FOUND, |row: &SuspectLine<'a>| row.suspect.rule.name().into()),
+        Column::of(names::VERDICT, |row: &SuspectLine<'a>| row.suspect.verdict.name().into()),
+        Column::of(names::WHAT, |row: &SuspectLine<'a>| row.suspect.what.name().into()),
+        Column::of(names::CLASS, |row: &SuspectLine<'a>| {
             row.suspect.group_class.as_ref().or(row.suspect.object.class.as_ref()).into()
         })
         .or_null("the dump does not say"),
-        Column::of(names::OBJECT, |row: &Row<'a>| {
+        Column::of(names::OBJECT, |row: &SuspectLine<'a>| {
             id((row.suspect.kind == SuspectKind::Single).then_some(row.suspect.object.object))
         })
         .or_null("it is a group"),
-        Column::of(names::LABEL, |row: &Row<'a>| {
+        Column::of(names::LABEL, |row: &SuspectLine<'a>| {
             row.suspect.object.label.as_ref().filter(|_| row.suspect.kind == SuspectKind::Single).into()
         })
         .or_null("there are none, or it is a group"),
-        Column::of(names::OBJECTS, |row: &Row<'a>| row.suspect.objects.into()),
-        Column::of(names::SHALLOW_BYTES, |row: &Row<'a>| row.suspect.shallow_bytes.into()),
-        Column::of(names::RETAINED_BYTES, |row: &Row<'a>| row.suspect.retained_bytes.into()),
-        Column::of(names::RETAINED_PERCENT, |row: &Row<'a>| {
+        Column::of(names::OBJECTS, |row: &SuspectLine<'a>| row.suspect.objects.into()),
+        Column::of(names::SHALLOW_BYTES, |row: &SuspectLine<'a>| row.suspect.shallow_bytes.into()),
+        Column::of(names::RETAINED_BYTES, |row: &SuspectLine<'a>| row.suspect.retained_bytes.into()),
+        Column::of(names::RETAINED_PERCENT, |row: &SuspectLine<'a>| {
             Value::Float(hundredths(row.suspect.retained_bytes, row.told.leaks.reachable_bytes))
         }),
-        Column::record(names::ACCUMULATION_POINT, named(), |row: &Row<'a>| row.suspect.point.clone())
+        Column::record(names::ACCUMULATION_POINT, named(), |row: &SuspectLine<'a>| row.suspect.point.clone())
             .csv(|row| id(row.suspect.point.as_ref().map(|point| point.object)))
             .or_null("the members of the group have no path in common"),
-        Column::of(names::ACCUMULATED_BYTES, |row: &Row<'a>| row.suspect.accumulated_bytes.into()),
-        Column::nested(names::REASON, reason_fields(), |row: &Row<'a>| {
+        Column::of(names::ACCUMULATED_BYTES, |row: &SuspectLine<'a>| row.suspect.accumulated_bytes.into()),
+        Column::nested(names::REASON, reason_fields(), |row: &SuspectLine<'a>| {
             row.suspect.reason.as_ref().map_or(Value::Null, reason)
         })
         .csv(|row| row.suspect.reason.as_ref().map(Reason::name).into())
         .or_null("it is a holder"),
-        Column::nested(names::PATH_TO_ROOT, path_fields(), |row: &Row<'a>| {
+        Column::nested(names::PATH_TO_ROOT, path_fields(), |row: &SuspectLine<'a>| {
             row.suspect.paths.as_ref().map_or(Value::List(Vec::new()), |paths| path(&paths.path))
         })
         .csv(|row| {
             joined(row.suspect.paths.iter().flat_map(|paths| &paths.path.steps).map(paths::describe_held))
         }),
-        Column::of(names::ROOT_TEXT, |row: &Row<'a>| {
+        Column::of(names::ROOT_TEXT, |row: &SuspectLine<'a>| {
             row.suspect.paths.as_ref().map(|paths| paths::describe_root(&paths.path.root)).into()
         })
         .or_null("there is no path"),
-        Column::nested(names::FRAME_PATH, path_fields(), |row: &Row<'a>| {
+        Column::nested(names::FRAME_PATH, path_fields(), |row: &SuspectLine<'a>| {
             let paths = row.suspect.paths.as_ref().and_then(|paths| paths.through_frame.as_ref());
             paths.map_or(Value::Null, path)
         })
@@ -79,65 +79,75 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
             joined(path.iter().flat_map(|path| &path.steps).map(paths::describe_held))
         })
         .or_null("there is none"),
-        Column::of(names::IS_ONLY_FRAMES, |row: &Row<'a>| {
+        Column::of(names::IS_ONLY_FRAMES, |row: &SuspectLine<'a>| {
             row.suspect.paths.as_ref().is_some_and(|paths| paths.only_frames).into()
         }),
-        Column::of(names::IS_ONLY_WEAK, |row: &Row<'a>| {
+        Column::of(names::IS_ONLY_WEAK, |row: &SuspectLine<'a>| {
             row.suspect.paths.as_ref().is_some_and(|paths| paths.is_weak).into()
         }),
-        Column::of(names::IS_ONLY_SOFT, |row: &Row<'a>| {
+        Column::of(names::IS_ONLY_SOFT, |row: &SuspectLine<'a>| {
             row.suspect.paths.as_ref().is_some_and(|paths| paths.is_soft).into()
         }),
-        Column::record(names::OWNER, owner(), |row: &Row<'a>| row.suspect.paths.as_ref()?.owner.clone())
-            .csv(|row| {
-                let owner = row.suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
-                owner.map(|owner| format!("{}.{}", owner.class, owner.field)).into()
-            })
-            .or_null("there is none"),
-        Column::records(names::ACCUMULATED, levels(), |row: &Row<'a>| &row.suspect.accumulated)
+        Column::record(names::OWNER, owner(), |row: &SuspectLine<'a>| {
+            row.suspect.paths.as_ref()?.owner.clone()
+        })
+        .csv(|row| {
+            let owner = row.suspect.paths.as_ref().and_then(|paths| paths.owner.as_ref());
+            owner.map(|owner| format!("{}.{}", owner.class, owner.field)).into()
+        })
+        .or_null("there is none"),
+        Column::records(names::ACCUMULATED, levels(), |row: &SuspectLine<'a>| &row.suspect.accumulated)
             .csv(|row| words::accumulated(row.suspect).into()),
-        Column::nested(names::PARTS, part_fields(), |row: &Row<'a>| {
+        Column::nested(names::PARTS, part_fields(), |row: &SuspectLine<'a>| {
             list(row.suspect.parts.iter().map(|part| part_record(part, row.told)))
         })
         .csv(|row| joined(row.suspect.parts.iter().map(words::part_text))),
-        Column::records(names::CONTENT_CLASSES, shares(), |row: &Row<'a>| &row.suspect.contents)
+        Column::records(names::CONTENT_CLASSES, shares(), |row: &SuspectLine<'a>| &row.suspect.contents)
             .csv(|row| joined(row.suspect.contents.iter().map(|share| share.class.clone()))),
-        Column::records(names::MEMBERS, named(), |row: &Row<'a>| &row.suspect.members)
+        Column::records(names::MEMBERS, named(), |row: &SuspectLine<'a>| &row.suspect.members)
             .csv(|row| joined(row.suspect.members.iter().map(|member| format!("{:#x}", member.object)))),
-        Column::of(names::LOADER_OBJECT, |row: &Row<'a>| Value::Id(row.suspect.loader)),
-        Column::record(names::COLLECTION, collection(), |row: &Row<'a>| row.suspect.collection.clone())
-            .csv(|row| row.suspect.collection.as_ref().map(|collection| collection.class.as_str()).into())
-            .or_null("there is none"),
-        Column::records(names::THREAD_LOCALS, locals(), |row: &Row<'a>| &row.suspect.thread_locals)
+        Column::of(names::LOADER_OBJECT, |row: &SuspectLine<'a>| Value::Id(row.suspect.loader)),
+        Column::record(names::COLLECTION, collection(), |row: &SuspectLine<'a>| {
+            row.suspect.collection.clone()
+        })
+        .csv(|row| row.suspect.collection.as_ref().map(|collection| collection.class.as_str()).into())
+        .or_null("there is none"),
+        Column::records(names::THREAD_LOCALS, locals(), |row: &SuspectLine<'a>| &row.suspect.thread_locals)
             .csv(|row| joined(row.suspect.thread_locals.iter().filter_map(|local| local.field.clone()))),
-        Column::of(names::IS_OOM_THREAD, |row: &Row<'a>| row.suspect.is_oom_thread.into()),
-        Column::of(names::FRAME, |row: &Row<'a>| row.suspect.frame.as_ref().map(ToString::to_string).into())
-            .or_null("it is no thread, or there is none"),
-        Column::of(names::OTHER_THREADS, |row: &Row<'a>| {
+        Column::of(names::IS_OOM_THREAD, |row: &SuspectLine<'a>| row.suspect.is_oom_thread.into()),
+        Column::of(names::FRAME, |row: &SuspectLine<'a>| {
+            row.suspect.frame.as_ref().map(ToString::to_string).into()
+        })
+        .or_null("not a thread, or it has none"),
+        Column::of(names::OTHER_THREADS, |row: &SuspectLine<'a>| {
             let paths = row.suspect.paths.iter();
             list(paths.flat_map(|paths| &paths.other_threads).map(String::as_str))
         })
         .csv(|row| joined(row.suspect.paths.iter().flat_map(|paths| paths.other_threads.clone()))),
-        Column::of(names::RELATED, |row: &Row<'a>| list(row.suspect.related.iter().map(|at| *at as u64)))
-            .csv(|row| joined(row.suspect.related.iter().map(ToString::to_string))),
-        Column::of(names::SENTENCE, |row: &Row<'a>| words::sentence(&row.told.leaks, row.suspect).into()),
-        Column::of(names::ALLOCATED_CLASS, |row: &Row<'a>| {
+        Column::of(names::RELATED, |row: &SuspectLine<'a>| {
+            list(row.suspect.related.iter().map(|at| *at as u64))
+        })
+        .csv(|row| joined(row.suspect.related.iter().map(ToString::to_string))),
+        Column::of(names::SENTENCE, |row: &SuspectLine<'a>| {
+            words::sentence(&row.told.leaks, row.suspect).into()
+        }),
+        Column::of(names::ALLOCATED_CLASS, |row: &SuspectLine<'a>| {
             row.suspect.allocation.as_ref().map(|found| found.class.as_str()).into()
         })
         .or_null("the dump has no allocation traces"),
-        Column::of(names::ALLOCATED_OBJECTS, |row: &Row<'a>| {
+        Column::of(names::ALLOCATED_OBJECTS, |row: &SuspectLine<'a>| {
             row.suspect.allocation.as_ref().map(|found| found.objects).into()
         })
         .or_null("the dump has no allocation traces"),
-        Column::of(names::ALLOCATED_IN_TRACE, |row: &Row<'a>| {
+        Column::of(names::ALLOCATED_IN_TRACE, |row: &SuspectLine<'a>| {
             row.suspect.allocation.as_ref().map(|found| found.of_trace).into()
         })
         .or_null("the dump has no allocation traces"),
-        Column::of(names::ALLOCATION_TRACE, |row: &Row<'a>| {
+        Column::of(names::ALLOCATION_TRACE, |row: &SuspectLine<'a>| {
             row.suspect.allocation.as_ref().map(|found| u64::from(found.trace.0)).into()
         })
         .or_null("the dump has no allocation traces"),
-        Column::of(names::ALLOCATED_AT, |row: &Row<'a>| {
+        Column::of(names::ALLOCATED_AT, |row: &SuspectLine<'a>| {
             let frames = row.suspect.allocation.iter().flat_map(|found| &found.frames);
             list(frames.map(ToString::to_string))
         })
@@ -149,31 +159,33 @@ pub(super) fn columns<'a>() -> Columns<'a, Row<'a>> {
     ])
 }
 
-/// Several texts in one cell of CSV.
+/// Joins several texts into one CSV cell.
 fn joined(texts: impl IntoIterator<Item = String>) -> Value<'static> {
     let texts: Vec<String> = texts.into_iter().filter(|text| !text.is_empty()).collect();
     texts.join("; ").into()
 }
 
-fn named<'c>() -> Columns<'c, Named> {
-    let what = |named: &Named| if named.is_class_object { What::Class } else { What::Instance };
+fn named<'c>() -> Columns<'c, NamedObject> {
+    let what = |named: &NamedObject| {
+        if named.is_class_object { SuspectObject::Class } else { SuspectObject::Instance }
+    };
     Columns::new([
-        Column::of(names::OBJECT, |named: &Named| id(named.object)),
-        Column::of(names::CLASS, |named: &Named| named.class.as_ref().into())
+        Column::of(names::OBJECT, |named: &NamedObject| id(named.object)),
+        Column::of(names::CLASS, |named: &NamedObject| named.class.as_ref().into())
             .or_null("the dump does not say"),
-        Column::of(names::WHAT, move |named: &Named| what(named).name().into()),
-        Column::of(names::LABEL, |named: &Named| named.label.as_ref().into()).or_null("there are none"),
-        Column::of(names::RETAINED_BYTES, |named: &Named| named.retained_bytes.into()),
+        Column::of(names::WHAT, move |named: &NamedObject| what(named).name().into()),
+        Column::of(names::LABEL, |named: &NamedObject| named.label.as_ref().into()).or_null("there are none"),
+        Column::of(names::RETAINED_BYTES, |named: &NamedObject| named.retained_bytes.into()),
     ])
 }
 
-fn reason_fields() -> Vec<Field> {
+fn reason_fields() -> Vec<JsonField> {
     vec![
-        Field::of(names::HOW),
-        Field::of(names::CLASS).or_null("of threads and members"),
-        Field::of(names::OBJECTS).or_null("of a buffer and of members"),
-        Field::of(names::POOL).or_null("there is none"),
-        Field::of(names::LOADER_CLASS).or_null("there are none"),
+        JsonField::of(names::HOW),
+        JsonField::of(names::CLASS).or_null("of threads and members"),
+        JsonField::of(names::OBJECTS).or_null("of a buffer and of members"),
+        JsonField::of(names::POOL).or_null("there is none"),
+        JsonField::of(names::LOADER_CLASS).or_null("there are none"),
     ]
 }
 
@@ -198,14 +210,14 @@ fn reason(reason: &Reason) -> Value<'_> {
     ])
 }
 
-pub(super) fn path_fields() -> Vec<Field> {
+pub(super) fn path_fields() -> Vec<JsonField> {
     vec![
-        Field::of(names::OBJECT),
-        Field::of(names::CLASS).or_null("the dump does not say"),
-        Field::of(names::FIELD).or_null("it is the root, or the dump does not say"),
-        Field::of(names::IS_STATIC),
-        Field::of(names::LABEL).or_null("there are none"),
-        Field::of(names::RETAINED_BYTES),
+        JsonField::of(names::OBJECT),
+        JsonField::of(names::CLASS).or_null("the dump does not say"),
+        JsonField::of(names::FIELD).or_null("it is the root, or the dump does not say"),
+        JsonField::of(names::IS_STATIC),
+        JsonField::of(names::LABEL).or_null("there are none"),
+        JsonField::of(names::RETAINED_BYTES),
     ]
 }
 
@@ -213,7 +225,7 @@ fn path(path: &Path) -> Value<'_> {
     list(path.steps.iter().map(step))
 }
 
-pub(super) fn step(step: &Step) -> Value<'_> {
+pub(super) fn step(step: &ObjectStep) -> Value<'_> {
     let is_class_object = step.class.as_deref() == Some("java.lang.Class");
     let (class, label) = match (&step.class, &step.label) {
         (_, Some(label)) if is_class_object => (Some(label), None),
@@ -239,7 +251,8 @@ fn owner<'c>() -> Columns<'c, Owner> {
 }
 
 fn levels<'c>() -> Columns<'c, Level> {
-    let what = |level: &Level| if level.is_class_object { What::Class } else { What::Instance };
+    let what =
+        |level: &Level| if level.is_class_object { SuspectObject::Class } else { SuspectObject::Instance };
     Columns::new([
         Column::of(names::CLASS, |level: &Level| (&level.class).into()),
         Column::of(names::WHAT, move |level: &Level| what(level).name().into()),
@@ -249,18 +262,18 @@ fn levels<'c>() -> Columns<'c, Level> {
     ])
 }
 
-fn part_fields() -> Vec<Field> {
+fn part_fields() -> Vec<JsonField> {
     vec![
-        Field::of(names::CLASS),
-        Field::of(names::OBJECTS),
-        Field::of(names::RETAINED_BYTES),
-        Field::of(names::RETAINED_PERCENT),
-        Field::of(names::OBJECT).or_null("it is several"),
-        Field::of(names::TEXT),
+        JsonField::of(names::CLASS),
+        JsonField::of(names::OBJECTS),
+        JsonField::of(names::RETAINED_BYTES),
+        JsonField::of(names::RETAINED_PERCENT),
+        JsonField::of(names::OBJECT).or_null("it is several"),
+        JsonField::of(names::TEXT),
     ]
 }
 
-fn part_record<'a>(part: &'a Part, told: &Told) -> Value<'a> {
+fn part_record<'a>(part: &'a RetainedPart, told: &LeaksReport) -> Value<'a> {
     record([
         (names::CLASS, (&part.class).into()),
         (names::OBJECTS, part.objects.into()),

@@ -1,4 +1,4 @@
-//! What is said of the heap beside the suspects, in sentences.
+//! Facts about the heap besides the suspects, in sentences.
 
 use hprof_query::leaks::Leaks;
 use hprof_query::leaks::heap_facts::{HeapFacts, MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
@@ -6,14 +6,14 @@ use hprof_query::leaks::off_heap::OffHeap;
 use hprof_report::escape;
 use hprof_report::number::{counted, human_bytes, percent};
 
-use super::{Told, claim, loaders, words};
+use super::{LeaksReport, claim, loaders, words};
 
-/// A thread that retains less than the heap divided by this is not why memory ran out: 1 percent.
+/// A thread that retains less than the heap divided by this (1 percent) is not the reason that memory ran out.
 const LITTLE_OF_HEAP: u64 = 100;
 
-/// What is said of the heap beside the suspects.
-pub(super) fn lines(told: &Told) -> Vec<String> {
-    let Told { leaks, facts, unreachable, .. } = told;
+/// Returns facts about the heap besides the suspects.
+pub(super) fn lines(told: &LeaksReport) -> Vec<String> {
+    let LeaksReport { leaks, facts, unreachable, .. } = told;
     let mut all = Vec::new();
     all.extend(out_of_memory(leaks, facts));
     all.extend(loaders::beside(leaks));
@@ -35,7 +35,7 @@ pub(super) fn lines(told: &Told) -> Vec<String> {
     all
 }
 
-/// The thread that ran out of memory, where no suspect is it.
+/// Describes the thread that ran out of memory, unless it is a suspect.
 fn out_of_memory(leaks: &Leaks, facts: &HeapFacts) -> Option<String> {
     let thread = facts.out_of_memory.as_ref()?;
     if leaks.suspects.iter().any(|suspect| suspect.is_oom_thread) {

@@ -1,4 +1,4 @@
-//! Class loaders of one application in words: how many, what keeps them alive, what they retain.
+//! Descriptions of class loaders of one application: number, reasons why they are alive, retained size.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use hprof_parser::RootKind;
 use hprof_query::classes::loader_sets::Why;
 use hprof_query::leaks::loaders::LoaderGroup;
 use hprof_query::leaks::{Cause, Conclusion, Leaks};
-use hprof_query::paths::steps::Step;
+use hprof_query::paths::steps::ObjectStep;
 use hprof_report::answer::Section;
 use hprof_report::escape;
 use hprof_report::number::grouped;
@@ -16,28 +16,28 @@ use crate::cli::shared::paths;
 
 use super::claim::{Claim, amount};
 
-/// Loaders whose paths are shown, of each group.
+/// Maximum number of loaders per group whose paths are shown.
 const SHOWN_LOADERS: usize = 2;
-/// What keeps loaders alive, and threads of which it is, that a sentence names.
+/// Maximum number of reasons, and of threads for one of them, that a sentence names.
 const NAMED: usize = 3;
 
-/// What keeps a class loader alive.
+/// A reason why a class loader is alive.
 struct Keeper {
-    /// Of one loader.
+    /// Text for one loader.
     one: &'static str,
-    /// Of several.
+    /// Text for several.
     many: &'static str,
 }
 
 const THREAD_LOCAL: Keeper = Keeper { one: "a ThreadLocal", many: "ThreadLocals" };
-/// Of a thread, which is named or not.
+/// The context class loader of a thread, which may be named.
 const CONTEXT: Keeper =
     Keeper { one: "the context class loader of a thread", many: "the context class loaders of threads" };
 const THREAD: Keeper = Keeper { one: "a thread", many: "threads" };
 const STATIC_FIELD: Keeper = Keeper { one: "a static field", many: "static fields" };
 const ROOT: Keeper = Keeper { one: "a GC root", many: "GC roots" };
 
-/// Keepers by a class on the path.
+/// Reasons by a class on the path.
 const KEEPERS: &[(&str, Keeper)] = &[
     ("java.lang.ThreadLocal$ThreadLocalMap$Entry", THREAD_LOCAL),
     ("java.lang.ApplicationShutdownHooks", Keeper { one: "a shutdown hook", many: "shutdown hooks" }),
@@ -54,7 +54,7 @@ const KEEPERS: &[(&str, Keeper)] = &[
     ("java.security.ProtectionDomain", Keeper { one: "a protection domain", many: "protection domains" }),
 ];
 
-/// What keeps a class loader alive, in the words of those who look for it, by the classes on the path to it.
+/// Returns the usual term for the reason why a class loader is alive, determined by the classes on the path to it.
 pub(super) fn keeper(why: &Why) -> &'static str {
     keeper_of(why).one
 }
@@ -65,7 +65,7 @@ fn keeper_of(why: &Why) -> &'static Keeper {
         names()
             .any(|name| name == *class || name.strip_prefix(class).is_some_and(|rest| rest.starts_with('$')))
     });
-    let is_context = |step: &Step| step.reference.as_deref() == Some("contextClassLoader");
+    let is_context = |step: &ObjectStep| step.reference.as_deref() == Some("contextClassLoader");
     let is_of_thread = why.start == 0 && why.root.kinds.contains(&RootKind::ThreadObject);
     match known {
         Some((_, keeper)) => keeper,
@@ -76,8 +76,8 @@ fn keeper_of(why: &Why) -> &'static Keeper {
     }
 }
 
-/// What keeps the loaders of a group alive: `ThreadLocals of threads "a" and "b" and a JDBC driver`. `None` if no path is
-/// known.
+/// Describes the reasons why the loaders of a group are alive: `ThreadLocals of threads "a" and "b" and a JDBC
+/// driver`. `None` if no path is known.
 fn keepers(group: &LoaderGroup) -> Option<String> {
     let mut found: Vec<(&Keeper, usize, BTreeSet<&str>)> = Vec::new();
     for (_, why) in &group.paths {
@@ -90,7 +90,7 @@ fn keepers(group: &LoaderGroup) -> Option<String> {
         *count += 1;
         threads.extend(why.root.thread.as_ref().and_then(|thread| thread.name.as_deref()));
     }
-    // Sorting keeps the order of those that keep as many: that of the loaders.
+    // The sort is stable: reasons with the same count stay in the order of the loaders.
     found.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
     let texts: Vec<String> =
         found.iter().map(|(keeper, count, threads)| keeper.text(*count, threads)).collect();
@@ -98,7 +98,7 @@ fn keepers(group: &LoaderGroup) -> Option<String> {
 }
 
 impl Keeper {
-    /// What keeps so many loaders alive, with the names of the threads if it is of such.
+    /// Describes the reason for this number of loaders, with thread names if it involves threads.
     fn text(&self, loaders: usize, threads: &BTreeSet<&str>) -> String {
         let what = if loaders == 1 { self.one } else { self.many };
         let names: Vec<String> = threads.iter().map(|name| escape::quoted(name)).collect();
@@ -110,13 +110,13 @@ impl Keeper {
         if self.one == THREAD.one {
             return threads;
         }
-        // Which threads takes the place of "a thread".
+        // Thread names replace "a thread".
         let of = [" of a thread", " of threads"].into_iter().find_map(|end| what.strip_suffix(end));
         format!("{} of {threads}", of.unwrap_or(what))
     }
 }
 
-/// A list in words, of which the first few are named.
+/// Formats a list, of which the first few are named.
 fn some(all: &[String]) -> String {
     let (named, others) = all.split_at_checked(NAMED).unwrap_or((all, &[]));
     match (named, others) {
@@ -129,7 +129,7 @@ fn some(all: &[String]) -> String {
     }
 }
 
-/// Loaders that several holders keep alive, as a conclusion.
+/// Returns the statement about loaders kept alive by several holders.
 pub(super) fn claim(group: &LoaderGroup) -> Claim {
     let of = group.class.as_ref().map(|class| format!(" ({class})")).unwrap_or_default();
     let each = match &group.defines {
@@ -141,7 +141,7 @@ pub(super) fn claim(group: &LoaderGroup) -> Claim {
     Claim { what, joint: ": ", bytes: group.retained_bytes }
 }
 
-/// What is said of groups that are no conclusion.
+/// Describes groups that are not conclusions.
 pub(super) fn beside(leaks: &Leaks) -> impl Iterator<Item = String> {
     let groups = leaks.loaders.iter().enumerate();
     groups.filter(|(at, _)| !is_concluded(leaks, *at)).map(|(_, group)| fact(leaks, group))
@@ -167,13 +167,13 @@ fn fact(leaks: &Leaks, group: &LoaderGroup) -> String {
     )
 }
 
-/// The paths of groups that are no conclusion.
+/// Returns the paths of groups that are not conclusions.
 pub(super) fn paths_beside(leaks: &Leaks) -> Vec<Section> {
     let groups = leaks.loaders.iter().enumerate();
     groups.filter(|(at, _)| !is_concluded(leaks, *at)).flat_map(|(_, group)| paths_of(group)).collect()
 }
 
-/// Why class loaders of one application are alive.
+/// Shows why class loaders of one application are alive.
 pub(super) fn paths_of(group: &LoaderGroup) -> Vec<Section> {
     let mut all = Vec::new();
     for (loader, why) in group.paths.iter().take(SHOWN_LOADERS) {

@@ -10,13 +10,13 @@ use hprof_report::markdown::{self, code};
 use hprof_report::number::percent;
 
 use crate::cli::retention::paths_to_root::objects;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{object_columns, paths};
 
-use super::{Told, facts, screen, words};
+use super::{LeaksReport, facts, screen, words};
 
 /// Writes all suspects.
-pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::Result<()> {
+pub(super) fn write(out: &mut dyn Write, session: &Session, told: &LeaksReport) -> io::Result<()> {
     let summary = session.heap.summary();
     let dump = session.dump();
     writeln!(out, "# {}", text(&words::headline(&told.leaks)))?;
@@ -61,8 +61,8 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &Told) -> io::
     Ok(())
 }
 
-/// A suspect with its evidence.
-fn row(out: &mut dyn Write, summary: &Summary, told: &Told, at: usize) -> io::Result<()> {
+/// Writes a suspect with its evidence.
+fn row(out: &mut dyn Write, summary: &Summary, told: &LeaksReport, at: usize) -> io::Result<()> {
     let leaks = &told.leaks;
     let Some(suspect) = leaks.suspects.get(at) else { return Ok(()) };
     writeln!(out, "\n## {}\n\n{}\n", words::title(leaks, at), text(&words::sentence(leaks, suspect)))?;
@@ -88,12 +88,12 @@ fn path(out: &mut dyn Write, path: &Path) -> io::Result<()> {
         };
         let held = paths::describe_held(step);
         let arrow = if held.is_empty() { String::new() } else { format!("{}: ", code(&held)) };
-        writeln!(out, "1. {arrow}{}", text(&object_columns::Named::describe(paths::named(step))))?;
+        writeln!(out, "1. {arrow}{}", text(&object_columns::NamedObject::describe(paths::named(step))))?;
     }
     Ok(())
 }
 
-/// A text of the dump: nothing in it is Markdown, and it is not longer than a line.
+/// Escapes text of the dump for Markdown and shortens it to a line.
 fn text(text: &str) -> String {
     markdown::text(&words::line(text))
 }

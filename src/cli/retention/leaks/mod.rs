@@ -1,4 +1,4 @@
-//! `leaks`: what is wrong with a heap, in sentences, with evidence.
+//! `leaks`: leak suspects in sentences, with evidence.
 
 mod beside;
 mod claim;
@@ -18,11 +18,12 @@ use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::commands;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::output;
-use crate::cli::shared::session::{Session, Source};
-use crate::cli::shared::terminal::{self, ColorArg};
+use crate::cli::shared::session::{AnswerSource, Session};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli leaks heap.hprof
@@ -30,33 +31,33 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli leaks heap.hprof --format markdown > ticket.md
   hprof-cli leaks heap.hprof --format json | jq -r '.rows[0].sentence'";
 
-/// How suspects are shown.
+/// Output format of suspects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Show {
-    /// As every command has it.
+    /// A format that every command has.
     Rows(Format),
-    /// For a ticket.
+    /// Markdown for a ticket.
     Markdown,
 }
 
-/// The words of `--format`.
-const FORMAT: &[Key<Show>] = &[
+/// Values of `--format`.
+const FORMAT: &[Keyword<Show>] = &[
     ("table", Show::Rows(Format::Table), "Text for people"),
     ("json", Show::Rows(Format::Json), "One JSON document with all evidence"),
     ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
     ("markdown", Show::Markdown, "Markdown for a ticket"),
 ];
 
-/// Name the leak suspects, with evidence
+/// Find leak suspects and show the evidence
 ///
-/// A suspect is an object that only GC roots dominate and that retains more than --threshold percent of
-/// the reachable heap, or all other such objects of one class if together they retain more. Each is
-/// followed down to its accumulation point, as Eclipse MAT does. The verdict is `accumulation` if at least
-/// 80 percent of what is retained there is in many children of one class, in one chain, in one buffer, or
-/// in many like threads or class loaders; otherwise it is a `holder` of different parts. The exit code is 1
-/// if nothing accumulates, or only what is less than 1 percent of all objects. Builds the index on first use.
+/// A suspect is an object that no other object dominates and that retains more than --threshold percent of the
+/// reachable heap, or all such objects of one class if together they retain more. Each is followed down to its
+/// accumulation point, as in Eclipse MAT. The verdict is `accumulation` if at least 80 percent of what is retained
+/// there is in many children of one class, in one chain, in one buffer, or in many similar threads or class loaders;
+/// otherwise it is a `holder` of different parts. The exit code is 1 if nothing accumulates, or less than 1 percent
+/// of all objects. Builds the index on first use.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct LeaksArgs {
     #[command(flatten)]
     input: Input,
 
@@ -86,33 +87,33 @@ pub(crate) struct Args {
     color: ColorArg,
 }
 
-/// All that is told.
-struct Told {
+/// Data of an answer.
+struct LeaksReport {
     leaks: Leaks,
     facts: HeapFacts,
-    /// Shallow bytes of unreachable objects, and of all.
+    /// Shallow bytes of unreachable objects, and of all objects.
     unreachable: (u64, u64),
-    /// `true` if part of the dump is missing.
+    /// Whether part of the dump is missing.
     is_damaged: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let (session, told) = Session::ask(&args.input, |heap, graph| {
+pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> {
+    let (session, told) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let unreachable = Unreachable::of(heap.summary(), graph);
-        Ok(Told {
+        Ok(LeaksReport {
             leaks: leaks::leaks(heap, graph, bytes, args.threshold.into())?,
             facts: heap_facts::facts(heap, graph, bytes),
             unreachable: (unreachable.bytes, unreachable.all_bytes),
             is_damaged: heap.summary().is_damaged(),
         })
     })?;
-    let style = terminal::style_of(args.color);
+    let style = cx.style(args.color);
     match args.format {
         Show::Rows(format) => {
             let is_table = format == Format::Table;
             let rows = (0..told.leaks.suspects.len()).filter(|_| !is_table);
-            let rows = rows.filter_map(|at| columns::Row::new(&told, at));
+            let rows = rows.filter_map(|at| columns::SuspectLine::new(&told, at));
             let mut answer = Answer::new(columns::columns(), rows)
                 .beside(&beside::columns(), &&told)
                 .without_rows(NoRows::Nothing);
@@ -122,10 +123,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 answer = screen::sections(&session, &told).into_iter().fold(answer, Answer::above);
                 answer = answer.under(Section::Whole(commands::lines(&next, width)));
             }
-            session.show_as("leaks", format, style, answer)?;
+            session.show_as(cx, "leaks", format, style, answer)?;
         }
         Show::Markdown => {
-            let mut out = output::stdout();
+            let mut out = cx.out();
             markdown::write(&mut out, &session, &told)?;
             output::finish_if(out, session.check())?;
         }

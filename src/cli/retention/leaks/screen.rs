@@ -1,28 +1,28 @@
-//! Suspects as text: sentences, the path, what is made of what, the commands to type next.
+//! Suspects as text: sentences, path, contents, and the commands to type next.
 
 use hprof_index::model::summary::Summary;
 use hprof_query::leaks::evidence::Paths;
-use hprof_query::leaks::{Cause, Conclusion, Kind, Leaks, Suspect, Verdict};
+use hprof_query::leaks::{Cause, Conclusion, Leaks, Suspect, SuspectKind, Verdict};
 use hprof_report::answer::Section;
 use hprof_report::escape;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
-use hprof_report::table::{Align, Builder};
+use hprof_report::table::{Align, TableBuilder};
 
 use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::args::Input;
-use crate::cli::shared::commands::{Commands, Step};
+use crate::cli::shared::commands::{Commands, NextCommand};
 use crate::cli::shared::session::Session;
 use crate::cli::shared::{holder, object, paths};
 
-use super::{Told, facts, loaders, words};
+use super::{LeaksReport, facts, loaders, words};
 
-/// Frames of the thread that ran out of memory.
+/// Frames shown of the thread that ran out of memory.
 const SHOWN_FRAMES: usize = 6;
-/// Commands that are offered.
+/// Maximum number of suggested commands.
 const STEPS: usize = 3;
 
-/// All of the answer but the commands.
-pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
+/// Returns the sections of the answer, without the commands.
+pub(super) fn sections(session: &Session, told: &LeaksReport) -> Vec<Section> {
     let summary = session.heap.summary();
     let mut all = vec![Section::Line(words::headline(&told.leaks))];
     if !told.leaks.largest.is_empty() {
@@ -48,15 +48,15 @@ pub(super) fn sections(session: &Session, told: &Told) -> Vec<Section> {
     all.into_iter().map(lines).collect()
 }
 
-/// What is no conclusion by itself, by number: holders, and parts of class loaders.
+/// Returns the indices of suspects that are not conclusions: holders, and parts of class loaders.
 pub(super) fn unconcluded(leaks: &Leaks) -> impl Iterator<Item = (usize, &Suspect)> {
     let is_told =
         |at: usize| leaks.conclusions.iter().any(|conclusion| conclusion.cause == Cause::Suspect(at));
     leaks.suspects.iter().enumerate().filter(move |(at, _)| !is_told(*at))
 }
 
-/// A conclusion: the suspect, or the class loaders, why they are alive, and which suspects they explain.
-fn concluded(summary: &Summary, told: &Told, number: usize, conclusion: &Conclusion) -> Vec<Section> {
+/// Renders a conclusion: the suspect, or the class loaders, why they are alive, and the suspects that they explain.
+fn concluded(summary: &Summary, told: &LeaksReport, number: usize, conclusion: &Conclusion) -> Vec<Section> {
     match &conclusion.cause {
         Cause::Suspect(at) => {
             let suspect = told.leaks.suspects.get(*at);
@@ -74,7 +74,7 @@ fn concluded(summary: &Summary, told: &Told, number: usize, conclusion: &Conclus
     }
 }
 
-/// Which suspects are parts of a conclusion.
+/// Names the suspects that are parts of a conclusion.
 pub(super) fn parts_of_it(leaks: &Leaks, suspects: &[usize]) -> Option<String> {
     let titles: Vec<String> = suspects.iter().map(|at| words::title(leaks, *at)).collect();
     match titles.as_slice() {
@@ -84,8 +84,8 @@ pub(super) fn parts_of_it(leaks: &Leaks, suspects: &[usize]) -> Option<String> {
     }
 }
 
-/// A suspect with its evidence.
-fn row(summary: &Summary, told: &Told, at: usize, suspect: &Suspect) -> Vec<Section> {
+/// Renders a suspect with its evidence.
+fn row(summary: &Summary, told: &LeaksReport, at: usize, suspect: &Suspect) -> Vec<Section> {
     let sentence = words::sentence(&told.leaks, suspect);
     let title = words::title(&told.leaks, at);
     let mut all = vec![Section::Line(String::new()), Section::Line(format!("{title}: {sentence}"))];
@@ -102,9 +102,10 @@ fn row(summary: &Summary, told: &Told, at: usize, suspect: &Suspect) -> Vec<Sect
     all
 }
 
-/// What the heap consists of, where nothing accumulates.
-fn made_of(told: &Told) -> Section {
-    let mut table = Builder::new(&[("retained", Align::Right), ("%", Align::Right), ("what", Align::Left)]);
+/// Describes the composition of the heap if nothing accumulates.
+fn made_of(told: &LeaksReport) -> Section {
+    let mut table =
+        TableBuilder::new(&[("retained", Align::Right), ("%", Align::Right), ("what", Align::Left)]);
     for holder in &told.leaks.largest {
         let bytes = holder.retained_bytes;
         table.row([
@@ -116,9 +117,10 @@ fn made_of(told: &Told) -> Section {
     Section::Table(table)
 }
 
-/// The parts of a holder.
-fn parts(told: &Told, suspect: &Suspect) -> Section {
-    let mut table = Builder::new(&[("retained", Align::Right), ("%", Align::Right), ("part", Align::Left)]);
+/// Returns the parts of a holder.
+fn parts(told: &LeaksReport, suspect: &Suspect) -> Section {
+    let mut table =
+        TableBuilder::new(&[("retained", Align::Right), ("%", Align::Right), ("part", Align::Left)]);
     for part in &suspect.parts {
         let bytes = part.retained_bytes;
         let percent = percent(bytes, told.leaks.reachable_bytes);
@@ -127,18 +129,18 @@ fn parts(told: &Told, suspect: &Suspect) -> Section {
     Section::Table(table)
 }
 
-/// Lines of evidence: a word, and what it is.
+/// Returns the lines of evidence: a label and a fact each.
 fn evidence(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     facts_of(summary, leaks, suspect).into_iter().map(|(what, text)| format!("  {what}: {text}")).collect()
 }
 
-/// The evidence: what it is of, and what it is.
+/// Returns the evidence as pairs of label and fact.
 pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> Vec<(&'static str, String)> {
     let mut all: Vec<(&'static str, String)> = Vec::new();
     if let Some(point) = &suspect.point {
         all.push(("accumulation point", words::described(point)));
     }
-    if suspect.kind == Kind::Single {
+    if suspect.kind == SuspectKind::Single {
         all.push(("retained by", words::described(&suspect.object)));
     } else {
         let largest = suspect.members.iter().take(3).map(words::described).collect::<Vec<_>>();
@@ -192,8 +194,8 @@ pub(super) fn path_heading(paths: &Paths) -> String {
     }
 }
 
-/// The stack of the thread that ran out of memory.
-fn stack(told: &Told) -> Vec<Section> {
+/// Returns the stack of the thread that ran out of memory.
+fn stack(told: &LeaksReport) -> Vec<Section> {
     let Some(thread) = &told.facts.out_of_memory else { return Vec::new() };
     let name = thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object));
     let mut lines = vec![String::new(), format!("Thread {} ran out of memory in", escape::quoted(&name))];
@@ -206,8 +208,8 @@ fn stack(told: &Told) -> Vec<Section> {
     lines.into_iter().map(Section::Line).collect()
 }
 
-/// What to ask next.
-pub(super) fn next(told: &Told, input: &Input) -> Vec<Step> {
+/// Returns the suggested commands.
+pub(super) fn next(told: &LeaksReport, input: &Input) -> Vec<NextCommand> {
     let commands = Commands::of(input);
     let mut steps = Vec::new();
     let first = told.leaks.conclusions.iter().find_map(|conclusion| match conclusion.cause {

@@ -1,11 +1,13 @@
-//! A suspect in sentences, and its evidence in a few words.
+//! Descriptions of suspects in sentences, and of their evidence in a few words.
 
 use hprof_parser::names;
 use hprof_query::leaks::contents::{Level, Reason};
-use hprof_query::leaks::evidence::{Part, Path, Paths};
+use hprof_query::leaks::evidence::{Path, Paths, RetainedPart};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
-use hprof_query::leaks::{Cause, Conclusion, Kind, Largest, Leaks, Named, Rule, Suspect, Verdict, What};
+use hprof_query::leaks::{
+    Cause, Conclusion, Largest, Leaks, NamedObject, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict,
+};
 use hprof_query::threads::StackFrame;
 use hprof_query::threads::frames::Frame;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
@@ -16,24 +18,24 @@ use crate::cli::shared::{holder, paths};
 use super::claim::{Claim, amount};
 use super::loaders;
 
-/// The class of objects that stand for one with a finalizer.
+/// Class of the objects that represent objects with a finalizer.
 const FINALIZER: &str = "java.lang.ref.Finalizer";
-/// What is said of what accumulates behind soft references.
+/// Suffix for what accumulates behind soft references.
 const BEHIND_SOFT: &str = " behind soft references, which the JVM may clear";
-/// Parts that a sentence names.
+/// Maximum number of parts that a sentence names.
 const NAMED_PARTS: usize = 3;
-/// Threads of a queue that a sentence names.
+/// Maximum number of threads of a queue that a sentence names.
 const NAMED_THREADS: usize = 3;
 
-/// Characters of a line. No line is as long but where a name has been made to fill the screen.
+/// Maximum number of characters of a line, exceeded only by names made to fill the screen.
 const LONGEST_LINE: usize = 1 << 12;
 
-/// A line for people, which says little of what fills it.
+/// Shortens a line for people.
 pub(crate) fn line(text: &str) -> String {
     fit::middle(text, LONGEST_LINE)
 }
 
-/// What is wrong with the heap, in a line: the one conclusion, wherever it is shown.
+/// Returns the one-line verdict on the heap: the same wherever it is shown.
 pub(crate) fn headline(leaks: &Leaks) -> String {
     let heap = format!("the reachable heap of {}", human_bytes(leaks.reachable_bytes));
     let share = |bytes: u64| percent(bytes, leaks.reachable_bytes);
@@ -50,13 +52,13 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
             Some(format!("{count}, {} of {heap}: {what}{more}", share(leaks.concluded_bytes())))
         }
         ([], [first, ..]) => {
-            let retains = if first.kind == Kind::Single { "retains" } else { "retain" };
+            let retains = if first.kind == SuspectKind::Single { "retains" } else { "retain" };
             let (subject, share) = (subject(first), share(first.retained_bytes));
             Some(format!(
                 "No leak suspect: {subject} {retains} {share} of {heap}, and nothing accumulates there"
             ))
         }
-        // Of what is left beside garbage nothing needs to be said.
+        // Besides garbage, the rest needs no mention.
         ([], []) if garbage.is_some() => None,
         ([], []) if leaks.reachable_bytes == 0 => {
             Some("No leak suspect: there are no reachable objects".to_owned())
@@ -70,7 +72,7 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     line(&all.join("; "))
 }
 
-/// A conclusion in a sentence.
+/// Returns a conclusion as a sentence.
 pub(crate) fn conclusion(leaks: &Leaks, one: &Conclusion) -> String {
     format!("{}.", claim(leaks, one).text(leaks))
 }
@@ -83,12 +85,13 @@ fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
     claim.unwrap_or_else(|| Claim { what: String::new(), joint: "", bytes: one.retained_bytes })
 }
 
-/// Returns whether what retains most is a leak suspect.
+/// Returns whether the biggest object is a leak suspect.
 pub(crate) fn is_suspect(leaks: &Leaks) -> bool {
     matches!(leaks.largest(), Some(Largest::Conclusion(_)))
 }
 
-/// What retains most, without a full stop. Of what is no leak suspect that is said first, and what is concluded elsewhere.
+/// Describes the biggest object, without a full stop. If it is not a leak suspect, this is said first, with a
+/// reference to the conclusions.
 pub(crate) fn largest(leaks: &Leaks) -> String {
     match leaks.largest() {
         Some(Largest::Conclusion(one)) => claim(leaks, one).text(leaks),
@@ -112,13 +115,13 @@ pub(crate) fn largest(leaks: &Leaks) -> String {
     }
 }
 
-/// All that is said of a suspect.
+/// Returns the full description of a suspect.
 pub(super) fn sentence(leaks: &Leaks, suspect: &Suspect) -> String {
     std::iter::once(first(leaks, suspect)).chain(others(leaks, suspect)).collect::<Vec<_>>().join(" ")
 }
 
-/// What the evidence of a row is called: those that are conclusions by number of the conclusion, as many as the headline
-/// says, the others by number of the row.
+/// Returns the title of a row's evidence: conclusions are numbered as in the headline, other rows by their own
+/// number.
 pub(super) fn title(leaks: &Leaks, at: usize) -> String {
     let is_it = |one: &Conclusion| one.cause == Cause::Suspect(at);
     match (leaks.conclusions.iter().position(is_it), leaks.suspects.get(at).map(|row| row.verdict)) {
@@ -128,19 +131,19 @@ pub(super) fn title(leaks: &Leaks, at: usize) -> String {
     }
 }
 
-/// The same of a conclusion.
+/// Returns the title of a conclusion.
 pub(super) fn suspect_title(number: usize) -> String {
     format!("Suspect {}", number + 1)
 }
 
-/// The first sentence: what accumulates, where, and how much.
+/// Returns the first sentence: what accumulates, where, and how much.
 pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
     if suspect.verdict == Verdict::Holder {
         let amount = amount(leaks, suspect.retained_bytes);
-        let retains = if suspect.kind == Kind::Single { "retains" } else { "retain" };
+        let retains = if suspect.kind == SuspectKind::Single { "retains" } else { "retain" };
         let subject = capital(&subject(suspect));
         if suspect.parts.is_empty() {
-            let only = if suspect.kind == Kind::Single { "only itself" } else { "only themselves" };
+            let only = if suspect.kind == SuspectKind::Single { "only itself" } else { "only themselves" };
             return format!("{subject} {retains} {only}: {amount}.");
         }
         let rest = if suspect.parts.len() > NAMED_PARTS { " and others" } else { "" };
@@ -149,7 +152,7 @@ pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
     format!("{}.", accumulation(suspect).text(leaks))
 }
 
-/// What accumulates, and where.
+/// Describes what accumulates, and where.
 fn accumulation(suspect: &Suspect) -> Claim {
     let is_of_threads = matches!(suspect.reason, Some(Reason::Threads { .. }));
     let local = suspect.main_thread_local();
@@ -203,7 +206,11 @@ fn what_accumulates(suspect: &Suspect) -> String {
         _ => {
             let elements = elements(suspect).unwrap_or_default();
             match place(suspect) {
-                Some(place) if suspect.rule == Rule::Below && suspect.objects > 1 && suspect.named.is_none() => {
+                Some(place)
+                    if suspect.rule == SuspectRule::Below
+                        && suspect.objects > 1
+                        && suspect.named.is_none() =>
+                {
                     format!("{place} hold {elements}")
                 }
                 Some(place) => format!("{place} holds {elements}"),
@@ -213,15 +220,15 @@ fn what_accumulates(suspect: &Suspect) -> String {
     }
 }
 
-/// What else is said of a suspect.
+/// Returns further sentences about a suspect.
 fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     let mut all = Vec::new();
-    let is_group = suspect.kind == Kind::Group;
+    let is_group = suspect.kind == SuspectKind::Group;
     if suspect.verdict == Verdict::Accumulation && !is_group {
         all.extend(match suspect.what {
-            What::Thread => Some(thread(suspect)),
-            What::Class | What::ClassLoader => keeps_alive(suspect),
-            What::Instance => None,
+            SuspectObject::Thread => Some(thread(suspect)),
+            SuspectObject::Class | SuspectObject::ClassLoader => keeps_alive(suspect),
+            SuspectObject::Instance => None,
         });
     }
     if suspect.verdict == Verdict::Accumulation
@@ -235,7 +242,7 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         Some(Reason::Threads { place, .. }) => place.method != Some(frame.qualified_method()),
         _ => true,
     };
-    if let (What::Thread, Some(frame)) = (suspect.what, suspect.frame.as_ref().filter(is_told)) {
+    if let (SuspectObject::Thread, Some(frame)) = (suspect.what, suspect.frame.as_ref().filter(is_told)) {
         let which = if is_group { "The largest of them".to_owned() } else { capital(&subject(suspect)) };
         all.push(format!("{which} is in {}.", frame.qualified_method()));
     }
@@ -266,7 +273,7 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         } else if paths.is_weak {
             all.push("Only weak, phantom or finalizer references keep it alive.".to_owned());
         }
-        if suspect.verdict == Verdict::Accumulation && suspect.what != What::Thread {
+        if suspect.verdict == Verdict::Accumulation && suspect.what != SuspectObject::Thread {
             all.extend(frame(paths));
         }
         if suspect.verdict == Verdict::Accumulation && !is_group {
@@ -277,7 +284,8 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     all
 }
 
-/// How a class or a class loader that is suspect keeps alive what accumulates: by a static field, if the path tells.
+/// Describes how a suspect class or class loader keeps alive what accumulates: by a static field, if the path
+/// contains one.
 fn keeps_alive(suspect: &Suspect) -> Option<String> {
     let subject = subject(suspect);
     let paths = suspect.paths.as_ref()?;
@@ -291,14 +299,14 @@ fn keeps_alive(suspect: &Suspect) -> Option<String> {
     let field = held.reference.as_deref()?;
     let class = at.checked_sub(1).and_then(|holder| steps.get(holder)).and_then(|step| step.label.as_deref());
     Some(match (suspect.what, class) {
-        (What::ClassLoader, Some(class)) => {
+        (SuspectObject::ClassLoader, Some(class)) => {
             format!("Static field {field} of class {class} keeps it alive, as long as {subject} does.")
         }
         _ => format!("Static field {field} of {subject} keeps it alive."),
     })
 }
 
-/// What the suspect retains, where that is clearly more than what accumulates.
+/// Returns what the suspect retains, if that is clearly more than what accumulates.
 fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
     let beside = suspect.retained_bytes.saturating_sub(suspect.accumulated_bytes);
     (beside > suspect.retained_bytes / 20).then(|| {
@@ -306,9 +314,14 @@ fn share_above(leaks: &Leaks, suspect: &Suspect) -> Option<String> {
     })
 }
 
-/// Threads whose fields lead to it, where it is not the thread that is suspect.
+/// Describes threads whose fields lead to it, unless the thread itself is the suspect.
 fn threads(suspect: &Suspect, paths: &Paths) -> Option<String> {
-    let root = paths.path.root.thread.as_ref().filter(|_| !paths.only_frames && suspect.what != What::Thread);
+    let root = paths
+        .path
+        .root
+        .thread
+        .as_ref()
+        .filter(|_| !paths.only_frames && suspect.what != SuspectObject::Thread);
     let root = root.and_then(|thread| thread.name.as_ref());
     let names: Vec<String> =
         root.into_iter().chain(&paths.other_threads).map(|name| escape::quoted(name)).collect();
@@ -319,7 +332,7 @@ fn threads(suspect: &Suspect, paths: &Paths) -> Option<String> {
     }
 }
 
-/// What is said of a thread that is suspect by itself.
+/// Describes a suspect thread.
 fn thread(suspect: &Suspect) -> String {
     let name = subject(suspect);
     let oom = if suspect.is_oom_thread { ", which ran out of memory," } else { "" };
@@ -340,7 +353,7 @@ fn thread(suspect: &Suspect) -> String {
     format!("{}{oom} only has it in a local of {}.", capital(&name), frame_name(&paths.path))
 }
 
-/// That a frame holds it too, where the path is through fields.
+/// Notes that a frame also references it, if the path goes through fields.
 fn frame(paths: &Paths) -> Option<String> {
     if paths.only_frames {
         return Some(format!("Only frames of threads hold it: {}.", paths::describe_root(&paths.path.root)));
@@ -353,7 +366,7 @@ fn frame_name(path: &Path) -> String {
     path.root.frame.as_ref().map_or_else(|| "a frame".to_owned(), |frame| frame.qualified_method())
 }
 
-/// What is said of a queue.
+/// Describes a queue.
 fn queue(suspect: &Suspect) -> Option<String> {
     let queue = suspect.collection.as_ref().filter(|queue| queue.is_queue)?;
     let limit = match (queue.limit, queue.size) {
@@ -382,39 +395,39 @@ fn queue(suspect: &Suspect) -> Option<String> {
     })
 }
 
-/// What the suspect is: `thread "main"`, `class waste.S6Waste`, `12 x java.lang.Thread`.
+/// Describes the suspect: `thread "main"`, `class waste.S6Waste`, `12 x java.lang.Thread`.
 pub(super) fn subject(suspect: &Suspect) -> String {
-    if let (Kind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
+    if let (SuspectKind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
         return format!("{} x {class}", grouped(suspect.objects));
     }
     named(&suspect.object, suspect.what)
 }
 
-/// An object by its name.
-fn named(named: &Named, what: What) -> String {
+/// Describes an object by its name.
+fn named(named: &NamedObject, what: SuspectObject) -> String {
     let class = named.class.as_deref().unwrap_or("<unknown class>");
     let label = named.label.as_ref().map(|label| format!(" {}", escape::quoted(label)));
     match what {
-        What::Thread => match label {
+        SuspectObject::Thread => match label {
             Some(label) => format!("thread{label}"),
             None => format!("thread {:#x}", named.object),
         },
-        What::Class => format!("class {class}"),
-        What::ClassLoader => {
+        SuspectObject::Class => format!("class {class}"),
+        SuspectObject::ClassLoader => {
             format!("class loader {}{}", class, label.unwrap_or_else(|| format!(" {:#x}", named.object)))
         }
-        What::Instance => format!("{class} {:#x}", named.object),
+        SuspectObject::Instance => format!("{class} {:#x}", named.object),
     }
 }
 
-/// An object in few words, for a line of evidence.
-pub(super) fn described(object: &Named) -> String {
+/// Describes an object briefly, for a line of evidence.
+pub(super) fn described(object: &NamedObject) -> String {
     let class = object.class.as_deref().unwrap_or("<unknown class>");
     let kind = if object.is_class_object { "class " } else { "" };
     format!("{kind}{class} {:#x}, {}", object.object, human_bytes(object.retained_bytes))
 }
 
-/// The beginning of a sentence. Names of classes stay as they are.
+/// Capitalizes the start of a sentence, except class names.
 fn capital(text: &str) -> String {
     let is_word = ["thread ", "class "].iter().any(|word| text.starts_with(word));
     let mut chars = text.chars();
@@ -424,7 +437,8 @@ fn capital(text: &str) -> String {
     }
 }
 
-/// Where it is: the collection and the field that holds it, and the application's field above where that is the JDK's.
+/// Describes its place: the collection and the field that references it, and the application's field above if that is
+/// the JDK's.
 fn place(suspect: &Suspect) -> Option<String> {
     if let Some(named) = &suspect.named {
         return Some(named.clone());
@@ -452,15 +466,17 @@ fn place(suspect: &Suspect) -> Option<String> {
     })
 }
 
-/// What accumulates: `55,417 x orders.Order`.
+/// Describes what accumulates: `55,417 x orders.Order`.
 fn elements(suspect: &Suspect) -> Option<String> {
-    if let (Kind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
+    if let (SuspectKind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
         return Some(format!("{} x {class}", grouped(suspect.objects)));
     }
-    if let (Rule::Below, Some(Reason::Children { class, objects, .. })) = (suspect.rule, &suspect.reason) {
+    if let (SuspectRule::Below, Some(Reason::Children { class, objects, .. })) =
+        (suspect.rule, &suspect.reason)
+    {
         return Some(format!("{} x {class}", grouped(*objects)));
     }
-    // What the collection says is a guess where not all of it was looked at: then the tree must know the class too.
+    // If a collection was only sampled, its element class is a guess: the tree must contain the class too.
     let held = suspect.place.as_ref().and_then(|place| place.held.as_ref());
     let is_known = |class: &str| suspect.accumulated.iter().any(|level| level.class == class);
     if let Some(held) = held.filter(|held| held.is_exact || is_known(&held.class)) {
@@ -469,13 +485,13 @@ fn elements(suspect: &Suspect) -> Option<String> {
             false => format!("{} x {}", grouped(held.objects), held.class),
         });
     }
-    let below = suspect.accumulated.iter().skip(usize::from(suspect.kind == Kind::Single));
+    let below = suspect.accumulated.iter().skip(usize::from(suspect.kind == SuspectKind::Single));
     let levels = || below.clone().filter(|level| !level.is_soft);
     let own = levels().find(|level| !names::is_of_jdk(&level.class) && !level.class.ends_with("[]"));
     own.or_else(|| levels().next()).or(suspect.accumulated.first()).map(level)
 }
 
-/// A level of what accumulates.
+/// Describes a level of what accumulates.
 fn level(level: &Level) -> String {
     let kind = if level.is_class_object { "class " } else { "" };
     match level.objects {
@@ -484,22 +500,22 @@ fn level(level: &Level) -> String {
     }
 }
 
-/// What accumulates, from the accumulation point down: `HashMap$Node[] -> 55,417 x HashMap$Node -> ...`.
+/// Describes what accumulates, from the accumulation point down: `HashMap$Node[] -> 55,417 x HashMap$Node`.
 pub(super) fn accumulated(suspect: &Suspect) -> String {
     suspect.accumulated.iter().map(level).collect::<Vec<_>>().join(" -> ")
 }
 
-/// The largest parts of a holder.
+/// Describes the largest parts of a holder.
 fn parts(leaks: &Leaks, suspect: &Suspect) -> String {
     let named = suspect.parts.iter().take(NAMED_PARTS);
-    let text = |part: &Part| {
+    let text = |part: &RetainedPart| {
         format!("{} ({})", part_text(part), percent(part.retained_bytes, leaks.reachable_bytes))
     };
     named.map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// A part of a holder.
-pub(super) fn part_text(part: &Part) -> String {
+/// Describes a part of a holder.
+pub(super) fn part_text(part: &RetainedPart) -> String {
     let kind = if part.is_class_object { "class " } else { "" };
     match (&part.place, part.objects) {
         (Some(place), _) => holder::text(place, [false, false]),
@@ -508,7 +524,7 @@ pub(super) fn part_text(part: &Part) -> String {
     }
 }
 
-/// The pool of the threads, if it is so many.
+/// Returns the pool of the threads, if it has this many.
 fn pool(suspect: &Suspect, wanted: u64) -> Option<&str> {
     match &suspect.reason {
         Some(Reason::Threads { place, threads, .. }) if *threads == wanted => place.name.as_deref(),
@@ -516,7 +532,8 @@ fn pool(suspect: &Suspect, wanted: u64) -> Option<&str> {
     }
 }
 
-/// A ThreadLocal: `ThreadLocal gateway.RequestParser.SCRATCH keeps a gateway.ParserScratch in each of 6 threads`.
+/// Describes a ThreadLocal: `ThreadLocal gateway.RequestParser.SCRATCH keeps a gateway.ParserScratch in each of 6
+/// threads`.
 pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>) -> String {
     let threads = if local.threads == 1 { "thread" } else { "threads" };
     if local.key.is_null() {
@@ -545,7 +562,7 @@ pub(super) fn local_text(local: &ThreadLocalUse, pool: Option<&str>) -> String {
     }
 }
 
-/// The frames without those of the error itself.
+/// Returns the frames without those of the error itself.
 pub(crate) fn own_frames(frames: &[StackFrame]) -> &[StackFrame] {
     let is_error = |frame: &&StackFrame| frame.frame.class.as_deref() == Some("java.lang.OutOfMemoryError");
     frames.get(frames.iter().take_while(is_error).count()..).unwrap_or_default()

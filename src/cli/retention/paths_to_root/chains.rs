@@ -1,29 +1,29 @@
-//! Long paths in tables: chains of equal steps become one line, `… 14 x HashMap$Node.next`, and of what is still too long
-//! the middle is left out.
+//! Long paths in tables: chains of equal steps become one line, `… 14 x HashMap$Node.next`; if the path is still too
+//! long, its middle is omitted.
 
 use hprof_parser::names;
 use hprof_report::number::grouped;
 
-/// Equal steps from which on they are one line.
+/// Minimum number of equal steps that become one line.
 const LEAST: usize = 3;
 
-/// What a line of a table stands for.
+/// Content of a table line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece {
-    /// A step, by its place.
+pub(super) enum PathSegment {
+    /// A step, by its index.
     Step(usize),
     /// Equal steps.
     Chain {
-        /// The place of the first.
+        /// Index of the first.
         first: usize,
         /// Number of them.
         steps: usize,
     },
-    /// Steps that are left out.
+    /// Number of omitted steps.
     Between(usize),
 }
 
-impl Piece {
+impl PathSegment {
     fn steps(self) -> usize {
         match self {
             Self::Step(_) => 1,
@@ -32,23 +32,22 @@ impl Piece {
     }
 }
 
-/// Makes at most `most` lines, and one for the middle, of the steps at these places, which ascend. Steps of the same `key`
-/// that follow one another are a chain; the last step, which the others lead to, and steps without a key are not part
-/// of any.
+/// Returns at most `most` lines, and one for the middle, for the steps with these ascending indices. Consecutive
+/// steps with the same `key` form a chain; the last step, the target, and steps without a key are never part of one.
 pub(super) fn shorten<K: PartialEq>(
     places: impl IntoIterator<Item = usize>,
     most: usize,
     key: impl Fn(usize) -> Option<K>,
-) -> Vec<Piece> {
-    let mut pieces: Vec<Piece> = Vec::new();
+) -> Vec<PathSegment> {
+    let mut pieces: Vec<PathSegment> = Vec::new();
     let mut run: Vec<usize> = Vec::new();
     let mut run_key = None;
-    let close = |pieces: &mut Vec<Piece>, run: &mut Vec<usize>| match run.first() {
+    let close = |pieces: &mut Vec<PathSegment>, run: &mut Vec<usize>| match run.first() {
         Some(first) if run.len() >= LEAST => {
-            pieces.push(Piece::Chain { first: *first, steps: run.len() });
+            pieces.push(PathSegment::Chain { first: *first, steps: run.len() });
             run.clear();
         }
-        _ => pieces.extend(run.drain(..).map(Piece::Step)),
+        _ => pieces.extend(run.drain(..).map(PathSegment::Step)),
     };
     let mut places = places.into_iter().peekable();
     let mut before = None;
@@ -60,7 +59,7 @@ pub(super) fn shorten<K: PartialEq>(
             close(&mut pieces, &mut run);
         }
         if gap > 0 {
-            pieces.push(Piece::Between(gap));
+            pieces.push(PathSegment::Between(gap));
         }
         run_key = own;
         run.push(place);
@@ -69,19 +68,19 @@ pub(super) fn shorten<K: PartialEq>(
     if pieces.len() > most {
         let (start, end) = (most / 2, pieces.len() - most / 2);
         let left_out = pieces.get(start..end).unwrap_or_default().iter().map(|piece| piece.steps()).sum();
-        pieces.splice(start..end, [Piece::Between(left_out)]);
+        pieces.splice(start..end, [PathSegment::Between(left_out)]);
     }
     pieces
 }
 
-/// A chain in words, by the class of the object before and how that holds the first.
+/// Describes a chain by the class of the object before it and its reference to the first step.
 pub(super) fn describe(steps: usize, holder: Option<&str>, held: &str) -> String {
     let holder = holder.map(names::simple).unwrap_or_default();
     let dot = if holder.is_empty() || held.starts_with('[') { "" } else { "." };
     format!("… {} x {holder}{dot}{held}", grouped(steps as u64))
 }
 
-/// Steps that are left out, in words.
+/// Describes omitted steps.
 pub(super) fn describe_between(steps: usize) -> String {
     format!("… {} objects in between", grouped(steps as u64))
 }
@@ -90,17 +89,17 @@ pub(super) fn describe_between(steps: usize) -> String {
 mod tests {
     use super::*;
 
-    fn pieces(keys: &str, most: usize) -> Vec<Piece> {
+    fn pieces(keys: &str, most: usize) -> Vec<PathSegment> {
         let key = |place: usize| keys.chars().nth(place).filter(|key| *key != '-');
         shorten(0..keys.len(), most, key)
     }
 
     #[test]
     fn equal_steps_are_one_line() {
-        use Piece::{Between, Chain, Step};
+        use PathSegment::{Between, Chain, Step};
         assert_eq!(pieces("", 9), []);
         assert_eq!(pieces("-aab", 9), [Step(0), Step(1), Step(2), Step(3)]);
-        // The last step stays.
+        // The last step is kept.
         assert_eq!(pieces("-aaa", 9), [Step(0), Step(1), Step(2), Step(3)]);
         assert_eq!(pieces("-aaaa", 9), [Step(0), Chain { first: 1, steps: 3 }, Step(4)]);
         assert_eq!(
@@ -108,7 +107,7 @@ mod tests {
             [Chain { first: 0, steps: 3 }, Chain { first: 3, steps: 4 }, Step(7), Step(8)]
         );
         assert_eq!(pieces("---", 9), [Step(0), Step(1), Step(2)]);
-        // What is left out is counted in steps.
+        // Omitted lines are counted in steps.
         assert_eq!(
             pieces("-aaaabcd", 4),
             [Step(0), Chain { first: 1, steps: 4 }, Between(1), Step(6), Step(7)]

@@ -8,10 +8,10 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::dictionary::names;
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::objects::strength::Excluded;
-use hprof_query::paths::merged::{self, Merged, More, Node, Show};
-use hprof_query::paths::steps::{RootView, Step, View};
+use hprof_query::paths::merged::{self, Merged, More, PathNode, Show};
+use hprof_query::paths::steps::{ObjectStep, RootView, View};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -21,35 +21,37 @@ use hprof_report::value::{Value, id};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object, object_columns, paths};
 
-use super::chains::{self, Piece};
+use super::chains::{self, PathSegment};
 use super::{excluded_references, excluded_roots};
 
-/// Lines without a branch that a table shows; of more the middle is left out.
+/// Maximum number of lines without a branch in a table; the middle of more is omitted.
 const MAX_LINES: usize = 12;
 
-/// The trees, and all that is shown of their objects.
+/// The trees and the data shown of their objects.
 struct Trees {
     merged: Merged,
-    /// As `merged.nodes`.
-    steps: Vec<Step>,
-    /// The roots, in their order.
+    /// Steps, parallel to `merged.nodes`.
+    steps: Vec<ObjectStep>,
+    /// Roots, in their order.
     roots: Vec<RootView>,
-    /// Selections of classes without objects.
+    /// Indices of selections of classes without objects.
     missing: Vec<usize>,
 }
 
 impl Trees {
-    /// What holds a node.
-    fn holder(&self, at: usize) -> Option<&Step> {
+    /// Returns the parent of a node.
+    fn holder(&self, at: usize) -> Option<&ObjectStep> {
         self.merged.nodes.get(at)?.parent.and_then(|parent| self.steps.get(parent))
     }
 }
 
 pub(super) fn run(
+    cx: &RunContext,
     input: &Input,
     output: &Output,
     selections: &[Selection],
@@ -58,7 +60,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     let is_table = output.format() == Format::Table;
     let (session, trees) =
-        Session::ask(input, |heap, graph| find(heap, graph, selections, (excluded, is_table), show))?;
+        Session::ask(cx, input, |heap, graph| find(heap, graph, selections, (excluded, is_table), show))?;
     let mut answer = Answer::new(columns(), rows(&trees).filter(|_| !is_table))
         .beside(&beside(), &trees.merged)
         .without_rows(NoRows::Nothing);
@@ -66,11 +68,11 @@ pub(super) fn run(
         let lines = shown(session.heap.summary(), &trees);
         answer = answer.above(Section::table(&shown_columns(), lines));
     }
-    session.show("paths-to-root", output, answer)?;
+    session.show(cx, "paths-to-root", output, answer)?;
     if !input.quiet {
-        notes(&session, &trees, selections, excluded);
+        notes(cx, &session, &trees, selections, excluded);
     }
-    unreachable::note(&session, input, Covers::Reachable);
+    unreachable::note(cx, &session, input, Covers::Reachable);
     Ok(session.outcome(trees.merged.found > 0))
 }
 
@@ -89,17 +91,17 @@ fn find(
     let merged = merged::merged(&view.edges, &objects, excluded, show)?;
     let roots = merged.nodes.iter().filter(|node| node.parent.is_none());
     let root =
-        |node: &Node| if is_table { view.start(node.object, excluded) } else { view.root(node.object) };
+        |node: &PathNode| if is_table { view.start(node.object, excluded) } else { view.root(node.object) };
     let roots = roots.map(root).collect();
     Ok(Trees { steps: steps(&view, &merged.nodes), merged, roots, missing })
 }
 
-/// What is shown of each node: those that one object holds in one look at it.
-fn steps(view: &View<'_>, nodes: &[Node]) -> Vec<Step> {
+/// Returns the data shown of each node: the children of an object are read together.
+fn steps(view: &View<'_>, nodes: &[PathNode]) -> Vec<ObjectStep> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|at| nodes.get(*at).map(|node| node.parent));
     let parent = |at: &usize| nodes.get(*at).and_then(|node| node.parent);
-    let mut steps: Vec<(usize, Step)> = Vec::with_capacity(nodes.len());
+    let mut steps: Vec<(usize, ObjectStep)> = Vec::with_capacity(nodes.len());
     for siblings in order.chunk_by(|a, b| parent(a) == parent(b)) {
         let objects: Vec<ObjectIndex> =
             siblings.iter().filter_map(|at| nodes.get(*at)).map(|node| node.object).collect();
@@ -114,13 +116,13 @@ fn steps(view: &View<'_>, nodes: &[Node]) -> Vec<Step> {
     steps.into_iter().map(|(_, step)| step).collect()
 }
 
-/// Says what rows cannot.
-fn notes(session: &Session, trees: &Trees, selections: &[Selection], excluded: Excluded) {
-    let note = |text: &str| messages::line("note", text);
+/// Notes what rows cannot show.
+fn notes(cx: &RunContext, session: &Session, trees: &Trees, selections: &[Selection], excluded: Excluded) {
+    let note = |text: &str| cx.say("note", text);
     for selection in trees.missing.iter().filter_map(|at| selections.get(*at)) {
         match selection.what {
-            What::Object(id) => messages::about_no_object(session.heap.path(), &session.graph, id),
-            What::Classes(_) => messages::about_no_class(session.heap.summary(), selection),
+            Selected::Object(id) => messages::about_no_object(cx, session.heap.path(), &session.graph, id),
+            Selected::Classes(_) => messages::about_no_class(cx, session.heap.summary(), selection),
         }
     }
     let Merged { sought, found, only_frames, only_excluded, unreachable, followed_all, .. } = trees.merged;
@@ -149,7 +151,7 @@ fn notes(session: &Session, trees: &Trees, selections: &[Selection], excluded: E
     if let (1, Some(step)) = (found, trees.steps.last())
         && sought == 1
     {
-        messages::line(
+        cx.say(
             "hint",
             &format!("`hprof-cli paths-to-root` with the object ID {:#x} shows more than one path", step.id),
         );
@@ -157,18 +159,18 @@ fn notes(session: &Session, trees: &Trees, selections: &[Selection], excluded: E
 }
 
 /// An object on the paths.
-struct Row<'a> {
-    node: &'a Node,
-    step: &'a Step,
-    /// The object that holds it.
-    parent: Option<&'a Step>,
-    /// Why it is a root, if nothing holds it.
+struct PathObject<'a> {
+    node: &'a PathNode,
+    step: &'a ObjectStep,
+    /// Object that references it.
+    parent: Option<&'a ObjectStep>,
+    /// Root, if it has no parent.
     root: Option<&'a RootView>,
 }
 
-fn rows(trees: &Trees) -> impl Iterator<Item = Row<'_>> {
+fn rows(trees: &Trees) -> impl Iterator<Item = PathObject<'_>> {
     let mut roots = trees.roots.iter();
-    trees.merged.nodes.iter().zip(&trees.steps).map(move |(node, step)| Row {
+    trees.merged.nodes.iter().zip(&trees.steps).map(move |(node, step)| PathObject {
         node,
         step,
         parent: node.parent.and_then(|parent| trees.steps.get(parent)),
@@ -176,23 +178,23 @@ fn rows(trees: &Trees) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-fn columns<'a>() -> Columns<'a, Row<'a>> {
+fn columns<'a>() -> Columns<'a, PathObject<'a>> {
     let root = Columns::new(paths::root_columns(None, |root: &RootView| root));
-    let step = paths::step_columns(|row: &Row<'a>| row.step, |row| row.node.parent.is_none());
+    let step = paths::step_columns(|row: &PathObject<'a>| row.step, |row| row.node.parent.is_none());
     Columns::new(
         step.into_iter().chain([
-            Column::of(names::OBJECTS, |row: &Row<'a>| row.node.objects.into()),
-            Column::of(names::IS_SOUGHT, |row: &Row<'a>| row.node.is_sought.into()),
-            object_columns::shallow_bytes(|row: &Row<'a>| row.step.shallow_bytes),
-            object_columns::retained_bytes(|row: &Row<'a>| row.step.retained_bytes),
-            Column::of(names::DEPTH, |row: &Row<'a>| row.node.depth.into()),
-            Column::of(names::PARENT, |row: &Row<'a>| id(row.parent.map(|parent| parent.id)))
+            Column::of(names::OBJECTS, |row: &PathObject<'a>| row.node.objects.into()),
+            Column::of(names::IS_SOUGHT, |row: &PathObject<'a>| row.node.is_sought.into()),
+            object_columns::shallow_bytes(|row: &PathObject<'a>| row.step.shallow_bytes),
+            object_columns::retained_bytes(|row: &PathObject<'a>| row.step.retained_bytes),
+            Column::of(names::DEPTH, |row: &PathObject<'a>| row.node.depth.into()),
+            Column::of(names::PARENT, |row: &PathObject<'a>| id(row.parent.map(|parent| parent.id)))
                 .or_null("it is a root"),
-            Column::nested(names::ROOT, root.fields(), move |row: &Row<'a>| {
+            Column::nested(names::ROOT, root.fields(), move |row: &PathObject<'a>| {
                 row.root.map_or(Value::Null, |of| root.record(of))
             })
             .csv(|row| row.root.map(paths::describe_root).into())
-            .or_null("it is no root: it has a `parent`"),
+            .or_null("not a root: it has a `parent`"),
         ]),
     )
 }
@@ -211,20 +213,20 @@ fn beside() -> Columns<'static, Merged> {
 }
 
 /// A line of the table.
-enum Line {
-    /// A node, by its place.
+enum MergedPathLine {
+    /// A node, by its index.
     Node(usize),
-    /// Equal steps below one another, by the place of the first, and how many.
+    /// Consecutive equal steps: index of the first, and number.
     Chain(usize, usize),
-    /// Steps in between that are left out.
+    /// Number of omitted steps in between.
     Between(usize),
-    /// What is left out below a node, or of the roots.
+    /// Nodes omitted below a node, or omitted roots.
     More(More),
 }
 
-/// The lines of the table: how deep they are drawn, and whether a line starts a branch. Only branches are drawn deeper
-/// than what they are below of.
-fn lines(trees: &Trees) -> Vec<(u32, bool, Line)> {
+/// Returns the lines of the table: indentation, whether a line starts a branch, and content. Only branches are
+/// indented further than their parent.
+fn lines(trees: &Trees) -> Vec<(u32, bool, MergedPathLine)> {
     let merged = &trees.merged;
     let nodes = &merged.nodes;
     let mut below = vec![0usize; nodes.len()];
@@ -234,15 +236,15 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, Line)> {
         }
     }
     let branches =
-        |at: usize, node: &Node| below.get(at).copied().unwrap_or(0) + usize::from(node.more.nodes > 0);
-    // What is left out below comes behind all that is shown there.
+        |at: usize, node: &PathNode| below.get(at).copied().unwrap_or(0) + usize::from(node.more.nodes > 0);
+    // The line about omitted nodes follows all nodes shown there.
     let mut open: Vec<(u32, u32, More)> = Vec::new();
     let mut depths = vec![0u32; nodes.len()];
-    let mut lines: Vec<(u32, bool, Line)> = Vec::new();
+    let mut lines: Vec<(u32, bool, MergedPathLine)> = Vec::new();
     let mut steps = 0;
     for (at, node) in nodes.iter().enumerate() {
         while let Some((_, depth, more)) = open.pop_if(|(above, ..)| *above >= node.depth) {
-            lines.push((depth, true, Line::More(more)));
+            lines.push((depth, true, MergedPathLine::More(more)));
         }
         let above = node.parent.and_then(|parent| Some((parent, nodes.get(parent)?)));
         let (depth, starts) = match above {
@@ -257,7 +259,7 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, Line)> {
             *place = depth;
         }
         steps = if starts { 0 } else { steps + 1 };
-        lines.push((depth, starts, Line::Node(at)));
+        lines.push((depth, starts, MergedPathLine::Node(at)));
         if branches(at, node) != 1 || node.more.nodes > 0 {
             shorten(&mut lines, trees, at + 1 - steps..at + 1);
             steps = 0;
@@ -267,16 +269,16 @@ fn lines(trees: &Trees) -> Vec<(u32, bool, Line)> {
         }
     }
     for (_, depth, more) in open.into_iter().rev() {
-        lines.push((depth, true, Line::More(more)));
+        lines.push((depth, true, MergedPathLine::More(more)));
     }
     if merged.more.nodes > 0 {
-        lines.push((1, true, Line::More(merged.more)));
+        lines.push((1, true, MergedPathLine::More(merged.more)));
     }
     lines
 }
 
-/// Shortens the last lines, those of nodes one below the other without a branch.
-fn shorten(lines: &mut Vec<(u32, bool, Line)>, trees: &Trees, nodes: Range<usize>) {
+/// Shortens the last lines: a sequence of nodes without a branch.
+fn shorten(lines: &mut Vec<(u32, bool, MergedPathLine)>, trees: &Trees, nodes: Range<usize>) {
     let kept = lines.len().saturating_sub(nodes.len());
     let Some((depth, ..)) = lines.get(kept) else { return };
     let depth = *depth;
@@ -289,28 +291,28 @@ fn shorten(lines: &mut Vec<(u32, bool, Line)>, trees: &Trees, nodes: Range<usize
     lines.truncate(kept);
     lines.extend(pieces.into_iter().map(|piece| {
         let line = match piece {
-            Piece::Step(at) => Line::Node(at),
-            Piece::Chain { first, steps } => Line::Chain(first, steps),
-            Piece::Between(steps) => Line::Between(steps),
+            PathSegment::Step(at) => MergedPathLine::Node(at),
+            PathSegment::Chain { first, steps } => MergedPathLine::Chain(first, steps),
+            PathSegment::Between(steps) => MergedPathLine::Between(steps),
         };
         (depth, false, line)
     }));
 }
 
-/// A line of the table, as it is shown.
+/// A line of the table with its texts.
 struct Shown<'a> {
     objects: Option<u64>,
-    step: Option<&'a Step>,
+    step: Option<&'a ObjectStep>,
     text: String,
 }
 
-/// The lines of the table with the tree drawn.
+/// Returns the lines of the table with the tree drawn.
 fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
     let lines = lines(trees);
     let heads: Vec<u32> = lines.iter().filter(|(_, starts, _)| *starts).map(|(depth, ..)| *depth).collect();
     let mut heads = tree::branches(&heads).into_iter();
-    let rows: Vec<Row<'_>> = rows(trees).collect();
-    // By depth: how lines below the last branch begin.
+    let rows: Vec<PathObject<'_>> = rows(trees).collect();
+    // By depth: the start of lines below the last branch.
     let mut below: Vec<String> = Vec::new();
     let mut shown = Vec::with_capacity(lines.len());
     for (depth, starts, line) in lines {
@@ -325,7 +327,7 @@ fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
             below.get(depth).cloned().unwrap_or_default()
         };
         shown.push(match line {
-            Line::Node(at) => {
+            MergedPathLine::Node(at) => {
                 let Some(row) = rows.get(at) else { continue };
                 let object = paths::describe_step(row.step);
                 let text = match row.root.map(paths::describe_root) {
@@ -338,17 +340,17 @@ fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
                 };
                 Shown { objects: Some(row.node.objects.into()), step: Some(row.step), text }
             }
-            Line::Chain(at, steps) => {
+            MergedPathLine::Chain(at, steps) => {
                 let held = trees.steps.get(at).map(paths::describe_held).unwrap_or_default();
                 let holder = trees.holder(at).and_then(|step| step.class.as_deref());
                 let text = format!("{lead}{}", chains::describe(steps, holder, &held));
                 Shown { objects: None, step: None, text }
             }
-            Line::Between(steps) => {
+            MergedPathLine::Between(steps) => {
                 let text = format!("{lead}{}", chains::describe_between(steps));
                 Shown { objects: None, step: None, text }
             }
-            Line::More(more) => {
+            MergedPathLine::More(more) => {
                 let class = object::class_name(summary, more.class);
                 let class = class.map(|class| format!(" of {class}")).unwrap_or_default();
                 let text = format!("{lead}… {} more{class}", grouped(more.nodes));
@@ -378,9 +380,8 @@ pub(super) fn declared() -> Declared {
         command: "paths-to-root",
         variant: "Classes",
         about: "Given a class among them: the shortest path to each object of the classes, merged. A row is an object on at \
-                least one of these paths. Paths start at what a thread's frame holds only where no other leads to the object. \
-                Rows are in preorder: below each object those that it holds, those that lead to \
-                most objects first.",
+                least one of these paths. A path starts at a local of a thread only if no other path leads to the object. \
+                Rows are in preorder: below each object those that it references, those that lead to most objects first.",
         rows: columns().fields(),
         beside: beside().fields(),
     }

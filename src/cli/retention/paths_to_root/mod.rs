@@ -1,11 +1,11 @@
-//! `paths-to-root`: what keeps an object alive.
+//! `paths-to-root`: the paths that keep an object alive.
 
 mod chains;
 mod merged;
 pub(super) mod objects;
 
 use hprof_parser::{ObjectId, RootKind};
-use hprof_query::objects::selection::{Selection, What};
+use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::objects::strength::{Excluded, Strength};
 use hprof_query::paths::merged::Show;
 use hprof_report::Format;
@@ -13,9 +13,9 @@ use hprof_report::answer::Declared;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::messages;
 
 use super::roots;
 
@@ -25,15 +25,15 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli paths-to-root heap.hprof com.acme.Session --top 10
   hprof-cli paths-to-root heap.hprof 0x7c00012a8 --format json | jq -r '.rows[0].steps[].class'";
 
-/// Objects below each object of a table when nothing is said.
+/// Default number of children per object in a table.
 const DEFAULT_BELOW: usize = 5;
-/// Paths to each object when nothing is said.
+/// Default number of paths to each object.
 const DEFAULT_PATHS: u16 = 3;
-/// Branches of a table when nothing is said.
+/// Default number of branches in a table.
 const DEFAULT_BRANCHES: usize = 24;
 
-/// The words of `--exclude`.
-const STRENGTHS: &[Key<Strength>] = &[
+/// Values of `--exclude`.
+const STRENGTHS: &[Keyword<Strength>] = &[
     ("weak", Strength::Weak, "Referent of a WeakReference"),
     ("soft", Strength::Soft, "Referent of a SoftReference"),
     ("phantom", Strength::Phantom, "Referent of a PhantomReference or a Cleaner"),
@@ -52,7 +52,7 @@ const STRENGTHS: &[Key<Strength>] = &[
     "Show only the first N rows, for classes: the branches to most objects below each node; 0 for all [default: 5 in a \
      table, all in JSON and CSV]"
 )))]
-pub(crate) struct Args {
+pub(crate) struct PathsToRootArgs {
     #[command(flatten)]
     input: Input,
 
@@ -83,7 +83,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Output")]
     paths: Option<u16>,
 
-    /// For objects, give up after looking at N referrers; 0 for no limit [default: 0]
+    /// For objects, give up after N referrers; 0 for no limit [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     budget: Option<u64>,
 
@@ -98,7 +98,7 @@ pub(crate) struct Args {
     output: Output,
 }
 
-impl Args {
+impl PathsToRootArgs {
     fn excluded(&self) -> Excluded {
         let references = match &self.exclude {
             _ if self.all_references => Excluded::NONE,
@@ -108,7 +108,7 @@ impl Args {
         references.without_roots(self.exclude_roots.iter().copied())
     }
 
-    /// What is shown of merged paths.
+    /// Returns limits on what is shown of merged paths.
     fn show(&self) -> Show {
         let format = self.output.format();
         let limited = format == Format::Table && !self.top.is_given();
@@ -119,49 +119,49 @@ impl Args {
         }
     }
 
-    /// Says which options do nothing, since they are for classes, or for objects.
-    fn notes(&self, are_objects: bool) {
+    /// Notes options that have no effect because they apply only to classes or only to objects.
+    fn notes(&self, cx: &RunContext, are_objects: bool) {
         if self.input.quiet {
             return;
         }
         let options = [
             (true, self.top.is_given(), "--top is for classes: --paths limits the paths to an object"),
-            (true, self.depth.is_some(), "--depth is for classes: paths to an object are shown whole"),
+            (true, self.depth.is_some(), "--depth is for classes: paths to an object are shown in full"),
             (false, self.paths.is_some(), "--paths is for objects: --top limits the merged paths of a class"),
             (false, self.budget.is_some(), "--budget is for objects: the paths of a class are all searched"),
         ];
         let ignored =
             options.iter().filter(|(of_objects, is_given, _)| *is_given && *of_objects == are_objects);
-        ignored.for_each(|(.., text)| messages::line("note", text));
+        ignored.for_each(|(.., text)| cx.say("note", text));
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let Args { input, output, .. } = args;
-    let selections = &args.input.settled(&args.selections)?;
+pub(crate) fn run(cx: &RunContext, args: &PathsToRootArgs) -> anyhow::Result<Outcome> {
+    let PathsToRootArgs { input, output, .. } = args;
+    let selections = &args.input.settled(cx, &args.selections)?;
     let id = |selection: &Selection| match selection.what {
-        What::Object(id) => Some(id),
-        What::Classes(_) => None,
+        Selected::Object(id) => Some(id),
+        Selected::Classes(_) => None,
     };
     let ids = selections.iter().map(id).collect::<Option<Vec<ObjectId>>>();
     let outcome = match &ids {
         Some(ids) => {
             let most = args.paths.unwrap_or(DEFAULT_PATHS);
             let budget = args.budget.filter(|budget| *budget > 0);
-            objects::run(input, output, ids, objects::Limits { most, budget }, args.excluded())
+            objects::run(cx, input, output, ids, objects::PathLimits { most, budget }, args.excluded())
         }
-        None => merged::run(input, output, selections, args.excluded(), args.show()),
+        None => merged::run(cx, input, output, selections, args.excluded(), args.show()),
     }?;
-    args.notes(ids.is_some());
+    args.notes(cx, ids.is_some());
     Ok(outcome)
 }
 
-/// The references that are left out: `weak, soft or phantom`.
+/// Describes the excluded references: `weak, soft or phantom`.
 fn excluded_references(excluded: Excluded) -> String {
     either(Strength::EXCLUDABLE.into_iter().filter(|of| excluded.contains(*of)).map(Strength::name))
 }
 
-/// The kinds of roots that are left out: `java frame or JNI local`.
+/// Describes the excluded roots: `java frame or JNI local`.
 fn excluded_roots(excluded: Excluded) -> String {
     either(RootKind::ALL.into_iter().filter(|of| excluded.contains_root(*of)).map(RootKind::name))
 }

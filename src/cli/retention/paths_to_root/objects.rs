@@ -1,4 +1,4 @@
-//! `paths-to-root OBJECT`: the shortest paths to each of some objects.
+//! `paths-to-root OBJECT`: the shortest paths to each of the given objects.
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{ObjectGraph, Quiet};
@@ -6,7 +6,7 @@ use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
 use hprof_query::objects::reference_kind::ReferenceKind;
 use hprof_query::objects::strength::Excluded;
-use hprof_query::paths::steps::{RootView, Step, View};
+use hprof_query::paths::steps::{ObjectStep, RootView, View};
 use hprof_query::paths::{Budget, beyond_frames};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
@@ -16,57 +16,58 @@ use hprof_report::value::Value;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{messages, object, object_columns, paths};
 
-use super::chains::{self, Piece};
+use super::chains::{self, PathSegment};
 use super::{excluded_references, excluded_roots};
 
-/// Lines of a path that a table shows; of more the middle is left out.
+/// Maximum number of lines of a path in a table; the middle of a longer one is omitted.
 const MAX_LINES: usize = 40;
-/// Steps at either end of a path among which a table's chains are found.
+/// Number of steps at either end of a path in which chains are detected for a table.
 const LOOKED_AT: usize = 100_000;
-/// Fields that are named which also hold what a frame holds.
+/// Maximum number of named fields that also reference what a frame references.
 const MAX_HOLDERS: usize = 3;
 
-/// The paths to one object, and why there are those.
+/// The paths to one object, and how they were found.
 struct Paths {
     id: ObjectId,
-    what: Found,
+    what: PathsOutcome,
     paths: Vec<PathView>,
-    /// `true` if there is no other path.
+    /// Whether there is no other path.
     are_all: bool,
-    /// `true` if all paths there are lead through frames.
+    /// Whether all paths go through frames.
     only_frames: bool,
-    /// `true` if the search gave up, so that there may be others.
+    /// Whether the search gave up, so that more paths may exist.
     gave_up: bool,
 }
 
-/// What is searched for each object, at most.
+/// Limits of the search for each object.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    /// Paths.
+pub(super) struct PathLimits {
+    /// Maximum number of paths.
     pub(super) most: u16,
-    /// Referrers that are looked at.
+    /// Maximum number of referrers to search.
     pub(super) budget: Option<u64>,
 }
 
-/// Why there are the paths that there are.
+/// Reason for the paths found, or for their absence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum PathsOutcome {
     NoSuchObject,
     Unreachable,
-    /// Reachable, but not from the roots that are left; else something is wrong with the roots.
+    /// Reachable, but not from the roots that are not excluded; otherwise the roots are inconsistent.
     Nothing,
     Paths,
-    /// Over references that were to be left out.
+    /// Only through excluded references.
     OnlyExcluded,
     /// None before the search gave up.
     GivenUp,
 }
 
-impl Found {
-    /// The word in JSON.
+impl PathsOutcome {
+    /// Returns the value in JSON.
     fn name(self) -> &'static str {
         match self {
             Self::NoSuchObject => "no_such_object",
@@ -82,37 +83,38 @@ impl Found {
 struct PathView {
     root: RootView,
     through_frame: bool,
-    /// Fields that also hold the object at which a path through a frame starts, nearest first.
+    /// Fields that also reference the object at which a path through a frame starts, nearest first.
     also_held_by: Vec<String>,
-    /// The number of the path on which these are.
+    /// Number of the path that these fields are on.
     also_on: usize,
-    lines: Vec<Line>,
+    lines: Vec<StepLine>,
 }
 
 pub(super) fn run(
+    cx: &RunContext,
     input: &Input,
     output: &Output,
     ids: &[ObjectId],
-    limits: Limits,
+    limits: PathLimits,
     excluded: Excluded,
 ) -> anyhow::Result<Outcome> {
     let is_table = output.format() == Format::Table;
-    let (session, found) = Session::ask(input, |heap, graph| {
+    let (session, found) = Session::ask(cx, input, |heap, graph| {
         let view = View::new(heap, graph, heap.bytes(&Quiet)?);
         let find = |id: &ObjectId| find(graph, &view, *id, (limits, is_table), excluded);
         Ok(ids.iter().map(find).collect::<Vec<Paths>>())
     })?;
-    let rows = found.iter().flat_map(|to| to.paths.iter().map(move |path| Row { to, path }));
+    let rows = found.iter().flat_map(|to| to.paths.iter().map(move |path| PathLine { to, path }));
     let mut answer = Answer::new(columns(), rows.filter(|_| !is_table))
         .beside(&beside(), &found.as_slice())
         .without_rows(NoRows::Nothing);
     if is_table {
-        // A path is a table of its own.
+        // Each path is a table of its own.
         answer = sections(&found).into_iter().fold(answer, Answer::above);
     }
-    session.show("paths-to-root", output, answer)?;
+    session.show(cx, "paths-to-root", output, answer)?;
     if !input.quiet {
-        found.iter().for_each(|found| notes(&session, found, limits, excluded));
+        found.iter().for_each(|found| notes(cx, &session, found, limits, excluded));
     }
     Ok(session.outcome(found.iter().any(|to| !to.paths.is_empty())))
 }
@@ -121,13 +123,13 @@ fn find(
     graph: &ObjectGraph,
     view: &View<'_>,
     id: ObjectId,
-    (limits, is_table): (Limits, bool),
+    (limits, is_table): (PathLimits, bool),
     excluded: Excluded,
 ) -> Paths {
     let Some(object) = graph.objects.addresses.index_of(id) else {
         return Paths {
             id,
-            what: Found::NoSuchObject,
+            what: PathsOutcome::NoSuchObject,
             paths: Vec::new(),
             are_all: true,
             only_frames: false,
@@ -139,11 +141,11 @@ fn find(
     let found = beyond_frames::paths_within(&view.edges, object, most, excluded, &mut budget);
     let gave_up = budget.is_spent();
     let what = match (found.paths.is_empty(), found.only_excluded) {
-        (false, true) => Found::OnlyExcluded,
-        (false, false) => Found::Paths,
-        (true, _) if graph.tree.reachable_position(object).is_none() => Found::Unreachable,
-        (true, _) if gave_up => Found::GivenUp,
-        (true, _) => Found::Nothing,
+        (false, true) => PathsOutcome::OnlyExcluded,
+        (false, false) => PathsOutcome::Paths,
+        (true, _) if graph.tree.reachable_position(object).is_none() => PathsOutcome::Unreachable,
+        (true, _) if gave_up => PathsOutcome::GivenUp,
+        (true, _) => PathsOutcome::Nothing,
     };
     let paths = found.paths.iter().filter_map(|path| {
         let root = *path.objects.first()?;
@@ -159,7 +161,7 @@ fn find(
             lines: if is_table {
                 lines(view, &path.objects)
             } else {
-                view.steps(&path.objects, 0..path.objects.len()).into_iter().map(Line::Step).collect()
+                view.steps(&path.objects, 0..path.objects.len()).into_iter().map(StepLine::Step).collect()
             },
         })
     });
@@ -167,8 +169,8 @@ fn find(
     Paths { id, what, paths: paths.collect(), are_all: found.are_all, only_frames, gave_up }
 }
 
-/// The fields that hold a root that only a frame makes one, nearest first, up to a static one: those of the first path
-/// through fields that leads over it, and the number of that path.
+/// Returns the fields that also reference a root that is one only because of a frame, nearest first, up to a static
+/// one: those of the first path through fields that contains it, with the number of that path.
 fn also_held_by(
     view: &View<'_>,
     root: ObjectIndex,
@@ -199,30 +201,30 @@ fn also_held_by(
     Some((number, holders))
 }
 
-/// Says what rows cannot: why there are none, or whether there are others, and what was left out.
-fn notes(session: &Session, found: &Paths, limits: Limits, excluded: Excluded) {
+/// Notes what rows cannot show: why there are no paths, whether others exist, and what was excluded.
+fn notes(cx: &RunContext, session: &Session, found: &Paths, limits: PathLimits, excluded: Excluded) {
     let id = format!("{:#x}", found.id);
     let (references, roots) = (excluded_references(excluded), excluded_roots(excluded));
     let text = match found.what {
-        Found::NoSuchObject => {
-            return messages::about_no_object(session.heap.path(), &session.graph, found.id);
+        PathsOutcome::NoSuchObject => {
+            return messages::about_no_object(cx, session.heap.path(), &session.graph, found.id);
         }
-        Found::Unreachable => {
+        PathsOutcome::Unreachable => {
             format!("{id} is unreachable: no path leads to it, and the next full GC frees it")
         }
-        Found::GivenUp => {
+        PathsOutcome::GivenUp => {
             let budget = counted(limits.budget.unwrap_or_default(), "referrer");
-            format!("the search for a path to {id} gave up after {budget}; without --budget it goes on")
+            format!("the search for a path to {id} gave up after {budget}; without --budget it continues")
         }
-        Found::Nothing if !roots.is_empty() => {
+        PathsOutcome::Nothing if !roots.is_empty() => {
             format!("all paths to {id} start at excluded GC roots: {roots}")
         }
-        Found::Nothing => format!("no path to {id} was found"),
-        Found::OnlyExcluded => {
+        PathsOutcome::Nothing => format!("no path to {id} was found"),
+        PathsOutcome::OnlyExcluded => {
             let roots = if roots.is_empty() { roots } else { format!(", and GC roots: {roots}") };
             format!("{id} is reachable only through excluded references: {references}{roots}")
         }
-        Found::Paths => {
+        PathsOutcome::Paths => {
             let first = if found.only_frames {
                 format!("only frames of threads hold {id}: no path leads to it through fields")
             } else if found.are_all {
@@ -231,7 +233,7 @@ fn notes(session: &Session, found: &Paths, limits: Limits, excluded: Excluded) {
                 let option = if found.gave_up {
                     "without --budget all are searched".to_owned()
                 } else {
-                    format!("--paths {} looks for them", usize::from(limits.most).saturating_mul(2))
+                    format!("--paths {} searches for them", usize::from(limits.most).saturating_mul(2))
                 };
                 format!("more paths may lead to {id}; {option}")
             };
@@ -242,24 +244,24 @@ fn notes(session: &Session, found: &Paths, limits: Limits, excluded: Excluded) {
             if left_out.is_empty() { first } else { format!("{first} (excluded: {left_out})") }
         }
     };
-    messages::line("note", &text);
+    cx.say("note", &text);
 }
 
-/// A path, and the object that it leads to.
-struct Row<'a> {
+/// A path and its target object.
+struct PathLine<'a> {
     to: &'a Paths,
     path: &'a PathView,
 }
 
-fn columns<'a>() -> Columns<'a, Row<'a>> {
+fn columns<'a>() -> Columns<'a, PathLine<'a>> {
     let step = step_columns();
-    let mut columns = paths::root_columns(Some(names::ROOT), |row: &Row<'a>| &row.path.root);
-    columns.push(Column::of(names::IS_THROUGH_EXCLUDED, |row: &Row<'a>| {
-        (row.to.what == Found::OnlyExcluded).into()
+    let mut columns = paths::root_columns(Some(names::ROOT), |row: &PathLine<'a>| &row.path.root);
+    columns.push(Column::of(names::IS_THROUGH_EXCLUDED, |row: &PathLine<'a>| {
+        (row.to.what == PathsOutcome::OnlyExcluded).into()
     }));
-    columns.push(Column::of(names::IS_THROUGH_FRAME, |row: &Row<'a>| row.path.through_frame.into()));
-    columns.push(Column::nested(names::STEPS, step.fields(), move |row: &Row<'a>| {
-        let steps = row.path.lines.iter().filter_map(Line::step).enumerate();
+    columns.push(Column::of(names::IS_THROUGH_FRAME, |row: &PathLine<'a>| row.path.through_frame.into()));
+    columns.push(Column::nested(names::STEPS, step.fields(), move |row: &PathLine<'a>| {
+        let steps = row.path.lines.iter().filter_map(StepLine::step).enumerate();
         Value::List(
             steps.map(|(at, shown)| step.record(&PathStep { step: shown, is_root: at == 0 })).collect(),
         )
@@ -269,7 +271,7 @@ fn columns<'a>() -> Columns<'a, Row<'a>> {
 
 /// A step of a path.
 struct PathStep<'a> {
-    step: &'a Step,
+    step: &'a ObjectStep,
     is_root: bool,
 }
 
@@ -294,7 +296,7 @@ fn beside<'a>() -> Columns<'a, &'a [Paths]> {
     })])
 }
 
-/// What a table shows: a heading and a table for each path.
+/// Returns the sections of a table: a heading and a table for each path.
 fn sections(found: &[Paths]) -> Vec<Section> {
     let mut sections = Vec::new();
     for to in found {
@@ -304,7 +306,8 @@ fn sections(found: &[Paths]) -> Vec<Section> {
                 sections.push(Section::Line(String::new()));
             }
             let fields = if has_frames && !path.through_frame { ", through fields" } else { "" };
-            let through = if to.what == Found::OnlyExcluded { ", through excluded references" } else { "" };
+            let through =
+                if to.what == PathsOutcome::OnlyExcluded { ", through excluded references" } else { "" };
             let of = if found.len() > 1 { format!(" to {:#x}", to.id) } else { String::new() };
             let root = paths::describe_root(&path.root);
             sections.push(Section::Line(format!("path {number}{of}{fields}{through}: {root}")));
@@ -315,7 +318,7 @@ fn sections(found: &[Paths]) -> Vec<Section> {
                 sections.push(Section::Line(format!("{lead}{holder}{end}")));
             }
             sections.push(Section::table(&line_columns(), path.lines.iter()));
-            if path.lines.iter().any(|line| matches!(line, Line::LeftOut(_))) {
+            if path.lines.iter().any(|line| matches!(line, StepLine::LeftOut(_))) {
                 sections.push(Section::Options("--format json shows all steps".to_owned()));
             }
         }
@@ -324,23 +327,23 @@ fn sections(found: &[Paths]) -> Vec<Section> {
 }
 
 /// A line of the table of a path.
-pub(in crate::cli::retention) enum Line {
-    Step(Step),
-    /// Objects that are shown together, in words.
+pub(in crate::cli::retention) enum StepLine {
+    Step(ObjectStep),
+    /// Description of objects that are shown together.
     Between(String),
-    /// Objects that are left out, in words.
+    /// Description of omitted objects.
     LeftOut(String),
 }
 
-impl Line {
-    pub(in crate::cli::retention) fn step(&self) -> Option<&Step> {
+impl StepLine {
+    pub(in crate::cli::retention) fn step(&self) -> Option<&ObjectStep> {
         match self {
             Self::Step(step) => Some(step),
             Self::Between(_) | Self::LeftOut(_) => None,
         }
     }
 
-    /// What stands for objects that are shown together, or left out.
+    /// Returns the text for objects that are shown together or omitted.
     pub(in crate::cli::retention) fn between(&self) -> &str {
         match self {
             Self::Step(_) => "",
@@ -348,14 +351,14 @@ impl Line {
         }
     }
 
-    /// What is shown of a step.
-    fn of_step(&self, cell: impl Fn(&Step) -> String) -> String {
+    /// Formats a step.
+    fn of_step(&self, cell: impl Fn(&ObjectStep) -> String) -> String {
         self.step().map(cell).unwrap_or_default()
     }
 }
 
-/// The lines of the table of a path.
-fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<Line> {
+/// Returns the lines of the table of a path.
+fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<StepLine> {
     let (graph, summary) = (view.edges.graph, view.edges.summary);
     let holder = |place: usize| path.get(place.checked_sub(1)?).copied();
     let key = |place: usize| {
@@ -365,59 +368,63 @@ fn lines(view: &View<'_>, path: &[ObjectIndex]) -> Vec<Line> {
     };
     let end = path.len();
     let places = (0..end.min(LOOKED_AT)).chain(end.saturating_sub(LOOKED_AT).max(LOOKED_AT)..end);
-    let line = |piece: Piece| {
+    let line = |piece: PathSegment| {
         Some(match piece {
-            Piece::Step(place) => Line::Step(view.step(*path.get(place)?, holder(place))),
-            Piece::Chain { first, steps } => {
+            PathSegment::Step(place) => StepLine::Step(view.step(*path.get(place)?, holder(place))),
+            PathSegment::Chain { first, steps } => {
                 let (class, holding, _) = key(first)?;
                 let class = object::class_name(summary, class);
-                Line::Between(chains::describe(steps, class, &holding.to_string()))
+                StepLine::Between(chains::describe(steps, class, &holding.to_string()))
             }
-            Piece::Between(steps) => Line::LeftOut(chains::describe_between(steps)),
+            PathSegment::Between(steps) => StepLine::LeftOut(chains::describe_between(steps)),
         })
     };
     chains::shorten(places, MAX_LINES, key).into_iter().filter_map(line).collect()
 }
 
-/// The table of a path that is read already.
-pub(in crate::cli::retention) fn table_of(steps: &[Step], left_out: (usize, usize)) -> Section {
+/// Returns the table of a path that was already read.
+pub(in crate::cli::retention) fn table_of(steps: &[ObjectStep], left_out: (usize, usize)) -> Section {
     let lines = lines_of(steps, left_out);
     Section::table(&line_columns(), lines.iter())
 }
 
-/// The lines of a path that is read already. So many objects are left out behind so many steps.
-pub(in crate::cli::retention) fn lines_of(steps: &[Step], left_out: (usize, usize)) -> Vec<Line> {
+/// Returns the lines of a path that was already read. `left_out`: step index and number of omitted objects.
+pub(in crate::cli::retention) fn lines_of(steps: &[ObjectStep], left_out: (usize, usize)) -> Vec<StepLine> {
     let (left_out, behind) = left_out;
     let key = |place: usize| {
         let (holder, step) = (steps.get(place.checked_sub(1)?)?, steps.get(place)?);
         let reference = step.reference.as_deref().filter(|_| left_out == 0 || place != behind)?;
         Some((holder.class.as_deref(), reference, step.class.as_deref()))
     };
-    let line = |piece: Piece| {
+    let line = |piece: PathSegment| {
         Some(match piece {
-            Piece::Step(place) => Line::Step(steps.get(place)?.clone()),
-            Piece::Chain { first, steps: count } => {
+            PathSegment::Step(place) => StepLine::Step(steps.get(place)?.clone()),
+            PathSegment::Chain { first, steps: count } => {
                 let (class, reference, _) = key(first)?;
-                Line::Between(chains::describe(count, class, reference))
+                StepLine::Between(chains::describe(count, class, reference))
             }
-            Piece::Between(count) => Line::Between(chains::describe_between(count.saturating_add(left_out))),
+            PathSegment::Between(count) => {
+                StepLine::Between(chains::describe_between(count.saturating_add(left_out)))
+            }
         })
     };
     chains::shorten(0..steps.len(), MAX_LINES, key).into_iter().filter_map(line).collect()
 }
 
-fn line_columns<'a>() -> Columns<'a, &'a Line> {
-    let size = |title, bytes: fn(&Step) -> u64| {
-        Column::table(title, Align::Right, move |line: &&'a Line| line.of_step(|step| grouped(bytes(step))))
+fn line_columns<'a>() -> Columns<'a, &'a StepLine> {
+    let size = |title, bytes: fn(&ObjectStep) -> u64| {
+        Column::table(title, Align::Right, move |line: &&'a StepLine| {
+            line.of_step(|step| grouped(bytes(step)))
+        })
     };
     Columns::new([
         size("shallow", |step| step.shallow_bytes).fit(Fit::Secondary { priority: 0 }),
         size("retained", |step| step.retained_bytes),
-        Column::table("field", Align::Left, |line: &&'a Line| line.of_step(paths::describe_held))
+        Column::table("field", Align::Left, |line: &&'a StepLine| line.of_step(paths::describe_held))
             .fit(Fit::Shorten { priority: 0 }),
-        Column::table("object", Align::Left, |line: &&'a Line| match line {
-            Line::Step(step) => paths::describe_step(step),
-            Line::Between(text) | Line::LeftOut(text) => text.clone(),
+        Column::table("object", Align::Left, |line: &&'a StepLine| match line {
+            StepLine::Step(step) => paths::describe_step(step),
+            StepLine::Between(text) | StepLine::LeftOut(text) => text.clone(),
         })
         .fit(Fit::Shorten { priority: 0 }),
     ])
@@ -427,8 +434,7 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "paths-to-root",
         variant: "Objects",
-        about: "Given objects only: a row is a path, the objects in the order given, the paths of each shortest first. Where the \
-                shortest ones all start at what a thread's frame holds, the shortest that does not is one row more.",
+        about: "Given objects only: a row is a path, the objects in the order given, the paths of each shortest first. If the shortest ones all start at locals of threads, the shortest other path is an additional row.",
         rows: columns().fields(),
         beside: beside().fields(),
     }

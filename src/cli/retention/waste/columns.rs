@@ -1,8 +1,8 @@
-//! Kinds of waste as rows.
+//! Columns of kinds of waste.
 
 use hprof_query::dictionary::names;
-use hprof_query::waste::{Example, FieldSum, GroupBy, Part, Row as Found, Waste};
-use hprof_report::column::Target;
+use hprof_query::waste::{Example, FieldGroupBy, FieldSum, FindingPart, Waste, WasteRow};
+use hprof_report::column::CellTarget;
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, human_bytes, hundredths, percent};
 use hprof_report::value::{Value, id};
@@ -11,34 +11,34 @@ use super::KINDS;
 use crate::cli::shared::keys::word_of;
 
 /// A kind of waste.
-pub(super) struct Row<'a> {
+pub(super) struct WasteLine<'a> {
     pub(super) waste: &'a Waste,
-    pub(super) row: &'a Found,
-    /// Fields that are shown.
+    pub(super) row: &'a WasteRow,
+    /// Number of fields shown.
     pub(super) top: Option<usize>,
 }
 
-impl<'a> Row<'a> {
+impl<'a> WasteLine<'a> {
     fn fields(&self) -> &'a [FieldSum] {
         shown(self.row, self.top)
     }
 }
 
-fn shown(row: &Found, top: Option<usize>) -> &[FieldSum] {
+fn shown(row: &WasteRow, top: Option<usize>) -> &[FieldSum] {
     row.fields.get(..top.unwrap_or(usize::MAX).min(row.fields.len())).unwrap_or_default()
 }
 
-/// The title of the column that says what fields are put together by.
-pub(super) const fn title(by: GroupBy) -> &'static str {
+/// Returns the title of the column that fields are grouped by.
+pub(super) const fn title(by: FieldGroupBy) -> &'static str {
     match by {
-        GroupBy::Field => "field",
-        GroupBy::Class => "class of the field",
-        GroupBy::Loader => "loader",
-        GroupBy::Package => "package",
+        FieldGroupBy::Field => "field",
+        FieldGroupBy::Class => "class of the field",
+        FieldGroupBy::Loader => "loader",
+        FieldGroupBy::Package => "package",
     }
 }
 
-/// What a field is called in a table.
+/// Returns the name of a field in a table.
 pub(super) fn name(field: &FieldSum) -> String {
     match (field.name(), field.loader) {
         (Some(name), Some(loader)) => format!("{name} {loader:#x}"),
@@ -49,42 +49,44 @@ pub(super) fn name(field: &FieldSum) -> String {
     }
 }
 
-/// What a field leads to: the page of the class that declares it; a group by package leads nowhere.
-fn target(field: &FieldSum, by: GroupBy) -> Option<Target> {
+/// Returns the link of a field: the page of its declaring class; a group by package has none.
+fn target(field: &FieldSum, by: FieldGroupBy) -> Option<CellTarget> {
     match (by, &field.class, field.loader) {
-        (GroupBy::Field | GroupBy::Class, Some(class), _) => Some(Target::Class(class.to_string(), None)),
-        (GroupBy::Loader, _, Some(loader)) => Some(Target::Object(loader)),
+        (FieldGroupBy::Field | FieldGroupBy::Class, Some(class), _) => {
+            Some(CellTarget::Class(class.to_string(), None))
+        }
+        (FieldGroupBy::Loader, _, Some(loader)) => Some(CellTarget::Object(loader)),
         _ => None,
     }
 }
 
-/// The page of a kind.
-fn page(row: &Row<'_>) -> Option<Target> {
-    Some(Target::Page(format!("waste?kind={}", word_of(KINDS, row.row.kind))))
+/// Returns the page of a kind.
+fn page(row: &WasteLine<'_>) -> Option<CellTarget> {
+    Some(CellTarget::Page(format!("waste?kind={}", word_of(KINDS, row.row.kind))))
 }
 
-pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
-    let most = |row: &Row<'a>| {
+pub(super) fn columns<'a>(by: FieldGroupBy) -> Columns<'a, WasteLine<'a>> {
+    let most = |row: &WasteLine<'a>| {
         let Some(field) = row.row.fields.first() else { return String::new() };
         format!("{} {}", percent(field.wasted_bytes, row.row.wasted_bytes), name(field))
     };
     Columns::new([
-        Column::of(names::KIND, |row: &Row<'a>| row.row.kind.name().into())
+        Column::of(names::KIND, |row: &WasteLine<'a>| row.row.kind.name().into())
             .header("kind")
             .target(page)
             .place(4),
-        Column::of(names::OBJECTS, |row: &Row<'a>| row.row.count.into()).header("count").place(3),
-        Column::of(names::WASTED_BYTES, |row: &Row<'a>| row.row.wasted_bytes.into())
+        Column::of(names::OBJECTS, |row: &WasteLine<'a>| row.row.count.into()).header("count").place(3),
+        Column::of(names::WASTED_BYTES, |row: &WasteLine<'a>| row.row.wasted_bytes.into())
             .header("wasted")
             .cell(|row| human_bytes(row.row.wasted_bytes))
             .place(0),
-        Column::of(names::HEAP_PERCENT, |row: &Row<'a>| {
+        Column::of(names::HEAP_PERCENT, |row: &WasteLine<'a>| {
             Value::Float(hundredths(row.row.wasted_bytes, row.waste.all_bytes))
         })
         .header("%")
         .cell(|row| percent(row.row.wasted_bytes, row.waste.all_bytes))
         .place(1),
-        Column::of(names::ADDED_BYTES, |row: &Row<'a>| row.row.added_bytes.into())
+        Column::of(names::ADDED_BYTES, |row: &WasteLine<'a>| row.row.added_bytes.into())
             .header("added")
             .cell(|row| human_bytes(row.row.added_bytes))
             .fit(Fit::Secondary { priority: 0 })
@@ -92,10 +94,10 @@ pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
         Column::table(format!("most by {}", title(by)), Align::Left, most)
             .fit(Fit::Shorten { priority: 0 })
             .target(move |row| target(row.row.fields.first()?, by)),
-        Column::of(names::FIELD_COUNT, |row: &Row<'a>| row.row.fields.len().into()),
-        Column::records(names::FIELDS, fields(), |row: &Row<'a>| row.fields()),
-        Column::records(names::PARTS, parts(), |row: &Row<'a>| &row.row.parts),
-        Column::records(names::EXAMPLES, examples(), |row: &Row<'a>| &row.row.examples),
+        Column::of(names::FIELD_COUNT, |row: &WasteLine<'a>| row.row.fields.len().into()),
+        Column::records(names::FIELDS, fields(), |row: &WasteLine<'a>| row.fields()),
+        Column::records(names::PARTS, parts(), |row: &WasteLine<'a>| &row.row.parts),
+        Column::records(names::EXAMPLES, examples(), |row: &WasteLine<'a>| &row.row.examples),
     ])
 }
 
@@ -105,21 +107,21 @@ fn fields<'c>() -> Columns<'c, FieldSum> {
             .or_null("only GC roots hold it, or it is the boot loader"),
         Column::of(names::IS_STATIC, |field: &FieldSum| field.is_static.into()),
         Column::of(names::LOADER_OBJECT, |field: &FieldSum| id(field.loader))
-            .or_null("fields are put together by something else"),
+            .or_null("fields are grouped by something else"),
         Column::of(names::OBJECTS, |field: &FieldSum| field.count.into()),
         Column::of(names::WASTED_BYTES, |field: &FieldSum| field.wasted_bytes.into()),
     ])
 }
 
-pub(super) fn parts<'c>() -> Columns<'c, Part> {
+pub(super) fn parts<'c>() -> Columns<'c, FindingPart> {
     Columns::new([
-        Column::of(names::WHAT, |part: &Part| (&part.what).into()).header("what").place(4),
-        Column::of(names::OBJECTS, |part: &Part| part.count.into()).header("count").place(2),
-        Column::of(names::WASTED_BYTES, |part: &Part| part.wasted_bytes.into())
+        Column::of(names::WHAT, |part: &FindingPart| (&part.what).into()).header("what").place(4),
+        Column::of(names::OBJECTS, |part: &FindingPart| part.count.into()).header("count").place(2),
+        Column::of(names::WASTED_BYTES, |part: &FindingPart| part.wasted_bytes.into())
             .header("wasted")
             .cell(|part| human_bytes(part.wasted_bytes))
             .place(1),
-        Column::of(names::RATIO, |part: &Part| {
+        Column::of(names::RATIO, |part: &FindingPart| {
             part.ratio.map_or(Value::Null, |ratio| Value::Float((ratio * 1e4).round() / 1e4))
         })
         .header("ratio")
@@ -162,8 +164,8 @@ pub(super) fn beside<'a>() -> Columns<'a, &'a Waste> {
 
 /// A kind and one of its fields: a row of CSV, and of a table of one kind.
 pub(super) struct FlatRow<'a> {
-    pub(super) of: &'a Found,
-    /// `None` of a kind without fields.
+    pub(super) of: &'a WasteRow,
+    /// `None` for a kind without fields.
     pub(super) field: Option<&'a FieldSum>,
 }
 
@@ -191,8 +193,8 @@ pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
     ])
 }
 
-/// The fields of one kind.
-pub(super) fn of_fields<'a>(by: GroupBy, bytes: u64) -> Columns<'a, &'a FieldSum> {
+/// Returns the columns of the fields of one kind.
+pub(super) fn of_fields<'a>(by: FieldGroupBy, bytes: u64) -> Columns<'a, &'a FieldSum> {
     Columns::new([
         Column::table("wasted", Align::Right, |field: &&'a FieldSum| human_bytes(field.wasted_bytes)),
         Column::table("%", Align::Right, move |field: &&'a FieldSum| percent(field.wasted_bytes, bytes)),

@@ -1,21 +1,22 @@
-//! `waste`: memory spent for nothing, by kind and by the fields that hold it.
+//! `waste`: wasted memory by kind and by the fields that reference it.
 
 mod columns;
 mod explain;
 mod screen;
 
 use hprof_index::Quiet;
-use hprof_query::waste::{self, GroupBy, Kind, Question};
+use hprof_query::waste::{self, FieldGroupBy, WasteKind, WasteQuery};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands;
-use crate::cli::shared::keys::{Key, keys};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::output;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli waste heap.hprof
@@ -24,49 +25,49 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli waste heap.hprof --format csv > waste.csv
   hprof-cli waste --explain sparse-collections";
 
-/// Examples of each kind.
+/// Number of examples of each kind.
 const EXAMPLE_COUNT: usize = 5;
 
-/// The words of `--group-by`.
-const GROUP_BY: &[Key<GroupBy>] = &[
-    ("field", GroupBy::Field, "The field that holds what is wasted"),
-    ("class", GroupBy::Class, "The class that declares that field"),
-    ("loader", GroupBy::Loader, "The class loader of that class"),
-    ("package", GroupBy::Package, "The package of that class"),
+/// Values of `--group-by`.
+const GROUP_BY: &[Keyword<FieldGroupBy>] = &[
+    ("field", FieldGroupBy::Field, "The field that references the wasted memory"),
+    ("class", FieldGroupBy::Class, "The class that declares that field"),
+    ("loader", FieldGroupBy::Loader, "The class loader of that class"),
+    ("package", FieldGroupBy::Package, "The package of that class"),
 ];
 
-/// The words of `--kind` and `--explain`.
-const KINDS: &[Key<Kind>] = &[
-    ("duplicate-strings", Kind::DuplicateStrings, "Strings of the same text"),
-    ("duplicate-arrays", Kind::DuplicateArrays, "Primitive arrays of the same content"),
-    ("constant-arrays", Kind::ConstantArrays, "Primitive arrays of one value"),
-    ("unused-array-ends", Kind::UnusedArrayEnds, "Buffers longer than what is used"),
-    ("empty-collections", Kind::EmptyCollections, "Collections without elements"),
-    ("single-element-collections", Kind::SingleElementCollections, "Collections of one element"),
-    ("sparse-collections", Kind::SparseCollections, "Collections that need at most half of their table"),
-    ("colliding-maps", Kind::CollidingMaps, "Maps in which most entries collide"),
-    ("linked-lists", Kind::LinkedLists, "LinkedLists instead of ArrayLists"),
-    ("zero-length-arrays", Kind::ZeroLengthArrays, "Arrays of length 0"),
-    ("empty-arrays", Kind::EmptyArrays, "Arrays of nulls"),
-    ("single-element-arrays", Kind::SingleElementArrays, "Arrays of one reference"),
-    ("boxed-numbers", Kind::BoxedNumbers, "Integers, Longs and other boxes"),
-    ("constant-fields", Kind::ConstantFields, "Fields with the same value in nearly all instances"),
-    ("finalizable", Kind::Finalizable, "Objects that wait for the finalizer"),
-    ("duplicate-classes", Kind::DuplicateClasses, "Classes that several class loaders define"),
-    ("unreachable", Kind::Unreachable, "Unreachable objects"),
+/// Values of `--kind` and `--explain`.
+const KINDS: &[Keyword<WasteKind>] = &[
+    ("duplicate-strings", WasteKind::DuplicateStrings, "Strings of the same text"),
+    ("duplicate-arrays", WasteKind::DuplicateArrays, "Primitive arrays of the same content"),
+    ("constant-arrays", WasteKind::ConstantArrays, "Primitive arrays of one value"),
+    ("unused-array-ends", WasteKind::UnusedArrayEnds, "Buffers longer than what is used"),
+    ("empty-collections", WasteKind::EmptyCollections, "Collections without elements"),
+    ("single-element-collections", WasteKind::SingleElementCollections, "Collections of one element"),
+    ("sparse-collections", WasteKind::SparseCollections, "Collections that need at most half of their table"),
+    ("colliding-maps", WasteKind::CollidingMaps, "Maps in which most entries collide"),
+    ("linked-lists", WasteKind::LinkedLists, "LinkedLists instead of ArrayLists"),
+    ("zero-length-arrays", WasteKind::ZeroLengthArrays, "Arrays of length 0"),
+    ("empty-arrays", WasteKind::EmptyArrays, "Arrays of nulls"),
+    ("single-element-arrays", WasteKind::SingleElementArrays, "Arrays of one reference"),
+    ("boxed-numbers", WasteKind::BoxedNumbers, "Integers, Longs and other boxes"),
+    ("constant-fields", WasteKind::ConstantFields, "Fields with the same value in nearly all instances"),
+    ("finalizable", WasteKind::Finalizable, "Objects that wait for the finalizer"),
+    ("duplicate-classes", WasteKind::DuplicateClasses, "Classes that several class loaders define"),
+    ("unreachable", WasteKind::Unreachable, "Unreachable objects"),
 ];
 
-/// Find memory spent for nothing
+/// Find wasted memory
 ///
-/// Duplicate strings and arrays, empty and sparse collections, boxed numbers, fields that are the same
-/// everywhere and more, each with the fields that hold it. Bytes are what would be freed if a kind alone
-/// were mended, exactly, by the JVM's own sizes and alignment; the total is what mending all of them would
-/// free, in which no byte counts twice. Only reachable objects count, but for the kind `unreachable`. The
-/// exit code is 1 if nothing is wasted. Builds the index on first use.
+/// Duplicate strings and arrays, empty and sparse collections, boxed numbers, fields that are the same everywhere and
+/// more, each with the fields that reference it. Bytes are what would be freed if only this kind were fixed, exactly,
+/// by the JVM's own sizes and alignment; the total is what fixing all of them would free, in which no byte counts
+/// twice. Only reachable objects count, except for the kind `unreachable`. The exit code is 1 if nothing is wasted.
+/// Builds the index on first use.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", without_dump))]
 #[command(override_usage = "hprof-cli waste [OPTIONS] <DUMP>\n       hprof-cli waste --explain <KIND>")]
-pub(crate) struct Args {
+pub(crate) struct WasteArgs {
     #[command(flatten)]
     input: Input,
 
@@ -79,9 +80,9 @@ pub(crate) struct Args {
         hide_possible_values = true,
         help_heading = "Filter"
     )]
-    kind: Vec<Kind>,
+    kind: Vec<WasteKind>,
 
-    /// Group rows by this key: the fields that hold waste
+    /// Group rows by this key: the fields that reference wasted memory
     #[arg(
         long,
         alias = "by",
@@ -90,11 +91,11 @@ pub(crate) struct Args {
         default_value = "field",
         help_heading = "Output"
     )]
-    group_by: GroupBy,
+    group_by: FieldGroupBy,
 
-    /// Explain a kind of waste: what it is, when it is harmless, what to do
+    /// Explain a kind of waste: its definition, when it is harmless, and how to avoid it
     #[arg(long, value_name = "KIND", value_parser = keys(KINDS), help_heading = "Output")]
-    explain: Option<Kind>,
+    explain: Option<WasteKind>,
 
     #[command(flatten)]
     top: Top,
@@ -103,47 +104,49 @@ pub(crate) struct Args {
     output: Output,
 }
 
-/// No dump is needed to explain something: the value that stands for it is not looked at.
+/// Makes the dump optional, as explaining needs none: the placeholder value is ignored.
 fn without_dump(dump: clap::Arg) -> clap::Arg {
     let explains = clap::builder::ArgPredicate::IsPresent;
     dump.required(false).required_unless_present("explain").default_value_if("explain", explains, "-")
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+pub(crate) fn run(cx: &RunContext, args: &WasteArgs) -> anyhow::Result<Outcome> {
     if let Some(kind) = args.explain {
-        explain::show(kind)?;
+        explain::show(cx, kind)?;
         return Ok(Outcome::Fine);
     }
     let input = &args.input;
-    let question = Question { kinds: args.kind.clone(), group_by: args.group_by, examples: EXAMPLE_COUNT };
-    let (session, found) =
-        Session::ask(input, |heap, graph| Ok(waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))?;
+    let question = WasteQuery { kinds: args.kind.clone(), group_by: args.group_by, examples: EXAMPLE_COUNT };
+    let (session, found) = Session::ask(cx, input, |heap, graph| {
+        Ok(waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?)
+    })?;
     let top = args.top.rows(args.output.format());
     match (args.output.format(), &args.kind[..]) {
         (Format::Csv, _) => {
             let answer =
                 Answer::new(columns::flat(), columns::flat_rows(&found, top)).without_rows(NoRows::Nothing);
-            session.show("waste", &args.output, answer)?;
+            session.show(cx, "waste", &args.output, answer)?;
         }
-        (Format::Table, [_]) => screen::one_kind(&session, &args.output, &found, args.group_by, top)?,
+        (Format::Table, [_]) => screen::one_kind(cx, &session, &args.output, &found, args.group_by, top)?,
         (format, _) => {
             let is_table = format == Format::Table;
-            // In a table kinds are rows, and of their fields only the first is shown.
+            // In a table kinds are rows, and only the first field of each is shown.
             let kinds = if is_table { top.unwrap_or(usize::MAX) } else { usize::MAX };
-            let rows = found.rows.iter().take(kinds).map(|row| columns::Row { waste: &found, row, top });
+            let rows =
+                found.rows.iter().take(kinds).map(|row| columns::WasteLine { waste: &found, row, top });
             let mut answer = Answer::new(columns::columns(args.group_by), rows)
                 .matching(found.rows.len() as u64, "kinds")
                 .beside(&columns::beside(), &&found)
                 .without_rows(NoRows::Nothing);
             if is_table {
-                let width = output::style(&args.output).width.map_or(usize::MAX, usize::from);
+                let width = output::style(cx, &args.output).width.map_or(usize::MAX, usize::from);
                 answer = answer.above(Section::Line(screen::headline(&found)));
                 let steps = screen::next(input, &found);
                 if !steps.is_empty() {
                     answer = answer.under(Section::Whole(commands::lines(&steps, width)));
                 }
             }
-            session.show("waste", &args.output, answer)?;
+            session.show(cx, "waste", &args.output, answer)?;
         }
     }
     Ok(session.outcome(!found.rows.is_empty()))
@@ -155,7 +158,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         variant: "",
         about: "A row is a kind of waste, those that would save most first; [waste.md](waste.md) defines the kinds. CSV has a row for each kind and field: `kind`, `field`, `is_static`, `loader_object`, `objects`, `wasted_bytes`; of a kind \
                 without fields one row. The exit code is 1 if there are no rows.",
-        rows: columns::columns(GroupBy::Field).fields(),
+        rows: columns::columns(FieldGroupBy::Field).fields(),
         beside: columns::beside().fields(),
     }]
 }

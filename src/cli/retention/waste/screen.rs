@@ -1,22 +1,23 @@
-//! Waste as text: what a person sees.
+//! Waste as text for people.
 
-use hprof_query::waste::{GroupBy, Kind, Waste};
+use hprof_query::waste::{FieldGroupBy, Waste, WasteKind};
 use hprof_report::answer::{Answer, NoRows, Section};
 use hprof_report::number::{grouped, human_bytes, percent};
 
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::commands::{Commands, Step};
+use crate::cli::shared::commands::{Commands, NextCommand};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::word_of;
-use crate::cli::shared::session::{Session, Source};
+use crate::cli::shared::session::{AnswerSource, Session};
 
 use super::{KINDS, columns};
 
-/// Commands that are offered.
+/// Maximum number of suggested commands.
 const STEPS: usize = 2;
-/// Parts of a kind that are shown.
+/// Maximum number of parts shown of a kind.
 const PARTS: usize = 10;
 
-/// The answer in one line.
+/// Returns the answer in one line.
 pub(super) fn headline(waste: &Waste) -> String {
     let Waste { wasted_bytes, all_bytes, .. } = waste;
     if waste.rows.is_empty() {
@@ -30,34 +31,36 @@ pub(super) fn headline(waste: &Waste) -> String {
     )
 }
 
-/// What to ask next: the kinds that add most.
-pub(super) fn next(input: &Input, waste: &Waste) -> Vec<Step> {
+/// Returns the suggested commands, for the kinds that add most.
+pub(super) fn next(input: &Input, waste: &Waste) -> Vec<NextCommand> {
     let commands = Commands::of(input);
-    let mut kinds: Vec<(u64, Kind)> = waste.rows.iter().map(|row| (row.added_bytes, row.kind)).collect();
-    kinds.retain(|(_, kind)| *kind != Kind::Unreachable);
+    let mut kinds: Vec<(u64, WasteKind)> = waste.rows.iter().map(|row| (row.added_bytes, row.kind)).collect();
+    kinds.retain(|(_, kind)| *kind != WasteKind::Unreachable);
     kinds.sort_by_key(|(bytes, kind)| (std::cmp::Reverse(*bytes), *kind));
-    let step = |(_, kind): (u64, Kind)| {
+    let step = |(_, kind): (u64, WasteKind)| {
         commands.step(
             "waste",
             ["--kind".to_owned(), word_of(KINDS, kind).to_owned()],
-            "the fields that hold it",
+            "the fields that reference it",
         )
     };
     kinds.into_iter().take(STEPS).map(step).collect()
 }
 
-/// One kind: its fields, what it consists of, examples.
+/// Renders one kind: its fields, its parts, examples.
 pub(super) fn one_kind(
+    cx: &RunContext,
     session: &Session,
     output: &Output,
     waste: &Waste,
-    by: GroupBy,
+    by: FieldGroupBy,
     top: Option<usize>,
 ) -> anyhow::Result<()> {
     let Some(row) = waste.rows.first() else {
         let none: [&hprof_query::waste::FieldSum; 0] = [];
         let answer = Answer::new(columns::of_fields(by, 0), none);
         session.show(
+            cx,
             "waste",
             output,
             answer.without_rows(NoRows::Line("Nothing is wasted like that".into())),
@@ -85,6 +88,6 @@ pub(super) fn one_kind(
         answer = answer.under(Section::Line(String::new()));
         answer = answer.under(Section::table(&columns::examples(), row.examples.iter().cloned()));
     }
-    session.show("waste", output, answer)?;
+    session.show(cx, "waste", output, answer)?;
     Ok(())
 }

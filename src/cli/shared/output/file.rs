@@ -1,4 +1,4 @@
-//! An answer that goes into a file: it appears there whole, or not at all.
+//! Answers written to a file: it appears complete or not at all.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,25 +8,25 @@ use anyhow::Context;
 
 use hprof_index::storage::temporary_files::Temporary;
 
-/// A file that is being written. Dropped without [`OutFile::commit`], nothing of it stays.
+/// A file that is being written. If dropped without [`OutFile::commit`], it is removed.
 pub(crate) struct OutFile {
     path: PathBuf,
     to: To,
 }
 
 enum To {
-    /// Beside the file whose name it will get.
+    /// Temporary file beside the file that it will replace.
     Temporary(Temporary),
-    /// A device or a pipe: there is nothing to rename.
+    /// A device or pipe, which cannot be renamed.
     Directly(File),
 }
 
 impl OutFile {
-    /// Begins to write the file `path`. What is there stays until [`OutFile::commit`]; files that are read,
-    /// `inputs`, are never replaced. Who may not read them may not read the file either.
+    /// Starts writing the file `path`. An existing file is kept until [`OutFile::commit`]; input files, `inputs`, are
+    /// never replaced. The new file is readable only for users who may read the inputs.
     pub(crate) fn create(path: &Path, inputs: &[&Path]) -> anyhow::Result<Self> {
         let fail = || format!("cannot write {}", path.display());
-        // A link stays one: what it leads to is replaced.
+        // A symbolic link is kept; its target is replaced.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         anyhow::ensure!(
             inputs.iter().all(|input| fs::canonicalize(input).ok().is_none_or(|input| input != real)),
@@ -53,18 +53,18 @@ impl OutFile {
         };
         #[cfg(unix)]
         builder.permissions(permissions);
-        // What the system says names a temporary file, which nobody asked for.
+        // The system's message names a temporary file, which the user does not know.
         let file = create(&builder, dir)
             .map_err(|error| anyhow::anyhow!("cannot write {}: {}", path.display(), why(&error, dir)))?;
         Ok(Self { path: real, to: To::Temporary(file) })
     }
 
-    /// The file as it will be named.
+    /// Returns the final path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     pub(crate) fn commit(mut self) -> anyhow::Result<()> {
         self.flush().with_context(|| format!("cannot write {}", self.path.display()))?;
         match self.to {
@@ -76,8 +76,8 @@ impl OutFile {
     }
 }
 
-/// What may be done, at most, with a file in the directory `dir` that is made of these: JVMs write dumps that only their own
-/// user may read, and what is made of one has its secrets. Files that are not there allow everything.
+/// Returns the maximum permissions of a file in the directory `dir` that is made from these inputs: JVMs write dumps
+/// that only their own user may read, and a file made from one contains its secrets. Missing inputs allow everything.
 pub(crate) fn mode_of_files(inputs: &[&Path], dir: &Path) -> u32 {
     #[cfg(unix)]
     {
@@ -96,12 +96,12 @@ pub(crate) fn mode_of_files(inputs: &[&Path], dir: &Path) -> u32 {
     }
 }
 
-/// The group of files that this process makes in a directory, if it can be told.
+/// Returns the group of files that this process creates in a directory, if it can be determined.
 #[cfg(unix)]
 fn group_in(dir: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
     const SETGID: u32 = 0o2000;
-    // Other systems than Linux give a file the group of its directory, whatever the bit says.
+    // Systems other than Linux always give a file the group of its directory.
     let is_inherited = |dir: &fs::Metadata| dir.mode() & SETGID != 0 || !cfg!(target_os = "linux");
     match fs::metadata(dir) {
         Ok(dir) if is_inherited(&dir) => Some(dir.gid()),
@@ -110,8 +110,8 @@ fn group_in(dir: &Path) -> Option<u32> {
     }
 }
 
-/// The mode of a file for a copy of another group: the bits of its own group say nothing about the members of that one, who are
-/// others to the file.
+/// Returns the mode of a file for a copy with another group: the members of that group are "others" to the original,
+/// so its group bits do not apply to them.
 #[cfg(unix)]
 fn mode_of_copy(file: &fs::Metadata, group: Option<u32>) -> u32 {
     use std::os::unix::fs::MetadataExt;
@@ -119,7 +119,7 @@ fn mode_of_copy(file: &fs::Metadata, group: Option<u32>) -> u32 {
     if group == Some(file.gid()) { mode } else { (mode & !0o070) | (mode & 0o007) << 3 }
 }
 
-/// Why no file can be created in `dir`, and what to do.
+/// Explains why no file can be created in `dir`, with advice.
 fn why(error: &io::Error, dir: &Path) -> String {
     let place = dir.display();
     match error.kind() {
@@ -138,17 +138,17 @@ fn why(error: &io::Error, dir: &Path) -> String {
     }
 }
 
-/// The names of temporary files.
+/// Prefix of temporary files.
 const PREFIX: &str = ".hprof-cli-";
 const SUFFIX: &str = ".part";
 
-/// Creates a temporary file in `dir`, and removes those that processes have left there that were killed.
+/// Creates a temporary file in `dir`, and removes those of killed processes.
 ///
-/// Each is locked by the process that writes it, as long as that lives.
+/// Each is locked by the process that writes it while that process lives.
 fn create(builder: &tempfile::Builder<'_, '_>, dir: &Path) -> io::Result<Temporary> {
     let mut file = Temporary::create(builder, dir)?;
-    // Another process may take it for one that was left, before it is locked. Where there are no locks (some network
-    // mounts) nobody can, and nothing is removed.
+    // Another process may remove it as a leftover before it is locked. Without lock support (some network mounts)
+    // nobody can, and nothing is removed.
     while file.as_file().lock().is_ok() && !file.path().exists() {
         file = Temporary::create(builder, dir)?;
     }
@@ -156,7 +156,7 @@ fn create(builder: &tempfile::Builder<'_, '_>, dir: &Path) -> io::Result<Tempora
     Ok(file)
 }
 
-/// Removes temporary files that no process has locked. What cannot be removed stays.
+/// Removes temporary files that no process has locked, as far as possible.
 fn sweep(dir: &Path) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for entry in entries.flatten() {
@@ -277,7 +277,7 @@ mod tests {
             let out = dir.path().join("out.html");
             OutFile::create(&out, &[&other, &dump]).unwrap().commit().unwrap();
             assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, expected, "{mode:o}");
-            // Also one that was there before.
+            // Also applies to an existing file.
             fs::set_permissions(&out, fs::Permissions::from_mode(0o644)).unwrap();
             OutFile::create(&out, &[&dump]).unwrap().commit().unwrap();
             assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, expected, "{mode:o}");
@@ -310,14 +310,14 @@ mod tests {
         };
         assert_eq!(made(0o640), (own, 0o600));
         assert_eq!(made(0o660), (own, 0o600));
-        // Its members are others.
+        // The members of its group are others.
         assert_eq!(made(0o644), (own, 0o644));
-        // What is replaced had its own group too.
+        // The replaced file's group does not matter.
         fs::write(&out, "old").unwrap();
         fs::set_permissions(&out, fs::Permissions::from_mode(0o640)).unwrap();
         chown(&out, None, Some(other)).unwrap();
         assert_eq!(made(0o644), (own, 0o600));
-        // A directory that hands its group on.
+        // A directory that passes its group on to new files.
         chown(dir.path(), None, Some(other)).unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o2755)).unwrap();
         assert_eq!(made(0o640), (other, 0o640));

@@ -7,46 +7,48 @@ use std::io::{self, BufWriter, Write};
 use hprof_report::table::Style;
 
 use crate::cli::shared::args::Output;
-use crate::cli::shared::{desk, terminal};
+use crate::cli::shared::context::{RunContext, Taken};
 
-/// Where answers go: standard output, or what listens.
-pub(crate) enum Sink {
+/// Destination of answers: standard output, or a listener.
+pub(crate) enum Sink<'c> {
     Stdout(io::StdoutLock<'static>),
-    Desk,
+    Taken(&'c Taken),
 }
 
-impl Write for Sink {
+impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(out) => out.write(bytes),
-            Self::Desk => desk::bytes(bytes).map(|()| bytes.len()),
+            Self::Taken(taken) => taken.take_bytes(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Stdout(out) => out.flush(),
-            Self::Desk => Ok(()),
+            Self::Taken(_) => Ok(()),
         }
     }
 }
 
-/// Where answers go, buffered. Flushed by [`finish`].
-pub(crate) type Out = BufWriter<Sink>;
+/// Buffered destination of answers. Flushed by [`finish`].
+pub(crate) type Out<'c> = BufWriter<Sink<'c>>;
 
-/// Standard output, or what listens.
-pub(crate) fn stdout() -> Out {
-    let sink = if desk::form().is_some() { Sink::Desk } else { Sink::Stdout(io::stdout().lock()) };
-    BufWriter::with_capacity(1 << 16, sink)
+/// Returns standard output, or the listener.
+impl RunContext {
+    pub(crate) fn out(&self) -> Out<'_> {
+        let sink = self.taken.as_ref().map_or_else(|| Sink::Stdout(io::stdout().lock()), Sink::Taken);
+        BufWriter::with_capacity(1 << 16, sink)
+    }
 }
 
-/// Writes out what is left.
-pub(crate) fn finish(mut out: Out) -> anyhow::Result<()> {
+/// Flushes the output.
+pub(crate) fn finish(mut out: Out<'_>) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes out what is left, if it is right; else what is still in the buffer is thrown away. Dropping would write it.
-pub(crate) fn finish_if(out: Out, check: anyhow::Result<()>) -> anyhow::Result<()> {
+/// Flushes the output if `check` succeeds; otherwise discards the buffer, which dropping would write.
+pub(crate) fn finish_if(out: Out<'_>, check: anyhow::Result<()>) -> anyhow::Result<()> {
     match check {
         Ok(()) => finish(out),
         Err(error) => {
@@ -56,12 +58,12 @@ pub(crate) fn finish_if(out: Out, check: anyhow::Result<()>) -> anyhow::Result<(
     }
 }
 
-/// How tables are shown on this stdout. Lines of Markdown are as long as they are.
-pub(crate) fn style<const MARKDOWN: bool>(output: &Output<MARKDOWN>) -> Style {
-    if output.is_markdown() { Style::default() } else { terminal::style_of(output.color) }
+/// Returns the style of tables where the answer goes. Lines of Markdown are never wrapped.
+pub(crate) fn style<const MARKDOWN: bool>(cx: &RunContext, output: &Output<MARKDOWN>) -> Style {
+    if output.is_markdown() { Style::default() } else { cx.style(output.color) }
 }
 
-/// A time of a dump as RFC 3339; `None` for 0 and for what no calendar holds.
+/// Formats a time of a dump as RFC 3339; `None` for 0 and for times outside the calendar.
 pub(crate) fn timestamp(milliseconds: u64) -> Option<String> {
     hprof_query::recordings::profile::rfc3339(milliseconds, 0)
 }

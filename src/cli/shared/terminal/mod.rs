@@ -1,67 +1,43 @@
-//! The terminal: how wide it is, and whether colours are wanted.
+//! The terminal: its width, and whether to use colors.
 
 pub(crate) mod progress_bar;
 
 use std::io::{self, IsTerminal};
-use std::sync::OnceLock;
-
-use clap::{ArgMatches, ValueEnum};
 
 use hprof_report::table::Style;
 
-use crate::cli::shared::desk;
+use crate::cli::shared::color::ColorArg;
+use crate::cli::shared::context::RunContext;
 
-/// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorArg {
-    /// If stdout is a terminal and NO_COLOR is not set
-    Auto,
-    /// Always, even into a pipe
-    Always,
-    /// Never
-    Never,
-}
-
-/// How tables are shown on this stdout, with or without colour.
-pub(crate) fn style_of(color: ColorArg) -> Style {
-    if desk::form().is_some() {
-        return Style { all_rows: ALL_ROWS, all_columns: ALL_COLUMNS, ..Style::default() };
+/// Returns the style of tables on this stdout.
+impl RunContext {
+    pub(crate) fn style(&self, color: ColorArg) -> Style {
+        if self.is_taking() {
+            return Style { all_rows: ALL_ROWS, all_columns: ALL_COLUMNS, ..Style::default() };
+        }
+        style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
     }
-    style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
-}
 
-/// How messages are shown on this stderr.
-pub(crate) fn stderr_style() -> Style {
-    let terminal = io::stderr().is_terminal().then(|| {
-        let mut table = comfy_table::Table::new();
-        table.use_stderr();
-        table
-    });
-    let color = COLOR.get().copied().unwrap_or(ColorArg::Auto);
-    // `always` is about the answer: what is on stderr often ends in a log.
-    style_on(if color == ColorArg::Always { ColorArg::Auto } else { color }, terminal)
-}
-
-/// What `--color` says, for messages.
-static COLOR: OnceLock<ColorArg> = OnceLock::new();
-
-/// Remembers what `--color` says, if the command has it.
-pub(crate) fn choose_color(matches: &ArgMatches) {
-    if let Some((_, command)) = matches.subcommand()
-        && let Ok(Some(color)) = command.try_get_one::<ColorArg>("color")
-    {
-        let _ = COLOR.set(*color);
+    /// Records the value of `--color`, if the command has it.
+    pub(super) fn stderr_style(&self) -> Style {
+        let terminal = io::stderr().is_terminal().then(|| {
+            let mut table = comfy_table::Table::new();
+            table.use_stderr();
+            table
+        });
+        let color = if self.color == ColorArg::Always { ColorArg::Auto } else { self.color };
+        style_on(color, terminal)
     }
 }
 
-/// What shows all rows of a table, and all its columns.
+/// Options that show all rows and columns of a table.
 const ALL_ROWS: &str = "--top 0";
 const ALL_COLUMNS: &str = "--format csv";
 
-/// How things are shown; a table knows the size of the terminal, if it is one.
+/// Returns the style of output; a table knows the size of the terminal, if there is one.
 ///
-/// Tables are written by `hprof_report`, which needs to know how wide the terminal is. comfy-table is asked for that, and for
-/// nothing else: it stays a dependency by decision, and knows stdout and stderr apart.
+/// Tables are written by `hprof_report`, which needs the width of the terminal. comfy-table is used only to query it:
+/// it stays a dependency by decision, and distinguishes stdout and stderr.
 fn style_on(color: ColorArg, terminal: Option<comfy_table::Table>) -> Style {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");

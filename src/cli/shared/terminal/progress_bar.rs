@@ -1,4 +1,4 @@
-//! The progress bar: on a terminal only, and only when something takes longer than half a second.
+//! The progress bar: only on a terminal, and only if work takes longer than half a second.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,11 +8,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use hprof_index::Progress;
 
-use crate::cli::shared::desk::{self, Watcher};
+use crate::cli::shared::context::{RunContext, Watcher};
 
-/// Work shorter than this shows nothing.
+/// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Redraws a second.
+/// Redraws per second.
 const RATE: u8 = 10;
 
 /// Shows stages on stderr.
@@ -21,19 +21,19 @@ pub(crate) struct Bar {
     start: Instant,
     wanted: bool,
     shown: AtomicBool,
-    /// Who is told instead of the terminal.
+    /// Receiver of progress that replaces the terminal.
     watcher: Option<Watcher>,
 }
 
 impl Bar {
-    /// A bar that is shown if stderr is a terminal.
-    pub(crate) fn new(quiet: bool) -> Self {
+    /// Creates a bar that is shown if stderr is a terminal.
+    pub(crate) fn new(cx: &RunContext, quiet: bool) -> Self {
         Self {
             bar: ProgressBar::hidden(),
             start: Instant::now(),
             wanted: !quiet && std::io::stderr().is_terminal(),
             shown: AtomicBool::new(false),
-            watcher: desk::watcher(),
+            watcher: cx.watcher.clone(),
         }
     }
 
@@ -70,7 +70,7 @@ impl Progress for Bar {
         }
         self.begin(what, 0);
         if self.wanted {
-            // Nothing will advance: show it now.
+            // Nothing will advance, so it is shown now.
             self.shown.store(true, Ordering::Relaxed);
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
             self.bar.tick();

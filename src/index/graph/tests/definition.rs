@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::Graph;
-use crate::graph::order::Order;
+use crate::graph::order::OrderedTree;
 
 /// Immediate dominator of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub(super) fn by_iteration(graph: &Graph) -> Vec<Dominator> {
             open.push((*target, 0));
         }
     }
-    // By node; the node itself where nothing is known.
+    // By node; initially the node itself.
     let mut above: Vec<Option<u32>> = vec![None; nodes + 1];
     above[nodes] = Some(outside);
     let mut changed = true;
@@ -171,7 +171,7 @@ impl Naive {
 }
 
 /// Returns the dominators that follow from an order: the innermost of the subtrees that contain a node.
-fn of_order(order: &Order) -> Vec<Dominator> {
+fn of_order(order: &OrderedTree) -> Vec<Dominator> {
     let mut found = vec![Unreachable; order.nodes.len()];
     let mut open: Vec<(u32, u32)> = Vec::new();
     for (position, node) in (0..order.reachable).zip(order.nodes.iter()) {
@@ -185,7 +185,7 @@ fn of_order(order: &Order) -> Vec<Dominator> {
 }
 
 /// Compares an order with the expected one.
-pub(super) fn check(graph: &Graph, order: &Order, dominators: &[Dominator]) {
+pub(super) fn check(graph: &Graph, order: &OrderedTree, dominators: &[Dominator]) {
     let naive = Naive::new(graph, dominators);
     assert_eq!(order.reachable, naive.reachable, "reachable nodes");
     assert_eq!(order.nodes.len(), graph.rows.len());

@@ -1,7 +1,7 @@
 //! Large graphs: deep, wide, cyclic, and random ones compared with a slower algorithm.
 
 use super::definition::{by_iteration, check};
-use super::{Graph, Input, Numbers, arena};
+use super::{Graph, Input, RandomNumbers, arena};
 use crate::graph::graph_view::NONE;
 
 /// Nothing may recurse, or traverse a chain once for each of its nodes.
@@ -64,12 +64,12 @@ fn a_wide_star() {
     }
 }
 
-/// A graph like a real heap: lists, trees, classes with statics, and references across.
+/// Returns a graph like a real heap: lists, trees, classes with statics, and references across.
 fn heap_like(nodes: u32, seed: u64) -> Graph {
-    let mut numbers = Numbers(seed);
+    let mut numbers = RandomNumbers(seed);
     let mut graph = Graph::new(vec![Vec::new(); nodes as usize], &[]);
     for node in 0..nodes {
-        let near = |numbers: &mut Numbers| (node + numbers.below(40)).saturating_sub(20).min(nodes - 1);
+        let near = |numbers: &mut RandomNumbers| (node + numbers.below(40)).saturating_sub(20).min(nodes - 1);
         let count = [0, 0, 0, 1, 1, 2, 3, 12][numbers.below(8) as usize];
         let row: Vec<u32> = (0..count)
             .map(|_| if numbers.below(20) == 0 { numbers.below(nodes) } else { near(&mut numbers) })

@@ -18,7 +18,7 @@ use zerocopy::little_endian::U64;
 use super::adjacency::{AdjacencyLists, Encoder};
 use super::dominators::dominators;
 use super::graph_view::{GraphView, Labels, NONE};
-use super::order::{Order, Weights};
+use super::order::{OrderedTree, Weights};
 use super::referrers::transpose_lists;
 use super::tree::APART;
 use crate::storage::scratch::ScratchArena;
@@ -42,7 +42,7 @@ struct Graph {
 }
 
 impl fmt::Debug for Graph {
-    /// Prints what is needed to read a failed case.
+    /// Prints the data needed to understand a failed case.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = (0..self.len()).zip(&self.rows).filter(|(_, row)| !row.is_empty());
         let labels =
@@ -110,7 +110,7 @@ impl Input {
     }
 
     /// Returns the ordered dominator tree.
-    fn order(&self, arena: &ScratchArena) -> Order {
+    fn order(&self, arena: &ScratchArena) -> OrderedTree {
         let labels = Labels { column: &self.column, width: self.width, targets: &self.hubs };
         let graph = GraphView { lists: self.rows.view(), labels: &labels, roots: &self.roots };
         let transposed = |memory: u64| transposed(&self.rows, arena, memory);
@@ -176,9 +176,9 @@ fn arena(bytes: u64) -> (TempDir, ScratchArena) {
 }
 
 /// A deterministic generator of numbers.
-struct Numbers(u64);
+struct RandomNumbers(u64);
 
-impl Numbers {
+impl RandomNumbers {
     fn below(&mut self, end: u32) -> u32 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         u32::try_from((self.0 >> 33) % u64::from(end)).unwrap()

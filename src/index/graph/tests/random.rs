@@ -15,7 +15,7 @@ use crate::storage::scratch::ScratchArena;
 
 /// A component of a graph. Node numbers are taken modulo the number of nodes.
 #[derive(Debug, Clone)]
-enum Part {
+enum Component {
     Edges(Vec<(u32, u32)>),
     /// `length` edges, each to the next or the previous node.
     Chain {
@@ -52,7 +52,7 @@ enum Part {
     Own(u32),
 }
 
-impl Part {
+impl Component {
     fn edges(&self) -> Vec<(u32, u32)> {
         match *self {
             Self::Edges(ref edges) => edges.clone(),
@@ -81,18 +81,18 @@ impl Part {
     }
 }
 
-fn part(nodes: u32) -> impl Strategy<Value = Part> {
+fn part(nodes: u32) -> impl Strategy<Value = Component> {
     let node = 0..nodes;
     let edges = prop::collection::vec((node.clone(), node.clone()), 0..(2 * nodes as usize + 1));
     prop_oneof![
-        3 => edges.prop_map(Part::Edges),
-        2 => (node.clone(), 0..nodes, any::<bool>()).prop_map(|(from, length, down)| Part::Chain { from, length, down }),
-        1 => (node.clone(), 0..nodes).prop_map(|(from, length)| Part::Cycle { from, length }),
-        1 => (node.clone(), 0..nodes / 3 + 1).prop_map(|(from, count)| Part::Diamonds { from, count }),
-        1 => (node.clone(), 0..nodes).prop_map(|(from, count)| Part::Star { from, count }),
-        1 => (node.clone(), 0..nodes).prop_map(|(to, count)| Part::Sink { to, count }),
-        1 => (node.clone(), 0..nodes / 2 + 1).prop_map(|(from, length)| Part::Ladder { from, length }),
-        1 => node.prop_map(Part::Own),
+        3 => edges.prop_map(Component::Edges),
+        2 => (node.clone(), 0..nodes, any::<bool>()).prop_map(|(from, length, down)| Component::Chain { from, length, down }),
+        1 => (node.clone(), 0..nodes).prop_map(|(from, length)| Component::Cycle { from, length }),
+        1 => (node.clone(), 0..nodes / 3 + 1).prop_map(|(from, count)| Component::Diamonds { from, count }),
+        1 => (node.clone(), 0..nodes).prop_map(|(from, count)| Component::Star { from, count }),
+        1 => (node.clone(), 0..nodes).prop_map(|(to, count)| Component::Sink { to, count }),
+        1 => (node.clone(), 0..nodes / 2 + 1).prop_map(|(from, length)| Component::Ladder { from, length }),
+        1 => node.prop_map(Component::Own),
     ]
 }
 
@@ -156,7 +156,7 @@ fn graph(nodes: std::ops::Range<u32>, parts: usize) -> impl Strategy<Value = Gra
             .prop_map(move |(parts, roots, (hubs, labels), weights, width, stride)| {
                 let mut graph = Graph { rows: vec![Vec::new(); nodes as usize], width, ..Graph::default() };
                 let place = shuffle(nodes, stride);
-                for (from, to) in parts.iter().flat_map(Part::edges) {
+                for (from, to) in parts.iter().flat_map(Component::edges) {
                     graph.rows[place(from) as usize].push(place(to));
                 }
                 graph.roots = roots.into_iter().map(&place).collect();

@@ -1,16 +1,16 @@
 //! The stored tree compared with a naive one.
 
 use super::definition::{Dominator, Naive};
-use super::{Graph, Numbers, arena, weights_by};
+use super::{Graph, RandomNumbers, arena, weights_by};
 use crate::graph::numbers::{ObjectIndex, TreePosition};
-use crate::graph::order::{Order, Weights};
+use crate::graph::order::{OrderedTree, Weights};
 use crate::graph::tree::Tree;
 use crate::graph::tree_columns::Columns;
 use crate::storage::bit_packed::packed;
 use crate::storage::scratch::{Array, ScratchArena};
 
 /// Returns the tree of an order as it is after writing and reading.
-pub(super) fn stored(order: &Order, weights: &Weights) -> Tree {
+pub(super) fn stored(order: &OrderedTree, weights: &Weights) -> Tree {
     let Columns { ends, ends_apart, sizes, sizes_apart, blocks, least: [first, second], reachable_bytes } =
         Columns::new(&arena(1 << 30).1, order, weights.view()).unwrap();
     let tree = Tree {
@@ -31,7 +31,7 @@ pub(super) fn stored(order: &Order, weights: &Weights) -> Tree {
 }
 
 /// Compares the results of all queries on the tree of a small graph.
-pub(super) fn check_stored(graph: &Graph, order: &Order, weights: &Weights, dominators: &[Dominator]) {
+pub(super) fn check_stored(graph: &Graph, order: &OrderedTree, weights: &Weights, dominators: &[Dominator]) {
     let tree = stored(order, weights);
     let naive = Naive::new(graph, dominators);
     let parents: Vec<Option<u32>> = (naive.nodes.iter().take(naive.reachable as usize))
@@ -73,17 +73,17 @@ pub(super) fn check_stored(graph: &Graph, order: &Order, weights: &Weights, domi
             "{nowhere}"
         );
     }
-    Shape::of(parents).check(&tree, &units, 8, u32::MAX);
+    ParentForest::of(parents).check(&tree, &units, 8, u32::MAX);
 }
 
 /// A forest: the parent's position by position in preorder.
-struct Shape {
+struct ParentForest {
     parents: Vec<Option<u32>>,
     ends: Vec<u32>,
     depths: Vec<u32>,
 }
 
-impl Shape {
+impl ParentForest {
     fn of(parents: Vec<Option<u32>>) -> Self {
         let mut ends: Vec<u32> = (1..=u32::try_from(parents.len()).unwrap()).collect();
         let mut depths = vec![0; parents.len()];
@@ -103,7 +103,7 @@ impl Shape {
     }
 
     /// Returns an order in which node numbers differ from positions, with `lost` unreachable nodes.
-    fn order(&self, arena: &ScratchArena, lost: u32) -> Order {
+    fn order(&self, arena: &ScratchArena, lost: u32) -> OrderedTree {
         let all = self.len() + lost;
         let array = |number: &dyn Fn(u32) -> u32| {
             let mut array: Array<u32> = arena.array(all as usize).unwrap();
@@ -112,7 +112,7 @@ impl Shape {
         };
         let flip = |at: u32| if at < self.len() { self.len() - 1 - at } else { at };
         let end = |at: u32| self.ends.get(at as usize).copied().unwrap_or(0xDEAD);
-        Order { positions: array(&flip), nodes: array(&flip), ends: array(&end), reachable: self.len() }
+        OrderedTree { positions: array(&flip), nodes: array(&flip), ends: array(&end), reachable: self.len() }
     }
 
     /// Compares a tree of this shape; `units` are the weights by position. At most `most` siblings of each
@@ -175,7 +175,7 @@ impl Shape {
     }
 
     fn check_dominates(&self, tree: &Tree) {
-        let mut numbers = Numbers(u64::from(self.len()));
+        let mut numbers = RandomNumbers(u64::from(self.len()));
         for _ in 0..if self.len() == 0 { 0 } else { 2000 } {
             let position = numbers.below(self.len());
             let ancestor = match numbers.below(3) {
@@ -202,7 +202,7 @@ impl Shape {
 const LARGE: u32 = 64 * 64 * 64 + 64 * 64 + 77;
 
 fn check_shape(name: &str, parents: Vec<Option<u32>>, unit: u64, lost: u32) {
-    let shape = Shape::of(parents);
+    let shape = ParentForest::of(parents);
     let all = shape.len() + lost;
     let (_dir, arena) = arena(1 << 30);
     let order = shape.order(&arena, lost);
@@ -263,7 +263,7 @@ fn chains_side_by_side_are_kept() {
 }
 
 /// Returns a tree in preorder, in which the parent of each node is one of the last `window` nodes before it.
-fn random_tree(nodes: u32, window: u32, tops: u32, numbers: &mut Numbers) -> Vec<Option<u32>> {
+fn random_tree(nodes: u32, window: u32, tops: u32, numbers: &mut RandomNumbers) -> Vec<Option<u32>> {
     let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize + 1];
     for node in 0..nodes {
         let parent = if node == 0 || numbers.below(nodes) < tops {
@@ -286,7 +286,7 @@ fn random_tree(nodes: u32, window: u32, tops: u32, numbers: &mut Numbers) -> Vec
 
 #[test]
 fn random_trees_are_kept() {
-    let mut numbers = Numbers(7);
+    let mut numbers = RandomNumbers(7);
     for window in [1, 2, 10, 1000, u32::MAX] {
         check_shape("random", random_tree(LARGE, window, 5, &mut numbers), 8, 10);
     }
@@ -299,7 +299,9 @@ fn random_trees_are_kept() {
 
 #[test]
 fn an_empty_tree_answers() {
-    for tree in [Tree::default(), stored(&Shape::of(Vec::new()).order(&arena(0).1, 0), &weights_by(&[], 8))] {
+    for tree in
+        [Tree::default(), stored(&ParentForest::of(Vec::new()).order(&arena(0).1, 0), &weights_by(&[], 8))]
+    {
         assert_eq!((tree.reachable(), tree.objects(), tree.reachable_bytes()), (0, 0, 0));
         assert_eq!(
             (tree.position(ObjectIndex(0)), tree.object_at(TreePosition(0)), tree.dominator(TreePosition(0))),

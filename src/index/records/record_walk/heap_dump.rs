@@ -1,45 +1,45 @@
-//! Heap dump records: where they end, and which heap dump they belong to.
+//! Heap dump records: their ends, and the heap dump that each belongs to.
 
 use hprof_parser::record::{self, Record};
 
-use super::{RecordWalk, Table};
+use super::{RecordWalk, TableAppender};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::records::search_budget::ENOUGH;
 use crate::records::top_level::{HeapDump, Segment};
 
-/// As [`ENOUGH`], behind a heap dump record, whose length may have wrapped.
+/// Like [`ENOUGH`], after a heap dump record, whose length may have wrapped.
 const ENOUGH_BEHIND_HEAP: usize = 64;
-/// Heap dumps that are told apart; of more the last one stays.
+/// Maximum number of heap dumps; of more, the last one is kept.
 const MAX_HEAP_DUMPS: usize = 1 << 16;
 
-/// Whether a heap dump is one record, or made of segments.
+/// Form of a heap dump: one record, or segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum HeapDumpForm {
     Single,
     Segment,
 }
 
-/// Whether all of a heap dump record is there.
+/// Completeness of a heap dump record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whole {
     Yes,
     No,
-    /// Its length was never filled in: nobody can tell.
+    /// The length was never filled in: unknown.
     Open,
 }
 
 impl RecordWalk<'_> {
-    /// Notes a heap dump record and returns the offset of the next.
-    pub(super) fn heap_dump(&mut self, record: &Record, form: Form) -> usize {
+    /// Adds a heap dump record and returns the offset of the next record.
+    pub(super) fn heap_dump(&mut self, record: &Record, form: HeapDumpForm) -> usize {
         let start = record.body_offset();
-        let goes_on = self.inside && form == Form::Segment;
+        let goes_on = self.inside && form == HeapDumpForm::Segment;
         let (end, whole) = match form {
-            Form::Single => self.single_end(record),
-            Form::Segment => self.segment_end(record),
+            HeapDumpForm::Single => self.single_end(record),
+            HeapDumpForm::Segment => self.segment_end(record),
         };
         if start >= end {
             self.contents.empty_segments += 1;
-            if form == Form::Single {
+            if form == HeapDumpForm::Single {
                 return end;
             }
         }
@@ -49,34 +49,35 @@ impl RecordWalk<'_> {
                 dumps.pop();
                 self.contents.more_heap_dumps += 1;
             }
-            let ended = form == Form::Single && whole == Whole::Yes;
+            let ended = form == HeapDumpForm::Single && whole == Whole::Yes;
             let open = whole == Whole::Open;
             let time_us = record.time_us;
             dumps.push(HeapDump { segments: Vec::new(), time_us, ended, open, broken: false });
         }
-        self.inside = form == Form::Segment;
+        self.inside = form == HeapDumpForm::Segment;
         if start < end
             && let Some(dump) = dumps.last_mut()
         {
             let Self { allowance, no_memory, .. } = self;
-            Table { allowance, no_memory }.push(&mut dump.segments, Segment { start, end });
+            TableAppender { allowance, no_memory }.push(&mut dump.segments, Segment { start, end });
         }
         end
     }
 
-    /// The end of a segment. Its length is believed if a known record follows: writers cut their segments long before
-    /// 4 GiB.
+    /// Returns the end of a segment. Its length is accepted if a known record follows: writers start a
+    /// new segment long before 4 GiB.
     fn segment_end(&mut self, record: &Record) -> (usize, Whole) {
         let (len, start) = (self.bytes.len(), record.body_offset());
         let stated = usize::try_from(record.end()).unwrap_or(usize::MAX);
         if stated <= len {
-            // A root looks like the tag of a record: where a length of 0 may stand for an unknown one, that is not enough.
+            // A root looks like the tag of a record: where a length of 0 may mean an unknown one, that is
+            // not enough.
             let follows = match self.bytes.get(stated) {
                 None => true,
                 Some(tag) if record.length > 0 => record::is_known(*tag),
                 Some(_) => self.search.chain(stated, ENOUGH).is_some(),
             };
-            // Or one whose tag alone is wrong.
+            // Or only the tag is wrong.
             if follows || (record.length > 0 && self.search.goes_on_behind(stated)) {
                 return (stated, Whole::Yes);
             }
@@ -84,7 +85,7 @@ impl RecordWalk<'_> {
                 return (end, Whole::Yes);
             }
         }
-        // In a file that was changed all over no length is right.
+        // In a file that was changed throughout, no length is right.
         let next = if self.mangled().is_none() { self.search.find_segment(start) } else { None };
         if let Some(next) = next {
             let text = format!(
@@ -98,7 +99,7 @@ impl RecordWalk<'_> {
         self.read_to_the_end(record, stated)
     }
 
-    /// The end of a heap dump of one record, whose length may have wrapped.
+    /// Returns the end of a heap dump of one record, whose length may have wrapped.
     fn single_end(&mut self, record: &Record) -> (usize, Whole) {
         let (len, start) = (self.bytes.len(), record.body_offset());
         let stated = usize::try_from(record.end()).unwrap_or(usize::MAX);
@@ -110,7 +111,7 @@ impl RecordWalk<'_> {
             if let Some(end) = self.wrapped_end(record, stated) {
                 return (end, Whole::Yes);
             }
-            // Records that are cut themselves follow.
+            // Followed by records that are truncated themselves.
             let known = self.bytes.get(stated).is_none_or(|tag| record::is_known(*tag));
             let believed = self.search.chain(stated, 4).is_some_and(|chain| chain.records >= 2);
             if record.length > 0 && (believed || (known && self.search.is_heap(start, stated))) {
@@ -120,7 +121,8 @@ impl RecordWalk<'_> {
         self.read_to_the_end(record, stated)
     }
 
-    /// Over 4 GiB the length has wrapped: the real end is some multiple of 4 GiB further, where records go on.
+    /// Returns the end of a record of more than 4 GiB, whose length has wrapped: the real end is a multiple of
+    /// 4 GiB later, where records continue.
     fn wrapped_end(&mut self, record: &Record, stated: usize) -> Option<usize> {
         let mut end = stated;
         loop {
@@ -137,14 +139,14 @@ impl RecordWalk<'_> {
         }
     }
 
-    /// Whether many records follow, or the file ends there: but nothing is no heap dump.
+    /// Returns `true` if many records follow, or the file ends there; an empty range is not a heap dump.
     fn is_good_end(&mut self, record: &Record, end: usize) -> bool {
         let is_empty = end == record.body_offset() && end == self.bytes.len();
         let chain = self.search.chain(end, ENOUGH_BEHIND_HEAP);
         !is_empty && chain.is_some_and(|chain| chain.to_end || chain.records >= ENOUGH_BEHIND_HEAP)
     }
 
-    /// No end of a heap dump record makes sense but that of the file.
+    /// Ends the heap dump record at the end of the file, the only plausible end.
     fn read_to_the_end(&mut self, record: &Record, stated: usize) -> (usize, Whole) {
         let len = self.bytes.len();
         let offset = Some(record.offset as u64);
@@ -160,7 +162,7 @@ impl RecordWalk<'_> {
             return (len, Whole::No);
         }
         if record.length == 0 {
-            // The writer died, or could not seek back, before it knew the length.
+            // The writer was killed, or could not seek back, before it knew the length.
             let text = "a heap dump record states length 0; read to the end of the file";
             self.list(Problem::note(ProblemKind::LengthOpen, text, offset));
             return (len, Whole::Open);

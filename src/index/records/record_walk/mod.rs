@@ -1,8 +1,8 @@
-//! The walk over the top-level records of a dump, and how it resynchronises after damage.
+//! The walk over the top-level records of a dump, and its resynchronization after damage.
 //!
-//! A record is believed if records follow where its length says that it ends. Where none does, the walk continues at the
-//! first offset from which many records follow one another, or a few that end exactly where the file does. All such
-//! searches of a file together are bounded ([`super::search_budget`]).
+//! A record is accepted if records follow where its length says that it ends. If none does, the walk
+//! continues at the first offset from which many consecutive records follow, or a few that end exactly at
+//! the end of the file. All such searches of a file together are bounded ([`super::search_budget`]).
 
 mod heap_dump;
 
@@ -11,21 +11,21 @@ use std::cell::OnceCell;
 use hprof_parser::record::{self, BodyReader, RECORD_HEADER, Record, tag};
 use hprof_parser::{FormatError, Header};
 
-use heap_dump::Form;
+use heap_dump::HeapDumpForm;
 
-use super::search_budget::Search;
+use super::search_budget::HeapDumpSearch;
 use super::top_level::{Contents, RecordLocation};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::storage::allowance::Allowance;
 use crate::storage::memory::NoMemory;
 
-/// Problems kept at most.
+/// Maximum number of listed problems.
 const MAX_PROBLEMS: usize = 200;
 
 /// Walks over the records of `bytes`, whose header is `header`.
 ///
 /// # Errors
-/// [`NoMemory`] if there are too many to be kept.
+/// [`NoMemory`] if the tables do not fit into memory.
 pub(crate) fn read(bytes: &[u8], header: &Header, allowance: &Allowance) -> Result<Contents, NoMemory> {
     let mut walk = RecordWalk {
         bytes,
@@ -36,7 +36,7 @@ pub(crate) fn read(bytes: &[u8], header: &Header, allowance: &Allowance) -> Resu
         inside: false,
         doubtful: None,
         consumed: false,
-        search: Search::new(bytes, header),
+        search: HeapDumpSearch::new(bytes, header),
         unlisted: 0,
         mangled: OnceCell::new(),
     };
@@ -46,31 +46,32 @@ pub(crate) fn read(bytes: &[u8], header: &Header, allowance: &Allowance) -> Resu
 
 struct RecordWalk<'a> {
     bytes: &'a [u8],
-    /// What tables may take; if they cannot, the walk ends.
+    /// Memory for tables; if they need more, the walk ends.
     allowance: &'a Allowance,
     no_memory: Option<NoMemory>,
     reader: BodyReader<'a>,
     contents: Contents,
-    /// Inside a heap dump made of segments.
+    /// `true` inside a heap dump made of segments.
     inside: bool,
-    /// The record before: it is kept when a record follows where its length says, as nothing else tells that it is right.
+    /// Previous record: it is stored when a record follows where its length says, because nothing else
+    /// confirms it.
     doubtful: Option<Record>,
-    /// What was read last goes to the end of the file, for want of a place where something else begins.
+    /// `true` if the last record read extends to the end of the file because no other record was found.
     consumed: bool,
-    search: Search<'a>,
-    /// Problems that are not kept.
+    search: HeapDumpSearch<'a>,
+    /// Number of problems that are not listed.
     unlisted: u64,
-    /// How a text-mode transfer has mangled the file, once that was looked for.
+    /// Damage by a text-mode transfer, once it was searched for.
     mangled: OnceCell<Option<&'static str>>,
 }
 
-/// Appends to tables, and notes if one cannot grow.
-struct Table<'w> {
+/// Appends to a table, and records a failure to grow.
+struct TableAppender<'w> {
     allowance: &'w Allowance,
     no_memory: &'w mut Option<NoMemory>,
 }
 
-impl Table<'_> {
+impl TableAppender<'_> {
     fn push<T>(&mut self, table: &mut Vec<T>, row: T) {
         if let Err(error) = self.allowance.push(table, row) {
             *self.no_memory = Some(error);
@@ -124,7 +125,7 @@ impl RecordWalk<'_> {
         self.end();
     }
 
-    /// Keeps the record before: something follows it.
+    /// Stores the previous record, which is confirmed by the next one.
     fn settle(&mut self) {
         let Some(record) = self.doubtful.take() else { return };
         let text = if record.tag == tag::HEAP_DUMP_END {
@@ -138,7 +139,7 @@ impl RecordWalk<'_> {
         self.lose(ProblemKind::BadRecord, text, record.offset, bytes);
     }
 
-    /// Says that what follows is of no use, and nothing is lost with it.
+    /// Reports stray bytes up to the end of the file, with which nothing is lost.
     fn stray(&mut self, at: usize) {
         let bytes = self.bytes.len() - at;
         let text = format!("{bytes} stray bytes after the last record");
@@ -146,7 +147,7 @@ impl RecordWalk<'_> {
         self.list(Problem::note(ProblemKind::UnknownRecord, text, Some(at as u64)).skipping(bytes));
     }
 
-    /// What can be said only when all was read.
+    /// Adds problems that are known only at the end of the file.
     fn end(&mut self) {
         let end = Some(self.bytes.len() as u64);
         let contents = &mut self.contents;
@@ -158,8 +159,8 @@ impl RecordWalk<'_> {
             let text = format!("{} more damaged regions at the top level are not listed", self.unlisted);
             contents.problems.push(Problem::damage(ProblemKind::MorePlaces, text, None));
         }
-        // HotSpot, the agent and Android all write an end record. A file that was cut between two records shows no other
-        // sign.
+        // HotSpot, the agent and Android all write an end record. A file that was truncated between two
+        // records shows no other sign.
         let missing = match contents.dumps.last() {
             Some(last) if !last.ended && !self.consumed => Some((
                 ProblemKind::NoEnd,
@@ -182,12 +183,12 @@ impl RecordWalk<'_> {
     fn take(&mut self, record: &Record) -> usize {
         let next = usize::try_from(record.end()).ok().filter(|end| *end <= self.bytes.len());
         if next.is_some_and(|next| self.is_misnamed_segment(record, next)) {
-            return self.misnamed(record, Form::Segment);
+            return self.misnamed(record, HeapDumpForm::Segment);
         }
         match record.tag {
-            tag::HEAP_DUMP => return self.heap_dump(record, Form::Single),
-            tag::HEAP_DUMP_SEGMENT => return self.heap_dump(record, Form::Segment),
-            // It has no body: records behind it say more than its length.
+            tag::HEAP_DUMP => return self.heap_dump(record, HeapDumpForm::Single),
+            tag::HEAP_DUMP_SEGMENT => return self.heap_dump(record, HeapDumpForm::Segment),
+            // It has no body: the records after it are more reliable than its length.
             tag::HEAP_DUMP_END if record.length == 0 || self.ends_or_goes_on(record.body_offset()) => {
                 if record.length > 0 {
                     let text = format!("a heap dump end states {} bytes, but has no body", record.length);
@@ -203,7 +204,7 @@ impl RecordWalk<'_> {
         next
     }
 
-    /// Notes the end of a heap dump; of one without objects too.
+    /// Handles the end of a heap dump, including one without objects.
     fn heap_dump_end(&mut self) {
         self.inside = false;
         self.contents.has_end = true;
@@ -216,12 +217,12 @@ impl RecordWalk<'_> {
         at == self.bytes.len() || self.search.goes_on(at, 1)
     }
 
-    /// Keeps what a record other than a heap dump says, or where it is.
+    /// Stores the contents of a record other than a heap dump, or its offset.
     fn keep(&mut self, record: &Record) -> Result<(), FormatError> {
         let place = |id| RecordLocation { id, offset: record.offset as u64 };
         let offset = record.offset as u64;
         let Self { contents, allowance, no_memory, .. } = self;
-        let mut kept = Table { allowance, no_memory };
+        let mut kept = TableAppender { allowance, no_memory };
         match record.tag {
             tag::STRING => {
                 self.reader.string(record).map(|(id, _)| kept.push(&mut contents.strings, place(id)))
@@ -263,8 +264,9 @@ impl RecordWalk<'_> {
         }
     }
 
-    /// A record other than a heap dump that reaches beyond the end of the file: its length is wrong if records go on
-    /// behind it, else the file is cut. Returns where to go on.
+    /// Handles a record other than a heap dump that extends beyond the end of the file: its length is
+    /// wrong if records continue after it, otherwise the file is truncated. Returns the offset at which
+    /// to continue.
     fn beyond_the_end(&mut self, record: &Record) -> usize {
         let len = self.bytes.len();
         let there = len - record.body_offset();
@@ -277,7 +279,7 @@ impl RecordWalk<'_> {
             self.lose(ProblemKind::BadRecord, text, record.offset, skipped);
             return next;
         }
-        // Of tables what is there is used; half a name would be another name.
+        // The complete rows of a table are used; half a name would be a different name.
         if record.tag != tag::STRING {
             let _ = self.keep(record);
         }
@@ -291,7 +293,7 @@ impl RecordWalk<'_> {
         len
     }
 
-    /// Skips what is not a record and returns the offset of the next one.
+    /// Skips bytes that are not a record and returns the offset of the next record.
     fn skip_unknown(&mut self, record: &Record) -> usize {
         let len = self.bytes.len();
         let how = self.mangled();
@@ -299,7 +301,7 @@ impl RecordWalk<'_> {
         let heap_end = stated.filter(|end| {
             how.is_none() && record.length > 0 && self.search.is_heap(record.body_offset(), *end)
         });
-        // The length of the record before may have led here: records may go on inside of it.
+        // The length of the previous record may have led here: records may continue inside it.
         if how.is_none()
             && heap_end.is_none()
             && let Some(before) = self.doubtful.map(|before| before.offset)
@@ -321,7 +323,11 @@ impl RecordWalk<'_> {
             return len;
         }
         if let Some(end) = heap_end {
-            let form = if self.inside || self.is_segment(end) { Form::Segment } else { Form::Single };
+            let form = if self.inside || self.is_segment(end) {
+                HeapDumpForm::Segment
+            } else {
+                HeapDumpForm::Single
+            };
             return self.misnamed(record, form);
         }
         if let Some(end) = stated.filter(|end| *end == len || self.search.goes_on(*end, 1)) {
@@ -337,35 +343,35 @@ impl RecordWalk<'_> {
         }
     }
 
-    /// Reads a record as a heap dump, which its tag does not say.
-    fn misnamed(&mut self, record: &Record, form: Form) -> usize {
+    /// Reads a record as a heap dump although its tag is different.
+    fn misnamed(&mut self, record: &Record, form: HeapDumpForm) -> usize {
         let text = format!("record {:#04x} contains heap sub-records; read as a heap dump", record.tag);
         self.mislabelled(record, text);
         self.heap_dump(record, form)
     }
 
-    /// Whether a segment or the end of a heap dump of segments is at `at`, by its tag.
+    /// Returns `true` if the tag at `at` is that of a segment or of the end of a heap dump.
     fn is_segment(&self, at: usize) -> bool {
         matches!(self.bytes.get(at), Some(&(tag::HEAP_DUMP_SEGMENT | tag::HEAP_DUMP_END)))
     }
 
-    /// Whether a record is the end of a heap dump whose tag was changed: it stands among segments, is empty, and other
-    /// records follow.
+    /// Returns `true` if a record is the end of a heap dump with a changed tag: it is among segments, is
+    /// empty, and other records follow.
     fn is_misnamed_end(&mut self, record: &Record) -> bool {
         let next = record.body_offset();
         let is_empty = self.inside && record.length == 0 && record.tag != tag::HEAP_DUMP_END;
-        // An empty segment at the end of a file is one that was not filled.
+        // An empty segment at the end of a file is one that was not filled in.
         let at_end = next == self.bytes.len() && record.tag != tag::HEAP_DUMP_SEGMENT;
         is_empty && !self.is_segment(next) && (at_end || self.search.goes_on(next, 1))
     }
 
-    /// Whether a record that ends at `next` is a segment whose tag was changed to another that there is: it stands where
-    /// segments do, and is filled with sub-records.
+    /// Returns `true` if a record that ends at `next` is a segment whose tag was changed to another valid
+    /// one: it is where segments are expected, and contains sub-records.
     fn is_misnamed_segment(&mut self, record: &Record, next: usize) -> bool {
         let follows = self.is_segment(next);
         let is_likely = match record.tag {
             tag::HEAP_DUMP_SEGMENT => false,
-            // A file of heap dumps of one record each has such neighbours if another of its tags is wrong.
+            // A file of single-record heap dumps has such neighbors if another of its tags is wrong.
             tag::HEAP_DUMP => {
                 let next = Record::at(self.bytes, next).filter(|next| next.tag == tag::HEAP_DUMP_SEGMENT);
                 let behind = next.and_then(|next| usize::try_from(next.end()).ok());
@@ -373,7 +379,7 @@ impl RecordWalk<'_> {
             }
             _ => follows || self.inside,
         };
-        // The id and the text of a name can look like a root or two.
+        // The ID and text of a name can look like a few roots.
         is_likely
             && (self.search.walk(record.body_offset(), next))
                 .is_some_and(|walked| walked.has_object || walked.sub_records > 2)
@@ -385,8 +391,8 @@ impl RecordWalk<'_> {
         next
     }
 
-    /// Whether nothing but blanks, line ends and NUL follow what is whole: somebody has taken the file for text, or filled
-    /// up a block.
+    /// Returns `true` if only blanks, line ends and NULs follow the complete records: the file was
+    /// treated as text, or a block was padded.
     fn is_blank(&self, at: usize) -> bool {
         let ended = !self.inside && self.contents.dumps.last().is_some_and(|last| last.ended);
         let rest = self.bytes.get(at..).unwrap_or_default();
@@ -397,11 +403,11 @@ impl RecordWalk<'_> {
         *self.mangled.get_or_init(|| mangled(self.bytes))
     }
 
-    /// One or more records are lost here.
+    /// Reports that one or more records are lost here.
     fn lose(&mut self, kind: ProblemKind, text: String, offset: usize, bytes: usize) {
         self.contents.lost_records += 1;
         self.contents.skipped_bytes += bytes as u64;
-        // What was lost between two segments may have been one.
+        // The lost record between two segments may have been a segment.
         if self.inside
             && let Some(dump) = self.contents.dumps.last_mut()
         {
@@ -410,13 +416,14 @@ impl RecordWalk<'_> {
         self.list(Problem::damage(kind, text, Some(offset as u64)).skipping(bytes));
     }
 
-    /// A record's tag or length is wrong, and nothing is lost with it.
+    /// Reports a wrong tag or length, with which nothing is lost.
     fn mislabelled(&mut self, record: &Record, text: String) {
         self.list(Problem::damage(ProblemKind::BadRecord, text, Some(record.offset as u64)));
     }
 
     fn list(&mut self, problem: Problem) {
-        // A hostile file can be wrong at every byte; the first places tell enough, and why it ends.
+        // A hostile file can have an error at every byte; the first ones are enough, together with the
+        // reason why it ends.
         if self.contents.problems.len() < MAX_PROBLEMS || self.consumed {
             self.contents.problems.push(problem);
         } else {
@@ -425,13 +432,13 @@ impl RecordWalk<'_> {
     }
 }
 
-/// The error without its offset, which the problem carries itself.
+/// Returns the error without its offset, which the problem contains.
 fn error_text(error: &FormatError) -> String {
     let text = error.to_string();
     text.split(" (at offset").next().unwrap_or_default().to_owned()
 }
 
-/// Says if the start of the file looks as text-mode transfers leave it.
+/// Returns the damage by a text-mode transfer that the start of the file shows, if any.
 fn mangled(bytes: &[u8]) -> Option<&'static str> {
     let bytes = bytes.get(..bytes.len().min(1 << 20)).unwrap_or_default();
     let replaced = bytes.windows(3).filter(|window| *window == [0xef, 0xbf, 0xbd]).count();

@@ -1,4 +1,4 @@
-//! The directories in which the index of a dump may lie, and how files get there whole.
+//! Directories in which the index of a dump may be, and atomic publication of files in them.
 
 use std::fs;
 use std::io::{self, BufWriter};
@@ -18,17 +18,18 @@ use hprof_input::file::{Mapped, OpenError};
 pub(crate) const UNPACKED_DATA: &str = "unpacked.hprof";
 const TEMPORARY: &str = ".new-";
 
-/// The directories in which a dump's index may lie.
+/// Possible directories of a dump's index.
 #[derive(Debug)]
 pub(crate) struct IndexDirectories {
     /// In the order in which they are tried.
     candidates: Vec<PathBuf>,
-    /// One for this process alone, if there had to be one.
+    /// Directory of this process alone, if one was needed.
     temporary: OnceLock<TemporaryDir>,
 }
 
 impl IndexDirectories {
-    /// The places for `dump`: in `index_dir` if that is given; else beside the dump, else in the user's cache.
+    /// Returns the directories for `dump`: in `index_dir` if that is given; otherwise beside the dump,
+    /// then in the user's cache.
     pub(crate) fn of(dump: &Path, index_dir: Option<&Path>) -> Self {
         let name = dump.file_name().unwrap_or_default();
         let with = |end: &str| {
@@ -36,7 +37,7 @@ impl IndexDirectories {
             name.push(end);
             name
         };
-        // Dumps of the same name from several directories share a given or the user's directory.
+        // Dumps of the same name from several directories share a given directory or the cache.
         let marked =
             with(&format!("-{:016x}.index", xxh3_64(full_path(dump).as_os_str().as_encoded_bytes())));
         let candidates = match index_dir {
@@ -49,8 +50,9 @@ impl IndexDirectories {
         Self { candidates, temporary: OnceLock::new() }
     }
 
-    /// Reads a stage in the first place that has a good one. The second of the pair tells who else can remove it, and of those
-    /// before it that are not trusted; if none has, of those that were not good.
+    /// Reads a stage from the first directory with a valid file. The notes state who else can remove it,
+    /// and which earlier directories are not trusted; if no directory has a valid file, which files are
+    /// invalid.
     pub(crate) fn read<T>(
         &self,
         key: &FileKey,
@@ -86,7 +88,7 @@ impl IndexDirectories {
             };
             let path = file.path().to_owned();
             match StageFile::open(file, key).and_then(|file| read(&file, &dir)) {
-                // What is built in this process' own place is told where that is made.
+                // Stages in this process's own directory are reported where that is created.
                 Ok(value) if Some(dir.path()) == temporary => return (Some(value), Vec::new()),
                 Ok(value) => {
                     let instead = |why: String| format!("{why}; the index is in {}", dir.path().display());
@@ -96,14 +98,14 @@ impl IndexDirectories {
                 Err(why @ Unusable::Damaged) => {
                     notes.push(format!("{}: {why}; rebuilding it", path.display()));
                 }
-                // It is so with all files there: to be said once.
+                // Applies to all files there: reported once.
                 Err(why) => notes.push(format!("{}: {why}; rebuilding it", dir.path().display())),
             }
         }
         (None, notes)
     }
 
-    /// A place that only this process knows, and that is gone with it.
+    /// Returns a directory of this process, which is removed with it.
     pub(crate) fn temporary(&self) -> io::Result<IndexDirectory> {
         if self.temporary.get().is_none() {
             // Another thread may have been faster: its directory is as good.
@@ -114,12 +116,14 @@ impl IndexDirectories {
         Ok(IndexDirectory { dir, passed_over: None, is_new: false, is_kept: false })
     }
 
-    /// The first place that can be written to, created if need be. If there is none, the error is that of the first.
+    /// Returns the first directory that can be written to, created if necessary. If there is none, the
+    /// error is that of the first.
     pub(crate) fn writable(&self) -> io::Result<IndexDirectory> {
         let mut passed_over = None;
         for path in &self.candidates {
             let tried = PrivateDir::create(path).and_then(|made| {
-                // Only a file made there tells: permissions lie on network mounts and for root.
+                // Only creating a file is conclusive: permissions mean little on network mounts and for
+                // root.
                 tempfile::tempfile_in(path).map(|_| made)
             });
             match tried {
@@ -132,23 +136,24 @@ impl IndexDirectories {
         Err(passed_over.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
     }
 
-    /// The places that exist and are not refused.
+    /// Returns the directories that exist and are trusted.
     pub(crate) fn existing(&self) -> impl Iterator<Item = PrivateDir> {
         self.candidates.iter().filter_map(|path| PrivateDir::open(path).ok())
     }
 
-    /// The places that are not used because others could have put anything into them, and why.
+    /// Returns the directories that are not used because others could have changed their contents, with
+    /// the reason.
     pub(crate) fn refused(&self) -> impl Iterator<Item = (&Path, io::Error)> {
         let refused = |path: &PathBuf| PrivateDir::open(path).err().filter(is_distrust);
         self.candidates.iter().filter_map(move |path| Some((path.as_path(), refused(path)?)))
     }
 
-    /// The place that is tried first.
+    /// Returns the directory that is tried first.
     pub(crate) fn first(&self) -> &Path {
         self.candidates.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
-    /// The first place that is not refused.
+    /// Returns the first directory that is not refused.
     pub(crate) fn first_usable(&self) -> &Path {
         let is_refused = |path: &Path| self.refused().any(|(refused, _)| refused == path);
         let usable = self.candidates.iter().find(|path| !is_refused(path));
@@ -156,7 +161,8 @@ impl IndexDirectories {
     }
 }
 
-/// Why the first place cannot be used; also why `path`, a later one, is refused.
+/// Returns the reason why the first directory cannot be used, with the reason why `path`, a later one, is
+/// refused.
 fn both(first: Option<io::Error>, path: &Path, error: io::Error) -> io::Error {
     match first {
         None => error,
@@ -167,12 +173,12 @@ fn both(first: Option<io::Error>, path: &Path, error: io::Error) -> io::Error {
     }
 }
 
-/// Says that a directory or file is not used.
+/// Returns the message that a directory or file is not used.
 pub(crate) fn not_used(path: &Path, why: &io::Error) -> String {
     format!("{} is not used: {why}", path.display())
 }
 
-/// The dump's full path; the dump itself may be gone already.
+/// Returns the dump's full path; the dump itself may no longer exist.
 fn full_path(dump: &Path) -> PathBuf {
     fs::canonicalize(dump).unwrap_or_else(|_| {
         let parent = dump.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -181,7 +187,7 @@ fn full_path(dump: &Path) -> PathBuf {
     })
 }
 
-/// The name of a stage's file. Those of a heap dump that was asked for by number carry the number.
+/// Returns the name of a stage's file, which contains the number of the heap dump if one was requested.
 pub(crate) fn file_name(key: &FileKey) -> String {
     match key.heap_dump {
         0 => key.stage.name().to_owned(),
@@ -189,18 +195,18 @@ pub(crate) fn file_name(key: &FileKey) -> String {
     }
 }
 
-/// Whether there is simply no file of that name.
+/// Returns `true` if the only problem is that no file of that name exists.
 fn is_missing(error: &OpenError) -> bool {
     let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
     matches!(error, OpenError::Io { error, .. } if missing.contains(&error.kind()))
 }
 
-/// The directory of this program in the user's cache.
+/// Returns the directory of this program in the user's cache.
 pub fn user_cache() -> Option<PathBuf> {
     cache().map(|dir| dir.join("hprof-cli"))
 }
 
-/// The user's cache directory.
+/// Returns the user's cache directory.
 fn cache() -> Option<PathBuf> {
     let dir = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
     if cfg!(windows) {
@@ -217,36 +223,37 @@ fn cache() -> Option<PathBuf> {
 #[derive(Debug)]
 pub(crate) struct IndexDirectory {
     dir: Arc<PrivateDir>,
-    /// Why it is not the place that comes first, beside the dump or the one that was given; `None` if it is.
+    /// Reason why it is not the first directory, beside the dump or as given; `None` if it is.
     pub(crate) passed_over: Option<io::Error>,
-    /// Whether it was made just now.
+    /// `true` if it was created now.
     is_new: bool,
-    /// Whether it stays when this process ends.
+    /// `true` if it remains when this process ends.
     pub(crate) is_kept: bool,
 }
 
 impl IndexDirectory {
-    /// Where it is.
+    /// Returns the path.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Who else can remove it, and all that is in it.
+    /// Returns the users who can remove it with its contents.
     pub(crate) fn exposure(&self) -> Option<Exposure> {
         self.dir.exposure().filter(|_| self.is_kept)
     }
 
-    /// Maps a file of it.
+    /// Maps a file for reading.
     pub(crate) fn map(&self, name: &str) -> Result<Mapped, OpenError> {
         self.dir.map(name)
     }
 
-    /// Removes a file of it.
+    /// Removes a file.
     pub(crate) fn remove_file(&self, name: &str) -> io::Result<()> {
         self.dir.remove_file(name)
     }
 
-    /// Takes the lock, calling `waiting` before it waits for another process. Fails if that makes no progress.
+    /// Takes the lock, calling `waiting` before it waits for another process. Fails if that process makes
+    /// no progress.
     pub(crate) fn lock(&mut self, waiting: impl FnMut()) -> io::Result<Lock> {
         let (dir, lock) = lock::take_at(self.path(), self.is_new, waiting)?;
         self.dir = dir;
@@ -256,25 +263,25 @@ impl IndexDirectory {
         Ok(lock)
     }
 
-    /// Removes what a process that died has left. To be called with the lock held.
+    /// Removes files left by a process that was killed. The lock must be held.
     fn sweep(&self) {
         for name in self.dir.names().unwrap_or_default() {
             if name.starts_with(TEMPORARY) {
-                // If it cannot be removed it only takes space.
+                // A file that cannot be removed only takes space.
                 let _ = self.dir.remove_file(&name);
             }
         }
     }
 
-    /// A temporary file in this directory, to be published by [`IndexDirectory::publish`].
+    /// Creates a temporary file in this directory, to be published by [`IndexDirectory::publish`].
     pub(crate) fn temporary(&self) -> io::Result<Temporary> {
         Temporary::create_in(&self.dir, TEMPORARY)
     }
 
-    /// Gives a temporary file its name, replacing an older one at once.
+    /// Renames a temporary file, atomically replacing an older one.
     ///
-    /// Nothing is synced to the device: a file that a power failure cuts is recognised by its length and checksums and
-    /// is built again, which is cheaper than making every run wait for the disk.
+    /// Nothing is synced to the device: a file truncated by a power failure is detected by its length and
+    /// checksums and built again, which is cheaper than making every run wait for the disk.
     pub(crate) fn publish(&self, file: Temporary, name: &str) -> io::Result<()> {
         file.publish_in(&self.dir, name)
     }
@@ -295,8 +302,8 @@ impl IndexDirectory {
     }
 }
 
-/// Removes the files of an index that this program makes, and the directory if nothing else is in it. Waits for a process
-/// that builds it. Returns the number of bytes that were freed.
+/// Removes the files of an index that this program creates, and the directory if it contains nothing
+/// else. Waits for a process that builds the index. Returns the number of bytes freed.
 pub(crate) fn remove(dir: &PrivateDir) -> io::Result<u64> {
     // Another process was faster.
     let Some(lock) = lock::take(dir, || {})? else { return Ok(0) };
@@ -312,7 +319,8 @@ pub(crate) fn remove(dir: &PrivateDir) -> io::Result<u64> {
             dir.remove_file(&name)?;
         }
     }
-    // Last, and while it is held: whoever waits for it sees that it is gone, and takes a new one.
+    // Last, and while it is locked: a process that waits for it sees that it is gone, and creates a new
+    // one.
     if let Err(error) = dir.remove_file(LOCK)
         && error.kind() != io::ErrorKind::NotFound
     {

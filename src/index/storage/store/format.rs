@@ -1,9 +1,9 @@
-//! A stage's file: a header, a table of sections, the sections; checksums over all three.
+//! A stage's file: a header, a section table, the sections, with checksums over all three.
 //!
-//! A file is recognised as foreign, stale or cut from its header and table, in constant time. Sections are hashed by
-//! blocks: a small section is checked when it is taken, a large one block by block when a block is first read
-//! ([`CheckedColumn`]), so that opening an index of many gigabytes costs nothing. What is not right is never used: the caller
-//! builds the stage again.
+//! A foreign, stale or truncated file is recognized from its header and section table, in constant time.
+//! Sections are hashed by blocks: a small section is checked when it is read, a large one block by block
+//! when a block is first read ([`CheckedColumn`]), so that opening an index of many gigabytes costs
+//! nothing. Invalid data is never used: the caller builds the stage again.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Range;
@@ -20,10 +20,10 @@ use crate::storage::checked_column::{BLOCK_BYTES, CheckedColumn, Checks};
 use crate::storage::column::{ColumnRow, IndexColumn};
 use hprof_input::file::Mapped;
 
-/// The version of the index format. Changes with every change of a row or a section.
+/// Version of the index format, incremented with every change of a row or a section.
 pub const FORMAT_VERSION: u32 = 5;
 
-/// The first bytes of every file.
+/// Magic bytes at the start of every file.
 const MAGIC: [u8; 8] = *b"HPROFIX\n";
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -32,18 +32,18 @@ struct FileHeader {
     magic: [u8; 8],
     format_version: U32,
     stage: U32,
-    /// Length of this file.
+    /// Size of this file.
     file_bytes: U64,
-    /// The dump's identity.
+    /// Identity of the dump.
     dump_bytes: U64,
     dump_modified_ns: U64,
     dump_hash: U64,
-    /// The heap dump that was asked for; 0 for the default.
+    /// Requested heap dump; 0 for the default.
     heap_dump: U32,
     sections: U32,
     /// Hash of the section table.
     table_hash: U64,
-    /// Hash of all of the header before this field.
+    /// Hash of the header before this field.
     header_hash: U64,
 }
 
@@ -54,29 +54,29 @@ struct SectionRow {
     row_bytes: U32,
     offset: U64,
     bytes: U64,
-    /// Hash of the hashes of the section's blocks, which stand behind its last byte.
+    /// Hash of the hashes of the section's blocks, which follow its last byte.
     hash: U64,
 }
 
 const HEADER_BYTES: usize = size_of::<FileHeader>();
 const SECTION_ROW_BYTES: usize = size_of::<SectionRow>();
-/// Sections start at multiples of this: a cache line.
+/// Alignment of sections: a cache line.
 const SECTION_ALIGNMENT: u64 = 64;
-/// Bytes of a section that are checked before their pages are given back.
+/// Bytes of a section that are checked before their pages are released.
 const CHECKED_BYTES: usize = 8 << 20;
-/// More sections than any stage has.
+/// Maximum number of sections, more than any stage has.
 const MAX_SECTIONS: u32 = 64;
 
-/// What a file of the index belongs to.
+/// Dump and stage to which a file of the index belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileKey {
     pub(crate) stage: Stage,
     pub(crate) identity: Identity,
-    /// The heap dump that was asked for; 0 for the default.
+    /// Requested heap dump; 0 for the default.
     pub(crate) heap_dump: u32,
 }
 
-/// Why a file of the index cannot be used.
+/// Reason why a file of the index cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
     #[error("it was not made by this version")]
@@ -87,7 +87,7 @@ pub(crate) enum Unusable {
     Damaged,
 }
 
-/// A stage's file, mapped.
+/// A mapped file of a stage.
 #[derive(Debug, Clone)]
 pub(crate) struct StageFile {
     file: Arc<Mapped>,
@@ -134,7 +134,7 @@ impl StageFile {
         if rows_fit { Ok((range, checks)) } else { Err(Unusable::Damaged) }
     }
 
-    /// Where a section lies, and its hashes if they are right.
+    /// Returns the range of a section, and its hashes if they are valid.
     fn checks(&self, row: &SectionRow) -> Option<(Range<usize>, Checks)> {
         let start = usize::try_from(row.offset.get()).ok()?;
         let end = start.checked_add(usize::try_from(row.bytes.get()).ok()?)?;
@@ -146,7 +146,7 @@ impl StageFile {
         })
     }
 
-    /// A section as a column, after its checksums were found right.
+    /// Returns a section as a column, after verifying its checksums.
     pub(crate) fn column<T: ColumnRow>(&self, id: u32) -> Result<IndexColumn<T>, Unusable> {
         let (range, checks) = self.section(id, size_of::<T>())?;
         if !self.is_right(&range, &checks) {
@@ -155,8 +155,8 @@ impl StageFile {
         Ok(IndexColumn::Mapped { file: self.file.clone(), range })
     }
 
-    /// Checks all of a section, a part at a time. The pages of a long one are given back: of a table with millions of records few
-    /// are read by most questions.
+    /// Checks a whole section, part by part. The pages of a long one are released: most queries read few
+    /// records of a table with millions.
     fn is_right(&self, range: &Range<usize>, checks: &Checks) -> bool {
         let Some(section) = self.file.bytes().get(range.clone()) else { return false };
         if section.len() <= CHECKED_BYTES {
@@ -170,7 +170,7 @@ impl StageFile {
         })
     }
 
-    /// A section as a column whose blocks are checked when they are first read.
+    /// Returns a section as a column whose blocks are checked when they are first read.
     pub(crate) fn checked_column<T: ColumnRow>(&self, id: u32) -> Result<CheckedColumn<T>, Unusable> {
         let (range, checks) = self.section(id, size_of::<T>())?;
         if self.file.bytes().get(range.clone()).is_none() {
@@ -179,7 +179,8 @@ impl StageFile {
         Ok(CheckedColumn::mapped(self.file.clone(), range, checks, self.damage.clone()))
     }
 
-    /// Set when a block that was read is damaged: what was answered since the file was opened is void.
+    /// Returns the mark that is set when a damaged block is read: all results since the file was opened
+    /// are void.
     pub(crate) fn damage(&self) -> Arc<AtomicBool> {
         self.damage.clone()
     }
@@ -197,7 +198,7 @@ impl StageFile {
     }
 }
 
-/// Writes a stage's file, section after section.
+/// Writer of a stage's file, section by section.
 pub(crate) struct StageWriter<W> {
     out: W,
     at: u64,
@@ -206,7 +207,7 @@ pub(crate) struct StageWriter<W> {
 }
 
 impl<W: Write + Seek> StageWriter<W> {
-    /// Starts a file that will hold `sections` sections.
+    /// Starts a file with `sections` sections.
     pub(crate) fn new(mut out: W, sections: u32) -> io::Result<Self> {
         let head = HEADER_BYTES + sections as usize * SECTION_ROW_BYTES;
         out.write_all(&vec![0; head])?;
@@ -218,7 +219,7 @@ impl<W: Write + Seek> StageWriter<W> {
         self.section(id, size_of::<T>(), [rows.as_bytes()])
     }
 
-    /// Writes a section that comes in parts.
+    /// Writes a section in parts.
     pub(crate) fn section<'a>(
         &mut self,
         id: u32,

@@ -1,27 +1,28 @@
-//! Which dump an index belongs to.
+//! Identity of the dump to which an index belongs.
 
 use xxhash_rust::xxh3::Xxh3;
 
 use hprof_input::file::Mapped;
 
-/// What identifies a dump without reading all of it: length, modification time, and a hash of samples.
+/// Identity of a dump, determined without reading all of it: size, modification time, and a hash of
+/// samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Length in bytes, as it lies on disk.
+    /// Size on disk in bytes.
     pub(crate) len: u64,
-    /// Modification time, nanoseconds since 1970, cut to 64 bits.
+    /// Modification time in nanoseconds since 1970, truncated to 64 bits.
     pub(crate) modified_ns: u64,
     /// Hash of the samples.
     pub(crate) hash: u64,
 }
 
-/// Samples taken, the first at the start, the last at the end.
+/// Number of samples, the first at the start, the last at the end.
 const SAMPLES: usize = 16;
-/// Bytes of a sample.
+/// Size of a sample in bytes.
 const SAMPLE: usize = 4096;
 
 impl Identity {
-    /// The identity of a dump: reads 64 KiB of it.
+    /// Returns the identity of a dump: reads 64 KiB of it.
     pub(crate) fn of(dump: &Mapped) -> Self {
         let bytes = dump.bytes();
         let mut hash = Xxh3::new();
@@ -32,7 +33,7 @@ impl Identity {
             hash.update(bytes.get(at..bytes.len().min(at + SAMPLE)).unwrap_or_default());
         }
         let stamp = dump.stamp();
-        // Two times that agree in 64 bits of nanoseconds lie 584 years apart.
+        // Times that agree in 64 bits of nanoseconds are 584 years apart.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let modified_ns = stamp.modified_ns as u64;
         Self { len: stamp.len, modified_ns, hash: hash.digest() }

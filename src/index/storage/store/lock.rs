@@ -1,7 +1,7 @@
-//! The lock of an index directory: one process builds, others wait for it, but not for ever.
+//! The lock of an index directory: one process builds, others wait for it, but not forever.
 //!
-//! Whoever holds the lock touches its file once a second. A process that is stopped, or that holds the lock to be in the
-//! way, does not; others then answer without the directory.
+//! The process that holds the lock touches its file once a second. A process that is stopped, or that
+//! holds the lock to obstruct others, does not; others then continue without the directory.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -14,25 +14,26 @@ use std::time::{Duration, SystemTime};
 use crate::storage::private_dir::PrivateDir;
 use crate::storage::temporary_files::{LOCK, MadeDir};
 
-/// How often the file is touched.
+/// Interval between touches of the file.
 const BEAT: Duration = Duration::from_secs(1);
-/// How long a process waits for the next touch.
+/// Time that a process waits for the next touch.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest pause between two looks at the lock.
+/// Maximum pause between two attempts to take the lock.
 const MAX_PAUSE: Duration = Duration::from_millis(50);
-/// How often a directory is created that others remove at the same time.
+/// Maximum number of times that a directory is created while others remove it.
 const MAX_CREATIONS: usize = 100;
-/// Bytes of the stack of the thread that touches the file.
+/// Stack size of the thread that touches the file, in bytes.
 const STACK_BYTES: usize = 1 << 16;
 
-/// Held while an index is built; given back when dropped.
+/// Lock that is held while an index is built, and released when dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    // Dropped in this order: while it is locked the directory is removed if it is empty, and the file touched.
+    // Dropped in this order: while it is locked, the directory is removed if it is empty, and the file is
+    // touched.
     made: Option<MadeDir>,
     _touches: Option<Touches>,
-    /// `None` where there are no locks (some network mounts): two processes then do the same work twice, and publish the
-    /// same files.
+    /// `None` where locks are not supported (some network mounts): two processes then do the same work,
+    /// and publish the same files.
     file: Option<Arc<File>>,
 }
 
@@ -41,7 +42,7 @@ impl Lock {
         Self { made: None, _touches: None, file: None }
     }
 
-    /// Whether there was a lock to take.
+    /// Returns `true` if locks are supported.
     pub(crate) fn is_held(&self) -> bool {
         self.file.is_some()
     }
@@ -56,7 +57,7 @@ struct Touches {
 }
 
 impl Touches {
-    /// Touches a file from now on. Without a thread others only wait for too short a time.
+    /// Touches a file from now on. Without a thread, others only wait for too short a time.
     fn start(file: &Arc<File>) -> Option<Self> {
         touch(file);
         let (end, ended) = channel();
@@ -74,18 +75,18 @@ impl Touches {
 impl Drop for Touches {
     fn drop(&mut self) {
         drop(self.end.take());
-        // It has the file too, which stays locked as long as anybody has it.
+        // It has the file too, which stays locked as long as it is open anywhere.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
 fn touch(file: &File) {
-    // Others give up too early if it cannot be done.
+    // If this fails, others only give up too early.
     let _ = file.set_modified(SystemTime::now());
 }
 
-/// Takes the lock of an open directory, calling `waiting` before it waits for another process. `None` if the directory was
-/// removed.
+/// Takes the lock of an open directory, calling `waiting` before it waits for another process. `None` if
+/// the directory was removed.
 pub(crate) fn take(dir: &PrivateDir, mut waiting: impl FnMut()) -> io::Result<Option<Lock>> {
     loop {
         let file = match dir.open_lock(LOCK) {
@@ -96,7 +97,7 @@ pub(crate) fn take(dir: &PrivateDir, mut waiting: impl FnMut()) -> io::Result<Op
         if !wait(&file, &mut waiting)? {
             return Ok(Some(Lock::none()));
         }
-        // Whoever removed the index while this process waited has removed the locked file too.
+        // The process that removed the index while this one waited has removed the locked file too.
         if dir.is_at(&file, LOCK) {
             let file = Arc::new(file);
             return Ok(Some(Lock { made: None, _touches: Touches::start(&file), file: Some(file) }));
@@ -104,8 +105,8 @@ pub(crate) fn take(dir: &PrivateDir, mut waiting: impl FnMut()) -> io::Result<Op
     }
 }
 
-/// Opens and locks a directory, and creates it if it was removed. One that was created here, or just now if `is_new`, is
-/// removed again if nothing comes into it.
+/// Opens and locks a directory, and creates it if it was removed. One that was created here, or before if
+/// `is_new`, is removed again if it stays empty.
 pub(crate) fn take_at(
     path: &Path,
     mut is_new: bool,
@@ -149,7 +150,7 @@ fn wait(file: &File, waiting: &mut impl FnMut()) -> io::Result<bool> {
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
         std::thread::sleep(pause);
-        // What this process was stopped for is no time that it has waited.
+        // Time for which this process was stopped does not count as waiting.
         waited += pause;
         pause = (pause * 2).min(MAX_PAUSE);
     }
@@ -187,7 +188,7 @@ mod tests {
         let (open, _) = PrivateDir::create(&path).unwrap();
         assert!(take(&open, || {}).unwrap().is_some_and(|lock| lock.is_held()));
         fs::remove_dir_all(&path).unwrap();
-        // Where an open directory cannot be removed it is still there.
+        // Where an open directory cannot be removed, it still exists.
         assert!(take(&open, || {}).unwrap().is_none() || cfg!(not(unix)));
     }
 }

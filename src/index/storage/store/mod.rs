@@ -1,7 +1,7 @@
-//! The index on disk: one file a stage, in a directory beside the dump.
+//! The index on disk: one file per stage, in a directory beside the dump.
 //!
 //! * `format` writes and reads a stage's file: header, section table, sections, checksums.
-//! * `identity` tells whether a file belongs to a dump.
+//! * `identity` determines whether a file belongs to a dump.
 //! * `stage` lists the stages.
 //! * `directory` chooses the directory and publishes files by rename.
 //! * `lock` is held by the process that builds.

@@ -1,29 +1,29 @@
 //! The stages of an index.
 
-/// The stages of an index: what is built, in this order, each from the ones before.
+/// Stages of an index, in build order: each is built from the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Stage {
-    /// Classes, histogram, measurements, roots, places of strings and traces.
+    /// Classes, histogram, measurements, roots, offsets of strings and traces.
     Summary = 1,
-    /// Address index, record offsets, the class of each object.
+    /// Address index, record offsets, and class of each object.
     Objects = 2,
-    /// That a compressed dump was unpacked into the file beside.
+    /// Marker that a compressed dump was unpacked into the file beside it.
     Unpacked = 3,
-    /// The objects that each object refers to.
+    /// References of each object.
     References = 4,
-    /// The objects that refer to each object.
+    /// Referrers of each object.
     Referrers = 5,
     /// The dominator tree.
     Dominators = 6,
 }
 
 impl Stage {
-    /// All stages, in the order in which they are built.
+    /// All stages, in build order.
     pub const ALL: [Self; 6] =
         [Self::Unpacked, Self::Summary, Self::Objects, Self::References, Self::Referrers, Self::Dominators];
 
-    /// The name, which is also that of the file.
+    /// Returns the name, which is also that of the file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Summary => "summary",

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::compare::names;
-use crate::dominators::holder;
+use crate::compare::stable_names;
+use crate::dominators::holder_field;
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
 use crate::objects::reference_kind::ReferenceKind;
@@ -17,12 +17,12 @@ use hprof_parser::RootKind;
 
 use super::labels::{Pool, Via};
 
-/// Threads that are known by their names.
+/// Maximum number of threads identified by name.
 const MAX_THREADS: usize = 1 << 16;
 /// Maximum number of objects on stacks examined, largest retained size first.
 const MAX_ADOPTED: usize = 1 << 14;
 
-/// References to threads and roots: by object, the number of its [`Via`].
+/// Returns the references to threads and roots: by object, the number of its [`Via`].
 pub(super) fn special(
     heap: &Heap,
     graph: &ObjectGraph,
@@ -40,22 +40,22 @@ pub(super) fn special(
         }
     }
     for thread in is_thread.all_objects(graph).into_iter().take(MAX_THREADS) {
-        // Virtual threads mostly have none.
+        // Virtual threads usually have no name.
         if let Some(name) = labels.content(thread).filter(|name| !name.is_empty()) {
-            special.insert(thread.0, vias.number(Via::Thread(names::masked(&name).into())));
+            special.insert(thread.0, vias.number(Via::Thread(stable_names::masked(&name).into())));
         }
     }
     special
 }
 
-/// Returns whether a root is one only while a method runs.
+/// Returns whether a root of this kind exists only while a method runs.
 fn is_passing(kind: RootKind) -> bool {
     use RootKind::{JavaFrame, JniLocal, JniMonitor, MonitorUsed, NativeStack, ThreadBlock};
     matches!(kind, JavaFrame | JniLocal | JniMonitor | MonitorUsed | NativeStack | ThreadBlock)
 }
 
-/// Objects referenced by thread stacks and, apart from threads, by a single object: object, holder, and the kind of
-/// reference. Their places do not depend on the methods that run, nor on what a thread waits for
+/// Returns objects referenced by thread stacks and, apart from threads, by a single object: object, holder, and the
+/// kind of reference. Their places depend neither on the methods that run, nor on what a thread waits for
 /// (`Thread.parkBlocker`).
 pub(super) fn adopted<'a>(edges: &Edges<'a>) -> FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)> {
     let (graph, tree) = (edges.graph, &edges.graph.tree);
@@ -80,7 +80,7 @@ pub(super) fn adopted<'a>(edges: &Edges<'a>) -> FxHashMap<u32, (ObjectIndex, Ref
             let is_inside = tree.position(holder).is_some_and(|at| tree.dominates(position, at));
             !is_inside && !graph.objects.class(holder).is_some_and(|class| is_thread.contains(class))
         };
-        if let Some((holder, kind)) = holder::holder(edges, object, counts)
+        if let Some((holder, kind)) = holder_field::holder(edges, object, counts)
             && matches!(kind, ReferenceKind::Field { .. } | ReferenceKind::Static(_) | ReferenceKind::Slot(_))
         {
             adopted.insert(object.0, (holder, kind));

@@ -8,26 +8,26 @@ use crate::compare::Change;
 use hprof_parser::ObjectId;
 
 use super::labels::{Label, Pool, Via};
-use super::{Place, Places};
+use super::{DumpPlace, DumpPlaces};
 
 /// Objects of one dump at a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// Objects at the place.
+pub struct PlaceFigures {
+    /// Number of objects at the place.
     pub objects: u64,
-    /// Their shallow size, that of the parts of collections included.
+    /// Shallow size of the objects, the parts of collections included.
     pub own_bytes: u64,
-    /// Their retained size.
+    /// Retained size of the objects.
     pub retained_bytes: u64,
     /// Retained size of the largest of them.
     pub largest_bytes: u64,
     /// Number of them that another one of them dominates, with nothing between.
     pub following: u64,
-    /// One of them; null if there is none.
+    /// One of the objects; null if there is none.
     pub example: ObjectId,
 }
 
-impl Figures {
+impl PlaceFigures {
     /// Adds the figures of two places that are merged.
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
@@ -41,52 +41,53 @@ impl Figures {
     }
 }
 
-/// Places of several dumps. The virtual root is none of them.
+/// Places of several dumps, without the virtual root.
 #[derive(Debug, Clone, Default)]
 pub struct Aligned {
-    /// By place: the place above, if it is not at the top. Each comes after that above it.
+    /// By place: its parent, unless it is at the top. Each comes after its parent.
     pub parents: Vec<Option<u32>>,
-    /// By place: whether objects below it are at a place above it again.
+    /// By place: `true` if objects below it are at a place above it again.
     pub is_nesting: Vec<bool>,
-    /// By place: the number of its label.
+    /// By place: number of its label.
     pub(super) label_of: Vec<u32>,
     pub(super) labels: Vec<Label>,
-    /// By dump and place.
-    pub(super) figures: Vec<Vec<Figures>>,
+    /// Figures by dump and place.
+    pub(super) figures: Vec<Vec<PlaceFigures>>,
     /// Bytes of the reachable objects of each dump.
     pub reachable_bytes: Vec<u64>,
-    /// By place: the places below.
+    /// By place: its children.
     pub below: Vec<Vec<u32>>,
-    /// The places at the top.
+    /// Top-level places.
     pub top: Vec<u32>,
     /// `true` if keys of maps and names of threads are hidden.
     pub(super) hides_values: bool,
 }
 
 impl Aligned {
-    /// Puts the places of dumps together, by labels. Values of maps are at one place unless their keys tell ([`Self::telling`]).
-    pub fn new(dumps: &[impl Borrow<Places>]) -> Self {
+    /// Aligns the places of dumps by labels. Values of maps are at one place unless their keys are informative
+    /// ([`Self::telling`]).
+    pub fn new(dumps: &[impl Borrow<DumpPlaces>]) -> Self {
         let whole = Self::with_all_keys(dumps);
         whole.telling().map_or(whole, |(telling, _)| telling)
     }
 
     /// Like [`Self::new`], with all keys of the places, regardless of their number.
-    pub fn with_all_keys(dumps: &[impl Borrow<Places>]) -> Self {
+    pub fn with_all_keys(dumps: &[impl Borrow<DumpPlaces>]) -> Self {
         let mut labels: Pool<Label> = Pool::new();
         let mut aligned = Self::default();
         let mut known: FxHashMap<(Option<u32>, u32), u32> = FxHashMap::default();
         for dump in dumps.iter().map(Borrow::borrow) {
             let numbers: Vec<u32> = dump.labels.iter().map(|label| labels.number(label.clone())).collect();
-            let mut figures = vec![Figures::default(); aligned.parents.len()];
+            let mut figures = vec![PlaceFigures::default(); aligned.parents.len()];
             let mut number_of: Vec<u32> = Vec::with_capacity(dump.places.len());
             for place in &dump.places {
-                let Place { parent, label, is_nesting, .. } = *place;
+                let DumpPlace { parent, label, is_nesting, .. } = *place;
                 let parent = parent.and_then(|parent| number_of.get(parent as usize).copied());
                 let label = numbers.get(label as usize).copied().unwrap_or(u32::MAX);
                 let number = aligned.number(&mut known, parent, label);
                 number_of.push(number);
                 aligned.mark_nesting(number, is_nesting);
-                figures.resize(aligned.parents.len(), Figures::default());
+                figures.resize(aligned.parents.len(), PlaceFigures::default());
                 if let Some(at) = figures.get_mut(number as usize) {
                     *at = place.figures();
                 }
@@ -96,13 +97,13 @@ impl Aligned {
             aligned.hides_values |= dump.hides_values;
         }
         for figures in &mut aligned.figures {
-            figures.resize(aligned.parents.len(), Figures::default());
+            figures.resize(aligned.parents.len(), PlaceFigures::default());
         }
         aligned.labels = labels.all;
         aligned.linked()
     }
 
-    /// The number of a place, which is new or known.
+    /// Returns the number of a new or known place.
     fn number(
         &mut self,
         known: &mut FxHashMap<(Option<u32>, u32), u32>,
@@ -137,24 +138,24 @@ impl Aligned {
         self
     }
 
-    /// The places below a place.
+    /// Returns the places below a place.
     pub fn below(&self, place: u32) -> &[u32] {
         self.below.get(place as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// The number of dumps.
+    /// Returns the number of dumps.
     pub fn dumps(&self) -> usize {
         self.figures.len()
     }
 
     /// Returns the figures of a place in one dump.
-    pub fn figures(&self, dump: usize, place: u32) -> Figures {
+    pub fn figures(&self, dump: usize, place: u32) -> PlaceFigures {
         let figures = self.figures.get(dump).and_then(|figures| figures.get(place as usize));
         figures.copied().unwrap_or_default()
     }
 
     /// Returns the figures of a place in the first and the last dump.
-    pub(super) fn ends(&self, place: u32) -> (Figures, Figures) {
+    pub(super) fn ends(&self, place: u32) -> (PlaceFigures, PlaceFigures) {
         (self.figures(0, place), self.figures(self.dumps().saturating_sub(1), place))
     }
 
@@ -164,7 +165,7 @@ impl Aligned {
         Change { old: old.retained_bytes, new: new.retained_bytes }.delta()
     }
 
-    /// The places, by number.
+    /// Returns the places, by number.
     pub fn places(&self) -> impl DoubleEndedIterator<Item = u32> + use<> {
         0..u32::try_from(self.parents.len()).unwrap_or(u32::MAX)
     }
@@ -174,14 +175,15 @@ impl Aligned {
         self.is_nesting.get(place as usize) == Some(&true)
     }
 
-    /// The label of a place.
+    /// Returns the label of a place.
+
     pub fn label(&self, place: u32) -> &Label {
         const NONE: &Label = &Label { via: Via::Unknown, class: None, is_class_object: false };
         let label = self.label_of.get(place as usize).and_then(|label| self.labels.get(*label as usize));
         label.unwrap_or(NONE)
     }
 
-    /// A place and all above it, from the top.
+    /// Returns the path to a place, from the top.
     pub fn path(&self, place: u32) -> Vec<u32> {
         let above = |place: &u32| self.parents.get(*place as usize).copied().flatten();
         let mut path: Vec<u32> = std::iter::successors(Some(place), above).collect();

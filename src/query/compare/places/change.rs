@@ -1,6 +1,6 @@
 //! Growth between two dumps, by place.
 
-use super::{Aligned, Figures, Places, Via, explained};
+use super::{Aligned, DumpPlaces, PlaceFigures, Via, explained};
 use crate::compare::{Change, Status};
 use hprof_parser::ObjectId;
 
@@ -9,16 +9,16 @@ const LEAST_PART: u64 = 1000;
 
 /// A place that explains a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct PlaceChange {
     /// Labels, from the top.
     pub labels: Vec<String>,
-    /// The same on one line.
+    /// Labels on one line.
     pub text: String,
     /// Status of the row.
     pub status: Status,
-    /// Objects at the place.
+    /// Number of objects at the place.
     pub objects: Change,
-    /// Their retained size.
+    /// Retained size of the objects.
     pub retained_bytes: Change,
     /// The map that contains it; `None` if no map does, or if keys are shown.
     pub map: Option<MapAbove>,
@@ -40,7 +40,7 @@ impl MapAbove {
         let path = aligned.path(place);
         let is_value = |place: &u32| aligned.label(*place).via == Via::Value;
         let (map, _) = path.iter().zip(path.iter().skip(1)).find(|(_, below)| is_value(below))?;
-        let retained = |figures: Figures| figures.retained_bytes;
+        let retained = |figures: PlaceFigures| figures.retained_bytes;
         let (old, new) = aligned.ends(*map);
         let retained_bytes = Change { old: retained(old), new: retained(new) };
         Some(Self { text: aligned.text(*map), retained_bytes })
@@ -50,24 +50,24 @@ impl MapAbove {
 /// Growth by place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// The places, most growth first. None contains another.
-    pub rows: Vec<Row>,
+    /// Places, largest growth first. None contains another.
+    pub rows: Vec<PlaceChange>,
     /// Size of all reachable objects.
     pub reachable_bytes: Change,
-    /// The smallest change reported.
+    /// Smallest change reported.
     pub least: u64,
 }
 
 impl Changes {
     /// Compares two dumps. `least` is the smallest change reported; a thousandth of the larger heap by default.
-    pub fn new(old: Places, new: Places, least: Option<u64>) -> Self {
+    pub fn new(old: DumpPlaces, new: DumpPlaces, least: Option<u64>) -> Self {
         let reachable_bytes = Change { old: old.reachable_bytes, new: new.reachable_bytes };
         let least = least.unwrap_or_else(|| least_of(&[old.reachable_bytes, new.reachable_bytes])).max(1);
         let aligned = Aligned::new(&[old, new]);
         let row = |place: u32| {
             let (old, new) = (aligned.figures(0, place), aligned.figures(1, place));
-            let change = |of: fn(Figures) -> u64| Change { old: of(old), new: of(new) };
-            Row {
+            let change = |of: fn(PlaceFigures) -> u64| Change { old: of(old), new: of(new) };
+            PlaceChange {
                 labels: aligned.labels(place),
                 text: aligned.text(place),
                 status: Status::of(old.objects > 0, new.objects > 0, false),
@@ -86,7 +86,7 @@ impl Changes {
         self.sum(|delta| delta > 0)
     }
 
-    /// Returns all growth, of the places and of what no place explains: what the heap grew by is less by what shrank.
+    /// Returns all growth, of the places and of what no place explains. The heap grew by less if something shrank.
     pub fn all_grown_bytes(&self) -> u64 {
         let shrunk = i64::try_from(self.sum(|delta| delta < 0)).unwrap_or(i64::MAX);
         let all = self.reachable_bytes.delta().saturating_add(shrunk);

@@ -1,8 +1,8 @@
-//! Places that explain growth: the deepest that still do.
+//! Places that explain growth, as deep as possible.
 //!
-//! Each place is examined separately, however little changed above it: growth here can be offset by shrinkage there. A
-//! change is followed down from the top. Below a place that holds different things (a class object, a map by names, an
-//! object with several caches), each part that changed is followed separately, if the parts together account for the
+//! Each place is examined separately, however small the change above it: growth here can be offset by shrinkage there.
+//! A change is followed down from the top. Below a place that holds different things (a class object, a map by names,
+//! an object with several caches), each part that changed is followed separately, if the parts together account for the
 //! change of the place, or grew by so much more that the place hides it. Otherwise, where the number of objects at a
 //! place grew, that is the cause, and growth below them is its consequence; from there a single place below is followed
 //! only while it has at least [`MAJORITY`] percent of that growth (Eclipse MAT follows the largest child while it has
@@ -15,12 +15,13 @@ use super::labels::Via;
 use crate::compare::{Change, Growth};
 use crate::sorting::SortRows;
 
-/// Percent of a growth that a place below has to account for.
+/// Minimum percentage of a growth that a place below has to account for.
 const MAJORITY: u64 = 70;
 
-/// The places that explain the changes from the first dump to the last that are at least `least` bytes, most growth first.
+/// Returns the places that explain the changes from the first dump to the last that are at least `least` bytes, largest
+/// growth first.
 pub fn explained(aligned: &Aligned, least: u64) -> Vec<u32> {
-    Search::new(aligned, least, |_| true).run()
+    GrowthSearch::new(aligned, least, |_| true).run()
 }
 
 /// Like [`explained`], for growth of one kind only.
@@ -30,7 +31,7 @@ pub fn explained_of(aligned: &Aligned, least: u64, growth: Growth) -> Vec<u32> {
             (0..aligned.dumps()).map(|dump| aligned.figures(dump, place).retained_bytes).collect();
         Growth::of(&figures) == Some(growth)
     };
-    Search::new(aligned, least, is_it).run()
+    GrowthSearch::new(aligned, least, is_it).run()
 }
 
 /// The explanation of the change of a place.
@@ -39,17 +40,17 @@ enum Explained {
     /// There is nothing to explain.
     #[default]
     Nothing,
-    /// By the place itself.
+    /// The place itself explains it.
     Itself,
-    /// By the deepest place that has most of it.
+    /// The deepest place that has most of it explains it.
     Deepest,
-    /// By places below, which account for it.
+    /// Places below explain it, and account for all of it.
     Parts,
-    /// By places below, of which each has its own change.
+    /// Places below have changes of their own.
     Below,
 }
 
-/// Explained change of a place: bytes that grew, and bytes that shrank.
+/// Explained change of a place: bytes grown and bytes shrunk.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moved {
     grown: u64,
@@ -74,17 +75,17 @@ impl Moved {
     }
 }
 
-struct Search<'a> {
+struct GrowthSearch<'a> {
     aligned: &'a Aligned,
     /// By place: `true` if it has growth of its own to explain. If not, only places below it have.
     is_kind: Vec<bool>,
     least: u64,
-    /// By place.
+    /// Explanation of each place.
     explained: Vec<Explained>,
     moved: Vec<Moved>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> GrowthSearch<'a> {
     fn new(aligned: &'a Aligned, least: u64, is_kind: impl Fn(u32) -> bool) -> Self {
         Self {
             aligned,
@@ -96,7 +97,7 @@ impl<'a> Search<'a> {
     }
 
     fn run(mut self) -> Vec<u32> {
-        // Each place comes after that above it.
+        // Each place comes after its parent.
         for place in self.aligned.places().rev() {
             let (explained, moved) = self.explain(place);
             if let (Some(at), Some(sum)) =
@@ -148,7 +149,7 @@ impl<'a> Search<'a> {
     }
 
     /// Returns whether the growth below a place exceeds the place's own change by so much that the place does not
-    /// reflect it; for a place that shrank, also what shrank below counts.
+    /// reflect it; for a place that shrank, shrinkage below counts too.
     fn hides(change: i64, below: Moved) -> bool {
         let most = if change < 0 { below.grown.max(below.shrunk) } else { below.grown };
         !is_most(change.unsigned_abs(), most)
@@ -166,18 +167,18 @@ impl<'a> Search<'a> {
         self.is_kind.get(place as usize) == Some(&true)
     }
 
-    /// Returns whether a place holds more of the same, nested in it: such objects are at the place above with the same
+    /// Returns whether a place holds similar objects nested in it: such objects are at the place above with the same
     /// label, and explain nothing here.
     fn is_nesting(&self, place: u32) -> bool {
         self.aligned.is_nesting.get(place as usize) == Some(&true)
     }
 
-    /// Those of `places` at which something is explained.
+    /// Returns the places with an explained change.
     fn told(&self, places: &[u32]) -> Vec<u32> {
         places.iter().copied().filter(|place| self.explained(*place) != Explained::Nothing).collect()
     }
 
-    /// Drops from the keys and values of a map, which grow together, the smaller side; places in fields all remain.
+    /// Drops the smaller side of the keys and values of a map, which grow together; places in fields all remain.
     fn without_company(&self, below: Vec<u32>) -> Vec<u32> {
         let via = |place: &u32| &self.aligned.label(*place).via;
         let (mut followed, entries): (Vec<u32>, Vec<u32>) = below
@@ -204,7 +205,7 @@ impl<'a> Search<'a> {
         objects.unsigned_abs() > 1 && objects.signum() == self.aligned.delta(place).signum()
     }
 
-    /// The deepest place that has most of the change of one.
+    /// Returns the deepest place that has most of the change of a place.
     fn deepest(&self, place: u32) -> u32 {
         let change = self.aligned.delta(place);
         let part = |below: u32| {

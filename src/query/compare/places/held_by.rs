@@ -5,8 +5,8 @@
 //! of all objects that dominate others are read once, in file order, and each of their references is looked up: is the
 //! target immediately dominated by the holder? The first such field of a record counts.
 //!
-//! Not read are arrays, in which places mean nothing, and instances of classes with a single reference field: what those
-//! dominate can be held by nothing else.
+//! Arrays are not read, since indices mean nothing across dumps, nor are instances of classes with a single reference
+//! field: what those dominate can be held by nothing else.
 
 use std::io;
 use std::ops::Range;
@@ -19,24 +19,24 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::objects::fields;
 use hprof_index::objects::object_table::BLOCK;
-use hprof_index::objects::reader::{ObjectReader, Record, Slot};
+use hprof_index::objects::reader::{FieldSlot, ObjectReader, Record};
 use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::{Array, atomic_u64};
 use hprof_parser::{BasicType, ObjectId};
 
-/// Objects that one thread takes at a time.
+/// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
 /// Maximum number of fields of a class examined, including those of its superclasses.
 const MAX_FIELDS: usize = 1 << 10;
-/// Maximum number of fields of all classes together. Of a hundred thousand classes, each the superclass of the next,
-/// the last ones have the fields of all.
+/// Maximum number of fields of all classes together. Of a hundred thousand classes in one chain of superclasses, the
+/// last ones have the fields of all.
 const MAX_ALL_FIELDS: usize = 1 << 20;
 /// Prefetch distance in cells.
 const AHEAD: usize = 16;
 
 /// Marks an object that dominates others.
 const HAS_CHILDREN: u64 = 1 << 31;
-/// Stands for a thread's stack, in place of a field.
+/// Represents a thread's stack instead of a field.
 const BY_STACK: u32 = (1 << 31) - 1;
 
 /// The reference by which a dominator holds an object.
@@ -44,19 +44,19 @@ const BY_STACK: u32 = (1 << 31) - 1;
 pub(super) enum HeldBy {
     /// The dominator does not refer to it, or is an array, or only roots dominate the object.
     Unknown,
-    /// The reference field of this number: of an instance among all reference fields in the order of its record
-    /// ([`Slots`]), of a class object among all static fields.
+    /// Index of the reference field: for an instance among all reference fields in the order of its record ([`Slots`]),
+    /// for a class object among all static fields.
     Field(u32),
     /// A thread holds it on its stack.
     Stack,
 }
 
-/// The reference fields of the instances of each class.
+/// Reference fields of the instances of each class.
 #[derive(Debug)]
 pub(super) struct Slots<'a> {
-    /// By class number: where its fields start in `all`, and how many.
+    /// By class number: start of its fields in `all`, and their number.
     of_class: Vec<(u32, u32)>,
-    all: Vec<Slot<'a>>,
+    all: Vec<FieldSlot<'a>>,
 }
 
 impl<'a> Slots<'a> {
@@ -74,19 +74,19 @@ impl<'a> Slots<'a> {
         slots
     }
 
-    /// The fields of the instances of a class.
+    /// Returns the fields of the instances of a class.
     #[inline]
-    pub(super) fn of(&self, class: ClassNumber) -> &[Slot<'a>] {
+    pub(super) fn of(&self, class: ClassNumber) -> &[FieldSlot<'a>] {
         let (start, count) = self.of_class.get(class.0 as usize).copied().unwrap_or_default();
         let start = start as usize;
         self.all.get(start..start.saturating_add(count as usize)).unwrap_or_default()
     }
 }
 
-/// The reference that holds each object.
+/// References that hold the objects of a dump.
 pub(super) struct Holders {
-    /// By object: the object index of its dominator plus 1 in the upper half; in the lower one whether it dominates others,
-    /// and by what it is held: 0, or the number of the field plus 1, or [`BY_STACK`].
+    /// By object: the upper half is the object index of its dominator plus 1; the lower half is a flag for dominating
+    /// others, and the holding reference: 0, the index of the field plus 1, or [`BY_STACK`].
     cells: Array<u64>,
 }
 
@@ -94,7 +94,7 @@ impl Holders {
     /// Examines all references between dominators and the objects that they dominate.
     ///
     /// # Errors
-    /// If there is neither memory nor disk space for a number for each object.
+    /// If neither memory nor disk has space for a number per object.
     pub(super) fn new(objects: &ObjectReader<'_>, slots: &Slots<'_>) -> io::Result<Self> {
         let graph = objects.graph;
         let mut holders = Self { cells: graph.room().zeroed::<u64>(graph.objects.len() as usize)? };
@@ -129,8 +129,8 @@ fn low(cell: u64) -> u32 {
     (cell & (HAS_CHILDREN - 1)) as u32
 }
 
-/// The cells, while all threads fill them. Each is changed by the thread alone that looks at the dominator, so that nothing
-/// depends on which one comes first.
+/// Cells while all threads fill them. Each is changed only by the thread that examines the dominator, so the result
+/// does not depend on the order.
 struct Cells<'a>(&'a [AtomicU64]);
 
 impl Cells<'_> {
@@ -144,7 +144,7 @@ impl Cells<'_> {
         self.0.get(object.at()).map_or(0, |cell| cell.load(Ordering::Relaxed))
     }
 
-    /// Notes by what an object is held, if `holder` is its dominator and nothing was noted before.
+    /// Records the reference that holds an object, if `holder` is its dominator and none was recorded before.
     fn hold(&self, holder: ObjectIndex, object: ObjectIndex, by: u32) {
         let cell = self.get(object);
         if cell >> 32 == u64::from(holder.0) + 1 && low(cell) == 0 {
@@ -152,12 +152,12 @@ impl Cells<'_> {
         }
     }
 
-    /// Notes the dominators of the objects at some positions.
+    /// Records the dominators of the objects at some positions.
     fn take_dominators(&self, graph: &ObjectGraph, chunk: Range<TreePosition>) {
         let tree = &graph.tree;
-        // The dominators that the pass is in, from the first position of the chunk on: depth and object.
+        // Dominators that contain the current position, from the start of the chunk on: depth and object.
         let mut open: Vec<(u32, ObjectIndex)> = Vec::new();
-        // The one before the chunk that was looked up last: siblings have the same.
+        // The last one looked up before the chunk: siblings share it.
         let mut before: Option<(u32, Option<ObjectIndex>)> = None;
         let objects = tree.objects_at(chunk.clone());
         for ((position, depth), object) in Preorder::new(tree, chunk).zip(objects) {

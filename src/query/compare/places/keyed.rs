@@ -1,4 +1,4 @@
-//! Values of maps with their keys, of maps that have few.
+//! Keys of map values, for maps that have few.
 //!
 //! The keys of a small map that holds much may be names (of caches, regions, tenants); those of a large one are data.
 //! Which of them are shown is decided when the places of all dumps are known ([`super::telling`]).
@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::objects::class_set::ClassSet;
-use crate::objects::collections::{Collections, Forms, Kind};
+use crate::objects::collections::{CollectionKind, Collections, Forms};
 use crate::objects::label::Labels;
 use crate::objects::reader::{Bits, ObjectReader};
 use crate::sorting::SortRows;
@@ -22,11 +22,11 @@ use super::labels::{Pool, Via};
 pub(super) const MAX_KEYS: usize = 64;
 /// Maximum number of maps examined, largest retained size first.
 const MAX_MAPS: usize = 1 << 14;
-/// Slots of a map's table.
+/// Maximum number of slots of a map's table.
 const MAX_SLOTS: usize = 1 << 12;
-/// Characters of a key.
+/// Maximum number of characters of a key.
 const MAX_CHARS: usize = 64;
-/// Keys of a map are read only if it retains at least this fraction of the reachable bytes.
+/// Minimum retained size of a map whose keys are read, as a fraction of the reachable bytes.
 const PART: u64 = 10_000;
 
 /// Returns the smallest retained size of a map whose keys are read, for a heap with this many reachable bytes.
@@ -34,7 +34,7 @@ pub(super) fn least(reachable_bytes: u64) -> u64 {
     (reachable_bytes / PART).max(1)
 }
 
-/// The values of small maps that retain at least `least`: object, and the number of its [`Via`].
+/// Returns the values of small maps that retain at least `least`: object, and the number of its [`Via`].
 pub(super) fn keys(
     objects: &ObjectReader<'_>,
     forms: Arc<Forms>,
@@ -44,7 +44,7 @@ pub(super) fn keys(
 ) -> FxHashMap<u32, u32> {
     let (summary, graph) = (objects.summary, objects.graph);
     let is_map = |class: &ClassNumber| {
-        forms.of_class(*class).is_some_and(|of| of.kind == Kind::Map && of.wraps.is_none())
+        forms.of_class(*class).is_some_and(|of| of.kind == CollectionKind::Map && of.wraps.is_none())
     };
     let maps: Vec<ClassNumber> = summary.numbered_classes().map(|(class, _)| class).filter(is_map).collect();
     let maps = ClassSet::of(summary, &maps).all_objects(graph);
@@ -60,7 +60,7 @@ pub(super) fn keys(
         let Some(collection) = collections.collection(map) else { continue };
         let is_small =
             collections.count(&collection).is_some_and(|count| (1..=MAX_KEYS as u64).contains(&count));
-        // Maps that share one long table with nothing in it would be read for ever.
+        // Without a limit, maps that share one long empty table would be read forever.
         if !is_small || collections.slots(&collection).is_some_and(|slots| slots > MAX_SLOTS) {
             continue;
         }
@@ -75,7 +75,7 @@ pub(super) fn keys(
     found
 }
 
-/// A key in words, if it is a String, a number or a constant of an enum.
+/// Returns a key as text, if it is a String, a number or an enum constant.
 fn text(objects: &ObjectReader<'_>, labels: &Labels<'_>, key: Bits) -> Option<String> {
     let Some(key) = key.reference() else {
         return key.integer().map(|number| number.to_string());

@@ -1,10 +1,10 @@
-//! Labels of places, each once: by what an object is held, and of which class it is.
+//! Distinct labels of places: the reference that holds an object, and its class.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::compare::names;
+use crate::compare::stable_names;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::held_by::Slots;
@@ -17,16 +17,16 @@ pub enum Via {
     Unknown,
     /// A field.
     Field {
-        /// The class that declares it.
+        /// Class that declares the field.
         class: Arc<str>,
-        /// Name.
+        /// Name of the field.
         name: Arc<str>,
     },
     /// A static field.
     Static {
-        /// The class that has it.
+        /// Class that declares the field.
         class: Arc<str>,
-        /// Name.
+        /// Name of the field.
         name: Arc<str>,
     },
     /// The object is a key of a map.
@@ -37,7 +37,7 @@ pub enum Via {
     ValueOf(Arc<str>),
     /// The stack of a thread.
     Stack,
-    /// A GC root of this kind, and nothing else alone.
+    /// A GC root of this kind, if no single object holds it.
     Root(&'static str),
     /// The object is a thread with this name, `*` for digits.
     Thread(Arc<str>),
@@ -46,16 +46,16 @@ pub enum Via {
 /// A label of a place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
-    /// The reference by which its objects are held.
+    /// Reference by which its objects are held.
     pub via: Via,
-    /// The class of its objects; of a class object the class that it represents. `None` if the dump does not tell.
+    /// Class of its objects; for a class object, the class that it represents. `None` if it is not in the dump.
     pub class: Option<Arc<str>>,
     /// `true` if its objects are class objects.
     pub is_class_object: bool,
 }
 
 impl Via {
-    /// Returns whether it is not a field of one of the program's classes.
+    /// Returns whether it is anything but a field of an application class.
     pub(super) fn is_of_jdk(&self) -> bool {
         match self {
             Self::Field { class, .. } | Self::Static { class, .. } => hprof_parser::names::is_of_jdk(class),
@@ -65,13 +65,13 @@ impl Via {
 }
 
 impl Label {
-    /// Returns whether it is of the JDK's classes only. Such labels come again in any program.
+    /// Returns whether it names only JDK classes. Such labels recur in any program.
     pub(super) fn is_of_jdk(&self) -> bool {
         self.via.is_of_jdk() && self.class.as_deref().is_some_and(hprof_parser::names::is_of_jdk)
     }
 }
 
-/// Numbers things, each once.
+/// Distinct values, numbered.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
     numbers: FxHashMap<T, u32>,
@@ -87,7 +87,7 @@ impl<T: Clone + Eq + std::hash::Hash> Pool<T> {
         if let Some(number) = self.numbers.get(&thing) {
             return *number;
         }
-        // There are fewer than a dump has classes and fields, both of which u32 counts.
+        // There are fewer than a dump has classes and fields, both of which fit u32.
         let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
         self.all.push(thing.clone());
         self.numbers.insert(thing, number);
@@ -95,39 +95,39 @@ impl<T: Clone + Eq + std::hash::Hash> Pool<T> {
     }
 }
 
-/// The numbers of what the objects of a dump are held by, and of its classes' names.
-pub(super) struct Numbers {
+/// Numbers of the holding references of a dump's objects, and of its class names.
+pub(super) struct LabelNumbers {
     pub(super) vias: Pool<Via>,
-    /// Names of classes without what changes from run to run.
+    /// Class names without the parts that vary between runs.
     pub(super) classes: Pool<Arc<str>>,
-    /// By class number: the number of its name.
+    /// By class number: number of its name.
     pub(super) of_class: Vec<u32>,
-    /// By class number: where its fields start in `fields`.
+    /// By class number: start of its fields in `fields`.
     first_field: Vec<u32>,
-    /// The numbers of the fields of all classes' instances.
+    /// Numbers of the instance fields of all classes.
     fields: Vec<u32>,
-    /// Index of the first static field of each class, likewise.
+    /// By class number: start of its static fields, likewise.
     first_static: Vec<u32>,
     statics: Vec<u32>,
 }
 
-/// The number of [`Via::Unknown`].
+/// Number of [`Via::Unknown`].
 pub(super) const UNKNOWN: u32 = 0;
-/// The number of [`Via::Key`].
+/// Number of [`Via::Key`].
 pub(super) const KEY: u32 = 1;
-/// The number of [`Via::Stack`].
+/// Number of [`Via::Stack`].
 pub(super) const STACK: u32 = 2;
-/// The number of [`Via::Value`].
+/// Number of [`Via::Value`].
 pub(super) const VALUE: u32 = 3;
 
-impl Numbers {
+impl LabelNumbers {
     pub(super) fn new(summary: &Summary, slots: &Slots<'_>) -> Self {
         let mut vias = Pool::new();
         for via in [Via::Unknown, Via::Key, Via::Stack, Via::Value] {
             vias.number(via);
         }
         let mut classes: Pool<Arc<str>> = Pool::new();
-        let mut stems = names::Stems::default();
+        let mut stems = stable_names::Stems::default();
         let of_class: Vec<u32> = summary
             .classes()
             .iter()
@@ -154,33 +154,33 @@ impl Numbers {
         Self { vias, classes, of_class, first_field, fields, first_static, statics }
     }
 
-    /// The number of a field of a class's instances, by the number of the field.
+    /// Returns the number of an instance field of a class, by the index of the field.
     #[inline]
     pub(super) fn field(&self, class: ClassNumber, field: u32) -> u32 {
         find(&self.first_field, &self.fields, class, field)
     }
 
-    /// The number of a static field of a class.
+    /// Returns the number of a static field of a class.
     #[inline]
     pub(super) fn static_field(&self, class: ClassNumber, field: u32) -> u32 {
         find(&self.first_static, &self.statics, class, field)
     }
 }
 
-/// Kind of a field: of instances or static.
+/// Kind of field: instance or static.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Is {
     Field,
     Static,
 }
 
-/// Numbers fields by the name of their class and their own. The text of each name is read once: all fields of a hostile
-/// dump can have the same name of 64 KB.
+/// Numbers of fields by class name and field name. The text of each name is read once: all fields of a hostile dump can
+/// have the same name of 64 KB.
 struct FieldNumbers<'n> {
     vias: &'n mut Pool<Via>,
     classes: &'n Pool<Arc<str>>,
     of_class: &'n [u32],
-    /// By number of the class name, address of the field name, and kind of field.
+    /// Numbers by class name, address of the field name, and kind of field.
     known: FxHashMap<(u32, *const u8, usize, Is), u32>,
 }
 

@@ -8,13 +8,13 @@ use rustc_hash::FxHashMap;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::{Children, Tree};
 use hprof_index::model::tables::NONE;
+use hprof_index::objects::fields::FieldPlace;
 use hprof_index::objects::reader::{ObjectReader, Record};
-use hprof_index::objects::fields::Place;
 use hprof_parser::{BasicType, ObjectId};
 
 use super::held_by::{HeldBy, Slots};
 use super::traits::Role;
-use super::tree::{Builder, Found};
+use super::tree::{LookedUp, PlaceBuilder};
 
 /// References of single objects to those that they dominate.
 pub(super) struct References<'o, 'a> {
@@ -54,10 +54,9 @@ impl<'o, 'a> References<'o, 'a> {
             && let slots @ [_, _, ..] = self.slots.of(class)
             && let Some(Record::Instance(record)) = self.objects.record(holder)
         {
-            let id = |place: Place| {
-                place.value(record.fields, summary.id_size())?.reference()
-            };
-            let fields = (0u32..).zip(slots).filter_map(|(at, slot)| Some((id(slot.place)?, HeldBy::Field(at))));
+            let id = |place: FieldPlace| place.value(record.fields, summary.id_size())?.reference();
+            let fields =
+                (0u32..).zip(slots).filter_map(|(at, slot)| Some((id(slot.place)?, HeldBy::Field(at))));
             to.extend(fields);
         }
         if let Some(locals) = self.locals.get(&holder.0) {
@@ -82,7 +81,7 @@ impl<'o, 'a> References<'o, 'a> {
 /// Visits the objects that retain at least `least` bytes, those that these dominate, and the elements of large collections;
 /// below some objects only, if there are `tops`.
 pub(super) fn walk(
-    builder: &mut Builder<'_>,
+    builder: &mut PlaceBuilder<'_>,
     references: &References<'_, '_>,
     tops: Option<&[TreePosition]>,
     least: u64,
@@ -98,7 +97,7 @@ pub(super) fn walk(
 
 /// The walk.
 struct Walk<'w, 'b, 'o, 'a, 't> {
-    builder: &'w mut Builder<'b>,
+    builder: &'w mut PlaceBuilder<'b>,
     references: &'w References<'o, 'a>,
     least: u64,
     /// References of the objects that the walk is in.
@@ -133,7 +132,7 @@ impl<'t> Walk<'_, '_, '_, '_, 't> {
         let mut is_looked_into = false;
         // Positions have 32 bits.
         let depth = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
-        self.builder.object(depth, Found { object: object.0, class, by }, |role| {
+        self.builder.object(depth, LookedUp { object: object.0, class, by }, |role| {
             is_looked_into = !is_leaf && (retained >= least || role == Role::Part);
             if is_looked_into { tree.shallow_bytes(position) } else { retained }
         });

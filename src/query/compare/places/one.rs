@@ -3,7 +3,7 @@
 use hprof_index::graph::numbers::TreePosition;
 
 use super::explain::{Explained, explain};
-use super::{Aligned, Places};
+use super::{Aligned, DumpPlaces};
 
 /// The places of one heap, without uninformative keys.
 #[derive(Debug, Clone, Default)]
@@ -16,7 +16,7 @@ pub struct OneHeap {
 
 impl OneHeap {
     /// Puts the places of a heap together.
-    pub fn new(mut places: Places) -> Self {
+    pub fn new(mut places: DumpPlaces) -> Self {
         let members = std::mem::take(&mut places.members);
         let all = Aligned::with_all_keys(&[places]);
         let (aligned, told_at) = match all.telling() {

@@ -1,8 +1,8 @@
 //! Selection of informative map keys: the others are omitted, and everything under them is one place.
 //!
-//! A row for each key is useful where keys are few and distinguish things: the caches of a registry, by name. Of sixty
-//! sessions by ID, each key has a sixtieth of what the map holds, and no row has the whole. The selection is made for a
-//! place, of all maps at it and in all dumps together, so that it is the same in each of these.
+//! A row for each key is useful where keys are few and distinguish things: the caches of a registry, by name. For sixty
+//! sessions by ID, each key has a sixtieth of what the map holds, and no row has the whole. The selection is made per
+//! place, for all its maps in all dumps together, so it is the same in each dump.
 //!
 //! Places are processed from the top down, as merging maps can merge the maps in them.
 
@@ -11,32 +11,32 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::aligned::{Aligned, Figures};
+use super::aligned::{Aligned, PlaceFigures};
 use super::growth::is_most;
 use super::keyed::{MAX_KEYS, least};
 use super::labels::{Label, Pool, Via};
-use crate::compare::names;
+use crate::compare::stable_names;
 use crate::sorting::SortRows;
 
-/// Up to this many names are shown regardless of what is under them.
+/// Maximum number of names shown regardless of what is under them.
 const HANDFUL: usize = 8;
-/// Times that places are brought together, by how many there are. Places that are nested in their like are found one after
-/// the other; the last ones then stay where they are.
+/// Maximum number of visits of places, as a multiple of their number. Places nested in similar ones are found one after
+/// the other; after the limit, the remaining ones stay where they are.
 const MAX_VISITS: usize = 16;
 /// Number of keys shown because most is under them.
 const FEW: usize = 3;
 
 /// Keys of one place.
 #[derive(Default)]
-struct Keys {
-    /// By key and dump: objects, and what they retain.
+struct PlaceKeys {
+    /// By key and dump: number of objects and retained size.
     of: FxHashMap<Arc<str>, Vec<(u64, u64)>>,
-    /// By dump: what values retain whose keys were not read.
+    /// By dump: retained size of values whose keys were not read.
     others: Vec<u64>,
 }
 
-/// Places that become one.
-struct Group {
+/// Places that are merged into one.
+struct MergedPlace {
     parent: Option<usize>,
     label: u32,
     members: Vec<u32>,
@@ -58,7 +58,7 @@ impl Aligned {
             _ => labels.number(label.clone()),
         };
         let unkeyed: Vec<u32> = self.labels.iter().map(&mut without_key).collect();
-        let groups = Groups::of(self, &unkeyed, &labels.all);
+        let groups = PlaceMerger::of(self, &unkeyed, &labels.all);
         Some(groups.joined(labels.all))
     }
 
@@ -67,13 +67,13 @@ impl Aligned {
         self.reachable_bytes.iter().map(|bytes| least(*bytes)).collect()
     }
 
-    /// The keys of the values at places that are below one; `None` if none has a key.
-    fn keys_of(&self, below: &[u32]) -> Option<Keys> {
+    /// Returns the keys of the values at places below one; `None` if none has a key.
+    fn keys_of(&self, below: &[u32]) -> Option<PlaceKeys> {
         let has_key = |place: &u32| matches!(self.label(*place).via, Via::ValueOf(_));
         if !below.iter().any(has_key) {
             return None;
         }
-        let mut keys = Keys { others: vec![0; self.dumps()], ..Keys::default() };
+        let mut keys = PlaceKeys { others: vec![0; self.dumps()], ..PlaceKeys::default() };
         for place in below {
             let figures = (0..self.dumps()).map(|dump| self.figures(dump, *place));
             match &self.label(*place).via {
@@ -97,25 +97,25 @@ impl Aligned {
 }
 
 /// Merging of places, from the top down.
-struct Groups<'a> {
+struct PlaceMerger<'a> {
     aligned: &'a Aligned,
-    /// By number of a label: that without its key.
+    /// By label number: number of the label without its key.
     unkeyed: &'a [u32],
-    /// By number of a label: whether it is of the JDK's classes only.
+    /// By label number: `true` if it names only JDK classes.
     is_of_jdk: Vec<bool>,
-    /// Each after that above it.
-    all: Vec<Group>,
-    /// By group that has been divided: how many there were before.
+    /// Groups; each comes after its parent.
+    all: Vec<MergedPlace>,
+    /// By divided group: number of groups before.
     before: Vec<usize>,
-    /// By place: its group.
+    /// Group of each place.
     group_of: Vec<usize>,
-    /// Places that are at one above them, as what is nested in its like is.
+    /// Places merged into one above them because they are nested in a similar one.
     nested: FxHashSet<u32>,
-    /// By place: whether what is below is at a place above again.
+    /// By place: `true` if objects below are at a place above again.
     is_nesting: Vec<bool>,
 }
 
-impl<'a> Groups<'a> {
+impl<'a> PlaceMerger<'a> {
     fn of(aligned: &'a Aligned, unkeyed: &'a [u32], labels: &[Label]) -> Self {
         let mut groups = Self {
             aligned,
@@ -129,7 +129,11 @@ impl<'a> Groups<'a> {
         };
         for place in &aligned.top {
             let group = groups.all.len();
-            groups.all.push(Group { parent: None, label: groups.label_of(*place), members: Vec::new() });
+            groups.all.push(MergedPlace {
+                parent: None,
+                label: groups.label_of(*place),
+                members: Vec::new(),
+            });
             groups.put(*place, group);
         }
         let mut left = aligned.parents.len().saturating_mul(MAX_VISITS);
@@ -158,13 +162,14 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The places below those of a group.
+    /// Returns the places below those of a group.
     fn below(&self, group: usize) -> Vec<u32> {
         let members = self.all.get(group).map_or(&[][..], |group| &group.members);
         members.iter().flat_map(|place| self.aligned.below(*place)).copied().collect()
     }
 
-    /// Those that are not at a place above, with the indices of their labels without uninformative keys.
+    /// Returns the places that are not merged into one above, with the indices of their labels without uninformative
+    /// keys.
     fn told(&self, below: Vec<u32>) -> Vec<(u32, u32)> {
         let told = self.aligned.keys_of(&below).map(|keys| keys.telling(&self.aligned.least()));
         let label = |place: u32| match (&self.aligned.label(place).via, &told) {
@@ -177,7 +182,7 @@ impl<'a> Groups<'a> {
         below.map(|place| (place, label(place))).collect()
     }
 
-    /// Those of the places without keys that are nested in a group above, with the highest such group.
+    /// Returns the places without keys that are nested in a group above, with the highest such group.
     fn nested_in(&self, group: usize, below: &[(u32, u32)]) -> Option<(usize, Vec<u32>)> {
         let lost = below.iter().filter(|(place, label)| *label != self.label_of(*place));
         let nested: Vec<(usize, u32)> =
@@ -187,7 +192,7 @@ impl<'a> Groups<'a> {
         Some((above, places.collect()))
     }
 
-    /// The group above that has the same label, as where places are made (`tree`).
+    /// Returns the group above that has the same label, by the same rule as `tree` uses.
     fn again(&self, group: usize, label: u32) -> Option<usize> {
         let is_of_jdk = |label: u32| self.is_of_jdk.get(label as usize) == Some(&true);
         let mut at = Some(group);
@@ -202,7 +207,7 @@ impl<'a> Groups<'a> {
         None
     }
 
-    /// Puts places to a group above them, which is then to be divided again.
+    /// Moves places to a group above them, which must then be divided again.
     fn nest(&mut self, above: usize, places: Vec<u32>) -> usize {
         for place in places {
             let mut at = self.parent(place);
@@ -216,7 +221,7 @@ impl<'a> Groups<'a> {
             self.put(place, above);
         }
         let before = self.before.get(above).copied().unwrap_or(self.all.len());
-        // The members of a removed group are distributed again, from the place above them.
+        // The members of a removed group are redistributed from the place above them.
         for place in self.all.drain(before..).flat_map(|group| group.members) {
             self.nested.remove(&place);
         }
@@ -232,14 +237,14 @@ impl<'a> Groups<'a> {
         self.group_of.get(place as usize).copied().unwrap_or(usize::MAX)
     }
 
-    /// Makes groups of the places below one, by label.
+    /// Groups the places below a group by label.
     fn divide(&mut self, group: usize, below: Vec<(u32, u32)>) -> usize {
         self.before.push(self.all.len());
         let mut known: FxHashMap<u32, usize> = FxHashMap::default();
         for (place, label) in below {
             let at = *known.entry(label).or_insert(self.all.len());
             if at == self.all.len() {
-                self.all.push(Group { parent: Some(group), label, members: Vec::new() });
+                self.all.push(MergedPlace { parent: Some(group), label, members: Vec::new() });
             }
             self.put(place, at);
         }
@@ -248,20 +253,21 @@ impl<'a> Groups<'a> {
 
     /// Returns the figures of one dump at the places of a group. Places nested in another place of the group are
     /// counted there.
-    fn figures(&self, dump: usize, group: &Group) -> Figures {
+    fn figures(&self, dump: usize, group: &MergedPlace) -> PlaceFigures {
         let figures = group.members.iter().map(|place| {
             let figures = self.aligned.figures(dump, *place);
             let mut above = std::iter::successors(self.parent(*place), |place| self.parent(*place));
             let is_in = !self.nested.is_empty() && above.any(|above| self.group(above) == self.group(*place));
-            Figures { retained_bytes: if is_in { 0 } else { figures.retained_bytes }, ..figures }
+            PlaceFigures { retained_bytes: if is_in { 0 } else { figures.retained_bytes }, ..figures }
         });
-        figures.fold(Figures::default(), Figures::plus)
+        figures.fold(PlaceFigures::default(), PlaceFigures::plus)
     }
 
-    /// The places of the groups, in the order of the first place of each, and by place which it is.
+    /// Returns the places of the groups, in the order of the first place of each, and for each original place its new
+    /// index.
     fn joined(self, labels: Vec<Label>) -> (Aligned, Vec<u32>) {
-        let first = |group: &Group| group.members.iter().min().copied().unwrap_or(u32::MAX);
-        // The first of a group is above the first of each below it.
+        let first = |group: &MergedPlace| group.members.iter().min().copied().unwrap_or(u32::MAX);
+        // The first place of a group comes before the first of each group below it.
         let mut order: Vec<(u32, usize)> = self.all.iter().map(first).zip(0..).collect();
         order.sort_unstable();
         let mut number_of: Vec<u32> = vec![u32::MAX; self.all.len()];
@@ -286,7 +292,7 @@ impl<'a> Groups<'a> {
             joined.is_nesting.push(group.members.iter().any(is_nesting));
             for (dump, of_dump) in joined.figures.iter_mut().enumerate() {
                 let mut figures = self.figures(dump, group);
-                // Values under one key can be nested in those under another one: together they are in what is above.
+                // Values under one key can be nested in those under another: together they are in the place above.
                 let above = parent.filter(|_| group.members.len() > 1);
                 if let Some(above) = above.and_then(|above| of_dump.get(above as usize)) {
                     figures.retained_bytes = figures.retained_bytes.min(above.retained_bytes);
@@ -300,15 +306,16 @@ impl<'a> Groups<'a> {
     }
 }
 
-impl Keys {
-    /// The keys that tell something; `least` is what a map retains at least in each dump before its keys are read.
+impl PlaceKeys {
+    /// Returns the informative keys; `least` is the minimum retained size of a map in each dump for its keys to be
+    /// read.
     fn telling(&self, least: &[u64]) -> FxHashSet<Arc<str>> {
         let none = FxHashSet::default();
         if self.of.len() > MAX_KEYS || !self.are_known(least) || !self.stay() {
             return none;
         }
-        let masked: FxHashSet<String> = self.of.keys().map(|key| names::unnumbered(key)).collect();
-        // Numbered things are no names.
+        let masked: FxHashSet<String> = self.of.keys().map(|key| stable_names::unnumbered(key)).collect();
+        // Numbered things are not names.
         if self.of.len() <= HANDFUL && masked.len() * 2 > self.of.len() {
             return self.of.keys().cloned().collect();
         }
@@ -317,8 +324,8 @@ impl Keys {
         if are_few { heaviest.into_iter().collect() } else { none }
     }
 
-    /// Returns whether the keys for most of what the values retain were read, in each dump. Those of small maps are
-    /// not, and do not count.
+    /// Returns whether the keys for most of the retained size of the values were read, in each dump. Keys of small maps
+    /// are never read, and do not count.
     fn are_known(&self, least: &[u64]) -> bool {
         self.others.iter().zip(least).enumerate().all(|(dump, (others, least))| {
             let bytes = self.of.values().filter_map(|of| of.get(dump)).map(|(_, bytes)| *bytes);
@@ -336,7 +343,7 @@ impl Keys {
         common * 2 >= self.of.len()
     }
 
-    /// The keys under which most has changed, or in one dump, is; those with most first.
+    /// Returns the keys under which most of the change is, or in a single dump, most of the size; largest first.
     fn heaviest(&self) -> Vec<Arc<str>> {
         let weight = |of: &Vec<(u64, u64)>| {
             let bytes = || of.iter().map(|(_, bytes)| *bytes);

@@ -1,28 +1,28 @@
-//! Properties of classes determined before the pass over the dominator tree: which are collections, and which are part
-//! of one.
+//! Properties of classes determined before the pass over the dominator tree: which classes are collections, and which
+//! are part of one.
 
 use rustc_hash::FxHashSet;
 
 use crate::objects::class_set::ClassSet;
-use crate::objects::collections::{Forms, Kind};
+use crate::objects::collections::{CollectionKind, Forms};
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassKind;
 use hprof_parser::names;
 
-/// Role of an object for those that it dominates.
+/// Role of an object for the objects that it dominates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// An ordinary object.
     Plain,
-    /// A collection, which consists of more objects.
+    /// A collection, which consists of several objects.
     Collection,
-    /// A collection implemented by another one, which is in this field.
+    /// A collection that wraps the one in this field.
     Wrapper(&'static str),
     /// Part of a collection.
     Part,
     /// The class object of a class.
     Class(ClassNumber),
-    /// Too deep, or beyond the limit of places: it is counted with the place above, and so is everything below it.
+    /// Too deep, or beyond the limit of places: counted with the place above, like everything below it.
     Beyond,
 }
 
@@ -30,8 +30,8 @@ pub(super) enum Role {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trait {
     pub(super) role: Role,
-    /// The kind of collection, if it is one.
-    pub(super) kind: Option<Kind>,
+    /// Kind of collection, if it is one.
+    pub(super) kind: Option<CollectionKind>,
     /// `true` if its instances are part of the collection that holds them: the class is nested in a collection's class,
     /// or is an array of such a class.
     pub(super) is_part: bool,
@@ -51,10 +51,10 @@ pub(super) const NO_TRAIT: Trait = Trait {
     is_thread: false,
 };
 
-/// The traits of all classes, by class number.
+/// Returns the properties of all classes, by class number.
 pub(super) fn traits(summary: &Summary, forms: &Forms) -> Vec<Trait> {
     let known = summary.numbered_classes().filter(|(number, _)| {
-        forms.of_class(*number).is_some_and(|of| of.is_known_itself && of.kind != Kind::Holder)
+        forms.of_class(*number).is_some_and(|of| of.is_known_itself && of.kind != CollectionKind::Holder)
     });
     let known: FxHashSet<&str> = known.map(|(_, class)| summary.class_name(class)).collect();
     let longest = known.iter().map(|name| name.len()).max().unwrap_or(0);
@@ -64,7 +64,7 @@ pub(super) fn traits(summary: &Summary, forms: &Forms) -> Vec<Trait> {
         let element = name.trim_end_matches("[]");
         let mut outer = element.match_indices('$').map(|(at, _)| at).take_while(|at| *at <= longest);
         let nested = outer.any(|at| element.get(..at).is_some_and(|outer| known.contains(outer)));
-        let form = forms.of_class(number).filter(|form| form.kind != Kind::Holder);
+        let form = forms.of_class(number).filter(|form| form.kind != CollectionKind::Holder);
         Trait {
             role: match form {
                 None => Role::Plain,

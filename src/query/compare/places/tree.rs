@@ -1,14 +1,14 @@
-//! Finding the places of a dump: one pass over the dominator tree in preorder.
+//! Search for the places of a dump: one pass over the dominator tree in preorder.
 
 use std::io;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::dominators::class_counts;
-use crate::objects::collections::{Forms, Kind};
+use crate::dominators::class_pass;
+use crate::objects::collections::{CollectionKind, Forms};
 use crate::objects::label::Labels;
-use crate::objects::reader::{ObjectReader, Slot};
+use crate::objects::reader::{FieldSlot, ObjectReader};
 use crate::objects::reference_kind::ReferenceKind;
 use crate::objects::reference_names::Edges;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
@@ -19,63 +19,63 @@ use hprof_index::{Heap, ObjectGraph};
 use super::adopted::{adopted, special};
 use super::held_by::{HeldBy, Holders, Slots};
 use super::keyed;
+use super::labels::{KEY, Label, LabelNumbers, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::large::{self, References};
-use super::labels::{KEY, Label, Numbers, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::traits::{NO_TRAIT, Role, Trait, traits};
-use super::{MAX_MEMBERS, Place, Places};
+use super::{DumpPlace, DumpPlaces, MAX_MEMBERS};
 
 /// Maximum number of distinct places.
 const MAX_PLACES: usize = 1 << 19;
 /// Maximum depth of places.
 const MAX_LEVELS: u32 = 64;
-/// Dominators of an object that adopts another one, and adopted objects below one another.
+/// Maximum number of dominators of an object that adopts another one, and of nested adopted objects.
 const MAX_CHAIN: usize = 256;
 const MAX_ADOPTIONS: usize = 8;
-/// Objects that the pass is in at once, but for those that follow one another at one place.
+/// Maximum number of open objects, not counting those in a row at one place.
 const MAX_OPEN: usize = 1 << 20;
 
-/// An object that the pass is in; of objects that follow one another at one place, the first.
+/// An object that contains the current position; for objects in a row at one place, the first.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenObject {
     depth: u32,
     place: u32,
     class: u32,
     role: Role,
-    /// `true` if it entered the place from above, and no other open object was there.
+    /// `true` if it entered the place from above, with no other open object there.
     is_first: bool,
-    /// Reachable bytes of all objects before, and those of them that count elsewhere.
+    /// Reachable bytes of all objects before, and the part of them that counts elsewhere.
     before: u64,
     moved_before: u64,
     /// `true` if it is at a place below that of another object than its dominator.
     is_adopted: bool,
     /// Number of places first opened with it since an object that counts elsewhere.
     opened: u32,
-    /// The place of the last object below, and what it was found by: siblings mostly follow one another.
+    /// Place of the last object below, and the keys that it was found by: adjacent siblings are usually alike.
     last: (u32, u32, u32),
 }
 
 /// Destination of an object.
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct Destination {
     place: u32,
     role: Role,
     /// `true` if it counts as an object of the place.
     counts: bool,
 }
 
-/// A place while it is made.
+/// A place under construction.
 #[derive(Debug, Clone, Copy)]
-struct Node {
+struct PlaceNode {
     parent: u32,
     via: u32,
-    /// The number of the class's name, twice, and 1 for class objects.
+    /// Number of the class name, doubled, plus 1 for class objects.
     class: u32,
     depth: u32,
     is_of_jdk: bool,
-    /// The kind of collection that its objects are.
-    kind: Option<Kind>,
+    /// Kind of collection of its objects.
+    kind: Option<CollectionKind>,
     is_nesting: bool,
-    /// Objects of the place that the pass is in, since it came to the last object that counts elsewhere.
+    /// Number of open objects of the place since the last object that counts elsewhere.
     open: u32,
     /// Level of that object, counted from the top.
     level: u32,
@@ -87,7 +87,7 @@ struct Node {
     example: ObjectIndex,
 }
 
-/// The part of a heap whose places are found.
+/// Finds the part of a heap whose places are found.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Extent<'e> {
     /// All of it.
@@ -100,7 +100,12 @@ pub(super) enum Extent<'e> {
 }
 
 /// Returns the places of a dump.
-pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], extent: Extent<'_>) -> io::Result<Places> {
+pub(super) fn places(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    extent: Extent<'_>,
+) -> io::Result<DumpPlaces> {
     let summary = heap.summary();
     let objects = ObjectReader::new(summary, graph, bytes);
     let slots = Slots::new(summary);
@@ -112,14 +117,14 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], extent: Ext
         (None, None) => HeldBy::Unknown,
     };
     let forms = Arc::new(Forms::new(&objects));
-    let mut numbers = Numbers::new(summary, &slots);
+    let mut numbers = LabelNumbers::new(summary, &slots);
     let least = keyed::least(graph.tree.reachable_bytes());
     let labels = Labels::new(heap, graph, bytes);
     let keys = keyed::keys(&objects, forms.clone(), &labels, least, &mut numbers.vias);
     let special = special(heap, graph, &labels, &mut numbers.vias);
     let edges = Edges::new(summary, graph, bytes);
     let adopted = adopted(&edges);
-    let mut builder = Builder {
+    let mut builder = PlaceBuilder {
         summary,
         java_lang_class: summary.java_lang_class().map_or(NONE, |class| class.0),
         graph,
@@ -143,8 +148,9 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], extent: Ext
     };
     match extent {
         Extent::All => {
-            let look_up = |object: ObjectIndex, class| Found { object: object.0, class, by: held_by(None, object) };
-            class_counts::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
+            let look_up =
+                |object: ObjectIndex, class| LookedUp { object: object.0, class, by: held_by(None, object) };
+            class_pass::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
                 builder.object(depth, found, |_| bytes);
             });
         }
@@ -152,54 +158,54 @@ pub(super) fn places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], extent: Ext
         Extent::Below(tops) => large::walk(&mut builder, &references, Some(tops), 0),
     }
     builder.close(0);
-    Ok(Places { hides_values: heap.hides_values(), ..builder.finish() })
+    Ok(DumpPlaces { hides_values: heap.hides_values(), ..builder.finish() })
 }
 
 /// Data looked up for an object before the pass reaches it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct LookedUp {
     pub(super) object: u32,
     pub(super) class: u32,
     pub(super) by: HeldBy,
 }
 
-impl Default for Found {
+impl Default for LookedUp {
     fn default() -> Self {
         Self { object: NONE, class: NONE, by: HeldBy::Unknown }
     }
 }
 
 /// State of the pass.
-pub(super) struct Builder<'a> {
+pub(super) struct PlaceBuilder<'a> {
     pub(super) summary: &'a Summary,
     java_lang_class: u32,
     pub(super) graph: &'a ObjectGraph,
-    /// By class number.
+    /// Properties by class number.
     traits: Vec<Trait>,
     pub(super) slots: &'a Slots<'a>,
     /// By what an object is held by its dominator.
     held_by: &'a (dyn Fn(Option<ObjectIndex>, ObjectIndex) -> HeldBy + Sync),
-    numbers: Numbers,
+    numbers: LabelNumbers,
     /// Values of maps that are distinguished by key: object, and the number of its [`Via`].
     keys: FxHashMap<u32, u32>,
-    /// Threads and roots.
+    /// Threads and roots, with the number of their [`Via`].
     special: FxHashMap<u32, u32>,
     adopted: FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>,
-    nodes: Vec<Node>,
-    /// By parent, what it is held by, and class.
+    nodes: Vec<PlaceNode>,
+    /// Places by parent, holding reference, and class.
     known: FxHashMap<(u32, u32, u32), u32>,
-    open: Vec<Open>,
+    open: Vec<OpenObject>,
     /// By place: objects that were looked into.
     members: Vec<Vec<TreePosition>>,
     bytes: u64,
-    /// Retained size of the class objects and adopted objects among these: it does not count at the places of the
-    /// objects above.
+    /// Retained size of the class objects and adopted objects so far: it does not count at the places of the objects
+    /// above.
     moved: u64,
     /// Number of open objects that count elsewhere: what is below them is counted separately.
     level: u32,
     /// Values of `open` and `level` of places before they were opened: place, open, level.
     before: Vec<(u32, u32, u32)>,
-    /// Places above which what is adopted has to be added, and how much it is.
+    /// Places whose ancestors have to include adopted objects, and the size of these.
     adoptions: Vec<(u32, u64)>,
     is_cut: bool,
 }
@@ -212,9 +218,9 @@ struct Above {
     role: Role,
 }
 
-impl Builder<'_> {
-    /// The next object of the pass; `bytes` of it count, which may depend on its role.
-    pub(super) fn object(&mut self, depth: u32, found: Found, bytes: impl FnOnce(Role) -> u64) {
+impl PlaceBuilder<'_> {
+    /// Processes the next object of the pass; `bytes` of it count, which may depend on its role.
+    pub(super) fn object(&mut self, depth: u32, found: LookedUp, bytes: impl FnOnce(Role) -> u64) {
         self.close(depth);
         let object = ObjectIndex(found.object);
         let above =
@@ -254,11 +260,11 @@ impl Builder<'_> {
             && !is_new
             && (is_full || open.role == step.role && (open.class == found.class || step.role == Role::Beyond))
         {
-            // One of many that follow one another.
+            // One of many objects in a row.
             self.is_cut |= is_full;
             return;
         }
-        self.open.push(Open {
+        self.open.push(OpenObject {
             depth,
             place: step.place,
             class: found.class,
@@ -272,7 +278,6 @@ impl Builder<'_> {
         });
     }
 
-    /// Keeps the object that was visited last as one of its place, if it opened it.
     pub(super) fn keep(&mut self, position: TreePosition) {
         let Some(open) = self.open.last().filter(|open| open.is_first || open.is_adopted) else { return };
         let at = open.place as usize;
@@ -283,11 +288,11 @@ impl Builder<'_> {
             members.push(position);
         }
     }
+    /// Closes the objects at this depth and below.
 
-    /// Ends what objects of this depth and below dominate.
     fn close(&mut self, depth: u32) {
         while let Some(open) = self.open.pop_if(|open| open.depth >= depth) {
-            let Open { place, role, is_first, before, moved_before, is_adopted, opened, .. } = open;
+            let OpenObject { place, role, is_first, before, moved_before, is_adopted, opened, .. } = open;
             let all = self.bytes.saturating_sub(before);
             let own = all.saturating_sub(self.moved.saturating_sub(moved_before));
             let is_moved = is_adopted || matches!(role, Role::Class(_));
@@ -331,7 +336,7 @@ impl Builder<'_> {
     }
 
     /// Returns the destination of an object dominated by `above`, which is `None` at the top.
-    fn step(&mut self, above: Option<Above>, found: Found) -> Step {
+    fn step(&mut self, above: Option<Above>, found: LookedUp) -> Destination {
         let of_class = self.traits.get(found.class as usize).copied().unwrap_or(NO_TRAIT);
         let class_object = if found.class == self.java_lang_class {
             self.graph.class_of_class_object(ObjectIndex(found.object))
@@ -342,7 +347,7 @@ impl Builder<'_> {
         if let Some(above) = above
             && class_object.is_none()
         {
-            let same = |role, counts| Step { place: above.place, role, counts };
+            let same = |role, counts| Destination { place: above.place, role, counts };
             match above.role {
                 Role::Beyond => return same(Role::Beyond, false),
                 Role::Collection | Role::Wrapper(_) | Role::Part if of_class.is_part => {
@@ -379,39 +384,39 @@ impl Builder<'_> {
         let parent = above.map_or(NONE, |above| above.place);
         if parent != NONE && self.open.len() >= MAX_OPEN {
             self.is_cut = true;
-            return Step { place: parent, role: Role::Beyond, counts: false };
+            return Destination { place: parent, role: Role::Beyond, counts: false };
         }
         match self.node(parent, via, class, is_of_jdk, of_class.kind) {
-            Some(place) => Step { place, role, counts: true },
-            // There is a place above, or there would be room for one.
-            None => Step { place: parent, role: Role::Beyond, counts: false },
+            Some(place) => Destination { place, role, counts: true },
+            // There is a place above, or there would have been space for one.
+            None => Destination { place: parent, role: Role::Beyond, counts: false },
         }
     }
 
-    /// The field of its dominator that refers to an object.
-    fn slot(&self, above: Above, found: Found) -> Option<Slot<'_>> {
+    /// Returns the field of its dominator that refers to an object.
+    fn slot(&self, above: Above, found: LookedUp) -> Option<FieldSlot<'_>> {
         let slots = self.slots.of(ClassNumber(above.class));
         match (found.by, slots) {
             (HeldBy::Field(field), _) => slots.get(field as usize).copied(),
-            // If a class has only one reference field, it is not read.
+            // A class with only one reference field is not read.
             (HeldBy::Unknown, [slot]) => Some(*slot),
             _ => None,
         }
     }
 
     /// Returns whether a field declared by a class of the JDK refers to an object.
-    fn is_field_of_jdk(&self, above: Above, found: Found) -> bool {
+    fn is_field_of_jdk(&self, above: Above, found: LookedUp) -> bool {
         let declares = self.slot(above, found).map(|slot| slot.class.0 as usize);
         declares.and_then(|class| self.traits.get(class)).is_some_and(|of| of.is_of_jdk)
     }
 
     /// Returns the kind of collection of the objects at the place of `above`.
-    fn kind_of(&self, above: Above) -> Option<Kind> {
+    fn kind_of(&self, above: Above) -> Option<CollectionKind> {
         self.nodes.get(above.place as usize).and_then(|node| node.kind)
     }
 
     /// Returns the number of the reference by which an object is held.
-    fn via(&self, above: Option<Above>, found: Found, of_class: Trait) -> u32 {
+    fn via(&self, above: Option<Above>, found: LookedUp, of_class: Trait) -> u32 {
         let Some(above) = above else {
             let special = self.special.get(&found.object).copied();
             return special.unwrap_or(UNKNOWN);
@@ -423,11 +428,11 @@ impl Builder<'_> {
             return *key;
         }
         let via = self.via_of(above, found, of_class);
-        if via == UNKNOWN && self.kind_of(above) == Some(Kind::Map) { VALUE } else { via }
+        if via == UNKNOWN && self.kind_of(above) == Some(CollectionKind::Map) { VALUE } else { via }
     }
 
     /// Returns the number of the dominator's reference by which an object is held.
-    fn via_of(&self, above: Above, found: Found, of_class: Trait) -> u32 {
+    fn via_of(&self, above: Above, found: LookedUp, of_class: Trait) -> u32 {
         if of_class.is_thread
             && let Some(name) = self.special.get(&found.object)
         {
@@ -437,7 +442,7 @@ impl Builder<'_> {
         let field = match (found.by, self.slots.of(class)) {
             (HeldBy::Stack, _) => return STACK,
             (HeldBy::Field(field), _) => field,
-            // If a class has only one reference field, it is not read.
+            // A class with only one reference field is not read.
             (HeldBy::Unknown, [_]) if !matches!(above.role, Role::Class(_)) => 0,
             (HeldBy::Unknown, _) => return UNKNOWN,
         };
@@ -445,21 +450,21 @@ impl Builder<'_> {
             Role::Class(of) => self.numbers.static_field(of, field),
             Role::Part => {
                 let is_key = self.slots.of(class).get(field as usize).is_some_and(|slot| slot.name == "key");
-                if is_key && self.kind_of(above) != Some(Kind::Set) { KEY } else { UNKNOWN }
+                if is_key && self.kind_of(above) != Some(CollectionKind::Set) { KEY } else { UNKNOWN }
             }
             Role::Plain | Role::Collection | Role::Wrapper(_) => self.numbers.field(class, field),
             Role::Beyond => UNKNOWN,
         }
     }
 
-    /// The place of this label; `None` if it is too deep, or there are too many.
+    /// Returns the place with this label; `None` if it is too deep, or there are too many.
     fn node(
         &mut self,
         parent: u32,
         via: u32,
         class: u32,
         is_of_jdk: bool,
-        kind: Option<Kind>,
+        kind: Option<CollectionKind>,
     ) -> Option<u32> {
         if let Some(open) = self.open.last()
             && open.place == parent
@@ -495,7 +500,7 @@ impl Builder<'_> {
         via: u32,
         class: u32,
         is_of_jdk: bool,
-        kind: Option<Kind>,
+        kind: Option<CollectionKind>,
     ) -> Option<u32> {
         let depth = self.nodes.get(parent as usize).map_or(0, |above| above.depth + 1);
         let number = u32::try_from(self.nodes.len()).ok()?;
@@ -504,7 +509,7 @@ impl Builder<'_> {
             self.is_cut = true;
             return None;
         }
-        self.nodes.push(Node {
+        self.nodes.push(PlaceNode {
             parent,
             via,
             class,
@@ -524,10 +529,10 @@ impl Builder<'_> {
         Some(number)
     }
 
-    /// Returns the place above that has the same label: objects nested in their like are there. Labels of the JDK's
-    /// classes recur in any program; they are the same place only if nothing but the JDK's classes is between.
+    /// Returns the place above that has the same label: objects nested in similar ones are there. Labels of JDK classes
+    /// recur in any program; they are the same place only if nothing but JDK classes is between.
     fn again(&self, parent: u32, via: u32, class: u32) -> Option<u32> {
-        let label_is_of_jdk = |node: &Node| {
+        let label_is_of_jdk = |node: &PlaceNode| {
             let via = self.numbers.vias.all.get(node.via as usize);
             node.is_of_jdk && via.is_none_or(Via::is_of_jdk)
         };
@@ -544,7 +549,7 @@ impl Builder<'_> {
         None
     }
 
-    /// Notes that what is below `place` is at the place `end` above it again.
+    /// Marks the places from `place` up to `end`, since what is below `place` is at `end` again.
     fn mark_nesting(&mut self, place: u32, end: u32) {
         let mut at = place;
         while at != end
@@ -557,7 +562,12 @@ impl Builder<'_> {
 
     /// Returns the destination of an object that is referenced by a stack besides the field that is considered its
     /// holder. `None` if it is not such an object, or if its dominator holds it by a field.
-    fn adopted_step(&mut self, above: Option<Above>, found: Found, adoptions: usize) -> Option<Step> {
+    fn adopted_step(
+        &mut self,
+        above: Option<Above>,
+        found: LookedUp,
+        adoptions: usize,
+    ) -> Option<Destination> {
         if above.is_some() && found.by != HeldBy::Stack {
             return None;
         }
@@ -570,7 +580,7 @@ impl Builder<'_> {
                 position(statics.map(|(field, ..)| field == name))
             }
             (ReferenceKind::Field { name, class: declared }, _) => {
-                let is_it = |slot: &Slot<'_>| {
+                let is_it = |slot: &FieldSlot<'_>| {
                     let declares = self.summary.class(slot.class).map(|row| self.summary.class_name(row));
                     slot.name == name && declares == Some(declared)
                 };
@@ -578,10 +588,10 @@ impl Builder<'_> {
             }
             _ => HeldBy::Unknown,
         };
-        Some(self.step(Some(above), Found { by, ..found }))
+        Some(self.step(Some(above), LookedUp { by, ..found }))
     }
 
-    /// The place of an object, wherever the pass is.
+    /// Returns the place of an object, independently of the current position.
     fn place_of(&mut self, object: ObjectIndex, adoptions: usize) -> Option<Above> {
         let tree = &self.graph.tree;
         let mut chain = vec![object];
@@ -597,7 +607,7 @@ impl Builder<'_> {
         let mut dominator = None;
         while let Some(object) = chain.pop() {
             let class = self.graph.objects.class(object).map_or(NONE, |class| class.0);
-            let found = Found { object: object.0, class, by: (self.held_by)(dominator, object) };
+            let found = LookedUp { object: object.0, class, by: (self.held_by)(dominator, object) };
             dominator = Some(object);
             let adopted = self.adopted_step(above, found, adoptions);
             let step = adopted.unwrap_or_else(|| self.step(above, found));
@@ -606,7 +616,7 @@ impl Builder<'_> {
         above
     }
 
-    fn finish(mut self) -> Places {
+    fn finish(mut self) -> DumpPlaces {
         for (place, bytes) in std::mem::take(&mut self.adoptions) {
             let mut at = place;
             while let Some(node) = self.nodes.get_mut(at as usize) {
@@ -617,7 +627,7 @@ impl Builder<'_> {
         let Self { numbers, nodes, graph, is_cut, members, .. } = self;
         let mut labels: Pool<(u32, u32)> = Pool::new();
         let id = |object: ObjectIndex| graph.objects.addresses.id_of(object).unwrap_or_default();
-        let places = nodes.iter().map(|node| Place {
+        let places = nodes.iter().map(|node| DumpPlace {
             parent: Some(node.parent).filter(|parent| *parent != NONE),
             label: labels.number((node.via, node.class)),
             objects: node.objects,
@@ -634,7 +644,7 @@ impl Builder<'_> {
             class: numbers.classes.all.get((*class / 2) as usize).cloned(),
             is_class_object: *class != NONE && class % 2 == 1,
         };
-        Places {
+        DumpPlaces {
             places,
             members,
             labels: labels.all.iter().map(label).collect(),
@@ -646,7 +656,7 @@ impl Builder<'_> {
     }
 }
 
-/// The field that is it, by number.
+/// Returns the index of the first field that matches.
 fn position(mut fields: impl Iterator<Item = bool>) -> HeldBy {
     let at = fields.position(|is_it| is_it).and_then(|at| u32::try_from(at).ok());
     at.map_or(HeldBy::Unknown, HeldBy::Field)

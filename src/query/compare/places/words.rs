@@ -1,4 +1,4 @@
-//! Places in words.
+//! Places as text.
 
 use std::fmt::Write as _;
 
@@ -11,12 +11,12 @@ use super::labels::{Label, Via};
 
 /// Separator of labels.
 const ARROW: &str = " -> ";
-/// Maximum number of keys of a path that are omitted one at a time; those after are omitted with the last.
+/// Maximum number of keys of a path that are omitted one at a time; later ones are omitted with the last.
 const MAX_KEYS_APART: usize = 4;
 
 /// Display of map keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keys {
+enum KeyDisplay {
     Shown,
     Hidden,
 }
@@ -36,21 +36,21 @@ impl Aligned {
         self.words(place, |name| name, self.shown())
     }
 
-    /// A place in one line. Classes have no packages but in static fields.
+    /// Returns a place on one line. Class names have no package except in static fields.
     pub fn text(&self, place: u32) -> String {
         self.words(place, simple, self.shown()).join(ARROW)
     }
 
-    fn shown(&self) -> Keys {
-        if self.hides_values { Keys::Hidden } else { Keys::Shown }
+    fn shown(&self) -> KeyDisplay {
+        if self.hides_values { KeyDisplay::Hidden } else { KeyDisplay::Shown }
     }
 
     /// Like [`Self::text`], with `{*}` for keys, which are contents of the heap.
     pub fn text_without_keys(&self, place: u32) -> String {
-        self.words(place, simple, Keys::Hidden).join(ARROW)
+        self.words(place, simple, KeyDisplay::Hidden).join(ARROW)
     }
 
-    /// The keys of a place, from the top.
+    /// Returns the keys of a place, from the top.
     pub fn keys(&self, place: u32) -> Vec<&str> {
         let via = |place| match &self.label(place).via {
             Via::ValueOf(key) if !self.hides_values => Some(&**key),
@@ -59,10 +59,10 @@ impl Aligned {
         self.path(place).into_iter().filter_map(via).collect()
     }
 
-    /// A place in one line, as [`Aligned::text`] first, then without some keys or all: compared with another dump, keys that
-    /// are no names are left out.
+    /// Returns a place on one line, first as [`Aligned::text`] does, then without some keys or all: in comparison with
+    /// another dump, keys that are not names are omitted.
     pub fn spellings(&self, place: u32) -> Vec<String> {
-        let words = self.words(place, simple, Keys::Shown);
+        let words = self.words(place, simple, KeyDisplay::Shown);
         let mut keys: Vec<usize> = Vec::new();
         for place in self.path(place) {
             let Via::ValueOf(key) = &self.label(place).via else { continue };
@@ -97,8 +97,12 @@ impl Aligned {
         }
         let named = path.iter().rev().find_map(key);
         let held = match &last.via {
-            Via::Field { class: owner, name } => Some((format!("{name} of {}", simple(owner)), format!("{}.{name}", simple(owner)))),
-            Via::Static { class: owner, name } => Some((format!("{owner}.{name}"), format!("{}.{name}", simple(owner)))),
+            Via::Field { class: owner, name } => {
+                Some((format!("{name} of {}", simple(owner)), format!("{}.{name}", simple(owner))))
+            }
+            Via::Static { class: owner, name } => {
+                Some((format!("{owner}.{name}"), format!("{}.{name}", simple(owner))))
+            }
             _ => None,
         };
         match (named, held) {
@@ -119,7 +123,8 @@ impl Aligned {
     pub fn described(&self, explained: &Explained) -> String {
         let title = self.title(explained.place).text;
         let Some(elements) = &explained.elements else { return title };
-        let class = |place: u32| simple(self.label(place).class.as_deref().unwrap_or("<unknown class>")).to_owned();
+        let class =
+            |place: u32| simple(self.label(place).class.as_deref().unwrap_or("<unknown class>")).to_owned();
         if elements.place == explained.place {
             return format!("{} x {title}", grouped(elements.objects));
         }
@@ -151,7 +156,7 @@ impl Aligned {
         }
     }
 
-    fn words(&self, place: u32, short: fn(&str) -> &str, keys: Keys) -> Vec<String> {
+    fn words(&self, place: u32, short: fn(&str) -> &str, keys: KeyDisplay) -> Vec<String> {
         let path: Vec<&Label> = self.path(place).into_iter().map(|place| self.label(place)).collect();
         let mut words = Vec::new();
         for (at, label) in path.iter().enumerate() {
@@ -160,7 +165,7 @@ impl Aligned {
                 Via::Field { class, name } => words.push(format!("{}.{name}", short(class))),
                 Via::Static { class, name } => words.push(format!("static {name} of {class}")),
                 Via::Key => words.push("key".to_owned()),
-                Via::ValueOf(_) if keys == Keys::Hidden => words.push("{*}".to_owned()),
+                Via::ValueOf(_) if keys == KeyDisplay::Hidden => words.push("{*}".to_owned()),
                 Via::ValueOf(key) => words.push(format!("{{{key}}}")),
                 Via::Stack => words.push("local variable".to_owned()),
                 Via::Root(kind) => words.push((*kind).to_owned()),

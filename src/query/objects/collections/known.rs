@@ -1,20 +1,20 @@
-//! The classes that are known, and how their instances are read.
+//! Known collection classes, and how their instances are read.
 
-use super::Kind;
+use super::CollectionKind;
 
 /// Representation of the contents of a collection class.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Form {
-    /// An array; its first elements, or all.
+pub(super) enum CollectionForm {
+    /// An array: its first elements, or all.
     Array {
         /// Field of the array.
         array: &'static str,
         /// Field of the number of elements.
         size: Option<&'static str>,
     },
-    /// An array as a table, in which null is no element.
+    /// An array as a table; null is not an element.
     Scattered(&'static str),
-    /// An array used round about, from `head` on and up to `tail`.
+    /// A circular array, from `head` to `tail` (exclusive).
     Ring,
     /// Linked nodes.
     Linked {
@@ -40,18 +40,18 @@ pub(super) enum Form {
         /// Field of the number of entries.
         size: Option<&'static str>,
     },
-    /// LinkedHashMap: its nodes in the order in which they were added.
+    /// LinkedHashMap: its nodes in insertion order.
     Chained,
-    /// ConcurrentHashMap until JDK 7: a table of tables.
+    /// ConcurrentHashMap up to JDK 7: a table of tables.
     Segments,
-    /// An array in which keys and values take turns.
+    /// An array with alternating keys and values.
     Dense {
-        /// Field of the array of keys and values by turns, one pair after another.
+        /// Field of the array of alternating keys and values.
         table: &'static str,
         /// Field of the number of pairs.
         size: &'static str,
     },
-    /// Pairs, in which null is no key.
+    /// Alternating keys and values; null is not a key.
     Pairs {
         /// Field of the array.
         table: &'static str,
@@ -69,13 +69,13 @@ pub(super) enum Form {
     Skips,
     /// EnumMap: constants and their values in two arrays.
     Enums,
-    /// Elements in fields; what is null is no element.
+    /// Elements in fields; null is not an element.
     Fields(&'static [&'static str]),
     /// One key and one value, in fields.
     Keyed([&'static str; 2]),
     /// One value in a field.
     Value(&'static str),
-    /// Nothing.
+    /// No elements.
     Empty,
     /// Another collection in a field.
     Wraps(&'static str),
@@ -83,11 +83,11 @@ pub(super) enum Form {
     KeysOf(&'static str),
     /// The values of another collection in a field.
     ValuesOf(&'static str),
-    /// A part of another collection in a field, from `offset` on, `size` elements.
+    /// A part of another collection in a field: `size` elements from `offset`.
     PartOf(&'static str),
     /// An array of numbers.
     Numbers(&'static str),
-    /// An array used round about: from `takeIndex` on, `count` elements.
+    /// A circular array: `count` elements from `takeIndex`.
     Round,
     /// An EnumSet: the constants of `universe` whose bits are set in `elements`.
     EnumBits,
@@ -96,178 +96,182 @@ pub(super) enum Form {
 /// Meaning of a null element in a node of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Nulls {
-    /// That null is an element.
+    /// Null is an element.
     Elements,
-    /// The same, but for the first node, which holds nothing.
+    /// Null is an element, except in the first node, which holds nothing.
     FirstIsNone,
-    /// No element: queues of java.util.concurrent start with such a node, and leave some in place.
+    /// Null is not an element: queues of java.util.concurrent start with such a node, and leave some in place.
     None,
 }
 
-use Form::*;
+use CollectionForm::*;
 
-const HASH: Form = Buckets { table: "table", key: "key", value: "value", size: Some("size") };
-const fn array(array: &'static str, size: &'static str) -> Form {
+const HASH: CollectionForm = Buckets { table: "table", key: "key", value: "value", size: Some("size") };
+const fn array(array: &'static str, size: &'static str) -> CollectionForm {
     Array { array, size: Some(size) }
 }
-const fn whole(array: &'static str) -> Form {
+const fn whole(array: &'static str) -> CollectionForm {
     Array { array, size: None }
 }
-/// JDK's wrappers of collections.
-const WRAPPED: Form = Wraps("c");
+/// Wrappers of collections in the JDK.
+const WRAPPED: CollectionForm = Wraps("c");
 
-/// Classes, what they are, and how they are read.
-pub(super) const KNOWN: &[(&str, Kind, Form)] = &[
-    ("java.util.ArrayList", Kind::List, array("elementData", "size")),
-    ("java.util.Arrays$ArrayList", Kind::List, whole("a")),
-    ("java.util.Vector", Kind::List, array("elementData", "elementCount")),
-    ("java.util.PriorityQueue", Kind::List, array("queue", "size")),
-    ("java.util.concurrent.PriorityBlockingQueue", Kind::List, array("queue", "size")),
-    ("java.util.concurrent.CopyOnWriteArrayList", Kind::List, whole("array")),
-    ("java.util.concurrent.CopyOnWriteArraySet", Kind::Set, Wraps("al")),
+/// Classes, their kind, and how they are read.
+pub(super) const KNOWN: &[(&str, CollectionKind, CollectionForm)] = &[
+    ("java.util.ArrayList", CollectionKind::List, array("elementData", "size")),
+    ("java.util.Arrays$ArrayList", CollectionKind::List, whole("a")),
+    ("java.util.Vector", CollectionKind::List, array("elementData", "elementCount")),
+    ("java.util.PriorityQueue", CollectionKind::List, array("queue", "size")),
+    ("java.util.concurrent.PriorityBlockingQueue", CollectionKind::List, array("queue", "size")),
+    ("java.util.concurrent.CopyOnWriteArrayList", CollectionKind::List, whole("array")),
+    ("java.util.concurrent.CopyOnWriteArraySet", CollectionKind::Set, Wraps("al")),
     (
         "java.util.LinkedList",
-        Kind::List,
+        CollectionKind::List,
         Linked { first: "first", next: "next", item: "item", size: "size", nulls: Nulls::Elements },
     ),
     (
         "java.util.concurrent.LinkedBlockingQueue",
-        Kind::List,
+        CollectionKind::List,
         Linked { first: "head", next: "next", item: "item", size: "count", nulls: Nulls::None },
     ),
     (
         "java.util.concurrent.LinkedBlockingDeque",
-        Kind::List,
+        CollectionKind::List,
         Linked { first: "first", next: "next", item: "item", size: "count", nulls: Nulls::None },
     ),
     (
         "java.util.concurrent.ConcurrentLinkedQueue",
-        Kind::List,
+        CollectionKind::List,
         Linked { first: "head", next: "next", item: "item", size: "", nulls: Nulls::None },
     ),
     (
         "java.util.concurrent.ConcurrentLinkedDeque",
-        Kind::List,
+        CollectionKind::List,
         Linked { first: "head", next: "next", item: "item", size: "", nulls: Nulls::None },
     ),
-    ("java.util.ArrayDeque", Kind::List, Ring),
-    ("java.util.concurrent.ArrayBlockingQueue", Kind::List, Round),
-    ("java.util.concurrent.DelayQueue", Kind::List, Wraps("q")),
-    ("java.util.ArrayList$SubList", Kind::List, PartOf("root")),
-    ("java.util.AbstractList$SubList", Kind::List, PartOf("root")),
-    ("java.util.ImmutableCollections$SubList", Kind::List, PartOf("root")),
-    ("java.util.HashMap$KeySet", Kind::Set, KeysOf("this$0")),
-    ("java.util.HashMap$Values", Kind::List, ValuesOf("this$0")),
-    ("java.util.HashMap$EntrySet", Kind::Map, Wraps("this$0")),
-    ("java.util.LinkedHashMap$LinkedKeySet", Kind::Set, KeysOf("this$0")),
-    ("java.util.LinkedHashMap$LinkedValues", Kind::List, ValuesOf("this$0")),
-    ("java.util.LinkedHashMap$LinkedEntrySet", Kind::Map, Wraps("this$0")),
-    ("java.util.TreeMap$KeySet", Kind::Set, KeysOf("m")),
-    ("java.util.TreeMap$Values", Kind::List, ValuesOf("this$0")),
-    ("java.util.TreeMap$EntrySet", Kind::Map, Wraps("this$0")),
-    ("java.util.concurrent.ConcurrentHashMap$ValuesView", Kind::List, ValuesOf("map")),
-    ("java.util.concurrent.ConcurrentHashMap$EntrySetView", Kind::Map, Wraps("map")),
-    ("java.util.AbstractMap$SimpleEntry", Kind::Map, Keyed(["key", "value"])),
-    ("java.util.AbstractMap$SimpleImmutableEntry", Kind::Map, Keyed(["key", "value"])),
-    ("java.util.KeyValueHolder", Kind::Map, Keyed(["key", "value"])),
-    ("java.util.LinkedHashMap", Kind::Map, Chained),
-    ("java.util.HashMap", Kind::Map, HASH),
+    ("java.util.ArrayDeque", CollectionKind::List, Ring),
+    ("java.util.concurrent.ArrayBlockingQueue", CollectionKind::List, Round),
+    ("java.util.concurrent.DelayQueue", CollectionKind::List, Wraps("q")),
+    ("java.util.ArrayList$SubList", CollectionKind::List, PartOf("root")),
+    ("java.util.AbstractList$SubList", CollectionKind::List, PartOf("root")),
+    ("java.util.ImmutableCollections$SubList", CollectionKind::List, PartOf("root")),
+    ("java.util.HashMap$KeySet", CollectionKind::Set, KeysOf("this$0")),
+    ("java.util.HashMap$Values", CollectionKind::List, ValuesOf("this$0")),
+    ("java.util.HashMap$EntrySet", CollectionKind::Map, Wraps("this$0")),
+    ("java.util.LinkedHashMap$LinkedKeySet", CollectionKind::Set, KeysOf("this$0")),
+    ("java.util.LinkedHashMap$LinkedValues", CollectionKind::List, ValuesOf("this$0")),
+    ("java.util.LinkedHashMap$LinkedEntrySet", CollectionKind::Map, Wraps("this$0")),
+    ("java.util.TreeMap$KeySet", CollectionKind::Set, KeysOf("m")),
+    ("java.util.TreeMap$Values", CollectionKind::List, ValuesOf("this$0")),
+    ("java.util.TreeMap$EntrySet", CollectionKind::Map, Wraps("this$0")),
+    ("java.util.concurrent.ConcurrentHashMap$ValuesView", CollectionKind::List, ValuesOf("map")),
+    ("java.util.concurrent.ConcurrentHashMap$EntrySetView", CollectionKind::Map, Wraps("map")),
+    ("java.util.AbstractMap$SimpleEntry", CollectionKind::Map, Keyed(["key", "value"])),
+    ("java.util.AbstractMap$SimpleImmutableEntry", CollectionKind::Map, Keyed(["key", "value"])),
+    ("java.util.KeyValueHolder", CollectionKind::Map, Keyed(["key", "value"])),
+    ("java.util.LinkedHashMap", CollectionKind::Map, Chained),
+    ("java.util.HashMap", CollectionKind::Map, HASH),
     (
         "java.util.Hashtable",
-        Kind::Map,
+        CollectionKind::Map,
         Buckets { table: "table", key: "key", value: "value", size: Some("count") },
     ),
-    // Until JDK 8 a Hashtable like any other: the field is missing.
-    ("java.util.Properties", Kind::Map, Wraps("map")),
+    // Up to JDK 8 an ordinary Hashtable: the field is missing.
+    ("java.util.Properties", CollectionKind::Map, Wraps("map")),
     (
         "java.util.WeakHashMap",
-        Kind::Map,
+        CollectionKind::Map,
         Buckets { table: "table", key: "referent", value: "value", size: Some("size") },
     ),
     (
         "java.util.concurrent.ConcurrentHashMap",
-        Kind::Map,
+        CollectionKind::Map,
         Buckets { table: "table", key: "key", value: "val", size: None },
     ),
     (
         "java.lang.ThreadLocal$ThreadLocalMap",
-        Kind::Map,
+        CollectionKind::Map,
         Buckets { table: "table", key: "referent", value: "value", size: Some("size") },
     ),
-    ("java.util.IdentityHashMap", Kind::Map, Pairs { table: "table", size: Some("size") }),
-    ("java.util.TreeMap", Kind::Map, Tree { root: "root", size: "size" }),
-    ("java.util.concurrent.ConcurrentSkipListMap", Kind::Map, Skips),
-    ("java.util.EnumMap", Kind::Map, Enums),
-    ("java.util.RegularEnumSet", Kind::Set, EnumBits),
-    ("java.util.JumboEnumSet", Kind::Set, EnumBits),
-    ("java.util.HashSet", Kind::Set, KeysOf("map")),
-    ("java.util.TreeSet", Kind::Set, KeysOf("m")),
-    ("java.util.concurrent.ConcurrentSkipListSet", Kind::Set, KeysOf("m")),
-    ("java.util.concurrent.ConcurrentHashMap$KeySetView", Kind::Set, KeysOf("map")),
-    ("java.util.Collections$SetFromMap", Kind::Set, KeysOf("m")),
-    ("java.util.Collections$UnmodifiableMap", Kind::Map, Wraps("m")),
-    ("java.util.Collections$SynchronizedMap", Kind::Map, Wraps("m")),
-    ("java.util.Collections$CheckedMap", Kind::Map, Wraps("m")),
-    ("java.util.Collections$UnmodifiableSet", Kind::Set, WRAPPED),
-    ("java.util.Collections$SynchronizedSet", Kind::Set, WRAPPED),
-    ("java.util.Collections$UnmodifiableCollection", Kind::List, WRAPPED),
-    ("java.util.Collections$SynchronizedCollection", Kind::List, WRAPPED),
-    ("java.util.Collections$CheckedCollection", Kind::List, WRAPPED),
-    ("java.util.Collections$CheckedSet", Kind::Set, WRAPPED),
-    ("java.util.Collections$SingletonList", Kind::List, Value("element")),
-    ("java.util.Collections$SingletonSet", Kind::Set, Value("element")),
-    ("java.util.Collections$SingletonMap", Kind::Map, Keyed(["k", "v"])),
-    ("java.util.Collections$EmptyList", Kind::List, Empty),
-    ("java.util.Collections$EmptySet", Kind::Set, Empty),
-    ("java.util.Collections$EmptyMap", Kind::Map, Empty),
+    ("java.util.IdentityHashMap", CollectionKind::Map, Pairs { table: "table", size: Some("size") }),
+    ("java.util.TreeMap", CollectionKind::Map, Tree { root: "root", size: "size" }),
+    ("java.util.concurrent.ConcurrentSkipListMap", CollectionKind::Map, Skips),
+    ("java.util.EnumMap", CollectionKind::Map, Enums),
+    ("java.util.RegularEnumSet", CollectionKind::Set, EnumBits),
+    ("java.util.JumboEnumSet", CollectionKind::Set, EnumBits),
+    ("java.util.HashSet", CollectionKind::Set, KeysOf("map")),
+    ("java.util.TreeSet", CollectionKind::Set, KeysOf("m")),
+    ("java.util.concurrent.ConcurrentSkipListSet", CollectionKind::Set, KeysOf("m")),
+    ("java.util.concurrent.ConcurrentHashMap$KeySetView", CollectionKind::Set, KeysOf("map")),
+    ("java.util.Collections$SetFromMap", CollectionKind::Set, KeysOf("m")),
+    ("java.util.Collections$UnmodifiableMap", CollectionKind::Map, Wraps("m")),
+    ("java.util.Collections$SynchronizedMap", CollectionKind::Map, Wraps("m")),
+    ("java.util.Collections$CheckedMap", CollectionKind::Map, Wraps("m")),
+    ("java.util.Collections$UnmodifiableSet", CollectionKind::Set, WRAPPED),
+    ("java.util.Collections$SynchronizedSet", CollectionKind::Set, WRAPPED),
+    ("java.util.Collections$UnmodifiableCollection", CollectionKind::List, WRAPPED),
+    ("java.util.Collections$SynchronizedCollection", CollectionKind::List, WRAPPED),
+    ("java.util.Collections$CheckedCollection", CollectionKind::List, WRAPPED),
+    ("java.util.Collections$CheckedSet", CollectionKind::Set, WRAPPED),
+    ("java.util.Collections$SingletonList", CollectionKind::List, Value("element")),
+    ("java.util.Collections$SingletonSet", CollectionKind::Set, Value("element")),
+    ("java.util.Collections$SingletonMap", CollectionKind::Map, Keyed(["k", "v"])),
+    ("java.util.Collections$EmptyList", CollectionKind::List, Empty),
+    ("java.util.Collections$EmptySet", CollectionKind::Set, Empty),
+    ("java.util.Collections$EmptyMap", CollectionKind::Map, Empty),
     // JDK 9 and 10.
-    ("java.util.ImmutableCollections$List0", Kind::List, Empty),
-    ("java.util.ImmutableCollections$List1", Kind::List, Fields(&["e0"])),
-    ("java.util.ImmutableCollections$List2", Kind::List, Fields(&["e0", "e1"])),
-    ("java.util.ImmutableCollections$Set0", Kind::Set, Empty),
-    ("java.util.ImmutableCollections$Set1", Kind::Set, Fields(&["e0"])),
-    ("java.util.ImmutableCollections$Set2", Kind::Set, Fields(&["e0", "e1"])),
-    ("java.util.ImmutableCollections$Map0", Kind::Map, Empty),
-    ("java.util.ImmutableCollections$List12", Kind::List, Fields(&["e0", "e1"])),
-    ("java.util.ImmutableCollections$ListN", Kind::List, whole("elements")),
-    ("java.util.ImmutableCollections$Set12", Kind::Set, Fields(&["e0", "e1"])),
-    ("java.util.ImmutableCollections$SetN", Kind::Set, Scattered("elements")),
-    ("java.util.ImmutableCollections$Map1", Kind::Map, Keyed(["k0", "v0"])),
-    ("java.util.ImmutableCollections$MapN", Kind::Map, Pairs { table: "table", size: Some("size") }),
-    ("java.util.Optional", Kind::Holder, Value("value")),
-    ("java.util.concurrent.atomic.AtomicReference", Kind::Holder, Value("value")),
-    ("java.util.concurrent.atomic.AtomicReferenceArray", Kind::List, whole("array")),
-    ("java.util.concurrent.atomic.AtomicIntegerArray", Kind::List, Numbers("array")),
-    ("java.util.concurrent.atomic.AtomicLongArray", Kind::List, Numbers("array")),
-    ("java.lang.ref.Reference", Kind::Holder, Value("referent")),
-    ("android.util.ArrayMap", Kind::Map, Dense { table: "mArray", size: "mSize" }),
-    ("android.util.ArraySet", Kind::Set, array("mArray", "mSize")),
-    ("android.util.SparseArray", Kind::List, array("mValues", "mSize")),
+    ("java.util.ImmutableCollections$List0", CollectionKind::List, Empty),
+    ("java.util.ImmutableCollections$List1", CollectionKind::List, Fields(&["e0"])),
+    ("java.util.ImmutableCollections$List2", CollectionKind::List, Fields(&["e0", "e1"])),
+    ("java.util.ImmutableCollections$Set0", CollectionKind::Set, Empty),
+    ("java.util.ImmutableCollections$Set1", CollectionKind::Set, Fields(&["e0"])),
+    ("java.util.ImmutableCollections$Set2", CollectionKind::Set, Fields(&["e0", "e1"])),
+    ("java.util.ImmutableCollections$Map0", CollectionKind::Map, Empty),
+    ("java.util.ImmutableCollections$List12", CollectionKind::List, Fields(&["e0", "e1"])),
+    ("java.util.ImmutableCollections$ListN", CollectionKind::List, whole("elements")),
+    ("java.util.ImmutableCollections$Set12", CollectionKind::Set, Fields(&["e0", "e1"])),
+    ("java.util.ImmutableCollections$SetN", CollectionKind::Set, Scattered("elements")),
+    ("java.util.ImmutableCollections$Map1", CollectionKind::Map, Keyed(["k0", "v0"])),
+    (
+        "java.util.ImmutableCollections$MapN",
+        CollectionKind::Map,
+        Pairs { table: "table", size: Some("size") },
+    ),
+    ("java.util.Optional", CollectionKind::Holder, Value("value")),
+    ("java.util.concurrent.atomic.AtomicReference", CollectionKind::Holder, Value("value")),
+    ("java.util.concurrent.atomic.AtomicReferenceArray", CollectionKind::List, whole("array")),
+    ("java.util.concurrent.atomic.AtomicIntegerArray", CollectionKind::List, Numbers("array")),
+    ("java.util.concurrent.atomic.AtomicLongArray", CollectionKind::List, Numbers("array")),
+    ("java.lang.ref.Reference", CollectionKind::Holder, Value("referent")),
+    ("android.util.ArrayMap", CollectionKind::Map, Dense { table: "mArray", size: "mSize" }),
+    ("android.util.ArraySet", CollectionKind::Set, array("mArray", "mSize")),
+    ("android.util.SparseArray", CollectionKind::List, array("mValues", "mSize")),
 ];
 
-/// Other ways in which older versions do it: taken if the first has a field that is not there.
-pub(super) const OLDER: &[(&str, Kind, Form)] = &[
+/// Representations in older versions, used if the newer one has a field that does not exist.
+pub(super) const OLDER: &[(&str, CollectionKind, CollectionForm)] = &[
     (
         "java.util.LinkedList",
-        Kind::List,
+        CollectionKind::List,
         Linked { first: "header", next: "next", item: "element", size: "size", nulls: Nulls::FirstIsNone },
     ),
-    ("java.util.concurrent.ConcurrentHashMap", Kind::Map, Segments),
-    // Android until 6.
-    ("java.util.ArrayList", Kind::List, array("array", "size")),
+    ("java.util.concurrent.ConcurrentHashMap", CollectionKind::Map, Segments),
+    // Android up to 6.
+    ("java.util.ArrayList", CollectionKind::List, array("array", "size")),
     (
         "java.util.LinkedList",
-        Kind::List,
+        CollectionKind::List,
         Linked { first: "voidLink", next: "next", item: "data", size: "size", nulls: Nulls::FirstIsNone },
     ),
-    ("java.util.HashSet", Kind::Set, KeysOf("backingMap")),
-    ("java.util.TreeSet", Kind::Set, KeysOf("backingMap")),
-    // Until JDK 8.
-    ("java.util.ArrayList$SubList", Kind::List, PartOf("this$0")),
-    ("java.util.SubList", Kind::List, PartOf("l")),
+    ("java.util.HashSet", CollectionKind::Set, KeysOf("backingMap")),
+    ("java.util.TreeSet", CollectionKind::Set, KeysOf("backingMap")),
+    // Up to JDK 8.
+    ("java.util.ArrayList$SubList", CollectionKind::List, PartOf("this$0")),
+    ("java.util.SubList", CollectionKind::List, PartOf("l")),
 ];
 
-/// Static fields whose objects stand for something that cannot be kept as it is: null, or for the first that there is
+/// Static fields whose objects represent something that cannot be stored as such: null, or for the first that there is
 /// nothing.
 pub(super) const MASKS: [(&str, &str); 4] = [
     ("java.util.ImmutableCollections", "EMPTY"),
@@ -276,8 +280,8 @@ pub(super) const MASKS: [(&str, &str); 4] = [
     ("java.util.EnumMap", "NULL"),
 ];
 
-impl Form {
-    /// A field that the class must have to be read like this.
+impl CollectionForm {
+    /// Returns the field that the class must have to be read like this.
     pub(super) fn needs(self) -> Option<&'static str> {
         Some(match self {
             Array { array, .. } | Scattered(array) => array,

@@ -17,14 +17,14 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_parser::{BasicType, ObjectId};
 
 use super::reader::{Bits, ObjectReader};
-use known::{Form, KNOWN, MASKS, OLDER};
+use known::{CollectionForm, KNOWN, MASKS, OLDER};
 
 /// Kind of a collection, as seen by its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Elements with places: lists, queues, arrays inside of wrappers.
+pub enum CollectionKind {
+    /// Elements with indices: lists, queues, arrays in wrappers.
     List,
-    /// Elements without places.
+    /// Elements without indices.
     Set,
     /// Keys and values.
     Map,
@@ -32,8 +32,8 @@ pub enum Kind {
     Holder,
 }
 
-impl Kind {
-    /// The name in output.
+impl CollectionKind {
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::List => "list",
@@ -44,12 +44,12 @@ impl Kind {
     }
 }
 
-/// An element, or an entry of a map. Values are references, null among them, but for holders of numbers.
+/// An element, or an entry of a map. Values are references, possibly null, except for holders of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// The key, in maps.
+    /// Key, in maps.
     pub key: Option<Bits>,
-    /// The element, or the value.
+    /// Element, or value of a map.
     pub value: Bits,
 }
 
@@ -57,20 +57,20 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Collection {
     /// Kind of the collection.
-    pub kind: Kind,
+    pub kind: CollectionKind,
     /// Number of elements according to the collection, if it stores one.
     pub size: Option<u64>,
-    form: Form,
+    form: CollectionForm,
     object: ObjectIndex,
-    /// The class that says how it is read, of which the object may be an instance of a subclass.
+    /// Class that determines how it is read; the object may be an instance of a subclass.
     class: ClassNumber,
-    /// The part of the entries of the underlying map that is its elements.
+    /// Part of the underlying map's entries that is its elements.
     of_entries: OfEntries,
-    /// Elements that are left out at the start, and how many are taken then.
+    /// Number of elements omitted at the start, and number of elements taken then.
     part: (usize, usize),
 }
 
-/// The part of the entries of a map that is elements.
+/// Part of a map's entries that is the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OfEntries {
     All,
@@ -78,38 +78,38 @@ enum OfEntries {
     Values,
 }
 
-/// Collections that stand on another one: wrappers of wrappers are rare, and a cycle of them has no end.
+/// Maximum nesting of wrapped collections: wrappers of wrappers are rare, and a cycle of them has no end.
 const MAX_WRAPPERS: usize = 32;
 
-/// Maximum length in bytes of field names that determine how a class stores its elements; longer ones are not examined.
+/// Maximum length in bytes of field names that determine how a class stores its elements; longer ones are ignored.
 const LONGEST_FIELD: usize = 32;
 
-/// Cells of a ConcurrentHashMap that are added up. The JVM makes no more than there are processors.
+/// Maximum number of cells of a ConcurrentHashMap that are summed. The JVM creates no more than there are processors.
 const MAX_CELLS: usize = 1 << 12;
 
 /// Properties of a known class.
-type Known = (Kind, Form, ClassNumber);
+type KnownClass = (CollectionKind, CollectionForm, ClassNumber);
 
 /// Representations of the collection classes of a dump.
 #[derive(Debug)]
 pub struct Forms {
     /// By class number: how instances are read.
-    by_class: Vec<Option<Known>>,
-    /// Objects that stand for something that cannot be kept as it is; null if the dump has none.
+    by_class: Vec<Option<KnownClass>>,
+    /// Objects that represent something that cannot be stored as such; null if the dump has none.
     masks: [ObjectId; MASKS.len()],
 }
 
 /// Representation of the instances of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OfClass {
-    pub(crate) kind: Kind,
-    /// The field of the collection that they stand on.
+    pub(crate) kind: CollectionKind,
+    /// Field of the collection that they wrap.
     pub(crate) wraps: Option<&'static str>,
-    /// `true` if it is no class that extends a known one.
+    /// `true` if the class itself is known, rather than a superclass.
     pub(crate) is_known_itself: bool,
 }
 
-/// Knows the collections of a dump.
+/// Reader of the collections of a dump.
 #[derive(Debug)]
 pub struct Collections<'o, 'a> {
     objects: &'o ObjectReader<'a>,
@@ -120,8 +120,8 @@ impl Forms {
     /// Finds the classes of collections.
     pub fn new(objects: &ObjectReader<'_>) -> Self {
         let summary = objects.summary;
-        let mut by_name: FxHashMap<&str, Vec<(Kind, Form)>> = FxHashMap::default();
-        // By name of a field: whether a class has it, itself or from a class above. Thousands of classes above one another
+        let mut by_name: FxHashMap<&str, Vec<(CollectionKind, CollectionForm)>> = FxHashMap::default();
+        // By field name: `true` if a class has the field, declared or inherited. Thousands of classes above one another
         // may have the name of a collection.
         let mut having: FxHashMap<&[u8], Vec<bool>> = FxHashMap::default();
         for (name, kind, form) in KNOWN.iter().chain(OLDER) {
@@ -148,8 +148,8 @@ impl Forms {
             let (kind, form) = forms.iter().find(|(_, form)| form.needs().is_none_or(has))?;
             Some((*kind, *form, number))
         });
-        let own: Vec<Option<Known>> = own.collect();
-        // A class is read like its nearest superclass that is known.
+        let own: Vec<Option<KnownClass>> = own.collect();
+        // A class is read like its nearest known superclass.
         let by_class = summary.class_table().inherit(&own);
         let masks = MASKS.map(|(class, field)| {
             let mut classes = summary.classes().iter().filter(|row| summary.is_named(row, class));
@@ -159,14 +159,15 @@ impl Forms {
         Self { by_class, masks }
     }
 
-    /// Returns the representation of the instances of a class, if they are collections: whether they only wrap another
-    /// one, and whether the class itself is known, rather than a superclass.
+    /// Returns the representation of the instances of a class, if they are collections: the collection that they wrap,
+    /// if any, and whether the class itself is known.
     pub(crate) fn of_class(&self, class: ClassNumber) -> Option<OfClass> {
         let (kind, form, known) = self.by_class.get(class.0 as usize).copied().flatten()?;
         let wraps = match form {
-            Form::Wraps(field) | Form::KeysOf(field) | Form::ValuesOf(field) | Form::PartOf(field) => {
-                Some(field)
-            }
+            CollectionForm::Wraps(field)
+            | CollectionForm::KeysOf(field)
+            | CollectionForm::ValuesOf(field)
+            | CollectionForm::PartOf(field) => Some(field),
             _ => None,
         };
         Some(OfClass { kind, wraps, is_known_itself: known == class })
@@ -174,33 +175,33 @@ impl Forms {
 }
 
 impl<'o, 'a> Collections<'o, 'a> {
-    /// The collections among these objects.
+    /// Creates a reader of the collections among these objects.
     pub fn new(objects: &'o ObjectReader<'a>) -> Self {
         Self::with(objects, Arc::new(Forms::new(objects)))
     }
 
-    /// The same, with what is known of the classes already.
+    /// Like [`Self::new`], with representations that were determined before.
     pub fn with(objects: &'o ObjectReader<'a>, forms: Arc<Forms>) -> Self {
         Self { objects, forms }
     }
 
-    /// The collection that an object is, if it is one.
+    /// Returns the collection that an object is, if it is one.
     pub fn collection(&self, object: ObjectIndex) -> Option<Collection> {
         let (kind, mut form, mut class) = self.form(object)?;
         let (mut object, mut of_entries) = (object, OfEntries::All);
         let mut part = (0, usize::MAX);
         for _ in 0..MAX_WRAPPERS {
             let field = match form {
-                Form::Wraps(field) => field,
-                Form::KeysOf(field) => {
+                CollectionForm::Wraps(field) => field,
+                CollectionForm::KeysOf(field) => {
                     of_entries = OfEntries::Keys;
                     field
                 }
-                Form::ValuesOf(field) => {
+                CollectionForm::ValuesOf(field) => {
                     of_entries = OfEntries::Values;
                     field
                 }
-                Form::PartOf(field) => {
+                CollectionForm::PartOf(field) => {
                     let number =
                         |name| usize::try_from(self.objects.field_of(object, class, name)?.integer()?).ok();
                     let (offset, size) = (number("offset")?, number("size")?);
@@ -221,26 +222,26 @@ impl<'o, 'a> Collections<'o, 'a> {
         None
     }
 
-    fn form(&self, object: ObjectIndex) -> Option<Known> {
+    fn form(&self, object: ObjectIndex) -> Option<KnownClass> {
         let class = self.objects.graph.objects.class(object)?;
         self.forms.by_class.get(class.0 as usize).copied().flatten()
     }
 
     /// Returns the number of elements that a collection stores.
-    fn size(&self, object: ObjectIndex, form: Form, class: ClassNumber) -> Option<u64> {
+    fn size(&self, object: ObjectIndex, form: CollectionForm, class: ClassNumber) -> Option<u64> {
         let field = |name| self.objects.field_of(object, class, name);
         let number = |name| u64::try_from(field(name)?.integer()?).ok();
         match form {
-            Form::Array { size: Some(size), .. }
-            | Form::Linked { size, .. }
-            | Form::Buckets { size: Some(size), .. }
-            | Form::Pairs { size: Some(size), .. }
-            | Form::Dense { size, .. }
-            | Form::Tree { size, .. } => number(size),
-            Form::Chained => number("size"),
-            Form::Round => number("count"),
-            // A ConcurrentHashMap counts in several places.
-            Form::Buckets { size: None, .. } => {
+            CollectionForm::Array { size: Some(size), .. }
+            | CollectionForm::Linked { size, .. }
+            | CollectionForm::Buckets { size: Some(size), .. }
+            | CollectionForm::Pairs { size: Some(size), .. }
+            | CollectionForm::Dense { size, .. }
+            | CollectionForm::Tree { size, .. } => number(size),
+            CollectionForm::Chained => number("size"),
+            CollectionForm::Round => number("count"),
+            // A ConcurrentHashMap counts in several cells.
+            CollectionForm::Buckets { size: None, .. } => {
                 let cells = field("counterCells");
                 let cells = iterate::ids(self.objects, cells).take(MAX_CELLS).filter_map(|id| {
                     let cell = self.objects.graph.objects.addresses.index_of(id)?;
@@ -253,33 +254,34 @@ impl<'o, 'a> Collections<'o, 'a> {
         }
     }
 
-    /// Returns the number of elements of a collection, if that is available without iterating over them, also for one
-    /// that does not store its size as a number.
+    /// Returns the number of elements of a collection, if that is available without iterating over them, even if it is
+    /// not stored as a number.
     pub fn count(&self, collection: &Collection) -> Option<u64> {
         let Collection { object, class, .. } = *collection;
         let field = |name| self.objects.field_of(object, class, name);
         let number = |name| u64::try_from(field(name)?.integer()?).ok();
         let length = |name| Some(self.objects.ids(self.objects.object(field(name)?)?)?.len() as u64);
         collection.size.or_else(|| match collection.form {
-            // The queues of java.util.concurrent count in an AtomicInteger, if at all.
-            Form::Linked { size, .. } => {
+            // Queues of java.util.concurrent count in an AtomicInteger, if at all.
+            CollectionForm::Linked { size, .. } => {
                 let count = self.objects.field(self.objects.object(field(size)?)?, "value")?;
                 u64::try_from(count.integer()?).ok()
             }
-            Form::Array { array, size: None } => length(array),
-            Form::Ring => {
+            CollectionForm::Array { array, size: None } => length(array),
+            CollectionForm::Ring => {
                 let (head, tail) = (number("head")?, number("tail")?);
                 if head <= tail { Some(tail - head) } else { (length("elements")? + tail).checked_sub(head) }
             }
-            Form::Enums | Form::Scattered(_) => number("size"),
+            CollectionForm::Enums | CollectionForm::Scattered(_) => number("size"),
             _ => None,
         })
     }
 
-    /// The length of the array that a map's entries are found by, if it has one.
+    /// Returns the length of the array by which a map's entries are found, if it has one.
     pub(crate) fn slots(&self, collection: &Collection) -> Option<usize> {
-        let (Form::Buckets { table, .. } | Form::Dense { table, .. } | Form::Pairs { table, .. }) =
-            collection.form
+        let (CollectionForm::Buckets { table, .. }
+        | CollectionForm::Dense { table, .. }
+        | CollectionForm::Pairs { table, .. }) = collection.form
         else {
             return None;
         };
@@ -287,7 +289,7 @@ impl<'o, 'a> Collections<'o, 'a> {
         Some(self.objects.ids(self.objects.object(table)?)?.len())
     }
 
-    /// The nodes in the table of a map, each of which has an entry.
+    /// Returns the nodes in the table of a map, each of which has an entry.
     pub(crate) fn nodes(
         &self,
         collection: &Collection,
@@ -297,14 +299,14 @@ impl<'o, 'a> Collections<'o, 'a> {
         iterate::table_nodes(self.objects, self.objects.field_of(object, class, table))
     }
 
-    /// Iterates over its contents.
+    /// Iterates over the contents of a collection.
     pub fn entries(&self, collection: &Collection) -> impl Iterator<Item = Entry> + use<'o, 'a> {
         let (of_entries, (skipped, taken)) = (collection.of_entries, collection.part);
         let entries = iterate::entries(self.objects, collection.object, collection.class, collection.form);
         let masks = self.forms.masks;
         let is_masked = move |value: Bits| value.reference().is_some_and(|id| masks.contains(&id));
         let unmask = move |value: Bits| if is_masked(value) { NULL } else { value };
-        let has_holes = matches!(collection.form, Form::Fields(_));
+        let has_holes = matches!(collection.form, CollectionForm::Fields(_));
         let entries = entries.filter(move |entry| !has_holes || !is_masked(entry.value));
         let entries = entries.map(move |entry| {
             let (key, value) = (entry.key.map(unmask), unmask(entry.value));
@@ -318,5 +320,5 @@ impl<'o, 'a> Collections<'o, 'a> {
     }
 }
 
-/// Null.
+/// The null reference.
 const NULL: Bits = Bits { kind: BasicType::Object, bits: 0 };

@@ -1,39 +1,40 @@
-//! Use of a collection's array, and the size that it would need: what can be saved.
+//! Use of a collection's array, and the size that it would need: possible savings.
 //!
-//! Only of the collections of `java.util`, and Android's, which a program can replace by others: a subclass may have state
-//! of its own. Queues of `java.util.concurrent` wait for work when they are empty, and immutable collections are as
-//! small as can be; both are known here for their arrays alone.
+//! Covers only the collections of `java.util` and of Android, which a program can replace by others: a subclass may
+//! have state of its own. Queues of `java.util.concurrent` wait for work when they are empty, and immutable collections
+//! are as small as possible; for both, only their arrays are known here.
 
-use super::known::Form;
-use super::{Collections, Entry, Forms, Known, NULL, iterate};
-use crate::objects::reader::{Bits, ObjectReader, Place};
+use super::known::CollectionForm;
+use super::{Collections, Entry, Forms, KnownClass, NULL, iterate};
+use crate::objects::reader::{Bits, FieldPlace, ObjectReader};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
 
-/// Fields of a collection, with those of its superclasses: none has as many.
+/// Maximum number of fields of a collection, including its superclasses: none has as many.
 const MAX_FIELDS: usize = 64;
-/// The load factor of hash tables that do not state one.
+/// Load factor of hash tables that do not store one.
 const LOAD_FACTOR: f32 = 0.75;
 
 /// Number of slots that a collection needs for its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
-    /// One for each.
+    /// One per element.
     Slots,
-    /// One for each, and one that stays empty.
+    /// One per element, and one that stays empty.
     Ring,
-    /// A power of two, and no more elements than that times the load factor.
+    /// A power of two; the elements are at most that times the load factor.
     Hash,
-    /// A power of two, and fewer elements than that times the load factor: it grows when it holds as many.
+    /// A power of two; the elements are fewer than that times the load factor, since the table grows when it reaches
+    /// that number.
     HashBelow,
-    /// Likewise, with any number.
+    /// Like `HashBelow`, with any number of slots.
     AnyHash,
-    /// Two for each of a power of two that is at least one and a half times the number of elements, and four.
+    /// Twice a power of two that is at least one and a half times the number of elements, and at least four.
     Identity,
-    /// Two for each.
+    /// Two per element.
     Dense,
-    /// As many as it has.
+    /// As many as the array has.
     All,
 }
 
@@ -54,7 +55,7 @@ impl Needs {
             Self::Hash => power_of_two(&fits),
             Self::HashBelow => power_of_two(&fits_below),
             Self::AnyHash => {
-                // The estimate may be one off: the JVM multiplies in 32 bits.
+                // The estimate may be off by one: the JVM multiplies in 32 bits.
                 #[allow(
                     clippy::cast_precision_loss,
                     clippy::cast_possible_truncation,
@@ -79,62 +80,64 @@ impl Needs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
     /// In a field.
-    Number(Place),
-    /// By where a ring starts and ends.
-    Between(Place, Place),
-    /// In a field and in cells, of which there are none if the other field is null.
-    Cells(Place, Place),
+    Number(FieldPlace),
+    /// By the start and end of a ring.
+    Between(FieldPlace, FieldPlace),
+    /// In a field and in cells; there are no cells if the other field is null.
+    Cells(FieldPlace, FieldPlace),
     /// By the length of its array.
     Length,
-    /// By its entries alone.
+    /// Only by iterating over the entries.
     Entries,
 }
 
 /// Memory use of the instances of a class.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
-    /// `true` if it counts: a list, set, map or deque that a program may have made too large or in vain.
+    /// `true` if it counts as waste: a list, set, map or deque that a program may have created too large or for
+    /// nothing.
     pub(crate) is_counted: bool,
-    /// The collection that it is only a wrapper of.
-    pub(crate) wraps: Option<Place>,
-    /// Place of the array.
-    pub(crate) array: Option<Place>,
+    /// Collection that it merely wraps.
+    pub(crate) wraps: Option<FieldPlace>,
+    /// Location of the array.
+    pub(crate) array: Option<FieldPlace>,
     /// Number of slots of the array that it needs.
     pub(crate) needs: Needs,
     pub(crate) count: Count,
-    /// Place of the load factor.
-    pub(crate) load: Option<Place>,
+    /// Location of the load factor.
+    pub(crate) load: Option<FieldPlace>,
     /// `true` if its elements are in chains of nodes by hash.
     pub(crate) is_hash: bool,
     /// `true` if it is a LinkedList.
     pub(crate) is_linked: bool,
-    /// `true` if it consists of itself and its array: it refers to nothing else.
+    /// `true` if it consists only of itself and its array: it references nothing else.
     pub(crate) is_plain: bool,
 }
 
 impl Usage {
-    /// The load factor that an instance states.
+    /// Returns the load factor that an instance stores.
     pub(crate) fn load_factor(&self, objects: &ObjectReader<'_>, fields: &[u8]) -> Option<f32> {
         objects.value_at(fields, self.load?).filter(|load| load.kind == BasicType::Float).map(Bits::as_float)
     }
 }
 
 impl Forms {
-    /// By class number: how the class uses memory, if it is a collection. Only the JDK's and Android's own count.
+    /// Returns, by class number, how the class uses memory, if it is a collection. Only the JDK's and Android's own
+    /// count.
     pub(crate) fn usages(&self, summary: &Summary) -> Vec<Option<Usage>> {
-        let of_class = |(number, known): (u32, &Option<Known>)| {
+        let of_class = |(number, known): (u32, &Option<KnownClass>)| {
             let class = ClassNumber(number);
             let name = summary.class_name(summary.class(class)?);
             let is_library = name.starts_with("java.util.") || name.starts_with("android.util.");
             let usage = usage(summary, class, (*known)?)?;
-            // One that extends it, a program's or the JDK's, may have state of its own.
+            // A subclass, of a program or of the JDK, may have state of its own.
             Some(Usage { is_counted: usage.is_counted && is_library, ..usage })
         };
         (0u32..).zip(&self.by_class).map(of_class).collect()
     }
 }
 
-fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Option<Usage> {
+fn usage(summary: &Summary, class: ClassNumber, (_, form, known): KnownClass) -> Option<Usage> {
     let name = summary.class_name(summary.class(known)?);
     let table = summary.class_table();
     // Fields of subclasses may have the same names.
@@ -166,32 +169,32 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
     let concurrent = name.starts_with("java.util.concurrent.");
     let is_queue = concurrent && (name.ends_with("Queue") || name.ends_with("Deque"));
     Some(match form {
-        Form::Array { array, size } => {
+        CollectionForm::Array { array, size } => {
             let count = size.map_or(Count::Length, number);
             let needs = if size.is_some() { Needs::Slots } else { Needs::All };
             let is_counted =
                 !is_queue && (size.is_some() || name == "java.util.concurrent.CopyOnWriteArrayList");
             Usage { is_counted, array: place(array), count, needs, is_plain, ..none }
         }
-        Form::Ring => {
+        CollectionForm::Ring => {
             let ends = place("head").zip(place("tail"));
             let count = ends.map_or(Count::Entries, |(head, tail)| Count::Between(head, tail));
             Usage { array: place("elements"), count, needs: Needs::Ring, is_plain, ..none }
         }
-        Form::Buckets { table, size, .. } => {
+        CollectionForm::Buckets { table, size, .. } => {
             let cells = || Some(Count::Cells(place("baseCount")?, place("counterCells")?));
             let count = size.map_or_else(|| cells().unwrap_or(Count::Entries), number);
             let is_counted = !name.starts_with("java.lang.");
             let needs = match name {
                 "java.util.Hashtable" => Needs::AnyHash,
-                // WeakHashMap in older JDKs: in new ones at the very limit it could do with half of that.
+                // WeakHashMap in older JDKs; in newer ones, half of that would be enough at the very limit.
                 "java.util.concurrent.ConcurrentHashMap" | "java.util.WeakHashMap" => Needs::HashBelow,
                 _ => Needs::Hash,
             };
             let load = place("loadFactor");
             Usage { is_counted, array: place(table), count, needs, load, is_hash: true, ..none }
         }
-        Form::Chained => Usage {
+        CollectionForm::Chained => Usage {
             array: place("table"),
             count: number("size"),
             needs: Needs::Hash,
@@ -199,57 +202,57 @@ fn usage(summary: &Summary, class: ClassNumber, (_, form, known): Known) -> Opti
             is_hash: true,
             ..none
         },
-        Form::Pairs { table, size } => Usage {
+        CollectionForm::Pairs { table, size } => Usage {
             is_counted: name == "java.util.IdentityHashMap",
             array: place(table),
             count: size.map_or(Count::Entries, number),
             needs: Needs::Identity,
             ..none
         },
-        Form::Dense { table, size } => {
+        CollectionForm::Dense { table, size } => {
             Usage { array: place(table), count: number(size), needs: Needs::Dense, ..none }
         }
-        Form::Linked { size, .. } => {
+        CollectionForm::Linked { size, .. } => {
             let is_linked = name == "java.util.LinkedList";
             Usage { is_counted: is_linked, is_linked, count: number(size), ..none }
         }
-        Form::Tree { size, .. } => Usage { count: number(size), ..none },
-        Form::Enums => Usage { array: place("vals"), count: number("size"), ..none },
-        Form::Skips | Form::Segments | Form::EnumBits => none,
-        Form::Wraps(field) | Form::KeysOf(field) | Form::ValuesOf(field) => {
-            // A map's views are its own.
+        CollectionForm::Tree { size, .. } => Usage { count: number(size), ..none },
+        CollectionForm::Enums => Usage { array: place("vals"), count: number("size"), ..none },
+        CollectionForm::Skips | CollectionForm::Segments | CollectionForm::EnumBits => none,
+        CollectionForm::Wraps(field) | CollectionForm::KeysOf(field) | CollectionForm::ValuesOf(field) => {
+            // A map's views belong to the map.
             let is_view = name.contains('$')
                 && !name.starts_with("java.util.Collections$")
                 && !name.ends_with("$KeySetView");
             Usage { is_counted: !is_queue && !is_view, wraps: Some(place(field)?), ..none }
         }
-        Form::Round => Usage { is_counted: false, array: place("items"), ..none },
-        Form::Scattered(array) => Usage { is_counted: false, array: place(array), ..none },
-        Form::Fields(_)
-        | Form::Keyed(_)
-        | Form::Value(_)
-        | Form::Empty
-        | Form::PartOf(_)
-        | Form::Numbers(_) => {
+        CollectionForm::Round => Usage { is_counted: false, array: place("items"), ..none },
+        CollectionForm::Scattered(array) => Usage { is_counted: false, array: place(array), ..none },
+        CollectionForm::Fields(_)
+        | CollectionForm::Keyed(_)
+        | CollectionForm::Value(_)
+        | CollectionForm::Empty
+        | CollectionForm::PartOf(_)
+        | CollectionForm::Numbers(_) => {
             return None;
         }
     })
 }
 
-/// Segments of a ConcurrentHashMap until JDK 7 that are added up: 16 where a program says nothing.
+/// Maximum number of segments of a ConcurrentHashMap up to JDK 7 that are summed: the default is 16.
 const MAX_SEGMENTS: usize = 64;
 /// Maximum number of nodes of a skip list examined, and of levels above it.
 const MAX_NODES: usize = 4;
 const MAX_LEVELS: usize = 64;
 
 impl Collections<'_, '_> {
-    /// Returns the number of elements of a collection that does not count them, 2 for more: in a few steps, whatever
-    /// the dump contains.
+    /// Returns the number of elements of a collection that does not store it, 2 for more: in a few steps, whatever the
+    /// dump contains.
     pub(crate) fn at_most_one(&self, object: ObjectIndex) -> Option<u32> {
         let (_, form, class) = self.form(object)?;
         let field = |name| self.objects.field_of(object, class, name);
         match form {
-            Form::EnumBits => {
+            CollectionForm::EnumBits => {
                 let elements = field("elements")?;
                 let count = match elements.kind {
                     BasicType::Long => u64::from(elements.bits.count_ones()),
@@ -257,7 +260,7 @@ impl Collections<'_, '_> {
                 };
                 Some(u32::try_from(count.min(2)).unwrap_or(2))
             }
-            Form::Skips => {
+            CollectionForm::Skips => {
                 let nodes = self.lowest_nodes(object, class);
                 let holds = |node: &&ObjectIndex| {
                     let key = self.objects.reference(**node, "key");
@@ -275,7 +278,7 @@ impl Collections<'_, '_> {
                     _ => None,
                 }
             }
-            Form::Segments => {
+            CollectionForm::Segments => {
                 let segments = iterate::ids(self.objects, field("segments")).take(MAX_SEGMENTS + 1);
                 let counts = segments.enumerate().map(|(at, id)| {
                     match self.objects.graph.objects.addresses.index_of(id) {
@@ -288,14 +291,14 @@ impl Collections<'_, '_> {
                 Some(u32::try_from(count.min(2)).unwrap_or(2))
             }
             // Slots that are counted in cells are in use.
-            Form::Buckets { size: None, .. } => {
+            CollectionForm::Buckets { size: None, .. } => {
                 field("counterCells").filter(|cells| cells.bits == 0)?;
                 u32::try_from(field("baseCount")?.integer()?.clamp(0, 2)).ok()
             }
-            Form::Empty => Some(0),
+            CollectionForm::Empty => Some(0),
             // Immutable sets.
-            Form::Scattered(_) => u32::try_from(field("size")?.integer()?.clamp(0, 2)).ok(),
-            Form::Array { array, size: None } => {
+            CollectionForm::Scattered(_) => u32::try_from(field("size")?.integer()?.clamp(0, 2)).ok(),
+            CollectionForm::Array { array, size: None } => {
                 let length = self.objects.ids(self.objects.object(field(array)?)?)?.len();
                 Some(u32::try_from(length.min(2)).unwrap_or(2))
             }
@@ -303,7 +306,7 @@ impl Collections<'_, '_> {
         }
     }
 
-    /// Returns the entry of a collection that has one, in a few steps besides a look at its own table.
+    /// Returns the only entry of a collection with one entry, in a few steps besides a scan of its own table.
     pub(crate) fn only_entry(&self, object: ObjectIndex) -> Option<Entry> {
         let (_, form, class) = self.form(object)?;
         let field = |node, name| self.objects.field(node, name);
@@ -312,15 +315,15 @@ impl Collections<'_, '_> {
             iterate::table_nodes(self.objects, table).next()
         };
         match form {
-            Form::Buckets { table, key, value, .. } => {
+            CollectionForm::Buckets { table, key, value, .. } => {
                 let node = node_of(table)?;
                 Some(Entry { key: field(node, key), value: field(node, value)? })
             }
-            Form::Chained => {
+            CollectionForm::Chained => {
                 let node = node_of("table")?;
                 Some(Entry { key: field(node, "key"), value: field(node, "value")? })
             }
-            Form::Skips => {
+            CollectionForm::Skips => {
                 let mut nodes = self.lowest_nodes(object, class).into_iter();
                 let node = nodes.find(|node| self.objects.reference(*node, "key").is_some())?;
                 Some(Entry {
@@ -328,14 +331,17 @@ impl Collections<'_, '_> {
                     value: field(node, "val").or_else(|| field(node, "value"))?,
                 })
             }
-            // Constants are held by their class.
-            Form::EnumBits => Some(Entry { key: None, value: NULL }),
-            Form::Segments | Form::Wraps(_) | Form::KeysOf(_) | Form::ValuesOf(_) => None,
+            // Enum constants are held by their class.
+            CollectionForm::EnumBits => Some(Entry { key: None, value: NULL }),
+            CollectionForm::Segments
+            | CollectionForm::Wraps(_)
+            | CollectionForm::KeysOf(_)
+            | CollectionForm::ValuesOf(_) => None,
             _ => iterate::entries(self.objects, object, class, form).next(),
         }
     }
 
-    /// The first nodes of the lowest level of a skip list.
+    /// Returns the first nodes of the lowest level of a skip list.
     fn lowest_nodes(&self, object: ObjectIndex, class: ClassNumber) -> Vec<ObjectIndex> {
         let head = self.objects.field_of(object, class, "head");
         let lowest = iterate::chain(self.objects, head, "down").take(MAX_LEVELS).last();

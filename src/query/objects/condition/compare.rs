@@ -1,10 +1,10 @@
-//! Values of fields against the value of a condition.
+//! Comparison of field values with the value of a condition.
 
 use std::cmp::Ordering;
 
 use crate::objects::condition::size;
+use crate::objects::object_id;
 use crate::objects::reader::{Bits, Characters};
-use crate::objects::selection;
 use hprof_parser::{BasicType, ObjectId};
 
 /// Comparison operator.
@@ -27,7 +27,7 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// Returns whether values that compare like that are meant; `None` stands for values that have no order.
+    /// Returns whether the operator accepts a result of a comparison; `None` stands for values that cannot be ordered.
     pub(super) fn accepts(self, ordering: Option<Ordering>) -> bool {
         match (self, ordering) {
             (Self::NotEqual, None) => true,
@@ -47,7 +47,7 @@ impl Operator {
     }
 }
 
-/// A value as it was written, and all that it can mean.
+/// A value as given, with all its interpretations.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Literal {
     /// The text in UTF-16, without its quotes.
@@ -59,9 +59,9 @@ pub(super) struct Literal {
     pub(super) float: Option<f64>,
     /// The value as a Java `float`: 0.1 is a different number there.
     pub(super) single: Option<f32>,
-    /// An object ID.
+    /// The value as an object ID.
     pub(super) id: Option<ObjectId>,
-    /// For each prefix of the text, where to resume after a mismatch: for search in linear time.
+    /// For each prefix of the text, the length to resume with after a mismatch: for search in linear time.
     borders: Vec<usize>,
 }
 
@@ -74,7 +74,7 @@ impl Literal {
         let text = quoted.unwrap_or(written).to_owned();
         // Anything in quotes is text only.
         let plain = if quoted.is_none() { written } else { "" };
-        let id = selection::prefixed_object_id(plain);
+        let id = object_id::prefixed_object_id(plain);
         #[allow(clippy::cast_precision_loss)] // So does Java.
         // The bits of a long, as programs print them, and a size: `10MB`.
         let other = id.map(|id| id.0.cast_signed()).or_else(|| i64::try_from(size::parse(plain).ok()?).ok());
@@ -92,7 +92,7 @@ impl Literal {
         }
     }
 
-    /// The only UTF-16 unit of the text.
+    /// Returns the only UTF-16 unit of the text, if it has just one.
     pub(super) fn unit(&self) -> Option<u16> {
         match self.units.as_slice() {
             [unit] => Some(*unit),
@@ -145,7 +145,7 @@ fn compare_integer(number: i64, operator: Operator, literal: &Literal) -> bool {
     }
 }
 
-/// Order of two numbers. NaN equals NaN here, since a query for it means that.
+/// Orders two numbers. NaN equals NaN here, since a query for NaN expects that.
 fn order(a: f64, b: f64) -> Option<Ordering> {
     if a.is_nan() && b.is_nan() { Some(Ordering::Equal) } else { a.partial_cmp(&b) }
 }
@@ -161,7 +161,7 @@ pub(super) fn compare_text(text: &Characters<'_>, operator: Operator, literal: &
     }
 }
 
-/// Compares labels of boxed numbers and of other numbers that are objects.
+/// Compares labels of boxed numbers and other numeric objects.
 pub(super) fn compare_number(label: &str, operator: Operator, literal: &Literal) -> bool {
     match (label.parse::<i64>(), label.parse::<f64>()) {
         _ if operator == Operator::Contains => compare_other(label, operator, literal),
@@ -181,7 +181,7 @@ pub(super) fn compare_other(label: &str, operator: Operator, literal: &Literal) 
     }
 }
 
-/// For each start of a text: the length of its longest proper end that is a start too.
+/// Returns, for each prefix of a text, the length of its longest proper suffix that is also a prefix.
 fn borders(text: &[u16]) -> Vec<usize> {
     let mut borders = Vec::with_capacity(text.len());
     let mut len = 0usize;
@@ -205,7 +205,7 @@ fn advance(text: &[u16], borders: &[usize], mut len: usize, unit: u16) -> usize 
     }
 }
 
-/// Returns whether the literal is in a text; in linear time.
+/// Returns whether a text contains the literal, in linear time.
 fn contains(text: impl Iterator<Item = u16>, literal: &Literal) -> bool {
     let mut met = 0;
     for unit in text {

@@ -1,6 +1,6 @@
-//! Why conditions make no sense for some classes.
+//! Errors for conditions that cannot hold for any object of some classes.
 
-/// Why a condition can hold for no object of some classes.
+/// Reason why a condition cannot hold for any object of some classes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
     /// No class has the field.
@@ -12,10 +12,10 @@ pub enum ConditionError {
         name: String,
         /// One of the classes.
         class: String,
-        /// Fields that there are, in words.
+        /// List of existing fields, as text.
         fields: String,
     },
-    /// A field in the middle of a path is no reference.
+    /// A field in the middle of a path is not a reference.
     #[error("{condition}: `{name}` is {kind}, and has no fields")]
     NoReference {
         /// The condition.
@@ -26,7 +26,7 @@ pub enum ConditionError {
         kind: &'static str,
     },
     /// The field has another type.
-    #[error("{condition}: `{name}` is {kind}, and `{value}` is not{hint}")]
+    #[error("{condition}: `{name}` is {kind}, but `{value}` is not{hint}")]
     Type {
         /// The condition.
         condition: String,

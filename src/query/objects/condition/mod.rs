@@ -1,4 +1,4 @@
-//! Conditions on the fields of objects: `count > 100`, `name ~ "worker"`, `next != null`; and their order by a field.
+//! Conditions on the fields of objects: `count > 100`, `name ~ "worker"`, `next != null`; and sorting by a field.
 
 mod compare;
 mod error;
@@ -19,7 +19,7 @@ use super::reader::{Bits, ObjectReader, Record};
 pub use error::ConditionError;
 
 use compare::{Literal, Operator, compare_number, compare_other, compare_primitive, compare_text};
-use path::{Path, Places};
+use path::{Path, StepPlaces};
 
 /// A condition on a field.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Condition {
     written: String,
 }
 
-/// A text that is no condition.
+/// Error for a text that is not a condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a condition; conditions look like 'count > 100', 'name ~ worker', 'next != null'")]
 pub struct NoCondition(String);
@@ -69,27 +69,28 @@ pub struct Filter<'a> {
     objects: &'a ObjectReader<'a>,
     labels: &'a Labels<'a>,
     conditions: &'a [Condition],
-    /// By condition: where the fields of its path are.
-    places: Vec<Places>,
+    /// By condition: location of the fields of its path.
+    places: Vec<StepPlaces>,
     /// Objects to consider, if not all.
     within: Option<&'a ObjectSet>,
-    /// Classes whose instances are texts, and those whose instances are numbers.
+    /// Classes whose instances are compared as texts, and those whose instances are compared as numbers.
     strings: ClassSet,
     numbers: ClassSet,
 }
 
 impl<'a> Filter<'a> {
-    /// Makes the conditions ready for objects of these classes.
+    /// Prepares the conditions for objects of these classes.
     ///
     /// # Errors
-    /// If a condition can hold for none of them: a field that is not there, a value of another type.
+    /// If a condition cannot hold for any of them: the field does not exist, or the value has another type.
     pub fn new(
         objects: &'a ObjectReader<'a>,
         labels: &'a Labels<'a>,
         conditions: &'a [Condition],
         classes: &ClassSet,
     ) -> Result<Self, ConditionError> {
-        let places: Vec<Places> = conditions.iter().map(|condition| condition.path.places(objects)).collect();
+        let places: Vec<StepPlaces> =
+            conditions.iter().map(|condition| condition.path.places(objects)).collect();
         for (condition, places) in conditions.iter().zip(&places) {
             condition.check(objects.summary, classes, places)?;
         }
@@ -98,13 +99,13 @@ impl<'a> Filter<'a> {
         Ok(Self { objects, labels, conditions, places, within: None, strings, numbers })
     }
 
-    /// Takes only objects of a set.
+    /// Restricts the filter to objects of a set.
     #[must_use]
     pub fn within(self, objects: &'a ObjectSet) -> Self {
         Self { within: Some(objects), ..self }
     }
 
-    /// Calls `take` with those of 64 objects that match: from `first` on, those whose bits are set.
+    /// Calls `take` with the matching objects among 64: those from `first` on whose bits are set in `wanted`.
     pub fn matching(&self, first: ObjectIndex, wanted: u64, mut take: impl FnMut(ObjectIndex)) {
         if wanted == 0 {
             return;
@@ -135,7 +136,7 @@ impl<'a> Filter<'a> {
             return operator.is_equality() && ((value.bits == 0) == (*operator == Operator::Equal));
         }
         if value.bits == 0 {
-            // Null is unlike anything.
+            // Null differs from anything.
             return *operator == Operator::NotEqual;
         }
         if let (Some(id), true) = (literal.id, operator.is_equality()) {
@@ -164,8 +165,13 @@ impl<'a> Filter<'a> {
 }
 
 impl Condition {
-    /// Returns whether the condition can hold for objects of some classes. `places` are those of each field of its path.
-    fn check(&self, summary: &Summary, classes: &ClassSet, places: &Places) -> Result<(), ConditionError> {
+    /// Checks that the condition can hold for objects of some classes. `places` are those of each field of its path.
+    fn check(
+        &self,
+        summary: &Summary,
+        classes: &ClassSet,
+        places: &StepPlaces,
+    ) -> Result<(), ConditionError> {
         let kinds = self.path.check(&self.written, summary, classes, places)?;
         match kinds.first() {
             Some(kind) if !kinds.iter().any(|kind| self.fits(*kind)) => Err(ConditionError::Type {
@@ -173,13 +179,13 @@ impl Condition {
                 name: self.path.last().to_owned(),
                 kind: path::kind_in_words(*kind),
                 value: self.literal.text.clone(),
-                hint: if self.operator == Operator::Contains { "; ~ is for texts" } else { "" },
+                hint: if self.operator == Operator::Contains { "; ~ applies only to texts" } else { "" },
             }),
             _ => Ok(()),
         }
     }
 
-    /// Returns whether values of a type can be compared like that.
+    /// Returns whether values of a type can be compared by this operator.
     fn fits(&self, kind: BasicType) -> bool {
         let Self { operator, literal, .. } = self;
         let compares = *operator != Operator::Contains;

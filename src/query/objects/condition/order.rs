@@ -1,8 +1,8 @@
-//! Objects in the order of a field of theirs: `--sort size`.
+//! Objects in the order of one of their fields: `--sort size`.
 //!
-//! The largest numbers come first, `true` before `false`; then texts from A to Z: what Strings say, chars, and the labels
-//! of other objects, by which conditions compare them too. Then objects without a label, then null, and last objects
-//! that have no such field.
+//! The largest numbers come first, `true` before `false`; then texts from A to Z: contents of Strings, chars, and the
+//! labels of other objects, which conditions compare as well. Then objects without a label, then null, and last objects
+//! without the field.
 
 use std::cmp::Reverse;
 use std::str::FromStr;
@@ -14,9 +14,9 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::BasicType;
 
 use super::error::ConditionError;
-use super::path::{Path, Places};
+use super::path::{Path, StepPlaces};
 
-/// UTF-16 units of a text that decide its place; texts that begin with the same are in the order of their objects.
+/// Number of UTF-16 units of a text that are compared; texts with the same prefix are in the order of their objects.
 const MAX_UNITS: usize = 200;
 
 /// A field to sort by.
@@ -26,13 +26,13 @@ pub struct SortField {
     written: String,
 }
 
-/// A text that names no field.
+/// Error for a text that is not a field name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a field; fields look like size, holder.daemon")]
 pub struct NoSortField(String);
 
 impl SortField {
-    /// The field as it was written.
+    /// Returns the field as given.
     pub fn name(&self) -> &str {
         &self.written
     }
@@ -47,10 +47,10 @@ impl FromStr for SortField {
     }
 }
 
-/// The place of an object in the order of a field: smaller ones come first.
+/// Sort key of an object: smaller ones come first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FieldKey {
-    /// A number: its place among doubles, then, where whole numbers are denser than doubles, the number.
+    /// A number: its order among doubles, then, since whole numbers are denser than doubles, the number itself.
     Number(Reverse<(u64, i64)>),
     NotANumber,
     Text(Box<[u16]>),
@@ -64,7 +64,7 @@ pub(crate) enum FieldKey {
 pub enum SortValue {
     /// A whole number; `true` is 1.
     Whole(i64),
-    /// Another number.
+    /// A floating-point number.
     Fraction(f64),
     /// A text, or its start.
     Text(String),
@@ -76,16 +76,16 @@ pub struct FieldOrder<'a> {
     pub(crate) objects: &'a ObjectReader<'a>,
     labels: &'a Labels<'a>,
     field: &'a SortField,
-    places: Places,
+    places: StepPlaces,
     strings: ClassSet,
     numbers: ClassSet,
 }
 
 impl<'a> FieldOrder<'a> {
-    /// Makes the order ready for objects of these classes.
+    /// Prepares the order for objects of these classes.
     ///
     /// # Errors
-    /// If none of them has the field.
+    /// If none of the classes has the field.
     pub fn new(
         objects: &'a ObjectReader<'a>,
         labels: &'a Labels<'a>,
@@ -99,13 +99,13 @@ impl<'a> FieldOrder<'a> {
         Ok(Self { objects, labels, field, places, strings, numbers })
     }
 
-    /// The field.
+    /// Returns the field as given.
     pub fn name(&self) -> &str {
         self.field.name()
     }
 
-    /// The value that an object is sorted by: of a text the start. `None` if it is null, or an object without a label, or
-    /// if there is no such field.
+    /// Returns the value that an object is sorted by; for a text, its start. `None` if it is null, or an object without
+    /// a label, or if there is no such field.
     pub fn value(&self, object: ObjectIndex) -> Option<SortValue> {
         match self.key(object, &self.objects.record(object)?) {
             FieldKey::Number(Reverse((at, number))) => Some(match whole(number) {
@@ -118,7 +118,7 @@ impl<'a> FieldOrder<'a> {
         }
     }
 
-    /// The place of an object.
+    /// Returns the sort key of an object.
     pub(crate) fn key(&self, object: ObjectIndex, record: &Record<'_>) -> FieldKey {
         match self.field.path.value(self.objects, object, record, &self.places) {
             Some(value) => self.of_value(value),
@@ -176,13 +176,13 @@ fn fraction(number: f64) -> FieldKey {
     FieldKey::Number(Reverse((place(number), number as i64)))
 }
 
-/// A number that ascends with a double; both zeros have one.
+/// Returns a number that ascends with a double; both zeros have the same.
 fn place(number: f64) -> u64 {
     let bits = (number + 0.0).to_bits();
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
 }
 
-/// The double at a place.
+/// Returns the double for such a number.
 fn number_at(place: u64) -> f64 {
     f64::from_bits(if place >> 63 == 1 { place & !(1 << 63) } else { !place })
 }

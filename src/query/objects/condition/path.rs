@@ -1,49 +1,49 @@
 //! Fields by name, and fields of the objects in them: `holder.daemon`.
 
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::{Bits, ObjectReader, Place, Record};
+use crate::objects::reader::{Bits, FieldPlace, ObjectReader, Record};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
 
 use super::error::ConditionError;
 
-/// The length of an array, as Java names it.
+/// Length of an array, as Java names it.
 const LENGTH: &str = "length";
-/// Fields that are named when there is no such field.
+/// Maximum number of fields listed if a field does not exist.
 const NAMED: usize = 12;
 
-/// A field, followed by fields of the objects in it: at least one name.
+/// A field, optionally followed by fields of the objects in it: at least one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Path(Vec<String>);
 
-/// By step of a path: where the field is, by class number.
-pub(crate) type Places = Vec<Vec<Option<Place>>>;
+/// By step of a path: location of the field, by class number.
+pub(crate) type StepPlaces = Vec<Vec<Option<FieldPlace>>>;
 
 impl Path {
-    /// Reads `a`, `a.b`; `None` if a name is missing.
+    /// Parses `a`, `a.b`; `None` if a name is missing.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let names: Vec<String> = text.trim().split('.').map(|name| name.trim().to_owned()).collect();
         (!names.iter().any(String::is_empty)).then_some(Self(names))
     }
 
-    /// The last name.
+    /// Returns the last name.
     pub(super) fn last(&self) -> &str {
         self.0.last().map_or("", String::as_str)
     }
 
-    /// Where its fields are.
-    pub(crate) fn places(&self, objects: &ObjectReader<'_>) -> Places {
+    /// Returns the locations of its fields.
+    pub(crate) fn places(&self, objects: &ObjectReader<'_>) -> StepPlaces {
         self.0.iter().map(|name| objects.places(name)).collect()
     }
 
-    /// The value at its end; `None` if it leads nowhere.
+    /// Returns the value at the end of the path; `None` if it leads nowhere.
     pub(crate) fn value(
         &self,
         objects: &ObjectReader<'_>,
         mut object: ObjectIndex,
         record: &Record<'_>,
-        places: &Places,
+        places: &StepPlaces,
     ) -> Option<Bits> {
         let mut record = *record;
         let mut steps = self.0.iter().zip(places);
@@ -66,13 +66,14 @@ impl Path {
         }
     }
 
-    /// Returns whether it can lead to a value from objects of some classes: the types of the values; none if there is no class.
+    /// Checks that the path can lead to a value from objects of some classes. Returns the possible types of the value;
+    /// none if there is no class.
     pub(super) fn check(
         &self,
         written: &str,
         summary: &Summary,
         classes: &ClassSet,
-        places: &Places,
+        places: &StepPlaces,
     ) -> Result<Vec<BasicType>, ConditionError> {
         let Some(class) = classes.classes().next() else { return Ok(Vec::new()) };
         let is_array = |class: ClassNumber| {
@@ -82,7 +83,7 @@ impl Path {
         for (step, (name, places)) in self.0.iter().zip(places).enumerate() {
             kinds.clear();
             for (class, place) in (0u32..).map(ClassNumber).zip(places) {
-                // What is behind a reference can be of any class.
+                // The referenced object can be of any class.
                 if step == 0 && !classes.contains(class) {
                     continue;
                 }
@@ -126,10 +127,10 @@ pub(super) fn kind_in_words(kind: BasicType) -> &'static str {
     }
 }
 
-/// The first fields of a class and of its superclasses.
+/// Lists the first fields of a class and of its superclasses.
 fn fields_in_words(summary: &Summary, class: ClassNumber) -> String {
     let chain = summary.class_table().upwards(class);
-    // A chain is as long as there are classes, and most of them may have no field.
+    // A chain can be as long as there are classes, and most of them may have no field.
     let rows = chain.take(1000).filter_map(|class| summary.class(class));
     let mut names: Vec<&str> =
         rows.flat_map(|row| summary.fields(row)).map(|(name, _)| name).take(NAMED + 1).collect();

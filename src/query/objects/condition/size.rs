@@ -1,15 +1,15 @@
 //! Sizes as users write them: `4096`, `10MB`, `1.5 GiB`.
 
-/// A text that is no size.
+/// Error for a text that is not a size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a size; sizes look like 4096, 512KiB, 10MB or 1.5GiB")]
 pub struct NoSize(String);
 
-/// Reads a size. `KB`, `MB`, `GB` and `TB` are powers of 1000, `KiB`, `MiB`, `GiB` and `TiB` powers of 1024 (IEC 80000-13);
-/// a letter alone, as in `512k`, is the power of 1024 that it is in the JVM's own options.
+/// Parses a size. `KB`, `MB`, `GB` and `TB` are powers of 1000, `KiB`, `MiB`, `GiB` and `TiB` powers of 1024 (IEC
+/// 80000-13); a letter alone, as in `512k`, is a power of 1024, as in the JVM's own options.
 ///
 /// # Errors
-/// If it is none, or more than 64 bits hold.
+/// If the text is not a size, or the size exceeds 64 bits.
 pub fn parse(text: &str) -> Result<u64, NoSize> {
     let wrong = || NoSize(text.to_owned());
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -28,7 +28,7 @@ pub fn parse(text: &str) -> Result<u64, NoSize> {
     u64::try_from(bytes).map_err(|_| wrong())
 }
 
-/// How many bytes a unit is, written in any case; see [`parse`].
+/// Returns the number of bytes of a unit in any case; see [`parse`].
 pub fn unit_bytes(unit: &str) -> Option<u64> {
     Some(match unit.to_ascii_lowercase().as_str() {
         "b" => 1,

@@ -1,23 +1,23 @@
-//! The classes whose objects are known, and how their fields are read: JDK 6 to 25, and Android.
+//! Known classes, and how their fields are read: JDK 6 to 25, and Android.
 
-/// Way in which objects of a class, and of its subclasses, are read.
+/// Method of reading the objects of a class and of its subclasses.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum How {
-    /// Like the object in this field.
+    /// The object in this field.
     Field(&'static str),
-    /// The number or truth value in this field.
+    /// The number or boolean in this field.
     Number(&'static str),
-    /// The truth value that this field holds as a number.
+    /// The boolean that this field stores as a number.
     Truth(&'static str),
-    /// Like the object in the first field; the second is the meaning of null.
+    /// The object in the first field; the second is the meaning of null.
     Holder(&'static str, &'static str),
-    /// OptionalInt and its kin: a number, if `isPresent`.
+    /// OptionalInt and similar classes: a number, if `isPresent`.
     OptionalNumber,
-    /// java.lang.ClassLoader: its name, or what its own fields say that it is for.
+    /// java.lang.ClassLoader: its name, or its purpose according to its own fields.
     Loader,
     /// java.lang.String and its builders: characters in `value`.
     Text,
-    /// A class object, or the mirror of a primitive type.
+    /// A class object, also of a primitive type.
     Class,
     /// A member: the class in the first field, the name in the second.
     Member(&'static str, &'static str),
@@ -73,11 +73,11 @@ pub(super) enum How {
     Bits,
     /// java.net.Inet4Address.
     Inet4,
-    /// java.lang.ref.Reference: what it refers to. No label: there are as many of them as of what they refer to.
+    /// java.lang.ref.Reference: its referent. Has no label, since there are as many of them as referents.
     Referent,
 }
 
-/// The classes that are known.
+/// Known classes.
 pub(super) const KNOWN: &[(&str, How)] = &[
     ("java.lang.String", How::Text),
     ("java.lang.AbstractStringBuilder", How::Text),

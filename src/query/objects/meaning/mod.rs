@@ -1,7 +1,7 @@
 //! Meaning of objects of well-known classes: the text of a String, the number of a BigInteger, the day of a LocalDate.
 //!
-//! The one place that defines the fields of these classes. Labels are the same, truncated ([`super::label`]). Reading
-//! is bounded, whatever the dump contains: by the number of characters, by the number of objects read, and by their
+//! This is the only place that defines the fields of these classes. Labels are the same, truncated ([`super::label`]).
+//! Reading is bounded, whatever the dump contains: by the number of characters, the number of objects read, and their
 //! nesting depth.
 
 mod known;
@@ -35,15 +35,15 @@ const MAX_STEPS: u32 = 5;
 pub struct Meaning {
     /// The meaning as text.
     pub text: String,
-    /// `true` if that is only its start.
+    /// `true` if the text is truncated.
     pub is_cut: bool,
 }
 
-/// Knows what objects of a heap mean.
+/// Reader of the meanings of objects.
 #[derive(Debug)]
 pub struct Meanings<'a> {
     objects: ObjectReader<'a>,
-    /// By class number: how its instances are read, and the class that says so.
+    /// By class number: how its instances are read, and the known class that determines this.
     known: Vec<Option<(How, ClassNumber)>>,
 }
 
@@ -58,14 +58,14 @@ impl<'a> Meanings<'a> {
         Self { objects: ObjectReader::new(summary, graph, bytes), known }
     }
 
-    /// Returns the meaning of an object, in at most this many characters. Not escaped; half a character is `\udXXX`.
+    /// Returns the meaning of an object in at most `most` characters. Not escaped; an unpaired surrogate is `\udXXX`.
     pub fn meaning(&self, object: ObjectIndex, most: usize) -> Option<Meaning> {
         let mut text = Text::new(most, true);
         self.append(&mut text, object, MAX_STEPS)?;
         Some(Meaning { is_cut: text.is_cut(), text: text.into_text() })
     }
 
-    /// The same, cut to a few words; an ellipsis stands for what is left out.
+    /// Like [`Self::meaning`], truncated to a short text that ends with an ellipsis.
     pub(crate) fn short(&self, object: ObjectIndex, most: usize) -> Option<String> {
         let mut text = Text::new(most, false);
         self.append(&mut text, object, MAX_STEPS)?;
@@ -82,12 +82,12 @@ impl<'a> Meanings<'a> {
         self.objects.summary.class(class).map(|class| self.objects.summary.class_name(class))
     }
 
-    /// The object in a field; `None` also for null.
+    /// Returns the object in a field; `None` also for null.
     fn object(&self, fields: Fields<'a>, name: &str) -> Option<ObjectIndex> {
         self.objects.object(fields.value(name)?)
     }
 
-    /// The array of primitives in a field: its type and elements.
+    /// Returns the type and elements of the array of primitives in a field.
     fn primitives(&self, fields: Fields<'a>, name: &str) -> Option<(BasicType, &'a [u8])> {
         self.objects.primitives(self.object(fields, name)?)
     }
@@ -101,7 +101,7 @@ impl<'a> Meanings<'a> {
             return Some(());
         }
         match self.objects.record(object)? {
-            // Buffers are filled up with zeros.
+            // Buffers are padded with zeros.
             Record::PrimitiveArray(PrimitiveArray {
                 element: BasicType::Char,
                 elements: Some(elements),
@@ -119,12 +119,12 @@ impl<'a> Meanings<'a> {
         }
     }
 
-    /// Appends the object in a field; `None` if that is null, or has no meaning.
+    /// Appends the object in a field; returns `None` if that is null, or has no meaning.
     fn append_field(&self, text: &mut Text, fields: Fields<'a>, name: &str, steps: u32) -> Option<()> {
         self.append(text, self.object(fields, name)?, steps)
     }
 
-    /// The text of the object in a field, empty if there is none.
+    /// Returns the text of the object in a field; empty if it is null.
     fn text_of(&self, text: &mut Text, fields: Fields<'a>, name: &str, steps: u32) -> String {
         let mut part = text.part();
         let found = self.object(fields, name).and_then(|object| self.append(&mut part, object, steps));

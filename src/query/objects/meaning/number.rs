@@ -2,19 +2,20 @@
 
 use std::fmt::Write;
 
-/// Words of a BigInteger that is shown in decimal. The work grows with the square: this many take a millisecond.
+/// Maximum number of words of a BigInteger shown in decimal. The time grows with the square: this many take a
+/// millisecond.
 const MAX_WORDS: usize = 1024;
 
-/// A double as `Double.toString` gives it since JDK 19: the shortest digits that tell it from others.
+/// Formats a double like `Double.toString` since JDK 19: the shortest digits that distinguish it from others.
 pub fn double(value: f64) -> String {
-    // With two digits at least: of those the nearest.
+    // With at least two digits: the nearest of those.
     let shortest = format!("{value:e}");
     let two = format!("{value:.1e}");
     let is_same = two.parse::<f64>().is_ok_and(|two| two.to_bits() == value.to_bits());
     java_form(&shortest, &two, is_same)
 }
 
-/// A float as `Float.toString` gives it since JDK 19.
+/// Formats a float like `Float.toString` since JDK 19.
 pub fn float(value: f32) -> String {
     let shortest = format!("{value:e}");
     let two = format!("{value:.1e}");
@@ -22,7 +23,7 @@ pub fn float(value: f32) -> String {
     java_form(&shortest, &two, is_same)
 }
 
-/// From `d.ddde5` to `d.dddE5`, or without an exponent from 0.001 on and below 10,000,000.
+/// Converts `d.ddde5` to `d.dddE5`, or removes the exponent from 0.001 up to 10,000,000 (exclusive).
 fn java_form(shortest: &str, two: &str, two_is_same: bool) -> String {
     match shortest {
         "NaN" => return "NaN".to_owned(),
@@ -53,18 +54,18 @@ fn java_form(shortest: &str, two: &str, two_is_same: bool) -> String {
 /// Display of a BigInteger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Digits {
-    /// All of it, in decimal.
+    /// All digits in decimal.
     Decimal(String),
-    /// In hexadecimal: it has too many digits.
+    /// Hexadecimal: there are too many digits.
     Hexadecimal,
 }
 
-/// The decimal digits of a magnitude, its most significant word first, if they are at most `most`.
+/// Returns the decimal digits of a magnitude with the most significant word first, if there are at most `most`.
 pub(super) fn digits(words: &[u8], most: usize) -> Digits {
     let mut words: Vec<u32> = {
         let words = words.chunks_exact(4).filter_map(|word| word.first_chunk());
         let mut words = words.map(|word| u32::from_be_bytes(*word)).skip_while(|word| *word == 0);
-        // One more than are taken.
+        // Takes one more than the limit.
         words.by_ref().take(MAX_WORDS + 1).collect()
     };
     // A word has 9.6 digits.
@@ -92,13 +93,13 @@ pub(super) fn digits(words: &[u8], most: usize) -> Digits {
     if text.len() > most { Digits::Hexadecimal } else { Digits::Decimal(text) }
 }
 
-/// The hexadecimal digits of a magnitude, made while they are taken, without zeros in front.
+/// Returns the hexadecimal digits of a magnitude, computed lazily, without leading zeros.
 pub(super) fn hexadecimal(words: &[u8]) -> impl Iterator<Item = char> + '_ {
     let nibbles = words.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     nibbles.skip_while(|nibble| *nibble == 0).map(|nibble| char::from_digit(nibble.into(), 16).unwrap_or('0'))
 }
 
-/// `BigDecimal.toString`: digits of the unscaled value, its sign, and the scale.
+/// Formats like `BigDecimal.toString`: digits of the unscaled value, its sign, and the scale.
 pub(super) fn decimal(is_negative: bool, digits: &str, scale: i64) -> String {
     let sign = if is_negative { "-" } else { "" };
     if scale == 0 {
@@ -125,7 +126,7 @@ pub(super) fn decimal(is_negative: bool, digits: &str, scale: i64) -> String {
 mod tests {
     use super::*;
 
-    // Expected texts are what `toString` of OpenJDK 25 gives.
+    // Expected texts are the output of `toString` in OpenJDK 25.
     #[test]
     fn floats() {
         for (value, text) in [

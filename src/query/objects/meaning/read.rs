@@ -10,23 +10,23 @@ use super::number::{self, Digits};
 use super::text::Text;
 use super::{Fields, Meanings, time};
 
-/// Cells of a LongAdder that are added up. The JVM makes no more than there are processors.
+/// Maximum number of cells of a LongAdder that are summed. The JVM creates no more than there are processors.
 const MAX_CELLS: usize = 1 << 12;
-/// Words of zeros in front of a BigInteger that are passed over.
+/// Maximum number of leading zero words of a BigInteger that are skipped.
 const MAX_ZEROS: usize = 64;
-/// Words of a BigInteger whose least significant word stands first: they are turned around.
+/// Maximum number of words of a BigInteger with the least significant word first, whose order is reversed.
 const MAX_OLD_WORDS: usize = 1 << 12;
-/// Words of a BitSet without a bit that are passed over, for a character of text.
+/// Number of empty words of a BitSet that are skipped per character of text.
 const WORDS_OF_CHARACTER: usize = 64;
 
-/// Fields in which class loaders of applications and their servers keep what they are for.
+/// Fields in which class loaders of applications and their servers store their purpose.
 const LOADER_NAMES: [&str; 4] = ["name", "contextName", "displayName", "id"];
-/// Class loaders of JDK 8, and what later ones are named.
+/// Class loaders of JDK 8, and their names in later versions.
 const LAUNCHERS: [(&str, &str); 2] =
     [("sun.misc.Launcher$AppClassLoader", "app"), ("sun.misc.Launcher$ExtClassLoader", "ext")];
 
 impl<'a> Meanings<'a> {
-    /// Adds what an instance means. `fields` are those of the class that is known, `whole` all.
+    /// Appends the meaning of an instance. `fields` are those of the known class, `whole` all.
     pub(super) fn instance(
         &self,
         text: &mut Text,
@@ -119,7 +119,7 @@ impl<'a> Meanings<'a> {
                 if fields.value("isTimeSet").is_some_and(|is_set| is_set.bits == 0) {
                     return None;
                 }
-                // A Date of Android until 6 has `milliseconds`.
+                // A Date of Android up to 6 has `milliseconds`.
                 let millis = number(name).or_else(|| number("milliseconds"))?;
                 text.push(&time::instant_of_millis(millis)?);
             }
@@ -178,7 +178,7 @@ impl<'a> Meanings<'a> {
         Some(())
     }
 
-    /// A value as Java prints it.
+    /// Appends a value as Java prints it.
     fn append_number(&self, text: &mut Text, value: Bits) {
         match value.kind {
             BasicType::Boolean => text.push(if value.bits == 0 { "false" } else { "true" }),
@@ -209,7 +209,7 @@ impl<'a> Meanings<'a> {
             text.take(part);
             return Some(());
         }
-        // A label says nothing that the reference does not.
+        // In a label, the referent adds nothing to the reference.
         if text.is_label() {
             return None;
         }
@@ -245,7 +245,7 @@ impl<'a> Meanings<'a> {
         Some(())
     }
 
-    /// Appends a text and an object after it, if the field is not null.
+    /// Appends `before` and an object, if the field is not null.
     fn append_after(&self, text: &mut Text, fields: Fields<'a>, before: &str, name: &str, steps: u32) {
         if let Some(object) = self.object(fields, name) {
             text.push(before);
@@ -254,7 +254,7 @@ impl<'a> Meanings<'a> {
         }
     }
 
-    /// A URI that does not keep its text is put together from its parts.
+    /// Appends a URI that does not store its text, assembled from its parts.
     fn append_uri(&self, text: &mut Text, fields: Fields<'a>, steps: u32) -> Option<()> {
         if let Some(whole) = self.object(fields, "string") {
             return self.append(text, whole, steps);
@@ -288,10 +288,10 @@ impl<'a> Meanings<'a> {
         (text.room() < before).then_some(())
     }
 
-    /// `Locale.toString`: `de_CH_POSIX_#Latn`.
+    /// Appends the text of `Locale.toString`: `de_CH_POSIX_#Latn`.
     fn append_locale(&self, text: &mut Text, fields: Fields<'a>, steps: u32) -> Option<()> {
         let Some(base) = self.object(fields, "baseLocale").and_then(|base| self.objects.fields(base)) else {
-            // Android until 6.
+            // Android up to 6.
             return self.append_field(text, fields, "cachedToStringResult", steps);
         };
         let mut part = |name| self.text_of(text, base, name, steps);
@@ -329,7 +329,7 @@ impl<'a> Meanings<'a> {
             Some(_) => return None,
             None => self.old_magnitude(fields)?,
         };
-        // Java leaves no words of zeros in front: a gigabyte of them is no number.
+        // Java stores no leading zero words: a gigabyte of them is not a number.
         let zeros = words.chunks_exact(4).take(MAX_ZEROS).take_while(|word| **word == [0; 4]).count();
         let words = match words {
             Cow::Borrowed(words) => Cow::Borrowed(words.get(zeros * 4..).unwrap_or_default()),
@@ -338,7 +338,7 @@ impl<'a> Meanings<'a> {
         (zeros < MAX_ZEROS).then_some((signum < 0, words))
     }
 
-    /// Number of Android until 10: the least significant word first, unless it is stored outside of the heap.
+    /// Returns a number of Android up to 10: the least significant word first, unless it is stored off-heap.
     fn old_magnitude(&self, fields: Fields<'a>) -> Option<(i64, Cow<'a, [u8]>)> {
         let is_valid = fields.value("javaIsValid").is_some_and(|is_valid| is_valid.bits != 0);
         let (BasicType::Int, digits) = self.primitives(fields, "digits").filter(|_| is_valid)? else {
@@ -351,12 +351,12 @@ impl<'a> Meanings<'a> {
         Some((fields.integer("sign")?, Cow::Owned(words)))
     }
 
-    /// `None` if it has more than `most` digits, or too many for anybody.
+    /// Returns the text of a BigDecimal; `None` if it has more than `most` digits, or too many to be useful.
     fn big_decimal(&self, fields: Fields<'a>, most: usize) -> Option<String> {
         let scale = fields.integer("scale")?;
         // A number that does not fit into a long is in `intVal`.
         let compact = fields.integer("intCompact").filter(|compact| *compact != i64::MIN);
-        // Android until 10.
+        // Android up to 10.
         let is_small = fields.integer("bitLength").is_some_and(|bits| bits < 64);
         let small = fields.integer("smallValue").filter(|_| is_small);
         match compact.or(small) {
@@ -372,7 +372,7 @@ impl<'a> Meanings<'a> {
         }
     }
 
-    /// Sum of a LongAdder or a DoubleAdder.
+    /// Returns the sum of a LongAdder or a DoubleAdder.
     fn sum<T>(&self, fields: Fields<'a>, zero: T, add: impl Fn(T, i64) -> T) -> Option<T> {
         let mut sum = add(zero, fields.integer("base")?);
         let cells = self.object(fields, "cells").and_then(|cells| self.objects.ids(cells));
@@ -386,8 +386,8 @@ impl<'a> Meanings<'a> {
         Some(sum)
     }
 
-    /// The name of a class loader. Those of JDK 8 have none, nor have many of applications: it is what the loader's own
-    /// fields say, or the first place that it loads from.
+    /// Appends the name of a class loader. Those of JDK 8 and many of applications have none: then the text comes from
+    /// the loader's own fields, or is the first location that it loads from.
     fn append_loader(
         &self,
         text: &mut Text,
@@ -411,13 +411,13 @@ impl<'a> Meanings<'a> {
         self.append(text, self.objects.graph.objects.addresses.index_of(first)?, steps)
     }
 
-    /// `pos=0 lim=10 cap=10`, and where the bytes are if that is outside of the heap.
+    /// Appends `pos=0 lim=10 cap=10`, and the address of the bytes if they are off-heap.
     fn append_buffer(&self, text: &mut Text, fields: Fields<'a>, whole: Fields<'a>) -> Option<()> {
         let number = |name| fields.integer(name);
         let (position, limit, capacity) = (number("position")?, number("limit")?, number("capacity")?);
         text.push(&format!("pos={position} lim={limit} cap={capacity}"));
         let is_there = |name| whole.value(name).is_some_and(|value| value.bits != 0);
-        // `hb` is the array, `bb` the buffer of which this one is a view; older ones of chars have a text.
+        // `hb` is the array, `bb` the buffer that this one is a view of; older char buffers have a text.
         let is_outside = !["hb", "bb", "str"].into_iter().any(is_there);
         let address = fields.value("address").or_else(|| fields.value("effectiveDirectAddress"));
         if let Some(address) = address.filter(|address| is_outside && address.bits != 0) {
@@ -426,9 +426,9 @@ impl<'a> Meanings<'a> {
         Some(())
     }
 
-    /// `{0, 2, 5}`
+    /// Appends the bits as `{0, 2, 5}`.
     fn append_bits(&self, text: &mut Text, fields: Fields<'a>) -> Option<()> {
-        // Android until 6 has other names.
+        // Android up to 6 has other names.
         let words = self.primitives(fields, "words").or_else(|| self.primitives(fields, "bits"));
         let Some((BasicType::Long, words)) = words else { return None };
         let used = fields.integer("wordsInUse").or_else(|| fields.integer("longCount"))?;
@@ -455,10 +455,10 @@ impl<'a> Meanings<'a> {
         Some(())
     }
 
-    /// The characters of a String or of a builder.
+    /// Appends the characters of a String or of a builder.
     fn append_string(&self, text: &mut Text, fields: Fields<'a>) -> Option<()> {
         let characters = self.objects.characters(&fields)?;
-        // A builder has spare capacity after its text. A String of Android has other bits in `count`.
+        // A builder has spare capacity after its text. A String of Android stores other bits in `count`.
         let count = fields.integer("count").and_then(|count| usize::try_from(count).ok());
         let count = count.filter(|count| *count <= characters.len()).unwrap_or(characters.len());
         text.push_utf16(characters.units().take(count));
@@ -466,9 +466,9 @@ impl<'a> Meanings<'a> {
     }
 }
 
-/// Adds bytes that are UTF-8, as far as they are.
+/// Appends bytes as UTF-8, as far as they are valid.
 fn push_utf8(text: &mut Text, bytes: &[u8]) {
-    // A character has up to four bytes; one more shows that something is left out.
+    // A character has up to four bytes; one more shows that the text is truncated.
     let bytes = bytes.get(..text.room().saturating_mul(4).saturating_add(4)).unwrap_or(bytes);
     text.push(&String::from_utf8_lossy(bytes));
 }

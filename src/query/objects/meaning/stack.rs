@@ -5,21 +5,22 @@ use hprof_index::graph::numbers::ObjectIndex;
 use super::text::Text;
 use super::{Fields, MAX_STEPS, Meanings};
 
-/// The stack of a Throwable.
+/// Stack of a Throwable.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stack {
-    /// Frames, the innermost first: `com.acme.Main.run(Main.java:5)`, or the class alone.
+    /// Frames, innermost first: `com.acme.Main.run(Main.java:5)`, or only the class.
     pub frames: Vec<String>,
     /// `true` if only classes are available: the program never requested the stack, and the JVM stores methods as
     /// numbers.
     pub classes_only: bool,
-    /// Frames that were left out.
+    /// Number of omitted frames.
     pub more: u64,
 }
 
-/// Characters of a frame.
+/// Maximum number of characters of a frame.
 const LONGEST: usize = 1000;
-/// HotSpot stores frames in arrays of a fixed size, each with a reference to the next.
+/// Maximum number of arrays of frames read. HotSpot stores frames in arrays of a fixed size, each with a reference to
+/// the next.
 const MAX_CHUNKS: usize = 1 << 10;
 
 impl<'a> Meanings<'a> {

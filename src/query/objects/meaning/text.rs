@@ -1,18 +1,18 @@
-//! A text that is made up to a limit.
+//! A text of limited length.
 
 use std::fmt::Write;
 
-/// Maximum number of objects read for one text: objects that refer to each other in circles must not multiply.
+/// Maximum number of objects read for one text, so that objects that reference each other in cycles do not multiply.
 const MAX_OBJECTS: u32 = 64;
 
-/// A text of a limited length.
+/// A text of limited length.
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
     characters: usize,
     most: usize,
     cut: bool,
-    /// `true` if half a character shows as an escape, and not as a replacement character.
+    /// `true` if an unpaired surrogate is written as an escape rather than a replacement character.
     exact: bool,
     objects: u32,
 }
@@ -23,13 +23,13 @@ impl Text {
         Self { text: String::new(), characters: 0, most, cut: false, exact, objects: MAX_OBJECTS }
     }
 
-    /// Counts an object that is read; `None` if the limit is reached.
+    /// Counts an object that is read; returns `None` if the limit is reached.
     pub(super) fn look(&mut self) -> Option<()> {
         self.objects = self.objects.checked_sub(1)?;
         Some(())
     }
 
-    /// A text of its own that may become part of this one.
+    /// Creates a separate text that may become part of this one.
     pub(super) fn part(&self) -> Self {
         Self { objects: self.objects, ..Self::new(self.room(), self.exact) }
     }
@@ -39,23 +39,23 @@ impl Text {
         self.objects = part.objects;
     }
 
-    /// Adds a part.
+    /// Appends a part.
     pub(super) fn take(&mut self, part: Self) {
         self.push(&part.text);
         self.cut |= part.cut;
     }
 
-    /// Returns whether a few words are wanted.
+    /// Returns whether a label is requested.
     pub(super) fn is_label(&self) -> bool {
         !self.exact
     }
 
-    /// Characters that still fit.
+    /// Returns the number of characters that still fit.
     pub(super) fn room(&self) -> usize {
         self.most.saturating_sub(self.characters)
     }
 
-    /// Returns whether something was left out.
+    /// Returns whether anything was omitted.
     pub(super) fn is_cut(&self) -> bool {
         self.cut
     }
@@ -64,7 +64,7 @@ impl Text {
         self.text.is_empty()
     }
 
-    /// Says that something was left out.
+    /// Marks that something was omitted.
     pub(super) fn cut(&mut self) {
         self.cut = true;
     }
@@ -73,13 +73,13 @@ impl Text {
         self.extend(part.chars());
     }
 
-    /// Adds something that can be displayed.
+    /// Appends a displayable value.
     pub(super) fn add(&mut self, part: impl std::fmt::Display) {
-        // Writing to this cannot fail.
+        // Writing to a `Text` cannot fail.
         let _ = write!(self, "{part}");
     }
 
-    /// Returns whether `add` added something.
+    /// Returns `Some` if `add` appended something.
     pub(super) fn grow(&mut self, add: impl FnOnce(&mut Self)) -> Option<()> {
         let before = self.text.len();
         add(self);
@@ -110,12 +110,12 @@ impl Text {
         }
     }
 
-    /// The text, as far as it fits.
+    /// Returns the text, as far as it fits.
     pub(super) fn into_text(self) -> String {
         self.text
     }
 
-    /// The text; one that was cut ends with an ellipsis.
+    /// Returns the text; a truncated one ends with an ellipsis.
     pub(super) fn into_short(mut self) -> String {
         if self.cut {
             if self.characters >= self.most {

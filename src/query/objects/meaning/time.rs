@@ -1,31 +1,31 @@
 //! Dates and times as java.time prints them.
 //!
-//! Functions of the numbers in the fields. Numbers that no Java program can have made give `None`.
+//! All functions take the numbers in the fields, and return `None` for numbers that no Java program can have stored.
 
 use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time, date as civil_date};
 
-/// Years of dates: `Year.MIN_VALUE` to `Year.MAX_VALUE`.
+/// Range of years: `Year.MIN_VALUE` to `Year.MAX_VALUE`.
 const YEARS: std::ops::RangeInclusive<i64> = -999_999_999..=999_999_999;
-/// `Instant.MIN` and `Instant.MAX`, in seconds.
+/// Range from `Instant.MIN` to `Instant.MAX`, in seconds.
 const INSTANTS: std::ops::RangeInclusive<i64> = -31_557_014_167_219_200..=31_556_889_864_403_199;
-/// Seconds of the offset farthest from UTC: 18 hours.
+/// Maximum offset from UTC in seconds: 18 hours.
 const LAST_OFFSET: i64 = 18 * 3600;
 const NANOS: i64 = 1_000_000_000;
 
-/// The start of 1970.
+/// Start of 1970.
 const EPOCH: DateTime = civil_date(1970, 1, 1).at(0, 0, 0, 0);
-/// The Gregorian calendar repeats every 400 years: a year beyond jiff's range (-9999 to 9999) is computed as one within.
+/// Period of the Gregorian calendar in years: a year beyond jiff's range (-9999 to 9999) is computed as one within.
 const CYCLE: i64 = 400;
 const SECONDS_OF_CYCLE: i64 = 146_097 * 86_400;
 
-/// A day, in one of the years 2000 to 2399; `None` if the year has no such day.
+/// Returns a day in one of the years 2000 to 2399; `None` if the year has no such day.
 fn day_of_cycle(year: i64, month: i64, day: i64) -> Option<Date> {
     let year = i16::try_from(2000 + year.rem_euclid(CYCLE)).ok()?;
     Date::new(year, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()
 }
 
-/// A year: at least four digits, with a sign if it is negative or, where `plus` says so, has more of them.
+/// Formats a year: at least four digits, with a sign if it is negative or, if `plus` is set, has more of them.
 fn year(year: i64, plus: bool) -> String {
     let sign = match year {
         ..0 => "-",
@@ -35,29 +35,29 @@ fn year(year: i64, plus: bool) -> String {
     format!("{sign}{:04}", year.unsigned_abs())
 }
 
-/// `LocalDate`: `2024-02-29`.
+/// Formats a `LocalDate`: `2024-02-29`.
 pub(super) fn date(of_year: i64, month: i64, day: i64) -> Option<String> {
     day_of_cycle(of_year, month, day).filter(|_| YEARS.contains(&of_year))?;
     Some(format!("{}-{month:02}-{day:02}", year(of_year, true)))
 }
 
-/// `YearMonth`: `2024-02`.
+/// Formats a `YearMonth`: `2024-02`.
 pub(super) fn year_month(of_year: i64, month: i64) -> Option<String> {
     let exists = YEARS.contains(&of_year) && (1..=12).contains(&month);
     exists.then(|| format!("{}-{month:02}", year(of_year, false)))
 }
 
-/// `MonthDay`: `--02-29`.
+/// Formats a `MonthDay`: `--02-29`.
 pub(super) fn month_day(month: i64, day: i64) -> Option<String> {
     day_of_cycle(2000, month, day).map(|_| format!("--{month:02}-{day:02}"))
 }
 
-/// `Year`: `2024`.
+/// Formats a `Year`: `2024`.
 pub(super) fn only_year(year: i64) -> Option<String> {
     YEARS.contains(&year).then(|| year.to_string())
 }
 
-/// Number of digits after the decimal point: a multiple of three.
+/// Returns the number of digits after the decimal point: a multiple of three.
 fn digits(nanos: i32) -> usize {
     match nanos {
         0 => 0,
@@ -67,7 +67,7 @@ fn digits(nanos: i32) -> usize {
     }
 }
 
-/// `LocalTime`: `12:30`, `12:30:59.001`.
+/// Formats a `LocalTime`: `12:30`, `12:30:59.001`.
 pub(super) fn time(hour: i64, minute: i64, second: i64, nanos: i64) -> Option<String> {
     let small = |number: i64| i8::try_from(number).ok();
     let nanos = i32::try_from(nanos).ok()?;
@@ -78,7 +78,7 @@ pub(super) fn time(hour: i64, minute: i64, second: i64, nanos: i64) -> Option<St
     })
 }
 
-/// `Instant`: `2024-02-29T12:30:00Z`.
+/// Formats an `Instant`: `2024-02-29T12:30:00Z`.
 pub(super) fn instant(seconds: i64, nanos: i64) -> Option<String> {
     if !INSTANTS.contains(&seconds) || !(0..NANOS).contains(&nanos) {
         return None;
@@ -91,12 +91,12 @@ pub(super) fn instant(seconds: i64, nanos: i64) -> Option<String> {
     Some(format!("{}-{month:02}-{day:02}T{time:.*}Z", year(of_year, true), digits(nanos)))
 }
 
-/// An instant in milliseconds since 1970, as `Instant` prints it.
+/// Formats milliseconds since 1970 like an `Instant`.
 pub(super) fn instant_of_millis(millis: i64) -> Option<String> {
     instant(millis.div_euclid(1000), millis.rem_euclid(1000) * 1_000_000)
 }
 
-/// `ZoneOffset`: `Z`, `+02:00`, `-00:30:15`.
+/// Formats a `ZoneOffset`: `Z`, `+02:00`, `-00:30:15`.
 pub(super) fn offset(seconds: i64) -> Option<String> {
     if seconds == 0 {
         return Some("Z".to_owned());
@@ -108,13 +108,13 @@ pub(super) fn offset(seconds: i64) -> Option<String> {
     Some(if abs % 60 == 0 { text } else { format!("{text}:{:02}", abs % 60) })
 }
 
-/// `Duration`: `PT8H6M12.345S`.
+/// Formats a `Duration`: `PT8H6M12.345S`.
 pub(super) fn duration(seconds: i64, nanos: i64) -> Option<String> {
     (0..NANOS).contains(&nanos).then_some(())?;
     if seconds == 0 && nanos == 0 {
         return Some("PT0S".to_owned());
     }
-    // The fields floor, the text truncates.
+    // The fields are rounded down, the text is truncated toward zero.
     let (whole, part) =
         if seconds < 0 && nanos > 0 { (seconds + 1, NANOS - nanos) } else { (seconds, nanos) };
     let is_negative = seconds < 0;
@@ -141,7 +141,7 @@ pub(super) fn duration(seconds: i64, nanos: i64) -> Option<String> {
     Some(text)
 }
 
-/// `Period`: `P1Y2M3D`.
+/// Formats a `Period`: `P1Y2M3D`.
 pub(super) fn period(years: i64, months: i64, days: i64) -> String {
     let mut text = String::from("P");
     for (number, unit) in [(years, 'Y'), (months, 'M'), (days, 'D')] {
@@ -156,7 +156,7 @@ pub(super) fn period(years: i64, months: i64, days: i64) -> String {
 mod tests {
     use super::*;
 
-    // Expected texts are what `toString()` of OpenJDK 17 gives.
+    // Expected texts are the output of `toString()` in OpenJDK 17.
     #[test]
     fn dates() {
         let is = |found: Option<String>, expected: &str| assert_eq!(found.as_deref(), Some(expected));

@@ -1,4 +1,4 @@
-//! A class: found by its name, and what there is to say of it.
+//! Search for a class by name, and its details.
 
 use crate::classes::histogram;
 use crate::classes::pattern::ClassPattern;
@@ -23,52 +23,52 @@ pub struct ClassShown {
     pub loader: Loader,
     /// Number of instances.
     pub instances: u64,
-    /// Their shallow size.
+    /// Shallow size of the instances.
     pub shallow_bytes: u64,
-    /// Size of one instance; `None` for arrays, which differ.
+    /// Size of one instance; `None` for arrays, whose sizes vary.
     pub instance_bytes: Option<u64>,
-    /// The fields of its instances that it declares itself.
-    pub fields: Vec<Declared>,
+    /// Instance fields that the class itself declares.
+    pub fields: Vec<DeclaredField>,
 }
 
 /// A field that a class declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Declared {
-    /// Name.
+pub struct DeclaredField {
+    /// Name of the field.
     pub name: String,
-    /// Type.
+    /// Type of the field.
     pub kind: BasicType,
 }
 
-/// A class among several.
+/// One of several classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedClass {
-    /// Object ID of its class object.
+    /// Object ID of the class object.
     pub id: ObjectId,
-    /// Name.
+    /// Name of the class.
     pub name: String,
-    /// Object ID of its loader; 0 is the boot loader.
+    /// Object ID of the loader; 0 is the boot loader.
     pub loader: ObjectId,
 }
 
 /// Result of resolving a class pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClassFound {
-    /// One: the object index of its class object.
+    /// A single class: the object index of its class object.
     One(ObjectIndex),
-    /// Several: the first of them by name, and how many there are.
+    /// Several classes: the first of them by name, and their number.
     Several(Vec<NamedClass>, u64),
-    /// There is one or more of that name, but the dump does not hold a class object of any.
+    /// The name of at least one class, none of which has a class object in the dump.
     NotDumped(String),
-    /// None.
+    /// No class.
     None,
 }
 
-/// Ambiguous classes that are listed.
+/// Maximum number of ambiguous classes that are listed.
 const LISTED: usize = 10;
 
-/// The class that is meant by `text`, of which `pattern` was made. A class of exactly that name is preferred to others
-/// that match.
+/// Finds the class that `text` stands for; `pattern` is its parsed form. A class with exactly that name is preferred to
+/// others that match.
 pub fn find_class(summary: &Summary, graph: &ObjectGraph, text: &str, pattern: &ClassPattern) -> ClassFound {
     let exact = hprof_parser::names::java_class_name(text);
     let mut not_dumped = None;
@@ -89,7 +89,7 @@ pub fn find_class(summary: &Summary, graph: &ObjectGraph, text: &str, pattern: &
         };
         matching.push((name, object, class));
     }
-    // `HashMap` is java.util.HashMap, also if a class has a nested class of that name.
+    // `HashMap` is java.util.HashMap, even if a class has a nested class of that name.
     let matching = [named, written, others];
     let mut classes = matching.into_iter().find(|classes| !classes.is_empty()).unwrap_or_default();
     match (classes.as_slice(), not_dumped) {
@@ -110,7 +110,7 @@ pub fn find_class(summary: &Summary, graph: &ObjectGraph, text: &str, pattern: &
 }
 
 impl Shower<'_> {
-    /// The class that an object is the class object of.
+    /// Returns the details of the class that an object is the class object of.
     pub(super) fn class(&self, object: ObjectIndex) -> Option<ClassShown> {
         let summary = self.objects.summary;
         let number = self.view.edges.class_of_class_object(object)?;
@@ -118,7 +118,7 @@ impl Shower<'_> {
         let sizes = Sizes::new(summary, None);
         let name = summary.class_name(class);
         let is_array = class.kind() != ClassKind::Instance || name.ends_with("[]");
-        // Class objects differ in size too.
+        // Class objects vary in size too.
         let is_fixed = !is_array && summary.java_lang_class() != Some(number);
         let fields = summary.fields(class);
         Some(ClassShown {
@@ -128,7 +128,7 @@ impl Shower<'_> {
             instances: histogram::instances(summary, number, class),
             shallow_bytes: sizes.total(number),
             instance_bytes: is_fixed.then(|| sizes.instance(number).0),
-            fields: fields.map(|(name, kind)| Declared { name: name.to_owned(), kind }).collect(),
+            fields: fields.map(|(name, kind)| DeclaredField { name: name.to_owned(), kind }).collect(),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The bytes of an array of primitives, and the text that they may be.
+//! Bytes of an array of primitives, and their interpretation as text.
 
 use crate::objects::reader::{Characters, Record};
 use hprof_index::graph::numbers::ObjectIndex;
@@ -7,10 +7,10 @@ use hprof_parser::heap::PrimitiveArray;
 
 use super::Shower;
 
-/// Elements of an array of primitives as they stand in the dump.
+/// Elements of an array of primitives as stored in the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Data<'a> {
-    /// Their type.
+    /// Type of the elements.
     pub kind: BasicType,
     /// Offset of the first byte, relative to the first element.
     pub offset: u64,
@@ -18,19 +18,19 @@ pub struct Data<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Text form of bytes.
+/// Encoding of a text in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum TextForm {
     /// UTF-8.
     Utf8,
-    /// ISO 8859-1: what is not UTF-8.
+    /// ISO 8859-1, for bytes that are not UTF-8.
     Latin1,
     /// UTF-16.
     Utf16,
 }
 
-impl Form {
-    /// The name in output.
+impl TextForm {
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Utf8 => "utf-8",
@@ -41,8 +41,8 @@ impl Form {
 }
 
 impl<'a> Shower<'a> {
-    /// The bytes of the elements of an array of primitives, from `start` on and before `end`; `None` if the object is no
-    /// such array, or the dump leaves its elements out.
+    /// Returns the bytes of the elements of an array of primitives from `start` to `end` (exclusive); `None` if the
+    /// object is not such an array, or the dump omits its elements.
     pub fn data(&self, object: ObjectIndex, start: u64, end: u64) -> Option<Data<'a>> {
         let Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. }) =
             self.objects.record(object)?
@@ -59,25 +59,25 @@ impl<'a> Shower<'a> {
 }
 
 impl Data<'_> {
-    /// The text that chars or bytes are: bytes that are UTF-8 as such, all others as ISO 8859-1. `None` for numbers. Half
-    /// a character is `\udXXX`, half of UTF-8 at the end of the bytes is left out.
-    pub fn text(&self) -> Option<(String, Form)> {
+    /// Returns chars or bytes as text: UTF-8 if the bytes are valid, ISO 8859-1 otherwise. `None` for numbers. An
+    /// unpaired surrogate is `\udXXX`; an incomplete UTF-8 character at the end is omitted.
+    pub fn text(&self) -> Option<(String, TextForm)> {
         match self.kind {
-            BasicType::Char => Some((Characters::Utf16Be(self.bytes).text(usize::MAX), Form::Utf16)),
+            BasicType::Char => Some((Characters::Utf16Be(self.bytes).text(usize::MAX), TextForm::Utf16)),
             BasicType::Byte => match std::str::from_utf8(self.bytes) {
-                Ok(text) => Some((text.to_owned(), Form::Utf8)),
+                Ok(text) => Some((text.to_owned(), TextForm::Utf8)),
                 // The range ends within a character.
                 Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
                     let valid = self.bytes.get(..error.valid_up_to()).unwrap_or_default();
-                    Some((String::from_utf8_lossy(valid).into_owned(), Form::Utf8))
+                    Some((String::from_utf8_lossy(valid).into_owned(), TextForm::Utf8))
                 }
-                Err(_) => Some((self.bytes.iter().map(|byte| char::from(*byte)).collect(), Form::Latin1)),
+                Err(_) => Some((self.bytes.iter().map(|byte| char::from(*byte)).collect(), TextForm::Latin1)),
             },
             _ => None,
         }
     }
 
-    /// The bytes in hexadecimal.
+    /// Returns the bytes in hexadecimal.
     pub fn hexadecimal(&self) -> String {
         let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
         self.bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
@@ -92,10 +92,10 @@ mod tests {
     fn bytes_as_text() {
         let text = |kind, bytes: &[u8]| Data { kind, offset: 0, bytes }.text();
         let is = |text: &str, form| Some((text.to_owned(), form));
-        assert_eq!(text(BasicType::Byte, b"Gr\xc3\xbc\xc3\x9fe"), is("Grüße", Form::Utf8));
-        assert_eq!(text(BasicType::Byte, b"Gr\xfc\xdfe"), is("Grüße", Form::Latin1));
-        assert_eq!(text(BasicType::Byte, b"Gr\xc3\xbc\xc3"), is("Grü", Form::Utf8));
-        assert_eq!(text(BasicType::Char, &[0x65, 0xe5, 0xd8, 0, 0, 0x78]), is("日\\ud800x", Form::Utf16));
+        assert_eq!(text(BasicType::Byte, b"Gr\xc3\xbc\xc3\x9fe"), is("Grüße", TextForm::Utf8));
+        assert_eq!(text(BasicType::Byte, b"Gr\xfc\xdfe"), is("Grüße", TextForm::Latin1));
+        assert_eq!(text(BasicType::Byte, b"Gr\xc3\xbc\xc3"), is("Grü", TextForm::Utf8));
+        assert_eq!(text(BasicType::Char, &[0x65, 0xe5, 0xd8, 0, 0, 0x78]), is("日\\ud800x", TextForm::Utf16));
         assert_eq!(text(BasicType::Int, &[0; 4]), None);
         assert_eq!(
             Data { kind: BasicType::Byte, offset: 0, bytes: &[0, 0x9f, 0xff] }.hexadecimal(),

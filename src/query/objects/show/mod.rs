@@ -1,6 +1,6 @@
-//! One object: its class, its sizes, its fields or elements, what refers to it.
+//! A single object: its class, sizes, fields or elements, and referrers.
 //!
-//! Of a binary dump; `profile::text::show` answers the same of a text report.
+//! For a binary dump; `profile::text::show` does the same for a text report.
 
 mod class;
 mod data;
@@ -17,8 +17,8 @@ use super::meaning::{Meaning, Meanings, Stack};
 use super::reader::{Bits, ObjectReader, Record};
 use crate::paths::steps::View;
 
-pub use class::{ClassFound, ClassShown, Declared, NamedClass, find_class};
-pub use data::{Data, Form};
+pub use class::{ClassFound, ClassShown, DeclaredField, NamedClass, find_class};
+pub use data::{Data, TextForm};
 
 /// An object, without its elements if it is an array.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,24 +26,24 @@ pub struct Shown {
     /// Object ID.
     pub object: ObjectId,
     /// Kind of the object.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// Class in Java source form.
     pub class: Option<String>,
-    /// Object ID of its class's class object.
+    /// Object ID of the class object of its class.
     pub class_object: Option<ObjectId>,
-    /// A few words that tell it from others of its class.
+    /// Short text that identifies the object within its class.
     pub label: Option<String>,
     /// Shallow size.
     pub shallow_bytes: Option<u64>,
     /// Retained size; `None` in texts, and if it is unreachable.
     pub retained_bytes: Option<u64>,
-    /// Serial number of the trace where it was allocated.
+    /// Serial number of its allocation trace.
     pub trace: TraceSerial,
-    /// Elements of an array.
+    /// Length of an array.
     pub length: Option<u64>,
     /// Fields; for a class object, its references and static fields.
-    pub fields: Vec<Part>,
-    /// Why it is a root.
+    pub fields: Vec<ShownPart>,
+    /// Roots that refer to it.
     pub roots: Vec<RootShown>,
     /// Contents, if it is a known collection.
     pub contents: Option<Contents>,
@@ -53,16 +53,16 @@ pub struct Shown {
     pub stack: Option<Stack>,
     /// Immediate dominator.
     pub dominator: Option<Dominator>,
-    /// The loader of its class, of a class object that of the class itself.
+    /// Loader of its class; for a class object, of the class that it represents.
     pub loader: Option<Loader>,
-    /// The class, of a class object.
+    /// Details of the class, for a class object.
     pub of_class: Option<ClassShown>,
 }
 
 /// Immediate dominator of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Dominator {
-    /// Nothing but the roots.
+    /// Only the roots.
     Roots,
     /// An object.
     Object(Referred),
@@ -71,7 +71,7 @@ pub enum Dominator {
 /// A class loader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loader {
-    /// The boot loader, which is no object.
+    /// The boot loader, which is not an object.
     Boot,
     /// An object.
     Object(Referred),
@@ -81,7 +81,7 @@ pub enum Loader {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contents {
     /// Kind of the collection.
-    pub kind: collections::Kind,
+    pub kind: collections::CollectionKind,
     /// Number of elements according to the collection, if it stores one.
     pub size: Option<u64>,
     /// The requested elements.
@@ -95,15 +95,15 @@ pub struct Contents {
 pub struct ContentEntry {
     /// Index in the order of the collection, from 0.
     pub index: u64,
-    /// The key, in maps.
-    pub key: Option<Value>,
-    /// The element, or the value.
-    pub value: Value,
+    /// Key, in maps.
+    pub key: Option<ShownValue>,
+    /// Element, or value of a map.
+    pub value: ShownValue,
 }
 
 /// Kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Kind {
+pub enum ObjectKind {
     /// An instance.
     #[default]
     Instance,
@@ -115,8 +115,8 @@ pub enum Kind {
     ClassObject,
 }
 
-impl Kind {
-    /// The name in output.
+impl ObjectKind {
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Instance => "instance",
@@ -127,22 +127,22 @@ impl Kind {
     }
 }
 
-/// A field, an element, or what else an object holds.
+/// A field, an element, or another reference of an object.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
-    /// Name of the field, `[index]`, or `<super>`, `<loader>` and the like.
+pub struct ShownPart {
+    /// Name of the field, `[index]`, or `<super>`, `<loader>` and similar.
     pub name: String,
-    /// The class that declares the field.
+    /// Class that declares the field.
     pub class: Option<String>,
-    /// The type.
+    /// Type of the value.
     pub kind: BasicType,
-    /// The value.
-    pub value: Value,
+    /// Value of the field or element.
+    pub value: ShownValue,
 }
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum ShownValue {
     /// `boolean`
     Boolean(bool),
     /// `byte`, `short`, `int`, `long`
@@ -157,43 +157,43 @@ pub enum Value {
     Reference(Option<Referred>),
 }
 
-/// An object that is referred to.
+/// A referenced object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referred {
     /// Object ID.
     pub object: ObjectId,
     /// Class, if it is in the dump.
     pub class: Option<String>,
-    /// Label.
+    /// Label of the object.
     pub label: Option<String>,
 }
 
-/// Why an object is a root.
+/// A GC root that refers to the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootShown {
-    /// The kind of root.
+    /// Kind of root.
     pub kind: hprof_parser::RootKind,
-    /// The thread that it belongs to: its name, or its serial number.
+    /// Thread of the root: its name, or its serial number.
     pub thread: Option<String>,
-    /// The frame in which it lies, or the frame's number.
+    /// Frame of the root, or the index of the frame.
     pub frame: Option<String>,
 }
 
-/// An object that refers to the one that is shown.
+/// A referrer of the object shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Referrer {
     /// Object ID.
     pub object: ObjectId,
     /// Class of the object.
     pub class: Option<String>,
-    /// Label.
+    /// Label of the object.
     pub label: Option<String>,
     /// Name of the reference: `next`, `[5]`.
     pub reference: Option<String>,
 }
 
-impl Value {
-    /// A value that is read; an id becomes what `refer` says of it.
+impl ShownValue {
+    /// Creates a value; `refer` converts an object ID.
     fn new(value: Bits, refer: impl FnOnce(ObjectId) -> Referred) -> Self {
         match value.kind {
             BasicType::Object => Self::Reference(ObjectId(value.bits).non_null().map(refer)),
@@ -208,7 +208,7 @@ impl Value {
     }
 }
 
-/// Shows objects of a binary dump.
+/// Reader of the details of objects in a binary dump.
 pub struct Shower<'a> {
     objects: ObjectReader<'a>,
     meanings: Meanings<'a>,
@@ -216,7 +216,7 @@ pub struct Shower<'a> {
 }
 
 impl<'a> Shower<'a> {
-    /// Shows objects that `view` describes; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
+    /// Creates a reader for objects that `view` describes; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
         let meanings = Meanings::new(summary, graph, bytes);
         Self { objects: ObjectReader::new(summary, graph, bytes), meanings, view }
@@ -236,11 +236,11 @@ impl<'a> Shower<'a> {
         Referred { object: id, class, label }
     }
 
-    fn value(&self, value: Bits) -> Value {
-        Value::new(value, |id| self.refer(id))
+    fn value(&self, value: Bits) -> ShownValue {
+        ShownValue::new(value, |id| self.refer(id))
     }
 
-    /// An object, by object index.
+    /// Returns the details of an object.
     pub fn show(&self, object: ObjectIndex) -> Shown {
         let step = self.view.step(object, None);
         let tree = &self.graph().tree;
@@ -257,22 +257,22 @@ impl<'a> Shower<'a> {
             loader: self.loader(object),
             ..Shown::default()
         };
-        // A record that cannot be read leaves its fields out; the dump says that it is damaged.
+        // Omits the fields of a record that cannot be read; the damage is reported for the dump.
         match self.objects.record(object) {
             Some(Record::Instance(record)) => {
-                (shown.kind, shown.trace) = (Kind::Instance, record.trace);
+                (shown.kind, shown.trace) = (ObjectKind::Instance, record.trace);
                 shown.fields = self.instance(object, &record);
             }
             Some(Record::ObjectArray(record)) => {
-                (shown.kind, shown.trace) = (Kind::ObjectArray, record.trace);
+                (shown.kind, shown.trace) = (ObjectKind::ObjectArray, record.trace);
                 shown.length = Some(record.length.into());
             }
             Some(Record::PrimitiveArray(record)) => {
-                (shown.kind, shown.trace) = (Kind::PrimitiveArray, record.trace);
+                (shown.kind, shown.trace) = (ObjectKind::PrimitiveArray, record.trace);
                 shown.length = Some(record.length.into());
             }
             Some(Record::Class(record)) => {
-                (shown.kind, shown.trace) = (Kind::ClassObject, record.trace);
+                (shown.kind, shown.trace) = (ObjectKind::ClassObject, record.trace);
                 shown.fields = self.class_object(object, &record);
                 shown.of_class = self.class(object);
             }
@@ -281,8 +281,8 @@ impl<'a> Shower<'a> {
         shown
     }
 
-    /// Returns the meaning of an instance of a known class, in at most this many characters; and for a Throwable its
-    /// stack, up to this many frames.
+    /// Returns the meaning of an instance of a known class, in at most `most` characters; and for a Throwable its
+    /// stack, up to `frames` frames.
     pub fn meaning(
         &self,
         object: ObjectIndex,
@@ -313,13 +313,13 @@ impl<'a> Shower<'a> {
         if id.is_null() { Loader::Boot } else { Loader::Object(self.refer(id)) }
     }
 
-    fn instance(&self, object: ObjectIndex, record: &Instance<'a>) -> Vec<Part> {
+    fn instance(&self, object: ObjectIndex, record: &Instance<'a>) -> Vec<ShownPart> {
         let summary = self.objects.summary;
         let class = self.graph().objects.class(object);
         let slots = class.into_iter().flat_map(|class| self.objects.slots(class));
-        // A record that is too short ends where it ends.
+        // A record that is too short has fewer fields.
         let values = slots.map_while(|slot| Some((slot, self.objects.value(record.fields, &slot)?)));
-        let parts = values.map(|(slot, value)| Part {
+        let parts = values.map(|(slot, value)| ShownPart {
             name: slot.name.to_owned(),
             class: summary.class(slot.class).map(|class| summary.class_name(class).to_owned()),
             kind: slot.kind,
@@ -328,7 +328,7 @@ impl<'a> Shower<'a> {
         parts.collect()
     }
 
-    fn class_object(&self, object: ObjectIndex, record: &ClassDump<'a>) -> Vec<Part> {
+    fn class_object(&self, object: ObjectIndex, record: &ClassDump<'a>) -> Vec<ShownPart> {
         let summary = self.objects.summary;
         let mut parts = Vec::new();
         for (name, id) in [
@@ -338,20 +338,20 @@ impl<'a> Shower<'a> {
             (DOMAIN, record.protection_domain),
         ] {
             if !id.is_null() {
-                let value = Value::Reference(Some(self.refer(id)));
-                parts.push(Part { name: name.to_owned(), class: None, kind: BasicType::Object, value });
+                let value = ShownValue::Reference(Some(self.refer(id)));
+                parts.push(ShownPart { name: name.to_owned(), class: None, kind: BasicType::Object, value });
             }
         }
         let class = self.view.edges.class_of_class_object(object);
         if let Some(class) = class.and_then(|class| summary.class(class)) {
-            parts.extend(summary.statics(class).map(|(name, kind, bits)| Part {
+            parts.extend(summary.statics(class).map(|(name, kind, bits)| ShownPart {
                 name: name.to_owned(),
                 class: Some(summary.class_name(class).to_owned()),
                 kind,
                 value: self.value(Bits { kind, bits }),
             }));
         }
-        parts.extend(record.constants().map(|constant| Part {
+        parts.extend(record.constants().map(|constant| ShownPart {
             name: constant_name(constant.index.into()),
             class: None,
             kind: constant.kind,
@@ -388,8 +388,13 @@ impl<'a> Shower<'a> {
         Some(Contents { kind: collection.kind, size: collection.size, entries: asked, has_more })
     }
 
-    /// The elements of an array, those from `start` on and before `end`, made while they are taken.
-    pub fn elements(&self, object: ObjectIndex, start: u64, end: u64) -> impl Iterator<Item = Part> + '_ {
+    /// Returns the elements of an array from `start` to `end` (exclusive), computed lazily.
+    pub fn elements(
+        &self,
+        object: ObjectIndex,
+        start: u64,
+        end: u64,
+    ) -> impl Iterator<Item = ShownPart> + '_ {
         let (kind, bytes) = match self.objects.record(object) {
             Some(Record::ObjectArray(record)) => (BasicType::Object, record.elements),
             Some(Record::PrimitiveArray(PrimitiveArray { element, elements: Some(elements), .. })) => {
@@ -403,7 +408,7 @@ impl<'a> Shower<'a> {
         let rows = bytes.chunks_exact(kind.dump_bytes(id_size)).skip(first).take(count);
         (start..).zip(rows).filter_map(move |(index, element)| {
             let value = self.value(Bits { kind, bits: be_value(element, 0, kind, id_size)? });
-            Some(Part { name: format!("[{index}]"), class: None, kind, value })
+            Some(ShownPart { name: format!("[{index}]"), class: None, kind, value })
         })
     }
 
@@ -423,16 +428,16 @@ impl<'a> Shower<'a> {
     }
 }
 
-/// From a class object to its superclass.
+/// Reference from a class object to its superclass.
 pub(crate) const SUPER: &str = "<super>";
-/// From a class object to its loader.
+/// Reference from a class object to its loader.
 pub(crate) const LOADER: &str = "<loader>";
-/// From a class object to its signers.
+/// Reference from a class object to its signers.
 pub(crate) const SIGNERS: &str = "<signers>";
-/// From a class object to its protection domain.
+/// Reference from a class object to its protection domain.
 pub(crate) const DOMAIN: &str = "<protection domain>";
 
-/// An entry of a class's constant pool.
+/// Returns the name of an entry of a class's constant pool.
 pub(crate) fn constant_name(index: u64) -> String {
     format!("<constant {index}>")
 }
@@ -444,17 +449,17 @@ mod tests {
     #[test]
     fn values_of_every_type() {
         let refer = |object| Referred { object, class: None, label: None };
-        let value = |kind, bits| Value::new(Bits { kind, bits }, refer);
-        assert_eq!(value(BasicType::Byte, 0xff), Value::Integer(-1));
-        assert_eq!(value(BasicType::Short, 0x8000), Value::Integer(-32768));
-        assert_eq!(value(BasicType::Int, 0xffff_fffe), Value::Integer(-2));
-        assert_eq!(value(BasicType::Long, u64::MAX), Value::Integer(-1));
-        assert_eq!(value(BasicType::Char, 0x41), Value::Char(0x41));
-        assert_eq!(value(BasicType::Char, 0xd800), Value::Char(0xd800));
-        assert_eq!(value(BasicType::Float, 0x3f80_0000), Value::Float(1.0));
-        assert_eq!(value(BasicType::Double, 0xbff0_0000_0000_0000), Value::Double(-1.0));
-        assert_eq!(value(BasicType::Boolean, 1), Value::Boolean(true));
-        assert_eq!(value(BasicType::Object, 0), Value::Reference(None));
-        assert_eq!(value(BasicType::Object, 9), Value::Reference(Some(refer(ObjectId(9)))));
+        let value = |kind, bits| ShownValue::new(Bits { kind, bits }, refer);
+        assert_eq!(value(BasicType::Byte, 0xff), ShownValue::Integer(-1));
+        assert_eq!(value(BasicType::Short, 0x8000), ShownValue::Integer(-32768));
+        assert_eq!(value(BasicType::Int, 0xffff_fffe), ShownValue::Integer(-2));
+        assert_eq!(value(BasicType::Long, u64::MAX), ShownValue::Integer(-1));
+        assert_eq!(value(BasicType::Char, 0x41), ShownValue::Char(0x41));
+        assert_eq!(value(BasicType::Char, 0xd800), ShownValue::Char(0xd800));
+        assert_eq!(value(BasicType::Float, 0x3f80_0000), ShownValue::Float(1.0));
+        assert_eq!(value(BasicType::Double, 0xbff0_0000_0000_0000), ShownValue::Double(-1.0));
+        assert_eq!(value(BasicType::Boolean, 1), ShownValue::Boolean(true));
+        assert_eq!(value(BasicType::Object, 0), ShownValue::Reference(None));
+        assert_eq!(value(BasicType::Object, 9), ShownValue::Reference(Some(refer(ObjectId(9)))));
     }
 }

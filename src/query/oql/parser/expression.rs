@@ -1,22 +1,22 @@
-//! Expressions, from OR down to names and numbers.
+//! Parser of expressions, from OR down to names and numbers.
 
 use super::Parser;
 use super::is_keyword;
+use crate::oql::builtins;
 use crate::oql::error::Wrong;
-use crate::oql::lexer::{self, Kind};
-use crate::oql::names;
-use crate::oql::tree::{Aggregate, Comparison, Expression, Node, Operator, Step, What};
+use crate::oql::lexer::{self, TokenKind};
+use crate::oql::tree::{Aggregate, Comparison, Expression, ExpressionNode, Operator, StepName, StepNode};
 
-/// Steps of a path: each of them is taken for each row.
+/// Maximum number of steps of a path: each of them is evaluated for each row.
 const MAX_STEPS: usize = 1000;
 
 impl Parser<'_> {
-    /// A node that started at `start` and ends here.
-    fn done(&self, start: usize, expression: Expression) -> Node {
-        Node { start, end: self.end(), expression }
+    /// Creates a node from `start` to the current position.
+    fn done(&self, start: usize, expression: Expression) -> ExpressionNode {
+        ExpressionNode { start, end: self.end(), expression }
     }
 
-    pub(super) fn node(&mut self) -> Result<Node, Wrong> {
+    pub(super) fn node(&mut self) -> Result<ExpressionNode, Wrong> {
         self.deeper(|parser| {
             parser.list(&["or", "||"], Expression::Any, |parser| {
                 parser.list(&["and", "&&"], Expression::All, Self::not)
@@ -24,13 +24,13 @@ impl Parser<'_> {
         })
     }
 
-    /// Nodes with one of these words between them; one alone is itself.
+    /// Parses nodes separated by one of these words; a single one is returned as is.
     fn list(
         &mut self,
         words: &[&str],
-        all: impl FnOnce(Vec<Node>) -> Expression,
-        mut parse: impl FnMut(&mut Self) -> Result<Node, Wrong>,
-    ) -> Result<Node, Wrong> {
+        all: impl FnOnce(Vec<ExpressionNode>) -> Expression,
+        mut parse: impl FnMut(&mut Self) -> Result<ExpressionNode, Wrong>,
+    ) -> Result<ExpressionNode, Wrong> {
         let start = self.start();
         let first = parse(self)?;
         let mut more = Vec::new();
@@ -44,9 +44,9 @@ impl Parser<'_> {
         Ok(self.done(start, all(more)))
     }
 
-    fn not(&mut self) -> Result<Node, Wrong> {
+    fn not(&mut self) -> Result<ExpressionNode, Wrong> {
         let start = self.start();
-        // As many as there are: the last of `NOT NOT x` says it all.
+        // Any number of them: only the parity counts.
         let mut is_negated = false;
         while self.takes_word("not") || self.takes("!") {
             is_negated = !is_negated;
@@ -58,7 +58,7 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Not(Box::new(node))))
     }
 
-    fn equality(&mut self) -> Result<Node, Wrong> {
+    fn equality(&mut self) -> Result<ExpressionNode, Wrong> {
         let start = self.start();
         let left = self.relation()?;
         let comparison = if self.takes("=") || self.takes("==") {
@@ -72,14 +72,14 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Compare(Box::new(left), comparison, Box::new(right))))
     }
 
-    fn relation(&mut self) -> Result<Node, Wrong> {
+    fn relation(&mut self) -> Result<ExpressionNode, Wrong> {
         let start = self.start();
         let left = self.sum()?;
         let comparison = match self.peek() {
-            Kind::Symbol("<") => Comparison::Less,
-            Kind::Symbol("<=") => Comparison::LessOrEqual,
-            Kind::Symbol(">") => Comparison::Greater,
-            Kind::Symbol(">=") => Comparison::GreaterOrEqual,
+            TokenKind::Symbol("<") => Comparison::Less,
+            TokenKind::Symbol("<=") => Comparison::LessOrEqual,
+            TokenKind::Symbol(">") => Comparison::Greater,
+            TokenKind::Symbol(">=") => Comparison::GreaterOrEqual,
             _ => return self.membership(start, left),
         };
         self.step();
@@ -87,13 +87,13 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Compare(Box::new(left), comparison, Box::new(right))))
     }
 
-    /// LIKE, IN, `instanceof` and `implements`, if there is one.
-    fn membership(&mut self, start: usize, left: Node) -> Result<Node, Wrong> {
+    /// Parses LIKE, IN, `instanceof` and `implements`, if present.
+    fn membership(&mut self, start: usize, left: ExpressionNode) -> Result<ExpressionNode, Wrong> {
         let is_negated = self.is_word(0, "not") && (self.is_word(1, "like") || self.is_word(1, "in"));
         self.at += usize::from(is_negated);
         let left = Box::new(left);
         if self.takes_word("like") {
-            let Kind::Text(pattern) = self.peek() else {
+            let TokenKind::Text(pattern) = self.peek() else {
                 return Err(self.expected("a regular expression in quotes"));
             };
             self.step();
@@ -121,7 +121,7 @@ impl Parser<'_> {
         if self.takes_word("implements") || self.takes_word("instanceof") {
             let at = self.start();
             let class = match self.peek() {
-                Kind::Text(class) => {
+                TokenKind::Text(class) => {
                     self.step();
                     class.clone()
                 }
@@ -132,7 +132,7 @@ impl Parser<'_> {
         Ok(*left)
     }
 
-    fn sum(&mut self) -> Result<Node, Wrong> {
+    fn sum(&mut self) -> Result<ExpressionNode, Wrong> {
         self.arithmetic(&[("+", Operator::Add), ("-", Operator::Subtract)], |parser| {
             parser.arithmetic(&[("*", Operator::Multiply), ("/", Operator::Divide)], Self::signed)
         })
@@ -141,8 +141,8 @@ impl Parser<'_> {
     fn arithmetic(
         &mut self,
         operators: &[(&str, Operator)],
-        mut parse: impl FnMut(&mut Self) -> Result<Node, Wrong>,
-    ) -> Result<Node, Wrong> {
+        mut parse: impl FnMut(&mut Self) -> Result<ExpressionNode, Wrong>,
+    ) -> Result<ExpressionNode, Wrong> {
         let start = self.start();
         let first = parse(self)?;
         let mut more = Vec::new();
@@ -156,14 +156,14 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Arithmetic(Box::new(first), more)))
     }
 
-    fn signed(&mut self) -> Result<Node, Wrong> {
+    fn signed(&mut self) -> Result<ExpressionNode, Wrong> {
         let start = self.start();
         let mut is_negated = false;
         while self.takes("-") {
             is_negated = !is_negated;
         }
-        // The least long, whose number without the sign is none.
-        if is_negated && *self.peek() == Kind::Whole(1 << 63) {
+        // The smallest long: without the sign, the number is not a long.
+        if is_negated && *self.peek() == TokenKind::Whole(1 << 63) {
             self.step();
             return Ok(self.done(start, Expression::Whole(i64::MIN)));
         }
@@ -174,7 +174,7 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Negate(Box::new(node))))
     }
 
-    pub(super) fn path(&mut self) -> Result<Node, Wrong> {
+    pub(super) fn path(&mut self) -> Result<ExpressionNode, Wrong> {
         let start = self.start();
         let root = if self.is(0, "@") { self.done(start, Expression::Row) } else { self.primary()? };
         let mut steps = Vec::new();
@@ -186,12 +186,12 @@ impl Parser<'_> {
             if self.takes("[") {
                 let index = Box::new(self.node()?);
                 let what = if self.takes(":") {
-                    What::Slice(index, Box::new(self.node()?))
+                    StepName::Slice(index, Box::new(self.node()?))
                 } else {
-                    What::Element(index)
+                    StepName::Element(index)
                 };
                 self.expects("]")?;
-                steps.push(Step { at, what });
+                steps.push(StepNode { at, what });
                 continue;
             }
             let is_attribute = if self.takes("@") {
@@ -209,19 +209,19 @@ impl Parser<'_> {
             };
             let at = self.start();
             let name = match (self.peek(), self.name_at(0)) {
-                (Kind::Text(column), _) if !is_attribute => lexer::unescaped(column),
+                (TokenKind::Text(column), _) if !is_attribute => lexer::unescaped(column),
                 (_, Some(name)) => name.to_owned(),
                 _ => return Err(self.expected("the name of a field or an attribute")),
             };
             self.step();
             let what = if self.takes("(") {
-                What::Method(name, self.arguments()?)
+                StepName::Method(name, self.arguments()?)
             } else if is_attribute {
-                What::Attribute(name)
+                StepName::Attribute(name)
             } else {
-                What::Field(name)
+                StepName::Field(name)
             };
-            steps.push(Step { at, what });
+            steps.push(StepNode { at, what });
         }
         if steps.is_empty() {
             return Ok(root);
@@ -229,8 +229,8 @@ impl Parser<'_> {
         Ok(self.done(start, Expression::Path(Box::new(root), steps)))
     }
 
-    /// What stands between brackets, and the closing one.
-    fn arguments(&mut self) -> Result<Vec<Node>, Wrong> {
+    /// Parses arguments in brackets, including the closing one.
+    fn arguments(&mut self) -> Result<Vec<ExpressionNode>, Wrong> {
         let mut arguments = Vec::new();
         if self.takes(")") {
             return Ok(arguments);
@@ -244,19 +244,19 @@ impl Parser<'_> {
         }
     }
 
-    fn primary(&mut self) -> Result<Node, Wrong> {
+    fn primary(&mut self) -> Result<ExpressionNode, Wrong> {
         let start = self.start();
         let expression = match self.peek() {
-            Kind::Whole(number) => match i64::try_from(*number) {
+            TokenKind::Whole(number) => match i64::try_from(*number) {
                 Ok(number) => Expression::Whole(number),
                 Err(_) => return Err(self.expected("a number of up to 9223372036854775807")),
             },
             // As a Java long: MAT's addresses are longs.
-            Kind::Hex(number) => Expression::Whole(number.cast_signed()),
-            Kind::Fraction(number) => Expression::Fraction(*number),
-            Kind::Char(unit) => Expression::Char(*unit),
-            Kind::Text(text) => Expression::Text(lexer::unescaped(text)),
-            Kind::Symbol("(") => {
+            TokenKind::Hex(number) => Expression::Whole(number.cast_signed()),
+            TokenKind::Fraction(number) => Expression::Fraction(*number),
+            TokenKind::Char(unit) => Expression::Char(*unit),
+            TokenKind::Text(text) => Expression::Text(lexer::unescaped(text)),
+            TokenKind::Symbol("(") => {
                 let is_query = self.is_word(1, "select");
                 self.step();
                 let mut node = if is_query {
@@ -269,16 +269,16 @@ impl Parser<'_> {
                 (node.start, node.end) = (start, self.end());
                 return Ok(node);
             }
-            Kind::Snapshot => Expression::Snapshot,
-            Kind::Name => return self.named(start),
+            TokenKind::Snapshot => Expression::Snapshot,
+            TokenKind::Name => return self.named(start),
             _ => return Err(self.expected("a field, a number, a text or a function")),
         };
         self.step();
         Ok(self.done(start, expression))
     }
 
-    /// A name, or a call of a function.
-    fn named(&mut self, start: usize) -> Result<Node, Wrong> {
+    /// Parses a name, or a function call.
+    fn named(&mut self, start: usize) -> Result<ExpressionNode, Wrong> {
         let name = self.name_at(0).unwrap_or_default();
         let lower = name.to_ascii_lowercase();
         if self.is(1, "(") {
@@ -298,7 +298,7 @@ impl Parser<'_> {
         Ok(self.done(start, expression))
     }
 
-    fn call(&mut self, start: usize, name: &str, lower: &str) -> Result<Node, Wrong> {
+    fn call(&mut self, start: usize, name: &str, lower: &str) -> Result<ExpressionNode, Wrong> {
         let aggregate = match lower {
             "count" => Some(Aggregate::Count),
             "sum" => Some(Aggregate::Sum),
@@ -312,9 +312,9 @@ impl Parser<'_> {
             self.expects(")")?;
             return Ok(self.done(start, Expression::Aggregate(Aggregate::Count, None)));
         }
-        let meaning = names::function(lower);
+        let meaning = builtins::function(lower);
         if aggregate.is_none() && meaning.is_none() && lower != "eval" {
-            return Err(names::no_function(start, name, lower));
+            return Err(builtins::no_function(start, name, lower));
         }
         let argument = self.node()?;
         self.expects(")")?;
@@ -322,14 +322,14 @@ impl Parser<'_> {
             (Some(aggregate), _) => {
                 self.done(start, Expression::Aggregate(aggregate, Some(Box::new(argument))))
             }
-            (None, Some(names::Meaning::Function(function))) => {
+            (None, Some(builtins::Meaning::Function(function))) => {
                 self.done(start, Expression::Call(function, Box::new(argument)))
             }
-            (None, Some(names::Meaning::Attribute(name))) => {
-                let step = Step { at: start, what: What::Attribute(name.to_owned()) };
+            (None, Some(builtins::Meaning::Attribute(name))) => {
+                let step = StepNode { at: start, what: StepName::Attribute(name.to_owned()) };
                 self.done(start, Expression::Path(Box::new(argument), vec![step]))
             }
-            (None, None) => Node { start, end: self.end(), ..argument },
+            (None, None) => ExpressionNode { start, end: self.end(), ..argument },
         })
     }
 }

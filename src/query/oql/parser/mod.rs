@@ -1,20 +1,20 @@
-//! Tokens as a syntax tree.
+//! Conversion of tokens to a syntax tree.
 //!
 //! Nesting is bounded, so that no query overflows the stack: each level costs a dozen calls here and a few where the
-//! tree is walked. What repeats on one level (AND, OR, sums, the steps of a path, UNION) is a list.
+//! tree is walked. Repetitions on one level (AND, OR, sums, the steps of a path, UNION) are lists.
 
 use super::MAX_LEN;
 use super::error::Wrong;
-use super::lexer::{self, Kind, Token};
+use super::lexer::{self, Token, TokenKind};
 use super::tree::Union;
 
 mod expression;
 mod statement;
 
-/// Brackets, functions and queries inside one another.
+/// Maximum nesting depth of brackets, functions and queries.
 const MAX_DEPTH: u32 = 48;
 
-/// Words that no alias can be.
+/// Words that cannot be aliases.
 const KEYWORDS: &[&str] = &[
     "select",
     "from",
@@ -41,7 +41,7 @@ const KEYWORDS: &[&str] = &[
     "desc",
 ];
 
-/// The tree of a query.
+/// Parses a query into its tree.
 pub(super) fn parse(text: &str) -> Result<Union, Wrong> {
     if text.len() > MAX_LEN {
         return Err(Wrong::new(0, "the query is longer than 1 MiB"));
@@ -51,7 +51,7 @@ pub(super) fn parse(text: &str) -> Result<Union, Wrong> {
     let union = parser.union()?;
     parser.takes(";");
     match parser.peek() {
-        Kind::End => Ok(union),
+        TokenKind::End => Ok(union),
         _ => Err(parser.expected("the end of the query")),
     }
 }
@@ -68,20 +68,20 @@ impl<'t> Parser<'t> {
         self.tokens.get(self.at + ahead).or_else(|| self.tokens.last())
     }
 
-    fn kind(&self, ahead: usize) -> &'t Kind {
-        self.token(ahead).map_or(&Kind::End, |token| &token.kind)
+    fn kind(&self, ahead: usize) -> &'t TokenKind {
+        self.token(ahead).map_or(&TokenKind::End, |token| &token.kind)
     }
 
-    fn peek(&self) -> &'t Kind {
+    fn peek(&self) -> &'t TokenKind {
         self.kind(0)
     }
 
-    /// Where the next token starts.
+    /// Returns the start offset of the next token.
     fn start(&self) -> usize {
         self.token(0).map_or(self.text.len(), |token| token.start)
     }
 
-    /// Where the last token ended.
+    /// Returns the end offset of the last token.
     fn end(&self) -> usize {
         self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(0, |token| token.end)
     }
@@ -94,7 +94,7 @@ impl<'t> Parser<'t> {
         let token = self.token(ahead)?;
         let name = self.slice(token.start, token.end);
         let name = name.strip_prefix("${").and_then(|name| name.strip_suffix('}')).unwrap_or(name);
-        (token.kind == Kind::Name).then_some(name)
+        (token.kind == TokenKind::Name).then_some(name)
     }
 
     fn step(&mut self) {
@@ -102,7 +102,7 @@ impl<'t> Parser<'t> {
     }
 
     fn is(&self, ahead: usize, symbol: &str) -> bool {
-        matches!(self.kind(ahead), Kind::Symbol(found) if *found == symbol)
+        matches!(self.kind(ahead), TokenKind::Symbol(found) if *found == symbol)
     }
 
     fn takes(&mut self, symbol: &str) -> bool {
@@ -131,14 +131,14 @@ impl<'t> Parser<'t> {
 
     fn expected(&self, what: &str) -> Wrong {
         let found = match (self.peek(), self.token(0)) {
-            (Kind::End, _) | (_, None) => "the query ends".to_owned(),
+            (TokenKind::End, _) | (_, None) => "the query ends".to_owned(),
             (_, Some(token)) => {
                 let text: String = self.slice(token.start, token.end).chars().take(40).collect();
                 format!("found `{text}`")
             }
         };
-        // The end is behind the last word, not behind what is empty after it.
-        let at = if *self.peek() == Kind::End { self.end() } else { self.start() };
+        // The end is after the last word, not after trailing white space.
+        let at = if *self.peek() == TokenKind::End { self.end() } else { self.start() };
         Wrong::new(at, format!("expected {what}, {found}"))
     }
 

@@ -1,12 +1,12 @@
-//! Queries: SELECT, FROM and what follows them.
+//! Parser of queries: SELECT, FROM and the clauses after them.
 
 use super::{Parser, is_keyword};
 use crate::oql::error::Wrong;
-use crate::oql::lexer::{self, Kind};
-use crate::oql::tree::{Expression, From, Item, Node, Select, Source, Union, What};
+use crate::oql::lexer::{self, TokenKind};
+use crate::oql::tree::{Expression, ExpressionNode, From, Select, SelectItem, SelectSource, StepName, Union};
 use hprof_parser::ObjectId;
 
-/// Columns of a SELECT, and what is grouped and sorted by.
+/// Maximum number of columns of a SELECT, and of grouping and sort keys.
 const MAX_COLUMNS: usize = 1000;
 
 impl Parser<'_> {
@@ -61,7 +61,7 @@ impl Parser<'_> {
         }
         let limit = if self.takes_word("limit") {
             match self.peek() {
-                Kind::Whole(number) => {
+                TokenKind::Whole(number) => {
                     self.step();
                     Some(*number)
                 }
@@ -76,20 +76,20 @@ impl Parser<'_> {
         Ok(Select { at, is_distinct, is_retained, is_objects, items, from, condition, group, order, limit })
     }
 
-    fn items(&mut self) -> Result<Vec<Item>, Wrong> {
+    fn items(&mut self) -> Result<Vec<SelectItem>, Wrong> {
         let mut items = Vec::new();
         loop {
             let node = self.node()?;
             let mut name = self.slice(node.start, node.end).split_whitespace().collect::<Vec<_>>().join(" ");
             if self.takes_word("as") {
                 name = match (self.peek(), self.name_at(0)) {
-                    (Kind::Text(text), _) => lexer::unescaped(text),
+                    (TokenKind::Text(text), _) => lexer::unescaped(text),
                     (_, Some(name)) => name.to_owned(),
                     _ => return Err(self.expected("the name of the column")),
                 };
                 self.step();
             }
-            items.push(Item { node, name });
+            items.push(SelectItem { node, name });
             if !self.takes(",") {
                 return Ok(items);
             }
@@ -106,39 +106,39 @@ impl Parser<'_> {
         }
         let at = self.start();
         let source = match self.peek() {
-            Kind::Text(pattern) => {
+            TokenKind::Text(pattern) => {
                 self.step();
-                Source::Pattern(pattern.clone())
+                SelectSource::Pattern(pattern.clone())
             }
-            Kind::Hex(_) => Source::Addresses(self.numbers(|kind| match kind {
-                Kind::Hex(number) => Some(ObjectId(*number)),
+            TokenKind::Hex(_) => SelectSource::Addresses(self.numbers(|kind| match kind {
+                TokenKind::Hex(number) => Some(ObjectId(*number)),
                 _ => None,
             })?),
-            Kind::Whole(_) => Source::Indices(self.numbers(|kind| match kind {
-                Kind::Whole(number) => i64::try_from(*number).ok(),
+            TokenKind::Whole(_) => SelectSource::Indices(self.numbers(|kind| match kind {
+                TokenKind::Whole(number) => i64::try_from(*number).ok(),
                 _ => None,
             })?),
-            Kind::Symbol("(") if self.is_word(1, "select") => {
+            TokenKind::Symbol("(") if self.is_word(1, "select") => {
                 self.step();
                 let query = self.union()?;
                 self.expects(")")?;
-                Source::Query(Box::new(query))
+                SelectSource::Query(Box::new(query))
             }
-            Kind::Snapshot | Kind::Symbol("(") => value(self.deeper(Self::path)?),
+            TokenKind::Snapshot | TokenKind::Symbol("(") => value(self.deeper(Self::path)?),
             // A function, or `${alias}`.
-            Kind::Name
+            TokenKind::Name
                 if self.is(1, "(") || self.slice(at, at + 1) == "$" && self.slice(at + 1, at + 2) == "{" =>
             {
                 value(self.deeper(Self::path)?)
             }
-            _ => Source::Class(self.class_name()?),
+            _ => SelectSource::Class(self.class_name()?),
         };
         let alias = self.name_at(0).filter(|name| !is_keyword(name)).map(str::to_owned);
         self.at += usize::from(alias.is_some());
         Ok(From { at, is_objects, with_subclasses, source, alias })
     }
 
-    fn numbers<T>(&mut self, number: impl Fn(&Kind) -> Option<T>) -> Result<Vec<T>, Wrong> {
+    fn numbers<T>(&mut self, number: impl Fn(&TokenKind) -> Option<T>) -> Result<Vec<T>, Wrong> {
         let mut numbers = Vec::new();
         loop {
             let Some(found) = number(self.peek()) else {
@@ -152,7 +152,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `java.lang.String`, `int[][]`, `[I`, `[Ljava.lang.String;`.
+    /// Parses `java.lang.String`, `int[][]`, `[I`, `[Ljava.lang.String;`.
     pub(super) fn class_name(&mut self) -> Result<String, Wrong> {
         let start = self.start();
         while self.takes("[") {}
@@ -178,21 +178,21 @@ impl Parser<'_> {
     }
 }
 
-/// What an expression behind FROM means: `${snapshot}.getClasses()` are all classes.
-fn value(node: Node) -> Source {
+/// Returns the meaning of an expression after FROM: `${snapshot}.getClasses()` stands for all classes.
+fn value(node: ExpressionNode) -> SelectSource {
     if let Expression::Path(base, steps) = &node.expression
         && base.expression == Expression::Snapshot
         && let [step] = steps.as_slice()
     {
         match &step.what {
-            What::Attribute(name) if name == "classes" => return Source::AllClasses,
-            What::Method(name, arguments) => match (name.as_str(), arguments.as_slice()) {
-                ("getClasses", []) => return Source::AllClasses,
+            StepName::Attribute(name) if name == "classes" => return SelectSource::AllClasses,
+            StepName::Method(name, arguments) => match (name.as_str(), arguments.as_slice()) {
+                ("getClasses", []) => return SelectSource::AllClasses,
                 ("getClassesByName", [name, with_subclasses]) => {
                     if let (Expression::Text(name), Expression::Boolean(with_subclasses)) =
                         (&name.expression, &with_subclasses.expression)
                     {
-                        return Source::ClassesByName(name.clone(), *with_subclasses);
+                        return SelectSource::ClassesByName(name.clone(), *with_subclasses);
                     }
                 }
                 _ => {}
@@ -200,5 +200,5 @@ fn value(node: Node) -> Source {
             _ => {}
         }
     }
-    Source::Value(Box::new(node))
+    SelectSource::Value(Box::new(node))
 }

@@ -1,4 +1,4 @@
-//! A profile from the records of a binary dump.
+//! Profile from the records of a binary dump.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use hprof_index::{Error, Heap, Progress};
 use hprof_parser::record::{AllocSites, BodyReader, CpuSamples, Record, is_known, tag};
 use hprof_parser::{Header, TraceSerial};
 
-/// What is wanted beside what costs nothing.
+/// Parts of a profile that take time to read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Want {
-    /// Allocation sites, those that the writer recorded.
+    /// Allocation sites recorded by the writer.
     pub sites: bool,
     /// Stack traces.
     pub traces: bool,
 }
 
-/// Reads what was recorded.
+/// Reads the recorded facts.
 ///
 /// # Errors
 /// [`Error::Unpack`].
@@ -54,7 +54,8 @@ pub fn read(heap: &Heap, want: Want, progress: &dyn Progress) -> Result<Profile,
     Ok(profile)
 }
 
-/// Allocation sites counted over the objects of the heap dump, for dumps that record none; `None` if there is no object.
+/// Counts allocation sites over the objects of the heap dump, for dumps that record none; `None` if there are no
+/// objects.
 ///
 /// # Errors
 /// [`Error::Unpack`].
@@ -62,7 +63,7 @@ pub fn sites_of_objects(heap: &Heap, sizes: &Sizes, progress: &dyn Progress) -> 
     Ok(object_sites::count(heap.summary(), sizes, heap.bytes(progress)?, progress))
 }
 
-/// When threads started and ended, in the order of the file.
+/// Returns starts and ends of threads, in the order of the file.
 ///
 /// # Errors
 /// [`Error::Unpack`].
@@ -77,7 +78,8 @@ pub fn thread_events(heap: &Heap, progress: &dyn Progress) -> Result<Vec<ThreadE
     let mut started = 0;
     let segments = summary.segments().iter();
     let ends: IdMap<u64, u64> = segments.map(|segment| (segment.start.get(), segment.end.get())).collect();
-    // The summary holds which threads started and which ended, not in which order: that takes a hop over all records.
+    // The summary contains the threads that started and ended, but not their order: this requires a pass over all
+    // records.
     let mut at = Header::parse(bytes).ok().filter(|_| left > 0).map(|header| header.len);
     while let Some(record) = at.and_then(|at| Record::at(bytes, at)).filter(|record| is_known(record.tag)) {
         match record.tag {
@@ -99,7 +101,7 @@ pub fn thread_events(heap: &Heap, progress: &dyn Progress) -> Result<Vec<ThreadE
         let done = left == 0 && started >= summary.threads().len();
         at = usize::try_from(end).ok().filter(|_| !done);
     }
-    // What stands behind a damaged place.
+    // Threads after a damaged region.
     events.extend((started..summary.threads().len()).map(|_| ThreadEvent::Start));
     let mut behind: Vec<(u32, u64)> = ends_left.into_iter().filter(|(_, left)| *left > 0).collect();
     behind.sort_unstable();
@@ -107,12 +109,12 @@ pub fn thread_events(heap: &Heap, progress: &dyn Progress) -> Result<Vec<ThreadE
     Ok(events)
 }
 
-/// Reads the records that the summary knows the places of.
+/// Reads records at the offsets in the summary.
 struct Records<'a> {
     summary: &'a Summary,
     bytes: &'a [u8],
     frames: Frames<'a>,
-    /// `true` if names of threads are not told.
+    /// `true` if names of threads are hidden.
     hides_values: bool,
 }
 
@@ -125,7 +127,7 @@ impl<'a> Records<'a> {
         BodyReader::new(self.bytes, self.summary.id_size())
     }
 
-    /// The records of a tag, in the order of the file.
+    /// Returns the records of a tag, in the order of the file.
     fn tagged(&self, tag: u8) -> impl Iterator<Item = Record> {
         self.summary.record_values(tag).filter_map(|offset| self.at(offset))
     }
@@ -135,7 +137,7 @@ impl<'a> Records<'a> {
         self.tagged(tag).filter_map(|record| read(&reader, &record).ok()).collect()
     }
 
-    /// The time of a record that states so many microseconds.
+    /// Returns the time of a record, given in microseconds since the start.
     fn date(&self, time_us: u32) -> Option<String> {
         rfc3339(self.summary.facts().created_ms.get(), time_us)
     }
@@ -188,7 +190,7 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// All records together: the agent sets its counts back whenever it has written them.
+    /// Sums up all records: the agent resets its counters whenever it has written them.
     fn samples(&self) -> Option<Samples> {
         let mut samples: Option<Samples> = None;
         let mut places: FxHashMap<TraceSerial, usize> = FxHashMap::default();
@@ -200,7 +202,7 @@ impl<'a> Records<'a> {
             sum.date = self.date(record.time_us);
             records += 1;
         }
-        // The order of one record; of several there is none.
+        // One record keeps its order; several have none in common.
         if let Some(samples) = samples.as_mut().filter(|_| records > 1) {
             samples.rows.sort_rows_by_key(|(_, samples)| std::cmp::Reverse(*samples));
         }
@@ -231,9 +233,9 @@ impl<'a> Records<'a> {
         Some(sites)
     }
 
-    /// Class serial number -> name.
+    /// Returns class names by serial number.
     fn class_names(&self) -> FxHashMap<u32, Arc<str>> {
-        // Many classes can have one name.
+        // Many classes can share a name.
         let mut names: IdMap<u64, Arc<str>> = IdMap::default();
         let mut name = |id| {
             let name =
@@ -244,7 +246,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Adds a record to those before; `places` are those of the rows by trace.
+/// Adds a record to a sum; `places` are the row indexes by trace.
 fn add_samples(sum: &mut Samples, places: &mut FxHashMap<TraceSerial, usize>, record: &CpuSamples<'_>) {
     sum.total = sum.total.saturating_add(u64::from(record.total));
     for row in record.samples() {

@@ -1,7 +1,8 @@
-//! What a profiler recorded, beside the heap: threads, stack traces, allocation sites, samples, times and monitors.
+//! Facts recorded by a profiler, apart from the heap: threads, stack traces, allocation sites, samples, times and
+//! monitors.
 //!
-//! The HPROF agent writes these facts as binary records or as text (`java.hprof.txt`). [`Profile`] is both: commands
-//! answer from it, whichever file it came from.
+//! The HPROF agent writes these facts as binary records or as text (`java.hprof.txt`). [`Profile`] covers both, so
+//! commands do not depend on the kind of file.
 
 pub mod binary;
 mod object_sites;
@@ -19,34 +20,34 @@ pub(crate) use sites::ratio;
 pub use sites::{Origin, Site, Sites};
 pub use traces::{Frame, Trace, Traces};
 
-/// What a profiler recorded.
+/// Facts recorded by a profiler.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Profile {
-    /// The format's name and version as the file states it, `JAVA PROFILE 1.0.1`; empty if it does not (`cpu=old`).
+    /// Format name and version as the file states them, `JAVA PROFILE 1.0.1`; empty if it does not (`cpu=old`).
     pub format: String,
-    /// When it was made: RFC 3339, without a zone where the file names none (texts hold local time).
+    /// Creation time: RFC 3339, without a zone if the file names none (texts contain local time).
     pub created: Option<String>,
     /// Threads that were started, in the order of the file.
     pub threads: Vec<StartedThread>,
     /// Stack traces.
     pub traces: Traces,
-    /// Allocation sites, if there are any and they were asked for.
+    /// Allocation sites, if any exist and they were requested.
     pub sites: Option<Sites>,
     /// CPU SAMPLES.
     pub samples: Option<Samples>,
-    /// CPU TIME (ms): from texts only.
+    /// CPU TIME (ms); in texts only.
     pub times: Option<Times>,
-    /// The table of `cpu=old`: from texts only.
+    /// Table of `cpu=old`; in texts only.
     pub calls: Vec<Call>,
-    /// MONITOR TIME: from texts only.
+    /// MONITOR TIME; in texts only.
     pub contention: Option<Times>,
-    /// MONITOR DUMP, in the order of the file: from texts only.
+    /// MONITOR DUMP, in the order of the file; in texts only.
     pub monitor_dumps: Vec<MonitorDump>,
-    /// WAIT, WAITED, SLEEP and EXIT lines, in the order of the file: from texts only.
+    /// WAIT, WAITED, SLEEP and EXIT lines, in the order of the file; in texts only.
     pub waits: Vec<Wait>,
-    /// HEAP SUMMARY records, in the order of the file: from binaries only.
+    /// HEAP SUMMARY records, in the order of the file; in binaries only.
     pub heap_summaries: Vec<hprof_parser::record::HeapSummary>,
-    /// CONTROL SETTINGS records, in the order of the file: from binaries only.
+    /// CONTROL SETTINGS records, in the order of the file; in binaries only.
     pub settings: Vec<hprof_parser::record::ControlSettings>,
 }
 
@@ -57,46 +58,46 @@ pub struct StartedThread {
     pub serial: u32,
     /// Object ID of the thread.
     pub object: ObjectId,
-    /// Serial number of the trace where it was started; 0 for none, and in texts.
+    /// Serial number of the trace in which it was started; 0 for none, and in texts.
     pub trace: TraceSerial,
     /// Name.
     pub name: String,
-    /// Name of its group.
+    /// Name of the thread group.
     pub group: String,
-    /// Name of the group's parent; `None` in texts.
+    /// Name of the thread group's parent; `None` in texts.
     pub parent_group: Option<String>,
-    /// `true` if it ended.
+    /// `true` if the thread ended.
     pub ended: bool,
 }
 
-/// A thread starts or ends.
+/// Start or end of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadEvent {
-    /// The next of [`Profile::threads`] starts.
+    /// Start of the next of [`Profile::threads`].
     Start,
-    /// The thread with this serial number ends.
+    /// End of the thread with this serial number.
     End(u32),
 }
 
-/// CPU SAMPLES: how often a trace was found running.
+/// CPU SAMPLES: number of samples by trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Samples {
-    /// All samples, also those of traces that the writer left out.
+    /// Number of all samples, including those of traces that the writer left out.
     pub total: u64,
-    /// Trace serial number and samples, most first.
+    /// Trace serial number and number of samples, most first.
     pub rows: Vec<(TraceSerial, u64)>,
-    /// When they were written down, as [`Profile::created`].
+    /// Time of writing, as [`Profile::created`].
     pub date: Option<String>,
 }
 
-/// CPU TIME (ms): time spent in each trace. MONITOR TIME: time lost in each waiting to enter monitors.
+/// CPU TIME (ms): time spent in each trace. MONITOR TIME: time spent in each while waiting to enter monitors.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Times {
-    /// Milliseconds altogether, as the file states them; the agent writes garbage when they overflow 31 bits.
+    /// Total in milliseconds, as the file states it; the agent writes garbage if it overflows 31 bits.
     pub total_ms: i64,
-    /// The rows, in the order of the file.
+    /// Rows, in the order of the file.
     pub rows: Vec<TimeRow>,
-    /// When they were written down, as [`Profile::created`].
+    /// Time of writing, as [`Profile::created`].
     pub date: Option<String>,
 }
 
@@ -105,13 +106,13 @@ pub struct Times {
 pub struct TimeRow {
     /// Trace serial number.
     pub trace: TraceSerial,
-    /// Calls, or contentions.
+    /// Number of calls or contentions.
     pub count: u64,
-    /// Part of the total.
+    /// Percentage of the total.
     pub self_percent: f64,
-    /// Part of this row and all before.
+    /// Percentage of this row and all before it.
     pub accumulated_percent: f64,
-    /// The method as the row names it (`<empty trace>` is none), or the monitor's class.
+    /// Method as the row names it (`<empty trace>` means none), or the monitor's class.
     pub name: Option<String>,
 }
 
@@ -120,11 +121,11 @@ pub struct TimeRow {
 pub struct Call {
     /// Number of calls.
     pub count: u64,
-    /// The method that was called; `None` if the agent did not know.
+    /// Called method; `None` if the agent did not know it.
     pub callee: Option<Method>,
-    /// The method that called; `None` if the agent did not know.
+    /// Calling method; `None` if the agent did not know it.
     pub caller: Option<Method>,
-    /// Milliseconds.
+    /// Time in milliseconds.
     pub time_ms: i64,
 }
 
@@ -133,18 +134,18 @@ pub struct Call {
 pub struct Method {
     /// Class in Java source form.
     pub class: String,
-    /// Name.
+    /// Method name.
     pub name: String,
     /// JVM signature, `(I)V`.
     pub signature: String,
 }
 
-/// MONITOR DUMP: the state of threads and monitors at a moment.
+/// MONITOR DUMP: a snapshot of the states of threads and monitors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MonitorDump {
-    /// Thread serial number, trace serial number, state (`R`, `CW`, `S|MW`, ...).
+    /// Thread serial number, trace serial number and state (`R`, `CW`, `S|MW`, ...).
     pub threads: Vec<(u32, TraceSerial, String)>,
-    /// The monitors.
+    /// Monitors.
     pub monitors: Vec<Monitor>,
 }
 
@@ -155,20 +156,20 @@ pub struct Monitor {
     pub name: String,
     /// Object ID, or a raw monitor's address, if the file states it.
     pub id: Option<u64>,
-    /// `true` if it is a monitor of the JVM itself, not of an object.
+    /// `true` if it is a raw monitor of the JVM, not of an object.
     pub raw: bool,
-    /// Serial number of the thread that owns it, and how often it has entered.
+    /// Serial number of the owning thread, and its number of entries.
     pub owner: Option<(u32, u32)>,
-    /// Threads that wait to enter; 0 for one that the agent did not know.
+    /// Serial numbers of the threads that wait to enter; 0 for one that the agent did not know.
     pub waiting_to_enter: Vec<u32>,
-    /// Threads that wait to be notified; 0 for one that the agent did not know.
+    /// Serial numbers of the threads that wait to be notified; 0 for one that the agent did not know.
     pub waiting_to_be_notified: Vec<u32>,
 }
 
 /// A WAIT, WAITED, SLEEP or EXIT line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// What happened.
+    /// Kind of event.
     pub kind: WaitKind,
     /// Class of the monitor in Java source form; `None` for SLEEP.
     pub monitor: Option<String>,
@@ -178,33 +179,33 @@ pub struct Wait {
     pub thread: Option<u32>,
 }
 
-/// What happened to a thread at a monitor.
+/// Kind of event of a thread at a monitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WaitKind {
-    /// It began to wait.
+    /// Start of a wait.
     Wait,
-    /// It has waited.
+    /// End of a wait.
     Waited,
-    /// It slept.
+    /// A sleep.
     Sleep,
-    /// It left the monitor.
+    /// Exit from the monitor.
     Exit,
 }
 
-/// A time as RFC 3339: milliseconds since 1970 and microseconds after that. `None` for none (0), and for what no
-/// calendar holds.
+/// Formats a time as RFC 3339: milliseconds since 1970 plus microseconds. `None` for 0, and for times outside the
+/// calendar.
 pub fn rfc3339(milliseconds: u64, microseconds: u32) -> Option<String> {
     if milliseconds == 0 {
         return None;
     }
     let later = milliseconds.saturating_add(u64::from(microseconds) / 1000);
     let since_1970 = SignedDuration::from_millis(later.try_into().ok()?);
-    // Not a `Timestamp`: its last day is the one before the last of the year 9999.
+    // Not a `Timestamp`: its range ends on the day before the last of the year 9999.
     let time = date(1970, 1, 1).at(0, 0, 0, 0).checked_add(since_1970).ok()?;
     Some(format!("{time:.3}Z"))
 }
 
-/// A part of a whole in per cent, not rounded.
+/// Returns a share in percent, not rounded.
 pub fn percent_of(part: u64, whole: u64) -> f64 {
     ratio(part, whole) * 100.0
 }

@@ -16,9 +16,9 @@ use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, ObjectArray, PrimitiveArray};
 use hprof_parser::{BasicType, TraceSerial};
 
-/// Counts the objects of each class and trace; `None` if there is no object.
+/// Counts the objects of each class and trace; `None` if there are no objects.
 ///
-/// Where all objects state the same trace, as HotSpot writes them, the class histogram tells without a look at them.
+/// If all objects state the same trace, as HotSpot writes them, the class histogram suffices and no objects are read.
 pub(super) fn count(
     summary: &Summary,
     sizes: &Sizes,
@@ -97,7 +97,7 @@ fn several_traces(summary: &Summary, sizes: &Sizes, bytes: &[u8], progress: &dyn
         loop {
             let chunk = chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(chunk) = chunk else { break };
-            // A long array comes in several chunks: the first is the object.
+            // A long array is split into several chunks; the first one counts as the object.
             counter.skip = chunk.elements.as_ref().is_some_and(|elements| elements.start > 0);
             walk.chunk(&chunk, &mut counter);
             progress.advance(chunk.bytes());
@@ -116,7 +116,7 @@ fn several_traces(summary: &Summary, sizes: &Sizes, bytes: &[u8], progress: &dyn
         .collect()
 }
 
-/// Class number (or the highest number) and trace -> objects and bytes.
+/// Objects and bytes by class number (or the highest number) and trace.
 type Counts = IdMap<(u32, TraceSerial), (u64, u64)>;
 
 struct Counter<'a> {

@@ -1,10 +1,9 @@
-//! ALLOC SITES: one table out of all records of a file.
+//! ALLOC SITES: one table from all records of a file.
 //!
-//! A record is complete or, if bit 0 of its flags is set, incremental. A complete one stands for itself: what came
-//! before is replaced. An incremental one lists the sites that changed. The specification does not say whether with
-//! their increments or with their new figures; the JVMTI agent writes new figures (`site_write` in `hprof_site.c`). Each
-//! record also states totals over all sites, which tell: figures that the totals cannot hold, when added to those
-//! before, are new figures.
+//! A record is complete or, if bit 0 of its flags is set, incremental. A complete one replaces all records before it.
+//! An incremental one lists the sites that changed. The specification does not say whether with increments or with new
+//! figures; the JVMTI agent writes new figures (`site_write` in `hprof_site.c`). Each record also states totals over
+//! all sites, which decide: figures that would exceed the totals if added to the earlier ones are new figures.
 
 use rustc_hash::FxHashMap;
 
@@ -18,27 +17,27 @@ const INCREMENTAL: u16 = 1;
 /// Bit 1 of the flags.
 const BY_ALLOCATION: u16 = 2;
 
-/// The table.
+/// Combined table.
 pub(super) struct Recorded {
-    pub(super) rows: Vec<Row>,
-    /// What the last record states of all sites.
+    pub(super) rows: Vec<SiteRecord>,
+    /// Totals of the last record over all sites.
     pub(super) totals: Site,
     pub(super) by_allocation: bool,
-    /// The last record.
+    /// Last record.
     pub(super) last: Option<Record>,
 }
 
 /// A site whose class is not yet named.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Row {
+pub(super) struct SiteRecord {
     pub(super) class_serial: u32,
-    /// What it is an array of, as the record states it.
+    /// Type of an array's elements, as the record states it.
     array: Option<BasicType>,
     pub(super) site: Site,
 }
 
-impl Row {
-    /// What the class is called if no LOAD CLASS names it. The agent names none for some array classes.
+impl SiteRecord {
+    /// Returns the name of a class without LOAD CLASS. The agent writes none for some array classes.
     pub(super) fn unnamed(&self) -> String {
         match self.array {
             None => format!("<unknown class {}>", self.class_serial),
@@ -48,19 +47,20 @@ impl Row {
     }
 }
 
-/// One table out of all records; `None` if there is no record.
+/// Combines all records into one table; `None` if there are none.
 pub(super) fn combine(records: &[(Record, AllocSites<'_>)]) -> Option<Recorded> {
     let (last, last_sites) = records.last()?;
     let from = records.iter().rposition(|(_, sites)| sites.flags & INCREMENTAL == 0).unwrap_or(0);
-    let mut table = Table::default();
+    let mut table = SiteTable::default();
     for (number, (_, sites)) in records.iter().skip(from).enumerate() {
         if number == 0 || table.may_add(sites) { table.add(sites) } else { table.replace(sites) }
     }
     let by_allocation = last_sites.flags & BY_ALLOCATION != 0;
     let mut rows = table.rows;
     if records.len() - from > 1 {
-        // The order of one record; of several there is none.
-        let key = |row: &Row| if by_allocation { row.site.allocated_bytes } else { row.site.live_bytes };
+        // One record keeps its order; several have none in common.
+        let key =
+            |row: &SiteRecord| if by_allocation { row.site.allocated_bytes } else { row.site.live_bytes };
         rows.sort_rows_by_key(|row| std::cmp::Reverse(key(row)));
     }
     Some(Recorded { rows, totals: totals(&last_sites.totals), by_allocation, last: Some(*last) })
@@ -77,14 +77,14 @@ fn totals(totals: &HeapSummary) -> Site {
 }
 
 #[derive(Default)]
-struct Table {
-    rows: Vec<Row>,
+struct SiteTable {
+    rows: Vec<SiteRecord>,
     places: FxHashMap<(u32, TraceSerial), usize>,
-    /// The four figures of all rows together: no sum of 32-bit numbers out of a file comes near 128 bits.
+    /// Sums of the four figures over all rows: sums of 32-bit numbers in a file cannot exceed 128 bits.
     sums: [u128; 4],
 }
 
-/// The four figures of a site, or of all.
+/// Returns the four figures of a site, or of all sites.
 fn figures(site: &Site) -> [u64; 4] {
     [site.live_bytes, site.live_instances, site.allocated_bytes, site.allocated_instances]
 }
@@ -106,8 +106,8 @@ fn site_of(row: &AllocSite) -> Site {
     }
 }
 
-impl Table {
-    /// Returns whether the totals of a record can hold its figures added to those before.
+impl SiteTable {
+    /// Returns whether the figures of a record fit into its totals if added to the earlier ones.
     fn may_add(&self, sites: &AllocSites<'_>) -> bool {
         let mut sums = self.sums;
         for site in sites.sites() {
@@ -140,15 +140,15 @@ impl Table {
         }
     }
 
-    /// The row of a site; a new one holds zeros.
+    /// Returns the row of a site; a new one is zero.
     fn site(&mut self, row: &AllocSite) -> &mut Site {
         let rows = &mut self.rows;
         let at = *self.places.entry((row.class_serial, row.trace)).or_insert_with(|| {
             let site = Site { trace: row.trace, ..Site::default() };
-            rows.push(Row { class_serial: row.class_serial, array: row.array, site });
+            rows.push(SiteRecord { class_serial: row.class_serial, array: row.array, site });
             rows.len() - 1
         });
-        // The place is of a row that was pushed.
+        // Index of a row that was pushed.
         #[allow(clippy::indexing_slicing)]
         &mut self.rows[at].site
     }
@@ -164,7 +164,7 @@ mod tests {
     /// class, trace, live bytes, live objects, bytes allocated, objects allocated
     type Figures = [u32; 6];
 
-    /// A record as it stands in a file: flags, totals (live bytes and objects, bytes and objects allocated), sites.
+    /// A record as stored in a file: flags, totals (live bytes and objects, bytes and objects allocated), sites.
     fn record(flags: u16, [live, objects, bytes, allocated]: [u64; 4], sites: &[Figures]) -> Vec<u8> {
         let mut body = flags.to_be_bytes().to_vec();
         body.extend_from_slice(&0xEB1C_432Du32.to_be_bytes());
@@ -239,13 +239,13 @@ mod tests {
         assert_eq!(rows(&[first, changes]), [[2, 7, 20, 2, 20, 2], [1, 7, 15, 2, 15, 2]]);
     }
 
-    /// As the agent writes them: an unchanged site is left out, a changed one has the counters as they are now.
+    /// As the agent writes them: an unchanged site is left out, a changed one has its current counters.
     #[test]
     fn changes_that_the_totals_cannot_hold_are_new_figures() {
         let first = record(0, [30, 3, 30, 3], &[[1, 7, 20, 2, 20, 2], [2, 7, 10, 1, 10, 1]]);
         let changes = record(1, [50, 5, 50, 5], &[[2, 7, 30, 3, 30, 3]]);
         assert_eq!(rows(&[first.clone(), changes]), [[2, 7, 30, 3, 30, 3], [1, 7, 20, 2, 20, 2]]);
-        // Any of the four figures tells: here only what was allocated.
+        // Any of the four figures decides: here only the number allocated.
         let changes = record(1, [100, 100, 100, 5], &[[2, 7, 30, 3, 30, 3]]);
         assert_eq!(rows(&[first.clone(), changes])[0], [2, 7, 30, 3, 30, 3]);
         // A site that is gone.
@@ -278,9 +278,9 @@ mod tests {
         assert_eq!(classes(&[unsorted(0)]), [1, 2, 3]);
         assert_eq!(classes(&[record(0, PLENTY, &[]), unsorted(1)]), [2, 3, 1]);
         assert_eq!(classes(&[record(0, PLENTY, &[]), unsorted(3)]), [1, 3, 2]);
-        // Only what is left after a complete record counts.
+        // Only the order after a complete record counts.
         assert_eq!(classes(&[unsorted(0), unsorted(0)]), [1, 2, 3]);
-        // Equal ones stay as they were met.
+        // Equal rows stay in the order in which they were read.
         let equal = record(1, PLENTY, &[[5, 1, 1, 1, 1, 1], [4, 1, 1, 1, 1, 1], [6, 1, 1, 1, 1, 1]]);
         assert_eq!(classes(&[equal, record(1, PLENTY, &[])]), [5, 4, 6]);
     }
@@ -298,13 +298,13 @@ mod tests {
         let all = u64::from(most);
         let full = record(0, [all, all, u64::MAX, u64::MAX], &[[1, 7, most, most, most, most]]);
         let more = record(1, [all, all, u64::MAX, u64::MAX], &[[1, 7, most, most, most, most]]);
-        // The totals of live bytes have 32 bits too: they cannot hold two.
+        // The totals of live bytes have 32 bits, too: they cannot contain two.
         assert_eq!(rows(&[full.clone(), more]), [[1, 7, all, all, all, all]]);
         let more = record(1, [0, 0, u64::MAX, u64::MAX], &[[1, 7, most, most, most, most]]);
         assert_eq!(rows(&[full, more]), [[1, 7, 2 * all, 2 * all, 2 * all, 2 * all]]);
     }
 
-    /// A count of sites that is not there, and one of fewer than there are.
+    /// A count of sites that are missing, and one that is too small.
     #[test]
     fn counts_that_lie() {
         let mut more = record(0, PLENTY, &[[1, 7, 1, 1, 1, 1]]);
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(rows(&[fewer]), [[1, 7, 1, 1, 1, 1]]);
     }
 
-    /// The head and the first sites of a record that the agent of JDK 8 wrote (`samples/agent/all.hprof.zst`).
+    /// Head and first sites of a record written by the agent of JDK 8 (`samples/agent/all.hprof.zst`).
     #[test]
     fn the_agents_own_record() {
         let body = [
@@ -346,13 +346,13 @@ mod tests {
 
     #[test]
     fn classes_without_a_name() {
-        let row = |array| Row { class_serial: 9, array, site: Site::default() }.unnamed();
+        let row = |array| SiteRecord { class_serial: 9, array, site: Site::default() }.unnamed();
         assert_eq!(row(None), "<unknown class 9>");
         assert_eq!(row(Some(BasicType::Object)), "<unknown array class 9>");
         assert_eq!(row(Some(BasicType::Double)), "double[]");
     }
 
-    /// The sums that totals are compared with follow what is replaced.
+    /// The sums that are compared with totals are updated on replacement.
     #[test]
     fn new_figures_are_not_counted_beside_the_old() {
         let first = record(0, [30, 3, 30, 3], &[[1, 7, 30, 3, 30, 3]]);
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(rows(&[first, replaced, added]), [[1, 7, 15, 2, 45, 5]]);
     }
 
-    /// A minute and more, if each record looked at all rows before it.
+    /// Takes more than a minute if each record visits all earlier rows.
     #[test]
     fn many_records_of_one_site_each() {
         let many: Vec<_> = (1..=100_000).map(|n| record(1, [0; 4], &[[n, n, 1, 1, 1, 1]])).collect();

@@ -5,18 +5,17 @@ use std::sync::Arc;
 use crate::recordings::percent::two_decimals;
 use hprof_parser::TraceSerial;
 
-/// Where the figures of sites come from.
+/// Source of the figures of sites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// The writer counted allocations: ALLOC SITES records, or SITES of a text.
+    /// Counted by the writer: ALLOC SITES records, or SITES of a text.
     Recorded,
-    /// Counted here, over the objects of the heap dump. What was allocated and freed before is not known: allocated is
-    /// what is there.
+    /// Counted over the objects of the heap dump. Freed objects are unknown: allocated figures equal live ones.
     Objects,
 }
 
 impl Origin {
-    /// The name in output.
+    /// Returns the name in output.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Recorded => "recorded",
@@ -25,45 +24,45 @@ impl Origin {
     }
 }
 
-/// A class and an allocation stack trace, and what was allocated there.
+/// A class and an allocation stack trace, with figures.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Site {
     /// Class in Java source form.
     pub class: Arc<str>,
     /// Trace serial number.
     pub trace: TraceSerial,
-    /// Bytes of its objects that are alive.
+    /// Bytes of live objects.
     pub live_bytes: u64,
-    /// Its objects that are alive.
+    /// Number of live objects.
     pub live_instances: u64,
     /// Bytes ever allocated.
     pub allocated_bytes: u64,
-    /// Objects ever allocated.
+    /// Number of objects ever allocated.
     pub allocated_instances: u64,
-    /// Its part of all live bytes, to two decimals, as the reports print it.
+    /// Percentage of all live bytes, to two decimals, as the reports print it.
     pub self_percent: f64,
-    /// The part of this site and all that stand before it in the report, to two decimals.
+    /// Percentage of all live bytes in this site and all before it in the report, to two decimals.
     pub accumulated_percent: f64,
 }
 
 /// Allocation sites.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sites {
-    /// Where the figures come from.
+    /// Source of the figures.
     pub origin: Origin,
-    /// The sites, most live bytes first, or in the order of the file that they come from.
+    /// Sites, most live bytes first, or in the order of the file.
     pub rows: Vec<Site>,
-    /// Sums over all sites, also those that the writer left out; `class` and `trace` say nothing. `None` if they are
-    /// not known (a text states only percentages).
+    /// Sums over all sites, including those that the writer left out; `class` and `trace` are meaningless. `None` if
+    /// unknown (a text states only percentages).
     pub total: Option<Site>,
     /// `true` if the file is ordered by allocated bytes instead.
     pub by_allocation: bool,
-    /// When they were written down, as [`super::Profile::created`].
+    /// Time of writing, as [`super::Profile::created`].
     pub date: Option<String>,
 }
 
 impl Sites {
-    /// Gives each row its part of all live bytes, in the order of the rows.
+    /// Sets the percentages of all rows, in the order of the rows.
     pub(super) fn fill_percentages(&mut self) {
         let sum = self.rows.iter().fold(0u64, |sum, site| sum.saturating_add(site.live_bytes));
         let whole = self.total.as_ref().map_or(sum, |total| total.live_bytes);
@@ -77,13 +76,13 @@ impl Sites {
     }
 }
 
-/// The part of a whole; of nothing it is nothing.
+/// Returns a share of a whole; 0 if the whole is 0.
 #[allow(clippy::cast_precision_loss)] // As the agent does it; two decimals are shown.
 pub(crate) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// A ratio as per cent with the two decimals that the reports print.
+/// Returns a ratio in percent with two decimals, as the reports print it.
 pub(crate) fn percent(ratio: f64) -> f64 {
     two_decimals(ratio * 100.0)
 }

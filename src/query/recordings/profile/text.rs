@@ -1,10 +1,10 @@
-//! A profile from a text report (`java.hprof.txt`).
+//! Profile from a text report (`java.hprof.txt`).
 //!
-//! A file may hold several runs, one behind the other: the agent appends. [`read`] reads one of them in one pass. What it
-//! keeps of a HEAP DUMP is a count for each class, and for each class and trace: nothing for each object.
+//! A file may contain several runs, one after the other: the agent appends. [`read`] reads one of them in one pass. Of
+//! a HEAP DUMP it stores counts for each class, and for each class and trace, but nothing for each object.
 
+mod display_names;
 mod heap;
-mod names;
 mod rankings;
 mod run;
 pub mod show;
@@ -14,52 +14,52 @@ use std::io;
 use super::Profile;
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
-use hprof_parser::text::{Event, TextReader};
+use hprof_parser::text::{TextEvent, TextReader};
 
-/// What a text report holds.
+/// Contents of a text report.
 #[derive(Debug, Clone, Default)]
 pub struct TextReport {
-    /// What was recorded, of the run that was asked for.
+    /// Profile of the requested run.
     pub profile: Profile,
-    /// The HEAP DUMP, if the run has one; the last of several.
+    /// HEAP DUMP of the run, if it has one; of several the last.
     pub heap: Option<TextHeap>,
-    /// The run that was read, from 1.
+    /// Number of the run, from 1.
     pub run: u32,
-    /// Runs in the file.
+    /// Number of runs in the file.
     pub runs: u32,
-    /// Lines that could not be understood, in all runs.
+    /// Number of lines in all runs that could not be parsed.
     pub not_understood: u64,
-    /// The first of them.
+    /// First of these lines.
     pub malformed: Vec<Malformed>,
 }
 
-/// A line that could not be understood.
+/// A line that could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
     /// Line number, from 1.
     pub line: u64,
-    /// What was expected.
+    /// Expected content.
     pub expected: &'static str,
-    /// The line's start.
+    /// Beginning of the line.
     pub text: String,
 }
 
-/// What the HEAP DUMP of a text report counts up to.
+/// Counts over the HEAP DUMP of a text report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextHeap {
-    /// Objects, as its first line states.
+    /// Number of objects, as the first line states it.
     pub stated_objects: Option<u64>,
-    /// Bytes, as its first line states.
+    /// Number of bytes, as the first line states it.
     pub stated_bytes: Option<u64>,
-    /// Classes and array types of which there are objects, or a CLS.
+    /// Classes and array types that have objects or a CLS line.
     pub classes: Vec<TextClass>,
-    /// ROOT lines.
+    /// Number of ROOT lines.
     pub roots: u64,
-    /// CLS lines.
+    /// Number of CLS lines.
     pub class_objects: u64,
-    /// OBJ lines.
+    /// Number of OBJ lines.
     pub instances: u64,
-    /// ARR lines.
+    /// Number of ARR lines.
     pub arrays: u64,
 }
 
@@ -70,28 +70,28 @@ pub struct TextClass {
     pub name: String,
     /// Object ID of the class object, if the text names it.
     pub class_object: Option<ObjectId>,
-    /// Object ID of the loader, if there is a CLS: 0 for the boot loader.
+    /// Object ID of the loader, if there is a CLS line: 0 for the boot loader.
     pub loader: Option<ObjectId>,
-    /// The class of the loader, if it is in the text ([`find_loaders`]).
+    /// Class of the loader, if the text contains it ([`find_loaders`]).
     pub loader_class: Option<String>,
-    /// Objects.
+    /// Number of objects.
     pub instances: u64,
-    /// Their bytes.
+    /// Shallow size in bytes.
     pub shallow_bytes: u64,
 }
 
-/// Why a text report could not be read.
+/// Error while reading a text report.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
-    /// The system refused.
+    /// I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// There are fewer runs.
-    #[error("there is no run {asked}: the file contains {}", number_of_runs(*.runs))]
+    /// The requested run does not exist.
+    #[error("run {asked} does not exist: the file contains {}", number_of_runs(*.runs))]
     NoSuchRun {
-        /// The run that was asked for.
+        /// Number of the requested run.
         asked: u32,
-        /// Runs in the file.
+        /// Number of runs in the file.
         runs: u32,
     },
 }
@@ -104,29 +104,29 @@ fn number_of_runs(runs: u32) -> String {
     }
 }
 
-/// Lines that could not be understood which are kept.
+/// Maximum number of malformed lines that are kept.
 const KEPT: usize = 32;
-/// Bytes of them that are kept.
+/// Maximum number of bytes of each that are kept.
 const KEPT_BYTES: usize = 100;
 
-/// Reads a text report: of several runs the one asked for, from 1, or the last.
+/// Reads a text report: the requested run, from 1, or the last.
 ///
 /// # Errors
-/// If it cannot be read, or holds no such run.
+/// If the file cannot be read, or does not contain the run.
 pub fn read(file: &TextFile, run: Option<u32>) -> Result<TextReport, TextError> {
     let mut report = TextReport::default();
-    let mut kept = (0, run::Run::default());
+    let mut kept = (0, run::ProfileRun::default());
     report.runs = walk(file, |number, line, event| {
-        if let Event::Malformed { expected, text } = event {
+        if let TextEvent::Malformed { expected, text } = event {
             report.not_understood += 1;
             if report.malformed.len() < KEPT {
                 let start = text.get(..text.len().min(KEPT_BYTES)).unwrap_or_default();
-                report.malformed.push(Malformed { line, expected, text: names::text(start) });
+                report.malformed.push(Malformed { line, expected, text: display_names::text(start) });
             }
         }
         if run.is_none_or(|run| run == number) {
             if kept.0 != number {
-                kept = (number, run::Run::default());
+                kept = (number, run::ProfileRun::default());
             }
             kept.1.take(event);
         }
@@ -139,7 +139,7 @@ pub fn read(file: &TextFile, run: Option<u32>) -> Result<TextReport, TextError> 
     Ok(report)
 }
 
-/// Finds out what classes the loaders have that stand behind their classes in the file. [`read`] has found the others.
+/// Finds the classes of loaders that occur after their classes in the file. [`read`] finds the others.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -150,10 +150,10 @@ pub fn find_loaders(file: &TextFile, report: &mut TextReport) -> Result<(), Text
     Ok(())
 }
 
-/// Goes over all events with the number of the run that they belong to, and the line number; gives the number of runs.
+/// Visits all events with the number of their run and the line number; returns the number of runs.
 ///
-/// A compressed file that ends too early or is damaged ends with a malformed line.
-fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, Event<'_>)) -> Result<u32, TextError> {
+/// A compressed file that is truncated or damaged ends with a malformed line.
+fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, TextEvent<'_>)) -> Result<u32, TextError> {
     let mut input = file.reader()?;
     let mut reader = TextReader::new(&mut *input);
     let (mut run, mut has_calls, mut last_line) = (0, false, 0);
@@ -162,10 +162,10 @@ fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, Event<'_>)) -> Result<u3
             Ok(Some((line, event))) => {
                 last_line = line;
                 let begins = match &event {
-                    Event::Nothing | Event::Malformed { .. } => false,
-                    Event::Header { .. } => true,
-                    Event::CallsBegin => has_calls || run == 0,
-                    Event::Call { .. } => {
+                    TextEvent::Nothing | TextEvent::Malformed { .. } => false,
+                    TextEvent::Header { .. } => true,
+                    TextEvent::CallsBegin => has_calls || run == 0,
+                    TextEvent::Call { .. } => {
                         has_calls = true;
                         run == 0
                     }
@@ -178,11 +178,11 @@ fn walk(file: &TextFile, mut take: impl FnMut(u32, u64, Event<'_>)) -> Result<u3
                 take(run, line, event);
             }
             Ok(None) => return Ok(run),
-            // Not the system, but what unpacks.
+            // Error of the decompressor, not of the operating system.
             Err(error) if error.raw_os_error().is_none() => {
                 let expected = "more data of a compressed file that is truncated or damaged";
                 let text = error.to_string();
-                take(run, last_line + 1, Event::Malformed { expected, text: text.as_bytes() });
+                take(run, last_line + 1, TextEvent::Malformed { expected, text: text.as_bytes() });
                 return Ok(run);
             }
             Err(error) => return Err(error.into()),

@@ -1,4 +1,4 @@
-//! Stack traces by serial number, their frames stored once.
+//! Stack traces by serial number, with shared frames.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct Trace {
     pub serial: TraceSerial,
     /// Serial number of the thread; 0 for none.
     pub thread: u32,
-    /// The phase of the JVM, where a text names one (`VM_START`).
+    /// Phase of the JVM, if a text names one (`VM_START`).
     pub phase: Option<String>,
     frames: Range<usize>,
 }
@@ -43,7 +43,7 @@ impl PartialEq for Traces {
 }
 
 impl Traces {
-    /// Adds a trace; frames innermost first.
+    /// Adds a trace with frames innermost first.
     pub fn add(
         &mut self,
         serial: TraceSerial,
@@ -59,7 +59,7 @@ impl Traces {
         self.finish(serial, thread, phase, first);
     }
 
-    /// Adds a trace of frames that are known by their numbers, innermost first.
+    /// Adds a trace of frame numbers, innermost first.
     pub(in crate::recordings) fn add_numbers(
         &mut self,
         serial: TraceSerial,
@@ -82,7 +82,7 @@ impl Traces {
         }
     }
 
-    /// The number of a frame. Of equal names one is kept.
+    /// Returns the number of a frame. Equal names are stored once.
     pub(in crate::recordings) fn intern(&mut self, mut frame: Frame) -> u32 {
         if let Some(number) = self.numbers.get(&frame) {
             return *number;
@@ -93,59 +93,59 @@ impl Traces {
                 None => _ = self.names.insert(Arc::clone(name)),
             }
         }
-        // More than 2^32 different frames do not fit into any memory.
+        // More than 2^32 distinct frames do not fit into memory.
         let number = u32::try_from(self.table.len()).unwrap_or(u32::MAX);
         self.table.push(frame.clone());
         self.numbers.insert(frame, number);
         number
     }
 
-    /// Number of traces.
+    /// Returns the number of traces.
     pub fn len(&self) -> usize {
         self.traces.len()
     }
 
-    /// Returns whether there is none.
+    /// Returns whether there are no traces.
     pub fn is_empty(&self) -> bool {
         self.traces.is_empty()
     }
 
-    /// All traces.
+    /// Returns all traces.
     pub fn iter(&self) -> impl Iterator<Item = &Trace> {
         self.traces.iter()
     }
 
-    /// The trace with this serial number.
+    /// Returns the trace with this serial number.
     pub fn get(&self, serial: TraceSerial) -> Option<&Trace> {
         self.by_serial.get(&serial).and_then(|at| self.traces.get(*at))
     }
 
-    /// The frames of a trace, innermost first.
+    /// Returns the frames of a trace, innermost first.
     pub fn frames(&self, trace: &Trace) -> impl ExactSizeIterator<Item = &Frame> + DoubleEndedIterator {
         self.numbers(trace).iter().map(|number| self.table.get(*number as usize).unwrap_or(&NO_FRAME))
     }
 
-    /// The frames' numbers, innermost first: equal numbers are equal frames.
+    /// Returns the frame numbers of a trace, innermost first: equal numbers are equal frames.
     pub fn numbers(&self, trace: &Trace) -> &[u32] {
         self.frames.get(trace.frames.clone()).unwrap_or_default()
     }
 
-    /// The frame with this number.
+    /// Returns the frame with this number.
     pub fn frame(&self, number: u32) -> Option<&Frame> {
         self.table.get(number as usize)
     }
 
-    /// The different frames of all traces.
+    /// Returns the distinct frames of all traces.
     pub fn all_frames(&self) -> impl Iterator<Item = &Frame> {
         self.table.iter()
     }
 
-    /// Number of different frames; they are numbered from 0.
+    /// Returns the number of distinct frames; they are numbered from 0.
     pub fn different_frames(&self) -> usize {
         self.table.len()
     }
 
-    /// The innermost frame's class and method, as the reports name a trace: `com.acme.Main.run`.
+    /// Returns class and method of the innermost frame, as the reports name a trace: `com.acme.Main.run`.
     pub fn method(&self, serial: TraceSerial) -> Option<String> {
         let top = self.frames(self.get(serial)?).next()?;
         Some(top.qualified_method())

@@ -1,9 +1,10 @@
-//! Weighted stacks: what a profiler recorded, merged into one tree of frames for pictures.
+//! Weighted stacks: recorded stacks merged into one tree of frames, for flame graphs and the like.
 //!
-//! A stack begins at its root, the outermost frame. Stacks that begin alike share nodes, so that the tree is as large as
-//! the traces of the file, not as the rows that point to them. Nothing recurses: hostile traces are deep.
+//! A stack begins at its root, the outermost frame. Stacks with a common beginning share nodes, so the size of the tree
+//! depends on the traces of the file, not on the rows that refer to them. Nothing recurses: untrusted traces may be
+//! deep.
 //!
-//! The stacks of two recordings go into one tree, whose frames have two weights.
+//! The stacks of two recordings are merged into one tree, whose frames have two weights.
 
 mod tree;
 
@@ -14,66 +15,66 @@ use super::stack_filter::StackFilter;
 
 use tree::Tree;
 
-/// The node that stands for all stacks.
+/// Root node, the sum of all stacks.
 const ALL: u32 = 0;
 
-/// What weighs a stack.
+/// Weight of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Of {
-    /// How often it was found running: CPU SAMPLES.
+pub enum StackWeight {
+    /// Number of samples: CPU SAMPLES.
     Cpu,
-    /// The time spent in it: CPU TIME (ms), or the table of `cpu=old`.
+    /// Time: CPU TIME (ms), or the table of `cpu=old`.
     CpuTime,
-    /// What was ever allocated there: recorded allocation sites.
+    /// Everything ever allocated: recorded allocation sites.
     Allocated,
-    /// What was allocated there and is alive.
+    /// Allocated objects that are alive.
     Live,
 }
 
-/// How sites are weighed.
+/// Unit of allocation sites.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum SiteUnit {
-    /// By bytes.
+    /// Bytes.
     #[default]
     Bytes,
-    /// By objects.
+    /// Number of objects.
     Objects,
 }
 
-/// What frames are called.
+/// Form of names in frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Naming {
-    /// As the file has it.
+    /// Names as in the file.
     #[default]
     AsRecorded,
-    /// As in every recording of the program: without what is numbered by each run.
+    /// Names that are equal in every recording of the program: without numbers that each run assigns.
     Common,
 }
 
 /// Parameters of the query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    /// What weighs a stack.
-    pub of: Of,
-    /// How sites are weighed.
+pub struct StackQuery {
+    /// Weight of a stack.
+    pub of: StackWeight,
+    /// Unit of allocation sites.
     pub unit: SiteUnit,
-    /// `true` if the thread of a trace is its root frame.
+    /// `true` to use the thread of a trace as its root frame.
     pub by_thread: bool,
-    /// `true` if stacks begin at the innermost frame.
+    /// `true` to start stacks at the innermost frame.
     pub reverse: bool,
-    /// `true` if the lines of a method are frames of their own.
+    /// `true` to use a frame for each line of a method.
     pub lines: bool,
-    /// How many frames of a trace count, from the innermost; `None` for all.
+    /// Maximum number of frames of a trace, from the innermost; `None` for all.
     pub depth: Option<usize>,
-    /// Which stacks. The class of a site's objects counts as a frame's class.
+    /// Filter of stacks. The class of a site's objects counts as a frame's class.
     pub filter: StackFilter,
-    /// What frames are called.
+    /// Form of names in frames.
     pub naming: Naming,
 }
 
-impl Question {
-    /// All stacks with this weight.
-    pub fn new(of: Of) -> Self {
+impl StackQuery {
+    /// Creates a query for all stacks with this weight.
+    pub fn new(of: StackWeight) -> Self {
         Self {
             of,
             unit: SiteUnit::Bytes,
@@ -87,14 +88,14 @@ impl Question {
     }
 }
 
-/// What a weight counts.
+/// Unit of a weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Measure {
     /// Samples.
     Samples,
     /// Milliseconds.
     Milliseconds,
-    /// Hundredths of a percent: of CPU times whose total the file does not state rightly.
+    /// Hundredths of a percent: for CPU times whose total is wrong in the file.
     PercentHundredths,
     /// Bytes.
     Bytes,
@@ -103,7 +104,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// As a count is followed by it: `12 samples`.
+    /// Returns the unit as it follows a number: `12 samples`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Samples => "samples",
@@ -115,7 +116,7 @@ impl Measure {
     }
 }
 
-/// What a frame of a stack stands for.
+/// Kind of a frame's label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LabelKind {
     /// A method.
@@ -124,125 +125,126 @@ pub enum LabelKind {
     Objects,
     /// A thread.
     Thread,
-    /// Nothing that was recorded: an empty trace, an unknown one.
+    /// A placeholder: an empty or unknown trace.
     Nothing,
 }
 
-/// A frame's name.
+/// Label of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// The name as the file has it: hostile.
+    /// Name as in the file: untrusted.
     pub text: String,
-    /// Key of the row.
+    /// Kind of label.
     pub kind: LabelKind,
-    /// The source file of a method, if it is known.
+    /// Source file of a method, if known.
     pub source: Option<Arc<str>>,
-    /// The line, if lines are frames of their own and it is known.
+    /// Line, if lines have frames of their own and it is known.
     pub line: Option<u32>,
 }
 
-/// Stacks, merged into a tree.
+/// Stacks merged into a tree.
 #[derive(Debug, Clone)]
 pub struct Stacks {
-    /// What the weights count.
+    /// Unit of the weights.
     pub measure: Measure,
-    /// The sum of all weights.
+    /// Sum of all weights.
     pub total: u64,
-    /// What they are compared with, if they are.
+    /// Baseline of a comparison.
     pub baseline: Option<Baseline>,
-    /// Number of different stacks.
+    /// Number of distinct stacks.
     pub stacks: u64,
-    /// Traces that are deeper than was asked for.
+    /// Number of traces deeper than the maximum depth.
     pub cut: u64,
     labels: Vec<Label>,
-    /// The first stands for all stacks. Parents come before their children.
-    nodes: Vec<Node>,
-    /// By node, the weights of the baseline; empty without one.
+    /// Nodes; the first is the root. Parents come before their children.
+    nodes: Vec<StackNode>,
+    /// Baseline weights by node; empty without a baseline.
     old: Vec<Weights>,
-    /// Where the children of a node begin in `order`.
+    /// Start of each node's children in `order`.
     first: Vec<u32>,
-    /// Children of all nodes, by name.
+    /// Children of all nodes, sorted by name.
     order: Vec<u32>,
 }
 
-/// The stacks of an older recording, in the same tree.
+/// Stacks of an older recording, in the same tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Baseline {
-    /// The sum of their weights.
+    /// Sum of the baseline's weights.
     pub total: u64,
-    /// The weight of stacks that have a frame at a place where no stack of the new recording has it.
+    /// Weight of stacks with a frame at a place where no stack of the new recording has it.
     pub gone: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Node {
+struct StackNode {
     parent: u32,
     label: u32,
     weights: Weights,
 }
 
-/// The weights of a node.
+/// Weights of a node.
 #[derive(Debug, Clone, Copy, Default)]
 struct Weights {
-    /// Of stacks that end here.
+    /// Weight of stacks that end here.
     own: u64,
-    /// Of these and all that go on.
+    /// Weight of stacks that end here or below.
     total: u64,
 }
 
-/// A frame on a walk over the stacks.
+/// A frame visited by a walk over the stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
-    /// Frames before it in its stack.
+pub struct StackStep {
+    /// Number of frames above it.
     pub depth: usize,
     /// Number of its label.
     pub label: u32,
-    /// The weight of all stacks through it.
+    /// Weight of all stacks through it.
     pub total: u64,
-    /// What of it is not in frames after it that the walk visits.
+    /// Part of `total` that is not in visited frames below it.
     pub rest: u64,
-    /// As `total`, of the baseline.
+    /// Baseline's `total`.
     pub old_total: u64,
-    /// As `rest`, of the baseline.
+    /// Baseline's `rest`.
     pub old_rest: u64,
 }
 
-/// The tree of frames would be too large.
+/// Error: the tree of frames would be too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the stacks have too many frames to be merged")]
 pub struct TooLarge;
 
-/// What of this kind the profile holds, in the order in which it is shown by default. Sites count if they were read.
-pub fn held(profile: &Profile) -> Vec<Of> {
+/// Returns the weights that the profile contains, in the order in which they are shown by default. Sites count if they
+/// were read.
+pub fn held(profile: &Profile) -> Vec<StackWeight> {
     let cpu = profile.samples.as_ref().is_some_and(|samples| !samples.rows.is_empty());
     let times = profile.times.as_ref().is_some_and(|times| !times.rows.is_empty());
     let sites = profile.sites.as_ref().filter(|sites| !sites.rows.is_empty());
     let found = [
-        (Of::Cpu, cpu),
-        (Of::CpuTime, times || !profile.calls.is_empty()),
-        (Of::Allocated, sites.is_some_and(|sites| sites.origin == Origin::Recorded)),
-        (Of::Live, sites.is_some()),
+        (StackWeight::Cpu, cpu),
+        (StackWeight::CpuTime, times || !profile.calls.is_empty()),
+        (StackWeight::Allocated, sites.is_some_and(|sites| sites.origin == Origin::Recorded)),
+        (StackWeight::Live, sites.is_some()),
     ];
     found.into_iter().filter(|(_, there)| *there).map(|(of, _)| of).collect()
 }
 
-/// The stacks of a profile.
+/// Merges the stacks of a profile.
 ///
 /// # Errors
-/// If their tree would be too large.
-pub fn stacks(profile: &Profile, question: &Question) -> Result<Stacks, TooLarge> {
+/// If the tree would be too large.
+pub fn stacks(profile: &Profile, question: &StackQuery) -> Result<Stacks, TooLarge> {
     let mut tree = Tree::new(profile, question);
     let measure = tree.fill()?;
     Ok(tree.finish(measure))
 }
 
-/// Why stacks cannot be compared.
+/// Reason why stacks cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotComparable {
-    /// As without comparing.
+    /// Error without comparing.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// CPU times are measured differently.
+    /// CPU times have different units.
     #[error("one file states {} of stacks, the other {}", .0.name(), .1.name())]
     Measures(Measure, Measure),
     /// `cpu=old` has no stacks.
@@ -250,12 +252,12 @@ pub enum NotComparable {
     Calls,
 }
 
-/// The stacks of a profile, with the weights that they have in an older one.
+/// Merges the stacks of a profile, with their weights in an older one.
 ///
 /// # Errors
-/// If their tree would be too large, or if the weights are not of one kind.
-pub fn compare(old: &Profile, new: &Profile, question: &Question) -> Result<Stacks, NotComparable> {
-    if question.of == Of::CpuTime && old.times.is_some() != new.times.is_some() {
+/// If the tree would be too large, or if the weights differ in kind.
+pub fn compare(old: &Profile, new: &Profile, question: &StackQuery) -> Result<Stacks, NotComparable> {
+    if question.of == StackWeight::CpuTime && old.times.is_some() != new.times.is_some() {
         return Err(NotComparable::Calls);
     }
     let mut tree = Tree::new(old, question);
@@ -269,23 +271,24 @@ pub fn compare(old: &Profile, new: &Profile, question: &Question) -> Result<Stac
 }
 
 impl Stacks {
-    /// The labels; [`Step::label`] counts them.
+    /// Returns the labels; [`Step::label`] is an index into them.
     pub fn labels(&self) -> &[Label] {
         &self.labels
     }
 
-    /// All frames from the root, each before those that it calls, neighbours by name. Frames whose weight is 0, or is
-    /// not enough for `enough`, are left out with all that they call; their weight stays in their caller's rest.
-    pub fn walk(&self, enough: impl Fn(u64) -> bool) -> Walk<'_, impl Fn(u64, u64) -> bool> {
+    /// Visits all frames from the root in preorder, siblings by name. Frames whose weight is 0, or is rejected by
+    /// `enough`, are skipped with everything below; their weight stays in their caller's `rest`.
+    pub fn walk(&self, enough: impl Fn(u64) -> bool) -> StackWalk<'_, impl Fn(u64, u64) -> bool> {
         self.walk_both(move |weight, _| weight > 0 && enough(weight))
     }
 
-    /// As [`Stacks::walk`], also over frames that only the baseline has: `enough` gets both weights, the baseline's last.
-    pub fn walk_both<F: Fn(u64, u64) -> bool>(&self, enough: F) -> Walk<'_, F> {
-        Walk { stacks: self, enough, next: vec![(ALL, 0)], started: false }
+    /// As [`Stacks::walk`], also over frames that only the baseline has: `enough` receives both weights, the baseline's
+    /// last.
+    pub fn walk_both<F: Fn(u64, u64) -> bool>(&self, enough: F) -> StackWalk<'_, F> {
+        StackWalk { stacks: self, enough, next: vec![(ALL, 0)], started: false }
     }
 
-    /// The baseline's weight of a node.
+    /// Returns the baseline's weights of a node.
     fn old(&self, node: u32) -> Weights {
         self.old.get(node as usize).copied().unwrap_or_default()
     }
@@ -299,16 +302,16 @@ impl Stacks {
 
 /// A walk over [`Stacks`].
 #[derive(Debug)]
-pub struct Walk<'a, F> {
+pub struct StackWalk<'a, F> {
     stacks: &'a Stacks,
     enough: F,
-    /// Nodes to visit, and their depth; the next is the last.
+    /// Nodes to visit with their depth; the next is the last.
     next: Vec<(u32, usize)>,
     started: bool,
 }
 
-impl<F: Fn(u64, u64) -> bool> Walk<'_, F> {
-    fn visit(&mut self) -> Option<Step> {
+impl<F: Fn(u64, u64) -> bool> StackWalk<'_, F> {
+    fn visit(&mut self) -> Option<StackStep> {
         let (number, depth) = self.next.pop()?;
         let node = self.stacks.nodes.get(number as usize)?;
         let old = self.stacks.old(number);
@@ -322,8 +325,8 @@ impl<F: Fn(u64, u64) -> bool> Walk<'_, F> {
                 self.next.push((*child, depth + 1));
             }
         }
-        Some(Step {
-            // The node of all stacks is no frame.
+        Some(StackStep {
+            // The root node is not a frame.
             depth: depth.saturating_sub(1),
             label: node.label,
             total: node.weights.total,
@@ -334,10 +337,10 @@ impl<F: Fn(u64, u64) -> bool> Walk<'_, F> {
     }
 }
 
-impl<F: Fn(u64, u64) -> bool> Iterator for Walk<'_, F> {
-    type Item = Step;
+impl<F: Fn(u64, u64) -> bool> Iterator for StackWalk<'_, F> {
+    type Item = StackStep;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<StackStep> {
         if !self.started {
             self.started = true;
             self.visit()?;

@@ -8,7 +8,7 @@ fn frame(method: &str, line: i32) -> Frame {
     Frame { class: Some("a.B".into()), method: Some(method.into()), source: Some("B.java".into()), line }
 }
 
-/// Traces of methods, outermost first, so that they read as stacks do; numbered from 1, of thread 7.
+/// Creates traces of methods, outermost first, so that they read as stacks do; numbered from 1, of thread 7.
 fn traces(of: &[&[&str]]) -> Traces {
     let mut traces = Traces::default();
     for (serial, methods) in (1..).zip(of) {
@@ -45,7 +45,7 @@ fn with_sites(of: &[&[&str]], rows: Vec<Site>) -> Profile {
     Profile { traces: traces(of), sites: Some(sites), ..Profile::default() }
 }
 
-/// `stack weight`, as they are walked.
+/// Returns lines `stack weight` in the order of the walk.
 fn folded(stacks: &Stacks) -> Vec<String> {
     let (mut path, mut lines) = (Vec::new(), Vec::new());
     for step in stacks.walk(|_| true) {
@@ -58,7 +58,7 @@ fn folded(stacks: &Stacks) -> Vec<String> {
     lines
 }
 
-fn ask(profile: &Profile, question: &Question) -> Vec<String> {
+fn ask(profile: &Profile, question: &StackQuery) -> Vec<String> {
     folded(&stacks(profile, question).unwrap())
 }
 
@@ -68,10 +68,10 @@ fn stacks_merge_and_keep_recursion() {
         &[&["main", "x"], &["main", "y", "y"], &["main", "y"], &["main", "x"]],
         &[(1, 4), (2, 3), (3, 2), (4, 1)],
     );
-    let found = stacks(&profile, &Question::new(Of::Cpu)).unwrap();
+    let found = stacks(&profile, &StackQuery::new(StackWeight::Cpu)).unwrap();
     assert_eq!(folded(&found), ["main;x 5", "main;y 2", "main;y;y 3"]);
     assert_eq!((found.total, found.stacks, found.measure), (10, 3, Measure::Samples));
-    let reverse = Question { reverse: true, ..Question::new(Of::Cpu) };
+    let reverse = StackQuery { reverse: true, ..StackQuery::new(StackWeight::Cpu) };
     assert_eq!(ask(&profile, &reverse), ["x;main 5", "y;main 2", "y;y;main 3"]);
 }
 
@@ -79,14 +79,14 @@ fn stacks_merge_and_keep_recursion() {
 fn a_name_that_begins_another_is_not_torn() {
     let profile =
         sampled(&[&["run"], &["run$1", "a"], &["run", "b"], &["run (x)"]], &[(1, 1), (2, 2), (3, 3), (4, 4)]);
-    let lines = ask(&profile, &Question::new(Of::Cpu));
+    let lines = ask(&profile, &StackQuery::new(StackWeight::Cpu));
     assert_eq!(lines, ["run 1", "run;b 3", "run (x) 4", "run$1;a 2"]);
 }
 
 #[test]
 fn empty_and_unknown_traces() {
     let profile = sampled(&[&[], &["main"]], &[(1, 4), (9, 3), (0, 2), (2, 0)]);
-    let lines = ask(&profile, &Question::new(Of::Cpu));
+    let lines = ask(&profile, &StackQuery::new(StackWeight::Cpu));
     assert_eq!(lines, ["<empty trace> 4", "<no trace> 2", "<unknown trace 9> 3"]);
 }
 
@@ -94,7 +94,7 @@ fn empty_and_unknown_traces() {
 fn objects_are_the_innermost_frame() {
     let rows = vec![site("int[]", 1, 8), site("a.C", 1, 2), site("a.C", 2, 1), site("", 2, 1)];
     let profile = with_sites(&[&["main", "x"], &["main"]], rows);
-    let live = Question::new(Of::Live);
+    let live = StackQuery::new(StackWeight::Live);
     assert_eq!(
         ask(&profile, &live),
         [
@@ -104,7 +104,8 @@ fn objects_are_the_innermost_frame() {
             "main;a.C (object) 1"
         ]
     );
-    let objects = Question { unit: SiteUnit::Objects, reverse: true, ..Question::new(Of::Allocated) };
+    let objects =
+        StackQuery { unit: SiteUnit::Objects, reverse: true, ..StackQuery::new(StackWeight::Allocated) };
     let found = stacks(&profile, &objects).unwrap();
     assert_eq!((found.measure, found.total), (Measure::Objects, 20));
     assert_eq!(
@@ -116,7 +117,7 @@ fn objects_are_the_innermost_frame() {
             "int[] (object);x;main 5"
         ]
     );
-    assert_eq!(stacks(&profile, &Question::new(Of::Allocated)).unwrap().total, 120);
+    assert_eq!(stacks(&profile, &StackQuery::new(StackWeight::Allocated)).unwrap().total, 120);
 }
 
 #[test]
@@ -126,12 +127,12 @@ fn threads_are_the_root() {
     traces.add(TraceSerial(2), 8, None, [frame("y", 1)]);
     profile.traces = traces;
     profile.threads = vec![StartedThread { serial: 7, name: "pool;1".to_owned(), ..Default::default() }];
-    let by_thread = Question { by_thread: true, ..Question::new(Of::Cpu) };
+    let by_thread = StackQuery { by_thread: true, ..StackQuery::new(StackWeight::Cpu) };
     assert_eq!(
         ask(&profile, &by_thread),
         ["<no thread>;<unknown trace 5> 1", "<unknown thread 8>;y 3", "pool;1 (thread=7);main;x 4"]
     );
-    let reverse = Question { reverse: true, ..by_thread };
+    let reverse = StackQuery { reverse: true, ..by_thread };
     assert!(ask(&profile, &reverse).contains(&"pool;1 (thread=7);x;main 4".to_owned()));
 }
 
@@ -140,12 +141,12 @@ fn lines_and_depth() {
     let mut profile = sampled(&[&["main", "x"], &["main", "y", "x"]], &[(1, 4), (2, 3)]);
     profile.traces.add(TraceSerial(3), 0, None, [frame("x", 99)]);
     profile.samples.as_mut().unwrap().rows.push((TraceSerial(3), 1));
-    let lines = Question { lines: true, depth: Some(1), ..Question::new(Of::Cpu) };
+    let lines = StackQuery { lines: true, depth: Some(1), ..StackQuery::new(StackWeight::Cpu) };
     let found = stacks(&profile, &lines).unwrap();
     assert_eq!(folded(&found), ["x(B.java:11) 4", "x(B.java:12) 3", "x(B.java:99) 1"]);
     assert_eq!(found.cut, 2);
     assert_eq!(found.labels()[0].line, Some(11));
-    let methods = stacks(&profile, &Question { lines: false, ..lines }).unwrap();
+    let methods = stacks(&profile, &StackQuery { lines: false, ..lines }).unwrap();
     assert_eq!(folded(&methods), ["x 8"]);
     assert_eq!((methods.labels()[0].source.as_deref(), methods.labels()[0].line), (Some("B.java"), None));
 }
@@ -159,7 +160,9 @@ fn only_stacks_that_match() {
         methods: method.iter().map(|pattern| pattern.parse().unwrap()).collect(),
     };
     let total = |filter| {
-        stacks(&profile, &Question { filter, depth: Some(1), ..Question::new(Of::Live) }).unwrap().total
+        stacks(&profile, &StackQuery { filter, depth: Some(1), ..StackQuery::new(StackWeight::Live) })
+            .unwrap()
+            .total
     };
     assert_eq!(total(filter(&["a.C"], &[])), 3);
     assert_eq!(total(filter(&["a.*"], &[])), 11);
@@ -184,7 +187,7 @@ fn times_are_estimated() {
         times: Some(Times { total_ms: 2000, rows, date: None }),
         ..Profile::default()
     };
-    let question = Question::new(Of::CpuTime);
+    let question = StackQuery::new(StackWeight::CpuTime);
     assert_eq!(ask(&profile, &question), ["main 1000", "main;x 667"]);
     profile.times.as_mut().unwrap().total_ms = -5;
     let found = stacks(&profile, &question).unwrap();
@@ -207,11 +210,11 @@ fn calls_are_pairs() {
         ],
         ..Profile::default()
     };
-    assert_eq!(held(&profile), [Of::CpuTime]);
-    let question = Question::new(Of::CpuTime);
+    assert_eq!(held(&profile), [StackWeight::CpuTime]);
+    let question = StackQuery::new(StackWeight::CpuTime);
     assert_eq!(ask(&profile, &question), ["<unknown method>;main 7", "main;x 5"]);
     assert_eq!(
-        ask(&profile, &Question { reverse: true, ..question }),
+        ask(&profile, &StackQuery { reverse: true, ..question }),
         ["main;<unknown method> 7", "x;main 5"]
     );
 }
@@ -220,16 +223,16 @@ fn calls_are_pairs() {
 fn what_a_file_holds() {
     assert_eq!(held(&Profile::default()), []);
     let mut profile = with_sites(&[], vec![site("a.C", 0, 1)]);
-    assert_eq!(held(&profile), [Of::Allocated, Of::Live]);
+    assert_eq!(held(&profile), [StackWeight::Allocated, StackWeight::Live]);
     profile.sites.as_mut().unwrap().origin = Origin::Objects;
     profile.samples = Some(Samples { total: 1, rows: vec![(TraceSerial(1), 1)], date: None });
-    assert_eq!(held(&profile), [Of::Cpu, Of::Live]);
+    assert_eq!(held(&profile), [StackWeight::Cpu, StackWeight::Live]);
 }
 
 #[test]
 fn weights_do_not_overflow() {
     let profile = sampled_of(&[(1, u64::MAX), (2, u64::MAX), (1, 1)]);
-    let found = stacks(&profile, &Question::new(Of::Cpu)).unwrap();
+    let found = stacks(&profile, &StackQuery::new(StackWeight::Cpu)).unwrap();
     assert_eq!((found.total, found.stacks), (u64::MAX, 2));
 }
 
@@ -242,7 +245,7 @@ fn sampled_of(rows: &[(u32, u64)]) -> Profile {
 #[test]
 fn narrow_frames_count_for_their_callers() {
     let profile = sampled(&[&["main", "x", "z"], &["main", "y"], &["main"]], &[(1, 90), (2, 9), (3, 1)]);
-    let found = stacks(&profile, &Question::new(Of::Cpu)).unwrap();
+    let found = stacks(&profile, &StackQuery::new(StackWeight::Cpu)).unwrap();
     let steps: Vec<_> =
         found.walk(|weight| weight >= 10).map(|step| (step.depth, step.total, step.rest)).collect();
     assert_eq!(steps, [(0, 100, 10), (1, 90, 0), (2, 90, 90)]);
@@ -251,11 +254,11 @@ fn narrow_frames_count_for_their_callers() {
 #[test]
 fn long_names_are_cut() {
     let profile = sampled(&[&[&"é".repeat(5000)]], &[(1, 1)]);
-    let found = stacks(&profile, &Question::new(Of::Cpu)).unwrap();
+    let found = stacks(&profile, &StackQuery::new(StackWeight::Cpu)).unwrap();
     assert_eq!(found.labels()[0].text.chars().count(), 1001);
 }
 
-/// A million sites of one deep trace: their tree is as large as the trace and the classes.
+/// A million sites of one deep trace: the tree is as large as the trace and the classes.
 #[test]
 fn a_million_sites_of_a_deep_trace() {
     let mut traces = Traces::default();
@@ -263,15 +266,15 @@ fn a_million_sites_of_a_deep_trace() {
     let rows = (0..1_000_000).map(|number| site(&format!("C{}", number % 1000), 1, 1)).collect();
     let mut profile = with_sites(&[], rows);
     profile.traces = traces;
-    let question = Question::new(Of::Live);
+    let question = StackQuery::new(StackWeight::Live);
     let found = stacks(&profile, &question).unwrap();
     assert_eq!((found.total, found.stacks, found.nodes.len()), (1_000_000, 1000, 101_001));
-    // Each class would hold the whole trace.
-    let reverse = Question { reverse: true, ..question };
+    // Each class would repeat the whole trace.
+    let reverse = StackQuery { reverse: true, ..question };
     assert_eq!(stacks(&profile, &reverse).err(), Some(TooLarge));
 }
 
-/// `stack old new`, as they are walked.
+/// Returns lines `stack old new` in the order of the walk.
 fn both(stacks: &Stacks) -> Vec<String> {
     let (mut path, mut lines) = (Vec::new(), Vec::new());
     for step in stacks.walk_both(|_, _| true) {
@@ -288,12 +291,12 @@ fn both(stacks: &Stacks) -> Vec<String> {
 fn two_recordings_are_one_tree() {
     let old = sampled(&[&["main", "x"], &["main", "gone", "y"], &["main"]], &[(1, 4), (2, 3), (3, 1)]);
     let new = sampled(&[&["main", "new"], &["main", "x"], &["main", "x", "z"]], &[(1, 5), (2, 1), (3, 2)]);
-    let question = Question { naming: Naming::Common, ..Question::new(Of::Cpu) };
+    let question = StackQuery { naming: Naming::Common, ..StackQuery::new(StackWeight::Cpu) };
     let found = compare(&old, &new, &question).unwrap();
     assert_eq!(both(&found), ["main 1 0", "main;gone;y 3 0", "main;new 0 5", "main;x 4 1", "main;x;z 0 2"]);
     assert_eq!((found.total, found.stacks), (8, 3));
     assert_eq!(found.baseline, Some(Baseline { total: 8, gone: 3 }));
-    // Without the old weights it is the tree of the new recording.
+    // Without the old weights the tree is that of the new recording.
     assert_eq!(folded(&found), folded(&stacks(&new, &question).unwrap()));
     let same = compare(&new, &new, &question).unwrap();
     assert_eq!(same.baseline, Some(Baseline { total: 8, gone: 0 }));
@@ -314,7 +317,8 @@ fn what_is_numbered_by_each_run_is_matched() {
     };
     let old = named(1, "a.M$$Lambda$1/0x01", "<unknown array class 7>");
     let new = named(2, "a.M$$Lambda$2/0x02", "<unknown array class 8>");
-    let question = Question { naming: Naming::Common, by_thread: true, ..Question::new(Of::Live) };
+    let question =
+        StackQuery { naming: Naming::Common, by_thread: true, ..StackQuery::new(StackWeight::Live) };
     assert_eq!(
         both(&compare(&old, &new, &question).unwrap()),
         [
@@ -335,7 +339,7 @@ fn times_of_another_kind_are_not_compared() {
         ..Profile::default()
     };
     let calls = Profile { calls: vec![Call { time_ms: 3, ..Call::default() }], ..Profile::default() };
-    let question = Question::new(Of::CpuTime);
+    let question = StackQuery::new(StackWeight::CpuTime);
     let error = |old: &Profile, new: &Profile| compare(old, new, &question).map(|_| ()).unwrap_err();
     assert_eq!(error(&timed(10), &calls), NotComparable::Calls);
     let measures = NotComparable::Measures(Measure::Milliseconds, Measure::PercentHundredths);
@@ -348,15 +352,15 @@ fn what_the_writer_left_out_is_in_the_picture() {
     let mut profile = with_sites(&[&["main", "x"]], vec![site("a.B", 1, 30)]);
     let total = Site { live_bytes: 100, allocated_bytes: 1000, ..Site::default() };
     profile.sites.as_mut().unwrap().total = Some(total);
-    let found = stacks(&profile, &Question::new(Of::Allocated)).unwrap();
+    let found = stacks(&profile, &StackQuery::new(StackWeight::Allocated)).unwrap();
     assert_eq!(folded(&found), ["<sites below the cutoff> 700", "main;x;a.B (object) 300"]);
     assert_eq!(found.total, 1000);
     assert_eq!(
-        ask(&profile, &Question::new(Of::Live)),
+        ask(&profile, &StackQuery::new(StackWeight::Live)),
         ["<sites below the cutoff> 70", "main;x;a.B (object) 30"]
     );
-    // Which stacks they had is not known: no filter can want them.
+    // The stacks of these sites are unknown: no filter can match them.
     let filter = StackFilter { methods: vec!["x".parse().unwrap()], ..StackFilter::default() };
-    let question = Question { filter, ..Question::new(Of::Live) };
+    let question = StackQuery { filter, ..StackQuery::new(StackWeight::Live) };
     assert_eq!(ask(&profile, &question), ["main;x;a.B (object) 30"]);
 }

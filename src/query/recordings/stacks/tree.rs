@@ -1,4 +1,4 @@
-//! The tree of frames while it is made.
+//! Builder of the tree of frames.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -14,59 +14,61 @@ use crate::sorting::SortRows;
 use hprof_parser::TraceSerial;
 
 use super::{
-    ALL, Baseline, Label, LabelKind, Measure, Naming, Node, Of, Question, SiteUnit, Stacks, TooLarge, Weights,
+    ALL, Baseline, Label, LabelKind, Measure, Naming, SiteUnit, StackNode, StackQuery, StackWeight, Stacks,
+    TooLarge, Weights,
 };
 
-/// Nodes of one tree: less than 1.5 GB, or 2 GB with a baseline, and a table of 2^25 places is full.
+/// Maximum number of nodes of a tree: less than 1.5 GB, or 2 GB with a baseline, at which a table of 2^25 slots is
+/// full.
 const MAX_NODES: usize = if cfg!(test) { 1 << 20 } else { 7 << 22 };
-/// Frames that are looked at. Only hostile files have rows that repeat so many.
+/// Maximum number of visited frames. Only malicious files have rows that repeat so many.
 const MAX_STEPS: u64 = 1 << 28;
-/// What stands for the sites that the writer left out.
+/// Label of the sites that the writer left out.
 const BELOW_CUTOFF: &str = "<sites below the cutoff>";
-/// Characters of a frame's name. Longer names are cut: every stack through a frame repeats it.
+/// Maximum number of characters of a frame's name. Longer names are truncated: every stack through a frame repeats it.
 const MAX_NAME: usize = 1000;
 
-fn weight(site: &Site, question: &Question) -> u64 {
+fn weight(site: &Site, question: &StackQuery) -> u64 {
     match (question.of, question.unit) {
-        (Of::Allocated, SiteUnit::Bytes) => site.allocated_bytes,
-        (Of::Allocated, SiteUnit::Objects) => site.allocated_instances,
+        (StackWeight::Allocated, SiteUnit::Bytes) => site.allocated_bytes,
+        (StackWeight::Allocated, SiteUnit::Objects) => site.allocated_instances,
         (_, SiteUnit::Bytes) => site.live_bytes,
         (_, SiteUnit::Objects) => site.live_instances,
     }
 }
 
-/// Rounds; what is below 0 or no number is 0.
+/// Rounds; negative numbers and NaN become 0.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates.
 fn rounded(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// The tree while it is made.
+/// Tree under construction.
 pub(super) struct Tree<'a> {
     profile: &'a Profile,
-    question: &'a Question,
+    question: &'a StackQuery,
     threads: FxHashMap<u32, &'a str>,
     labels: Vec<Label>,
     label_numbers: FxHashMap<(String, LabelKind), u32>,
-    /// Labels by the frame's number.
+    /// Labels by frame number.
     frame_labels: FxHashMap<u32, u32>,
     of_class: Matcher<'a>,
     of_method: Matcher<'a>,
-    nodes: Vec<Node>,
-    /// By node, the weights of an older profile.
+    nodes: Vec<StackNode>,
+    /// Weights of an older profile, by node.
     old: Option<Vec<Weights>>,
     children: FxHashMap<(u32, u32), u32>,
-    /// The nodes where traces end, by serial number and label of the objects.
+    /// Nodes at which traces end, by serial number and label of the objects.
     ends: FxHashMap<(TraceSerial, Option<u32>), Option<u32>>,
     steps: u64,
-    /// Traces that are deeper than was asked for.
+    /// Traces deeper than the maximum depth.
     cut: FxHashSet<TraceSerial>,
-    /// How many there were in an older profile.
+    /// Number of such traces in the older profile.
     cut_of_old: usize,
 }
 
 impl<'a> Tree<'a> {
-    pub(super) fn new(profile: &'a Profile, question: &'a Question) -> Self {
+    pub(super) fn new(profile: &'a Profile, question: &'a StackQuery) -> Self {
         let threads = profile.threads.iter().map(|thread| (thread.serial, thread.name.as_str()));
         Self {
             profile,
@@ -77,7 +79,7 @@ impl<'a> Tree<'a> {
             frame_labels: FxHashMap::default(),
             of_class: StackFilter { methods: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
             of_method: StackFilter { classes: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
-            nodes: vec![Node::default()],
+            nodes: vec![StackNode::default()],
             old: None,
             children: FxHashMap::default(),
             ends: FxHashMap::default(),
@@ -87,38 +89,39 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// What is there are the weights of an older profile; those of a new one follow.
+    /// Turns the weights so far into those of an older profile; those of a new one follow.
     pub(super) fn begin_new(&mut self, profile: &'a Profile) {
         let Self { labels, label_numbers, nodes, children, steps, cut, .. } =
             std::mem::replace(self, Self::new(profile, self.question));
         self.old = Some(nodes.iter().map(|node| node.weights).collect());
-        self.nodes = nodes.into_iter().map(|node| Node { weights: Weights::default(), ..node }).collect();
+        self.nodes =
+            nodes.into_iter().map(|node| StackNode { weights: Weights::default(), ..node }).collect();
         (self.labels, self.label_numbers, self.children) = (labels, label_numbers, children);
         (self.steps, self.cut_of_old) = (steps, cut.len());
     }
 
-    /// Puts in all that was asked for.
+    /// Adds all stacks that match the query.
     pub(super) fn fill(&mut self) -> Result<Measure, TooLarge> {
         let profile = self.profile;
         Ok(match self.question.of {
-            Of::Cpu => {
+            StackWeight::Cpu => {
                 for (trace, samples) in profile.samples.iter().flat_map(|samples| &samples.rows) {
                     self.add_trace(*trace, None, *samples)?;
                 }
                 Measure::Samples
             }
-            Of::CpuTime => match &profile.times {
+            StackWeight::CpuTime => match &profile.times {
                 Some(times) => self.add_times(times)?,
                 None => self.add_calls()?,
             },
-            Of::Allocated | Of::Live => {
+            StackWeight::Allocated | StackWeight::Live => {
                 let mut all = 0u64;
                 for site in profile.sites.iter().flat_map(|sites| &sites.rows) {
                     let weight = weight(site, self.question);
                     self.add_trace(site.trace, Some(&site.class), weight)?;
                     all = all.saturating_add(weight);
                 }
-                // What the writer left out is in its totals, and belongs to no stack that could be asked for.
+                // The totals include what the writer left out, but it belongs to no stack that a filter could match.
                 let total = profile.sites.as_ref().and_then(|sites| sites.total.as_ref());
                 let left_out = total.map_or(0, |total| weight(total, self.question).saturating_sub(all));
                 if left_out > 0 && self.question.filter == StackFilter::default() {
@@ -134,9 +137,9 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// CPU TIME states a percentage of a total for each trace.
+    /// Adds CPU TIME, which states a percentage of a total for each trace.
     fn add_times(&mut self, times: &Times) -> Result<Measure, TooLarge> {
-        // The agent writes garbage when the milliseconds overflow 31 bits. The percentages are right all the same.
+        // The agent writes garbage when the milliseconds overflow 31 bits. The percentages are still right.
         let total_ms = u64::try_from(times.total_ms).ok().filter(|ms| *ms > 0);
         for row in &times.rows {
             let hundredths = row.self_percent * 100.0;
@@ -146,7 +149,7 @@ impl<'a> Tree<'a> {
         Ok(if total_ms.is_some() { Measure::Milliseconds } else { Measure::PercentHundredths })
     }
 
-    /// `cpu=old` has no stacks, but pairs of caller and callee.
+    /// Adds `cpu=old`, which has pairs of caller and callee instead of stacks.
     fn add_calls(&mut self) -> Result<Measure, TooLarge> {
         let profile = self.profile;
         for call in &profile.calls {
@@ -203,10 +206,10 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The node where the stack of a trace ends.
+    /// Returns the node at which the stack of a trace ends.
     fn path(&mut self, serial: TraceSerial, object: Option<u32>) -> Result<u32, TooLarge> {
         if !self.question.reverse {
-            // Sites of one trace share all but their objects.
+            // Sites of one trace share everything except their objects.
             let Some(object) = object else { return self.forward(serial) };
             let end = match self.ends.get(&(serial, None)) {
                 Some(Some(end)) => *end,
@@ -232,7 +235,7 @@ impl<'a> Tree<'a> {
         self.descend(thread, frames.into_iter().rev())
     }
 
-    /// The node of the trace's thread, if threads are shown; else that of all stacks.
+    /// Returns the node of the trace's thread if threads are shown, else the root.
     fn thread(&mut self, serial: TraceSerial) -> Result<u32, TooLarge> {
         if !self.question.by_thread {
             return Ok(ALL);
@@ -240,7 +243,7 @@ impl<'a> Tree<'a> {
         let thread = self.profile.traces.get(serial).map_or(0, |trace| trace.thread);
         let label = match (thread, self.threads.get(&thread)) {
             (0, None) => self.label("<no thread>".to_owned(), LabelKind::Nothing),
-            // The serial number of a thread is another in each run.
+            // Serial numbers of threads differ between runs.
             (_, None) if self.question.naming == Naming::Common => {
                 self.label("<unknown thread>".to_owned(), LabelKind::Nothing)
             }
@@ -248,7 +251,7 @@ impl<'a> Tree<'a> {
                 self.label((*name).to_owned(), LabelKind::Thread)
             }
             (_, None) => self.label(format!("<unknown thread {thread}>"), LabelKind::Nothing),
-            // The end of a long name is cut; what tells threads apart must not be.
+            // Long names are truncated at the end; the serial number, which identifies the thread, must stay.
             (_, Some(name)) => {
                 let name = cut((*name).to_owned(), MAX_NAME - 30);
                 self.label(format!("{name} (thread={thread})"), LabelKind::Thread)
@@ -257,7 +260,7 @@ impl<'a> Tree<'a> {
         self.child(ALL, label)
     }
 
-    /// The labels of a trace, innermost first.
+    /// Returns the labels of a trace, innermost first.
     fn frames(&mut self, serial: TraceSerial) -> Vec<u32> {
         let profile = self.profile;
         let Some(trace) = profile.traces.get(serial) else {
@@ -312,13 +315,13 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The number of a label.
+    /// Returns the number of a label.
     fn label(&mut self, text: String, kind: LabelKind) -> u32 {
         let key = (cut(text, MAX_NAME), kind);
         if let Some(number) = self.label_numbers.get(&key) {
             return *number;
         }
-        // More than 2^32 different names do not fit into any memory.
+        // More than 2^32 distinct names do not fit into memory.
         let number = u32::try_from(self.labels.len()).unwrap_or(u32::MAX);
         self.labels.push(Label { text: key.0.clone(), kind, source: None, line: None });
         self.label_numbers.insert(key, number);
@@ -338,19 +341,19 @@ impl<'a> Tree<'a> {
             return Err(TooLarge);
         }
         let child = u32::try_from(self.nodes.len()).map_err(|_| TooLarge)?;
-        self.nodes.push(Node { parent, label, weights: Weights::default() });
+        self.nodes.push(StackNode { parent, label, weights: Weights::default() });
         self.children.insert((parent, label), child);
         Ok(child)
     }
 
-    /// Returns whether a stack is one that was asked for. Frames beyond the depth count too.
+    /// Returns whether a stack matches. Frames beyond the maximum depth count, too.
     fn wants(&self, serial: TraceSerial, class: Option<&str>) -> bool {
         let classes = &self.question.filter.classes;
         let of_class = class.is_some_and(|class| pattern::any_matches(classes, class));
         (of_class || self.of_class.matches(serial)) && self.of_method.matches(serial)
     }
 
-    /// The weights of the older profile, if there is one, when those of the new one are known.
+    /// Returns the weights of the older profile, if there is one, once those of the new one are known.
     fn finish_old(&mut self) -> (Vec<Weights>, Option<Baseline>) {
         let Some(mut old) = self.old.take() else { return (Vec::new(), None) };
         old.resize(self.nodes.len(), Weights::default());
@@ -370,7 +373,7 @@ impl<'a> Tree<'a> {
     }
 
     pub(super) fn finish(mut self, measure: Measure) -> Stacks {
-        self.children = FxHashMap::default(); // Its room is needed.
+        self.children = FxHashMap::default(); // Frees its memory.
         let stacks = self.nodes.iter().filter(|node| node.weights.own > 0).count() as u64;
         for at in (0..self.nodes.len()).rev() {
             let Some(node) = self.nodes.get_mut(at) else { continue };
@@ -381,7 +384,7 @@ impl<'a> Tree<'a> {
         }
         let (old, baseline) = self.finish_old();
         let ranks = ranks(&self.labels);
-        let rank = |node: &Node| ranks.get(node.label as usize).copied().unwrap_or(u32::MAX);
+        let rank = |node: &StackNode| ranks.get(node.label as usize).copied().unwrap_or(u32::MAX);
         let mut order: Vec<(u32, u32, u32)> =
             (0..).zip(&self.nodes).skip(1).map(|(number, node)| (node.parent, rank(node), number)).collect();
         order.sort_unstable();
@@ -412,14 +415,14 @@ impl<'a> Tree<'a> {
 }
 
 impl Weights {
-    /// Adds what ends here to what goes on. Returns the sum.
+    /// Adds the node's own weight to its total. Returns the sum.
     fn add_own(&mut self) -> u64 {
         self.total = self.total.saturating_add(self.own);
         self.total
     }
 }
 
-/// The place of each label among all, by name.
+/// Returns the rank of each label by name.
 fn ranks(labels: &[Label]) -> Vec<u32> {
     let mut sorted: Vec<(&Label, usize)> = labels.iter().zip(0..).collect();
     sorted.sort_rows_by(|(left, _), (right, _)| by_name(left, right));
@@ -436,7 +439,7 @@ fn by_name(left: &Label, right: &Label) -> Ordering {
     (&left.text, left.kind).cmp(&(&right.text, right.kind))
 }
 
-/// The first characters of a name.
+/// Returns the first characters of a name.
 fn cut(mut name: String, most: usize) -> String {
     if name.len() > most
         && let Some((at, _)) = name.char_indices().nth(most)

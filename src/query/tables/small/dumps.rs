@@ -3,7 +3,7 @@
 use std::io;
 
 use super::super::{Column, Context, Definition};
-use super::Rows;
+use super::RowWriter;
 use crate::dictionary::names;
 use crate::dump::info;
 use crate::objects::reader::Characters;
@@ -12,13 +12,13 @@ use crate::strings::contents::hash;
 use crate::tables::strings::SEED;
 use hprof_index::model::problem::Severity;
 
-/// What `dumps` has.
+/// Returns the definition of `dumps`.
 pub(super) fn definition() -> Definition {
     let unknown = "the dump does not say";
     Definition {
         name: "dumps".into(),
         meaning: "The dump: one row".into(),
-        order: "there is one row".into(),
+        order: "of the dumps".into(),
         columns: vec![
             Column::of(names::NAME),
             Column::of(names::FILE),
@@ -54,8 +54,8 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The one row of `dumps`.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+/// Makes the row of `dumps`.
+pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let Context { heap, summary, graph, sizes, about, .. } = context;
     let info = info::info(heap, sizes);
     let property = |keys: &[&str]| keys.iter().find_map(|key| summary.property(key));
@@ -98,18 +98,19 @@ pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     Ok(())
 }
 
-/// What `properties` has.
+/// Returns the definition of `properties`.
 pub(super) fn properties() -> Definition {
     Definition {
         name: "properties".into(),
-        meaning: "A system property of the JVM that the index keeps: those that are usually no secret".into(),
+        meaning: "A system property of the JVM that the index stores: those that are usually not secret"
+            .into(),
         order: "by name".into(),
         columns: vec![Column::of(names::NAME), Column::of(names::VALUE).secret(), Column::of(names::HASH)],
     }
 }
 
-/// The rows of `properties`.
-pub(super) fn make_properties(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+/// Makes the rows of `properties`.
+pub(super) fn make_properties(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     for (key, value) in context.summary.properties() {
         let units: Vec<u8> = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let hash = hash(&Characters::Utf16Le(&units), SEED);
@@ -118,7 +119,7 @@ pub(super) fn make_properties(context: &Context<'_>, rows: &mut Rows) -> io::Res
     Ok(())
 }
 
-/// What `labels` has.
+/// Returns the definition of `labels`.
 pub(super) fn labels() -> Definition {
     Definition {
         name: "labels".into(),
@@ -128,8 +129,8 @@ pub(super) fn labels() -> Definition {
     }
 }
 
-/// The rows of `labels`.
-pub(super) fn make_labels(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+/// Makes the rows of `labels`.
+pub(super) fn make_labels(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     for (name, value) in &context.about.labels {
         rows.text(&**name).text(&**value).end();
     }

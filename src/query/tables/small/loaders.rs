@@ -3,13 +3,13 @@
 use std::io;
 
 use super::super::{Column, Context, Definition};
-use super::Rows;
+use super::RowWriter;
 use crate::classes::loader_sets;
-use crate::classes::loaders::{self, SortBy};
+use crate::classes::loaders::{self, LoaderOrder};
 use crate::dictionary::names;
 use crate::objects::label::Labels;
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     let alone = "none of these is reachable, or it is a loader that lives as long as the JVM";
     Definition {
@@ -31,12 +31,12 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+/// Makes the rows.
+pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let Context { heap, summary, graph, bytes, objects, .. } = context;
     let labels = Labels::new(heap, graph, bytes);
-    let found = loaders::loaders(objects, &labels, SortBy::Retained);
-    for found in &loader_sets::with_classes(summary, graph, found, SortBy::Retained)?.rows {
+    let found = loaders::loaders(objects, &labels, LoaderOrder::Retained);
+    for found in &loader_sets::with_classes(summary, graph, found, LoaderOrder::Retained)?.rows {
         let row = &found.row;
         let class = row.class.and_then(|class| summary.class(class));
         rows.id(row.id.non_null())

@@ -1,7 +1,8 @@
-//! Tables that are small or made at once: what `threads`, `loaders`, `leaks`, `waste` and other commands tell, as rows.
+//! Tables that are small or made at once: the results of `threads`, `loaders`, `leaks`, `waste` and other commands, as
+//! rows.
 //!
-//! Most are [`Small`]: all rows are made when the first is read, and kept. [`threads`] makes its rows thread by thread, since a
-//! dump can hold a million threads.
+//! Most are [`Small`]: all rows are made when the first is read, and kept. [`threads`] makes its rows thread by thread,
+//! since a dump can contain a million threads.
 
 mod dumps;
 mod loaders;
@@ -17,19 +18,19 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use self::threads::{Found, Of, ThreadTable};
+use self::threads::{DumpThreads, ThreadTable, ThreadTableKind};
 use super::{
-    Batch, Cell, Chunk, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Values,
-    Wanted,
+    Batch, Cell, ColumnNames, ColumnType, Context, Definition, Lookup, LookupKey, Operator, Table,
+    TableChunk, TableQuery, Values, Wanted,
 };
 
-use rows::Rows;
+use rows::RowWriter;
 
-/// Makes all rows of a table.
-type Make = fn(&Context<'_>, &mut Rows) -> io::Result<()>;
+/// Function that makes all rows of a table.
+type MakeRows = fn(&Context<'_>, &mut RowWriter) -> io::Result<()>;
 
-/// What each of the small tables has, and how its rows are made; those of threads are beside.
-const ALL: [(fn() -> Definition, Make); 10] = [
+/// Definitions and row functions of the small tables, except those of threads.
+const ALL: [(fn() -> Definition, MakeRows); 10] = [
     (loaders::definition, loaders::make),
     (recorded::sites, recorded::make_sites),
     (recorded::samples, recorded::make_samples),
@@ -42,11 +43,12 @@ const ALL: [(fn() -> Definition, Make); 10] = [
     (waste::definition, waste::make),
 ];
 
-const OF_THREADS: [Of; 3] = [Of::Threads, Of::Frames, Of::Locals];
+const OF_THREADS: [ThreadTableKind; 3] =
+    [ThreadTableKind::Threads, ThreadTableKind::Frames, ThreadTableKind::Locals];
 
-/// The tables of this folder.
+/// Returns the tables of this module.
 pub(super) fn tables<'a>(context: &Arc<Context<'a>>) -> Vec<Box<dyn Table + 'a>> {
-    let found = Found::new(context);
+    let found = DumpThreads::new(context);
     let mut all: Vec<Box<dyn Table + 'a>> = Vec::new();
     for of in OF_THREADS {
         all.push(Box::new(ThreadTable::new(&found, of)));
@@ -57,7 +59,7 @@ pub(super) fn tables<'a>(context: &Arc<Context<'a>>) -> Vec<Box<dyn Table + 'a>>
     all
 }
 
-/// What the tables of this folder have.
+/// Returns the definitions of the tables of this module.
 pub(super) fn definitions() -> Vec<Definition> {
     let of_threads = OF_THREADS.into_iter().map(threads::definition);
     of_threads.chain(ALL.into_iter().map(|(definition, _)| definition())).collect()
@@ -67,37 +69,37 @@ pub(super) fn definitions() -> Vec<Definition> {
 struct Small<'a> {
     context: Arc<Context<'a>>,
     definition: Definition,
-    make: Make,
+    make: MakeRows,
     made: OnceLock<Result<Batch, (io::ErrorKind, String)>>,
-    /// By column: the rows of each value, for joins.
+    /// Rows of each value, by column; for joins.
     rows_of: Vec<OnceLock<RowsOf>>,
 }
 
-/// The rows of each value of a column.
-type RowsOf = FxHashMap<Key, Vec<usize>>;
+/// Rows of each value of a column.
+type RowsOf = FxHashMap<LookupKey, Vec<usize>>;
 
-/// Rows of one value, about.
+/// Approximate number of rows of one value.
 const ROWS_OF_VALUE: f64 = 8.0;
 
-/// About how many rows a table has whose rows are not made yet.
+/// Approximate number of rows of a table before they are made.
 const USUAL_ROWS: u64 = 100;
 
 impl<'a> Small<'a> {
-    fn new(context: &Arc<Context<'a>>, definition: Definition, make: Make) -> Self {
+    fn new(context: &Arc<Context<'a>>, definition: Definition, make: MakeRows) -> Self {
         let rows_of = definition.columns.iter().map(|_| OnceLock::new()).collect();
         Self { context: context.clone(), definition, make, made: OnceLock::new(), rows_of }
     }
 
-    /// The rows that have a value in a column, one chunk each.
-    fn find(&self, column: usize, key: &Key) -> io::Result<Vec<Chunk>> {
+    /// Returns the rows that have a value in a column, one chunk each.
+    fn find(&self, column: usize, key: &LookupKey) -> io::Result<Vec<TableChunk>> {
         let made = self.made()?;
         let Some(rows_of) = self.rows_of.get(column) else { return Ok(Vec::new()) };
         let rows_of = rows_of.get_or_init(|| {
             let mut rows_of = RowsOf::default();
             for row in 0..made.rows {
                 let key = match made.cell(row, column) {
-                    Cell::Integer(value) => Key::Integer(value),
-                    Cell::Text(text) => Key::Text(text.to_owned()),
+                    Cell::Integer(value) => LookupKey::Integer(value),
+                    Cell::Text(text) => LookupKey::Text(text.to_owned()),
                     Cell::Null | Cell::Real(_) => continue,
                 };
                 rows_of.entry(key).or_default().push(row);
@@ -105,12 +107,12 @@ impl<'a> Small<'a> {
             rows_of
         });
         let rows = rows_of.get(key).map(Vec::as_slice).unwrap_or_default();
-        Ok(rows.iter().map(|row| Chunk::Rows(*row..*row + 1)).collect())
+        Ok(rows.iter().map(|row| TableChunk::Rows(*row..*row + 1)).collect())
     }
 
     fn made(&self) -> Result<&Batch, io::Error> {
         let made = once(&self.made, || {
-            let mut rows = Rows::new(&self.definition.columns);
+            let mut rows = RowWriter::new(&self.definition.columns);
             let made = (self.make)(&self.context, &mut rows);
             made.map(|()| rows.finish()).map_err(|error| (error.kind(), error.to_string()))
         });
@@ -118,11 +120,11 @@ impl<'a> Small<'a> {
     }
 }
 
-/// What `cell` holds, made if it is empty. No lock is held meanwhile, unlike in `OnceLock::get_or_init`: what is made here
-/// runs on all cores, and a thread that waits for the others may be given a job that wants the same.
+/// Returns the value of `cell`, computing it if empty. No lock is held meanwhile, unlike in `OnceLock::get_or_init`:
+/// the computation uses all cores, and a thread that waits for the others may be given a job that needs the same value.
 fn once<T>(cell: &OnceLock<T>, make: impl Fn() -> T) -> &T {
     if cell.get().is_none() {
-        // Another thread may have been faster; both made the same.
+        // Another thread may have been faster; both results are the same.
         let _ = cell.set(make());
     }
     cell.get_or_init(make)
@@ -141,31 +143,33 @@ impl Table for Small<'_> {
     }
 
     fn lookups(&self) -> Vec<Lookup> {
-        // What tables are joined by: objects, classes, serial numbers of traces.
-        let is_key = |kind: Kind, name: &str| matches!(kind, Kind::Id | Kind::Name) || name == "trace";
+        // Columns for joins: objects, classes, serial numbers of traces.
+        let is_key = |kind: ColumnType, name: &str| {
+            matches!(kind, ColumnType::Id | ColumnType::Name) || name == "trace"
+        };
         let columns = self.definition.columns.iter().enumerate();
         let keys = columns.filter(|(_, column)| is_key(column.kind, &column.name));
         keys.map(|(column, _)| Lookup { column, operator: Operator::Equal, rows: ROWS_OF_VALUE }).collect()
     }
 
-    fn names(&self, column: usize) -> Names {
+    fn names(&self, column: usize) -> ColumnNames {
         match self.made().ok().and_then(|batch| batch.columns.get(column)) {
             Some(Values::Names { names, .. }) => names.clone(),
-            _ => Names::default(),
+            _ => ColumnNames::default(),
         }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         match question {
-            Question::Of(column, _, key) => self.find(*column, key),
-            // Made here, not when rows are read: that runs on all cores, and who reads may be one of several threads that
-            // wait for one another's turn.
-            _ => Ok(vec![Chunk::Rows(0..self.made()?.rows)]),
+            TableQuery::Of(column, _, key) => self.find(*column, key),
+            // Made here, not when rows are read: the computation uses all cores, and the reader may be one of several
+            // threads that wait for each other.
+            _ => Ok(vec![TableChunk::Rows(0..self.made()?.rows)]),
         }
     }
 
-    fn read(&self, chunk: &Chunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let Chunk::Rows(rows) = chunk else { return Ok(()) };
+    fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let TableChunk::Rows(rows) = chunk else { return Ok(()) };
         let made = self.made()?;
         let rows = rows.start.min(made.rows)..rows.end.min(made.rows);
         for (at, from) in made.columns.iter().enumerate().filter(|(at, _)| wanted.has(*at)) {

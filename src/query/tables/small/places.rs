@@ -3,11 +3,11 @@
 use std::io;
 
 use super::super::{Column, Context, Definition};
-use super::Rows;
-use crate::compare::places::{Aligned, Places};
+use super::RowWriter;
+use crate::compare::places::{Aligned, DumpPlaces};
 use crate::dictionary::names;
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "places".into(),
@@ -34,10 +34,10 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
-    let places = Places::new(context.heap, context.graph, context.bytes)?;
-    // Tables of several dumps are joined by path: which keys tell something is another thing in each dump.
+/// Makes the rows.
+pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+    let places = DumpPlaces::new(context.heap, context.graph, context.bytes)?;
+    // Tables of several dumps are joined by path, while the keys worth showing differ between dumps.
     let aligned = Aligned::with_all_keys(&[places]);
     let mut depths: Vec<u64> = Vec::with_capacity(aligned.parents.len());
     for place in aligned.places() {

@@ -1,9 +1,9 @@
-//! The tables `sites`, `samples` and `traces`: what a profiler recorded.
+//! The tables `sites`, `samples` and `traces`: facts recorded by a profiler.
 
 use std::io;
 
 use super::super::{Column, Context, Definition};
-use super::Rows;
+use super::RowWriter;
 use crate::dictionary::names;
 use crate::recordings::profile::binary::{self, Want};
 use crate::recordings::profile::{Profile, Traces};
@@ -23,11 +23,11 @@ fn method() -> Column {
     Column::of(names::METHOD).or_null("the trace has no frames, or is not in the dump")
 }
 
-/// What `sites` has.
+/// Returns the definition of `sites`.
 pub(super) fn sites() -> Definition {
     Definition {
         name: "sites".into(),
-        meaning: "Where objects of a class were allocated, as `sites` tells; empty for dumps without allocation traces".into(),
+        meaning: "Allocation site of objects of a class, as `sites` shows; empty for dumps without allocation traces".into(),
         order: "as `sites` lists them: by live bytes, or as recorded".into(),
         columns: vec![
             Column::of(names::RANK),
@@ -43,16 +43,16 @@ pub(super) fn sites() -> Definition {
     }
 }
 
-/// The rows of `sites`.
-pub(super) fn make_sites(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+/// Makes the rows of `sites`.
+pub(super) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let mut profile = profile(context, true)?;
-    // HotSpot gives all objects the trace 1, which is none: the histogram says the same.
+    // HotSpot gives all objects the trace 1, which is a placeholder: the histogram contains the same.
     if profile.sites.is_none() && context.summary.facts().max_trace.get() > 1 {
         profile.sites =
             binary::sites_of_objects(context.heap, &context.sizes, &Quiet).map_err(io::Error::other)?;
     }
     let Some(of) = &profile.sites else { return Ok(()) };
-    for row in sites::sites(of, &profile.traces, &sites::Question::default()).rows {
+    for row in sites::sites(of, &profile.traces, &sites::SiteQuery::default()).rows {
         let site = row.site;
         rows.count(row.rank)
             .text(&*site.class)
@@ -68,13 +68,12 @@ pub(super) fn make_sites(context: &Context<'_>, rows: &mut Rows) -> io::Result<(
     Ok(())
 }
 
-/// What `samples` has.
+/// Returns the definition of `samples`.
 pub(super) fn samples() -> Definition {
     Definition {
         name: "samples".into(),
-        meaning:
-            "How often a stack trace was found running, as `cpu` tells; empty for dumps without CPU samples"
-                .into(),
+        meaning: "Number of samples of a stack trace, as `cpu` shows; empty for dumps without CPU samples"
+            .into(),
         order: "by samples, most first".into(),
         columns: vec![
             Column::of(names::RANK),
@@ -87,11 +86,11 @@ pub(super) fn samples() -> Definition {
     }
 }
 
-/// The rows of `samples`.
-pub(super) fn make_samples(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+/// Makes the rows of `samples`.
+pub(super) fn make_samples(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let profile = profile(context, false)?;
     let Some(samples) = &profile.samples else { return Ok(()) };
-    for row in cpu::by_trace(samples, &profile.traces, &cpu::Question::default()).rows {
+    for row in cpu::by_trace(samples, &profile.traces, &cpu::CpuQuery::default()).rows {
         rows.count(row.rank)
             .count(u64::from(row.trace.0))
             .count(row.samples)
@@ -103,7 +102,7 @@ pub(super) fn make_samples(context: &Context<'_>, rows: &mut Rows) -> io::Result
     Ok(())
 }
 
-/// What `traces` has.
+/// Returns the definition of `traces`.
 pub(super) fn traces() -> Definition {
     let unknown = "the dump does not say";
     Definition {
@@ -124,8 +123,8 @@ pub(super) fn traces() -> Definition {
     }
 }
 
-/// The rows of `traces`.
-pub(super) fn make_traces(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+/// Makes the rows of `traces`.
+pub(super) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let traces: Traces = profile(context, false)?.traces;
     for trace in traces.iter() {
         let mut frames = (0u64..).zip(traces.frames(trace)).map(Some).peekable();

@@ -1,4 +1,4 @@
-//! Makes the rows of a small table.
+//! Builder of the rows of a small table.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,29 +6,29 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::super::batch::{Batch, Cell, NO_NAME, Values};
-use super::super::definition::{Column, Kind, Wanted};
-use super::super::names::{NameList, Names};
+use super::super::column_names::{ColumnNames, NameList};
+use super::super::definition::{Column, ColumnType, Wanted};
 use hprof_parser::ObjectId;
 
-/// Rows that are being made. Values of a row are added from left to right; then [`Rows::end`].
-pub(super) struct Rows {
+/// Rows under construction. Values of a row are added from left to right, followed by [`Rows::end`].
+pub(super) struct RowWriter {
     batch: Batch,
-    /// By column: the numbers of its names. Looking them up in the batch would take a step for each of them.
+    /// Numbers of the names, by column. Finding them in the batch would take a step for each name.
     names: Vec<FxHashMap<Arc<str>, u32>>,
-    /// By column: its names by number.
+    /// Names by number, by column.
     lists: Vec<NameList>,
     is_name: Vec<bool>,
-    /// The next column.
+    /// Next column.
     at: usize,
 }
 
-impl Rows {
+impl RowWriter {
     pub(super) fn new(columns: &[Column]) -> Self {
         Self {
-            batch: Batch::new(columns, Wanted::ALL, |_| Names::default()),
+            batch: Batch::new(columns, Wanted::ALL, |_| ColumnNames::default()),
             names: vec![FxHashMap::default(); columns.len()],
             lists: vec![NameList::default(); columns.len()],
-            is_name: columns.iter().map(|column| column.kind == Kind::Name).collect(),
+            is_name: columns.iter().map(|column| column.kind == ColumnType::Name).collect(),
             at: 0,
         }
     }
@@ -38,37 +38,37 @@ impl Rows {
         self.batch.column(self.at - 1)
     }
 
-    /// A count or a size.
+    /// Adds a count or a size.
     pub(super) fn count(&mut self, value: impl Into<Option<u64>>) -> &mut Self {
         self.next().count(value.into());
         self
     }
 
-    /// A whole number.
+    /// Adds an integer.
     pub(super) fn integer(&mut self, value: impl Into<Option<i64>>) -> &mut Self {
         self.next().integer(value.into());
         self
     }
 
-    /// Truth.
+    /// Adds a boolean.
     pub(super) fn boolean(&mut self, value: impl Into<Option<bool>>) -> &mut Self {
         self.next().boolean(value.into());
         self
     }
 
-    /// An object ID.
+    /// Adds an object ID.
     pub(super) fn id(&mut self, value: impl Into<Option<ObjectId>>) -> &mut Self {
         self.next().id(value.into());
         self
     }
 
-    /// A floating-point number.
+    /// Adds a floating-point number.
     pub(super) fn real(&mut self, value: impl Into<Option<f64>>) -> &mut Self {
         self.next().real(value.into());
         self
     }
 
-    /// A text, or one of few.
+    /// Adds a text or a name.
     pub(super) fn text<'t>(&mut self, value: impl Into<Option<&'t str>>) -> &mut Self {
         let value = value.into();
         let at = self.at;
@@ -92,14 +92,14 @@ impl Rows {
         Some(number)
     }
 
-    /// The row is complete.
+    /// Ends the row.
     pub(super) fn end(&mut self) {
         debug_assert_eq!(self.at, self.is_name.len(), "a value for each column");
         self.at = 0;
         self.batch.rows += 1;
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub(super) fn finish(mut self) -> Batch {
         for (values, list) in self.batch.columns.iter_mut().zip(self.lists) {
             if let Values::Names { names, .. } = values {
@@ -110,7 +110,7 @@ impl Rows {
     }
 }
 
-/// Adds values of some rows to those of another batch, whose names are the same ([`super::Table::names`]).
+/// Copies values of some rows to another batch that has the same names ([`super::Table::names`]).
 pub(super) fn copy(from: &Values, rows: Range<usize>, to: &mut Values) {
     if let (Values::Names { names, numbers, .. }, Values::Names { names: known, .. }) = (from, &*to)
         && Arc::ptr_eq(names, known)

@@ -3,18 +3,18 @@
 use std::io;
 
 use super::super::{Column, Context, Definition};
-use super::Rows;
+use super::RowWriter;
 use crate::dictionary::names;
-use crate::leaks::{self, DEFAULT_THRESHOLD, Kind as SuspectKind, Suspect};
+use crate::leaks::{self, DEFAULT_THRESHOLD, Suspect, SuspectKind};
 use crate::recordings::percent::hundredths;
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let no_path = "there is no such field on a path to it";
+    let no_path = "no path to it has such a field";
     let no_traces = "the dump has no allocation traces";
     Definition {
         name: "suspects".into(),
-        meaning: "A leak suspect, as `leaks` tells: an object that only GC roots dominate and that retains more than 10 percent \
+        meaning: "A leak suspect, as `leaks` shows: an object that only GC roots dominate and that retains more than 10 percent \
                   of the reachable bytes, or all other such objects of a class"
             .into(),
         order: "by retained bytes, most first".into(),
@@ -46,7 +46,7 @@ pub(super) fn definition() -> Definition {
             Column::of(names::IS_OWNER_STATIC).or_null(no_path),
             Column::of(names::IS_OOM_THREAD),
             Column::of(names::CONTENT_CLASS).few()
-                .or_null("it retains nothing that is known"),
+                .or_null("it retains nothing known"),
             Column::of(names::ALLOCATED_CLASS).few().or_null(no_traces),
             Column::of(names::ALLOCATION_SITE)
                 .or_null(no_traces),
@@ -54,8 +54,8 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+/// Makes the rows.
+pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let found = leaks::leaks(context.heap, context.graph, context.bytes, DEFAULT_THRESHOLD.into())?;
     for (rank, suspect) in (1u64..).zip(&found.suspects) {
         let Suspect { object, point, paths, allocation, .. } = suspect;

@@ -1,81 +1,84 @@
 //! The tables `threads`, `frames` and `locals`.
 //!
-//! A dump can hold a million virtual threads with their stacks: threads are found once, and read when their rows are.
+//! A dump can contain a million virtual threads with their stacks: threads are found once, and read together with their
+//! rows.
 
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::super::{
-    Batch, Chunk, Column, Context, Definition, Key, Lookup, Names, Operator, Question, Table, Wanted,
+    Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
+    TableQuery, Wanted,
 };
 use super::once;
 use crate::dictionary::names;
 use crate::threads::frames::NATIVE;
 use crate::threads::{
-    Kind as ThreadKind, Local, Question as Wish, Row, SortBy, State, Thread, Threads, Wait,
+    JavaThread, Local, ThreadKind, ThreadOrder, ThreadQuery, ThreadRow, ThreadState, Threads, Wait,
 };
 use hprof_index::model::summary::ClassNumber;
 
-/// Threads of a chunk.
+/// Threads per chunk.
 const CHUNK: usize = 1 << 10;
 
-/// About how many frames and locals a thread has.
+/// Approximate number of frames and locals of a thread.
 const USUAL_FRAMES: f64 = 10.0;
 
 /// The threads of a dump.
-pub(super) struct Found<'a> {
+pub(super) struct DumpThreads<'a> {
     context: Arc<Context<'a>>,
-    found: OnceLock<(Threads<'a>, Vec<Row>)>,
+    found: OnceLock<(Threads<'a>, Vec<ThreadRow>)>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> DumpThreads<'a> {
     pub(super) fn new(context: &Arc<Context<'a>>) -> Arc<Self> {
         Arc::new(Self { context: context.clone(), found: OnceLock::new() })
     }
 
-    /// The threads, by object ID.
-    fn get(&self) -> (&Threads<'a>, &[Row]) {
+    /// Returns the threads, by object ID.
+    fn get(&self) -> (&Threads<'a>, &[ThreadRow]) {
         let (threads, rows) = once(&self.found, || {
             let threads = Threads::new(self.context.heap, self.context.graph, self.context.bytes);
-            let rows = threads.find(&Wish { sort_by: SortBy::Address, ..Wish::default() }).rows;
+            let rows =
+                threads.find(&ThreadQuery { sort_by: ThreadOrder::Address, ..ThreadQuery::default() }).rows;
             (threads, rows)
         });
         (threads, rows)
     }
 }
 
-/// Which of the tables.
+/// Kind of table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
-    /// A row a thread.
+pub(super) enum ThreadTableKind {
+    /// A row for each thread.
     Threads,
-    /// A row a frame.
+    /// A row for each frame.
     Frames,
-    /// A row an object that a stack holds.
+    /// A row for each object that a stack holds.
     Locals,
 }
 
 /// One of the tables.
 pub(super) struct ThreadTable<'a> {
-    found: Arc<Found<'a>>,
-    of: Of,
+    found: Arc<DumpThreads<'a>>,
+    of: ThreadTableKind,
     definition: Definition,
 }
 
 impl<'a> ThreadTable<'a> {
-    pub(super) fn new(found: &Arc<Found<'a>>, of: Of) -> Self {
+    pub(super) fn new(found: &Arc<DumpThreads<'a>>, of: ThreadTableKind) -> Self {
         Self { found: found.clone(), of, definition: definition(of) }
     }
 }
 
-/// What a table has.
-pub(super) fn definition(of: Of) -> Definition {
+/// Returns the definition of a table.
+pub(super) fn definition(of: ThreadTableKind) -> Definition {
     let unknown = "not known";
     match of {
-        Of::Threads => Definition {
+        ThreadTableKind::Threads => Definition {
             name: "threads".into(),
-            meaning: "A Thread object, as `threads` tells".into(),
+            meaning: "A Thread object, as `threads` shows".into(),
             order: "by ID".into(),
             columns: vec![
                 Column::of(names::OBJECT),
@@ -101,7 +104,7 @@ pub(super) fn definition(of: Of) -> Definition {
                 Column::of(names::TRACE).or_null("it has none"),
             ],
         },
-        Of::Frames => Definition {
+        ThreadTableKind::Frames => Definition {
             name: "frames".into(),
             meaning: "A frame of a thread's stack".into(),
             order: "by thread; frames innermost first".into(),
@@ -116,14 +119,14 @@ pub(super) fn definition(of: Of) -> Definition {
                 Column::of(names::LOCAL_COUNT),
             ],
         },
-        Of::Locals => Definition {
+        ThreadTableKind::Locals => Definition {
             name: "locals".into(),
             meaning: "An object that a thread's stack holds; of a frame each once for each kind of root"
                 .into(),
-            order: "by thread; frames innermost first, what is in no frame last".into(),
+            order: "by thread; frames innermost first, objects in no frame last".into(),
             columns: vec![
                 Column::of(names::THREAD),
-                Column::of(names::FRAME_NUMBER).or_null("it is in no frame that is known"),
+                Column::of(names::FRAME_NUMBER).or_null("it is in no known frame"),
                 Column::of(names::OBJECT),
                 Column::of(names::CLASS).few().or_null("the dump does not name it"),
                 Column::of(names::KIND).few(),
@@ -144,54 +147,56 @@ impl Table for ThreadTable<'_> {
             return super::USUAL_ROWS;
         };
         match self.of {
-            Of::Threads => rows.len() as u64,
-            Of::Frames | Of::Locals => rows.iter().fold(0, |sum, row| sum.saturating_add(row.frames())),
+            ThreadTableKind::Threads => rows.len() as u64,
+            ThreadTableKind::Frames | ThreadTableKind::Locals => {
+                rows.iter().fold(0, |sum, row| sum.saturating_add(row.frames()))
+            }
         }
     }
 
     fn lookups(&self) -> Vec<Lookup> {
-        let rows = if self.of == Of::Threads { 1.0 } else { USUAL_FRAMES };
+        let rows = if self.of == ThreadTableKind::Threads { 1.0 } else { USUAL_FRAMES };
         vec![Lookup { column: 0, operator: Operator::Equal, rows }]
     }
 
-    fn names(&self, column: usize) -> Names {
+    fn names(&self, column: usize) -> ColumnNames {
         let name = self.definition.columns.get(column).map(|column| &*column.name);
         if matches!(name, Some("class" | "blocker_class")) {
             self.found.context.class_names.clone()
         } else {
-            Names::default()
+            ColumnNames::default()
         }
     }
 
-    fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
+    fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
         let (_, rows) = self.found.get();
         Ok(match question {
-            Question::Of(_, _, Key::Integer(id)) => {
+            TableQuery::Of(_, _, LookupKey::Integer(id)) => {
                 let object = self.found.context.object(*id);
-                let at = object.and_then(|id| rows.binary_search_by_key(&id, Row::object).ok());
-                at.map(|at| Chunk::Rows(at..at + 1)).into_iter().collect()
+                let at = object.and_then(|id| rows.binary_search_by_key(&id, ThreadRow::object).ok());
+                at.map(|at| TableChunk::Rows(at..at + 1)).into_iter().collect()
             }
-            Question::Of(..) => Vec::new(),
+            TableQuery::Of(..) => Vec::new(),
             _ => {
                 let starts = (0..rows.len()).step_by(CHUNK);
-                starts.map(|start| Chunk::Rows(start..rows.len().min(start + CHUNK))).collect()
+                starts.map(|start| TableChunk::Rows(start..rows.len().min(start + CHUNK))).collect()
             }
         })
     }
 
-    fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
-        let Chunk::Rows(range) = chunk else { return Ok(()) };
+    fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
+        let TableChunk::Rows(range) = chunk else { return Ok(()) };
         let Range { start, end } = range.clone();
         let (threads, rows) = self.found.get();
         for (at, row) in (start..).zip(rows.get(start..end.min(rows.len())).unwrap_or_default()) {
             let thread = threads.thread(row);
             let before = batch.rows;
             match self.of {
-                Of::Threads => thread_row(row, &thread, batch),
-                Of::Frames => frame_rows(&thread, batch),
-                Of::Locals => local_rows(&thread, batch),
+                ThreadTableKind::Threads => thread_row(row, &thread, batch),
+                ThreadTableKind::Frames => frame_rows(&thread, batch),
+                ThreadTableKind::Locals => local_rows(&thread, batch),
             }
-            // The thread and the place among its rows: the same in every question.
+            // The thread and the position among its rows: the same for every query.
             let first = i64::try_from(at).unwrap_or(0) << 32;
             batch.row_numbers.extend((first..).take(batch.rows - before));
         }
@@ -203,11 +208,11 @@ fn number(class: Option<ClassNumber>) -> Option<u32> {
     class.map(|class| class.0)
 }
 
-fn thread_row(row: &Row, thread: &Thread, batch: &mut Batch) {
+fn thread_row(row: &ThreadRow, thread: &JavaThread, batch: &mut Batch) {
     let locals = thread.frames.iter().map(|frame| frame.locals.len()).sum::<usize>() + thread.locals.len();
     batch.column(0).id(Some(thread.object));
     batch.column(1).text(thread.name.as_deref());
-    batch.column(2).text(thread.doing.state.map(State::name));
+    batch.column(2).text(thread.doing.state.map(ThreadState::name));
     batch.column(3).text(thread.doing.wait.map(Wait::name));
     batch.column(4).name(number(thread.class));
     batch.column(5).integer(thread.thread_id);
@@ -227,7 +232,7 @@ fn thread_row(row: &Row, thread: &Thread, batch: &mut Batch) {
     batch.rows += 1;
 }
 
-fn frame_rows(thread: &Thread, batch: &mut Batch) {
+fn frame_rows(thread: &JavaThread, batch: &mut Batch) {
     for (number, stack) in (0u64..).zip(&thread.frames) {
         let frame = &stack.frame;
         batch.column(0).id(Some(thread.object));
@@ -242,7 +247,7 @@ fn frame_rows(thread: &Thread, batch: &mut Batch) {
     }
 }
 
-fn local_rows(thread: &Thread, batch: &mut Batch) {
+fn local_rows(thread: &JavaThread, batch: &mut Batch) {
     let in_frames = (0u64..).zip(&thread.frames).map(|(number, stack)| (Some(number), &stack.locals));
     for (frame, locals) in in_frames.chain([(None, &thread.locals)]) {
         for local in locals {
@@ -251,7 +256,7 @@ fn local_rows(thread: &Thread, batch: &mut Batch) {
     }
 }
 
-fn local_row(thread: &Thread, frame: Option<u64>, local: &Local, batch: &mut Batch) {
+fn local_row(thread: &JavaThread, frame: Option<u64>, local: &Local, batch: &mut Batch) {
     batch.column(0).id(Some(thread.object));
     batch.column(1).count(frame);
     batch.column(2).id(Some(local.object.id));

@@ -3,16 +3,15 @@
 use std::io;
 
 use super::super::{Column, Context, Definition};
-use super::Rows;
+use super::RowWriter;
 use crate::dictionary::names;
-use crate::waste::{FieldSum, GroupBy, Question, waste};
+use crate::waste::{FieldGroupBy, FieldSum, WasteQuery, waste};
 
-/// What the table has.
+/// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
     Definition {
         name: "waste".into(),
-        meaning: "Memory spent for nothing: a kind of waste and a field that holds it, as `waste` tells"
-            .into(),
+        meaning: "Wasted memory: a kind of waste and a field that holds it, as `waste` shows".into(),
         order: "kinds by bytes, most first; of a kind fields by bytes, most first".into(),
         columns: vec![
             Column::of(names::KIND).few(),
@@ -28,9 +27,9 @@ pub(super) fn definition() -> Definition {
     }
 }
 
-/// The rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
-    let question = Question { kinds: Vec::new(), group_by: GroupBy::Field, examples: 0 };
+/// Makes the rows.
+pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+    let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
     let found = waste(context.heap, context.graph, context.bytes, &question)?;
     for kind in &found.rows {
         let none = kind.fields.is_empty().then_some(None);

@@ -6,7 +6,7 @@ use super::*;
 use crate::stacks::speedscope;
 use hprof_query::recordings::profile::{Frame, Profile, Samples, Site, Sites, StartedThread};
 use hprof_query::recordings::profile::{Origin, Traces};
-use hprof_query::recordings::stacks::{Naming, Of, Question, compare, stacks};
+use hprof_query::recordings::stacks::{Naming, StackQuery, StackWeight, compare, stacks};
 
 const HOSTILE: &str = "</title><script>alert(1)</script>]]>\u{0}\u{ffff}\u{202e};x\n'\"&amp; 12";
 
@@ -61,7 +61,7 @@ fn drawn(stacks: &Stacks, look: &Look) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Names of elements, texts of titles, and values of attributes.
+/// Returns names of elements, texts of titles, and values of attributes.
 fn parsed(svg: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
     let mut reader = Reader::from_str(svg);
     reader.config_mut().check_comments = true;
@@ -98,7 +98,7 @@ fn parsed(svg: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
 #[test]
 fn the_picture_is_xml_with_all_frames() {
     let profile = profile(&[&["main", "run"], &["main", "run$1"], &["main", "run", "x"]], &[60, 30, 1110]);
-    let stacks = stacks(&profile, &Question::new(Of::Cpu)).unwrap();
+    let stacks = stacks(&profile, &StackQuery::new(StackWeight::Cpu)).unwrap();
     let svg = drawn(&stacks, &look());
     let (names, mut titles, values) = parsed(&svg);
     assert_eq!(names.iter().filter(|name| *name == "script").count(), 1);
@@ -124,7 +124,7 @@ fn the_picture_is_xml_with_all_frames() {
 #[test]
 fn narrow_frames_are_left_out() {
     let profile = profile(&[&["main", "wide"], &["main", "narrow", "x"]], &[990, 10]);
-    let stacks = stacks(&profile, &Question::new(Of::Cpu)).unwrap();
+    let stacks = stacks(&profile, &StackQuery::new(StackWeight::Cpu)).unwrap();
     let svg = drawn(&stacks, &Look { min_width_percent: 1.5, ..look() });
     assert!(svg.contains("main (1,000 samples, 100.00%)") && !svg.contains("narrow"));
     assert!(drawn(&stacks, &look()).contains("narrow (10 samples, 1.00%)"));
@@ -136,9 +136,9 @@ fn narrow_frames_are_left_out() {
 fn hostile_names_stay_in_their_place() {
     let profile = profile(&[&[HOSTILE, "# x", " 1"], &["", "-", "--", "a_[k]", "_[é]"]], &[5, 6]);
     for question in [
-        Question::new(Of::Cpu),
-        Question { by_thread: true, reverse: true, ..Question::new(Of::Cpu) },
-        Question { lines: true, ..Question::new(Of::Allocated) },
+        StackQuery::new(StackWeight::Cpu),
+        StackQuery { by_thread: true, reverse: true, ..StackQuery::new(StackWeight::Cpu) },
+        StackQuery { lines: true, ..StackQuery::new(StackWeight::Allocated) },
     ] {
         let stacks = stacks(&profile, &question).unwrap();
         let title = HOSTILE.to_owned();
@@ -169,13 +169,13 @@ fn hostile_names_stay_in_their_place() {
 #[test]
 fn weights_that_do_not_fit_are_drawn() {
     let profile = profile(&[&["main", "x"], &["main", "y"]], &[u64::MAX, u64::MAX]);
-    let stacks = stacks(&profile, &Question::new(Of::Cpu)).unwrap();
+    let stacks = stacks(&profile, &StackQuery::new(StackWeight::Cpu)).unwrap();
     assert!(drawn(&stacks, &look()).contains("main (18,446,744,073,709,551,615 samples"));
 }
 
 #[test]
 fn nothing_is_not_drawn() {
-    let stacks = stacks(&Profile::default(), &Question::new(Of::Cpu)).unwrap();
+    let stacks = stacks(&Profile::default(), &StackQuery::new(StackWeight::Cpu)).unwrap();
     assert!(write(&mut Vec::new(), &stacks, &look()).is_err());
 }
 
@@ -197,7 +197,7 @@ fn an_error_of_the_output_comes_back() {
             Ok(())
         }
     }
-    let stacks = stacks(&profile(&[&["main"]], &[1]), &Question::new(Of::Cpu)).unwrap();
+    let stacks = stacks(&profile(&[&["main"]], &[1]), &StackQuery::new(StackWeight::Cpu)).unwrap();
     assert_eq!(write(&mut Closed, &stacks, &look()).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     let error = speedscope::write(&mut Closed, &stacks, "").unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
@@ -207,7 +207,7 @@ fn an_error_of_the_output_comes_back() {
 #[test]
 fn speedscope_has_what_its_schema_requires() {
     let profile = profile(&[&["main", "run"], &["main", "run", "run"]], &[60, 30]);
-    let question = Question { lines: true, ..Question::new(Of::Cpu) };
+    let question = StackQuery { lines: true, ..StackQuery::new(StackWeight::Cpu) };
     let stacks = stacks(&profile, &question).unwrap();
     let mut out = Vec::new();
     speedscope::write(&mut out, &stacks, "a title").unwrap();
@@ -230,7 +230,7 @@ fn speedscope_has_what_its_schema_requires() {
     assert_eq!(sampled["weights"], serde_json::json!([60, 30]));
 }
 
-/// The colour of the frame with this title.
+/// Returns the colour of the frame with this title.
 fn colour<'s>(svg: &'s str, title: &str) -> &'s str {
     let frame = svg.split_once(&format!("<title>{title}</title>")).unwrap().1;
     frame.split_once("fill=\"rgb(").unwrap().1.split_once(')').unwrap().0
@@ -241,11 +241,11 @@ fn a_difference_is_red_and_blue() {
     let old =
         profile(&[&["main", "less"], &["main", "more"], &["main", "same"], &["main", "gone"]], &[5, 1, 2, 2]);
     let new = profile(&[&["main", "less"], &["main", "more"], &["main", "same"]], &[2, 14, 4]);
-    let question = Question { naming: Naming::Common, ..Question::new(Of::Cpu) };
+    let question = StackQuery { naming: Naming::Common, ..StackQuery::new(StackWeight::Cpu) };
     let stacks = compare(&old, &new, &question).unwrap();
     // 10 samples scaled to 20: 10 become 2, 2 become 14, 4 stay.
     let svg = drawn(&stacks, &look());
-    // The more of the greatest difference, which is 12, the less of the other colours.
+    // The more intense, the closer to the greatest difference, which is 12.
     for (title, rgb) in [
         ("all (20 samples, 100%)", "250,250,250"),
         ("main (20 samples, 100.00%; 0.00%)", "250,250,250"),
@@ -269,14 +269,14 @@ fn a_difference_is_red_and_blue() {
 #[test]
 fn differences_that_do_not_fit_are_drawn() {
     let of = |weights: &[u64]| profile(&[&["main", "x"], &["main", "y"]], weights);
-    let question = Question::new(Of::Cpu);
+    let question = StackQuery::new(StackWeight::Cpu);
     for (old, new) in [([u64::MAX, 1], [1, 1]), ([1, 0], [u64::MAX, u64::MAX]), ([u64::MAX; 2], [7, 8])] {
         let stacks = compare(&of(&old), &of(&new), &question).unwrap();
         for scale in [Scale::Absolute, Scale::Normalized] {
             assert!(drawn(&stacks, &Look { scale, ..look() }).contains("main ("), "{old:?} {new:?}");
         }
     }
-    // What is narrow stays if it was wide.
+    // Narrow frames stay if they were wide.
     let stacks = compare(&of(&[99, 1]), &of(&[1, 999_999]), &question).unwrap();
     assert!(drawn(&stacks, &look()).contains("x (1 samples, 0.00%; -99.00%)"));
 }

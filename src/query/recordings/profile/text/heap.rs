@@ -1,15 +1,15 @@
-//! The HEAP DUMP of a text report, counted while it is read.
+//! HEAP DUMP of a text report, counted while it is read.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{TextClass, TextError, TextHeap, names, walk};
+use super::{TextClass, TextError, TextHeap, display_names, walk};
 use crate::recordings::profile::{Origin, Site, Sites};
 use crate::sorting::SortRows;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_input::file::TextFile;
-use hprof_parser::text::Event;
+use hprof_parser::text::TextEvent;
 use hprof_parser::text::event::{ClassReference, TextArray, TextObject};
 use hprof_parser::{ObjectId, TraceSerial};
 
@@ -19,23 +19,23 @@ pub(super) struct HeapCounter {
     heap: TextHeap,
     date: Option<String>,
     classes: Vec<Class>,
-    /// Object ID of the class object -> its class.
+    /// Class by object ID of the class object.
     by_id: IdMap<ObjectId, u32>,
-    /// Object ID of the class object of the elements -> the class of the arrays.
+    /// Array class by object ID of the class object of the elements.
     by_element: IdMap<ObjectId, u32>,
-    /// Names of classes of which no class object is known, as they stand in the file.
+    /// Classes without a known class object, by name as stored in the file.
     by_name: HashMap<Vec<u8>, u32>,
-    /// The same, of classes of elements.
+    /// Array classes without a known class object, by name of the element class.
     by_element_name: HashMap<Vec<u8>, u32>,
-    /// Class and trace -> objects and bytes.
+    /// Objects and bytes by class and trace.
     sites: IdMap<(u32, TraceSerial), (u64, u64)>,
-    /// Loader -> its class.
+    /// Class by loader.
     loaders: IdMap<ObjectId, Option<u32>>,
-    /// The class of the last CLS.
+    /// Class of the last CLS line.
     class: Option<u32>,
-    /// The trace of all CLS, as long as it is one.
+    /// Trace of all CLS lines, as long as they have the same.
     class_trace: ClassTrace,
-    /// The sum of all bytes stated.
+    /// Sum of all stated bytes.
     bytes: u64,
 }
 
@@ -49,7 +49,7 @@ enum ClassTrace {
 
 #[derive(Debug)]
 struct Class {
-    /// As it stands in the file.
+    /// Name as stored in the file.
     name: Vec<u8>,
     id: Option<ObjectId>,
     loader: Option<ObjectId>,
@@ -61,14 +61,14 @@ struct Class {
 
 impl Class {
     fn java_name(&self) -> String {
-        let name = names::class(&self.name);
+        let name = display_names::class(&self.name);
         if self.of_elements { name + "[]" } else { name }
     }
 }
 
-/// How a class is named.
+/// Way in which a class is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
+enum ClassNaming {
     Itself,
     /// By the class of its elements, as the agent of JDK 1.2 to 1.4 names arrays.
     ByElements,
@@ -92,9 +92,9 @@ impl HeapCounter {
             ClassTrace::One(one) if one == trace => ClassTrace::One(one),
             ClassTrace::One(_) | ClassTrace::Several => ClassTrace::Several,
         };
-        let number = self.number(name, Some(id), Named::Itself);
+        let number = self.number(name, Some(id), ClassNaming::Itself);
         if let Some(class) = self.classes.get_mut(number as usize) {
-            // The boot loader has no line of its own.
+            // The boot loader has no line.
             class.loader = class.loader.or(Some(ObjectId::NULL));
         }
         self.class = Some(number);
@@ -112,7 +112,7 @@ impl HeapCounter {
     #[inline]
     pub(super) fn object(&mut self, object: &TextObject<'_>) {
         self.heap.instances += 1;
-        let class = self.number(object.class, object.class_object, Named::Itself);
+        let class = self.number(object.class, object.class_object, ClassNaming::Itself);
         self.count(class, object.trace, object.size);
         if !self.loaders.is_empty()
             && let Some(known) = self.loaders.get_mut(&object.object)
@@ -124,7 +124,7 @@ impl HeapCounter {
     #[inline]
     pub(super) fn array(&mut self, array: &TextArray<'_>) {
         self.heap.arrays += 1;
-        let named = if array.class.ends_with(b"]") { Named::Itself } else { Named::ByElements };
+        let named = if array.class.ends_with(b"]") { ClassNaming::Itself } else { ClassNaming::ByElements };
         let class = self.number(array.class, array.class_object, named);
         self.count(class, array.trace, array.size);
     }
@@ -140,10 +140,10 @@ impl HeapCounter {
         *site = (site.0 + 1, site.1.saturating_add(bytes));
     }
 
-    /// The number of a class. An id that is missing, 0 or another class's does not count.
+    /// Returns the number of a class. An ID that is missing, 0 or another class's is ignored.
     #[inline]
-    fn number(&mut self, name: &[u8], id: Option<ObjectId>, named: Named) -> u32 {
-        let by_id = if named == Named::Itself { &self.by_id } else { &self.by_element };
+    fn number(&mut self, name: &[u8], id: Option<ObjectId>, named: ClassNaming) -> u32 {
+        let by_id = if named == ClassNaming::Itself { &self.by_id } else { &self.by_element };
         if let Some(number) = id.and_then(|id| by_id.get(&id))
             && self.classes.get(*number as usize).is_some_and(|class| class.name == name)
         {
@@ -152,13 +152,13 @@ impl HeapCounter {
         self.other_number(name, id, named)
     }
 
-    fn other_number(&mut self, name: &[u8], id: Option<ObjectId>, named: Named) -> u32 {
-        // There are fewer classes than u32 has numbers: each takes more than a byte of memory.
+    fn other_number(&mut self, name: &[u8], id: Option<ObjectId>, named: ClassNaming) -> u32 {
+        // The number of classes is below 2^32: each takes more than a byte of memory.
         let next = u32::try_from(self.classes.len()).unwrap_or(u32::MAX);
-        let of_elements = named == Named::ByElements;
+        let of_elements = named == ClassNaming::ByElements;
         let (by_id, by_name) = match named {
-            Named::Itself => (&mut self.by_id, &mut self.by_name),
-            Named::ByElements => (&mut self.by_element, &mut self.by_element_name),
+            ClassNaming::Itself => (&mut self.by_id, &mut self.by_name),
+            ClassNaming::ByElements => (&mut self.by_element, &mut self.by_element_name),
         };
         let id = id.filter(|id| !id.is_null() && !by_id.contains_key(id));
         match id {
@@ -178,7 +178,7 @@ impl HeapCounter {
         next
     }
 
-    /// The heap, and the sites that its objects come to.
+    /// Returns the heap, and the sites of its objects.
     pub(super) fn finish(mut self) -> (TextHeap, Option<Sites>) {
         let loader_class = |loader: &ObjectId| {
             let class = self.loaders.get(loader).copied().flatten()?;
@@ -195,7 +195,7 @@ impl HeapCounter {
                 instances: class.objects,
                 shallow_bytes: class.bytes,
             };
-            // A class of the boot loader is meant by a name alone: arrays of primitives have no other.
+            // A name alone means a class of the boot loader: arrays of primitives have nothing else.
             let place = by_name.entry(row.name.clone()).or_insert(rows.len());
             if row.loader == Some(ObjectId::NULL)
                 && rows.get(*place).is_some_and(|other| other.loader != Some(ObjectId::NULL))
@@ -221,8 +221,8 @@ impl HeapCounter {
         (self.heap, sites)
     }
 
-    /// Class objects are instances of java.lang.Class. No line states their bytes; what the first line states beyond all
-    /// others is theirs, if it counts them too, which the agent does not.
+    /// Adds class objects as instances of java.lang.Class. No line states their bytes; the difference between the first
+    /// line and all others is theirs, if it includes them, which the agent's does not.
     fn add_class_objects(&self, rows: &mut Vec<TextClass>, by_name: &HashMap<String, usize>) -> u64 {
         let heap = &self.heap;
         if heap.class_objects == 0 {
@@ -307,7 +307,7 @@ fn site(class: Arc<str>, trace: TraceSerial, objects: u64, bytes: u64) -> Site {
     }
 }
 
-/// Looks in the whole file for the loaders whose classes are not known yet.
+/// Searches the whole file for loaders whose classes are unknown.
 pub(super) fn find_loaders(file: &TextFile, run: u32, heap: &mut TextHeap) -> Result<(), TextError> {
     let unknown = |class: &&TextClass| class.loader_class.is_none();
     let wanted: IdSet<ObjectId> =
@@ -317,11 +317,11 @@ pub(super) fn find_loaders(file: &TextFile, run: u32, heap: &mut TextHeap) -> Re
     }
     let mut found: IdMap<ObjectId, String> = IdMap::default();
     walk(file, |number, _, event| match event {
-        Event::Object(object) if number == run && wanted.contains(&object.object) => {
-            found.insert(object.object, names::class(object.class));
+        TextEvent::Object(object) if number == run && wanted.contains(&object.object) => {
+            found.insert(object.object, display_names::class(object.class));
         }
         // Only the last HEAP DUMP counts.
-        Event::HeapBegin { .. } if number == run => found.clear(),
+        TextEvent::HeapBegin { .. } if number == run => found.clear(),
         _ => {}
     })?;
     for class in &mut heap.classes {

@@ -1,10 +1,10 @@
-//! CPU SAMPLES, CPU TIME and MONITOR TIME: one table out of all of a run.
+//! CPU SAMPLES, CPU TIME and MONITOR TIME: one table from all of a run.
 //!
-//! The agent sets its counts back whenever it has written them, so tables of one kind add up.
+//! The agent resets its counters whenever it has written them, so tables of one kind are summed.
 
 use std::cmp::Reverse;
 
-use super::names;
+use super::display_names;
 use crate::recordings::profile::sites::percent;
 use crate::recordings::profile::{Samples, TimeRow, Times};
 use crate::sorting::SortRows;
@@ -12,14 +12,14 @@ use hprof_index::storage::id_map::IdMap;
 use hprof_parser::TraceSerial;
 use hprof_parser::text::event::{CpuRow, MonitorName, Ranking};
 
-/// The tables of one kind, in the order of the file.
+/// Tables of one kind, in the order of the file.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    tables: Vec<Table>,
+    tables: Vec<RankingTable>,
 }
 
 #[derive(Debug)]
-struct Table {
+struct RankingTable {
     total: i64,
     rows: Vec<TimeRow>,
     date: Option<String>,
@@ -27,14 +27,14 @@ struct Table {
 
 impl Tables {
     pub(super) fn begin(&mut self, total: i64, date: &[u8]) {
-        self.tables.push(Table { total, rows: Vec::new(), date: names::date(date) });
+        self.tables.push(RankingTable { total, rows: Vec::new(), date: display_names::date(date) });
     }
 
     pub(super) fn row(&mut self, ranking: Ranking, row: &CpuRow<'_>) {
         let Some(table) = self.tables.last_mut() else { return };
         let name = row.name.map(|name| match ranking {
-            Ranking::Samples | Ranking::Times => names::method(name),
-            Ranking::Contention => names::monitor(&MonitorName::of_row(name)),
+            Ranking::Samples | Ranking::Times => display_names::method(name),
+            Ranking::Contention => display_names::monitor(&MonitorName::of_row(name)),
         });
         table.rows.push(TimeRow {
             trace: row.trace,
@@ -60,7 +60,7 @@ impl Tables {
                     None => samples.rows.push((row.trace, row.count)),
                 }
             }
-            // A total beyond 31 bits is printed as if it had a sign.
+            // A total beyond 31 bits is printed as a signed number.
             let total = u64::try_from(table.total).unwrap_or_else(|_| {
                 i32::try_from(table.total).map_or(0, |total| total.cast_unsigned().into())
             });
@@ -73,12 +73,12 @@ impl Tables {
     }
 
     pub(super) fn times(self) -> Option<Times> {
-        let Table { total, rows, date } = self.sum()?;
+        let RankingTable { total, rows, date } = self.sum()?;
         Some(Times { total_ms: total, rows, date })
     }
 
-    /// The only table as it is, or the sum of several: times are what percentages of totals come to.
-    fn sum(mut self) -> Option<Table> {
+    /// Returns a single table unchanged, or the sum of several: times are computed from the percentages of the totals.
+    fn sum(mut self) -> Option<RankingTable> {
         let last = self.tables.pop()?;
         if self.tables.is_empty() {
             return Some(last);
@@ -87,7 +87,7 @@ impl Tables {
         let mut total = 0i64;
         let mut date = None;
         let mut rows: Vec<(f64, TimeRow)> = Vec::new();
-        // Names are texts of a hostile file: this map has the hash of the standard library.
+        // Names come from an untrusted file: this map uses the hash of the standard library.
         let mut places: std::collections::HashMap<(TraceSerial, Option<String>), usize> =
             std::collections::HashMap::new();
         for table in self.tables {
@@ -115,6 +115,6 @@ impl Tables {
             accumulated += time / whole;
             TimeRow { self_percent: percent(time / whole), accumulated_percent: percent(accumulated), ..row }
         });
-        Some(Table { total, rows: rows.collect(), date })
+        Some(RankingTable { total, rows: rows.collect(), date })
     }
 }

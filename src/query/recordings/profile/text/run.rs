@@ -1,22 +1,22 @@
-//! One run of a text report: events in, a profile out.
+//! One run of a text report: converts events into a profile.
 
 use super::heap::HeapCounter;
 use super::rankings::Tables;
-use super::{TextHeap, names};
+use super::{TextHeap, display_names};
 use crate::recordings::profile::{
     Call, Frame, Method, Monitor, MonitorDump, Origin, Profile, Site, Sites, StartedThread, Wait, WaitKind,
 };
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::TraceSerial;
-use hprof_parser::text::event::{self, Event, Ranking};
+use hprof_parser::text::event::{self, Ranking, TextEvent};
 
-/// What has been read of a run.
+/// State of a run that is being read.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct ProfileRun {
     profile: Profile,
-    /// Serial number -> its last thread.
+    /// Last thread of each serial number.
     threads: IdMap<u32, usize>,
-    /// The trace that is being read.
+    /// Trace that is being read.
     trace: Option<Trace>,
     heap: Option<HeapCounter>,
     ranking: Option<Ranking>,
@@ -33,139 +33,141 @@ struct Trace {
     frames: Vec<Frame>,
 }
 
-impl Run {
-    /// Takes what a line says.
+impl ProfileRun {
+    /// Adds the event of a line.
     #[inline]
-    pub(super) fn take(&mut self, event: Event<'_>) {
-        // Most lines of most files are these.
+    pub(super) fn take(&mut self, event: TextEvent<'_>) {
+        // Most lines of most files.
         match (&event, &mut self.heap) {
-            (Event::Field { .. } | Event::Element { .. } | Event::Nothing, _) => {}
-            (Event::Object(object), Some(heap)) => heap.object(object),
-            (Event::Array(array), Some(heap)) => heap.array(array),
+            (TextEvent::Field { .. } | TextEvent::Element { .. } | TextEvent::Nothing, _) => {}
+            (TextEvent::Object(object), Some(heap)) => heap.object(object),
+            (TextEvent::Array(array), Some(heap)) => heap.array(array),
             _ => self.take_other(event),
         }
     }
 
-    fn take_other(&mut self, event: Event<'_>) {
+    fn take_other(&mut self, event: TextEvent<'_>) {
         match event {
-            Event::Frame(frame) => {
+            TextEvent::Frame(frame) => {
                 if let Some(trace) = &mut self.trace {
                     trace.frames.push(self::frame(&frame));
                 }
                 return;
             }
-            Event::Header { format, created } => {
-                self.profile.format = names::text(format);
-                self.profile.created = created.and_then(names::date);
+            TextEvent::Header { format, created } => {
+                self.profile.format = display_names::text(format);
+                self.profile.created = created.and_then(display_names::date);
             }
-            Event::ThreadStart { object, serial, name, group } => {
+            TextEvent::ThreadStart { object, serial, name, group } => {
                 self.threads.insert(serial, self.profile.threads.len());
                 self.profile.threads.push(StartedThread {
                     serial,
                     object,
-                    name: names::text(name),
-                    group: names::text(group),
+                    name: display_names::text(name),
+                    group: display_names::text(group),
                     ..StartedThread::default()
                 });
-                // Another thread of the JVM wrote this: a trace goes on behind it.
+                // Written by another thread of the JVM: the trace continues after it.
                 return;
             }
-            Event::ThreadEnd { serial } => {
+            TextEvent::ThreadEnd { serial } => {
                 let thread = self.threads.get(&serial).and_then(|at| self.profile.threads.get_mut(*at));
                 if let Some(thread) = thread {
                     thread.ended = true;
                 }
                 return;
             }
-            Event::Wait(wait) => {
+            TextEvent::Wait(wait) => {
                 self.profile.waits.push(self::wait(&wait));
                 return;
             }
-            // What is lost with the line, the reader knows.
-            Event::Malformed { .. } => return,
-            Event::Trace { serial, thread, phase } => {
+            // The reader accounts for the lost line.
+            TextEvent::Malformed { .. } => return,
+            TextEvent::Trace { serial, thread, phase } => {
                 self.end_trace();
-                let phase = phase.map(names::text);
+                let phase = phase.map(display_names::text);
                 self.trace = Some(Trace { serial, thread, phase, frames: Vec::new() });
                 return;
             }
-            Event::HeapBegin { objects, bytes, date } => {
-                self.heap = Some(HeapCounter::new(objects, bytes, names::date(date)));
+            TextEvent::HeapBegin { objects, bytes, date } => {
+                self.heap = Some(HeapCounter::new(objects, bytes, display_names::date(date)));
             }
-            Event::Root(_) => self.in_heap(HeapCounter::root),
-            Event::Class { object, name, trace } => self.in_heap(|heap| heap.class(object, name, trace)),
-            Event::ClassReference { what, object } => self.in_heap(|heap| heap.class_reference(what, object)),
-            Event::SitesBegin { by_allocation, date } => {
+            TextEvent::Root(_) => self.in_heap(HeapCounter::root),
+            TextEvent::Class { object, name, trace } => self.in_heap(|heap| heap.class(object, name, trace)),
+            TextEvent::ClassReference { what, object } => {
+                self.in_heap(|heap| heap.class_reference(what, object))
+            }
+            TextEvent::SitesBegin { by_allocation, date } => {
                 self.profile.sites = Some(Sites {
                     origin: Origin::Recorded,
                     rows: Vec::new(),
                     total: None,
                     by_allocation,
-                    date: names::date(date),
+                    date: display_names::date(date),
                 });
             }
-            Event::Site(site) => {
+            TextEvent::Site(site) => {
                 if let Some(sites) = &mut self.profile.sites {
                     sites.rows.push(self::site(&site));
                 }
             }
-            Event::RankingBegin { ranking, total, date } => {
+            TextEvent::RankingBegin { ranking, total, date } => {
                 self.ranking = Some(ranking);
                 self.tables(ranking).begin(total, date);
             }
-            Event::Row(row) => {
+            TextEvent::Row(row) => {
                 if let Some(ranking) = self.ranking {
                     self.tables(ranking).row(ranking, &row);
                 }
             }
-            Event::MonitorDumpBegin => self.profile.monitor_dumps.push(MonitorDump::default()),
-            Event::ThreadState { thread, trace, status } => {
+            TextEvent::MonitorDumpBegin => self.profile.monitor_dumps.push(MonitorDump::default()),
+            TextEvent::ThreadState { thread, trace, status } => {
                 if let Some(dump) = self.profile.monitor_dumps.last_mut() {
-                    dump.threads.push((thread, trace, names::text(status)));
+                    dump.threads.push((thread, trace, display_names::text(status)));
                 }
             }
-            Event::Monitor { name, unowned: _ } => {
+            TextEvent::Monitor { name, unowned: _ } => {
                 if let Some(dump) = self.profile.monitor_dumps.last_mut() {
                     let (id, raw) = (name.id, name.raw);
                     dump.monitors.push(Monitor {
-                        name: names::monitor(&name),
+                        name: display_names::monitor(&name),
                         id,
                         raw,
                         ..Monitor::default()
                     });
                 }
             }
-            Event::Owner { thread, entries } => {
+            TextEvent::Owner { thread, entries } => {
                 if let Some(monitor) = self.monitor() {
                     monitor.owner = Some((thread, entries));
                 }
             }
-            Event::WaitingToEnter(threads) => {
+            TextEvent::WaitingToEnter(threads) => {
                 if let Some(monitor) = self.monitor() {
                     monitor.waiting_to_enter.extend(threads);
                 }
             }
-            Event::WaitingToBeNotified(threads) => {
+            TextEvent::WaitingToBeNotified(threads) => {
                 if let Some(monitor) = self.monitor() {
                     monitor.waiting_to_be_notified.extend(threads);
                 }
             }
-            Event::Call { count, callee, caller, time } => self.profile.calls.push(Call {
+            TextEvent::Call { count, callee, caller, time } => self.profile.calls.push(Call {
                 count,
                 callee: callee.map(|callee| self::method(&callee)),
                 caller: caller.map(|caller| self::method(&caller)),
                 time_ms: time,
             }),
-            Event::Nothing
-            | Event::Object(_)
-            | Event::Array(_)
-            | Event::Field { .. }
-            | Event::Element { .. }
-            | Event::HeapEnd
-            | Event::SitesEnd
-            | Event::RankingEnd(_)
-            | Event::MonitorDumpEnd
-            | Event::CallsBegin => {}
+            TextEvent::Nothing
+            | TextEvent::Object(_)
+            | TextEvent::Array(_)
+            | TextEvent::Field { .. }
+            | TextEvent::Element { .. }
+            | TextEvent::HeapEnd
+            | TextEvent::SitesEnd
+            | TextEvent::RankingEnd(_)
+            | TextEvent::MonitorDumpEnd
+            | TextEvent::CallsBegin => {}
         }
         self.end_trace();
     }
@@ -194,7 +196,7 @@ impl Run {
         self.profile.monitor_dumps.last_mut()?.monitors.last_mut()
     }
 
-    /// What the run holds.
+    /// Returns the contents of the run.
     pub(super) fn finish(mut self) -> (Profile, Option<TextHeap>) {
         self.end_trace();
         self.profile.samples = self.samples.samples();
@@ -211,18 +213,18 @@ impl Run {
 
 fn frame(frame: &event::TextFrame<'_>) -> Frame {
     Frame {
-        // What the agent writes when it knows no class, and what `convert` writes.
+        // Written by the agent if it does not know the class, and by `convert`.
         class: (!matches!(frame.class, b"Unknown_class" | b"<Unknown Class>"))
-            .then(|| names::class(frame.class).into()),
-        method: (frame.method != b"<Unknown Method>").then(|| names::text(frame.method).into()),
-        source: frame.source.map(|source| names::text(source).into()),
+            .then(|| display_names::class(frame.class).into()),
+        method: (frame.method != b"<Unknown Method>").then(|| display_names::text(frame.method).into()),
+        source: frame.source.map(|source| display_names::text(source).into()),
         line: frame.line,
     }
 }
 
 fn site(site: &event::AllocationSite<'_>) -> Site {
     Site {
-        class: names::class(site.class).into(),
+        class: display_names::class(site.class).into(),
         trace: site.trace,
         live_bytes: site.live_bytes,
         live_instances: site.live_instances,
@@ -241,7 +243,7 @@ fn wait(wait: &event::MonitorWait<'_>) -> Wait {
             event::WaitKind::Sleep => WaitKind::Sleep,
             event::WaitKind::Exit => WaitKind::Exit,
         },
-        monitor: wait.monitor.as_ref().map(names::monitor),
+        monitor: wait.monitor.as_ref().map(display_names::monitor),
         time: wait.time,
         thread: wait.thread,
     }
@@ -249,8 +251,8 @@ fn wait(wait: &event::MonitorWait<'_>) -> Wait {
 
 fn method(method: &event::MethodTime<'_>) -> Method {
     Method {
-        class: names::class(method.class),
-        name: names::text(method.name),
-        signature: names::text(method.signature),
+        class: display_names::class(method.class),
+        name: display_names::text(method.name),
+        signature: display_names::text(method.signature),
     }
 }

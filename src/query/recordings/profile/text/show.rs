@@ -1,52 +1,52 @@
-//! One object of a text report's HEAP DUMP.
+//! A single object of a text report's HEAP DUMP.
 
 use std::ops::Range;
 
-use super::{TextError, names, walk};
+use super::{TextError, display_names, walk};
 use crate::classes::suggestions;
-use crate::objects::show::{self, Kind, Part, Referred, Referrer, RootShown, Shown, Value};
+use crate::objects::show::{self, ObjectKind, Referred, Referrer, RootShown, Shown, ShownPart, ShownValue};
 use hprof_index::storage::id_map::IdMap;
 use hprof_input::file::TextFile;
-use hprof_parser::text::Event;
+use hprof_parser::text::TextEvent;
 use hprof_parser::text::event::{ClassReference, TextRoot};
 use hprof_parser::{BasicType, ObjectId};
 
 /// Parameters of the query.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct TextObjectQuery {
     /// Object ID.
     pub object: ObjectId,
-    /// Elements of an array that are wanted.
+    /// Range of array elements.
     pub elements: Range<u64>,
-    /// `true` if to look for the objects that refer to it.
+    /// `true` to search for referrers.
     pub incoming: bool,
 }
 
 /// Result of the query.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Answer {
-    /// The object, if it is there. A text has no primitive values, and of references only those that are not null.
+pub struct TextObjectReport {
+    /// Object, if found. A text contains no primitive values, and only references that are not null.
     pub shown: Option<Shown>,
-    /// The elements of an array.
-    pub elements: Vec<Part>,
-    /// The objects that refer to it, if they were asked for, in the order of the file.
+    /// Elements of an array.
+    pub elements: Vec<ShownPart>,
+    /// Referrers, if requested, in the order of the file.
     pub referrers: Vec<Referrer>,
-    /// IDs of objects next to one that is not there, ascending.
+    /// IDs next to the requested one, ascending, if it was not found.
     pub nearest: Vec<ObjectId>,
 }
 
-/// Looks for an object in the HEAP DUMP of a run.
+/// Finds an object in the HEAP DUMP of a run.
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn show(file: &TextFile, run: u32, question: &Question) -> Result<Answer, TextError> {
-    let mut search = Search::new(question);
+pub fn show(file: &TextFile, run: u32, question: &TextObjectQuery) -> Result<TextObjectReport, TextError> {
+    let mut search = TextObjectSearch::new(question);
     walk(file, |number, _, event| {
         if number == run {
             search.take(event);
         }
     })?;
-    let Search { mut answer, .. } = search;
+    let TextObjectSearch { mut answer, .. } = search;
     if answer.shown.is_none() {
         return Ok(answer);
     }
@@ -55,47 +55,47 @@ pub fn show(file: &TextFile, run: u32, question: &Question) -> Result<Answer, Te
     Ok(answer)
 }
 
-/// The object whose lines are being read.
+/// Object whose lines are being read.
 #[derive(Debug, Default)]
 struct Current {
     object: ObjectId,
     class: Vec<u8>,
-    kind: Kind,
+    kind: ObjectKind,
 }
 
-struct Search<'q> {
-    question: &'q Question,
-    answer: Answer,
+struct TextObjectSearch<'q> {
+    question: &'q TextObjectQuery,
+    answer: TextObjectReport,
     current: Option<Current>,
     roots: Vec<RootShown>,
 }
 
-impl<'q> Search<'q> {
-    fn new(question: &'q Question) -> Self {
-        Self { question, answer: Answer::default(), current: None, roots: Vec::new() }
+impl<'q> TextObjectSearch<'q> {
+    fn new(question: &'q TextObjectQuery) -> Self {
+        Self { question, answer: TextObjectReport::default(), current: None, roots: Vec::new() }
     }
 
-    fn take(&mut self, event: Event<'_>) {
+    fn take(&mut self, event: TextEvent<'_>) {
         match event {
             // Only the last HEAP DUMP counts.
-            Event::HeapBegin { .. } => *self = Self::new(self.question),
-            Event::HeapEnd => self.current = None,
-            // The lines below it are of an object that is not known.
-            Event::Malformed { text: [b'O' | b'A' | b'C', ..], .. } => self.current = None,
-            Event::Root(root) if root.object == self.question.object => self.root(&root),
-            Event::Object(object) => {
-                if let Some(shown) = self.begin(object.object, object.class, Kind::Instance) {
-                    shown.class = Some(names::class(object.class));
+            TextEvent::HeapBegin { .. } => *self = Self::new(self.question),
+            TextEvent::HeapEnd => self.current = None,
+            // The following lines belong to an unknown object.
+            TextEvent::Malformed { text: [b'O' | b'A' | b'C', ..], .. } => self.current = None,
+            TextEvent::Root(root) if root.object == self.question.object => self.root(&root),
+            TextEvent::Object(object) => {
+                if let Some(shown) = self.begin(object.object, object.class, ObjectKind::Instance) {
+                    shown.class = Some(display_names::class(object.class));
                     shown.class_object = object.class_object;
                     shown.shallow_bytes = Some(object.size);
                     shown.trace = object.trace;
                 }
             }
-            Event::Array(array) => {
-                if let Some(shown) = self.begin(array.object, array.class, Kind::ObjectArray) {
+            TextEvent::Array(array) => {
+                if let Some(shown) = self.begin(array.object, array.class, ObjectKind::ObjectArray) {
                     let class = array_class(array.class);
                     if is_primitive(&class) {
-                        shown.kind = Kind::PrimitiveArray;
+                        shown.kind = ObjectKind::PrimitiveArray;
                     }
                     shown.class = Some(class);
                     shown.class_object = array.class_object.filter(|_| array.class.ends_with(b"]"));
@@ -104,23 +104,23 @@ impl<'q> Search<'q> {
                     shown.length = Some(array.length);
                 }
             }
-            Event::Class { object, name, trace } => {
-                if let Some(shown) = self.begin(object, name, Kind::ClassObject) {
+            TextEvent::Class { object, name, trace } => {
+                if let Some(shown) = self.begin(object, name, ObjectKind::ClassObject) {
                     shown.class = Some(CLASS.to_owned());
-                    shown.label = Some(names::class(name));
+                    shown.label = Some(display_names::class(name));
                     shown.trace = trace;
                 }
             }
-            Event::Field { name, object } => self.reference(object, || names::text(name)),
-            Event::ClassReference { what, object } => self.reference(object, || match what {
+            TextEvent::Field { name, object } => self.reference(object, || display_names::text(name)),
+            TextEvent::ClassReference { what, object } => self.reference(object, || match what {
                 ClassReference::Super => show::SUPER.to_owned(),
                 ClassReference::Loader => show::LOADER.to_owned(),
                 ClassReference::Signers => show::SIGNERS.to_owned(),
                 ClassReference::Domain => show::DOMAIN.to_owned(),
-                ClassReference::Static(name) => names::text(name),
+                ClassReference::Static(name) => display_names::text(name),
                 ClassReference::Constant(index) => show::constant_name(index),
             }),
-            Event::Element { index, object } => {
+            TextEvent::Element { index, object } => {
                 let wanted = self.question.elements.contains(&index);
                 if self.is_at_object() && wanted {
                     self.answer.elements.push(part(format!("[{index}]"), object));
@@ -133,8 +133,8 @@ impl<'q> Search<'q> {
         }
     }
 
-    /// An object begins; if it is the one, what is known of it.
-    fn begin(&mut self, object: ObjectId, class: &[u8], kind: Kind) -> Option<&mut Shown> {
+    /// Begins an object; if it is the requested one, returns it with what is known.
+    fn begin(&mut self, object: ObjectId, class: &[u8], kind: ObjectKind) -> Option<&mut Shown> {
         self.note_nearest(object);
         let current = self.current.get_or_insert_default();
         (current.object, current.kind) = (object, kind);
@@ -145,7 +145,7 @@ impl<'q> Search<'q> {
         if object != self.question.object {
             return None;
         }
-        // Of several with one id the last counts.
+        // Of several objects with one ID the last counts.
         self.answer.elements.clear();
         let roots = self.roots.clone();
         Some(self.answer.shown.insert(Shown { object, kind, roots, ..Shown::default() }))
@@ -173,16 +173,16 @@ impl<'q> Search<'q> {
     fn referrer(&mut self, reference: String) {
         let Some(Current { object, class, kind }) = &self.current else { return };
         let (class, label) = match kind {
-            Kind::ClassObject => (CLASS.to_owned(), Some(names::class(class))),
-            Kind::ObjectArray | Kind::PrimitiveArray => (array_class(class), None),
-            Kind::Instance => (names::class(class), None),
+            ObjectKind::ClassObject => (CLASS.to_owned(), Some(display_names::class(class))),
+            ObjectKind::ObjectArray | ObjectKind::PrimitiveArray => (array_class(class), None),
+            ObjectKind::Instance => (display_names::class(class), None),
         };
-        // One object may hold it several times.
+        // One object may refer to it several times.
         if let Some(last) = self.answer.referrers.last_mut()
             && last.object == *object
             && let Some(before) = &mut last.reference
         {
-            // A long array may hold nothing else.
+            // A long array may contain nothing else.
             if before.len() < 200 {
                 before.push_str(", ");
                 before.push_str(&reference);
@@ -201,14 +201,14 @@ impl<'q> Search<'q> {
             thread: root.thread.map(|thread| thread.to_string()),
             frame: root.frame.filter(|frame| *frame >= 0).map(|frame| frame.to_string()),
         };
-        // The agent writes roots first, but nobody has to.
+        // The agent writes roots first, but the format does not require it.
         if let Some(shown) = &mut self.answer.shown {
             shown.roots.push(root.clone());
         }
         self.roots.push(root);
     }
 
-    /// Keeps the IDs next to the one that is looked for.
+    /// Records the IDs next to the requested one.
     fn note_nearest(&mut self, id: ObjectId) {
         let wanted = self.question.object;
         let nearest = &mut self.answer.nearest;
@@ -237,14 +237,14 @@ impl<'q> Search<'q> {
 const MORE: &str = ", ...";
 const CLASS: &str = "java.lang.Class";
 
-fn part(name: String, object: ObjectId) -> Part {
-    let value = Value::Reference(Some(Referred { object, class: None, label: None }));
-    Part { name, class: None, kind: BasicType::Object, value }
+fn part(name: String, object: ObjectId) -> ShownPart {
+    let value = ShownValue::Reference(Some(Referred { object, class: None, label: None }));
+    ShownPart { name, class: None, kind: BasicType::Object, value }
 }
 
-/// The class of an array, from what its line says: its class, or in older files that of its elements.
+/// Returns the class of an array from its line: the array class, or in older files the element class.
 fn array_class(name: &[u8]) -> String {
-    let class = names::class(name);
+    let class = display_names::class(name);
     if name.ends_with(b"]") { class } else { class + "[]" }
 }
 
@@ -253,13 +253,13 @@ fn is_primitive(array: &str) -> bool {
     BasicType::PRIMITIVES.iter().any(|kind| kind.java_name() == element)
 }
 
-/// Looks once more for the classes of the objects that are referred to.
-fn describe(file: &TextFile, run: u32, answer: &mut Answer) -> Result<(), TextError> {
+/// Reads the file again for the classes of the referenced objects.
+fn describe(file: &TextFile, run: u32, answer: &mut TextObjectReport) -> Result<(), TextError> {
     let fields = answer.shown.iter_mut().flat_map(|shown| &mut shown.fields);
     let mut wanted: IdMap<ObjectId, (Option<String>, Option<String>)> = IdMap::default();
     let mut referred: Vec<&mut Referred> = Vec::new();
     for part in fields.chain(&mut answer.elements) {
-        if let Value::Reference(Some(object)) = &mut part.value {
+        if let ShownValue::Reference(Some(object)) = &mut part.value {
             wanted.entry(object.object).or_default();
             referred.push(object);
         }
@@ -272,19 +272,19 @@ fn describe(file: &TextFile, run: u32, answer: &mut Answer) -> Result<(), TextEr
             return;
         }
         match event {
-            Event::Object(object) => {
+            TextEvent::Object(object) => {
                 if let Some(known) = wanted.get_mut(&object.object) {
-                    known.0 = Some(names::class(object.class));
+                    known.0 = Some(display_names::class(object.class));
                 }
             }
-            Event::Array(array) => {
+            TextEvent::Array(array) => {
                 if let Some(known) = wanted.get_mut(&array.object) {
                     known.0 = Some(array_class(array.class));
                 }
             }
-            Event::Class { object, name, .. } => {
+            TextEvent::Class { object, name, .. } => {
                 if let Some(known) = wanted.get_mut(&object) {
-                    *known = (Some(CLASS.to_owned()), Some(names::class(name)));
+                    *known = (Some(CLASS.to_owned()), Some(display_names::class(name)));
                 }
             }
             _ => {}

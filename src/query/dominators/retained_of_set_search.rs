@@ -35,32 +35,32 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
 
+use super::avoiding_walk::{Marks, Outward};
 use super::preorder::{self, Start};
-use super::walk::{Marks, Outward};
 
-/// Positions or objects that one thread takes at a time.
+/// Number of positions or objects per chunk.
 const CHUNK: u32 = 1 << 16;
 /// At most one in this many reachable objects is visited.
 const VISITED: u32 = 64;
 /// At most one in this many reachable objects is examined as a referrer in searches for a root, but at least this many.
 const LOOKED_AT: u32 = 32;
 const LOOKED_AT_ANYWAY: u32 = 1 << 14;
-/// Objects on which a search for a root steps, and referrers of each that it looks at.
+/// Maximum number of objects on which a search for a root steps, and of referrers examined for each.
 const MAX_STEPS: usize = 32;
 const MAX_REFERRERS: usize = 64;
 
 /// Limits after which a walk from the roots takes over.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Objects that are dominated: the more they are, the fewer a walk from the roots meets.
+pub struct WalkLimits {
+    /// Maximum number of dominated objects: the more they are, the fewer a walk from the roots visits.
     pub dominated: u32,
-    /// Objects that are visited beyond those that are dominated.
+    /// Maximum number of objects visited besides the dominated ones.
     pub visited: u32,
     /// Maximum number of referrers examined in searches for a root; without them, more objects are visited.
     pub looked_at: u32,
 }
 
-impl Limits {
+impl WalkLimits {
     /// Returns limits within which the search is cheaper than the walk.
     pub fn of(tree: &Tree) -> Self {
         let reachable = tree.reachable();
@@ -74,23 +74,23 @@ impl Limits {
 
 /// Joint retained set of some objects.
 pub(super) struct Jointly {
-    /// Everything that they dominate.
+    /// All objects that they dominate.
     pub(super) dominated: Marks,
-    /// Everything else that they retain.
+    /// All other objects that they retain.
     pub(super) others: Vec<ObjectIndex>,
     /// Number of objects in both.
     pub(super) objects: u64,
     pub(super) bytes: u64,
 }
 
-/// Computes what the objects at the marked positions retain, all between `first` and `last` and reachable. `start`
-/// dominates them. Returns `None` if a walk from there should be used instead.
+/// Computes what the objects at the marked positions retain. They are reachable, all between `first` and `last`, and
+/// `start` dominates them. Returns `None` if a walk from there should be used instead.
 pub(super) fn jointly(
     graph: &ObjectGraph,
     start: Start,
     members: &Marks<TreePosition>,
     [first, last]: [TreePosition; 2],
-    limits: Limits,
+    limits: WalkLimits,
 ) -> Option<Jointly> {
     let tree = &graph.tree;
     let dominated = dominated(tree, members, [first, last]);
@@ -98,10 +98,10 @@ pub(super) fn jointly(
         return None;
     }
     let (dominated, mut objects, mut bytes) = objects_of(tree, &dominated);
-    let mut search = Search::new(graph, start, &dominated, limits);
+    let mut search = JointSearch::new(graph, start, &dominated, limits);
     search.visit(search.targets_outside())?;
     search.revive();
-    let Search { visited: mut others, alive, .. } = search;
+    let JointSearch { visited: mut others, alive, .. } = search;
     others.retain(|object| !alive.contains(*object));
     for object in &others {
         let size = tree.position(*object).map_or(0, |position| tree.shallow_bytes(position));
@@ -110,7 +110,7 @@ pub(super) fn jointly(
     Some(Jointly { dominated, others, objects, bytes })
 }
 
-/// The positions that members dominate, their own included.
+/// Returns the positions that members dominate, including their own.
 fn dominated(
     tree: &Tree,
     members: &Marks<TreePosition>,
@@ -146,7 +146,7 @@ fn dominated(
     dominated
 }
 
-/// The objects at some positions, how many they are, and what they take.
+/// Returns the objects at some positions, with their number and shallow size.
 fn objects_of(tree: &Tree, positions: &Bits<TreePosition>) -> (Marks, u64, u64) {
     let marks = Marks::new(tree.objects());
     let sums = parallel::map(&TreePosition::chunks(tree.all(), CHUNK), |chunk| {
@@ -169,29 +169,29 @@ fn objects_of(tree: &Tree, positions: &Bits<TreePosition>) -> (Marks, u64, u64) 
     (marks, objects, bytes)
 }
 
-struct Search<'a> {
+struct JointSearch<'a> {
     graph: &'a ObjectGraph,
     outward: Outward<'a>,
-    /// Everything dominated by the objects.
+    /// All objects dominated by the set.
     dominated: &'a Marks,
-    /// Positions outside of these cannot be retained.
+    /// Range of positions that can be retained.
     bounds: Range<TreePosition>,
     roots: Bits,
-    /// Objects that are known to be alive.
+    /// Objects known to be alive.
     alive: Bits,
-    /// Objects that were found: each is visited, or known to be alive.
+    /// Objects found so far: each is visited, or known to be alive.
     found: Bits,
-    /// The objects that were visited, and these as bits.
+    /// Visited objects, also as bits.
     visited: Vec<ObjectIndex>,
     is_visited: Bits,
     /// Remaining number of referrers to examine.
     left: u32,
-    /// Objects that may be visited.
+    /// Maximum number of visited objects.
     most: usize,
 }
 
-impl<'a> Search<'a> {
-    fn new(graph: &'a ObjectGraph, start: Start, dominated: &'a Marks, limits: Limits) -> Self {
+impl<'a> JointSearch<'a> {
+    fn new(graph: &'a ObjectGraph, start: Start, dominated: &'a Marks, limits: WalkLimits) -> Self {
         let none = || Bits::new(graph.objects.len());
         let mut roots = none();
         for root in graph.roots.objects() {
@@ -212,7 +212,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Targets of references from dominated objects that are not dominated, ascending.
+    /// Returns the targets of references from dominated objects that are not dominated, ascending.
     fn targets_outside(&self) -> Vec<ObjectIndex> {
         let (graph, dominated) = (self.graph, self.dominated);
         let found = Marks::new(graph.objects.len());
@@ -245,7 +245,7 @@ impl<'a> Search<'a> {
         outside
     }
 
-    /// All class objects, by class.
+    /// Returns all class objects, by class.
     fn class_objects(&self) -> Vec<(ClassNumber, ObjectIndex)> {
         let classes = (0u32..).map(ClassNumber).zip(self.outward.labels.targets);
         classes
@@ -254,8 +254,8 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// Visits everything reachable from these objects, themselves included, that is not known to be alive; `None` if
-    /// that is too much.
+    /// Visits everything reachable from these objects, including themselves, that is not known to be alive; `None` if
+    /// that exceeds the limit.
     fn visit(&mut self, mut from: Vec<ObjectIndex>) -> Option<()> {
         let (graph, dominated) = (self.graph, self.dominated);
         // Class objects are few and reach the most: visited first.
@@ -304,7 +304,7 @@ impl<'a> Search<'a> {
         if self.graph.references(object).next().is_none() {
             return false;
         }
-        // By object: the object it refers to on the way to `object`.
+        // By object: the object it references on the way to `object`.
         let mut ways = FxHashMap::from_iter([(object, object)]);
         let mut nearest = BTreeSet::from([(0, object)]);
         for _ in 0..MAX_STEPS {
@@ -350,15 +350,15 @@ impl<'a> Search<'a> {
         self.outward.go(&mut held, usize::MAX, |target| is_visited.contains(target) && alive.insert(target));
     }
 
-    /// Returns whether an object is reachable, and neither dominated nor visited: it is alive.
+    /// Returns whether an object is reachable, and neither dominated nor visited: such an object is alive.
     fn is_other(&self, object: ObjectIndex) -> bool {
         !self.dominated.contains(object)
             && !self.is_visited.contains(object)
             && self.graph.tree.reachable_position(object).is_some()
     }
 
-    /// The class objects that were visited, are not known to be alive, and that instances refer to which are neither
-    /// dominated nor visited: referrers do not tell of instances.
+    /// Returns the visited class objects that are not known to be alive but have instances that are neither dominated
+    /// nor visited: lists of referrers do not contain instances.
     fn held_by_instances(&self) -> Vec<ObjectIndex> {
         let graph = self.graph;
         let is_asked = |object: ObjectIndex| self.is_visited.contains(object) && !self.alive.contains(object);

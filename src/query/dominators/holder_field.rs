@@ -1,6 +1,6 @@
 //! The field that identifies an object: `orders.OrderIndex.byNumber.table` for the array in the map in that field.
 //!
-//! The dominator of an object need not be what a programmer calls it by: an array is in a field of a map, and the map
+//! The dominator of an object is not always what a programmer knows it by: an array is in a field of a map, and the map
 //! in a field of the program's class, while a thread's stack references the array as well.
 
 use crate::objects::reference_kind::ReferenceKind;
@@ -9,7 +9,7 @@ use crate::objects::strength::Excluded;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::names;
 
-/// Fields of a name.
+/// Maximum number of fields in a name.
 const MAX_FIELDS: usize = 4;
 /// Maximum number of referrers of an object examined.
 const MAX_REFERRERS: usize = 8;
@@ -40,8 +40,8 @@ pub fn field(edges: &Edges<'_>, object: ObjectIndex) -> Option<String> {
     None
 }
 
-/// The one object that holds another strongly, and the first reference by which it does; locals of threads do not count, nor
-/// referrers that do not `count`.
+/// Returns the only object that holds another strongly, and its first reference that does. Locals of threads and
+/// referrers rejected by `count` are ignored.
 pub(crate) fn holder<'a>(
     edges: &Edges<'a>,
     object: ObjectIndex,

@@ -1,4 +1,4 @@
-//! Walks along references that do not step on some objects.
+//! Walks along references that avoid a set of objects.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,14 +16,14 @@ use crate::parallel;
 
 use super::preorder::Start;
 
-/// Objects that one thread visits before work is shared out again.
+/// Number of objects that one thread visits before work is redistributed.
 const BUDGET: usize = 1 << 16;
-/// Objects that are not worth another thread.
+/// Number of objects that are not worth another thread.
 const FEW: usize = 256;
 /// Prefetch distance in objects, for each of two steps.
 const AHEAD: usize = 8;
 
-/// Marks all objects that the start leads to without stepping on those of `set`, and those of `set` too.
+/// Marks all objects reachable from the start without stepping on those of `set`, and those of `set` too.
 pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Marks {
     let tree = &graph.tree;
     let visited = Marks::new(graph.objects.len());
@@ -56,7 +56,7 @@ pub(super) fn walk(graph: &ObjectGraph, start: Start, set: &RoaringBitmap) -> Ma
     visited
 }
 
-/// References of objects, including those to their class objects. All of it is checked first.
+/// References of objects, including those to their class objects. Everything is validated first.
 #[derive(Debug)]
 pub(crate) struct Outward<'a> {
     pub(super) lists: AdjacencyView<'a>,
@@ -68,26 +68,26 @@ impl<'a> Outward<'a> {
         Self { lists: graph.references.view(), labels: graph.labels() }
     }
 
-    /// References of an object, except that to its class object.
+    /// Returns the references of an object, except that to its class object.
     #[inline]
     pub(crate) fn references(&self, object: ObjectIndex) -> Targets<'a> {
         self.lists.list(object.0)
     }
 
-    /// The class of an object.
+    /// Returns the class of an object.
     #[inline]
     pub(crate) fn class(&self, object: ObjectIndex) -> Option<ClassNumber> {
         u32::try_from(self.labels.known(object.0)?).ok().map(ClassNumber)
     }
 
-    /// Starts to bring the place of an object's list, and its class, into the cache.
+    /// Prefetches the position of an object's adjacency list, and its class.
     #[inline(always)]
     pub(crate) fn prefetch_place(&self, object: ObjectIndex) {
         self.lists.prefetch_place(object.0);
         self.labels.prefetch(object.0);
     }
 
-    /// Starts to bring an object's list into the cache; its place should be there.
+    /// Prefetches an object's adjacency list; its position should be cached already.
     #[inline(always)]
     pub(crate) fn prefetch_list(&self, object: ObjectIndex) {
         self.lists.prefetch_list(object.0);
@@ -96,8 +96,8 @@ impl<'a> Outward<'a> {
     /// Calls `is_next` with the targets of the objects on a stack, and pushes those that it accepts, until this many
     /// objects were visited or none is left.
     ///
-    /// Each object would wait for the place of its list, and then for the list. So each is taken from the stack some steps
-    /// early, to ask for both.
+    /// Each object would wait for the position of its list, and then for the list. Therefore each is taken from the
+    /// stack some steps early, to prefetch both.
     #[inline(always)]
     pub(crate) fn go(
         &self,
@@ -130,26 +130,26 @@ impl<'a> Outward<'a> {
     }
 }
 
-/// A set of numbers that several threads add to.
+/// A set of numbers that several threads can add to.
 pub(crate) struct Marks<N = ObjectIndex>(Vec<AtomicU64>, PhantomData<fn(N)>);
 
 impl<N: Number> Marks<N> {
-    /// An empty set of numbers below `limit`.
+    /// Creates an empty set of numbers below `limit`.
     pub(crate) fn new(limit: u32) -> Self {
         Self((0..limit.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(), PhantomData)
     }
 
-    /// Adds a number: whether it was not there.
+    /// Adds a number; returns whether it was absent.
     #[inline]
     pub(crate) fn mark(&self, number: N) -> bool {
         let number = number.number();
         let Some(word) = self.0.get((number / 64) as usize) else { return false };
         let bit = 1 << (number % 64);
-        // Most objects are met several times: looking is cheaper than writing.
+        // Most objects are found several times: reading is cheaper than writing.
         word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
-    /// Takes all numbers out, ascending.
+    /// Removes all numbers, in ascending order.
     pub(crate) fn take(&mut self, mut taken: impl FnMut(N)) {
         for (first, word) in (0u32..).step_by(64).zip(&mut self.0) {
             let mut bits = std::mem::take(word.get_mut());
@@ -160,7 +160,7 @@ impl<N: Number> Marks<N> {
         }
     }
 
-    /// Takes a number out.
+    /// Removes a number.
     pub(crate) fn unmark(&mut self, number: N) {
         if let Some(word) = self.0.get_mut((number.number() / 64) as usize) {
             *word.get_mut() &= !(1 << (number.number() % 64));
@@ -172,7 +172,7 @@ impl<N: Number> Marks<N> {
         self.word(number) & (1 << (number.number() % 64)) != 0
     }
 
-    /// Returns as a bit mask which numbers the set contains of the 64 that include `number`.
+    /// Returns the 64 bits that include `number` as a mask.
     #[inline]
     pub(crate) fn word(&self, number: N) -> u64 {
         self.0.get((number.number() / 64) as usize).map_or(0, |word| word.load(Ordering::Relaxed))

@@ -1,9 +1,9 @@
-//! Joint retained size of objects: what would be freed if all of them were.
+//! Joint retained size of objects: the size that would be freed if all of them were.
 //!
-//! For one object the dominator tree knows. For several it does not: two maps that share their values retain them
-//! together, though neither does alone. Mostly that is little, and is found from what they dominate (`jointly`).
-//! Else the graph is walked from the roots without stepping on the objects (`walk`); what is not met goes with
-//! them.
+//! For a single object it is in the dominator tree. For several it is not: two maps that share their values retain them
+//! together, though neither does alone. Usually the difference is small, and is found from what the objects dominate
+//! (`jointly`). Otherwise the graph is walked from the roots without stepping on the objects (`walk`); whatever is not
+//! visited is freed with them.
 
 use std::ops::Range;
 
@@ -14,42 +14,43 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 
-use super::jointly::{Limits, jointly};
+use super::avoiding_walk::{Marks, walk};
 use super::preorder::Start;
-use super::walk::{Marks, walk};
+use super::retained_of_set_search::{WalkLimits, jointly};
 
-/// Dominators that are climbed to find one that dominates all objects; then the walk starts from the roots.
+/// Maximum number of dominators climbed to find one that dominates all objects; beyond that, the walk starts from the
+/// roots.
 const MAX_CLIMB: usize = 1000;
-/// Objects of a set that are listed at a time.
+/// Number of objects of a set listed at a time.
 const LISTED: usize = 1 << 18;
-/// Positions that one thread takes at a time.
+/// Number of positions per chunk.
 const CHUNK: u32 = 1 << 16;
 
 /// Shallow and retained size of some objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Retained {
-    /// The number of objects.
+    /// Number of objects.
     pub objects: u64,
     /// Number of unreachable objects among them, which are freed anyway.
     pub unreachable_objects: u64,
     /// Shallow size of the objects.
     pub shallow_bytes: u64,
-    /// Retained size of the reachable ones.
+    /// Retained size of the reachable objects.
     pub retained_bytes: u64,
-    /// The number of objects that would be freed with the reachable ones, themselves included.
+    /// Number of objects that would be freed with the reachable ones, including themselves.
     pub retained_objects: u64,
 }
 
 /// Returns the joint retained size of these objects.
 pub fn retained(graph: &ObjectGraph, set: &RoaringBitmap) -> Retained {
-    retained_within(graph, set, Limits::of(&graph.tree))
+    retained_within(graph, set, WalkLimits::of(&graph.tree))
 }
 
 /// Like [`retained`], with explicit limits, which only affect the time.
-pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Limits) -> Retained {
+pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> Retained {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
-    let places = Places::of(tree, set, &members);
+    let places = SetPositions::of(tree, set, &members);
     let mut answer = Retained {
         objects: set.len(),
         unreachable_objects: set.len() - places.reachable,
@@ -83,16 +84,16 @@ pub fn retained_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Limits)
     answer
 }
 
-/// The objects that these objects retain together, themselves included; unreachable ones retain themselves.
+/// Returns the objects that these objects retain together, including themselves; an unreachable one retains itself.
 pub fn retained_set(graph: &ObjectGraph, set: &RoaringBitmap) -> RoaringBitmap {
-    retained_set_within(graph, set, Limits::of(&graph.tree))
+    retained_set_within(graph, set, WalkLimits::of(&graph.tree))
 }
 
 /// Like [`retained_set`], with explicit limits, which only affect the time.
-pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Limits) -> RoaringBitmap {
+pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: WalkLimits) -> RoaringBitmap {
     let tree = &graph.tree;
     let members = Marks::new(tree.reachable());
-    let Some((first, last)) = Places::of(tree, set, &members).span else { return set.clone() };
+    let Some((first, last)) = SetPositions::of(tree, set, &members).span else { return set.clone() };
     let start = common_dominator(tree, first, last);
     if start != Start::Object(first)
         && let Some(jointly) = jointly(graph, start, &members, [first, last], limits)
@@ -116,18 +117,18 @@ pub fn retained_set_within(graph: &ObjectGraph, set: &RoaringBitmap, limits: Lim
     unmet | set
 }
 
-/// Positions of the objects of a set, one by one.
+/// Positions of the objects of a set.
 #[derive(Debug, Clone, Copy, Default)]
-struct Places {
-    /// Bytes of all, and of those that are reachable.
+struct SetPositions {
+    /// Shallow size of all objects, and of the reachable ones.
     bytes: u64,
     reachable_bytes: u64,
     reachable: u64,
-    /// The first and the last position of those that are reachable.
+    /// First and last position of the reachable objects.
     span: Option<(TreePosition, TreePosition)>,
 }
 
-impl Places {
+impl SetPositions {
     /// Marks the positions of the reachable objects of a set. There may be tens of millions: they are never listed as a
     /// whole.
     fn of(tree: &Tree, set: &RoaringBitmap, members: &Marks<TreePosition>) -> Self {
@@ -156,7 +157,7 @@ impl Places {
             });
             all = sums.into_iter().fold(all, Self::and);
         }
-        // A size by itself takes longer to look up than those of a whole frame.
+        // Looking up a single size takes longer than those of a whole frame.
         if let Some((first, last)) = all.span {
             all.reachable_bytes = bytes_at(tree, first, last, members);
             all.bytes = all.bytes.saturating_add(all.reachable_bytes);
@@ -177,7 +178,7 @@ impl Places {
     }
 }
 
-/// Returns the size of the objects at the marked positions, all between two.
+/// Returns the size of the objects at the marked positions between `first` and `last`.
 fn bytes_at(tree: &Tree, first: TreePosition, last: TreePosition, meant: &Marks<TreePosition>) -> u64 {
     let chunks = TreePosition::chunks(first..TreePosition(last.0.saturating_add(1)), CHUNK);
     let bytes = parallel::map(&chunks, |chunk| {
@@ -192,7 +193,7 @@ fn bytes_at(tree: &Tree, first: TreePosition, last: TreePosition, meant: &Marks<
 /// Returns the common dominator of the objects at two positions, which dominates all objects between them.
 ///
 /// The objects retain nothing that it does not dominate, and a path from it to what it dominates does not leave what it
-/// dominates. So this is where a walk can start.
+/// dominates. Therefore a walk can start here.
 fn common_dominator(tree: &Tree, first: TreePosition, last: TreePosition) -> Start {
     let mut position = first;
     for _ in 0..MAX_CLIMB {
@@ -207,7 +208,7 @@ fn common_dominator(tree: &Tree, first: TreePosition, last: TreePosition) -> Sta
     Start::Roots
 }
 
-/// The reachable ones of some objects that no other of them dominates, by position, ascending.
+/// Returns the positions of the reachable objects that no other of them dominates, ascending.
 pub(crate) fn tops(tree: &Tree, objects: impl IntoIterator<Item = ObjectIndex>) -> Vec<TreePosition> {
     let positions = objects.into_iter().filter_map(|object| tree.reachable_position(object));
     let mut positions: Vec<TreePosition> = positions.collect();
@@ -223,8 +224,8 @@ pub(crate) fn tops(tree: &Tree, objects: impl IntoIterator<Item = ObjectIndex>) 
     positions
 }
 
-/// Retained size of objects by the dominator tree alone: objects that several of them dominate count once; objects that
-/// only several of them together hold do not count.
+/// Returns the retained size of objects by the dominator tree alone: objects that several of them dominate count once;
+/// objects that only several of them together retain do not count.
 pub(crate) fn retained_by_tree(tree: &Tree, objects: impl IntoIterator<Item = ObjectIndex>) -> u64 {
     let tops = tops(tree, objects).into_iter();
     tops.fold(0, |sum, position| sum.saturating_add(tree.retained_bytes(position)))

@@ -1,8 +1,8 @@
 //! The dominator tree merged by class: objects of one class below the same classes are one node.
 //!
-//! A map of 60,000 entries is one node of 60,000 `HashMap$Node`, not a list of them. Objects of a class that objects of the
-//! same class dominate immediately are in their node too: so a linked list, whose tree is a staircase, is one node as well,
-//! and what its links hold is one level below.
+//! A map of 60,000 entries is one node of 60,000 `HashMap$Node`, not a list of them. Objects of a class that objects of
+//! the same class dominate immediately are in their node too: a linked list, whose tree is a staircase, is therefore
+//! one node as well, and what its links hold is one level below.
 //!
 //! One pass in preorder finds all nodes: the path of classes to an object determines its node. Objects deeper than the
 //! requested levels are not examined; their bytes are counted at the node above.
@@ -19,15 +19,15 @@ use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables;
 
-use super::{class_counts, retained};
+use super::{class_pass, retained_of_set};
 
-/// Maximum number of distinct nodes; the others are counted among the omitted ones.
+/// Maximum number of distinct nodes; further ones count as omitted.
 const MAX_NODES: usize = 1 << 20;
-/// Marks a class object, which is a node of its own by the class that it represents.
+/// Marks a class object, which has a node of its own by the class that it represents.
 const CLASS_OBJECT: u32 = 1 << 31;
-/// Objects of no known class.
+/// Class of objects of unknown class.
 const UNKNOWN: u32 = CLASS_OBJECT - 1;
-/// No node.
+/// Represents no node.
 const NONE: u32 = u32::MAX;
 
 /// Start of the tree.
@@ -35,30 +35,30 @@ const NONE: u32 = u32::MAX;
 pub enum Tops<'a> {
     /// All objects that only the roots dominate.
     Roots,
-    /// These objects, by position and ascending: none of them dominates another.
+    /// These positions, ascending: none of the objects dominates another.
     Objects(&'a [TreePosition]),
-    /// All objects of a depth in the range of positions from `first` to before `end`, which is these and what they
-    /// dominate: siblings that follow one another.
+    /// Adjacent siblings: all objects of a depth in the range of positions from `first` to `end`, which covers them and
+    /// what they dominate.
     Siblings {
-        /// The first of them.
+        /// Position of the first.
         first: TreePosition,
         /// End position (exclusive) of the objects that they dominate.
         end: TreePosition,
-        /// Their depth.
+        /// Depth of the siblings.
         depth: u32,
     },
 }
 
 /// Start and limits of a listing.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct MergedQuery<'a> {
     /// Start of the tree.
     pub tops: Tops<'a>,
-    /// Levels of nodes, the first included.
+    /// Number of levels of nodes, including the first.
     pub levels: u32,
-    /// Number of nodes below one node are listed; all by default.
+    /// Maximum number of listed nodes below one node; all by default.
     pub top: Option<usize>,
-    /// Nodes that retain less are left out.
+    /// Minimum retained size of a listed node.
     pub min_retained_bytes: u64,
 }
 
@@ -69,7 +69,7 @@ pub enum NodeClass {
     Instances(ClassNumber),
     /// The class object of a class.
     ClassObject(ClassNumber),
-    /// Objects of which the dump does not tell the class.
+    /// Objects whose class is not in the dump.
     Unknown,
 }
 
@@ -86,36 +86,37 @@ impl NodeClass {
 /// Nodes omitted below a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Others {
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: u64,
-    /// Their objects.
+    /// Number of their objects.
     pub objects: u64,
-    /// Retained size of those.
+    /// Retained size of these objects.
     pub retained_bytes: u64,
 }
 
 /// Objects of one class below the same classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
+pub struct MergedNode {
     /// Class of the objects.
     pub class: NodeClass,
     /// Depth of the node, from 0.
     pub depth: u32,
-    /// The node above, by its place in the list.
+    /// Index of the parent node in the list.
     pub parent: Option<usize>,
-    /// The objects, also those that objects of the same node dominate.
+    /// Number of objects, including those dominated by objects of the same node.
     pub objects: u64,
-    /// Objects that follow one another in the tree, at most: 1 if none of them dominates another immediately.
+    /// Maximum number of the objects that dominate one another in a row: 1 if none of them immediately dominates
+    /// another.
     pub chain: u32,
     /// Shallow size of the objects.
     pub shallow_bytes: u64,
     /// Retained size of the objects.
     pub retained_bytes: u64,
-    /// The number of objects that would be freed with them, themselves included.
+    /// Number of objects that would be freed with them, including themselves.
     pub retained_objects: u64,
-    /// The first of the objects.
+    /// First of the objects.
     pub first: TreePosition,
-    /// The first object that another one of the node dominates immediately, after that one.
+    /// First object that another one of the node immediately dominates, after that one.
     pub link: Option<(TreePosition, TreePosition)>,
     /// Nodes omitted immediately below.
     pub others: Others,
@@ -124,19 +125,19 @@ pub struct Node {
 /// A merged tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// The nodes in preorder, siblings by retained size, largest first.
-    pub nodes: Vec<Node>,
+    /// Nodes in preorder, siblings by retained size, largest first.
+    pub nodes: Vec<MergedNode>,
     /// Nodes omitted at the top.
     pub others: Others,
 }
 
-/// The objects of some classes that no other of them dominates, by position, ascending.
+/// Returns the positions of the objects of some classes that no other of them dominates, ascending.
 pub fn tops(graph: &ObjectGraph, classes: &ClassSet) -> Vec<TreePosition> {
-    retained::tops(&graph.tree, classes.all_objects(graph))
+    retained_of_set::tops(&graph.tree, classes.all_objects(graph))
 }
 
 /// Merges a part of the tree. Each class object is a node of its own.
-pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &Question<'_>) -> Merged {
+pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &MergedQuery<'_>) -> Merged {
     let java_lang_class = summary.java_lang_class();
     merge(graph, question, |object: ObjectIndex, class: u32| {
         let is_class = java_lang_class.is_some_and(|of_classes| of_classes.0 == class);
@@ -146,14 +147,14 @@ pub fn merged(summary: &Summary, graph: &ObjectGraph, question: &Question<'_>) -
 }
 
 /// Like [`merged`], but class objects are treated as instances of `java.lang.Class`.
-pub(super) fn merged_instances(graph: &ObjectGraph, question: &Question<'_>) -> Merged {
+pub(super) fn merged_instances(graph: &ObjectGraph, question: &MergedQuery<'_>) -> Merged {
     merge(graph, question, |_, class| class)
 }
 
-/// Merges a part of the tree by what `key_of` makes of an object and its class.
+/// Merges a part of the tree by the key that `key_of` returns for an object and its class.
 fn merge(
     graph: &ObjectGraph,
-    question: &Question<'_>,
+    question: &MergedQuery<'_>,
     key_of: impl Fn(ObjectIndex, u32) -> u32 + Sync,
 ) -> Merged {
     let tree = &graph.tree;
@@ -168,17 +169,17 @@ fn merge(
     let key = |object: ObjectIndex, class: u32| {
         if class == tables::NONE { UNKNOWN } else { key_of(object, class) }
     };
-    let mut pass = Pass::new(tree, question);
-    class_counts::pass(graph, range.clone(), key, |position, depth, key, bytes| {
+    let mut pass = MergePass::new(tree, question);
+    class_pass::pass(graph, range.clone(), key, |position, depth, key, bytes| {
         pass.object(position, depth, key, bytes);
     });
     pass.close(0, range.end);
     pass.listing(question)
 }
 
-/// A node, while the pass goes on.
+/// A node during the pass.
 #[derive(Debug, Clone, Copy)]
-struct Sum {
+struct NodeSum {
     key: u32,
     parent: u32,
     depth: u32,
@@ -191,40 +192,41 @@ struct Sum {
     link: Option<(TreePosition, TreePosition)>,
 }
 
-/// An object that the pass is in, and the links of its chain below it. A chain is one entry, however long.
+/// An object that contains the current position, and the links of its chain below it. A chain is one entry, however
+/// long.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenChain {
     depth: u32,
-    /// The depth of the last link that the pass is in.
+    /// Depth of the last open link.
     last_depth: u32,
     node: u32,
     position: TreePosition,
-    /// Bytes of all objects before.
+    /// Shallow size of all objects before.
     before: u64,
-    /// The last child's key and node: siblings of a class mostly follow one another.
+    /// Key and node of the last child: adjacent siblings usually have the same class.
     last: (u32, u32),
 }
 
-struct Pass<'a> {
+struct MergePass<'a> {
     tree: &'a Tree,
     levels: u32,
-    /// The tops that are still to come; `None` if all objects of a depth are tops.
+    /// Remaining tops; `None` if all objects of a depth are tops.
     tops: Option<std::slice::Iter<'a, TreePosition>>,
     next_top: Option<TreePosition>,
-    /// The depth of tops that are not listed.
+    /// Depth of tops that are not listed.
     top_depth: u32,
-    nodes: Vec<Sum>,
-    /// By parent and key.
+    nodes: Vec<NodeSum>,
+    /// Nodes by parent and key.
     known: FxHashMap<(u32, u32), u32>,
     /// Nodes omitted below others because of the limit; with key `NONE`, those at the top.
     too_many: FxHashMap<u32, Others>,
-    open: Vec<Open>,
+    open: Vec<OpenChain>,
     bytes: u64,
     last_top: (u32, u32),
 }
 
-impl<'a> Pass<'a> {
-    fn new(tree: &'a Tree, question: &Question<'a>) -> Self {
+impl<'a> MergePass<'a> {
+    fn new(tree: &'a Tree, question: &MergedQuery<'a>) -> Self {
         let (mut tops, top_depth) = match question.tops {
             Tops::Roots => (None, 0),
             Tops::Objects(tops) => (Some(tops.iter()), 0),
@@ -246,7 +248,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The next object of the pass.
+    /// Processes the next object of the pass.
     #[inline]
     fn object(&mut self, position: TreePosition, depth: u32, key: u32, bytes: u64) {
         self.close(depth, position);
@@ -267,7 +269,8 @@ impl<'a> Pass<'a> {
                 None
             }
         };
-        let is_link = |above: &Open| self.nodes.get(above.node as usize).is_some_and(|node| node.key == key);
+        let is_link =
+            |above: &OpenChain| self.nodes.get(above.node as usize).is_some_and(|node| node.key == key);
         let (number, chain) = match (above.filter(is_link), self.open.last_mut()) {
             // A link of a chain.
             (Some(above), Some(open)) => {
@@ -276,7 +279,14 @@ impl<'a> Pass<'a> {
             }
             _ => {
                 let Some(node) = self.node(above, key, position) else { return };
-                self.open.push(Open { depth, last_depth: depth, node, position, before, last: (NONE, NONE) });
+                self.open.push(OpenChain {
+                    depth,
+                    last_depth: depth,
+                    node,
+                    position,
+                    before,
+                    last: (NONE, NONE),
+                });
                 (node, 1)
             }
         };
@@ -285,14 +295,14 @@ impl<'a> Pass<'a> {
             node.chain = node.chain.max(chain);
             node.shallow_bytes = node.shallow_bytes.saturating_add(bytes);
             if let (true, Some(above)) = (chain > 1, above) {
-                // The first link that the node has is that of a chain's first two objects.
+                // The first link of the node is that of a chain's first two objects.
                 node.link = node.link.or(Some((above.position, position)));
             }
         }
     }
 
-    /// The node for objects of this key below an object; `None` if it is too deep, or there are too many.
-    fn node(&mut self, above: Option<Open>, key: u32, position: TreePosition) -> Option<u32> {
+    /// Returns the node for objects of this key below an object; `None` if it is too deep, or there are too many.
+    fn node(&mut self, above: Option<OpenChain>, key: u32, position: TreePosition) -> Option<u32> {
         let parent = above.map_or(NONE, |above| above.node);
         let last = above.map_or(self.last_top, |above| above.last);
         if last.0 == key && last.1 != NONE {
@@ -317,7 +327,7 @@ impl<'a> Pass<'a> {
             None => {
                 let node = u32::try_from(self.nodes.len()).ok()?;
                 self.known.insert((parent, key), node);
-                self.nodes.push(Sum {
+                self.nodes.push(NodeSum {
                     key,
                     parent,
                     depth,
@@ -339,7 +349,7 @@ impl<'a> Pass<'a> {
         Some(node)
     }
 
-    /// Ends what objects of this depth and below dominate, before a position.
+    /// Closes the objects at this depth and below, before a position.
     #[inline]
     fn close(&mut self, depth: u32, position: TreePosition) {
         while let Some(open) = self.open.last_mut() {
@@ -357,19 +367,19 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The nodes that are listed.
-    fn listing(self, question: &Question<'_>) -> Merged {
+    /// Converts the nodes to the requested listing.
+    fn listing(self, question: &MergedQuery<'_>) -> Merged {
         let Self { nodes, mut too_many, .. } = self;
         let mut children: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
         for (number, node) in (0u32..).zip(&nodes) {
             children.entry(node.parent).or_default().push(number);
         }
         let most = question.top.unwrap_or(usize::MAX);
-        // The children of a node that are listed, the smallest first; and what is left out.
+        // Picks the listed children of a node, smallest first, and sums the omitted ones.
         let mut pick = |parent: u32| {
             let mut others = too_many.remove(&parent).unwrap_or_default();
             let all = children.remove(&parent).unwrap_or_default().into_iter();
-            let mut all: Vec<(u32, &Sum)> =
+            let mut all: Vec<(u32, &NodeSum)> =
                 all.filter_map(|number| Some((number, nodes.get(number as usize)?))).collect();
             all.sort_rows_by_key(|(_, node)| (Reverse(node.retained_bytes), node.key));
             let large = all.partition_point(|(_, node)| node.retained_bytes >= question.min_retained_bytes);
@@ -388,7 +398,7 @@ impl<'a> Pass<'a> {
             let Some(sum) = nodes.get(number as usize) else { continue };
             let place = merged.nodes.len();
             let (below, others) = pick(number);
-            merged.nodes.push(Node {
+            merged.nodes.push(MergedNode {
                 class: NodeClass::of(sum.key),
                 depth: sum.depth,
                 parent,

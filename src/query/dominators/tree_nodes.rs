@@ -1,4 +1,4 @@
-//! Dominator-tree data of each object of a range of positions, in one pass: a few steps per object, where a single
+//! Dominator-tree data of each object in a range of positions, in one pass: a few steps per object, whereas a single
 //! lookup takes some hundred.
 
 use std::ops::Range;
@@ -8,13 +8,13 @@ use hprof_index::graph::tree::Tree;
 
 use super::preorder;
 
-/// Objects of a chunk.
+/// Number of objects per chunk.
 const CHUNK: u32 = 1 << 16;
 
 /// A reachable object in the dominator tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node<T> {
-    /// Objects that dominate it.
+pub struct TreeNode<T> {
+    /// Number of objects that dominate it.
     pub depth: u32,
     /// Shallow size.
     pub shallow_bytes: u64,
@@ -24,23 +24,23 @@ pub struct Node<T> {
     pub dominator: Option<T>,
 }
 
-/// The chunks of all reachable objects, in preorder.
+/// Returns the chunks of all reachable objects, in preorder.
 pub fn chunks(tree: &Tree) -> Vec<Range<TreePosition>> {
     TreePosition::chunks(tree.all(), CHUNK)
 }
 
-/// The objects of a chunk, by position. Dominators are told as `names` has them, by position in the chunk; those of earlier
-/// chunks, which are few, as `outside` says. Chunks do not depend on one another.
+/// Returns the objects of a chunk, by position. `names` provides dominators by position in the chunk; `outside`
+/// provides those of earlier chunks, which are few. Chunks do not depend on one another.
 pub fn of_chunk<T: Copy>(
     tree: &Tree,
     chunk: Range<TreePosition>,
     names: &[T],
     outside: impl Fn(TreePosition) -> Option<T>,
-) -> Vec<Node<T>> {
+) -> Vec<TreeNode<T>> {
     let mut nodes = Vec::with_capacity(chunk.end.at() - chunk.start.at());
-    // The objects that the pass is in: depth, position, shallow bytes of this chunk before it.
+    // Objects that contain the current position: depth, position, shallow bytes of this chunk before it.
     let mut open: Vec<(u32, TreePosition, u64)> = Vec::new();
-    // The dominator of objects that have theirs in an earlier chunk, for objects at one depth.
+    // Dominator of objects whose dominator is in an earlier chunk, for objects at one depth.
     let mut known: Option<(u32, Option<T>)> = None;
     let mut bytes = 0u64;
     let next_depth = preorder::visit(tree, chunk.clone(), |position, depth, shallow_bytes| {
@@ -54,13 +54,13 @@ pub fn of_chunk<T: Copy>(
                 dominator
             }
         };
-        nodes.push(Node { depth, shallow_bytes, retained_bytes: 0, dominator });
+        nodes.push(TreeNode { depth, shallow_bytes, retained_bytes: 0, dominator });
         open.push((depth, position, bytes));
         bytes = bytes.saturating_add(shallow_bytes);
     });
     let next_depth = if chunk.end.0 < tree.reachable() { next_depth } else { 0 };
     close(&mut open, &mut nodes, chunk.start, next_depth, bytes);
-    // Nodes that are still open extend into the chunks after it.
+    // Nodes that are still open extend into the following chunks.
     for (_, position, _) in open {
         if let Some(node) = nodes.get_mut(position.at() - chunk.start.at()) {
             node.retained_bytes = tree.retained_bytes(position);
@@ -69,11 +69,11 @@ pub fn of_chunk<T: Copy>(
     nodes
 }
 
-/// Ends what objects of this depth and below dominate.
+/// Closes the objects at this depth and below.
 #[inline]
 fn close<T>(
     open: &mut Vec<(u32, TreePosition, u64)>,
-    nodes: &mut [Node<T>],
+    nodes: &mut [TreeNode<T>],
     first: TreePosition,
     depth: u32,
     bytes: u64,

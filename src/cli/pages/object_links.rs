@@ -1,4 +1,4 @@
-//! What objects of a document are called on pages, and where their pages are.
+//! Names of a document's objects on pages, and links to their pages.
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -8,26 +8,26 @@ use hprof_parser::ObjectId;
 use hprof_query::dictionary::{Name, names};
 use hprof_report::html::{self, Links, class_name, text};
 
-/// The class of class objects.
+/// Class of class objects.
 const CLASS: &str = "java.lang.Class";
 
-/// An object ID of a document.
+/// Returns an object ID of a document.
 pub(crate) fn id(of: &Json, name: Name) -> Option<ObjectId> {
     let digits = of.text(name).strip_prefix("0x")?;
     u64::from_str_radix(digits, 16).ok().filter(|id| *id != 0).map(ObjectId)
 }
 
-/// The page of the object that a record names.
+/// Returns the page of the object that a record names.
 pub(crate) fn object(of: &Json, links: &Links) -> Option<String> {
     id(of, names::OBJECT).and_then(|id| links.object(id))
 }
 
-/// A name without its package.
+/// Returns a class name without its package.
 pub(crate) fn simple(class: &str) -> &str {
     class.rsplit_once('.').map_or(class, |(_, simple)| simple)
 }
 
-/// What an object is called: its class; a class object by what it represents.
+/// Returns the displayed name of an object: its class; for a class object, the class it represents.
 pub(crate) fn called(of: &Json, class: Name, label: Name) -> Markup {
     let (class, label) = (of.text(class), of.text(label));
     html! {
@@ -35,7 +35,7 @@ pub(crate) fn called(of: &Json, class: Name, label: Name) -> Markup {
     }
 }
 
-/// The same as a link to its page, and what tells it from others.
+/// Returns the name as a link to its page, with the label that distinguishes it from others.
 pub(crate) fn named(of: &Json, class: Name, label: Name, links: &Links) -> Markup {
     let is_class = of.text(class) == CLASS;
     html! {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use crate::paths::roots::{self, KindRow};
+use crate::paths::root_report::{self, KindRow};
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
 use hprof_parser::RootKind;
@@ -13,12 +13,12 @@ use super::{Change, Status};
 
 /// Figures of one dump by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Census(FxHashMap<RootKind, KindRow>);
+pub struct RootCensus(FxHashMap<RootKind, KindRow>);
 
 /// A row of a comparison: a kind of root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    /// The kind.
+pub struct RootChange {
+    /// Kind of root.
     pub kind: RootKind,
     /// Status of the row.
     pub status: Status,
@@ -30,16 +30,16 @@ pub struct Row {
     pub retained_bytes: Change,
 }
 
-impl Census {
+impl RootCensus {
     /// Reads a dump.
     pub fn new(graph: &ObjectGraph) -> Self {
-        roots::by_kind(graph).into_iter().collect()
+        root_report::by_kind(graph).into_iter().collect()
     }
 
-    /// Matches an old dump and a new one; what retains more than before comes first.
-    pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
-        let mut rows: Vec<Row> = super::matched(&old.0, &new.0)
-            .map(|(kind, before, after)| Row::new(*kind, before, after))
+    /// Matches an old dump and a new one; largest growth of retained size first.
+    pub fn compare(old: &Self, new: &Self) -> Vec<RootChange> {
+        let mut rows: Vec<RootChange> = super::matched(&old.0, &new.0)
+            .map(|(kind, before, after)| RootChange::new(*kind, before, after))
             .collect();
         rows.sort_rows_by_key(|row| {
             let growth = (row.retained_bytes.delta(), row.objects.delta(), row.roots.delta());
@@ -49,13 +49,13 @@ impl Census {
     }
 }
 
-impl FromIterator<KindRow> for Census {
+impl FromIterator<KindRow> for RootCensus {
     fn from_iter<I: IntoIterator<Item = KindRow>>(rows: I) -> Self {
         Self(rows.into_iter().map(|row| (row.kind, row)).collect())
     }
 }
 
-impl Row {
+impl RootChange {
     fn new(kind: RootKind, old: Option<&KindRow>, new: Option<&KindRow>) -> Self {
         let change = |of: fn(&KindRow) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
         Self {
@@ -72,7 +72,7 @@ impl Row {
 mod tests {
     use super::*;
 
-    fn census(rows: &[(RootKind, u64, u64, u64)]) -> Census {
+    fn census(rows: &[(RootKind, u64, u64, u64)]) -> RootCensus {
         let row = |(kind, roots, objects, retained_bytes): &(RootKind, u64, u64, u64)| KindRow {
             kind: *kind,
             roots: *roots,
@@ -87,7 +87,7 @@ mod tests {
         use RootKind::{JavaFrame, JniGlobal, StickyClass, ThreadObject};
         let old = census(&[(JniGlobal, 2, 2, 50), (StickyClass, 9, 9, 900), (JavaFrame, 4, 3, 10)]);
         let new = census(&[(JniGlobal, 7, 5, 80), (StickyClass, 9, 9, 900), (ThreadObject, 1, 1, 40)]);
-        let rows = Census::compare(&old, &new);
+        let rows = RootCensus::compare(&old, &new);
         let told: Vec<_> = rows
             .iter()
             .map(|row| (row.kind, row.status, row.roots.delta(), row.retained_bytes.delta()))
@@ -101,6 +101,6 @@ mod tests {
                 (JavaFrame, Status::Gone, -4, -10),
             ]
         );
-        assert!(Census::compare(&old, &old).iter().all(|row| row.status == Status::Same));
+        assert!(RootCensus::compare(&old, &old).iter().all(|row| row.status == Status::Same));
     }
 }

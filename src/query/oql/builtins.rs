@@ -1,10 +1,10 @@
-//! The names of attributes, methods and functions.
+//! Names of attributes, methods and functions.
 
 use super::error::Wrong;
 use super::tree::Function;
 use crate::classes::suggestions;
 
-/// What objects have besides fields.
+/// Attribute of a value, besides its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attribute {
     ObjectId,
@@ -39,11 +39,11 @@ pub(super) enum Attribute {
     Type,
     Key,
     Snapshot,
-    /// What `${snapshot}` and its information have.
+    /// An attribute of `${snapshot}` or of its information.
     Info(Info),
 }
 
-/// What is known of the dump as a whole.
+/// Attribute of the dump as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Info {
     /// `@snapshotInfo`
@@ -61,7 +61,7 @@ pub(super) enum Info {
     Roots,
 }
 
-/// As they are written behind `@`; as a method with `get` or `is` before it.
+/// Names as written after `@`; as a method, with `get` or `is` before them.
 const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("objectId", Attribute::ObjectId),
     ("objectAddress", Attribute::ObjectAddress),
@@ -108,7 +108,7 @@ const ATTRIBUTES: &[(&str, Attribute)] = &[
     ("classes", Attribute::Info(Info::Classes)),
 ];
 
-/// What is done with a value and arguments.
+/// Method of a value, with arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     ToText,
@@ -134,7 +134,7 @@ pub(super) enum Method {
     Field,
     Number,
     Fraction,
-    /// `${snapshot}.getObject(id)` and the like: what is asked of an object.
+    /// Methods of `${snapshot}` for an object, such as `getObject(id)`.
     ObjectOf,
     ClassOf,
     ShallowOf,
@@ -151,7 +151,7 @@ pub(super) enum Method {
     IdOf,
 }
 
-/// Name, method, least and most arguments.
+/// Name, method, minimum and maximum number of arguments.
 const METHODS: &[(&str, Method, usize, usize)] = &[
     ("toString", Method::ToText, 0, 0),
     ("get", Method::Get, 1, 1),
@@ -196,14 +196,14 @@ const METHODS: &[(&str, Method, usize, usize)] = &[
     ("isGCRoot", Method::IsRoot, 1, 1),
 ];
 
-/// What a function means.
+/// Meaning of a function.
 pub(super) enum Meaning {
     Function(Function),
-    /// The same as this attribute of its argument.
+    /// Equivalent to this attribute of its argument.
     Attribute(&'static str),
 }
 
-/// The function of this name in lower case; MAT's, and those of jhat that mean the same.
+/// Returns the function with this name in lower case: MAT's, and equivalent ones of jhat.
 pub(super) fn function(lower: &str) -> Option<Meaning> {
     Some(Meaning::Function(match lower {
         "tohex" => Function::ToHex,
@@ -221,7 +221,7 @@ pub(super) fn function(lower: &str) -> Option<Meaning> {
     }))
 }
 
-/// What to write instead of a function that is not there.
+/// Creates the error for a function that does not exist, with what to write instead.
 pub(super) fn no_function(at: usize, name: &str, lower: &str) -> Wrong {
     const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, eval, sizeof, rsizeof, \
                          objectid, root, count, sum, min, max, avg";
@@ -229,32 +229,32 @@ pub(super) fn no_function(at: usize, name: &str, lower: &str) -> Wrong {
         "tohtml" => "write toString(x), or select the object itself",
         "identical" => "write a = b",
         "reachables" => "write SELECT AS RETAINED SET * FROM OBJECTS 0x...",
-        "livepaths" => "queries find no paths",
+        "livepaths" => "OQL cannot search for paths",
         "foreachreferrer" => "write SELECT OBJECTS inbounds(x)",
         "foreachreferee" => "write SELECT OBJECTS outbounds(x)",
         "length" => "write x.@length, or x.size() of a list",
         "filter" | "map" | "sort" | "unique" | "concat" | "contains" | "unwrap" | "wrap" | "toarray" => {
-            "this is JavaScript of jhat: write WHERE, DISTINCT, ORDER BY or a query inside another"
+            "it is part of jhat's JavaScript: write WHERE, DISTINCT, ORDER BY or a nested query"
         }
-        _ => return Wrong::new(at, format!("there is no function {}; functions are {NAMES}", cut(name))),
+        _ => return Wrong::new(at, format!("unknown function {}; the functions are {NAMES}", cut(name))),
     };
-    let text = format!("there is no function {} here: {instead}", cut(name));
+    let text = format!("function {} is not supported: {instead}", cut(name));
     match ["livepaths", "reachables"].into_iter().find(|known| *known == lower) {
         Some(known) => Wrong::function(at, text, known),
         None => Wrong::new(at, text),
     }
 }
 
-/// What of jhat's `heap` and `function` to write instead.
+/// Returns what to write instead of jhat's `heap` and `function`.
 pub(super) fn no_script(name: &str) -> Option<&'static str> {
     match name {
         "heap" => Some("jhat's `heap` is JavaScript: write FROM class, or use ${snapshot}"),
-        "function" => Some("functions in JavaScript are not run: write the condition in WHERE"),
+        "function" => Some("JavaScript functions are not supported: write the condition in WHERE"),
         _ => None,
     }
 }
 
-/// A name as it stands in a message.
+/// Returns a name, truncated for a message.
 pub(super) fn cut(name: &str) -> String {
     match name.char_indices().nth(60) {
         None => name.to_owned(),
@@ -262,7 +262,7 @@ pub(super) fn cut(name: &str) -> String {
     }
 }
 
-/// The attribute of this name.
+/// Returns the attribute with this name.
 pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, Wrong> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
@@ -275,7 +275,7 @@ pub(super) fn attribute(name: &str, at: usize) -> Result<Attribute, Wrong> {
         } else {
             suggestions::did_you_mean(&like)
         };
-        Wrong::new(at, format!("there is no attribute @{}; {hint}", cut(name)))
+        Wrong::new(at, format!("unknown attribute @{}; {hint}", cut(name)))
     })
 }
 
@@ -283,7 +283,7 @@ fn find(name: &str) -> Option<Attribute> {
     ATTRIBUTES.iter().find(|(known, _)| *known == name).map(|(_, attribute)| *attribute)
 }
 
-/// The attribute that a method without arguments stands for: `getObjectId()`, `length()`.
+/// Returns the attribute that a method without arguments stands for: `getObjectId()`, `length()`.
 fn getter(name: &str) -> Option<Attribute> {
     if name == "hasSuperClass" {
         return Some(Attribute::HasSuperClass);
@@ -300,13 +300,13 @@ fn getter(name: &str) -> Option<Attribute> {
     find(rest).or_else(|| find(&first.chain(letters).collect::<String>()))
 }
 
-/// What a call means.
+/// Meaning of a call.
 pub(super) enum Called {
     Attribute(Attribute),
     Method(Method),
 }
 
-/// The method of this name with this number of arguments.
+/// Returns the method with this name and number of arguments.
 pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<Called, Wrong> {
     if arguments == 0
         && let Some(attribute) = getter(name)
@@ -317,7 +317,7 @@ pub(super) fn method(name: &str, arguments: usize, at: usize) -> Result<Called, 
         let names: Vec<&str> = METHODS.iter().map(|(name, ..)| *name).collect();
         let all = "the methods are get...() of attributes,";
         let hint = suggestions::did_you_mean_one_of(name, &names, names.len(), all);
-        return Err(Wrong::new(at, format!("there is no method {}(); {hint}", cut(name))));
+        return Err(Wrong::new(at, format!("unknown method {}(); {hint}", cut(name))));
     };
     if (*least..=*most).contains(&arguments) {
         return Ok(Called::Method(*method));

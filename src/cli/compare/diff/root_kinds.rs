@@ -2,44 +2,45 @@
 
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old, Pair};
+use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::Session;
-use hprof_query::compare::roots::{Census, Row};
+use hprof_query::compare::root_counts::{RootCensus, RootChange};
 use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 
-use super::Args;
-use super::shown::{self, Beside, Counts};
+use super::DiffArgs;
+use super::shown::{self, Counts, DiffSummary};
 
-pub(super) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let [old, new] = args.input.binary()?;
-    let (old, before) = Session::ask(&old, |_, graph| Ok(Census::new(graph)))?;
-    let (new, after) = Session::ask(&new, |_, graph| Ok(Census::new(graph)))?;
-    let rows = Census::compare(&before, &after);
+pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let [old, new] = args.input.binary(cx)?;
+    let (old, before) = Session::ask(cx, &old, |_, graph| Ok(RootCensus::new(graph)))?;
+    let (new, after) = Session::ask(cx, &new, |_, graph| Ok(RootCensus::new(graph)))?;
+    let rows = RootCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
-    let beside = Beside { old: Old::of(&old), changed: counts.changed };
+    let beside = DiffSummary { old: Old::of(&old), changed: counts.changed };
     let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
         .beside(&shown::only_beside(), &beside);
-    shown::show(args, &Pair { old, new }, answer, counts, &[])
+    shown::show(cx, args, &Pair { old, new }, answer, counts, &[])
 }
 
-fn columns<'a>() -> Columns<'a, &'a Row> {
+fn columns<'a>() -> Columns<'a, &'a RootChange> {
     let mut columns = vec![
-        Column::of(names::KIND, |row: &&Row| row.kind.name().into())
+        Column::of(names::KIND, |row: &&RootChange| row.kind.name().into())
             .header("kind")
             .fit(Fit::Shorten { priority: 0 }),
-        shown::status(|row: &&Row| row.status, 90),
+        shown::status(|row: &&RootChange| row.status, 90),
     ];
     columns.extend(
         ChangeColumns::new(names::ROOT_COUNT, ["roots +/-", "roots"])
-            .columns(2, |row: &&Row| Some(row.roots)),
+            .columns(2, |row: &&RootChange| Some(row.roots)),
     );
     columns.extend(
         ChangeColumns::new(names::OBJECTS, ["objects +/-", "objects"])
-            .columns(4, |row: &&Row| Some(row.objects)),
+            .columns(4, |row: &&RootChange| Some(row.objects)),
     );
     let retained = ChangeColumns::new(names::RETAINED_BYTES, ["retained +/-", "retained"]);
-    columns.extend(retained.columns(0, |row: &&Row| Some(row.retained_bytes)));
+    columns.extend(retained.columns(0, |row: &&RootChange| Some(row.retained_bytes)));
     Columns::new(columns)
 }
 

@@ -1,37 +1,38 @@
-//! The different values of a column of names.
+//! Distinct values of a column of names.
 
 use std::sync::Arc;
 
-/// The different values of a column of names. Not all of them need be in a batch.
-pub type Names = Arc<NameList>;
+/// Distinct values of a column of names. A batch may contain only some of them.
+pub type ColumnNames = Arc<NameList>;
 
-/// Texts by number, in one piece of memory: a dump has tens of thousands of classes, and most queries tell a few of their names.
+/// Texts by number, in one allocation: a dump has tens of thousands of classes, and most queries show a few of their
+/// names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameList {
     text: String,
-    /// Where each ends.
+    /// End of each text.
     ends: Vec<usize>,
 }
 
 impl NameList {
-    /// The text with this number.
+    /// Returns the text with this number.
     #[inline]
     pub fn get(&self, number: usize) -> Option<&str> {
         let start = number.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.text.get(start..*self.ends.get(number)?)
     }
 
-    /// How many there are.
+    /// Returns the number of texts.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no texts.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// All of them, by number.
+    /// Returns all texts, by number.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).filter_map(|number| self.get(number))
     }

@@ -1,4 +1,4 @@
-//! Every reachable object with its retained size and its dominator, chunk by chunk: for answers of millions of rows.
+//! All reachable objects with retained size and dominator, chunk by chunk: for results with millions of rows.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::address_index::Ids;
 use hprof_parser::ObjectId;
 
-use super::nodes;
+use super::tree_nodes;
 
 /// A reachable object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct ReachableRow {
     /// Object ID.
     pub id: ObjectId,
     /// Class, if it is in the dump.
@@ -22,30 +22,30 @@ pub struct Row {
     pub shallow_bytes: u64,
     /// Retained size.
     pub retained_bytes: u64,
-    /// Object ID of its immediate dominator; `None` if nothing but the roots dominates it.
+    /// Object ID of the immediate dominator; `None` if only the roots dominate it.
     pub dominator: Option<ObjectId>,
 }
 
-/// Makes rows. All that they are made of is checked first.
+/// Rows of all reachable objects. Their data is validated first.
 #[derive(Debug)]
-pub struct Rows<'a> {
+pub struct ReachableRows<'a> {
     graph: &'a ObjectGraph,
     ids: Ids<'a>,
     labels: Labels<'a>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> ReachableRows<'a> {
     /// Prepares rows of the objects of this graph.
     pub fn new(graph: &'a ObjectGraph) -> Self {
         graph.check_tree();
         Self { graph, ids: graph.objects.addresses.ids(), labels: graph.labels() }
     }
 
-    /// The rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
-    pub fn of(&self, chunk: Range<TreePosition>) -> Vec<Row> {
+    /// Returns the rows of a chunk, in preorder of the dominator tree. Chunks do not depend on one another.
+    pub fn of(&self, chunk: Range<TreePosition>) -> Vec<ReachableRow> {
         let mut rows = self.objects(chunk.clone());
         let ids: Vec<ObjectId> = rows.iter().map(|row| row.id).collect();
-        let nodes = nodes::of_chunk(&self.graph.tree, chunk, &ids, |position| {
+        let nodes = tree_nodes::of_chunk(&self.graph.tree, chunk, &ids, |position| {
             let object = self.graph.tree.object_at(position)?;
             self.graph.objects.addresses.id_of(object)
         });
@@ -57,12 +57,12 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    /// IDs and classes of the objects of a chunk. They are looked up in the order of addresses, since they lie so in
+    /// Returns IDs and classes of the objects of a chunk. They are looked up in order of object index, which is that of
     /// memory.
     #[allow(clippy::cast_possible_truncation)]
-    fn objects(&self, chunk: Range<TreePosition>) -> Vec<Row> {
-        let mut rows = vec![Row::default(); chunk.end.at() - chunk.start.at()];
-        // One number each: to compare pairs takes longer.
+    fn objects(&self, chunk: Range<TreePosition>) -> Vec<ReachableRow> {
+        let mut rows = vec![ReachableRow::default(); chunk.end.at() - chunk.start.at()];
+        // One number each: comparing pairs takes longer.
         let mut objects: Vec<u64> = (self.graph.tree.objects_at(chunk).zip(0u64..))
             .map(|(object, at)| u64::from(object.0) << 32 | at)
             .collect();

@@ -1,4 +1,4 @@
-//! The names of many threads, each text read once: a million threads may share one.
+//! Names of many threads; each text is read once: a million threads may share one.
 
 use rayon::prelude::*;
 
@@ -7,20 +7,20 @@ use hprof_index::storage::id_map::IdMap;
 
 use super::fields::MAX_NAME;
 
-/// Names up to this length are always whole.
+/// Maximum length of names that are never truncated.
 pub(super) const SHORT: usize = 120;
 
-/// A name as it stands in the dump.
+/// A name as stored in the dump.
 #[derive(Debug, Clone)]
 pub(super) enum Name<'a> {
     /// The characters of a String or an array.
     Characters(Characters<'a>),
-    /// The label of an object that a root calls a thread.
+    /// Label of an object that a root names as a thread.
     Label(String),
 }
 
 impl Name<'_> {
-    /// Its characters, about.
+    /// Returns the approximate number of characters.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Characters(characters) => characters.len(),
@@ -28,7 +28,7 @@ impl Name<'_> {
         }
     }
 
-    /// The name, or its beginning.
+    /// Returns the name, or its first `most` characters.
     pub(super) fn text(&self, most: usize) -> String {
         match self {
             Self::Characters(characters) => characters.text(most),
@@ -36,7 +36,7 @@ impl Name<'_> {
         }
     }
 
-    /// What all threads have in common that have the same characters, wherever their name objects are.
+    /// Returns a key that is equal for equal characters in the dump, regardless of the name object.
     fn place(&self) -> Option<(usize, usize, u8)> {
         let Self::Characters(characters) = self else { return None };
         let (bytes, form) = match characters {
@@ -48,9 +48,9 @@ impl Name<'_> {
     }
 }
 
-/// How many characters of names may be read. Arrays do not overlap: those that have a dump's names have no more
-/// characters than the dump has bytes. If parts of an array overlap (JDK 6), or many threads share a long name, those
-/// beyond are cut.
+/// Number of characters of names that may be read. If arrays do not overlap, a dump's names have no more characters
+/// than the dump has bytes. If parts of an array overlap (JDK 6), or many threads share a long name, names beyond that
+/// are truncated.
 #[derive(Debug)]
 pub(super) struct Room(usize);
 
@@ -59,7 +59,7 @@ impl Room {
         Self(characters)
     }
 
-    /// How many characters are read of a name of `length`.
+    /// Returns the number of characters to read of a name of `length`.
     pub(super) fn take(&mut self, length: usize) -> usize {
         if length <= SHORT {
             return MAX_NAME;
@@ -74,17 +74,17 @@ impl Room {
     }
 }
 
-/// The names of some threads.
+/// Names of some threads.
 #[derive(Debug)]
-pub(super) struct Names {
-    /// By thread, in the order in which they were given: the number of its name.
+pub(super) struct ThreadNames {
+    /// Name number of each thread, in the given order.
     of: Vec<Option<u32>>,
-    /// By number. Not all differ.
+    /// Texts by name number; they may repeat.
     texts: Vec<String>,
 }
 
-impl Names {
-    /// Reads the names; `room` is for those that differ.
+impl ThreadNames {
+    /// Reads the names; `room` limits the distinct ones.
     pub(super) fn new(names: Vec<Option<Name<'_>>>, mut room: Room) -> Self {
         let mut known = IdMap::<(usize, usize, u8), u32>::default();
         let mut different = Vec::new();
@@ -105,19 +105,19 @@ impl Names {
         Self { of, texts: different.into_par_iter().map(|(name, most)| name.text(most)).collect() }
     }
 
-    /// The name of each thread.
+    /// Returns the name of each thread.
     pub(super) fn by_thread(&self) -> impl Iterator<Item = Option<&str>> {
         self.of.iter().map(|number| self.texts.get((*number)? as usize).map(String::as_str))
     }
 
-    /// For each thread whether it has a name that `is_meant`.
+    /// Returns for each thread whether its name matches.
     pub(super) fn test(&self, is_meant: impl Fn(&str) -> bool + Sync) -> Vec<bool> {
         let meant: Vec<bool> = self.texts.par_iter().map(|text| is_meant(text)).collect();
         let of = |number: u32| meant.get(number as usize).copied().unwrap_or(false);
         self.of.iter().map(|number| number.is_some_and(of)).collect()
     }
 
-    /// For each thread the place of its name in the order of names; `None` comes first.
+    /// Returns for each thread the rank of its name; `None` comes first.
     pub(super) fn ranks(&self) -> Vec<Option<u32>> {
         let text = |number: u32| self.texts.get(number as usize);
         let mut sorted: Vec<u32> = (0..).take(self.texts.len()).collect();
@@ -134,7 +134,7 @@ impl Names {
         self.of.iter().map(|number| number.and_then(of)).collect()
     }
 
-    /// The names that differ, and some that do not.
+    /// Returns the texts; some may repeat.
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         self.texts.iter().map(String::as_str)
     }
@@ -152,7 +152,7 @@ mod tests {
     fn names_are_read_once_and_in_order() {
         let label = || Some(Name::Label("b".to_owned()));
         let (a, b) = ("a", "b");
-        let names = Names::new(vec![name(b), None, name(a), name(b), label(), name("c")], Room::new(0));
+        let names = ThreadNames::new(vec![name(b), None, name(a), name(b), label(), name("c")], Room::new(0));
         assert_eq!(names.texts().collect::<Vec<_>>(), ["b", "a", "b", "c"]);
         assert_eq!(names.ranks(), [Some(1), None, Some(0), Some(1), Some(1), Some(2)]);
         assert_eq!(names.test(|name| name != "a"), [true, false, false, true, true, true]);
@@ -161,13 +161,13 @@ mod tests {
     #[test]
     fn no_more_characters_are_read_than_there_is_room_for() {
         static LONG: [u8; 5000] = [b'x'; 5000];
-        // Each is a part of the array behind the one before.
+        // Each is a later part of the same array.
         let parts = (0..1000).filter_map(|at| Some(Name::Characters(Characters::Latin1(LONG.get(at..)?))));
-        let names = Names::new(parts.map(Some).collect(), Room::new(3 * MAX_NAME + 5));
+        let names = ThreadNames::new(parts.map(Some).collect(), Room::new(3 * MAX_NAME + 5));
         let lengths: Vec<usize> = names.texts().map(str::len).collect();
         assert_eq!(lengths.get(..4), Some(&[MAX_NAME, MAX_NAME, MAX_NAME, SHORT][..]));
         assert_eq!(lengths.iter().sum::<usize>(), 3 * MAX_NAME + 997 * SHORT);
-        let shared = Names::new(vec![name("x"); 1000], Room::new(0));
+        let shared = ThreadNames::new(vec![name("x"); 1000], Room::new(0));
         assert_eq!(shared.texts().count(), 1);
     }
 }

@@ -1,19 +1,19 @@
-//! Names of directories: those of dumps and tables among others, whatever a file or a class is called.
+//! Directory names of dumps and tables, valid whatever a file or class is called.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Longer names end with their hash: a directory's name has at most 255 bytes in most file systems.
+/// Maximum length of a name before it is shortened and ends with its hash: most file systems allow 255 bytes.
 const MAX_NAME_BYTES: usize = 180;
 
-/// The endings of dumps, the last first.
+/// File extensions of dumps, the last one first.
 const ENDINGS: &[&[&str]] =
     &[&[".gz", ".zst", ".zip", ".tar", ".tgz"], &[".tar"], &[".hprof", ".bin", ".txt"]];
 
-/// The names of dumps: that of each file without its endings. What would have the same name as one before, or one that
-/// differs only in case, gets `-2`, `-3` and so on.
+/// Returns the names of dumps: the file names without their extensions. A name that equals an earlier one, ignoring
+/// case, gets `-2`, `-3` and so on.
 pub(super) fn of_dumps<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<String> {
     let mut taken = HashSet::new();
     let mut names = Vec::new();
@@ -21,7 +21,7 @@ pub(super) fn of_dumps<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<Str
         let base = of_dump(path);
         let numbered = (2u64..).map(|number| format!("{base}-{number}"));
         let mut all = std::iter::once(base.clone()).chain(numbered);
-        // One of so many is free.
+        // One of these numbers is free.
         let name = all.find(|name| taken.insert(name.to_lowercase())).unwrap_or(base);
         names.push(name);
     }
@@ -38,8 +38,8 @@ fn of_dump(path: &Path) -> String {
     stem.to_owned()
 }
 
-/// A name as that of a directory: letters, digits, `.`, `_` and `-` stay, all else is percent-encoded, as in Hive. What
-/// begins with `.` or `_` would be hidden from engines.
+/// Encodes a directory name: letters, digits, `.`, `_` and `-` stay, everything else is percent-encoded, as in Hive.
+/// Engines would ignore names that begin with `.` or `_`.
 pub(super) fn directory(name: &str) -> String {
     let mut out = String::new();
     for (at, c) in name.char_indices() {

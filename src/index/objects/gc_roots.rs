@@ -1,9 +1,9 @@
-//! The GC roots as objects.
+//! GC roots as objects.
 //!
-//! A root that belongs to a thread (java frame, JNI local, native stack, thread block) is a reference of the Thread
-//! object, so that a thread retains its locals; if no root says that the thread runs it is a root like any other. A dump
-//! without sticky classes gets the boot loader's classes as roots. Roots may name objects that the dump does not hold: they are
-//! counted.
+//! A root that belongs to a thread (java frame, JNI local, native stack, thread block) is a reference of
+//! the Thread object, so that a thread retains its locals; if no root states that the thread is running,
+//! it is a root like any other. If a dump has no sticky classes, the boot loader's classes are assumed to
+//! be roots. Roots whose object is missing from the dump are counted.
 
 use crate::graph::numbers::ObjectIndex;
 use crate::storage::id_map::IdMap;
@@ -16,24 +16,25 @@ use crate::model::tables::{NONE, RootRow};
 /// A GC root whose object is in the dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GcRoot {
-    /// The object's index.
+    /// Object index.
     pub object: ObjectIndex,
-    /// Why it is a root.
+    /// Kind of the root.
     pub kind: RootKind,
-    /// Serial number of the thread, for the kinds that have one.
+    /// Serial number of the thread, for kinds that have one.
     pub thread_serial: Option<u32>,
-    /// Object index of that thread, if it is known.
+    /// Object index of that thread, if known.
     pub thread: Option<ObjectIndex>,
-    /// The frame's number in the thread's stack trace, if the root has one.
+    /// Frame number in the thread's stack trace, if the root has one.
     pub frame: Option<u32>,
-    /// Whether it counts as a reference of its thread instead of as a root.
+    /// `true` if it counts as a reference of its thread instead of as a root.
     pub is_local: bool,
-    /// Whether the dump does not name it: the boot loader's classes, where there are no sticky classes.
+    /// `true` if it is assumed rather than stated: a boot loader's class in a dump without sticky
+    /// classes.
     pub is_assumed: bool,
 }
 
 impl GcRoot {
-    /// Whether only a thread's stack makes it a root, whether that thread is known or not.
+    /// Returns `true` if only a thread's stack makes it a root, whether or not that thread is known.
     pub fn is_of_stack(&self) -> bool {
         is_of_thread(self.kind)
     }
@@ -42,26 +43,27 @@ impl GcRoot {
 /// All GC roots.
 #[derive(Debug, Default)]
 pub struct Roots {
-    /// In the order of the file; assumed ones last.
+    /// Roots in file order; assumed ones last.
     pub rows: Vec<GcRoot>,
-    /// Roots that name an object which is not in the dump; those of object 0 are not counted.
+    /// Number of roots whose object is not in the dump, without those of object 0.
     pub missing_objects: u64,
-    /// Roots that name a thread which is not in the dump, so that they count as roots of their own.
+    /// Number of roots whose thread is not in the dump, so that they count as roots of their own.
     pub missing_threads: u64,
-    /// Whether the boot loader's classes were made roots, because the dump has no sticky class.
+    /// `true` if the boot loader's classes were made roots because the dump has no sticky class.
     pub boot_classes_assumed: bool,
-    /// Threads by serial number: serial number, object index and serial number of the stack trace.
+    /// Threads, ascending by serial number: serial number, object index, and serial number of the stack
+    /// trace.
     threads: Vec<(u32, ObjectIndex, TraceSerial)>,
 }
 
-/// Whether roots of this kind are references of their thread.
+/// Returns `true` if roots of this kind are references of their thread.
 fn is_of_thread(kind: RootKind) -> bool {
     matches!(kind, RootKind::JavaFrame | RootKind::JniLocal | RootKind::NativeStack | RootKind::ThreadBlock)
 }
 
 impl Roots {
-    /// Bytes that finding the objects of all roots takes at most: rows, threads by serial number, and what
-    /// [`Roots::objects`] or [`Roots::locals`] makes of them.
+    /// Returns the maximum memory for finding the objects of all roots, in bytes: rows, threads by serial
+    /// number, and the result of [`Roots::objects`] or [`Roots::locals`].
     pub(crate) fn bytes(summary: &Summary) -> u64 {
         const OF_A_THREAD: u64 = 48;
         const OF_A_PAIR: u64 = 8;
@@ -86,10 +88,12 @@ impl Roots {
                 threads.push((row.thread.get(), object, row.frame.into()));
             }
         }
-        // A thread that only a START THREAD record tells of need not be reachable: what its stack holds would not be either.
+        // A thread known only from a START THREAD record need not be reachable; neither would the objects
+        // on its stack be.
         let running: IdMap<u32, ()> =
             threads.iter().skip(started).map(|(serial, ..)| (*serial, ())).collect();
-        // What the heap dump itself says counts more than START THREAD records, of which a serial can have several.
+        // The heap dump itself takes precedence over START THREAD records, of which a serial number can
+        // have several.
         threads.rotate_left(started);
         threads.sort_by_key(|(serial, ..)| *serial);
         threads.dedup_by_key(|(serial, ..)| *serial);
@@ -136,7 +140,7 @@ impl Roots {
         let boot = summary.classes().iter().filter(|class| class.is_dumped() && class.loader.get() == 0);
         let objects: Vec<ObjectIndex> =
             boot.filter_map(|class| addresses.index_of(class.id.into())).collect();
-        // Not twice as many as there are.
+        // Avoids doubling the capacity.
         self.rows.reserve_exact(objects.len());
         let rows = objects.into_iter().map(|object| GcRoot {
             object,
@@ -151,7 +155,7 @@ impl Roots {
         self.boot_classes_assumed = self.rows.last().is_some_and(|row| row.is_assumed);
     }
 
-    /// The objects that are roots by themselves, ascending, each once.
+    /// Returns the objects that are roots by themselves, ascending, without duplicates.
     pub fn objects(&self) -> Vec<ObjectIndex> {
         let mut objects: Vec<ObjectIndex> =
             self.rows.iter().filter(|row| !row.is_local).map(|row| row.object).collect();
@@ -160,7 +164,8 @@ impl Roots {
         objects
     }
 
-    /// The pairs of thread and object of roots that count as references of their thread, ascending, each once.
+    /// Returns the pairs of thread and object of roots that count as references of their thread,
+    /// ascending, without duplicates.
     pub fn locals(&self) -> Vec<(ObjectIndex, ObjectIndex)> {
         let locals = self.rows.iter().filter(|row| row.is_local);
         let mut pairs: Vec<(ObjectIndex, ObjectIndex)> =
@@ -170,7 +175,7 @@ impl Roots {
         pairs
     }
 
-    /// The serial number of the stack trace of the thread with this serial number.
+    /// Returns the serial number of the stack trace of the thread with this serial number.
     pub fn trace_of_thread(&self, serial: u32) -> Option<TraceSerial> {
         let at = self.threads.binary_search_by_key(&serial, |(serial, ..)| *serial).ok()?;
         self.threads.get(at).map(|(.., trace)| *trace)

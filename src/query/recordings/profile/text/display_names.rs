@@ -1,20 +1,20 @@
-//! Names of a text report, in the forms in which they are shown.
+//! Names of a text report, converted to the forms shown.
 
 use hprof_parser::text::event::MonitorName;
 use hprof_parser::text::rfc3339;
 use hprof_parser::{mutf8, names};
 
-/// Text.
+/// Decodes a text.
 pub(super) fn text(bytes: &[u8]) -> String {
     mutf8::decode(bytes).into_owned()
 }
 
-/// A class in Java source form.
+/// Converts a class name to Java source form.
 pub(super) fn class(bytes: &[u8]) -> String {
     names::java_class_name(&mutf8::decode(bytes))
 }
 
-/// A class and a method, the class in Java source form.
+/// Converts a class and a method, the class to Java source form.
 pub(super) fn method(bytes: &[u8]) -> String {
     let text = mutf8::decode(bytes);
     match text.rsplit_once('.') {
@@ -23,7 +23,7 @@ pub(super) fn method(bytes: &[u8]) -> String {
     }
 }
 
-/// A monitor's class, from its signature or name; a raw monitor's name as it is.
+/// Converts a monitor's class from its signature or name; a raw monitor's name stays as it is.
 pub(super) fn monitor(monitor: &MonitorName<'_>) -> String {
     if monitor.raw {
         return text(monitor.name);
@@ -32,7 +32,7 @@ pub(super) fn monitor(monitor: &MonitorName<'_>) -> String {
     class(name.unwrap_or(monitor.name))
 }
 
-/// A date; one that cannot be read is kept as it is, none is none.
+/// Converts a date; one that cannot be parsed stays as it is, an empty one is `None`.
 pub(super) fn date(bytes: &[u8]) -> Option<String> {
     let text = text(bytes);
     let text = text.trim();

@@ -1,4 +1,4 @@
-//! The GC roots, and what they hold.
+//! GC roots and what they retain.
 
 use std::cmp::Reverse;
 
@@ -8,99 +8,105 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::graph::tree::Tree;
 use hprof_index::model::summary::ClassNumber;
-use hprof_index::objects::roots::GcRoot;
+use hprof_index::objects::gc_roots::GcRoot;
 use hprof_parser::{ObjectId, RootKind};
 
-use crate::dominators::retained::retained_by_tree;
+use crate::dominators::retained_of_set::retained_by_tree;
 use crate::objects::label::Labels;
 use crate::objects::selection::ThreadPattern;
 use crate::sorting::SortRows;
 use crate::threads::frames::Frames;
 
-/// Which roots are asked for.
+/// Query for GC roots.
 #[derive(Debug, Clone, Default)]
-pub struct Question {
-    /// Of these kinds; of all if there are none.
+pub struct RootQuery {
+    /// Kinds of roots; all if empty.
     pub kinds: Vec<RootKind>,
-    /// Of these threads.
+    /// Pattern of threads.
     pub thread: Option<ThreadPattern>,
-    /// Number of rows are kept; all by default.
+    /// Maximum number of rows; all by default.
     pub top: Option<usize>,
 }
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Thread {
+pub struct RootThread {
     /// Object ID.
     pub id: ObjectId,
-    /// Its name, if the dump has it.
+    /// Name, if the dump has it.
     pub name: Option<String>,
 }
 
 /// An object that is a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct RootRow {
     /// Object ID.
     pub id: ObjectId,
     /// Class, if it is in the dump.
     pub class: Option<ClassNumber>,
-    /// A few words that tell it from others.
+    /// Short description that distinguishes it from others of its class.
     pub label: Option<String>,
-    /// Why it is a root.
+    /// Kind of root.
     pub kind: RootKind,
-    /// `true` if the dump does not name it: the boot loader's classes, where there are no sticky classes.
+    /// `true` if the dump does not name it: a class of the boot loader, where there are no sticky classes.
     pub is_assumed: bool,
-    /// The thread, if it has one that is known.
-    pub thread: Option<Thread>,
+    /// Thread, if the root has one and it is known.
+    pub thread: Option<RootThread>,
     /// Serial number of the thread, for the kinds that have one.
     pub thread_serial: Option<u32>,
-    /// The frame's number in the thread's stack trace.
+    /// Frame number in the thread's stack trace.
     pub frame: Option<u32>,
-    /// The frame in words, if the dump holds it.
+    /// Frame in words, if the dump contains it.
     pub location: Option<String>,
-    /// How often the dump says so.
+    /// Number of times that the dump names this root.
     pub times: u64,
-    /// Shallow size.
+    /// Shallow size in bytes.
     pub shallow_bytes: u64,
-    /// Retained size.
+    /// Retained size in bytes.
     pub retained_bytes: u64,
 }
 
 /// All roots of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KindRow {
-    /// The kind.
+    /// Kind of root.
     pub kind: RootKind,
     /// Number of roots.
     pub roots: u64,
-    /// Number of objects: one can be a root more than once.
+    /// Number of objects: an object can be a root more than once.
     pub objects: u64,
-    /// What the objects retain, by the dominator tree: what one of them dominates counts once.
+    /// Bytes retained by the objects, by the dominator tree: an object that another one dominates does not count again.
     pub retained_bytes: u64,
 }
 
-/// The roots asked for.
+/// GC roots that match a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
-    /// The kinds, most retained bytes first.
+pub struct RootReport {
+    /// Kinds, most retained bytes first.
     pub kinds: Vec<KindRow>,
-    /// The roots that are kept, most retained bytes first.
-    pub rows: Vec<Row>,
-    /// Rows before `top` was taken.
+    /// Roots, most retained bytes first, at most `top`.
+    pub rows: Vec<RootRow>,
+    /// Number of rows before `top` was applied.
     pub total: u64,
 }
 
-/// Which roots there are, and what they hold.
-pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, question: &Question) -> Answer {
+/// Returns the roots that match a query, and what they retain.
+pub fn roots(
+    graph: &ObjectGraph,
+    labels: &Labels<'_>,
+    frames: &Frames<'_>,
+    question: &RootQuery,
+) -> RootReport {
     let tree = &graph.tree;
     let id = |object: ObjectIndex| graph.objects.addresses.id_of(object).unwrap_or_default();
-    let mut names: FxHashMap<ObjectIndex, Thread> = FxHashMap::default();
+    let mut names: FxHashMap<ObjectIndex, RootThread> = FxHashMap::default();
     let mut is_of_thread = |root: &GcRoot| match (&question.thread, root.thread) {
         (None, _) => true,
         (Some(_), None) => false,
         (Some(wanted), Some(thread)) => {
-            let thread =
-                names.entry(thread).or_insert_with(|| Thread { id: id(thread), name: labels.label(thread) });
+            let thread = names
+                .entry(thread)
+                .or_insert_with(|| RootThread { id: id(thread), name: labels.label(thread) });
             wanted.matches(thread.id, thread.name.as_deref())
         }
     };
@@ -117,11 +123,11 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
             Some((position.map_or(0, |position| tree.retained_bytes(position)), root, same.len() as u64))
         })
         .collect();
-    // Sorting keeps the order of those that hold as much.
+    // Stable sort: rows that retain the same stay in their order.
     counted.sort_rows_by_key(|(bytes, ..)| Reverse(*bytes));
     let total = counted.len() as u64;
     let rows = (counted.into_iter().take(question.top.unwrap_or(usize::MAX)))
-        .map(|(retained_bytes, root, times)| Row {
+        .map(|(retained_bytes, root, times)| RootRow {
             id: id(root.object),
             class: graph.objects.class(root.object),
             label: labels.label(root.object),
@@ -129,7 +135,7 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
             is_assumed: root.is_assumed,
             thread: root.thread.map(|thread| {
                 let known = names.get(&thread).cloned();
-                known.unwrap_or_else(|| Thread { id: id(thread), name: labels.label(thread) })
+                known.unwrap_or_else(|| RootThread { id: id(thread), name: labels.label(thread) })
             }),
             thread_serial: root.thread_serial,
             frame: root.frame,
@@ -139,22 +145,22 @@ pub fn roots(graph: &ObjectGraph, labels: &Labels<'_>, frames: &Frames<'_>, ques
             retained_bytes,
         })
         .collect();
-    Answer { kinds, rows, total }
+    RootReport { kinds, rows, total }
 }
 
-/// All roots, by kind.
+/// Sums up all roots by kind.
 pub(crate) fn by_kind(graph: &ObjectGraph) -> Vec<KindRow> {
     let mut roots = graph.roots.rows.clone();
     roots.sort_rows_by_key(key);
     kinds(&graph.tree, &roots)
 }
 
-/// Roots of the same key are the same.
+/// Returns the identity of a root: roots with equal keys are the same.
 fn key(root: &GcRoot) -> (RootKind, ObjectIndex, Option<u32>, Option<u32>, bool) {
     (root.kind, root.object, root.thread_serial, root.frame, root.is_assumed)
 }
 
-/// Adds up roots by kind; they are sorted by kind and object.
+/// Sums up roots by kind; `roots` are sorted by kind and object.
 fn kinds(tree: &Tree, roots: &[GcRoot]) -> Vec<KindRow> {
     let mut kinds: Vec<KindRow> = (roots.chunk_by(|a, b| a.kind == b.kind))
         .filter_map(|same| {

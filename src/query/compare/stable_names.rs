@@ -14,8 +14,8 @@ use hprof_parser::ObjectId;
 
 /// Marks of generated classes: what follows one, up to an array's brackets, is a number or a hash.
 ///
-/// The first are the JDK's (`LambdaMetafactory`, `InvokerBytecodeGenerator`, `MethodAccessorGenerator`), the others those of
-/// CGLIB, Spring, Guice, Hibernate, Byte Buddy, Mockito and Javassist.
+/// The first are the JDK's (`LambdaMetafactory`, `InvokerBytecodeGenerator`, `MethodAccessorGenerator`), the others
+/// those of CGLIB, Spring, Guice, Hibernate, Byte Buddy, Mockito and Javassist.
 const MARKS: &[&str] = &[
     "$$Lambda",
     "$$InjectedInvoker",
@@ -51,7 +51,8 @@ pub(super) const UNKNOWN_LOADER: &str = "<unknown loader>";
 /// Prefixes of numbered names: of a class, and of a package.
 const NUMBERED: &[&str] = &["$Proxy", "proxy"];
 
-/// Longer names are not reduced: no generator makes such names, and a hostile dump can have them everywhere.
+/// Maximum length of a name that is reduced: no generator creates longer names, and a hostile dump can have them
+/// everywhere.
 const MAX_NAME: usize = 4096;
 
 /// Returns the name of a class without the parts that change from run to run.
@@ -85,14 +86,14 @@ pub fn stem(class: &str) -> Cow<'_, str> {
 pub struct Stems<'a>(FxHashMap<(*const u8, usize), (&'a str, Arc<str>)>);
 
 impl<'a> Stems<'a> {
-    /// Returns the stem of a name. Each name is stored once, so that its address identifies it.
+    /// Returns the stem of a name. The name must be stored only once, so that its address identifies it.
     pub fn stem(&mut self, name: &'a str) -> Arc<str> {
         let place = (name.as_ptr(), name.len());
         self.0.entry(place).or_insert_with(|| (name, stem(name).into())).1.clone()
     }
 }
 
-/// Returns the prefix of a part of a name that ends with a number, if it is numbered: `$Proxy` of `$Proxy12`.
+/// Returns the prefix of a part of a name that ends with a number, if it is a known one: `$Proxy` of `$Proxy12`.
 fn numbered(part: &str) -> Option<&str> {
     let start = part.trim_end_matches(|digit: char| digit.is_ascii_digit());
     (start.len() < part.len() && NUMBERED.contains(&start)).then_some(start)
@@ -114,7 +115,7 @@ pub fn masked(name: &str) -> String {
     masked
 }
 
-/// Merges two names of one form, with `*` for the numbers in which they differ; returns the only one if there is one.
+/// Merges two names of one form, with `*` for the numbers in which they differ; if only one is given, returns it.
 pub fn in_common(a: Option<String>, b: Option<String>) -> Option<String> {
     let (Some(a), Some(b)) = (&a, &b) else { return a.or(b) };
     let mut name = String::with_capacity(a.len());
@@ -134,7 +135,7 @@ pub fn in_common(a: Option<String>, b: Option<String>) -> Option<String> {
     Some(name)
 }
 
-/// Number of digits at the start.
+/// Returns the number of digits at the start.
 fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
@@ -171,7 +172,7 @@ pub fn loader(summary: &Summary, loader: ObjectId) -> String {
     }
 }
 
-/// Returns the name without the one given to the loader, which is a value of the heap.
+/// Returns the name of a loader's class, without the name given to the loader, which is a value of the heap.
 pub fn unnamed_loader(text: &str) -> &str {
     text.split_once(" '").map_or(text, |(class, _)| class)
 }

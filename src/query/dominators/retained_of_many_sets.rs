@@ -1,10 +1,10 @@
-//! Retained sizes of many sets of objects, all by one walk.
+//! Retained sizes of many sets of objects, computed in one walk.
 //!
-//! [`super::retained`] walks the graph once for one set; a container has thousands of class loaders. Here each object gets
-//! the sets through which all paths from the roots to it lead: those that it is a member of, and those that are common to
-//! all objects that refer to it. That is the greatest solution of the data-flow equations of dominators (F. E. Allen,
-//! J. Cocke: Graph-theoretic constructs for program flow analysis, IBM Research RC 3923, 1972), with sets of objects in
-//! place of single objects. A set retains the objects that have it.
+//! [`super::retained`] walks the graph once for one set; a container has thousands of class loaders. Here each object
+//! gets the sets through which all paths from the roots to it lead: those that it is a member of, and those that are
+//! common to all its referrers. That is the greatest solution of the data-flow equations of dominators (F. E. Allen, J.
+//! Cocke: Graph-theoretic constructs for program flow analysis, IBM Research RC 3923, 1972), with sets of objects in
+//! place of single objects. A set retains the objects whose collection contains it.
 //!
 //! Most objects can be reached without visiting any member: a walk by all threads finds them first. The others are
 //! taken from a work list until nothing changes. Few distinct collections of sets occur, so each object stores the
@@ -26,16 +26,16 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::scratch::Array;
 
+use super::avoiding_walk::{Marks, walk};
 use super::preorder::Start;
-use super::walk::{Marks, walk};
 
-/// Objects that one thread takes at a time.
+/// Number of objects per chunk.
 const CHUNK: u32 = 1 << 18;
-/// Numbers in all collections together: 64 MiB.
+/// Maximum total size of all collections: 64 MiB.
 const MAX_NUMBERS: usize = 1 << 24;
-/// Answers of intersections that are kept.
+/// Maximum number of intersections kept in the cache.
 const MAX_KNOWN: usize = 1 << 21;
-/// The collection of no set.
+/// Number of the empty collection.
 const EMPTY: u32 = 0;
 /// Marks an object that is on the work list.
 const QUEUED: u32 = 1 << 31;
@@ -43,9 +43,9 @@ const QUEUED: u32 = 1 << 31;
 /// Sets of objects, by number from 0: whole classes, and single objects. An object can be a member of several.
 #[derive(Debug, Clone, Default)]
 pub struct Sets {
-    /// The number of sets.
+    /// Number of sets.
     pub count: u32,
-    /// By class number: the sets that the class object and the instances are members of.
+    /// By class number: sets that contain the class object and the instances.
     pub of_class: Vec<Vec<u32>>,
     /// Sets of single objects.
     pub of_object: FxHashMap<ObjectIndex, Vec<u32>>,
@@ -56,7 +56,7 @@ pub struct Sets {
 pub struct SetRetained {
     /// Size freed with the reachable members.
     pub bytes: u64,
-    /// The number of objects that would be freed, members included; 0 if no member is reachable.
+    /// Number of objects that would be freed, including members; 0 if no member is reachable.
     pub objects: u64,
 }
 
@@ -65,7 +65,7 @@ impl Sets {
         self.of_class.get(class).is_some_and(|sets| !sets.is_empty())
     }
 
-    /// All members of all sets.
+    /// Returns all members of all sets.
     fn members(&self, graph: &ObjectGraph) -> RoaringBitmap {
         let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
         let mut members = parallel::union(&chunks, |chunk| {
@@ -83,7 +83,7 @@ impl Sets {
         members
     }
 
-    /// The sets of a batch that an object is a member of, ascending.
+    /// Returns the sets of a batch that contain an object, ascending.
     fn of(&self, graph: &ObjectGraph, object: ObjectIndex, batch: &Range<u32>) -> Vec<u32> {
         let classes = [graph.objects.class(object), graph.class_of_class_object(object)];
         let by_class = classes.iter().flatten().filter_map(|class| self.of_class.get(class.0 as usize));
@@ -95,10 +95,10 @@ impl Sets {
     }
 }
 
-/// Retained size of each set, as [`super::retained::retained`] computes it for one.
+/// Computes the retained size of each set, like [`super::retained::retained`] for one.
 ///
 /// # Errors
-/// If there is neither memory nor disk space for a number for each object.
+/// If neither memory nor disk has space for a number per object.
 pub fn retained(graph: &ObjectGraph, sets: &Sets) -> io::Result<Vec<SetRetained>> {
     let mut answer = vec![SetRetained::default(); sets.count as usize];
     let members = sets.members(graph);
@@ -112,10 +112,10 @@ pub fn retained(graph: &ObjectGraph, sets: &Sets) -> io::Result<Vec<SetRetained>
         is_member.insert(member);
     }
     let seeds = seeds(graph, sets, &members, &outside);
-    let walk = Walk { graph, sets, outside, is_member, seeds };
+    let walk = SetsWalk { graph, sets, outside, is_member, seeds };
     let mut batches: Vec<Range<u32>> = std::iter::once(0..sets.count).collect();
     while let Some(batch) = batches.pop() {
-        // One set makes two collections at most.
+        // One set makes at most two collections.
         if walk.batch(&batch, &mut answer)?.is_some() || batch.end - batch.start < 2 {
             continue;
         }
@@ -125,7 +125,7 @@ pub fn retained(graph: &ObjectGraph, sets: &Sets) -> io::Result<Vec<SetRetained>
     Ok(answer)
 }
 
-/// The members that are roots, or that objects refer to that are reachable without any member.
+/// Returns the members that are roots, or have a referrer that is reachable without any member.
 fn seeds(graph: &ObjectGraph, sets: &Sets, members: &RoaringBitmap, outside: &Marks) -> Vec<ObjectIndex> {
     let roots: RoaringBitmap = graph.roots.objects().iter().map(|object| object.0).collect();
     let by_instances = class_objects_held_by_instances(graph, sets, members, outside);
@@ -138,8 +138,9 @@ fn seeds(graph: &ObjectGraph, sets: &Sets, members: &RoaringBitmap, outside: &Ma
     members.into_par_iter().with_min_len(1 << 10).filter(is_seed).map(ObjectIndex).collect()
 }
 
-/// The class objects that are members though their instances need not be, as single objects or as instances of
-/// java.lang.Class, and that instances refer to which are reachable without any member. Referrers do not tell of instances.
+/// Returns the class objects that are members while their instances need not be, as single objects or as instances of
+/// java.lang.Class, and that have an instance that is reachable without any member. Lists of referrers do not contain
+/// instances.
 fn class_objects_held_by_instances(
     graph: &ObjectGraph,
     sets: &Sets,
@@ -168,17 +169,17 @@ fn class_objects_held_by_instances(
 }
 
 /// State shared by all batches.
-struct Walk<'a> {
+struct SetsWalk<'a> {
     graph: &'a ObjectGraph,
     sets: &'a Sets,
-    /// The objects that are reachable without any member.
+    /// Objects that are reachable without any member.
     outside: Marks,
     is_member: Bits,
     seeds: Vec<ObjectIndex>,
 }
 
-impl Walk<'_> {
-    /// Processes some sets; `None` if they are too many to be processed together.
+impl SetsWalk<'_> {
+    /// Processes a batch of sets; `None` if they are too many to be processed together.
     fn batch(&self, batch: &Range<u32>, answer: &mut [SetRetained]) -> io::Result<Option<()>> {
         let mut collections = Collections::new(batch.end - batch.start > 1);
         // By object: 0 if no path to it was found, or 1 + the number of its collection.
@@ -245,7 +246,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Sizes of the objects of each collection.
+    /// Computes the sizes of the objects of each collection.
     fn counts(&self, collections: usize, of: &Array<u32>) -> Vec<SetRetained> {
         let tree = &self.graph.tree;
         let none = || vec![SetRetained::default(); collections];
@@ -273,13 +274,13 @@ impl Walk<'_> {
     }
 }
 
-/// Collections of sets, each once, by number.
+/// Distinct collections of sets, by number.
 struct Collections {
     all: Vec<Arc<[u32]>>,
     numbers: FxHashMap<Arc<[u32]>, u32>,
-    /// Intersections of two collections.
+    /// Cached intersections of two collections.
     known: FxHashMap<(u32, u32), u32>,
-    /// Numbers in all of them.
+    /// Total size of all collections.
     len: usize,
     is_limited: bool,
 }
@@ -296,7 +297,7 @@ impl Collections {
         }
     }
 
-    /// The number of a collection; `None` if there are too many.
+    /// Returns the number of a collection; `None` if there are too many.
     fn number(&mut self, sets: Vec<u32>) -> Option<u32> {
         if let Some(number) = self.numbers.get(sets.as_slice()) {
             return Some(*number);
@@ -316,7 +317,7 @@ impl Collections {
         self.all.get(number as usize).map_or(&[], |sets| sets)
     }
 
-    /// The sets that are in both.
+    /// Returns the intersection of two collections.
     fn common(&mut self, a: u32, b: u32) -> Option<u32> {
         if a == b || a == EMPTY || b == EMPTY {
             return Some(if a == b { a } else { EMPTY });
@@ -336,7 +337,7 @@ impl Collections {
         Some(number)
     }
 
-    /// The sets of a collection, and some more.
+    /// Returns the union of a collection and more sets.
     fn with(&mut self, number: u32, more: &[u32]) -> Option<u32> {
         let sets = self.get(number);
         if more.iter().all(|set| sets.binary_search(set).is_ok()) {

@@ -1,0 +1,21 @@
+//! `--color`.
+
+use clap::{ArgMatches, ValueEnum};
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    /// If stdout is a terminal and NO_COLOR is not set
+    Auto,
+    /// Always, even into a pipe
+    Always,
+    /// Never
+    Never,
+}
+
+/// What `--color` says, if the command has it.
+pub(crate) fn color_of(matches: &ArgMatches) -> ColorArg {
+    let command = matches.subcommand().map(|(_, command)| command);
+    let color = command.and_then(|command| command.try_get_one::<ColorArg>("color").ok().flatten());
+    color.copied().unwrap_or(ColorArg::Auto)
+}

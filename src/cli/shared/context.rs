@@ -1,0 +1,233 @@
+//! The context of a command: where dumps come from, and where its answer, its notes and its progress go.
+//!
+//! In a shell a command opens its dump, writes its answer to stdout and what else there is to say to stderr. For a page or a
+//! part of a report its context keeps dumps open from one command to the next, and takes what the command says. Commands
+//! do not notice: they hand their context on to what opens and shows ([`super::args`], [`super::session`],
+//! [`super::output`], [`super::messages`], [`super::terminal`]).
+
+use std::fmt;
+use std::io;
+use std::panic::RefUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hprof_index::{Heap, ObjectGraph, Options, Progress};
+use hprof_report::grid::Grid;
+
+use super::color::ColorArg;
+
+/// What stderr would get: its kind, such as `note`, and a text that is not escaped yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) kind: &'static str,
+    pub(crate) text: String,
+}
+
+/// What a command had to say: tables as grids, to be shown on a page, and else the bytes that stdout would get.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(crate) grids: Vec<Grid>,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) notes: Vec<Note>,
+}
+
+/// Receives progress; shared with the threads that work.
+pub(crate) type Watcher = Arc<dyn Progress + Send + Sync + RefUnwindSafe>;
+
+/// What the `run` of a command is given.
+pub(crate) struct RunContext {
+    /// What `--color` says, for messages.
+    pub(crate) color: ColorArg,
+    /// Whether nothing is told of what objects hold.
+    pub(crate) hides_values: bool,
+    /// Who is told of progress instead of the terminal.
+    pub(super) watcher: Option<Watcher>,
+    /// The dumps that stay open for the next command, if there is one.
+    kept: Option<Arc<KeptDumps>>,
+    /// What the command says, if not to stdout and stderr.
+    pub(super) taken: Option<Taken>,
+}
+
+/// What is taken of what a command says.
+pub(crate) struct Taken {
+    /// Bytes of an answer at most.
+    limit: usize,
+    said: Mutex<Said>,
+}
+
+/// Dumps that stay open from one command to the next.
+#[derive(Default)]
+struct KeptDumps {
+    open: Mutex<Vec<KeptDump>>,
+    saw_damage: AtomicBool,
+}
+
+struct KeptDump {
+    path: PathBuf,
+    options: Options,
+    heap: Arc<Heap>,
+    graph: Option<Arc<ObjectGraph>>,
+}
+
+/// Dumps that stay open at once. What is asked of more opens again.
+const MAX_OPEN: usize = 8;
+
+impl fmt::Debug for RunContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunContext").field("hides_values", &self.hides_values).finish_non_exhaustive()
+    }
+}
+
+impl Taken {
+    /// Takes bytes.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub(super) fn take_bytes(&self, bytes: &[u8]) -> io::Result<usize> {
+        let said = &mut locked(&self.said).bytes;
+        if said.len().saturating_add(bytes.len()) > self.limit {
+            return Err(io::Error::other(
+                "the answer is too long for a page; ask in the shell, or for fewer rows",
+            ));
+        }
+        said.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+}
+
+/// A lock that outlives a panic of whoever held it.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RunContext {
+    /// The context of a command in a shell.
+    pub(crate) fn shell() -> Self {
+        Self { color: ColorArg::Auto, hides_values: false, watcher: None, kept: None, taken: None }
+    }
+
+    /// A context whose dumps stay open for the commands of [`RunContext::taking`].
+    pub(crate) fn keeping_dumps(&self, watcher: Option<Watcher>, hides_values: bool) -> Self {
+        Self { color: self.color, hides_values, watcher, kept: Some(Arc::default()), taken: None }
+    }
+
+    /// The context of one command that takes its notes and its answer of at most `limit` bytes; dumps stay open as here.
+    pub(crate) fn taking(&self, limit: usize) -> Self {
+        Self {
+            color: self.color,
+            hides_values: self.hides_values,
+            watcher: self.watcher.clone(),
+            kept: self.kept.clone(),
+            taken: Some(Taken { limit, said: Mutex::default() }),
+        }
+    }
+
+    /// What was taken.
+    pub(crate) fn into_said(self) -> Said {
+        let said = self.taken.map(|taken| taken.said.into_inner().unwrap_or_else(PoisonError::into_inner));
+        said.unwrap_or_default()
+    }
+
+    /// Returns whether the answer is taken, and does not go to stdout.
+    pub(crate) fn is_taking(&self) -> bool {
+        self.taken.is_some()
+    }
+
+    /// Takes a grid.
+    pub(super) fn take_grid(&self, grid: Grid) {
+        if let Some(taken) = &self.taken {
+            locked(&taken.said).grids.push(grid);
+        }
+    }
+
+    /// Takes a note; `false` if it goes to stderr.
+    pub(super) fn take_note(&self, kind: &'static str, text: &str) -> bool {
+        if let Some(taken) = &self.taken {
+            locked(&taken.said).notes.push(Note { kind, text: text.to_owned() });
+        }
+        self.taken.is_some()
+    }
+
+    /// Remembers that an answer was one of a damaged dump.
+    pub(crate) fn see_damage(&self) {
+        if let Some(kept) = &self.kept {
+            kept.saw_damage.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether an answer was one of a damaged dump.
+    pub(crate) fn saw_damage(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.saw_damage.load(Ordering::Relaxed))
+    }
+
+    /// Finds a dump that is open already.
+    pub(super) fn heap(&self, path: &Path, options: &Options) -> Option<Arc<Heap>> {
+        self.find(path, options, |open| Some(open.heap.clone()))
+    }
+
+    /// Finds a dump that is open already with its graph.
+    pub(super) fn graph(&self, path: &Path, options: &Options) -> Option<(Arc<Heap>, Arc<ObjectGraph>)> {
+        self.find(path, options, |open| Some((open.heap.clone(), open.graph.clone()?)))
+    }
+
+    fn find<T>(&self, path: &Path, options: &Options, get: impl Fn(&KeptDump) -> Option<T>) -> Option<T> {
+        let open = locked(&self.kept.as_ref()?.open);
+        open.iter().find(|open| open.path == path && open.options == *options).and_then(get)
+    }
+
+    /// Keeps a dump open for the next command, if there is one.
+    pub(super) fn keep(
+        &self,
+        path: &Path,
+        options: &Options,
+        heap: &Arc<Heap>,
+        graph: Option<&Arc<ObjectGraph>>,
+    ) {
+        self.forget(path, options);
+        let Some(kept) = &self.kept else { return };
+        let mut open = locked(&kept.open);
+        if open.len() >= MAX_OPEN {
+            open.remove(0);
+        }
+        let (path, options) = (path.to_owned(), options.clone());
+        open.push(KeptDump { path, options, heap: heap.clone(), graph: graph.cloned() });
+    }
+
+    /// Keeps a dump open no longer: its index is damaged.
+    pub(super) fn forget(&self, path: &Path, options: &Options) {
+        if let Some(kept) = &self.kept {
+            locked(&kept.open).retain(|open| open.path != path || open.options != *options);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn what_a_command_says_on_any_thread_is_taken_by_its_context_alone() {
+        let page = RunContext::shell().keeping_dumps(None, true);
+        let (cx, other) = (page.taking(4), page.taking(4));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                cx.say("note", "on a thread");
+                cx.out().write_all(b"four").unwrap();
+            });
+        });
+        let mut out = cx.out();
+        out.write_all(b"!").unwrap();
+        let too_long = out.flush().unwrap_err();
+        assert!(too_long.to_string().contains("too long for a page"), "{too_long}");
+        drop(out.into_parts());
+        assert!(cx.hides_values && other.hides_values);
+        let (said, other) = (cx.into_said(), other.into_said());
+        assert_eq!(said.notes, [Note { kind: "note", text: "on a thread".to_owned() }]);
+        assert_eq!((said.bytes.as_slice(), said.grids.len()), (&b"four"[..], 0));
+        assert!(other.notes.is_empty() && other.bytes.is_empty());
+    }
+}
