@@ -178,7 +178,7 @@ pub(super) fn not_grouped<'n>(node: &'n Node, is_key: &dyn Fn(&Node) -> bool) ->
     children(node).into_iter().find_map(|child| not_grouped(child, is_key))
 }
 
-fn children(node: &Node) -> Vec<&Node> {
+pub(super) fn children(node: &Node) -> Vec<&Node> {
     match &node.expression {
         Expression::Path(base, steps) => {
             let mut nodes = vec![&**base];

@@ -14,7 +14,7 @@ impl Evaluator<'_, '_> {
     pub(super) fn method(&self, value: &Value, method: Method, arguments: &[Value]) -> Option<Value> {
         let first = arguments.first();
         match (method, value) {
-            (Method::ToText, _) => return self.text(value).map(|text| Value::Text(text.into())),
+            (Method::ToText, value) => return Some(self.call(Function::ToText, value.clone())),
             (Method::Get, _) => return self.element(value, first?.whole()),
             // From the first on, so many.
             (Method::Slice, _) => {
@@ -25,6 +25,7 @@ impl Evaluator<'_, '_> {
             (Method::Equals, _) => {
                 return Some(Value::Boolean(self.compares(value, Comparison::Equal, first?)));
             }
+            (Method::Chain, Value::Object(object)) => return Some(self.chain(*object, &self.text(first?)?)),
             (Method::Field, Value::Object(object)) => return self.field_named(*object, &self.text(first?)?),
             (Method::Number, _) => return number(value).map(Value::Whole),
             (Method::Fraction, _) => return value.double().map(Value::Double),

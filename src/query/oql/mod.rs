@@ -6,6 +6,7 @@
 //! found in `evaluate`, `attributes`, `methods` and `lists`. The reference is `docs/oql.md`.
 
 mod attributes;
+mod bound;
 mod code;
 mod error;
 mod evaluate;
@@ -21,6 +22,7 @@ mod scan;
 mod selected;
 mod sort;
 mod source;
+mod stacks;
 mod tree;
 mod value;
 
@@ -36,6 +38,7 @@ use self::code::{Code, Table};
 use self::evaluate::Row as Of;
 use self::value::Value;
 
+pub(crate) use bound::{Bindings, BoundExpression, BoundValue};
 pub use error::QueryError;
 pub use evaluate::Evaluator;
 

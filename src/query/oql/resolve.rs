@@ -1,7 +1,7 @@
 //! Expressions with their names resolved: fields, columns, attributes, methods.
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
@@ -143,7 +143,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             Expression::Query(query) => Code::Value(self.ask.value(query)?),
             Expression::Row => self.row(node.start)?,
             Expression::Name(name) if self.is_alias(name) => self.row(node.start)?,
-            Expression::Name(name) => match self.column(name) {
+            Expression::Name(name) => match self.column(name).or_else(|| self.ask.bound(name).map(Code::Value)) {
                 Some(column) => column,
                 None => {
                     let row = Box::new(self.row_named(name, node.start)?);
@@ -318,7 +318,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         if self.fields.len() >= MAX_FIELDS {
             return Err(Wrong::new(at, format!("a SELECT has at most {MAX_FIELDS} different fields")));
         }
-        let field = Arc::new(Field { name: name.into(), places: OnceLock::new() });
+        let field = self.evaluator.field_of_name(name);
         self.fields.insert(name.to_owned(), field.clone());
         Ok(field)
     }
@@ -327,7 +327,8 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<Field>, Wrong> {
         let known = self.fields.contains_key(name);
         let Names::Fields(classes) = self.names else { return self.field(name, at) };
-        if known {
+        // What a rule asks of an object that has no such field is null.
+        if known || self.evaluator.bound.is_some() {
             return self.field(name, at);
         }
         let summary = self.evaluator.summary;

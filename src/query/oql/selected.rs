@@ -46,6 +46,8 @@ pub(super) trait Ask {
     fn found(&self, query: &Union) -> Result<Arc<Found>, Wrong>;
     /// What a query in an expression gives: a value, or several.
     fn value(&self, query: &Union) -> Result<Value, Wrong>;
+    /// The value of a name that is bound, the same for all rows.
+    fn bound(&self, name: &str) -> Option<Value>;
 }
 
 impl std::convert::From<Table> for Objects {

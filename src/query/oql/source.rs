@@ -122,20 +122,25 @@ impl Evaluator<'_, '_> {
     /// The rows that a value makes: the objects in it, or a row for each value.
     fn of_value(&self, select: &Select, value: Value) -> Result<Objects, Wrong> {
         let from = &select.from;
+        let max = self.bound.unwrap_or(MAX_ROWS);
         let values: Vec<Value> = match &value {
             Value::Null => Vec::new(),
             Value::List(..) | Value::Slice(_) | Value::Many(_) => {
                 let items = self.items_of(&value).into_iter().flatten();
                 // MAT leaves nulls out as well.
                 let values: Vec<Value> =
-                    items.filter(|item| *item != Value::Null).take(MAX_ROWS + 1).collect();
-                if values.len() > MAX_ROWS {
+                    items.filter(|item| *item != Value::Null).take(max + 1).collect();
+                if values.len() > max {
                     return Err(too_many(from.at));
                 }
                 values
             }
             _ => vec![value],
         };
+        // A pass over a set of objects costs as much as the heap is large; few rows are better a table.
+        if self.bound.is_some() {
+            return Ok(table_of(values));
+        }
         // Numbers are objects if objects are asked for, and classes if classes are.
         let by_number = !from.is_objects || select.items.is_none() || select.is_objects;
         let object = |value: &Value| match value {
@@ -151,8 +156,7 @@ impl Evaluator<'_, '_> {
             let text = "this is selected from, and not all of it are classes: FROM OBJECTS takes it as it is";
             return Err(Wrong::new(from.at, text));
         }
-        let rows: Vec<Box<[Value]>> = values.into_iter().map(|value| Box::from([value])).collect();
-        Ok(Table { columns: None, rows }.into())
+        Ok(table_of(values))
     }
 
     /// The object at an address, or with an index.
@@ -223,6 +227,11 @@ impl Evaluator<'_, '_> {
             }
         }
     }
+}
+
+/// A row for each value.
+fn table_of(values: Vec<Value>) -> Objects {
+    Table { columns: None, rows: values.into_iter().map(|value| Box::from([value])).collect() }.into()
 }
 
 pub(super) fn too_many(at: usize) -> Wrong {

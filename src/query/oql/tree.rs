@@ -139,6 +139,10 @@ pub(super) enum Function {
     Outbounds,
     Inbounds,
     ClassOf,
+    /// The method in which a thread is.
+    Frame,
+    /// What a thread's stack holds.
+    Locals,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -68,6 +68,8 @@ pub(super) enum List {
     Inbounds,
     /// What it is the immediate dominator of.
     Dominated,
+    /// What a thread's stack holds.
+    Locals,
     /// What a collection holds.
     Entries,
     /// Its fields.

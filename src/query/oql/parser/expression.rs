@@ -312,6 +312,9 @@ impl Parser<'_> {
             self.expects(")")?;
             return Ok(self.done(start, Expression::Aggregate(Aggregate::Count, None)));
         }
+        if lower == "chain" {
+            return self.chain(start);
+        }
         let meaning = names::function(lower);
         if aggregate.is_none() && meaning.is_none() && lower != "eval" {
             return Err(names::no_function(start, name, lower));
@@ -331,5 +334,14 @@ impl Parser<'_> {
             }
             (None, None) => Node { start, end: self.end(), ..argument },
         })
+    }
+
+    /// `chain(x, "field")`, which means `x.chain("field")`.
+    fn chain(&mut self, start: usize) -> Result<Node, Wrong> {
+        let base = Box::new(self.node()?);
+        self.expects(",")?;
+        let what = What::Method("chain".to_owned(), vec![self.node()?]);
+        self.expects(")")?;
+        Ok(self.done(start, Expression::Path(base, vec![Step { at: start, what }])))
     }
 }

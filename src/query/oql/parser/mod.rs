@@ -6,7 +6,7 @@
 use super::MAX_LEN;
 use super::error::Wrong;
 use super::lexer::{self, Kind, Token};
-use super::tree::Union;
+use super::tree::{Node, Union};
 
 mod expression;
 mod statement;
@@ -53,6 +53,20 @@ pub(super) fn parse(text: &str) -> Result<Union, Wrong> {
     match parser.peek() {
         Kind::End => Ok(union),
         _ => Err(parser.expected("the end of the query")),
+    }
+}
+
+/// The tree of an expression alone.
+pub(super) fn parse_expression(text: &str) -> Result<Node, Wrong> {
+    if text.len() > MAX_LEN {
+        return Err(Wrong::new(0, "the expression is longer than 1 MiB"));
+    }
+    let tokens = lexer::tokens(text)?;
+    let mut parser = Parser { text, tokens: &tokens, at: 0, depth: 0 };
+    let node = parser.node()?;
+    match parser.peek() {
+        Kind::End => Ok(node),
+        _ => Err(parser.expected("the end of the expression")),
     }
 }
 
