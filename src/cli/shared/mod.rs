@@ -4,6 +4,7 @@ pub(crate) mod advice;
 pub(crate) mod args;
 pub(crate) mod commands;
 pub(crate) mod desk;
+pub(crate) mod frameworks;
 pub(crate) mod holder;
 pub(crate) mod keys;
 pub(crate) mod limit;

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
+use std::fmt;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,7 +12,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
 use super::rules::{FrameworkRule, FrameworkVerdict, Frameworks, THIS};
-use super::template::Template;
+use super::template::{self, Template};
 use crate::objects::reader::ObjectReader;
 use crate::oql::{Bindings, BoundExpression, BoundValue, Cell, Evaluator};
 
@@ -42,6 +43,18 @@ pub enum FrameworkFact {
     Double(f64),
     /// A text: `*` if it is read from the dump and values are hidden.
     Text(String),
+}
+
+impl fmt::Display for FrameworkFact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Whole(value) => f.write_str(&template::whole(*value)),
+            Self::Double(value) => write!(f, "{value:.1}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
 }
 
 /// What its rule says of an object.
@@ -175,7 +188,8 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         let holds = |when: &BoundExpression| self.evaluator.evaluate(when, &facts).is_true();
         let says = rule.says.iter().find(|says| says.when.as_ref().is_none_or(holds));
         let retains = says.and_then(|says| says.retains.as_ref()).map(|retains| {
-            let mut objects = self.evaluator.objects_in(&self.evaluator.evaluate(retains, &facts), MAX_RETAINED);
+            let mut objects =
+                self.evaluator.objects_in(&self.evaluator.evaluate(retains, &facts), MAX_RETAINED);
             objects.sort_unstable();
             objects.dedup();
             objects

@@ -210,7 +210,10 @@ fn read(text: &str) -> Result<FrameworkFile, Wrong> {
     }
     let mut passed = Vec::new();
     if let Some(value) = table.get("passed") {
-        let of = value.get_ref().as_table().ok_or_else(|| Wrong::new(value.span().start, "`passed` is a table"))?;
+        let of = value
+            .get_ref()
+            .as_table()
+            .ok_or_else(|| Wrong::new(value.span().start, "`passed` is a table"))?;
         keys(of, PASSED, "[passed]")?;
         passed = strings(of, "classes")?.into_iter().map(|(name, _)| name.into()).collect();
     }
@@ -235,12 +238,7 @@ impl FrameworkRule {
 }
 
 impl Source<'_> {
-    fn class(
-        self,
-        table: &DeTable<'_>,
-        at: usize,
-        framework: &Arc<str>,
-    ) -> Result<FrameworkRule, Wrong> {
+    fn class(self, table: &DeTable<'_>, at: usize, framework: &Arc<str>) -> Result<FrameworkRule, Wrong> {
         keys(table, CLASS, "[[class]]")?;
         let (class, _) = string(table, "name")?
             .ok_or_else(|| Wrong::new(at, "the rule has no `name`; write name = \"the.name.of.a.Class\""))?;
@@ -253,7 +251,9 @@ impl Source<'_> {
             in_order.sort_by_key(|(name, _)| name.span().start);
             for (name, value) in in_order {
                 let text: &str = name.get_ref();
-                let is_name = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+                let is_name = text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
                 if !is_name || text == THIS || text.is_empty() {
                     let what = "a fact is named in small letters, digits and `_`, and not `this`";
                     return Err(Wrong::new(name.span().start, what));
@@ -302,8 +302,9 @@ impl Source<'_> {
             let Some((text, span)) = string(table, key)? else { return Ok(None) };
             self.expression(text, &span, facts).map(Some)
         };
-        let (text, span) = string(table, "text")?
-            .ok_or_else(|| Wrong::new(at, "the sentence has no `text`; write text = \"{fact} of {other}\""))?;
+        let (text, span) = string(table, "text")?.ok_or_else(|| {
+            Wrong::new(at, "the sentence has no `text`; write text = \"{fact} of {other}\"")
+        })?;
         let verdict = match string(table, "verdict")? {
             None => None,
             Some((name, span)) => {
@@ -372,15 +373,13 @@ fn keys(table: &DeTable<'_>, known: &[&str], place: &str) -> Result<(), Wrong> {
 
 fn text_of<'v>(value: &'v TomlValue<'_>, key: &str) -> Result<&'v str, Wrong> {
     let found = value.get_ref().type_str();
-    let what = || Wrong::new(value.span().start, format!("`{key}` is of type {found}; expected a text in quotes"));
+    let what =
+        || Wrong::new(value.span().start, format!("`{key}` is of type {found}; expected a text in quotes"));
     value.get_ref().as_str().ok_or_else(what)
 }
 
 /// A text and where it stands.
-fn string<'v>(
-    table: &'v DeTable<'_>,
-    key: &str,
-) -> Result<Option<(&'v str, Range<usize>)>, Wrong> {
+fn string<'v>(table: &'v DeTable<'_>, key: &str) -> Result<Option<(&'v str, Range<usize>)>, Wrong> {
     let Some(value) = table.get(key) else { return Ok(None) };
     Ok(Some((text_of(value, key)?, value.span())))
 }

@@ -7,6 +7,7 @@ use hprof_index::storage::human_bytes::{HumanBytes, grouped};
 use hprof_parser::names;
 
 use super::known::FrameworkFact;
+use crate::compare::names::masked;
 
 /// Characters of a value in a text.
 const MAX_VALUE: usize = 120;
@@ -38,6 +39,8 @@ enum Form {
     Class,
     /// The name of a method without the package of its class.
     Method,
+    /// The name of a thread without its number in its pool.
+    Pool,
     /// A number with a noun: `1 session`, `2 sessions`.
     Count(String, String),
 }
@@ -49,6 +52,7 @@ const FORMS: &[(&str, Form)] = &[
     ("bytes", Form::Bytes),
     ("class", Form::Class),
     ("method", Form::Method),
+    ("pool", Form::Pool),
 ];
 
 impl Template {
@@ -169,6 +173,7 @@ impl Form {
             }
             (Self::Class, FrameworkFact::Text(name), _) => cut(&class(name)),
             (Self::Method, FrameworkFact::Text(name), _) => cut(&method(name)),
+            (Self::Pool, FrameworkFact::Text(name), _) => cut(&pool(name)),
             (Self::Count(one, many), FrameworkFact::Whole(count), _) => {
                 format!("{} {}", whole(*count), if *count == 1 { one } else { many })
             }
@@ -180,7 +185,8 @@ impl Form {
     }
 }
 
-fn whole(number: i64) -> String {
+/// A number with its thousands apart.
+pub(super) fn whole(number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{}", grouped(number.unsigned_abs()))
 }
@@ -207,6 +213,12 @@ fn method(name: &str) -> String {
         Some((of, method)) => format!("{}.{method}", class(of)),
         None => name.to_owned(),
     }
+}
+
+/// `mail-sender` of `mail-sender-1`, `pool-*-thread` of `pool-3-thread-1`.
+fn pool(thread: &str) -> String {
+    let masked = masked(thread);
+    masked.strip_suffix('*').map_or(&*masked, |name| name.trim_end_matches(['-', '_', ' ', '#'])).to_owned()
 }
 
 /// A time as the largest unit of which there are two or more.
@@ -241,6 +253,7 @@ mod tests {
             ("path", text("/shop")),
             ("none", FrameworkFact::Null),
             ("empty", text("")),
+            ("thread", text("pool-3-thread-12")),
             ("method", text("com.acme.AuditDao.save")),
             ("lambda", text("com.acme.Mail$$Lambda/0x0000000800c8d000")),
         ];
@@ -252,6 +265,7 @@ mod tests {
             ("{none}", "?"),
             ("{method:method}, {lambda:class}", "AuditDao.save, lambda of Mail"),
             ("{n:bytes}", "11.7 KiB"),
+            ("{thread:pool}", "pool-*-thread"),
         ] {
             assert_eq!(filled(template, &facts), expected, "{template}");
         }
@@ -260,7 +274,9 @@ mod tests {
     #[test]
     fn errors_name_the_byte() {
         let is_fact = |name: &str| name == "n";
-        for (text, at) in [("a {m}", 3), ("a {n", 2), ("a [b", 2), ("a ]", 2), ("{n:weeks}", 3), ("[a [b]]", 3)] {
+        for (text, at) in
+            [("a {m}", 3), ("a {n", 2), ("a [b", 2), ("a ]", 2), ("{n:weeks}", 3), ("[a [b]]", 3)]
+        {
             let wrong = Template::parse(text, &is_fact).expect_err(text);
             assert_eq!(wrong.0, at, "{text}: {}", wrong.1);
         }

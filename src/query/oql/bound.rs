@@ -7,6 +7,7 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 
+use super::Cell;
 use super::error::Wrong;
 use super::evaluate::{Evaluator, Row};
 use super::group::children;
@@ -16,7 +17,6 @@ use super::run::{Around, Asking};
 use super::selected::Objects;
 use super::tree::{Expression, From, Node, Select, Source, Union};
 use super::value::Value;
-use super::Cell;
 
 /// The values of names.
 pub(crate) trait Bindings {
@@ -93,7 +93,10 @@ fn check<'n>(
 ) -> Result<(), Wrong> {
     match &node.expression {
         Expression::Name(name) if !aliases.contains(&name.as_str()) && !is_bound(name) => {
-            let text = format!("there is no name {}; names are `this`, facts before this one, and aliases", super::names::cut(name));
+            let text = format!(
+                "there is no name {}; names are `this`, facts before this one, and aliases",
+                super::names::cut(name)
+            );
             return Err(Wrong::new(node.start, text));
         }
         Expression::Row => return Err(Wrong::new(node.start, "write `this.@...`")),
@@ -127,8 +130,13 @@ fn check_query<'n>(
                 return Err(Wrong::new(from.at, "select from values: FROM OBJECTS (this.list[0:-1]) e"));
             }
         }
-        let Some(alias) = from.alias.as_deref().filter(|_| from.is_objects || matches!(from.source, Source::Query(_))) else {
-            return Err(Wrong::new(from.at, "write FROM OBJECTS and an alias: FROM OBJECTS (this.list[0:-1]) e"));
+        let Some(alias) =
+            from.alias.as_deref().filter(|_| from.is_objects || matches!(from.source, Source::Query(_)))
+        else {
+            return Err(Wrong::new(
+                from.at,
+                "write FROM OBJECTS and an alias: FROM OBJECTS (this.list[0:-1]) e",
+            ));
         };
         aliases.push(alias);
         let items = select.items.iter().flatten().map(|item| &item.node);

@@ -21,8 +21,8 @@ use hprof_parser::BasicType;
 use hprof_parser::ObjectId;
 
 use super::code::{Code, Field, Found, Kind, Step, Table};
-use super::tree::{Comparison, Function, Operator};
 use super::stacks::Stacks;
+use super::tree::{Comparison, Function, Operator};
 use super::value::{Key, List, Value};
 
 /// Maximum number of UTF-16 units of a text examined.
@@ -161,6 +161,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 value => self.call(Function::ToHex, value),
             },
             Code::Call(function, argument) => self.call(*function, self.value(argument, row)),
+            Code::Coalesce(of) => {
+                let mut values = of.iter().map(|code| self.value(code, row));
+                values.find(|value| *value != Value::Null).unwrap_or(Value::Null)
+            }
             Code::Aggregate(number) => row.aggregates.get(*number).cloned().unwrap_or(Value::Null),
             Code::Negate(of) => match self.value(of, row) {
                 Value::Float(value) => Value::Float(-value),
@@ -506,7 +510,9 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         };
         match function {
             Function::ToText => {
-                let text = self.text(&value).map(|text| if self.is_hidden(object) { HIDDEN.to_owned() } else { text });
+                let text = self
+                    .text(&value)
+                    .map(|text| if self.is_hidden(object) { HIDDEN.to_owned() } else { text });
                 text.map_or(Value::Null, |text| Value::Text(text.into()))
             }
             Function::Frame => self.frame(object).map_or(Value::Null, |text| Value::Text(text.into())),
@@ -527,9 +533,15 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// Returns whether the text of an object is hidden: names of classes and constants are those of the program.
     fn is_hidden(&self, object: ObjectIndex) -> bool {
         let is_constant = || {
-            let mut upwards =
-                self.graph.objects.class(object).into_iter().flat_map(|class| self.summary.class_table().upwards(class));
-            upwards.any(|class| self.summary.class(class).is_some_and(|class| self.summary.is_named(class, ENUM)))
+            let mut upwards = self
+                .graph
+                .objects
+                .class(object)
+                .into_iter()
+                .flat_map(|class| self.summary.class_table().upwards(class));
+            upwards.any(|class| {
+                self.summary.class(class).is_some_and(|class| self.summary.is_named(class, ENUM))
+            })
         };
         self.hides_values && self.class_of(object).is_none() && !is_constant()
     }

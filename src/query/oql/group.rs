@@ -194,7 +194,7 @@ pub(super) fn children(node: &Node) -> Vec<&Node> {
         }
         Expression::Call(_, of) | Expression::Not(of) | Expression::Negate(of) => vec![of],
         Expression::Aggregate(_, of) => of.iter().map(|of| &**of).collect(),
-        Expression::All(of) | Expression::Any(of) => of.iter().collect(),
+        Expression::All(of) | Expression::Any(of) | Expression::Coalesce(of) => of.iter().collect(),
         Expression::Compare(left, _, right) => vec![left, right],
         Expression::Arithmetic(first, more) => {
             std::iter::once(&**first).chain(more.iter().map(|(_, node)| node)).collect()

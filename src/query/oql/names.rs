@@ -227,7 +227,7 @@ pub(super) fn function(lower: &str) -> Option<Meaning> {
 
 /// What to write instead of a function that is not there.
 pub(super) fn no_function(at: usize, name: &str, lower: &str) -> Wrong {
-    const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, frame, locals, chain, \
+    const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, frame, locals, chain, coalesce, \
                          eval, sizeof, rsizeof, objectid, root, count, sum, min, max, avg";
     let instead = match lower {
         "tohtml" => "write toString(x), or select the object itself",

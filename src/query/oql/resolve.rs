@@ -143,13 +143,15 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             Expression::Query(query) => Code::Value(self.ask.value(query)?),
             Expression::Row => self.row(node.start)?,
             Expression::Name(name) if self.is_alias(name) => self.row(node.start)?,
-            Expression::Name(name) => match self.column(name).or_else(|| self.ask.bound(name).map(Code::Value)) {
-                Some(column) => column,
-                None => {
-                    let row = Box::new(self.row_named(name, node.start)?);
-                    Code::Path(row, vec![Step::Field(self.row_field(name, node.start)?)])
+            Expression::Name(name) => {
+                match self.column(name).or_else(|| self.ask.bound(name).map(Code::Value)) {
+                    Some(column) => column,
+                    None => {
+                        let row = Box::new(self.row_named(name, node.start)?);
+                        Code::Path(row, vec![Step::Field(self.row_field(name, node.start)?)])
+                    }
                 }
-            },
+            }
             Expression::Path(base, steps) => return self.path(base, steps),
             Expression::Call(function, argument) => Code::Call(*function, self.boxed(argument)?),
             Expression::Aggregate(what, of) => {
@@ -160,6 +162,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 self.aggregates.push(Aggregated { what: *what, of });
                 Code::Aggregate(self.aggregates.len() - 1)
             }
+            Expression::Coalesce(of) => Code::Coalesce(self.codes(of)?),
             Expression::Not(of) => Code::Not(self.boxed(of)?),
             Expression::Negate(of) => Code::Negate(self.boxed(of)?),
             Expression::All(of) => Code::All(self.codes(of)?),
@@ -451,7 +454,7 @@ fn is_constant(code: &Code) -> bool {
         Code::Like(of, ..) | Code::InFound(of, ..) | Code::Is(of, _) => is_value(of),
         Code::Compare(left, _, right) => is_value(left) && is_value(right),
         Code::Arithmetic(first, more) => is_value(first) && more.iter().all(|(_, code)| is_value(code)),
-        Code::All(of) | Code::Any(of) => of.iter().all(is_value),
+        Code::All(of) | Code::Any(of) | Code::Coalesce(of) => of.iter().all(is_value),
         Code::In(of, values, _) => is_value(of) && values.iter().all(is_value),
         Code::Path(base, steps) => {
             let is_step = |step: &Step| match step {

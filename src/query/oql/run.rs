@@ -9,8 +9,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::dominators::retained::retained_set;
 use hprof_index::graph::numbers::ObjectIndex;
 
-use super::code::{Code, Found, Table};
 use super::bound::Bindings;
+use super::code::{Code, Found, Table};
 use super::error::{QueryError, Wrong};
 use super::evaluate::{Evaluator, Row};
 use super::group::{has_aggregate, not_grouped};
@@ -182,7 +182,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// # Errors
     /// If a name in the query means nothing in the dump.
     pub fn run(&self, query: &Query, most: Option<usize>) -> Result<Answer, QueryError> {
-        self.union(&query.tree, Around { text: &query.text, bindings: None }, most).map_err(|wrong| wrong.locate(&query.text))
+        self.union(&query.tree, Around { text: &query.text, bindings: None }, most)
+            .map_err(|wrong| wrong.locate(&query.text))
     }
 
     fn union(&self, union: &Union, around: Around<'_>, most: Option<usize>) -> Result<Answer, Wrong> {

@@ -75,6 +75,12 @@ impl Evaluator<'_, '_> {
             }
             Source::Query(query) => {
                 return match ask.rows(query)? {
+                    Objects::Set(set) if self.bound.is_some_and(|most| set.len() > most as u64) => {
+                        Err(too_many(from.at))
+                    }
+                    Objects::Set(set) if self.bound.is_some() => {
+                        Ok(table_of(set.iter().map(|object| Value::Object(ObjectIndex(object))).collect()))
+                    }
                     Objects::Set(set) => self.as_objects(from, set),
                     rows => Ok(rows),
                 };
@@ -128,8 +134,7 @@ impl Evaluator<'_, '_> {
             Value::List(..) | Value::Slice(_) | Value::Many(_) => {
                 let items = self.items_of(&value).into_iter().flatten();
                 // MAT leaves nulls out as well.
-                let values: Vec<Value> =
-                    items.filter(|item| *item != Value::Null).take(max + 1).collect();
+                let values: Vec<Value> = items.filter(|item| *item != Value::Null).take(max + 1).collect();
                 if values.len() > max {
                     return Err(too_many(from.at));
                 }

@@ -50,8 +50,12 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// The objects that a thread's stack holds, each once, in address order, without the thread itself.
     pub(super) fn locals(&self, thread: ObjectIndex) -> Vec<ObjectIndex> {
-        let mut objects: Vec<ObjectIndex> =
-            self.roots().locals_of(thread).map(|root| root.object).filter(|object| *object != thread).collect();
+        let mut objects: Vec<ObjectIndex> = self
+            .roots()
+            .locals_of(thread)
+            .map(|root| root.object)
+            .filter(|object| *object != thread)
+            .collect();
         objects.sort_unstable();
         objects.dedup();
         objects
@@ -63,7 +67,8 @@ impl<'a> Evaluator<'_, 'a> {
         let mut seen = FxHashSet::default();
         let next = |object: &ObjectIndex| self.objects.reference(*object, field);
         let objects = std::iter::successors(Some(first), next).take(most.saturating_add(1));
-        let objects: Vec<Value> = objects.take_while(|object| seen.insert(*object)).map(Value::Object).collect();
+        let objects: Vec<Value> =
+            objects.take_while(|object| seen.insert(*object)).map(Value::Object).collect();
         match objects.len() > most {
             true if self.bound.is_some() => Value::Null,
             _ => Value::Many(objects.into_iter().take(most).collect()),

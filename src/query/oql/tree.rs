@@ -99,6 +99,8 @@ pub(super) enum Expression {
     /// Fields, attributes, methods and elements, one behind the other.
     Path(Box<Node>, Vec<Step>),
     Call(Function, Box<Node>),
+    /// The first that is not null.
+    Coalesce(Vec<Node>),
     Aggregate(Aggregate, Option<Box<Node>>),
     Not(Box<Node>),
     Negate(Box<Node>),

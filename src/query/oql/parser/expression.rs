@@ -312,8 +312,13 @@ impl Parser<'_> {
             self.expects(")")?;
             return Ok(self.done(start, Expression::Aggregate(Aggregate::Count, None)));
         }
-        if lower == "chain" {
-            return self.chain(start);
+        match lower {
+            "chain" => return self.chain(start),
+            "coalesce" => {
+                let of = self.arguments()?;
+                return Ok(self.done(start, Expression::Coalesce(of)));
+            }
+            _ => {}
         }
         let meaning = names::function(lower);
         if aggregate.is_none() && meaning.is_none() && lower != "eval" {
