@@ -10,6 +10,7 @@ pub mod compare;
 pub mod dictionary;
 pub mod dominators;
 pub mod dump;
+pub mod frameworks;
 pub mod leaks;
 pub mod objects;
 pub mod oql;

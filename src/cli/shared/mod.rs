@@ -5,6 +5,7 @@ pub(crate) mod args;
 pub(crate) mod color;
 pub(crate) mod commands;
 pub(crate) mod context;
+pub(crate) mod frameworks;
 pub(crate) mod holder;
 pub(crate) mod keys;
 pub(crate) mod limit;

@@ -90,7 +90,12 @@ impl<'a> ObjectReader<'a> {
         Self { summary, graph, bytes, id_size: summary.id_size(), string }
     }
 
-    /// Returns the record of an object; `None` if it cannot be read.
+    /// Returns the dump's bytes.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The record of an object; `None` if it cannot be read.
     pub fn record(&self, object: ObjectIndex) -> Option<Record<'a>> {
         self.record_at(self.graph.objects.offset(self.bytes, self.id_size, object)?)
     }

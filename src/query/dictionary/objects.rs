@@ -34,6 +34,9 @@ names! {
     DATA: Text, "elements of an array as one text, with `--as hex` or `--as text`, up to 16 MiB; `fields` is then empty";
     DATA_FORM: Text, "form of `data`: `hex`, `utf-8`, `iso-8859-1` or `utf-16`";
     TYPE: Text, "type of the field: `int`, `byte`, ... or `Object` for references";
+    FRAMEWORK: Text, "framework whose rule describes the object, see `frameworks.md`";
+    CALLED: Text, "name of the object in the words of its framework, by its rule";
+    FRAMEWORK_FACTS as "facts": Record, "facts about the object by the rule of its framework: numbers, booleans and texts; `null` if a field is null or missing, or a list is too long to be examined";
     HEAP: Text, "the heap of an Android dump that contains the object";
     IS_REACHABLE: Boolean, "whether the object is reachable from GC roots";
     IS_CLASS_OBJECT: Boolean, "whether the objects are class objects";

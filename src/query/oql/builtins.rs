@@ -149,6 +149,7 @@ pub(super) enum Method {
     IsClass,
     IsRoot,
     IdOf,
+    Chain,
 }
 
 /// Name, method, minimum and maximum number of arguments.
@@ -180,6 +181,7 @@ const METHODS: &[(&str, Method, usize, usize)] = &[
     ("longValue", Method::Number, 0, 0),
     ("doubleValue", Method::Fraction, 0, 0),
     ("floatValue", Method::Fraction, 0, 0),
+    ("chain", Method::Chain, 1, 1),
     ("getObject", Method::ObjectOf, 1, 1),
     ("getClassOf", Method::ClassOf, 1, 1),
     ("getHeapSize", Method::ShallowOf, 1, 1),
@@ -213,6 +215,8 @@ pub(super) fn function(lower: &str) -> Option<Meaning> {
         "outbounds" | "referees" => Function::Outbounds,
         "inbounds" | "referrers" => Function::Inbounds,
         "classof" => Function::ClassOf,
+        "frame" => Function::Frame,
+        "locals" => Function::Locals,
         "sizeof" => return Some(Meaning::Attribute("usedHeapSize")),
         "rsizeof" => return Some(Meaning::Attribute("retainedHeapSize")),
         "objectid" => return Some(Meaning::Attribute("objectAddress")),
@@ -223,8 +227,8 @@ pub(super) fn function(lower: &str) -> Option<Meaning> {
 
 /// Creates the error for a function that does not exist, with what to write instead.
 pub(super) fn no_function(at: usize, name: &str, lower: &str) -> Wrong {
-    const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, eval, sizeof, rsizeof, \
-                         objectid, root, count, sum, min, max, avg";
+    const NAMES: &str = "toString, toHex, dominators, dominatorof, outbounds, inbounds, classof, frame, locals, chain, coalesce, \
+                         eval, sizeof, rsizeof, objectid, root, count, sum, min, max, avg";
     let instead = match lower {
         "tohtml" => "write toString(x), or select the object itself",
         "identical" => "write a = b",

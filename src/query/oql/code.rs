@@ -23,6 +23,8 @@ pub(super) enum Code {
     Column(usize),
     Path(Box<Code>, Vec<CodeStep>),
     Call(Function, Box<Code>),
+    /// The first that is not null.
+    Coalesce(Vec<Code>),
     /// An aggregate of the row's group, by index.
     Aggregate(usize),
     Not(Box<Code>),

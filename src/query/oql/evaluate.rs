@@ -2,9 +2,9 @@
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dump::info::DumpInfo;
 use crate::objects::collections::Collections;
@@ -21,11 +21,14 @@ use hprof_parser::BasicType;
 use hprof_parser::ObjectId;
 
 use super::code::{Code, CodeField, CodeStep, QuerySet, TestedKind, ValueTable};
+use super::stacks::Stacks;
 use super::tree::{Comparison, Function, Operator};
 use super::value::{ExpressionValue, GroupKey, List};
 
 /// Maximum number of UTF-16 units of a text examined.
 pub(super) const MAX_TEXT: usize = 1 << 20;
+const HIDDEN: &str = "*";
+const ENUM: &str = "java.lang.Enum";
 /// Maximum number of elements of a list that `IN` searches.
 pub(super) const MAX_SEARCHED: usize = 1 << 24;
 
@@ -43,8 +46,15 @@ pub struct Evaluator<'o, 'a> {
     pub(super) root_objects: OnceLock<Arc<[ObjectIndex]>>,
     pub(super) sizes: OnceLock<Sizes>,
     pub(super) info: OnceLock<DumpInfo>,
+    pub(super) stacks: OnceLock<Stacks<'a>>,
     /// `true` if only reachable objects are selected.
     pub(super) live: bool,
+    /// Elements of a list at most, and rows, if there is a limit: what has more has no value.
+    pub(super) bound: Option<usize>,
+    /// `true` if texts of objects are hidden from those who read the values.
+    pub(super) hides_values: bool,
+    /// Fields that were met, by name: each has a table of its own.
+    fields: Mutex<FxHashMap<Box<str>, Arc<CodeField>>>,
     /// By class number: `true` if its objects are java.lang.Strings.
     strings: Vec<bool>,
 }
@@ -95,7 +105,11 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             root_objects: OnceLock::new(),
             sizes: OnceLock::new(),
             info: OnceLock::new(),
+            stacks: OnceLock::new(),
             live: false,
+            bound: None,
+            hides_values: false,
+            fields: Mutex::default(),
             strings: summary.classes().iter().map(is_string).collect(),
         }
     }
@@ -104,6 +118,19 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     #[must_use]
     pub fn only_reachable(self, live: bool) -> Self {
         Self { live, ..self }
+    }
+
+    /// Evaluates only lists of at most so many elements; longer ones have no value. Texts are hidden if the heap's are.
+    #[must_use]
+    pub(crate) fn bounded(self, elements: usize) -> Self {
+        Self { bound: Some(elements), hides_values: self.heap.hides_values(), ..self }
+    }
+
+    /// A field by its name, the same for all expressions.
+    pub(super) fn field_of_name(&self, name: &str) -> Arc<CodeField> {
+        let mut fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(CodeField { name: name.into(), places: OnceLock::new() });
+        fields.entry(name.into()).or_insert_with(new).clone()
     }
 
     /// Returns whether an object may be a row.
@@ -119,8 +146,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             Code::Column(number) => row.columns.get(*number).cloned().unwrap_or(ExpressionValue::Null),
             Code::Path(base, steps) => self.path(base, steps, row),
             Code::Call(Function::ToText, argument) if matches!(**argument, Code::Row) => {
-                let text = self.string_of_row(row).or_else(|| self.object_text(row.object()));
-                text.map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
+                match self.string_of_row(row).filter(|_| !self.hides_values) {
+                    Some(text) => ExpressionValue::Text(text.into()),
+                    None => self.call(Function::ToText, ExpressionValue::Object(row.object())),
+                }
             }
             Code::Call(Function::ToHex, argument) => match self.value(argument, row) {
                 // A Java int has eight hexadecimal digits.
@@ -130,6 +159,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 value => self.call(Function::ToHex, value),
             },
             Code::Call(function, argument) => self.call(*function, self.value(argument, row)),
+            Code::Coalesce(of) => {
+                let mut values = of.iter().map(|code| self.value(code, row));
+                values.find(|value| *value != ExpressionValue::Null).unwrap_or(ExpressionValue::Null)
+            }
             Code::Aggregate(number) => row.aggregates.get(*number).cloned().unwrap_or(ExpressionValue::Null),
             Code::Negate(of) => match self.value(of, row) {
                 ExpressionValue::Float(value) => ExpressionValue::Float(-value),
@@ -156,7 +189,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 
     /// Concatenates two values as text.
     fn join(&self, left: &ExpressionValue, right: &ExpressionValue) -> ExpressionValue {
-        let text = |value: &ExpressionValue| self.text(value).unwrap_or_else(|| "null".to_owned());
+        let text = |value: &ExpressionValue| match self.call(Function::ToText, value.clone()) {
+            ExpressionValue::Text(text) => text.into_string(),
+            _ => "null".to_owned(),
+        };
         ExpressionValue::Text(cut(text(left) + &text(right)).into())
     }
 
@@ -499,8 +535,15 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         };
         match function {
             Function::ToText => {
-                self.text(&value).map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
+                let text = self
+                    .text(&value)
+                    .map(|text| if self.is_hidden(object) { HIDDEN.to_owned() } else { text });
+                text.map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
             }
+            Function::Frame => {
+                self.frame(object).map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
+            }
+            Function::Locals => ExpressionValue::List(List::Locals, object),
             Function::ToHex => self.call(Function::ToHex, self.address(object)),
             Function::Dominators => ExpressionValue::List(List::Dominated, object),
             Function::Outbounds => ExpressionValue::List(List::Outbounds, object),
@@ -514,6 +557,22 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 above.and_then(|at| tree.object_at(at)).map_or(ExpressionValue::Null, ExpressionValue::Object)
             }
         }
+    }
+
+    /// Returns whether the text of an object is hidden: names of classes and constants are those of the program.
+    fn is_hidden(&self, object: ObjectIndex) -> bool {
+        let is_constant = || {
+            let mut upwards = self
+                .graph
+                .objects
+                .class(object)
+                .into_iter()
+                .flat_map(|class| self.summary.class_table().upwards(class));
+            upwards.any(|class| {
+                self.summary.class(class).is_some_and(|class| self.summary.is_named(class, ENUM))
+            })
+        };
+        self.hides_values && self.class_of(object).is_none() && !is_constant()
     }
 
     /// Returns whether a value is a text, or a String.

@@ -195,7 +195,7 @@ pub(super) fn not_grouped<'n>(
     children(node).into_iter().find_map(|child| not_grouped(child, is_key))
 }
 
-fn children(node: &ExpressionNode) -> Vec<&ExpressionNode> {
+pub(super) fn children(node: &ExpressionNode) -> Vec<&ExpressionNode> {
     match &node.expression {
         Expression::Path(base, steps) => {
             let mut nodes = vec![&**base];
@@ -211,7 +211,7 @@ fn children(node: &ExpressionNode) -> Vec<&ExpressionNode> {
         }
         Expression::Call(_, of) | Expression::Not(of) | Expression::Negate(of) => vec![of],
         Expression::Aggregate(_, of) => of.iter().map(|of| &**of).collect(),
-        Expression::All(of) | Expression::Any(of) => of.iter().collect(),
+        Expression::All(of) | Expression::Any(of) | Expression::Coalesce(of) => of.iter().collect(),
         Expression::Compare(left, _, right) => vec![left, right],
         Expression::Arithmetic(first, more) => {
             std::iter::once(&**first).chain(more.iter().map(|(_, node)| node)).collect()

@@ -96,8 +96,22 @@ impl<'a> Evaluator<'_, 'a> {
                 }
                 (List::Inbounds, of) => self.graph.referrers(of).count(),
                 (List::Roots, _) => self.root_objects().len(),
-                (list, of) => self.list(list, of).count(),
+                (List::Entries, of) if self.bound.is_some() => {
+                    let collections = self.collections();
+                    let stated = collections.collection(of).and_then(|found| collections.count(&found));
+                    return stated.or_else(|| self.counted(List::Entries, of));
+                }
+                (list, of) => return self.counted(list, of),
             },
+        };
+        u64::try_from(count).ok()
+    }
+
+    /// The length of a list by its elements; `None` if there are more than are evaluated.
+    fn counted(&self, list: List, of: ObjectIndex) -> Option<u64> {
+        let count = match self.bound {
+            None => self.list(list, of).count(),
+            Some(most) => Some(self.list(list, of).take(most + 1).count()).filter(|count| *count <= most)?,
         };
         u64::try_from(count).ok()
     }
@@ -218,6 +232,7 @@ impl<'a> Evaluator<'_, 'a> {
             ),
             List::Roots => Box::new(self.root_objects().iter().copied().map(ExpressionValue::Object)),
             List::Inbounds => Box::new(self.graph.referrers(of).map(ExpressionValue::Object)),
+            List::Locals => Box::new(self.locals(of).into_iter().map(ExpressionValue::Object)),
             List::Dominated => {
                 let tree = &self.graph.tree;
                 let children = tree.reachable_position(of).map(|at| tree.children(at)).into_iter().flatten();

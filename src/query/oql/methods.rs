@@ -19,7 +19,7 @@ impl Evaluator<'_, '_> {
     ) -> Option<ExpressionValue> {
         let first = arguments.first();
         match (method, value) {
-            (Method::ToText, _) => return self.text(value).map(|text| ExpressionValue::Text(text.into())),
+            (Method::ToText, value) => return Some(self.call(Function::ToText, value.clone())),
             (Method::Get, _) => return self.element(value, first?.whole()),
             // Start and number of elements.
             (Method::Slice, _) => {
@@ -29,6 +29,9 @@ impl Evaluator<'_, '_> {
             (Method::SubList, _) => return self.part(value, first?.whole()?, arguments.get(1)?.whole()?),
             (Method::Equals, _) => {
                 return Some(ExpressionValue::Boolean(self.compares(value, Comparison::Equal, first?)));
+            }
+            (Method::Chain, ExpressionValue::Object(object)) => {
+                return Some(self.chain(*object, &self.text(first?)?));
             }
             (Method::Field, ExpressionValue::Object(object)) => {
                 return self.field_named(*object, &self.text(first?)?);

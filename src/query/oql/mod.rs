@@ -6,6 +6,7 @@
 //! `attributes`, `methods` and `lists`. The reference is `docs/oql.md`.
 
 mod attributes;
+mod bound;
 mod builtins;
 mod code;
 mod error;
@@ -21,6 +22,7 @@ mod scan;
 mod selected;
 mod sort;
 mod source;
+mod stacks;
 mod tree;
 mod value;
 
@@ -36,6 +38,7 @@ use self::code::{Code, ValueTable};
 use self::evaluate::EvaluatedRow;
 use self::value::ExpressionValue;
 
+pub(crate) use bound::{Bindings, BoundExpression, BoundValue};
 pub use error::QueryError;
 pub use evaluate::Evaluator;
 

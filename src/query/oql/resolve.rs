@@ -1,7 +1,7 @@
 //! Expressions with their names resolved: fields, columns, attributes, methods.
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
@@ -144,13 +144,15 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             Expression::Query(query) => Code::Value(self.ask.value(query)?),
             Expression::Row => self.row(node.start)?,
             Expression::Name(name) if self.is_alias(name) => self.row(node.start)?,
-            Expression::Name(name) => match self.column(name) {
-                Some(column) => column,
-                None => {
-                    let row = Box::new(self.row_named(name, node.start)?);
-                    Code::Path(row, vec![CodeStep::Field(self.row_field(name, node.start)?)])
+            Expression::Name(name) => {
+                match self.column(name).or_else(|| self.ask.bound(name).map(Code::Value)) {
+                    Some(column) => column,
+                    None => {
+                        let row = Box::new(self.row_named(name, node.start)?);
+                        Code::Path(row, vec![CodeStep::Field(self.row_field(name, node.start)?)])
+                    }
                 }
-            },
+            }
             Expression::Path(base, steps) => return self.path(base, steps),
             Expression::Call(function, argument) => Code::Call(*function, self.boxed(argument)?),
             Expression::Aggregate(what, of) => {
@@ -161,6 +163,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 self.aggregates.push(Aggregated { what: *what, of });
                 Code::Aggregate(self.aggregates.len() - 1)
             }
+            Expression::Coalesce(of) => Code::Coalesce(self.codes(of)?),
             Expression::Not(of) => Code::Not(self.boxed(of)?),
             Expression::Negate(of) => Code::Negate(self.boxed(of)?),
             Expression::All(of) => Code::All(self.codes(of)?),
@@ -327,7 +330,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         if self.fields.len() >= MAX_FIELDS {
             return Err(Wrong::new(at, format!("a SELECT has at most {MAX_FIELDS} different fields")));
         }
-        let field = Arc::new(CodeField { name: name.into(), places: OnceLock::new() });
+        let field = self.evaluator.field_of_name(name);
         self.fields.insert(name.to_owned(), field.clone());
         Ok(field)
     }
@@ -336,7 +339,8 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     fn row_field(&mut self, name: &str, at: usize) -> Result<Arc<CodeField>, Wrong> {
         let known = self.fields.contains_key(name);
         let NameScope::Fields(classes) = self.names else { return self.field(name, at) };
-        if known {
+        // What a rule asks of an object that has no such field is null.
+        if known || self.evaluator.bound.is_some() {
             return self.field(name, at);
         }
         let summary = self.evaluator.summary;
@@ -461,7 +465,7 @@ fn is_constant(code: &Code) -> bool {
         Code::Like(of, ..) | Code::InFound(of, ..) | Code::Is(of, _) => is_value(of),
         Code::Compare(left, _, right) => is_value(left) && is_value(right),
         Code::Arithmetic(first, more) => is_value(first) && more.iter().all(|(_, code)| is_value(code)),
-        Code::All(of) | Code::Any(of) => of.iter().all(is_value),
+        Code::All(of) | Code::Any(of) | Code::Coalesce(of) => of.iter().all(is_value),
         Code::In(of, values, _) => is_value(of) && values.iter().all(is_value),
         Code::Path(base, steps) => {
             let is_step = |step: &CodeStep| match step {

@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::dominators::retained_of_set::retained_set;
 use hprof_index::graph::numbers::ObjectIndex;
 
+use super::bound::Bindings;
 use super::code::{Code, QuerySet, ValueTable};
 use super::error::{QueryError, Wrong};
 use super::evaluate::{EvaluatedRow, Evaluator};
@@ -55,24 +56,30 @@ impl Select {
     }
 }
 
+#[derive(Clone, Copy)]
+pub(super) struct Around<'r> {
+    pub(super) text: &'r str,
+    pub(super) bindings: Option<&'r dyn Bindings>,
+}
 /// Evaluation of the queries nested in a query with this text.
+
 ///
 /// Each is evaluated once, however often its expression is resolved: for the column, the group, the order.
-struct Asking<'r, 'o, 'a> {
+pub(super) struct Asking<'r, 'o, 'a> {
     evaluator: &'r Evaluator<'o, 'a>,
-    text: &'r str,
+    around: Around<'r>,
     /// Results by start offset of the query.
     found: RefCell<FxHashMap<usize, Arc<QuerySet>>>,
     values: RefCell<FxHashMap<usize, ExpressionValue>>,
 }
 
 impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
-    fn new(evaluator: &'r Evaluator<'o, 'a>, text: &'r str) -> Self {
-        Self { evaluator, text, found: RefCell::default(), values: RefCell::default() }
+    pub(super) fn new(evaluator: &'r Evaluator<'o, 'a>, around: Around<'r>) -> Self {
+        Self { evaluator, around, found: RefCell::default(), values: RefCell::default() }
     }
 
     fn find(&self, query: &Union) -> Result<QuerySet, Wrong> {
-        let answer = self.evaluator.union(query, self.text, None)?;
+        let answer = self.evaluator.union(query, self.around, None)?;
         let mut found = QuerySet::default();
         if answer.columns.is_none() {
             found.objects = self.evaluator.objects_of_parts(&answer.parts);
@@ -90,8 +97,9 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
     }
 
     fn ask(&self, query: &Union) -> Result<ExpressionValue, Wrong> {
-        let answer = self.evaluator.union(query, self.text, None)?;
-        let most = MAX_ROWS + 1;
+        let answer = self.evaluator.union(query, self.around, None)?;
+        let max = self.evaluator.bound.unwrap_or(MAX_ROWS);
+        let most = max + 1;
         let mut values: Vec<ExpressionValue> = if answer.columns.is_none() {
             let objects = self.evaluator.objects_of_parts(&answer.parts);
             objects.iter().take(most).map(ObjectIndex).map(ExpressionValue::Object).collect()
@@ -99,7 +107,7 @@ impl<'r, 'o, 'a> Asking<'r, 'o, 'a> {
             let rows = one_column(&answer, query)?.flat_map(|part| part.values(self.evaluator));
             rows.filter_map(|row| row.into_iter().next()).take(most).collect()
         };
-        if values.len() > MAX_ROWS {
+        if values.len() > max {
             return Err(too_many(place(query)));
         }
         Ok(match values.len() {
@@ -117,7 +125,7 @@ fn place(query: &Union) -> usize {
 
 impl Ask for Asking<'_, '_, '_> {
     fn rows(&self, query: &Union) -> Result<Objects, Wrong> {
-        let answer = self.evaluator.union(query, self.text, None)?;
+        let answer = self.evaluator.union(query, self.around, None)?;
         let Some(columns) = answer.columns else {
             return Ok(Objects::Set(self.evaluator.objects_of_parts(&answer.parts)));
         };
@@ -148,6 +156,10 @@ impl Ask for Asking<'_, '_, '_> {
         self.values.borrow_mut().insert(place(query), value.clone());
         Ok(value)
     }
+
+    fn bound(&self, name: &str) -> Option<ExpressionValue> {
+        self.around.bindings?.binding(name).map(|value| value.0)
+    }
 }
 
 /// Returns the parts of an answer that has one column.
@@ -170,15 +182,16 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// # Errors
     /// If a name in the query means nothing in the dump.
     pub fn run(&self, query: &Query, most: Option<usize>) -> Result<OqlResult, QueryError> {
-        self.union(&query.tree, &query.text, most).map_err(|wrong| wrong.locate(&query.text))
+        self.union(&query.tree, Around { text: &query.text, bindings: None }, most)
+            .map_err(|wrong| wrong.locate(&query.text))
     }
 
-    fn union(&self, union: &Union, text: &str, most: Option<usize>) -> Result<OqlResult, Wrong> {
+    fn union(&self, union: &Union, around: Around<'_>, most: Option<usize>) -> Result<OqlResult, Wrong> {
         let mut answer = OqlResult { columns: None, parts: Vec::new() };
         // The rows of several parts may be the same objects: their number is known only when all parts are computed.
         let most = most.filter(|_| union.selects.len() == 1);
         for (number, select) in union.selects.iter().enumerate() {
-            let (columns, part) = self.select(select, text, most)?;
+            let (columns, part) = self.select(select, around, most)?;
             if number == 0 {
                 answer.columns = columns;
             } else if answer.columns.as_ref().map(Vec::len) != columns.as_ref().map(Vec::len) {
@@ -205,7 +218,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     fn select(
         &self,
         select: &Select,
-        text: &str,
+        around: Around<'_>,
         most: Option<usize>,
     ) -> Result<(Option<Vec<String>>, SelectResult), Wrong> {
         let plain = |rows| SelectResult {
@@ -218,7 +231,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         };
         let limit = select.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let shape = select.shape()?;
-        let ask = Asking::new(self, text);
+        let ask = Asking::new(self, around);
         let source = self.source(select, &ask)?;
         let (source, condition) = if select.is_retained {
             // The rows are the objects that the selected objects retain.
@@ -333,7 +346,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let keys: Vec<&ExpressionNode> = select.group.iter().map(|node| select.named(node)).collect();
         let order: Vec<&ExpressionNode> = select.order.iter().map(|(node, _)| select.named(node)).collect();
         // Compares words, ignoring white space and comments between them.
-        let words = |node: &ExpressionNode| words(ask.text.get(node.start..node.end).unwrap_or_default());
+        let words =
+            |node: &ExpressionNode| words(ask.around.text.get(node.start..node.end).unwrap_or_default());
         let texts: FxHashSet<Vec<&str>> = keys.iter().map(|node| words(node)).collect();
         let is_key = |node: &ExpressionNode| texts.contains(&words(node));
         for node in items.iter().map(|item| &item.node).chain(order.iter().copied()) {

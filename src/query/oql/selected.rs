@@ -46,6 +46,8 @@ pub(super) trait Ask {
     fn found(&self, query: &Union) -> Result<Arc<QuerySet>, Wrong>;
     /// Returns the value, or the values, of a query in an expression.
     fn value(&self, query: &Union) -> Result<ExpressionValue, Wrong>;
+    /// The value of a name that is bound, the same for all rows.
+    fn bound(&self, name: &str) -> Option<ExpressionValue>;
 }
 
 impl std::convert::From<ValueTable> for Objects {

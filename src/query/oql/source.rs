@@ -73,6 +73,12 @@ impl Evaluator<'_, '_> {
             }
             SelectSource::Query(query) => {
                 return match ask.rows(query)? {
+                    Objects::Set(set) if self.bound.is_some_and(|most| set.len() > most as u64) => {
+                        Err(too_many(from.at))
+                    }
+                    Objects::Set(set) if self.bound.is_some() => Ok(table_of(
+                        set.iter().map(|object| ExpressionValue::Object(ObjectIndex(object))).collect(),
+                    )),
                     Objects::Set(set) => self.as_objects(from, set),
                     rows => Ok(rows),
                 };
@@ -123,20 +129,25 @@ impl Evaluator<'_, '_> {
     /// Returns the rows for a value: the objects in it, or one row per value.
     fn of_value(&self, select: &Select, value: ExpressionValue) -> Result<Objects, Wrong> {
         let from = &select.from;
+        let max = self.bound.unwrap_or(MAX_ROWS);
         let values: Vec<ExpressionValue> = match &value {
             ExpressionValue::Null => Vec::new(),
             ExpressionValue::List(..) | ExpressionValue::Slice(_) | ExpressionValue::Many(_) => {
                 let items = self.items_of(&value).into_iter().flatten();
                 // MAT omits nulls as well.
                 let values: Vec<ExpressionValue> =
-                    items.filter(|item| *item != ExpressionValue::Null).take(MAX_ROWS + 1).collect();
-                if values.len() > MAX_ROWS {
+                    items.filter(|item| *item != ExpressionValue::Null).take(max + 1).collect();
+                if values.len() > max {
                     return Err(too_many(from.at));
                 }
                 values
             }
             _ => vec![value],
         };
+        // A pass over a set of objects costs as much as the heap is large; few rows are better a table.
+        if self.bound.is_some() {
+            return Ok(table_of(values));
+        }
         // Numbers are objects if objects are selected, and classes if classes are.
         let by_number = !from.is_objects || select.items.is_none() || select.is_objects;
         let object = |value: &ExpressionValue| match value {
@@ -155,8 +166,7 @@ impl Evaluator<'_, '_> {
                 "not all of these values are classes: use FROM OBJECTS to select the values themselves";
             return Err(Wrong::new(from.at, text));
         }
-        let rows: Vec<Box<[ExpressionValue]>> = values.into_iter().map(|value| Box::from([value])).collect();
-        Ok(ValueTable { columns: None, rows }.into())
+        Ok(table_of(values))
     }
 
     /// Returns the object at an address, or with an index.
@@ -227,6 +237,11 @@ impl Evaluator<'_, '_> {
             }
         }
     }
+}
+
+/// A row for each value.
+fn table_of(values: Vec<ExpressionValue>) -> Objects {
+    ValueTable { columns: None, rows: values.into_iter().map(|value| Box::from([value])).collect() }.into()
 }
 
 pub(super) fn too_many(at: usize) -> Wrong {

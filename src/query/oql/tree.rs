@@ -99,6 +99,8 @@ pub(super) enum Expression {
     /// Fields, attributes, methods and elements, in sequence.
     Path(Box<ExpressionNode>, Vec<StepNode>),
     Call(Function, Box<ExpressionNode>),
+    /// The first that is not null.
+    Coalesce(Vec<ExpressionNode>),
     Aggregate(Aggregate, Option<Box<ExpressionNode>>),
     Not(Box<ExpressionNode>),
     Negate(Box<ExpressionNode>),
@@ -139,6 +141,10 @@ pub(super) enum Function {
     Outbounds,
     Inbounds,
     ClassOf,
+    /// The method in which a thread is.
+    Frame,
+    /// What a thread's stack holds.
+    Locals,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

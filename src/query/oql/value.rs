@@ -68,7 +68,9 @@ pub(super) enum List {
     Inbounds,
     /// Objects that an object immediately dominates.
     Dominated,
-    /// Contents of a collection.
+    /// Contents of a thread's stack holds.
+    Locals,
+    /// What a collection.
     Entries,
     /// Fields of an object.
     Fields,

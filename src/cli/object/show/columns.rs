@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
+use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::objects::collections;
 use hprof_query::objects::meaning;
 use hprof_query::objects::show::{
@@ -14,7 +15,7 @@ use hprof_report::answer::Declared;
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::value::{Each, Value, id, list};
 
-use crate::cli::shared::object;
+use crate::cli::shared::{frameworks, object};
 
 /// An object.
 pub(super) struct Object<'a> {
@@ -26,6 +27,8 @@ pub(super) struct Object<'a> {
     pub(super) referrers: Option<Items<'a, Referrer>>,
     /// Encoded array, with `--as`.
     pub(super) data: Option<Encoded>,
+    /// If a rule of a framework is about it.
+    pub(super) known: Option<FrameworkDescription>,
 }
 
 /// Lazily computed items.
@@ -135,6 +138,7 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
             _ => None,
         }
     }
+    const NO_RULE: &str = "no rule of a framework is about it; in texts";
     const NOT_IN_TEXTS: &str = "it is unreachable; in text reports";
     Columns::new([
         Column::of(names::OBJECT, |object: &Object<'a>| id(object.shown.object)),
@@ -147,6 +151,22 @@ pub(super) fn object_columns<'a>() -> Columns<'a, Object<'a>> {
             .or_null("in text reports"),
         Column::of(names::RETAINED_BYTES, |object: &Object<'a>| object.shown.retained_bytes.into())
             .or_null(NOT_IN_TEXTS),
+        Column::of(names::FRAMEWORK, |object: &Object<'a>| {
+            object.known.as_ref().map(|known| &*known.framework).into()
+        })
+        .or_null(NO_RULE),
+        Column::of(names::CALLED, |object: &Object<'a>| {
+            object.known.as_ref().and_then(|known| known.called.as_ref()).into()
+        })
+        .or_null(NO_RULE),
+        Column::of(names::FRAMEWORK_FACTS, |object: &Object<'a>| {
+            object.known.as_ref().map(|known| frameworks::facts(&known.facts)).into()
+        })
+        .or_null(NO_RULE),
+        Column::of(names::TEXT, |object: &Object<'a>| {
+            object.known.as_ref().and_then(|known| known.text.as_ref()).into()
+        })
+        .or_null("its rule has no sentence for it, or no rule is about it; in texts"),
         Column::of(names::TRACE, |object: &Object<'a>| object.shown.trace.into()),
         Column::of(names::LENGTH, |object: &Object<'a>| object.shown.length.into()).or_null("not an array"),
         Column::of(names::CLASS_OBJECT, |object: &Object<'a>| id(object.shown.class_object))

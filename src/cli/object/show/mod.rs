@@ -13,6 +13,8 @@ use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::classes::suggestions;
+use hprof_query::frameworks::{FrameworkDescription, Frameworks, KnownFrameworks};
+use hprof_query::objects::reader::ObjectReader;
 use hprof_query::objects::show::{self, ClassFound, Data, NamedClass, Referrer, Shower, Shown, ShownPart};
 use hprof_query::paths::steps::View;
 use hprof_query::recordings::profile::text::show as text_show;
@@ -23,6 +25,7 @@ use hprof_report::number::{counted, grouped};
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, limit};
 use crate::cli::shared::object;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
@@ -86,6 +89,9 @@ pub(crate) struct ShowArgs {
     top: Option<usize>,
 
     #[command(flatten)]
+    frameworks: FrameworksArgs,
+
+    #[command(flatten)]
     output: Output,
 }
 
@@ -137,9 +143,10 @@ pub(crate) fn run(cx: &RunContext, args: &ShowArgs) -> anyhow::Result<Outcome> {
     if let Some((file, recorded)) = args.input.open_text(cx)? {
         return of_text(cx, args, &file, &recorded);
     }
+    let rules = args.frameworks.rules()?;
     let (session, found) = Session::ask(cx, &args.input.input, |heap, graph| {
         Ok(match find(args, heap, graph) {
-            Ok(object) => Ok(look(args, heap, graph, object)?),
+            Ok(object) => Ok(look(args, heap, graph, object, &rules)?),
             Err(missing) => Err(missing),
         })
     })?;
@@ -206,6 +213,7 @@ struct Looked {
     rest: Range<u64>,
     referrers: Vec<Referrer>,
     more_referrers: usize,
+    known: Option<FrameworkDescription>,
 }
 
 fn shower<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Shower<'a>> {
@@ -213,7 +221,13 @@ fn shower<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Shower<'
     Ok(Shower::new(heap.summary(), graph, bytes, View::new(heap, graph, bytes)))
 }
 
-fn look(args: &ShowArgs, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -> anyhow::Result<Looked> {
+fn look(
+    args: &ShowArgs,
+    heap: &Heap,
+    graph: &ObjectGraph,
+    index: ObjectIndex,
+    rules: &Frameworks,
+) -> anyhow::Result<Looked> {
     let shower = shower(heap, graph)?;
     let mut shown = shower.show(index);
     // HotSpot assigns trace 1, which is empty, to all objects.
@@ -236,12 +250,14 @@ fn look(args: &ShowArgs, heap: &Heap, graph: &ObjectGraph, index: ObjectIndex) -
     let most = args.most_referrers();
     let more_referrers = graph.referrers(index).count().saturating_sub(most);
     let referrers = shower.referrers(index, 0).take(most.min(KEPT)).collect();
-    Ok(Looked { index, shown, parts, rest: made..end, referrers, more_referrers })
+    let objects = ObjectReader::new(heap.summary(), graph, heap.bytes(&Quiet)?);
+    let known = KnownFrameworks::new(heap, &objects, rules).describe(index);
+    Ok(Looked { index, shown, parts, rest: made..end, referrers, more_referrers, known })
 }
 
 fn of_binary(cx: &RunContext, args: &ShowArgs, session: &Session, looked: Looked) -> anyhow::Result<Outcome> {
     let shower = shower(&session.heap, &session.graph)?;
-    let Looked { index, shown, parts, rest, referrers, more_referrers } = looked;
+    let Looked { index, shown, parts, rest, referrers, more_referrers, known } = looked;
     let Range { start, end } = args.elements();
     let mut data = None;
     if args.form != As::Numbers {
@@ -266,7 +282,7 @@ fn of_binary(cx: &RunContext, args: &ShowArgs, session: &Session, looked: Looked
     let more = || (referrers.len() == KEPT).then(more).into_iter().flatten();
     let referrers = || boxed(referrers.iter().cloned().chain(more()));
     let object =
-        Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: encoded };
+        Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: encoded, known };
     write(cx, args, session, object, data.filter(|_| args.form == As::Hex), more_referrers)
 }
 
@@ -298,7 +314,13 @@ fn of_text(
     let more_referrers = found.referrers.len().saturating_sub(most);
     let parts = || boxed(fields.iter().chain(&found.elements).cloned().map(PartLine::Part));
     let referrers = || boxed(found.referrers.iter().take(most).cloned());
-    let object = Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: None };
+    let object = Object {
+        shown,
+        parts: &parts,
+        referrers: args.incoming.then_some(&referrers),
+        data: None,
+        known: None,
+    };
     write(cx, args, recorded, object, None, more_referrers)
 }
 

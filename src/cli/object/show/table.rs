@@ -1,12 +1,15 @@
 //! An object as text for people: the lines above and below the table of its fields or elements.
 
 use hprof_parser::TraceSerial;
+use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::objects::show::{
     ClassShown, Contents, Data, Dominator, ObjectKind, Referrer, RootShown, Shown,
 };
 use hprof_report::answer::{Answer, NoRows, Section};
 use hprof_report::number::grouped;
 use hprof_report::table::TableBuilder;
+
+use crate::cli::shared::frameworks::facts_text;
 
 use super::columns::{
     Object, PartLine, declared_columns, describe, entry_columns, loader_text, part_columns, referrer_columns,
@@ -36,7 +39,7 @@ pub(super) struct Extent<'a> {
 /// Returns the table of an object.
 pub(super) fn answer<'a>(object: Object<'a>, extent: &Extent<'_>) -> Answer<'a, PartLine> {
     let shown = &object.shown;
-    let mut above = head(shown);
+    let mut above = head(shown, object.known.as_ref());
     if let Some(class) = &shown.of_class {
         above.push(line(""));
         above.extend(of_class(class));
@@ -113,7 +116,7 @@ fn pairs(rows: impl IntoIterator<Item = (&'static str, String)>) -> Section {
 }
 
 /// Returns the sections that every object has.
-fn head(shown: &Shown) -> Vec<Section> {
+fn head(shown: &Shown, known: Option<&FrameworkDescription>) -> Vec<Section> {
     let size = |bytes: Option<u64>| bytes.map(|bytes| format!("{} bytes", grouped(bytes)));
     let class = shown.class.as_deref().unwrap_or("<unknown class>");
     let class = match shown.class_object {
@@ -135,6 +138,10 @@ fn head(shown: &Shown) -> Vec<Section> {
         // Omitted if there is a value: the label is its start.
         ("label", shown.label.clone().filter(|_| value.is_none())),
         ("value", value.filter(|_| long.is_none()).map(|value| value.text.clone())),
+        ("framework", known.map(|known| known.framework.to_string())),
+        ("called", known.and_then(|known| known.called.clone())),
+        ("facts", known.map(|known| facts_text(&known.facts)).filter(|text| !text.is_empty())),
+        ("says", known.and_then(|known| known.text.clone())),
         ("shallow", size(shown.shallow_bytes)),
         ("retained", size(shown.retained_bytes)),
         ("dominator", dominator),

@@ -312,6 +312,14 @@ impl Parser<'_> {
             self.expects(")")?;
             return Ok(self.done(start, Expression::Aggregate(Aggregate::Count, None)));
         }
+        match lower {
+            "chain" => return self.chain(start),
+            "coalesce" => {
+                let of = self.arguments()?;
+                return Ok(self.done(start, Expression::Coalesce(of)));
+            }
+            _ => {}
+        }
         let meaning = builtins::function(lower);
         if aggregate.is_none() && meaning.is_none() && lower != "eval" {
             return Err(builtins::no_function(start, name, lower));
@@ -331,5 +339,14 @@ impl Parser<'_> {
             }
             (None, None) => ExpressionNode { start, end: self.end(), ..argument },
         })
+    }
+
+    /// `chain(x, "field")`, which means `x.chain("field")`.
+    fn chain(&mut self, start: usize) -> Result<ExpressionNode, Wrong> {
+        let base = Box::new(self.node()?);
+        self.expects(",")?;
+        let what = StepName::Method("chain".to_owned(), vec![self.node()?]);
+        self.expects(")")?;
+        Ok(self.done(start, Expression::Path(base, vec![StepNode { at: start, what }])))
     }
 }

@@ -6,7 +6,7 @@
 use super::MAX_LEN;
 use super::error::Wrong;
 use super::lexer::{self, Token, TokenKind};
-use super::tree::Union;
+use super::tree::{ExpressionNode, Union};
 
 mod expression;
 mod statement;
@@ -53,6 +53,20 @@ pub(super) fn parse(text: &str) -> Result<Union, Wrong> {
     match parser.peek() {
         TokenKind::End => Ok(union),
         _ => Err(parser.expected("the end of the query")),
+    }
+}
+
+/// The tree of an expression alone.
+pub(super) fn parse_expression(text: &str) -> Result<ExpressionNode, Wrong> {
+    if text.len() > MAX_LEN {
+        return Err(Wrong::new(0, "the expression is longer than 1 MiB"));
+    }
+    let tokens = lexer::tokens(text)?;
+    let mut parser = Parser { text, tokens: &tokens, at: 0, depth: 0 };
+    let node = parser.node()?;
+    match parser.peek() {
+        TokenKind::End => Ok(node),
+        _ => Err(parser.expected("the end of the expression")),
     }
 }
 

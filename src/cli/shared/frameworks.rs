@@ -1,0 +1,65 @@
+//! `--frameworks FILE`: rules of the user's own about frameworks, and facts in answers.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+use hprof_query::frameworks::{FrameworkFact, Frameworks};
+use hprof_report::value::Value;
+
+use super::object;
+
+/// Longer files are none that somebody has written.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Rules about frameworks.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct FrameworksArgs {
+    /// TOML file with rules about frameworks, added to the built-in ones, see docs/frameworks.md; can be repeated
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    frameworks: Vec<PathBuf>,
+}
+
+impl FrameworksArgs {
+    /// The built-in rules and those of the files.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or something in it is wrong: the error names the line and the column.
+    pub(crate) fn rules(&self) -> anyhow::Result<Frameworks> {
+        self.frameworks.iter().try_fold(Frameworks::bundled(), |rules, path| {
+            let shown = path.display();
+            let fail = || format!("cannot read the rules file {shown}");
+            let mut bytes = Vec::new();
+            let file = File::open(path).with_context(fail)?;
+            file.take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(fail)?;
+            anyhow::ensure!(bytes.len() as u64 <= MAX_BYTES, "{shown} is larger than 1 MiB");
+            let text =
+                String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{shown} is not UTF-8, as TOML is"))?;
+            Ok(rules.with(&text, &shown.to_string())?)
+        })
+    }
+}
+
+/// Facts as a record: `{"sessions": 12000, "path": "/shop"}`.
+pub(crate) fn facts<'a>(facts: &'a [(String, FrameworkFact)]) -> Value<'a> {
+    Value::Record(facts.iter().map(|(name, fact)| (Cow::Owned(name.clone()), value(fact))).collect())
+}
+
+fn value(fact: &FrameworkFact) -> Value<'_> {
+    match fact {
+        FrameworkFact::Null => Value::Null,
+        FrameworkFact::Bool(value) => (*value).into(),
+        FrameworkFact::Whole(value) => (*value).into(),
+        FrameworkFact::Double(value) => object::double(*value),
+        FrameworkFact::Text(text) => text.into(),
+    }
+}
+
+/// Facts as people read them: `path /shop, sessions 12,000`.
+pub(crate) fn facts_text(facts: &[(String, FrameworkFact)]) -> String {
+    let one = |(name, fact): &(String, FrameworkFact)| format!("{name} {fact}");
+    facts.iter().map(one).collect::<Vec<_>>().join(", ")
+}

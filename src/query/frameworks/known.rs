@@ -1,0 +1,272 @@
+//! The rules that apply to the classes of a dump, and what they say of its objects.
+
+use std::cell::OnceCell;
+use std::cmp::Reverse;
+use std::fmt;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use hprof_index::Heap;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+
+use super::rules::{FrameworkRule, FrameworkVerdict, Frameworks, THIS};
+use super::template::{self, Template};
+use crate::objects::reader::ObjectReader;
+use crate::oql::{Bindings, BoundExpression, BoundValue, Evaluator, OqlValue};
+
+/// Elements of a list that an expression looks at.
+const MAX_ELEMENTS: usize = 1 << 18;
+/// Objects of a rule that are listed.
+const MAX_INSTANCES: usize = 1000;
+/// Objects whose retained size a sentence explains.
+const MAX_RETAINED: usize = 1 << 16;
+/// Elements of a list in a fact, and characters of a text.
+const MAX_LISTED: usize = 5;
+const MAX_TEXT: usize = 1000;
+
+/// Number of a rule that applies to a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameworkRuleId(u32);
+
+/// Value of a fact.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FrameworkFact {
+    /// No value: a field is null or missing, or a list is too long to be examined.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// A whole number.
+    Whole(i64),
+    /// A number with a fraction.
+    Double(f64),
+    /// A text: `*` if it is read from the dump and values are hidden.
+    Text(String),
+}
+
+impl fmt::Display for FrameworkFact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Whole(value) => f.write_str(&template::whole(*value)),
+            Self::Double(value) => write!(f, "{value:.1}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// What its rule says of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FrameworkDescription {
+    /// The framework.
+    pub framework: Arc<str>,
+    /// How the object is called.
+    pub called: Option<String>,
+    /// Names and values, in the order of the rule.
+    pub facts: Vec<(String, FrameworkFact)>,
+    /// The sentence that it earns.
+    pub text: Option<String>,
+    /// The verdict that goes with it.
+    pub verdict: Option<FrameworkVerdict>,
+    /// The objects whose retained size together the sentence explains: the object itself, if the rule names no others.
+    pub retains: Vec<ObjectIndex>,
+}
+
+/// The rules that apply to a dump.
+#[derive(Debug)]
+pub struct KnownFrameworks<'o, 'a> {
+    evaluator: Evaluator<'o, 'a>,
+    rules: Vec<Arc<FrameworkRule>>,
+    /// By class number; empty if there are no rules.
+    of_class: Vec<Option<FrameworkRuleId>>,
+    passed: Vec<bool>,
+}
+
+/// The facts about an object, each evaluated when it is first asked for.
+struct Facts<'k, 'o, 'a> {
+    known: &'k KnownFrameworks<'o, 'a>,
+    rule: &'k FrameworkRule,
+    object: ObjectIndex,
+    values: Vec<OnceCell<BoundValue>>,
+}
+
+impl<'o, 'a> KnownFrameworks<'o, 'a> {
+    /// The rules whose classes are in the dump.
+    pub fn new(heap: &'a Heap, objects: &'o ObjectReader<'a>, frameworks: &Frameworks) -> Self {
+        let summary = objects.summary;
+        let mut wanted: FxHashMap<&str, Vec<&Arc<FrameworkRule>>> = FxHashMap::default();
+        for rule in &frameworks.rules {
+            wanted.entry(&rule.class).or_default().push(rule);
+        }
+        let names: FxHashSet<&str> = frameworks.passed.iter().map(|name| &**name).collect();
+        let beginnings: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix('*')).collect();
+        let is_passed =
+            |name: &str| names.contains(name) || beginnings.iter().any(|start| name.starts_with(start));
+        let mut rules: Vec<Arc<FrameworkRule>> = Vec::new();
+        let (mut own, mut passed) = (Vec::new(), Vec::new());
+        for (number, class) in summary.numbered_classes() {
+            let name = summary.class_name(class);
+            passed.push(is_passed(name));
+            let rule = wanted.get(name).and_then(|of| of.iter().find(|rule| applies(objects, number, rule)));
+            own.push(rule.map(|rule| {
+                let at = rules.iter().position(|known| Arc::ptr_eq(known, rule)).unwrap_or_else(|| {
+                    rules.push(Arc::clone(rule));
+                    rules.len() - 1
+                });
+                FrameworkRuleId(u32::try_from(at).unwrap_or(u32::MAX))
+            }));
+        }
+        summary.class_table().add_subclasses(&mut passed);
+        let of_class = if rules.is_empty() { Vec::new() } else { summary.class_table().inherit(&own) };
+        let evaluator = Evaluator::new(heap, objects, objects.bytes()).bounded(MAX_ELEMENTS);
+        Self { evaluator, rules, of_class, passed }
+    }
+
+    /// The rule about the instances of a class.
+    pub fn rule_of(&self, class: ClassNumber) -> Option<FrameworkRuleId> {
+        self.of_class.get(class.0 as usize).copied().flatten()
+    }
+
+    /// Returns whether instances of a class are only parts of something: nodes, segments, wrappers.
+    pub fn is_passed(&self, class: ClassNumber) -> bool {
+        self.passed.get(class.0 as usize).copied().unwrap_or(false)
+    }
+
+    /// Reachable objects with a rule that retain at least so much, and those whose rule can earn a conclusion: of each
+    /// rule at most 1,000, those that retain most, in address order.
+    pub fn instances(&self, least: u64) -> Vec<ObjectIndex> {
+        let summary = self.evaluator.summary();
+        let mut classes = summary.numbered_classes();
+        if !classes.any(|(number, row)| row.objects.get() > 0 && self.rule_of(number).is_some()) {
+            return Vec::new();
+        }
+        let marks: Vec<bool> = self.of_class.iter().map(Option::is_some).collect();
+        let graph = self.evaluator.graph();
+        let mut of_rule: Vec<Vec<(Reverse<u64>, ObjectIndex)>> = vec![Vec::new(); self.rules.len()];
+        for object in self.evaluator.objects_of_classes(marks) {
+            let Some(bytes) = graph.tree.retained_bytes_of(object) else { continue };
+            let Some((id, rule)) = self.rule(object) else { continue };
+            if (bytes >= least || rule.can_leak())
+                && let Some(found) = of_rule.get_mut(id.0 as usize)
+            {
+                found.push((Reverse(bytes), object));
+                // Not more in memory than twice those that are kept.
+                if found.len() >= 2 * MAX_INSTANCES {
+                    found.sort_unstable();
+                    found.truncate(MAX_INSTANCES);
+                }
+            }
+        }
+        let mut all: Vec<ObjectIndex> = Vec::new();
+        for mut found in of_rule {
+            found.sort_unstable();
+            all.extend(found.into_iter().take(MAX_INSTANCES).map(|(_, object)| object));
+        }
+        all.sort_unstable();
+        all
+    }
+
+    /// How an object is called.
+    pub fn called(&self, object: ObjectIndex) -> Option<String> {
+        let (_, rule) = self.rule(object)?;
+        Some(self.facts(object, rule).fill(rule.called.as_ref()?))
+    }
+
+    /// The collection whose elements are the entries of an object, and whether its keys name them.
+    pub fn entries(&self, object: ObjectIndex) -> Option<(ObjectIndex, bool)> {
+        let (_, rule) = self.rule(object)?;
+        let value = self.evaluator.evaluate(rule.entries.as_ref()?, &self.facts(object, rule));
+        Some((self.evaluator.object_of(&value)?, rule.named_entries))
+    }
+
+    /// What its rule says of an object.
+    pub fn describe(&self, object: ObjectIndex) -> Option<FrameworkDescription> {
+        let (_, rule) = self.rule(object)?;
+        let facts = self.facts(object, rule);
+        let holds = |when: &BoundExpression| self.evaluator.evaluate(when, &facts).is_true();
+        let says = rule.says.iter().find(|says| says.when.as_ref().is_none_or(holds));
+        let retains = says.and_then(|says| says.retains.as_ref()).map(|retains| {
+            let mut objects =
+                self.evaluator.objects_in(&self.evaluator.evaluate(retains, &facts), MAX_RETAINED);
+            objects.sort_unstable();
+            objects.dedup();
+            objects
+        });
+        Some(FrameworkDescription {
+            framework: rule.framework.clone(),
+            called: rule.called.as_ref().map(|called| facts.fill(called)),
+            facts: rule.facts.iter().map(|(name, _)| (name.clone(), facts.fact(name))).collect(),
+            text: says.map(|says| facts.fill(&says.text)),
+            verdict: says.and_then(|says| says.verdict),
+            retains: retains.filter(|objects| !objects.is_empty()).unwrap_or_else(|| vec![object]),
+        })
+    }
+
+    fn rule(&self, object: ObjectIndex) -> Option<(FrameworkRuleId, &FrameworkRule)> {
+        let id = self.rule_of(self.evaluator.graph().objects.class(object)?)?;
+        Some((id, self.rules.get(id.0 as usize)?))
+    }
+
+    fn facts<'k>(&'k self, object: ObjectIndex, rule: &'k FrameworkRule) -> Facts<'k, 'o, 'a> {
+        Facts { known: self, rule, object, values: vec![OnceCell::new(); rule.facts.len()] }
+    }
+
+    /// A value as a fact.
+    fn fact(&self, value: &BoundValue) -> FrameworkFact {
+        let text = |value: &BoundValue| {
+            let found = self.evaluator.text_of(value);
+            found.or_else(|| self.evaluator.class_name_of(value)).map(cut)
+        };
+        match self.evaluator.number_of(value) {
+            Some(OqlValue::Boolean(value)) => return FrameworkFact::Bool(value),
+            Some(OqlValue::Whole(value)) => return FrameworkFact::Whole(value),
+            Some(OqlValue::Float(value)) => return FrameworkFact::Double(value.into()),
+            Some(OqlValue::Double(value)) => return FrameworkFact::Double(value),
+            _ => {}
+        }
+        let Some(mut items) = self.evaluator.items(value, MAX_LISTED + 1) else {
+            return text(value).map_or(FrameworkFact::Null, FrameworkFact::Text);
+        };
+        let is_cut = items.len() > MAX_LISTED;
+        items.truncate(MAX_LISTED);
+        let mut texts: Vec<String> = items.iter().filter_map(text).collect();
+        texts.extend(is_cut.then(|| "…".to_owned()));
+        FrameworkFact::Text(cut(texts.join(", ")))
+    }
+}
+
+/// Returns whether a class has the fields that a rule needs.
+fn applies(objects: &ObjectReader<'_>, class: ClassNumber, rule: &FrameworkRule) -> bool {
+    rule.fields.iter().all(|field| objects.slots(class).any(|slot| slot.name == field))
+}
+
+fn cut(mut text: String) -> String {
+    if let Some((at, _)) = text.char_indices().nth(MAX_TEXT) {
+        text.truncate(at);
+    }
+    text
+}
+
+impl Facts<'_, '_, '_> {
+    fn fact(&self, name: &str) -> FrameworkFact {
+        self.binding(name).map_or(FrameworkFact::Null, |value| self.known.fact(&value))
+    }
+
+    fn fill(&self, template: &Template) -> String {
+        template.fill(&mut |name| self.fact(name))
+    }
+}
+
+impl Bindings for Facts<'_, '_, '_> {
+    fn binding(&self, name: &str) -> Option<BoundValue> {
+        if name == THIS {
+            return Some(BoundValue::of(self.object));
+        }
+        // Expressions use only facts before theirs, so that no fact waits for itself.
+        let at = self.rule.facts.iter().position(|(known, _)| known == name)?;
+        let (_, expression) = self.rule.facts.get(at)?;
+        Some(self.values.get(at)?.get_or_init(|| self.known.evaluator.evaluate(expression, self)).clone())
+    }
+}

@@ -1,0 +1,14 @@
+//! What is known of frameworks: what their objects are called, what they contain, and what their states mean.
+//!
+//! The knowledge is data: a TOML file for each framework in `rules`, compiled in, and those of the user. [`Frameworks`]
+//! are the rules of all files (`rules` reads them), [`KnownFrameworks`] those that apply to the classes of a dump. Their
+//! expressions are OQL about one object, `this` ([`crate::oql`]), evaluated within bounds. `docs/frameworks.md` is the
+//! reference.
+
+mod bundled;
+mod known;
+mod rules;
+mod template;
+
+pub use known::{FrameworkDescription, FrameworkFact, FrameworkRuleId, KnownFrameworks};
+pub use rules::{FrameworkAbout, FrameworkRuleError, FrameworkVerdict, Frameworks};

@@ -1,0 +1,409 @@
+//! Files of rules: TOML whose keys are all known, and errors with line and column.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::bundled::BUNDLED;
+use super::template::Template;
+use crate::classes::suggestions;
+use crate::oql::BoundExpression;
+
+/// Bytes of a file.
+const MAX_BYTES: usize = 1 << 20;
+/// Rules of all files, and facts and sentences of a rule.
+const MAX_RULES: usize = 4096;
+const MAX_PARTS: usize = 64;
+/// The name of the object in expressions.
+pub(super) const THIS: &str = "this";
+
+const TOP: &[&str] = &["framework", "versions", "source", "tried", "class", "passed"];
+const CLASS: &[&str] = &["name", "fields", "called", "entries", "named_entries", "facts", "says"];
+const SAYS: &[&str] = &["when", "text", "verdict", "retains"];
+const PASSED: &[&str] = &["classes"];
+
+/// Rules of frameworks, parsed and checked.
+#[derive(Debug, Clone, Default)]
+pub struct Frameworks {
+    pub(super) rules: Vec<Arc<FrameworkRule>>,
+    /// Names of classes that are only parts of something; one that ends with `*` is the beginning of names.
+    pub(super) passed: Vec<Arc<str>>,
+    about: Vec<FrameworkAbout>,
+}
+
+/// What a file of rules says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameworkAbout {
+    /// The framework.
+    pub framework: String,
+    /// The versions whose source the rules follow.
+    pub versions: String,
+    /// The classes they were written from.
+    pub source: String,
+    /// The versions with which they were tried on a real heap.
+    pub tried: Option<String>,
+    /// For each rule: the class, how it is called, and the names of its facts.
+    pub classes: Vec<(String, Option<String>, Vec<String>)>,
+}
+
+/// An error in a file of rules.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {what}")]
+pub struct FrameworkRuleError {
+    /// The file.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u64,
+    /// The column, in characters, from 1.
+    pub column: u64,
+    /// Description of the error.
+    pub what: String,
+}
+
+/// Verdict on an object by its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FrameworkVerdict {
+    /// It deserves a conclusion, even where nothing accumulates.
+    Leak,
+    /// What it holds is the program's purpose.
+    Content,
+    /// Everything is as it should be.
+    Healthy,
+}
+
+impl FrameworkVerdict {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Leak, Self::Content, Self::Healthy];
+
+    /// The name in output and in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Leak => "leak",
+            Self::Content => "content",
+            Self::Healthy => "healthy",
+        }
+    }
+}
+
+/// A rule about the instances of a class and its subclasses.
+#[derive(Debug)]
+pub(super) struct FrameworkRule {
+    pub(super) framework: Arc<str>,
+    pub(super) class: String,
+    /// Fields that the class declares or inherits; without them the rule does not apply.
+    pub(super) fields: Vec<String>,
+    pub(super) called: Option<Template>,
+    pub(super) entries: Option<BoundExpression>,
+    pub(super) named_entries: bool,
+    pub(super) facts: Vec<(String, BoundExpression)>,
+    pub(super) says: Vec<FrameworkSentence>,
+}
+
+/// A sentence that an object of a rule earns.
+#[derive(Debug)]
+pub(super) struct FrameworkSentence {
+    pub(super) when: Option<BoundExpression>,
+    pub(super) text: Template,
+    pub(super) verdict: Option<FrameworkVerdict>,
+    pub(super) retains: Option<BoundExpression>,
+}
+
+impl FrameworkRule {
+    /// Returns whether an object can earn a conclusion however little it retains.
+    pub(super) fn can_leak(&self) -> bool {
+        self.says.iter().any(|says| says.verdict == Some(FrameworkVerdict::Leak))
+    }
+}
+
+impl Frameworks {
+    /// The rules that are compiled in.
+    pub fn bundled() -> Self {
+        let mut all = Self::default();
+        for (name, text) in BUNDLED {
+            // A test reads all of them.
+            if let Ok(with) = all.clone().with(text, name) {
+                all = with;
+            }
+        }
+        all
+    }
+
+    /// These rules and those of a file. Rules of the file come before others of the same class.
+    ///
+    /// # Errors
+    /// If something in the file is wrong.
+    pub fn with(mut self, text: &str, file: &str) -> Result<Self, FrameworkRuleError> {
+        let wrong = |wrong: Wrong| {
+            let (line, column) = position(text, wrong.at);
+            FrameworkRuleError { file: file.to_owned(), line, column, what: wrong.what }
+        };
+        let read = read(text).map_err(wrong)?;
+        if self.rules.len() + read.rules.len() > MAX_RULES {
+            return Err(wrong(Wrong::new(0, format!("more than {MAX_RULES} rules"))));
+        }
+        let older = std::mem::replace(&mut self.rules, read.rules.into_iter().map(Arc::new).collect());
+        self.rules.extend(older);
+        self.passed.extend(read.passed);
+        self.about.push(read.about);
+        Ok(self)
+    }
+
+    /// What the files say of themselves, in their order.
+    pub fn about(&self) -> &[FrameworkAbout] {
+        &self.about
+    }
+}
+
+/// An error at a byte of a file.
+struct Wrong {
+    at: usize,
+    what: String,
+}
+
+impl Wrong {
+    fn new(at: usize, what: impl Into<String>) -> Self {
+        Self { at, what: what.into() }
+    }
+}
+
+/// Line and column, in characters from 1, of a byte.
+fn position(text: &str, at: usize) -> (u64, u64) {
+    let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() as u64 + 1;
+    let start = before.rfind('\n').map_or(0, |end| end + 1);
+    (line, before.get(start..).unwrap_or_default().chars().count() as u64 + 1)
+}
+
+struct FrameworkFile {
+    rules: Vec<FrameworkRule>,
+    passed: Vec<Arc<str>>,
+    about: FrameworkAbout,
+}
+
+type TomlValue<'i> = Spanned<DeValue<'i>>;
+
+/// Text of a file, to find the byte of an error within a value.
+#[derive(Clone, Copy)]
+struct Source<'t>(&'t str);
+
+fn read(text: &str) -> Result<FrameworkFile, Wrong> {
+    if text.len() > MAX_BYTES {
+        return Err(Wrong::new(0, "the file is larger than 1 MiB"));
+    }
+    let table = DeTable::parse(text).map_err(|error| {
+        let said: String = error.message().replace('\n', ", ").chars().take(300).collect();
+        Wrong::new(error.span().map_or(0, |span| span.start), format!("this is not TOML: {said}"))
+    })?;
+    let source = Source(text);
+    let table = table.get_ref();
+    keys(table, TOP, "the file")?;
+    let framework = string(table, "framework")?
+        .ok_or_else(|| Wrong::new(0, "the file has no `framework`; write framework = \"its name\""))?;
+    let framework: Arc<str> = framework.0.into();
+    let owned = |key| string(table, key).map(|value| value.map(|(text, _)| text.to_owned()));
+    let mut rules = Vec::new();
+    for (class, at) in tables(table, "class")? {
+        rules.push(source.class(class, at, &framework)?);
+    }
+    let mut passed = Vec::new();
+    if let Some(value) = table.get("passed") {
+        let of = value
+            .get_ref()
+            .as_table()
+            .ok_or_else(|| Wrong::new(value.span().start, "`passed` is a table"))?;
+        keys(of, PASSED, "[passed]")?;
+        passed = strings(of, "classes")?.into_iter().map(|(name, _)| name.into()).collect();
+    }
+    if rules.is_empty() && passed.is_empty() {
+        return Err(Wrong::new(0, "there are no rules; a rule begins with [[class]]"));
+    }
+    let about = FrameworkAbout {
+        framework: framework.to_string(),
+        versions: owned("versions")?.unwrap_or_default(),
+        source: owned("source")?.unwrap_or_default(),
+        tried: owned("tried")?,
+        classes: rules.iter().map(FrameworkRule::about).collect(),
+    };
+    Ok(FrameworkFile { rules, passed, about })
+}
+
+impl FrameworkRule {
+    fn about(&self) -> (String, Option<String>, Vec<String>) {
+        let called = self.called.as_ref().map(|called| called.source().to_owned());
+        (self.class.clone(), called, self.facts.iter().map(|(name, _)| name.clone()).collect())
+    }
+}
+
+impl Source<'_> {
+    fn class(self, table: &DeTable<'_>, at: usize, framework: &Arc<str>) -> Result<FrameworkRule, Wrong> {
+        keys(table, CLASS, "[[class]]")?;
+        let (class, _) = string(table, "name")?
+            .ok_or_else(|| Wrong::new(at, "the rule has no `name`; write name = \"the.name.of.a.Class\""))?;
+        let fields = strings(table, "fields")?.into_iter().map(|(name, _)| name.to_owned()).collect();
+        let mut facts: Vec<(String, BoundExpression)> = Vec::new();
+        if let Some(value) = table.get("facts") {
+            let of = value.get_ref().as_table();
+            let of = of.ok_or_else(|| Wrong::new(value.span().start, "`facts` is a table: [class.facts]"))?;
+            let mut in_order: Vec<_> = of.iter().collect();
+            in_order.sort_by_key(|(name, _)| name.span().start);
+            for (name, value) in in_order {
+                let text: &str = name.get_ref();
+                let is_name = text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+                if !is_name || text == THIS || text.is_empty() {
+                    let what = "a fact is named in small letters, digits and `_`, and not `this`";
+                    return Err(Wrong::new(name.span().start, what));
+                }
+                let expression = text_of(value, text)?;
+                let expression = self.expression(expression, &value.span(), &facts)?;
+                facts.push((text.to_owned(), expression));
+            }
+        }
+        let called = match string(table, "called")? {
+            Some((text, span)) => Some(self.template(text, &span, &facts)?),
+            None => None,
+        };
+        let entries = match string(table, "entries")? {
+            Some((text, span)) => Some(self.entries(text, &span, &facts)?),
+            None => None,
+        };
+        let mut says = Vec::new();
+        for (of, at) in tables(table, "says")? {
+            says.push(self.sentence(of, at, &facts)?);
+        }
+        if facts.len() > MAX_PARTS || says.len() > MAX_PARTS {
+            return Err(Wrong::new(at, format!("a rule has at most {MAX_PARTS} facts and sentences")));
+        }
+        let named_entries = boolean(table, "named_entries")?;
+        Ok(FrameworkRule {
+            framework: framework.clone(),
+            class: class.to_owned(),
+            fields,
+            called,
+            entries,
+            named_entries,
+            facts,
+            says,
+        })
+    }
+
+    fn sentence(
+        self,
+        table: &DeTable<'_>,
+        at: usize,
+        facts: &[(String, BoundExpression)],
+    ) -> Result<FrameworkSentence, Wrong> {
+        keys(table, SAYS, "[[class.says]]")?;
+        let expression = |key| -> Result<Option<BoundExpression>, Wrong> {
+            let Some((text, span)) = string(table, key)? else { return Ok(None) };
+            self.expression(text, &span, facts).map(Some)
+        };
+        let (text, span) = string(table, "text")?.ok_or_else(|| {
+            Wrong::new(at, "the sentence has no `text`; write text = \"{fact} of {other}\"")
+        })?;
+        let verdict = match string(table, "verdict")? {
+            None => None,
+            Some((name, span)) => {
+                let found = FrameworkVerdict::ALL.into_iter().find(|verdict| verdict.name() == name);
+                let what = "a verdict is \"leak\", \"content\" or \"healthy\"";
+                Some(found.ok_or_else(|| Wrong::new(span.start, what))?)
+            }
+        };
+        let text = self.template(text, &span, facts)?;
+        Ok(FrameworkSentence { when: expression("when")?, text, verdict, retains: expression("retains")? })
+    }
+
+    /// `entries` is a path from the object: `sessions` means `this.sessions`.
+    fn entries(
+        self,
+        text: &str,
+        span: &Range<usize>,
+        facts: &[(String, BoundExpression)],
+    ) -> Result<BoundExpression, Wrong> {
+        let is_path = text.split('.').all(|name| {
+            !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$'))
+        });
+        if !is_path {
+            return Err(Wrong::new(span.start, "`entries` is a path of fields: \"sessions\", \"a.b\""));
+        }
+        self.expression(&format!("{THIS}.{text}"), span, facts)
+    }
+
+    fn expression(
+        self,
+        text: &str,
+        span: &Range<usize>,
+        facts: &[(String, BoundExpression)],
+    ) -> Result<BoundExpression, Wrong> {
+        let is_bound = |name: &str| name == THIS || facts.iter().any(|(fact, _)| fact == name);
+        BoundExpression::parse(text, &is_bound)
+            .map_err(|error| Wrong::new(self.within(text, span, error.at), error.text))
+    }
+
+    fn template(
+        self,
+        text: &str,
+        span: &Range<usize>,
+        facts: &[(String, BoundExpression)],
+    ) -> Result<Template, Wrong> {
+        let is_fact = |name: &str| facts.iter().any(|(fact, _)| fact == name);
+        Template::parse(text, &is_fact).map_err(|(at, what)| Wrong::new(self.within(text, span, at), what))
+    }
+
+    /// The byte of the file at a byte of a value; the beginning of a value with escapes.
+    fn within(self, text: &str, span: &Range<usize>, at: usize) -> usize {
+        let written = self.0.get(span.clone()).unwrap_or_default();
+        written.find(text).map_or(span.start, |start| span.start + start + at)
+    }
+}
+
+fn keys(table: &DeTable<'_>, known: &[&str], place: &str) -> Result<(), Wrong> {
+    let unknown = table.iter().find(|(key, _)| !known.contains(&&**key.get_ref()));
+    let Some((key, _)) = unknown else { return Ok(()) };
+    let name: &str = key.get_ref();
+    let all = format!("the keys of {place} are");
+    let hint = suggestions::did_you_mean_one_of(name, known, known.len(), &all);
+    let name: String = name.chars().take(60).collect();
+    Err(Wrong::new(key.span().start, format!("unknown key `{}`; {hint}", name.escape_debug())))
+}
+
+fn text_of<'v>(value: &'v TomlValue<'_>, key: &str) -> Result<&'v str, Wrong> {
+    let found = value.get_ref().type_str();
+    let what =
+        || Wrong::new(value.span().start, format!("`{key}` is of type {found}; expected a text in quotes"));
+    value.get_ref().as_str().ok_or_else(what)
+}
+
+/// A text and where it stands.
+fn string<'v>(table: &'v DeTable<'_>, key: &str) -> Result<Option<(&'v str, Range<usize>)>, Wrong> {
+    let Some(value) = table.get(key) else { return Ok(None) };
+    Ok(Some((text_of(value, key)?, value.span())))
+}
+
+fn strings<'v>(table: &'v DeTable<'_>, key: &str) -> Result<Vec<(&'v str, Range<usize>)>, Wrong> {
+    let Some(value) = table.get(key) else { return Ok(Vec::new()) };
+    let what = || Wrong::new(value.span().start, format!("`{key}` is a list of texts"));
+    let array = value.get_ref().as_array().ok_or_else(what)?;
+    array.iter().map(|value| Ok((text_of(value, key)?, value.span()))).collect()
+}
+
+fn boolean(table: &DeTable<'_>, key: &str) -> Result<bool, Wrong> {
+    let Some(value) = table.get(key) else { return Ok(false) };
+    let what = || Wrong::new(value.span().start, format!("`{key}` is true or false"));
+    value.get_ref().as_bool().ok_or_else(what)
+}
+
+fn tables<'v>(table: &'v DeTable<'v>, key: &str) -> Result<Vec<(&'v DeTable<'v>, usize)>, Wrong> {
+    let Some(value) = table.get(key) else { return Ok(Vec::new()) };
+    let what = |at| Wrong::new(at, format!("`{key}` is a list of tables, each after [[...{key}]]"));
+    let array = value.get_ref().as_array().ok_or_else(|| what(value.span().start))?;
+    let tables = array.iter().map(|value| {
+        let at = value.span().start;
+        value.get_ref().as_table().map(|table| (table, at)).ok_or_else(|| what(at))
+    });
+    tables.collect()
+}
