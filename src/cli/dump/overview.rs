@@ -15,10 +15,11 @@ use hprof_input::file::TextFile;
 use hprof_query::compare::places::{Explained, OneHeap, PlaceFigures, Via};
 use hprof_query::dictionary::names;
 use hprof_query::dump::overview::{self, Overview};
+use hprof_query::leaks::below::HeapPlaces;
 use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
-use hprof_query::leaks::{self, DEFAULT_THRESHOLD, below};
+use hprof_query::leaks::{self, DEFAULT_THRESHOLD};
 use hprof_query::threads::JavaThread;
 use hprof_query::waste::WasteKind;
 use hprof_query::waste::estimate::Estimate;
@@ -80,12 +81,12 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     let (session, (overview, places, (headline, suspects))) =
         Session::ask(cx, &args.input, |heap, graph| {
             let bytes = heap.bytes(&Quiet)?;
-            let places = below::places(heap, graph, bytes)?;
+            let places = HeapPlaces::new(heap, graph, bytes)?;
             let leaks = leaks::leaks_with(heap, graph, bytes, DEFAULT_THRESHOLD.into(), &places)?;
             let suspects: Vec<String> =
                 leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
             let overview = overview::overview(heap, graph, bytes, FRAMES)?;
-            let places = explained(&places, &overview);
+            let places = explained(&places.places, &overview);
             Ok((overview, places, (words::headline(&leaks), suspects)))
         })?;
     let commands = Commands::of(&args.input);

@@ -24,7 +24,6 @@ mod suspects;
 use std::cmp::Reverse;
 use std::io;
 
-use crate::compare::places::OneHeap;
 use crate::dump::unreachable::Unreachable;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
@@ -34,7 +33,10 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
+use crate::frameworks::{FrameworkDescription, FrameworkVerdict};
+
 use self::allocation::Allocation;
+use self::below::HeapPlaces;
 use self::collection::CollectionFacts;
 use self::contents::{Level, Reason};
 use self::evidence::{ClassShare, Paths, RetainedPart};
@@ -105,6 +107,8 @@ pub enum SuspectRule {
     Mat,
     /// A store within a holder.
     Below,
+    /// A framework's rule says so.
+    Framework,
 }
 
 impl SuspectRule {
@@ -113,6 +117,7 @@ impl SuspectRule {
         match self {
             Self::Mat => "mat",
             Self::Below => "below",
+            Self::Framework => "framework",
         }
     }
 }
@@ -124,6 +129,8 @@ pub enum Verdict {
     Accumulation,
     /// The object is above parts of different kinds.
     Holder,
+    /// It is what the program is for, or a cache within its bound.
+    Content,
 }
 
 impl Verdict {
@@ -132,6 +139,7 @@ impl Verdict {
         match self {
             Self::Accumulation => "accumulation",
             Self::Holder => "holder",
+            Self::Content => "content",
         }
     }
 }
@@ -152,7 +160,7 @@ pub struct NamedObject {
 }
 
 /// A leak suspect, with the evidence.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Suspect {
     /// The rule by which it was found.
     /// Rule by which it was found.
@@ -190,6 +198,8 @@ pub struct Suspect {
     pub place: Option<Holder>,
     /// The same by the name that the program gave it; `None` if there is none.
     pub named: Option<String>,
+    /// What a framework's rule says of it.
+    pub framework: Option<FrameworkDescription>,
     /// Largest parts of what a holder retains.
     pub parts: Vec<RetainedPart>,
     /// Levels in which memory accumulates, from the accumulation point down.
@@ -215,6 +225,18 @@ pub struct Suspect {
 }
 
 impl Suspect {
+    /// Takes what a framework's rule says of it: its name, and whether it is content.
+    fn take_description(&mut self, description: Option<&FrameworkDescription>) {
+        let Some(description) = description else { return };
+        if let Some(FrameworkVerdict::Content | FrameworkVerdict::Healthy) = description.verdict
+            && self.verdict == Verdict::Accumulation
+        {
+            self.verdict = Verdict::Content;
+        }
+        self.named = self.named.take().or_else(|| description.called.clone());
+        self.framework = Some(description.clone());
+    }
+
     /// Returns the ThreadLocal that holds most of the memory, if there is one.
     pub fn main_thread_local(&self) -> Option<&ThreadLocalUse> {
         let first = self.thread_locals.first()?;
@@ -234,7 +256,7 @@ impl Suspect {
 }
 
 /// Result of the search for leak suspects.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Leaks {
     /// Shallow size of all reachable objects.
     pub reachable_bytes: u64,
@@ -409,7 +431,7 @@ struct Candidate {
 /// # Errors
 /// If neither memory nor disk has space for a few numbers per object.
 pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io::Result<Leaks> {
-    let places = below::places(heap, graph, bytes)?;
+    let places = HeapPlaces::new(heap, graph, bytes)?;
     leaks_with(heap, graph, bytes, percent, &places)
 }
 
@@ -422,7 +444,7 @@ pub fn leaks_with(
     graph: &ObjectGraph,
     bytes: &[u8],
     percent: u64,
-    places_of_heap: &OneHeap,
+    places_of_heap: &HeapPlaces,
 ) -> io::Result<Leaks> {
     let threshold_bytes = suspects::threshold(graph, percent);
     let summary = heap.summary();
@@ -449,15 +471,31 @@ pub fn leaks_with(
     let reader = EvidenceReader::new(heap, graph, bytes, view);
     let mut suspects: Vec<Suspect> =
         candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
-    let known: Vec<Vec<TreePosition>> = suspects
-        .iter()
-        .zip(&places)
-        .filter(|(suspect, _)| suspect.verdict == Verdict::Accumulation)
-        .map(|(suspect, places)| accumulated_at(graph, suspect, Some(places)))
-        .collect();
-    for store in below::stores(graph, places_of_heap, threshold_bytes, &known) {
+    for suspect in &mut suspects {
+        let base = [suspect.base.object, suspect.object.object].into_iter();
+        let positions =
+            base.filter_map(|id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?));
+        let known = positions.filter_map(|base| places_of_heap.description(graph, base)).next();
+        suspect.take_description(known);
+    }
+    let accumulates = |(suspect, places): (&Suspect, &Vec<TreePosition>)| {
+        (suspect.verdict == Verdict::Accumulation).then(|| accumulated_at(graph, suspect, Some(places)))
+    };
+    let mut known: Vec<Vec<TreePosition>> = suspects.iter().zip(&places).filter_map(accumulates).collect();
+    let own = places_of_heap.leaks(graph).filter(|(store, _)| store.retained_bytes > threshold_bytes);
+    let own: Vec<_> =
+        own.map(|(store, description)| (store, SuspectRule::Framework, Some(description))).collect();
+    known.extend(own.iter().map(|(store, ..)| store.positions.clone()));
+    let stores =
+        below::stores(graph, &places_of_heap.places, threshold_bytes, &known).into_iter().map(|store| {
+            let description = places_of_heap.description(graph, store.largest);
+            (store, SuspectRule::Below, description)
+        });
+    for (store, rule, description) in own.into_iter().chain(stores) {
         places.push(store.positions.clone());
-        suspects.push(reader.suspect(within_holder(graph, store)));
+        let mut suspect = Suspect { rule, ..reader.suspect(within_holder(graph, store)) };
+        suspect.take_description(description);
+        suspects.push(suspect);
     }
     evidence::relate(&mut suspects);
     let largest = if suspects.is_empty() {
@@ -488,7 +526,9 @@ fn accumulated_at(
 ) -> Vec<TreePosition> {
     let base = || graph.tree.position(graph.objects.addresses.index_of(suspect.base.object)?);
     match (suspect.kind, suspect.rule) {
-        (SuspectKind::Group, _) | (_, SuspectRule::Below) => places.cloned().unwrap_or_default(),
+        (SuspectKind::Group, _) | (_, SuspectRule::Below | SuspectRule::Framework) => {
+            places.cloned().unwrap_or_default()
+        }
         (SuspectKind::Single, SuspectRule::Mat) => base().into_iter().collect(),
     }
 }

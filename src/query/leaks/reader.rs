@@ -171,7 +171,7 @@ impl<'a> EvidenceReader<'a> {
                 self.evidence.parts(&self.holders, base_position, &children)
             }
             (Verdict::Holder, SuspectKind::Group) => (evidence::kinds(&children), None),
-            (Verdict::Accumulation, _) => (Vec::new(), None),
+            (Verdict::Accumulation | Verdict::Content, _) => (Vec::new(), None),
         };
         let accumulated_bytes = match kind {
             SuspectKind::Single if store.is_none() => tree.retained_bytes(base_position),
@@ -183,6 +183,7 @@ impl<'a> EvidenceReader<'a> {
         let is_behind_soft = is_below || paths.as_ref().is_some_and(|paths| paths.is_soft);
         Suspect {
             rule: if store.is_some() { SuspectRule::Below } else { SuspectRule::Mat },
+            framework: None,
             named: store.as_ref().and_then(|store| store.named.clone()),
             kind,
             what,

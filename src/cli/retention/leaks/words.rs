@@ -1,6 +1,7 @@
 //! Descriptions of suspects in sentences, and of their evidence in a few words.
 
 use hprof_parser::names;
+use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{Path, Paths, RetainedPart};
 use hprof_query::leaks::holders::Holder;
@@ -166,6 +167,9 @@ fn accumulation(suspect: &Suspect) -> Claim {
 }
 
 fn what_accumulates(suspect: &Suspect) -> String {
+    if let Some(FrameworkDescription { called: Some(called), text: Some(text), .. }) = &suspect.framework {
+        return format!("{called}: {text}");
+    }
     match &suspect.reason {
         Some(Reason::Loaders { class, loader_class, loaders, .. }) => {
             let loaders = grouped(*loaders);

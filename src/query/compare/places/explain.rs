@@ -18,6 +18,8 @@ const TOGETHER: u64 = 50;
 const OF_ELEMENTS: u64 = 80;
 /// Percent of what elements retain that no single one of them has more of.
 const AT_MOST_IN_ONE: u64 = 50;
+/// Places below one another that are examined.
+const MAX_STEPS: usize = 64;
 /// Number of elements that are many.
 const MANY: u64 = 10;
 
@@ -54,7 +56,7 @@ pub fn explain(aligned: &Aligned, least: u64) -> Vec<Explained> {
     let mut found = Vec::new();
     let mut stack = large(&aligned.top);
     while let Some(place) = stack.pop() {
-        let elements = elements(aligned, place);
+        let (place, elements) = fullest(aligned, place);
         let parts = large(aligned.below(place));
         if elements.is_none() && !parts.is_empty() && !aligned.is_nesting(place) {
             let whole = bytes(place);
@@ -71,12 +73,35 @@ pub fn explain(aligned: &Aligned, least: u64) -> Vec<Explained> {
     found
 }
 
+/// Returns the place that stores the elements at or below a place, and these. Ten results with thousands of rows each are
+/// rows in results; a thousand sessions with ten items each are sessions: the elements are those of which there are most in
+/// one container.
+fn fullest(aligned: &Aligned, place: u32) -> (u32, Option<Elements>) {
+    let Some(first) = elements(aligned, place) else { return (place, None) };
+    let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
+    let per_container = |container: u32, of: &Elements| {
+        let containers = if container == of.place { 1 } else { aligned.figures(0, container).objects };
+        of.objects / containers.max(1)
+    };
+    let (mut best, mut at) = ((place, first), first.place);
+    for _ in 0..MAX_STEPS {
+        let below = aligned.below(at).iter().copied().max_by_key(|below| (bytes(*below), Reverse(*below)));
+        let Some(below) = below.filter(|below| is_share(bytes(*below), bytes(place), OF_ELEMENTS)) else {
+            break;
+        };
+        if let Some(found) = stored(aligned, below)
+            && per_container(below, &found) > per_container(best.0, &best.1)
+        {
+            best = (below, found);
+        }
+        at = below;
+    }
+    (best.0, Some(best.1))
+}
+
 /// Returns the elements that a place stores, if they are many and have most of what it retains.
 pub fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
     let own = aligned.figures(0, place);
-    let is_shared = |objects: u64, largest: u64, bytes: u64| {
-        objects >= MANY && !is_share(largest, bytes, AT_MOST_IN_ONE + 1)
-    };
     // Links of a chain hold one another: the first of them retains all.
     let is_chain = own.following >= MANY;
     if is_chain || is_shared(own.objects, own.largest_bytes, own.retained_bytes) {
@@ -87,6 +112,12 @@ pub fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
             is_mostly: false,
         });
     }
+    stored(aligned, place)
+}
+
+/// Returns the elements right below a place, if they are many and have most of what it retains.
+fn stored(aligned: &Aligned, place: u32) -> Option<Elements> {
+    let own = aligned.figures(0, place);
     let is_element = |place: &u32| matches!(aligned.label(*place).via, Via::Unknown | Via::Value | Via::Key);
     let all: Vec<u32> = aligned.below(place).iter().copied().filter(is_element).collect();
     let values = all.iter().copied().filter(|place| aligned.label(*place).via != Via::Key);
@@ -106,6 +137,11 @@ pub fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
             is_mostly: figures(first).objects < objects,
         },
     )
+}
+
+/// Returns whether objects are many of which none has most.
+fn is_shared(objects: u64, largest: u64, bytes: u64) -> bool {
+    objects >= MANY && !is_share(largest, bytes, AT_MOST_IN_ONE + 1)
 }
 
 /// Returns whether a part is at least some percent of a whole.

@@ -76,7 +76,7 @@ pub(super) fn keys(
 }
 
 /// Returns a key as text, if it is a String, a number or an enum constant.
-fn text(objects: &ObjectReader<'_>, labels: &Labels<'_>, key: Bits) -> Option<String> {
+pub(super) fn text(objects: &ObjectReader<'_>, labels: &Labels<'_>, key: Bits) -> Option<String> {
     let Some(key) = key.reference() else {
         return key.integer().map(|number| number.to_string());
     };

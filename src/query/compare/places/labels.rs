@@ -35,6 +35,8 @@ pub enum Via {
     Value,
     /// The object is the value of this key of a map.
     ValueOf(Arc<str>),
+    /// An entry that its framework knows by this name, such as a bean.
+    Entry(Arc<str>),
     /// The stack of a thread.
     Stack,
     /// A GC root of this kind, if no single object holds it.
@@ -52,6 +54,8 @@ pub struct Label {
     pub class: Option<Arc<str>>,
     /// `true` if its objects are class objects.
     pub is_class_object: bool,
+    /// Name by which users of the objects' framework know them.
+    pub called: Option<Arc<str>>,
 }
 
 impl Via {
@@ -100,6 +104,8 @@ pub(super) struct LabelNumbers {
     pub(super) vias: Pool<Via>,
     /// Class names without the parts that vary between runs.
     pub(super) classes: Pool<Arc<str>>,
+    /// Numbers of class names, and what objects are called.
+    pub(super) called: Pool<(u32, Arc<str>)>,
     /// By class number: number of its name.
     pub(super) of_class: Vec<u32>,
     /// By class number: start of its fields in `fields`.
@@ -151,7 +157,7 @@ impl LabelNumbers {
             statics
                 .extend(summary.statics(class).map(|(name, ..)| fields_of.number(number, name, Is::Static)));
         }
-        Self { vias, classes, of_class, first_field, fields, first_static, statics }
+        Self { vias, classes, called: Pool::new(), of_class, first_field, fields, first_static, statics }
     }
 
     /// Returns the number of an instance field of a class, by the index of the field.

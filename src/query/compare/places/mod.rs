@@ -27,6 +27,7 @@ mod held_by;
 mod keyed;
 mod labels;
 mod large;
+mod named;
 mod one;
 mod telling;
 mod traits;

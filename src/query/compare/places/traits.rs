@@ -39,6 +39,10 @@ pub(super) struct Trait {
     pub(super) is_array: bool,
     pub(super) is_of_jdk: bool,
     pub(super) is_thread: bool,
+    /// `true` if a framework's rules say that its instances are only parts.
+    pub(super) is_passed: bool,
+    /// `true` for arrays, and for references and atomic holders of the JDK.
+    pub(super) is_plumbing: bool,
 }
 
 /// Properties of a class that is not in the dump.
@@ -49,6 +53,8 @@ pub(super) const NO_TRAIT: Trait = Trait {
     is_array: false,
     is_of_jdk: false,
     is_thread: false,
+    is_passed: false,
+    is_plumbing: false,
 };
 
 /// Returns the properties of all classes, by class number.
@@ -75,6 +81,11 @@ pub(super) fn traits(summary: &Summary, forms: &Forms) -> Vec<Trait> {
             is_array: class.kind() == ClassKind::ObjectArray,
             is_of_jdk: names::is_of_jdk(name),
             is_thread: threads.contains(number),
+            is_passed: false,
+            is_plumbing: name.ends_with("[]")
+                || ["java.util.concurrent.atomic.", "java.lang.ref."]
+                    .iter()
+                    .any(|start| name.starts_with(start)),
         }
     };
     summary.numbered_classes().map(of).collect()

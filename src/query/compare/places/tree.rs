@@ -21,9 +21,12 @@ use super::held_by::{HeldBy, Holders, Slots};
 use super::keyed;
 use super::labels::{KEY, Label, LabelNumbers, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::large::{self, References};
+use super::named::{NamedObjects, named};
 use super::traits::{NO_TRAIT, Role, Trait, traits};
 use super::{DumpPlace, DumpPlaces, MAX_MEMBERS};
 
+/// Numbers of classes from here on are those of objects that are called something.
+const CALLED: u32 = 1 << 31;
 /// Maximum number of distinct places.
 const MAX_PLACES: usize = 1 << 19;
 /// Maximum depth of places.
@@ -120,21 +123,25 @@ pub(super) fn places(
     let mut numbers = LabelNumbers::new(summary, &slots);
     let least = keyed::least(graph.tree.reachable_bytes());
     let labels = Labels::new(heap, graph, bytes);
-    let keys = keyed::keys(&objects, forms.clone(), &labels, least, &mut numbers.vias);
+    let mut keys = keyed::keys(&objects, forms.clone(), &labels, least, &mut numbers.vias);
     let special = special(heap, graph, &labels, &mut numbers.vias);
     let edges = Edges::new(summary, graph, bytes);
-    let adopted = adopted(&edges);
+    let mut adopted = adopted(&edges);
+    let mut traits = traits(summary, &forms);
+    let named =
+        named(heap, &objects, (&forms, &labels), least, &mut numbers, &mut keys, &mut adopted, &mut traits);
     let mut builder = PlaceBuilder {
         summary,
         java_lang_class: summary.java_lang_class().map_or(NONE, |class| class.0),
         graph,
-        traits: traits(summary, &forms),
+        traits,
         slots: &slots,
         held_by: &held_by,
         numbers,
         keys,
         special,
         adopted,
+        named,
         nodes: Vec::new(),
         known: FxHashMap::default(),
         open: Vec::new(),
@@ -191,6 +198,7 @@ pub(super) struct PlaceBuilder<'a> {
     /// Threads and roots, with the number of their [`Via`].
     special: FxHashMap<u32, u32>,
     adopted: FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>,
+    named: NamedObjects,
     nodes: Vec<PlaceNode>,
     /// Places by parent, holding reference, and class.
     known: FxHashMap<(u32, u32, u32), u32>,
@@ -322,6 +330,15 @@ impl PlaceBuilder<'_> {
         }
     }
 
+    /// Returns whether the objects at a place are called something.
+    fn is_named(&self, place: u32) -> bool {
+        self.nodes.get(place as usize).is_some_and(|node| node.class != NONE && node.class >= CALLED)
+    }
+
+    fn is_passed(&self, class: u32) -> bool {
+        self.traits.get(class as usize).is_some_and(|of| of.is_passed)
+    }
+
     /// Enters a place; returns whether no open object was there since the last object that counts elsewhere.
     fn enter(&mut self, place: u32) -> bool {
         let level = self.level;
@@ -348,9 +365,19 @@ impl PlaceBuilder<'_> {
             && class_object.is_none()
         {
             let same = |role, counts| Destination { place: above.place, role, counts };
+            if self.named.entries.contains_key(&found.object) && self.is_named(above.place) {
+                if let Some(node) = self.nodes.get_mut(above.place as usize) {
+                    node.kind = of_class.kind;
+                }
+                return same(of_class.role, false);
+            }
             match above.role {
                 Role::Beyond => return same(Role::Beyond, false),
                 Role::Collection | Role::Wrapper(_) | Role::Part if of_class.is_part => {
+                    return same(Role::Part, false);
+                }
+                // Within a library's own table, arrays and references of the JDK are parts too.
+                Role::Part if of_class.is_plumbing && self.is_passed(above.class) => {
                     return same(Role::Part, false);
                 }
                 // A subclass may have arrays and collections of its own in other fields.
@@ -377,6 +404,8 @@ impl PlaceBuilder<'_> {
             None => (self.numbers.of_class.get(found.class as usize).copied(), 0),
         };
         let class = name.map_or(NONE, |name| name.saturating_mul(2) + is_class);
+        let called = self.named.called.get(&found.object);
+        let class = called.map_or(class, |called| CALLED + called);
         let is_of_jdk = match class_object {
             Some(class) => self.traits.get(class.0 as usize).is_none_or(|of| of.is_of_jdk),
             None => of_class.is_of_jdk,
@@ -639,10 +668,16 @@ impl PlaceBuilder<'_> {
             example: id(node.example),
         });
         let places = places.collect();
-        let label = |(via, class): &(u32, u32)| Label {
-            via: numbers.vias.all.get(*via as usize).cloned().unwrap_or(Via::Unknown),
-            class: numbers.classes.all.get((*class / 2) as usize).cloned(),
-            is_class_object: *class != NONE && class % 2 == 1,
+        let label = |(via, class): &(u32, u32)| {
+            let called = if *class == NONE { None } else { class.checked_sub(CALLED) };
+            let called = called.and_then(|called| numbers.called.all.get(called as usize));
+            let class = called.map_or(*class, |(class, _)| class.saturating_mul(2));
+            Label {
+                via: numbers.vias.all.get(*via as usize).cloned().unwrap_or(Via::Unknown),
+                class: numbers.classes.all.get((class / 2) as usize).cloned(),
+                is_class_object: class != NONE && class % 2 == 1,
+                called: called.map(|(_, called)| called.clone()),
+            }
         };
         DumpPlaces {
             places,

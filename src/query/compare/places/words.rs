@@ -23,7 +23,7 @@ enum KeyDisplay {
 
 /// A place in few words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Title {
+pub struct PlaceTitle {
     /// The words.
     pub text: String,
     /// `true` if they begin with a name that the program gave: a key of a map.
@@ -53,7 +53,7 @@ impl Aligned {
     /// Returns the keys of a place, from the top.
     pub fn keys(&self, place: u32) -> Vec<&str> {
         let via = |place| match &self.label(place).via {
-            Via::ValueOf(key) if !self.hides_values => Some(&**key),
+            Via::ValueOf(key) | Via::Entry(key) if !self.hides_values => Some(&**key),
             _ => None,
         };
         self.path(place).into_iter().filter_map(via).collect()
@@ -65,7 +65,7 @@ impl Aligned {
         let words = self.words(place, simple, KeyDisplay::Shown);
         let mut keys: Vec<usize> = Vec::new();
         for place in self.path(place) {
-            let Via::ValueOf(key) = &self.label(place).via else { continue };
+            let (Via::ValueOf(key) | Via::Entry(key)) = &self.label(place).via else { continue };
             let (word, from) = (format!("{{{key}}}"), keys.last().map_or(0, |last| last + 1));
             keys.extend(words.iter().skip(from).position(|one| *one == word).map(|at| from + at));
         }
@@ -81,19 +81,24 @@ impl Aligned {
     }
 
     /// Returns a place in few words: `HashMap sessions of Chat`, `orderCache (LookupTable.map)`.
-    pub fn title(&self, place: u32) -> Title {
+    pub fn title(&self, place: u32) -> PlaceTitle {
         let mut path = self.path(place);
         let last = path.pop().map(|place| self.label(place).clone());
-        let Some(last) = last else { return Title { text: String::new(), is_named: false } };
-        let key = |place: &u32| match &self.label(*place).via {
-            Via::ValueOf(key) if !self.hides_values => Some(key.to_string()),
-            _ => None,
+        let Some(last) = last else { return PlaceTitle { text: String::new(), is_named: false } };
+        let key = |place: &u32| match (&self.label(*place).called, &self.label(*place).via) {
+            _ if self.hides_values => None,
+            (Some(called), _) => Some(called.to_string()),
+            (None, Via::ValueOf(key) | Via::Entry(key)) => Some(key.to_string()),
+            (None, _) => None,
         };
+        if let Some(called) = &last.called {
+            return PlaceTitle { text: called.to_string(), is_named: true };
+        }
         let class = simple(last.class.as_deref().unwrap_or("<unknown class>"));
-        if let Via::ValueOf(_) = &last.via
+        if let Via::ValueOf(_) | Via::Entry(_) = &last.via
             && let Some(key) = key(&place)
         {
-            return Title { text: format!("{key} ({class})"), is_named: true };
+            return PlaceTitle { text: format!("{key} ({class})"), is_named: true };
         }
         let named = path.iter().rev().find_map(key);
         let held = match &last.via {
@@ -106,15 +111,17 @@ impl Aligned {
             _ => None,
         };
         match (named, held) {
-            (Some(named), Some((_, short))) => Title { text: format!("{named} ({short})"), is_named: true },
-            (Some(named), None) => Title { text: format!("{named} ({class})"), is_named: true },
-            (None, Some((held, _))) => Title { text: format!("{class} {held}"), is_named: false },
+            (Some(named), Some((_, short))) => {
+                PlaceTitle { text: format!("{named} ({short})"), is_named: true }
+            }
+            (Some(named), None) => PlaceTitle { text: format!("{named} ({class})"), is_named: true },
+            (None, Some((held, _))) => PlaceTitle { text: format!("{class} {held}"), is_named: false },
             (None, None) => {
                 let text = match (&last.via, path.last()) {
                     (Via::Thread(_), _) | (Via::Root(_), _) | (_, None) => self.step(place),
                     (_, Some(above)) => format!("{class} in {}", self.title(*above).text),
                 };
-                Title { text, is_named: false }
+                PlaceTitle { text, is_named: false }
             }
         }
     }
@@ -142,14 +149,14 @@ impl Aligned {
         if label.is_class_object {
             return format!("class {class}");
         }
-        let class = simple(class);
+        let class = label.called.as_deref().unwrap_or_else(|| simple(class));
         let key = |key: &str| if self.hides_values { "{*}".to_owned() } else { format!("{{{key}}}") };
         match &label.via {
             Via::Unknown | Via::Value => class.to_owned(),
             Via::Field { name, .. } => format!("{name}: {class}"),
             Via::Static { name, .. } => format!("static {name}: {class}"),
             Via::Key => format!("key: {class}"),
-            Via::ValueOf(name) => format!("{}: {class}", key(name)),
+            Via::ValueOf(name) | Via::Entry(name) => format!("{}: {class}", key(name)),
             Via::Stack => format!("local variable: {class}"),
             Via::Root(kind) => format!("{kind}: {class}"),
             Via::Thread(name) => format!("thread \"{}\"", if self.hides_values { "*" } else { name }),
@@ -165,8 +172,8 @@ impl Aligned {
                 Via::Field { class, name } => words.push(format!("{}.{name}", short(class))),
                 Via::Static { class, name } => words.push(format!("static {name} of {class}")),
                 Via::Key => words.push("key".to_owned()),
-                Via::ValueOf(_) if keys == KeyDisplay::Hidden => words.push("{*}".to_owned()),
-                Via::ValueOf(key) => words.push(format!("{{{key}}}")),
+                Via::ValueOf(_) | Via::Entry(_) if keys == KeyDisplay::Hidden => words.push("{*}".to_owned()),
+                Via::ValueOf(key) | Via::Entry(key) => words.push(format!("{{{key}}}")),
                 Via::Stack => words.push("local variable".to_owned()),
                 Via::Root(kind) => words.push((*kind).to_owned()),
                 Via::Thread(name) => {
@@ -177,18 +184,21 @@ impl Aligned {
                 }
             }
             // The field determines the class of the object.
-            let is_said = match (path.get(at + 1).map(|next| &next.via), &label.class) {
-                (Some(Via::Static { .. }), _) => label.is_class_object,
-                (Some(Via::Field { class, .. }), Some(own)) => {
-                    class == own || matches!(label.via, Via::Thread(_))
-                }
-                (Some(_), _) => matches!(label.via, Via::Thread(_)),
-                (None, _) => matches!(label.via, Via::Thread(_)),
-            };
+            let is_said = label.called.is_none()
+                && match (path.get(at + 1).map(|next| &next.via), &label.class) {
+                    (Some(Via::Static { .. }), _) => label.is_class_object,
+                    (Some(Via::Field { class, .. }), Some(own)) => {
+                        class == own || matches!(label.via, Via::Thread(_))
+                    }
+                    (Some(_), _) => matches!(label.via, Via::Thread(_)),
+                    (None, _) => matches!(label.via, Via::Thread(_)),
+                };
             if !is_said {
                 let class = label.class.as_deref().unwrap_or("<unknown class>");
                 // With its package, as in a static field.
-                words.push(if label.is_class_object {
+                words.push(if let Some(called) = &label.called {
+                    called.to_string()
+                } else if label.is_class_object {
                     format!("class {class}")
                 } else {
                     short(class).to_owned()
