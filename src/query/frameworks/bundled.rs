@@ -1,4 +1,20 @@
 //! The files of rules that are compiled in.
 
 /// Name and text of each file.
-pub(super) const BUNDLED: &[(&str, &str)] = &[("tomcat.toml", include_str!("rules/tomcat.toml"))];
+pub(super) const BUNDLED: &[(&str, &str)] = &[
+    ("activemq.toml", include_str!("rules/activemq.toml")),
+    ("caffeine.toml", include_str!("rules/caffeine.toml")),
+    ("coroutines.toml", include_str!("rules/coroutines.toml")),
+    ("databases.toml", include_str!("rules/databases.toml")),
+    ("executors.toml", include_str!("rules/executors.toml")),
+    ("guava.toml", include_str!("rules/guava.toml")),
+    ("hibernate.toml", include_str!("rules/hibernate.toml")),
+    ("hikari.toml", include_str!("rules/hikari.toml")),
+    ("jetty.toml", include_str!("rules/jetty.toml")),
+    ("kafka.toml", include_str!("rules/kafka.toml")),
+    ("netty.toml", include_str!("rules/netty.toml")),
+    ("pools.toml", include_str!("rules/pools.toml")),
+    ("spark.toml", include_str!("rules/spark.toml")),
+    ("spring.toml", include_str!("rules/spring.toml")),
+    ("tomcat.toml", include_str!("rules/tomcat.toml")),
+];

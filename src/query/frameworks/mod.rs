@@ -9,6 +9,8 @@ mod bundled;
 mod known;
 mod rules;
 mod template;
+#[cfg(test)]
+mod tests;
 
 pub use known::{FrameworkDescription, FrameworkFact, FrameworkRuleId, KnownFrameworks};
 pub use rules::{FrameworkAbout, FrameworkRuleError, FrameworkVerdict, Frameworks};

@@ -206,7 +206,7 @@ fn read(text: &str) -> Result<FrameworkFile, Wrong> {
     let owned = |key| string(table, key).map(|value| value.map(|(text, _)| text.to_owned()));
     let mut rules = Vec::new();
     for (class, at) in tables(table, "class")? {
-        rules.push(source.class(class, at, &framework)?);
+        rules.extend(source.classes(class, at, &framework)?);
     }
     let mut passed = Vec::new();
     if let Some(value) = table.get("passed") {
@@ -238,10 +238,30 @@ impl FrameworkRule {
 }
 
 impl Source<'_> {
-    fn class(self, table: &DeTable<'_>, at: usize, framework: &Arc<str>) -> Result<FrameworkRule, Wrong> {
+    /// A rule for each class that the table names.
+    fn classes(
+        self,
+        table: &DeTable<'_>,
+        at: usize,
+        framework: &Arc<str>,
+    ) -> Result<Vec<FrameworkRule>, Wrong> {
         keys(table, CLASS, "[[class]]")?;
-        let (class, _) = string(table, "name")?
-            .ok_or_else(|| Wrong::new(at, "the rule has no `name`; write name = \"the.name.of.a.Class\""))?;
+        let missing = || Wrong::new(at, "the rule has no `name`; write name = \"the.name.of.a.Class\"");
+        let name = table.get("name").ok_or_else(missing)?;
+        let names = match name.get_ref().as_array() {
+            Some(_) => strings(table, "name")?,
+            None => vec![(text_of(name, "name")?, name.span())],
+        };
+        names.into_iter().map(|(class, _)| self.class(table, at, class, framework)).collect()
+    }
+
+    fn class(
+        self,
+        table: &DeTable<'_>,
+        at: usize,
+        class: &str,
+        framework: &Arc<str>,
+    ) -> Result<FrameworkRule, Wrong> {
         let fields = strings(table, "fields")?.into_iter().map(|(name, _)| name.to_owned()).collect();
         let mut facts: Vec<(String, BoundExpression)> = Vec::new();
         if let Some(value) = table.get("facts") {

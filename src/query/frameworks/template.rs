@@ -41,6 +41,8 @@ enum Form {
     Method,
     /// The name of a thread without its number in its pool.
     Pool,
+    /// A suspending function of Kotlin by the class that the compiler made of it.
+    Function,
     /// A number with a noun: `1 session`, `2 sessions`.
     Count(String, String),
 }
@@ -53,6 +55,7 @@ const FORMS: &[(&str, Form)] = &[
     ("class", Form::Class),
     ("method", Form::Method),
     ("pool", Form::Pool),
+    ("function", Form::Function),
 ];
 
 impl Template {
@@ -174,6 +177,7 @@ impl Form {
             (Self::Class, FrameworkFact::Text(name), _) => cut(&class(name)),
             (Self::Method, FrameworkFact::Text(name), _) => cut(&method(name)),
             (Self::Pool, FrameworkFact::Text(name), _) => cut(&pool(name)),
+            (Self::Function, FrameworkFact::Text(name), _) => cut(&function(name)),
             (Self::Count(one, many), FrameworkFact::Whole(count), _) => {
                 format!("{} {}", whole(*count), if *count == 1 { one } else { many })
             }
@@ -221,6 +225,13 @@ fn pool(thread: &str) -> String {
     masked.strip_suffix('*').map_or(&*masked, |name| name.trim_end_matches(['-', '_', ' ', '#'])).to_owned()
 }
 
+/// `OrderService.price` of `com.acme.OrderService$price$1`.
+fn function(class: &str) -> String {
+    let parts = names::simple(class).split('$');
+    let named = parts.filter(|part| !part.is_empty() && !part.bytes().all(|byte| byte.is_ascii_digit()));
+    named.collect::<Vec<_>>().join(".")
+}
+
 /// A time as the largest unit of which there are two or more.
 fn duration(seconds: f64) -> String {
     let units = [("d", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0)];
@@ -254,6 +265,7 @@ mod tests {
             ("none", FrameworkFact::Null),
             ("empty", text("")),
             ("thread", text("pool-3-thread-12")),
+            ("suspended", text("com.acme.OrderService$price$1")),
             ("method", text("com.acme.AuditDao.save")),
             ("lambda", text("com.acme.Mail$$Lambda/0x0000000800c8d000")),
         ];
@@ -266,6 +278,7 @@ mod tests {
             ("{method:method}, {lambda:class}", "AuditDao.save, lambda of Mail"),
             ("{n:bytes}", "11.7 KiB"),
             ("{thread:pool}", "pool-*-thread"),
+            ("{suspended:function}", "OrderService.price"),
         ] {
             assert_eq!(filled(template, &facts), expected, "{template}");
         }
