@@ -174,6 +174,12 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         Some(self.facts(object, rule).fill(rule.called.as_ref()?))
     }
 
+    /// Returns whether what an object is called is the same for all objects of its rule, so that it does not tell them apart.
+    pub fn is_generic(&self, object: ObjectIndex) -> bool {
+        let called = self.rule(object).and_then(|(_, rule)| rule.called.as_ref());
+        called.is_some_and(|called| !called.source().contains('{'))
+    }
+
     /// The collection whose elements are the entries of an object, and whether its keys name them.
     pub fn entries(&self, object: ObjectIndex) -> Option<(ObjectIndex, bool)> {
         let (_, rule) = self.rule(object)?;

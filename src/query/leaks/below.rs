@@ -63,11 +63,14 @@ impl HeapPlaces {
         all.sort_by_key(|object| Reverse(graph.tree.retained_bytes_of(*object)));
         all.truncate(MAX_DESCRIBED);
         let describe = |object: ObjectIndex| {
-            let description = known.describe(object)?;
+            let mut description = known.describe(object)?;
+            let id = graph.objects.addresses.id_of(object).unwrap_or_default();
+            description.called = places.title_of(id).or(description.called);
             let entries = known.entries(object).map(|(entries, _)| entries);
             Some(Described { object, entries, description })
         };
-        Ok(Self { places, described: all.into_iter().filter_map(describe).collect() })
+        let described = all.into_iter().filter_map(describe).collect();
+        Ok(Self { places, described })
     }
 
     /// Returns what a rule says of an object, or of one that dominates it and retains little more.

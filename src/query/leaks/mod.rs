@@ -233,7 +233,7 @@ impl Suspect {
         {
             self.verdict = Verdict::Content;
         }
-        self.named = self.named.take().or_else(|| description.called.clone());
+        self.named = description.called.clone().or_else(|| self.named.take());
         self.framework = Some(description.clone());
     }
 

@@ -178,7 +178,13 @@ impl Aligned {
     /// Returns the label of a place.
 
     pub fn label(&self, place: u32) -> &Label {
-        const NONE: &Label = &Label { via: Via::Unknown, class: None, is_class_object: false, called: None };
+        const NONE: &Label = &Label {
+            via: Via::Unknown,
+            class: None,
+            is_class_object: false,
+            called: None,
+            is_generic: false,
+        };
         let label = self.label_of.get(place as usize).and_then(|label| self.labels.get(*label as usize));
         label.unwrap_or(NONE)
     }

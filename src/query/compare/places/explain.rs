@@ -85,16 +85,16 @@ fn fullest(aligned: &Aligned, place: u32) -> (u32, Option<Elements>) {
     };
     let (mut best, mut at) = ((place, first), first.place);
     for _ in 0..MAX_STEPS {
-        let below = aligned.below(at).iter().copied().max_by_key(|below| (bytes(*below), Reverse(*below)));
-        let Some(below) = below.filter(|below| is_share(bytes(*below), bytes(place), OF_ELEMENTS)) else {
-            break;
-        };
-        if let Some(found) = stored(aligned, below)
-            && per_container(below, &found) > per_container(best.0, &best.1)
+        if let Some(found) = stored(aligned, at)
+            && per_container(at, &found) > per_container(best.0, &best.1)
         {
-            best = (below, found);
+            best = (at, found);
         }
-        at = below;
+        let below = aligned.below(at).iter().copied().max_by_key(|below| (bytes(*below), Reverse(*below)));
+        match below.filter(|below| is_share(bytes(*below), bytes(place), OF_ELEMENTS)) {
+            Some(below) => at = below,
+            None => break,
+        }
     }
     (best.0, Some(best.1))
 }

@@ -1,6 +1,7 @@
 //! The places of one heap, with the objects at them.
 
 use hprof_index::graph::numbers::TreePosition;
+use hprof_parser::ObjectId;
 
 use super::explain::{Explained, explain};
 use super::{Aligned, DumpPlaces};
@@ -39,6 +40,14 @@ impl OneHeap {
     /// Returns the places that explain the heap, as [`explain`] does.
     pub fn explain(&self, least: u64) -> Vec<Explained> {
         explain(&self.aligned, least)
+    }
+
+    /// Returns what an object of a framework is called, with the field that holds it if others are called so too.
+    pub fn title_of(&self, object: ObjectId) -> Option<String> {
+        let is_it = |place: &u32| {
+            self.aligned.label(*place).called.is_some() && self.aligned.figures(0, *place).example == object
+        };
+        self.aligned.places().find(is_it).map(|place| self.aligned.title(place).text)
     }
 
     /// Returns objects at a place that retain much.

@@ -335,8 +335,8 @@ impl PlaceBuilder<'_> {
         self.nodes.get(place as usize).is_some_and(|node| node.class != NONE && node.class >= CALLED)
     }
 
-    fn is_passed(&self, class: u32) -> bool {
-        self.traits.get(class as usize).is_some_and(|of| of.is_passed)
+    fn is_in_library(&self, class: u32) -> bool {
+        self.traits.get(class as usize).is_some_and(|of| of.is_passed || of.is_plumbing)
     }
 
     /// Enters a place; returns whether no open object was there since the last object that counts elsewhere.
@@ -377,7 +377,7 @@ impl PlaceBuilder<'_> {
                     return same(Role::Part, false);
                 }
                 // Within a library's own table, arrays and references of the JDK are parts too.
-                Role::Part if of_class.is_plumbing && self.is_passed(above.class) => {
+                Role::Part if of_class.is_plumbing && self.is_in_library(above.class) => {
                     return same(Role::Part, false);
                 }
                 // A subclass may have arrays and collections of its own in other fields.
@@ -671,12 +671,13 @@ impl PlaceBuilder<'_> {
         let label = |(via, class): &(u32, u32)| {
             let called = if *class == NONE { None } else { class.checked_sub(CALLED) };
             let called = called.and_then(|called| numbers.called.all.get(called as usize));
-            let class = called.map_or(*class, |(class, _)| class.saturating_mul(2));
+            let class = called.map_or(*class, |(class, ..)| class.saturating_mul(2));
             Label {
                 via: numbers.vias.all.get(*via as usize).cloned().unwrap_or(Via::Unknown),
                 class: numbers.classes.all.get((class / 2) as usize).cloned(),
                 is_class_object: class != NONE && class % 2 == 1,
-                called: called.map(|(_, called)| called.clone()),
+                called: called.map(|(_, called, _)| called.clone()),
+                is_generic: called.is_some_and(|(.., is_generic)| *is_generic),
             }
         };
         DumpPlaces {

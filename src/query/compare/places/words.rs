@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use hprof_index::storage::human_bytes::grouped;
-use hprof_parser::names::simple;
+use hprof_parser::names::{is_of_jdk, simple};
 
 use super::Aligned;
 use super::explain::Explained;
@@ -11,6 +11,8 @@ use super::labels::{Label, Via};
 
 /// Separator of labels.
 const ARROW: &str = " -> ";
+/// Labels examined for the field of the program that holds a library's object.
+const OWNER_STEPS: usize = 6;
 /// Maximum number of keys of a path that are omitted one at a time; later ones are omitted with the last.
 const MAX_KEYS_APART: usize = 4;
 
@@ -92,7 +94,9 @@ impl Aligned {
             (None, _) => None,
         };
         if let Some(called) = &last.called {
-            return PlaceTitle { text: called.to_string(), is_named: true };
+            let owner = last.is_generic.then(|| self.owner(place)).flatten();
+            let text = owner.map_or_else(|| called.to_string(), |owner| format!("{called} {owner}"));
+            return PlaceTitle { text, is_named: true };
         }
         let class = simple(last.class.as_deref().unwrap_or("<unknown class>"));
         if let Via::ValueOf(_) | Via::Entry(_) = &last.via
@@ -124,6 +128,20 @@ impl Aligned {
                 PlaceTitle { text, is_named: false }
             }
         }
+    }
+
+    /// Returns the field of the program that holds a library's object: `products of CatalogServer`.
+    fn owner(&self, place: u32) -> Option<String> {
+        let library = |class: &str| class.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+        let own = self.label(place).class.as_deref().map(library)?;
+        let path = self.path(place);
+        path.iter().rev().take(OWNER_STEPS).find_map(|at| match &self.label(*at).via {
+            Via::Field { class, name } if !is_of_jdk(class) && library(class) != own => {
+                Some(format!("{name} of {}", simple(class)))
+            }
+            Via::Static { class, name } if library(class) != own => Some(format!("{}.{name}", simple(class))),
+            _ => None,
+        })
     }
 
     /// Returns a place and the elements that it stores, in few words: `HashMap sessions of Chat: 12,000 x Session`.
