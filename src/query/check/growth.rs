@@ -2,8 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::measure::growth::Growing;
 use super::places::{NamedPlaces, PlacesOfDump};
-use super::{Found, Growing, LeftOut, Measure, Measured, Rule};
+use super::{Found, LeftOut, Measured, Rule};
 use crate::classes::pattern::ClassPattern;
 use crate::compare::places::{Aligned, explained, least_of};
 use crate::compare::{Change, names};
@@ -19,18 +20,18 @@ impl Comparison {
     /// By how much a figure is more than in the baseline; percentages are of the baseline's heap. Figures are of this rule,
     /// and always of the same two dumps.
     pub fn growth(&mut self, rule: &Rule, baseline: &Measured, measured: &Measured) -> Measured {
-        match (&rule.measure, &baseline.found, &measured.found) {
-            (Measure::Growth(Growing::Place(pattern)), Found::Places(old), Found::Places(new)) => {
+        match (Growing::of(rule.measure.text()), &baseline.found, &measured.found) {
+            (Some(Growing::Place(pattern)), Found::Places(old), Found::Places(new)) => {
                 let growth = match pattern {
                     Some(pattern) => self.of_places(old, new, pattern),
                     None => self.of_any_place(old, new),
                 };
                 Measured { left_out: old.left_out().max(new.left_out()), ..growth }
             }
-            (Measure::Growth(Growing::Classes(pattern, _)), old, Found::Classes(new)) => {
+            (Some(Growing::Classes(pattern)), old, Found::Classes(new)) => {
                 let none = FxHashMap::default();
                 let old = if let Found::Classes(old) = old { old } else { &none };
-                difference(baseline, measured).with(most_grown_class(pattern, old, new))
+                difference(baseline, measured).with(most_grown_class(&pattern, old, new))
             }
             // There were some.
             (_, old, Found::NoMatch { .. }) if !matches!(old, Found::NoMatch { .. }) => {
@@ -120,7 +121,8 @@ fn most_grown_class(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::check::{Limits, Range, Severity};
+    use crate::check::measure::growth::DEFINITION;
+    use crate::check::{Limits, Measure, Range, Severity};
     use crate::compare::places::{Label, Place, Places, Via};
     use hprof_parser::ObjectId;
 
@@ -166,7 +168,10 @@ mod tests {
         let rule = Rule {
             name: String::new(),
             severity: Severity::Error,
-            measure: Measure::Growth(Growing::Place(pattern.map(str::to_owned))),
+            measure: Measure::new(
+                &DEFINITION,
+                Some(format!("place {}", pattern.unwrap_or_default()).trim().to_owned()),
+            ),
             limits: Limits::Number(Range::Max(0)),
             is_optional: false,
         };

@@ -11,12 +11,12 @@ mod places;
 
 pub use growth::Comparison;
 pub use limits::{Bound, Limit, Limits, Percent, Range};
-pub use measure::{Found, LeftOut, Measured, Named, Opened, measure};
+use measure::Dump;
+pub use measure::{Found, LeftOut, MEASURES, Measured, Named, Opened, measure};
 pub use places::PlacesOfDump;
 
 use crate::classes::histogram::Scope;
 use crate::classes::pattern::ClassPattern;
-use crate::waste::Kind;
 
 /// How bad it is if a rule fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
@@ -46,41 +46,84 @@ impl Severity {
 
 /// What a rule measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Measure {
-    /// Bytes of the heap.
-    Heap(Scope),
-    /// What the reachable objects of some classes retain together.
-    Retained(ClassPattern),
-    /// What the objects of some classes take.
-    Shallow(ClassPattern, Scope),
-    /// The objects of some classes.
-    Instances(ClassPattern, Scope),
-    /// Class loaders but the boot loader: all, or those whose class or name matches.
-    Loaders(Option<ClassPattern>, Scope),
-    /// Definitions of classes beyond the first of each name, by reachable class objects.
-    DuplicateClasses(Option<ClassPattern>),
-    /// What the largest leak suspect retains.
-    Suspects,
-    /// What is wasted: by one kind, or by all together.
-    Waste(Option<Kind>),
-    /// What the places whose text is a pattern retain together: `static SESSIONS of *`.
-    Place(String),
-    /// By how much something is more than in the baseline.
-    Growth(Growing),
+pub struct Measure {
+    /// The measure.
+    pub kind: &'static MeasureKind,
+    /// What it is of, as the rule says it.
+    pub of: Option<String>,
+    /// The objects that count.
+    pub scope: Scope,
 }
 
-/// What grows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Growing {
-    /// Bytes of the heap.
-    Heap(Scope),
-    /// What the objects of some classes take.
-    Classes(ClassPattern, Scope),
-    /// What the reachable objects of some classes retain together.
-    Retained(ClassPattern),
-    /// What the places of a pattern retain together; without one, the place that grew most.
-    Place(Option<String>),
+/// A measure: its definition, in its own file of `measure`. Measures are compared by name.
+#[derive(Debug)]
+pub struct MeasureKind {
+    /// The name in rules and in output.
+    pub name: &'static str,
+    /// What its figures are.
+    pub unit: Unit,
+    /// What `of` is in rules.
+    pub of: Of,
+    /// The objects that count if a rule does not say; `None` if a rule cannot say, and reachable ones count.
+    pub scope: Option<Scope>,
+    /// Whether the summary of the dump is enough if all objects count.
+    is_in_summary: bool,
+    /// Whether it compares with a baseline.
+    pub needs_baseline: bool,
+    /// Whether rules can have a lower limit.
+    pub has_min: bool,
+    /// Says what is wrong with a rule, by `of`, `of` as messages quote it, and whether the rule has `objects`.
+    pub check: fn(&str, &str, bool) -> Result<(), RuleError>,
+    /// What is measured, in words.
+    pub subject: fn(&Measure) -> String,
+    measure: fn(&mut Dump<'_>, &Measure) -> std::io::Result<Measured>,
 }
+
+/// What `of` is in the rules of a measure, in words.
+#[derive(Debug, Clone, Copy)]
+pub enum Of {
+    /// There is none.
+    Nothing,
+    /// It can be omitted.
+    Optional(&'static str),
+    /// It cannot be omitted.
+    Required(&'static str),
+}
+
+/// What is wrong with a rule.
+#[derive(Debug)]
+pub enum RuleError {
+    /// Its `of`.
+    Of(String),
+    /// That it has `objects`.
+    Objects(&'static str),
+}
+
+impl Of {
+    /// What is expected.
+    pub const fn expected(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Optional(what) | Self::Required(what) => what,
+        }
+    }
+}
+
+/// The `of` of measures of classes.
+const CLASS_PATTERN: &str = "a pattern of class names, for example \"com.acme.**Cache\"";
+
+#[allow(clippy::unnecessary_wraps)]
+fn check_nothing(_: &str, _: &str, _: bool) -> Result<(), RuleError> {
+    Ok(())
+}
+
+impl PartialEq for MeasureKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for MeasureKind {}
 
 /// What figures are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,50 +144,46 @@ pub enum Needs {
 }
 
 impl Measure {
-    /// The name in rules and in output.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Heap(_) => "heap",
-            Self::Retained(_) => "retained",
-            Self::Shallow(..) => "shallow",
-            Self::Instances(..) => "instances",
-            Self::Loaders(..) => "loaders",
-            Self::DuplicateClasses(_) => "duplicate_classes",
-            Self::Suspects => "suspects",
-            Self::Waste(_) => "waste",
-            Self::Place(_) => "place",
-            Self::Growth(_) => "growth",
-        }
-    }
-
-    /// What its figures are.
-    pub const fn unit(&self) -> Unit {
-        match self {
-            Self::Heap(_)
-            | Self::Retained(_)
-            | Self::Shallow(..)
-            | Self::Suspects
-            | Self::Waste(_)
-            | Self::Place(_)
-            | Self::Growth(_) => Unit::Bytes,
-            Self::Instances(..) | Self::Loaders(..) | Self::DuplicateClasses(_) => Unit::Count,
-        }
+    /// What a rule measures that says nothing about objects.
+    pub fn new(kind: &'static MeasureKind, of: Option<String>) -> Self {
+        Self { kind, of, scope: kind.scope.unwrap_or(Scope::Reachable) }
     }
 
     /// What has to be open for it.
-    pub const fn needs(&self) -> Needs {
-        match self {
-            Self::Heap(Scope::All)
-            | Self::Shallow(_, Scope::All)
-            | Self::Instances(_, Scope::All)
-            | Self::Growth(Growing::Heap(Scope::All) | Growing::Classes(_, Scope::All)) => Needs::Summary,
-            _ => Needs::Graph,
+    pub fn needs(&self) -> Needs {
+        if self.kind.is_in_summary && self.scope == Scope::All { Needs::Summary } else { Needs::Graph }
+    }
+
+    fn text(&self) -> &str {
+        self.of.as_deref().unwrap_or_default()
+    }
+
+    fn of_pattern(&self) -> Option<ClassPattern> {
+        self.of.is_some().then(|| self.pattern())
+    }
+
+    fn pattern(&self) -> ClassPattern {
+        // Every text is a pattern.
+        let Ok(pattern) = self.text().parse();
+        pattern
+    }
+
+    /// The heap, in words.
+    const fn heap(&self) -> &'static str {
+        match self.scope {
+            Scope::All => "the heap",
+            Scope::Reachable => "the reachable heap",
+            Scope::Unreachable => "unreachable objects",
         }
     }
 
-    /// Whether it compares with a baseline.
-    pub const fn needs_baseline(&self) -> bool {
-        matches!(self, Self::Growth(_))
+    /// Which objects count, before what they are.
+    const fn objects(&self) -> &'static str {
+        match self.scope {
+            Scope::All => "",
+            Scope::Reachable => "reachable ",
+            Scope::Unreachable => "unreachable ",
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use crate::sorting::SortRows;
-use crate::waste::{Kind, Waste};
+use crate::waste::{Waste, WasteKind};
 
 use super::{Change, Status};
 
@@ -19,7 +19,7 @@ struct Figures {
 /// Data of one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Census {
-    kinds: FxHashMap<Kind, Figures>,
+    kinds: FxHashMap<&'static WasteKind, Figures>,
     /// Size freed if all kinds were fixed; no byte counts twice.
     pub wasted_bytes: u64,
 }
@@ -28,7 +28,7 @@ pub struct Census {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// The kind.
-    pub kind: Kind,
+    pub kind: &'static WasteKind,
     /// Status of the row.
     pub status: Status,
     /// Number of objects.
@@ -58,7 +58,7 @@ impl Census {
 }
 
 impl Row {
-    fn new(kind: Kind, old: Option<&Figures>, new: Option<&Figures>) -> Self {
+    fn new(kind: &'static WasteKind, old: Option<&Figures>, new: Option<&Figures>) -> Self {
         let change = |of: fn(&Figures) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
         Self {
             kind,
@@ -70,32 +70,33 @@ impl Row {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
-    fn census(kinds: &[(Kind, u64, u64)]) -> Census {
-        let figures = |(kind, count, wasted_bytes): &(Kind, u64, u64)| {
-            (*kind, Figures { count: *count, wasted_bytes: *wasted_bytes })
+    fn census(kinds: &[(&str, u64, u64)]) -> Census {
+        let figures = |(kind, count, wasted_bytes): &(&str, u64, u64)| {
+            (WasteKind::named(kind).unwrap(), Figures { count: *count, wasted_bytes: *wasted_bytes })
         };
         Census { kinds: kinds.iter().map(figures).collect(), wasted_bytes: 0 }
     }
 
     #[test]
     fn kinds_that_waste_more_come_first() {
-        use Kind::{BoxedNumbers, DuplicateStrings, LinkedLists, Unreachable};
-        let old = census(&[(BoxedNumbers, 5, 80), (DuplicateStrings, 10, 500), (LinkedLists, 2, 100)]);
-        let new = census(&[(BoxedNumbers, 5, 80), (DuplicateStrings, 30, 900), (Unreachable, 1, 16)]);
+        let old =
+            census(&[("boxed_numbers", 5, 80), ("duplicate_strings", 10, 500), ("linked_lists", 2, 100)]);
+        let new = census(&[("boxed_numbers", 5, 80), ("duplicate_strings", 30, 900), ("unreachable", 1, 16)]);
         let told: Vec<_> = Census::compare(&old, &new)
             .iter()
-            .map(|row| (row.kind, row.status, row.count.delta(), row.wasted_bytes.delta()))
+            .map(|row| (row.kind.name, row.status, row.count.delta(), row.wasted_bytes.delta()))
             .collect();
         assert_eq!(
             told,
             [
-                (DuplicateStrings, Status::Changed, 20, 400),
-                (Unreachable, Status::New, 1, 16),
-                (BoxedNumbers, Status::Same, 0, 0),
-                (LinkedLists, Status::Gone, -2, -100),
+                ("duplicate_strings", Status::Changed, 20, 400),
+                ("unreachable", Status::New, 1, 16),
+                ("boxed_numbers", Status::Same, 0, 0),
+                ("linked_lists", Status::Gone, -2, -100),
             ]
         );
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::fields::GroupBy;
 use super::findings::Reachable;
-use super::{Kind, Question, Search, findings, union};
+use super::{KINDS, Question, Search, WasteKind, findings, union};
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
@@ -22,15 +22,11 @@ const WINDOWS: (u32, u32) = (256, 1 << 10);
 /// Larger objects are not in the sample: one that stands for a hundred others would decide alone.
 const LARGE: u64 = 16 << 10;
 
-/// Kinds that are not of single objects: a sample does not tell of them.
-const OF_ALL: [Kind; 4] =
-    [Kind::ConstantFields, Kind::Finalizable, Kind::DuplicateClasses, Kind::Unreachable];
-
 /// How much of a heap is wasted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// What each kind wastes of which something was found, most bytes first.
-    pub kinds: Vec<(Kind, u64)>,
+    pub kinds: Vec<(&'static WasteKind, u64)>,
     /// What all kinds waste together, no byte counted twice.
     pub wasted_bytes: u64,
     /// What those of reachable objects waste.
@@ -63,7 +59,7 @@ pub fn estimate_with(
     let windows = if is_exact { Vec::new() } else { windows(tree.reachable(), count, length) };
     let looked_at = if is_exact { Reachable::of(graph) } else { Reachable::sample(graph, &windows, LARGE) };
     let search = Search::new(heap, graph, bytes, looked_at);
-    let kinds = Kind::ALL.into_iter().filter(|kind| is_exact || !OF_ALL.contains(kind)).collect();
+    let kinds = KINDS.into_iter().filter(|kind| is_exact || kind.is_sampled).collect();
     let found = findings(&search, &Question { kinds, group_by: GroupBy::Field, examples: 0 })?;
     let scale = |bytes: u64| {
         let sampled = if is_exact { tree.reachable() } else { count.saturating_mul(length) };
@@ -71,18 +67,18 @@ pub fn estimate_with(
         u64::try_from(scaled).unwrap_or(u64::MAX)
     };
     let all_bytes = search.all_bytes();
-    let unreachable = all_bytes.saturating_sub(tree.reachable_bytes());
-    let mut kinds: Vec<(Kind, u64)> = Vec::new();
+    let mut kinds: Vec<(&'static WasteKind, u64)> = Vec::new();
     let mut reachable_wasted_bytes = 0u64;
     for (findings, added) in found.iter().zip(union::add(&search, &found)) {
-        if findings.kind != Kind::Unreachable {
+        if findings.kind.is_of_reachable() {
             kinds.push((findings.kind, scale(findings.bytes).min(tree.reachable_bytes())));
             reachable_wasted_bytes = reachable_wasted_bytes.saturating_add(scale(added));
         }
     }
-    if unreachable > 0 {
-        kinds.push((Kind::Unreachable, unreachable));
-    }
+    // All unreachable objects are of one kind.
+    let unreachable = all_bytes.saturating_sub(tree.reachable_bytes());
+    let garbage = KINDS.into_iter().filter(|kind| unreachable > 0 && !kind.is_of_reachable());
+    kinds.extend(garbage.map(|kind| (kind, unreachable)));
     kinds.sort_rows_by_key(|(kind, bytes)| (std::cmp::Reverse(*bytes), *kind));
     let reachable_wasted_bytes = reachable_wasted_bytes.min(tree.reachable_bytes());
     let wasted_bytes = reachable_wasted_bytes.saturating_add(unreachable);

@@ -5,10 +5,13 @@ use std::io;
 use std::ops::Range;
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Kind, Search};
+use super::Search;
+use super::kind::WasteKind;
+use super::kinds::KINDS;
+use crate::dominators::retained::tops;
 use crate::objects::object_set::Bits;
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
@@ -41,23 +44,6 @@ impl Saving {
     pub(super) fn smaller(&self) -> ObjectIndex {
         ObjectIndex(if self.other == NO_OBJECT { self.object } else { self.other })
     }
-}
-
-/// What becomes of the objects of a kind.
-#[derive(Debug)]
-pub(super) enum Frees {
-    /// They are freed, and `other` with them.
-    Objects,
-    /// They are freed with all that they retain.
-    Retained,
-    /// These are freed.
-    Listed(Vec<Array<u32>>),
-    /// They get smaller, or what belongs to them does.
-    Part,
-    /// All instances of some classes get smaller: by class number, by how many bytes.
-    OfClass(Vec<u64>),
-    /// All unreachable objects are freed.
-    Unreachable,
 }
 
 /// What a kind consists of.
@@ -131,11 +117,14 @@ pub(super) type Largest = (ObjectIndex, u64, u64);
 /// What was found of a kind.
 #[derive(Debug)]
 pub(super) struct Findings {
-    pub(super) kind: Kind,
+    pub(super) kind: &'static WasteKind,
     pub(super) count: u64,
     pub(super) bytes: u64,
     pub(super) savings: Vec<Array<Saving>>,
-    pub(super) frees: Frees,
+    /// What goes with collections of one element.
+    pub(super) freed: Vec<Array<u32>>,
+    /// By class number: how many bytes its instances get smaller by.
+    pub(super) shrinks: Vec<u64>,
     pub(super) parts: Parts,
     /// The largest groups of equal objects: the first, how many can go, and what that saves.
     pub(super) groups: Vec<Largest>,
@@ -144,15 +133,15 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn new(kind: Kind, frees: Frees) -> Self {
-        let (savings, parts) = (Vec::new(), Parts::default());
+    pub(super) fn new(kind: &'static WasteKind) -> Self {
         Self {
             kind,
             count: 0,
             bytes: 0,
-            savings,
-            frees,
-            parts,
+            savings: Vec::new(),
+            freed: Vec::new(),
+            shrinks: Vec::new(),
+            parts: Parts::default(),
             groups: Vec::new(),
             fields: FxHashMap::default(),
         }
@@ -160,8 +149,7 @@ impl Findings {
 
     /// All objects of a kind, which consists of their classes, or of those of what they stand for.
     pub(super) fn by_class(
-        kind: Kind,
-        frees: Frees,
+        kind: &'static WasteKind,
         savings: Array<Saving>,
         class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
     ) -> Self {
@@ -172,7 +160,7 @@ impl Findings {
                 parts.entry(PartKey::Class(class)).or_default().add(sum);
             }
         }
-        let mut findings = Self::new(kind, frees);
+        let mut findings = Self::new(kind);
         findings.take(savings, &parts);
         findings
     }
@@ -185,6 +173,24 @@ impl Findings {
             self.savings.push(savings);
         }
         parts.iter().for_each(|(key, sum)| self.parts.entry(*key).or_default().add(*sum));
+    }
+
+    /// What some objects retain by the dominator tree; what several of them hold together does not count.
+    pub(super) fn retained(
+        kind: &'static WasteKind,
+        search: &Search<'_>,
+        objects: &[ObjectIndex],
+        class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
+    ) -> io::Result<Self> {
+        let tree = &search.graph.tree;
+        let tops: FxHashSet<TreePosition> = tops(tree, objects.iter().copied()).into_iter().collect();
+        let saving = |object: &ObjectIndex| {
+            // What another of them retains counts there.
+            let position = tree.reachable_position(*object).filter(|position| tops.contains(position));
+            Saving::of(*object, position.map_or(0, |position| tree.retained_bytes(position)))
+        };
+        let savings: Vec<Saving> = objects.iter().map(saving).collect();
+        Ok(Self::by_class(kind, search.room.copy(&savings)?, class))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Saving> {
@@ -265,6 +271,8 @@ pub(super) fn keep_largest(all: impl IntoIterator<Item = Largest>, max: usize) -
 pub(super) struct Sink {
     pub(super) savings: Vec<Saving>,
     pub(super) parts: Parts,
+    /// What is freed, where it is more than the objects themselves.
+    pub(super) freed: Vec<u32>,
 }
 
 impl Sink {
@@ -274,10 +282,45 @@ impl Sink {
             self.parts.entry(part).or_default().add(PartSum { count: 1, bytes: saving.bytes, filled });
         }
     }
+}
+
+/// What is found in a chunk of objects, by the place of the kind in [`KINDS`].
+#[derive(Default)]
+pub(super) struct Sinks([Sink; KINDS.len()]);
+
+/// What was found in a chunk of objects, in the scratch arena.
+pub(super) struct StoredSinks(Vec<(usize, Array<Saving>, Parts, Array<u32>)>);
+
+impl Sinks {
+    /// Calls functions of kinds with their sinks.
+    #[inline(always)]
+    pub(super) fn visit<H: Copy>(&mut self, hooks: &[(usize, H)], mut call: impl FnMut(H, &mut Sink)) {
+        for (rank, hook) in hooks {
+            if let Some(sink) = self.0.get_mut(*rank) {
+                call(*hook, sink);
+            }
+        }
+    }
 
     /// Moves what was found to the room.
-    pub(super) fn into_room(self, room: &ScratchArena) -> io::Result<(Array<Saving>, Parts)> {
-        Ok((room.copy(&self.savings)?, self.parts))
+    pub(super) fn into_room(self, room: &ScratchArena) -> io::Result<StoredSinks> {
+        let found = self.0.into_iter().enumerate().filter(|(_, sink)| !sink.savings.is_empty());
+        let stored = found.map(|(rank, Sink { savings, parts, freed })| {
+            Ok((rank, room.copy(&savings)?, parts, room.copy(&freed)?))
+        });
+        Ok(StoredSinks(stored.collect::<io::Result<_>>()?))
+    }
+}
+
+impl StoredSinks {
+    /// Adds what was found to the findings of all kinds.
+    pub(super) fn add_to(self, all: &mut [Findings]) {
+        for (rank, savings, parts, freed) in self.0 {
+            if let Some(findings) = all.get_mut(rank) {
+                findings.take(savings, &parts);
+                findings.freed.push(freed);
+            }
+        }
     }
 }
 

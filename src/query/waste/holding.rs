@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::Search;
 use super::fields::{self, By, FieldSum, GroupBy, Label, NOTHING, Sums};
-use super::findings::{Findings, Frees, Saving};
+use super::findings::{Findings, Saving};
+use super::kind::Frees;
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::{Place, Record};
 use hprof_index::graph::numbers::ObjectIndex;
@@ -34,9 +35,9 @@ const MAX_FIELDS: usize = 1 << 12;
 /// The fields that hold what was found, or groups of them.
 pub(super) fn fields(search: &Search<'_>, findings: &Findings, group_by: GroupBy) -> Vec<FieldSum> {
     let mut sums = Sums::default();
-    match &findings.frees {
+    match findings.kind.frees {
         Frees::Unreachable => {}
-        Frees::OfClass(_) => {
+        Frees::OfClass => {
             for ((class, number), sum) in &findings.fields {
                 add(&mut sums, Label { class: *class, by: By::Field(*number) }, *sum);
             }

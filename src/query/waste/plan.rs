@@ -1,7 +1,7 @@
 //! What is looked for in the instances of each class.
 
 use super::Search;
-use super::boxes::Boxed;
+use super::kinds::boxed_numbers::Boxed;
 use crate::objects::collections::usage::Usage;
 use crate::objects::reader::{Bits, Place};
 use crate::strings::STRING;

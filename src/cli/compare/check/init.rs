@@ -13,11 +13,12 @@ use crate::cli::shared::session::{Session, Source};
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
-use hprof_query::check::{Found, Limits, Measure, Measured, Opened, Range, Rule, Severity, Unit, measure};
+use hprof_query::check::{
+    Found, Limits, MEASURES, Measure, Measured, Opened, Range, Rule, Severity, Unit, measure,
+};
 use hprof_query::classes::histogram::{self, Scope};
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::compare::places::{Aligned, Places, Via};
-use hprof_query::waste::Kind;
 use hprof_report::escape;
 use hprof_report::number::{self, grouped, human_bytes};
 
@@ -69,96 +70,95 @@ pub(super) fn run(input: &Input, out: Option<&Path>) -> anyhow::Result<Outcome> 
 struct Example {
     about: &'static str,
     name: String,
-    of: Option<String>,
     /// Lines behind `of`.
     more: &'static str,
     measure: Measure,
 }
 
 impl Example {
-    fn new(about: &'static str, name: impl Into<String>, measure: Measure) -> Self {
-        Self { about, name: name.into(), of: None, more: "", measure }
-    }
-
-    fn of(self, of: &str) -> Self {
-        Self { of: Some(of.to_owned()), ..self }
-    }
-
-    fn more(self, more: &'static str) -> Self {
-        Self { more, ..self }
+    /// An example of a measure, of which there is one of this name.
+    fn new(about: &'static str, name: impl Into<String>, measure: &str, of: Option<&str>) -> Option<Self> {
+        let kind = MEASURES.into_iter().find(|kind| kind.name == measure)?;
+        Some(Self { about, name: name.into(), more: "", measure: Measure::new(kind, of.map(str::to_owned)) })
     }
 }
 
 fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     let summary = heap.summary();
     let class = class_of_the_program(summary);
-    // Every text is a pattern.
-    let Ok(pattern) = class.parse::<ClassPattern>();
     let bytes = heap.bytes(&Quiet)?;
-    let mut examples = vec![
+    let of_class = Some(&*class);
+    let examples = [
         Example::new(
             "The heap: what reachable objects take. `objects` = \"all\" counts unreachable ones too.",
             "heap",
-            Measure::Heap(Scope::Reachable),
+            "heap",
+            None,
         ),
         Example::new(
             "What all reachable objects of some classes retain together. `of` is a pattern of class names:\n# \"com.acme.**Cache\", \"Session\", \"byte[]\".",
             format!("retained by {class}"),
-            Measure::Retained(pattern.clone()),
-        )
-        .of(&class),
+            "retained",
+            of_class,
+        ),
         Example::new(
             "What the objects of some classes take themselves.",
             format!("size of {class}"),
-            Measure::Shallow(pattern.clone(), Scope::All),
-        )
-        .of(&class),
+            "shallow",
+            of_class,
+        ),
         Example::new(
             "How many objects of some classes there are: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for what must be there. A rule fails if no class has its name, unless it says `optional = true`.",
             format!("{INSTANCES}{class}"),
-            Measure::Instances(pattern, Scope::Reachable),
+            "instances",
+            of_class,
         )
-        .of(&class)
-        .more("objects = \"reachable\"\n"),
+        .map(|example| Example {
+            more: "objects = \"reachable\"\n",
+            measure: Measure { scope: Scope::Reachable, ..example.measure },
+            ..example
+        }),
         Example::new(
             "Class loaders; `of` is a pattern of their classes or names.",
             "class loaders",
-            Measure::Loaders(None, Scope::Reachable),
+            "loaders",
+            None,
         ),
         Example::new(
             "Classes that several class loaders define: definitions beyond the first of each name.",
             "no more duplicate classes",
-            Measure::DuplicateClasses(None),
+            "duplicate_classes",
+            None,
         ),
         Example::new(
             "The largest leak suspect, as `hprof-cli leaks` finds it: at most so much of the reachable heap.",
             "no large leak suspect",
-            Measure::Suspects,
+            "suspects",
+            None,
         ),
         Example::new(
             "What is wasted, by the kinds of `hprof-cli waste`; without `of`, by all together.",
             "duplicate strings",
-            Measure::Waste(Some(Kind::DuplicateStrings)),
+            "waste",
+            Some("duplicate_strings"),
         )
-        .of(Kind::DuplicateStrings.name())
-        .more("severity = \"warning\"\n"),
+        .map(|example| Example { more: "severity = \"warning\"\n", ..example }),
+        largest_static(&Places::new(heap, graph, bytes)?)
+            .and_then(|place| Example::new(PLACE, "a place", "place", Some(&place))),
     ];
-    if let Some(place) = largest_static(&Places::new(heap, graph, bytes)?) {
-        let measure = Measure::Place(place.clone());
-        examples.push(Example::new(PLACE, "a place", measure).of(&place));
-    }
+    let examples: Vec<Example> = examples.into_iter().flatten().collect();
     let made: Vec<Rule> = examples.iter().map(|example| rule(&example.measure, any())).collect();
     let measured = measure(&made, Opened::Graph(heap, graph, bytes))?;
     let mut text = head(heap);
     for (example, measured) in examples.iter().zip(&measured) {
-        let (limit, now) = match example.measure {
-            Measure::Suspects => percent_with_room(measured),
-            _ => with_room(measured, example.measure.unit()),
+        let (limit, now) = match &measured.found {
+            Found::Suspects(_) => percent_with_room(measured),
+            _ => with_room(measured, example.measure.kind.unit),
         };
         // Writing to a String cannot fail.
         let _ = write!(text, "\n# {}\n[[rule]]\nname = {}\n", example.about, quoted(&example.name));
-        let _ = writeln!(text, "measure = \"{}\"", example.measure.name());
-        if let Some(of) = &example.of {
+        let _ = writeln!(text, "measure = \"{}\"", example.measure.kind.name);
+        if let Some(of) = &example.measure.of {
             let _ = writeln!(text, "of = {}", quoted(of));
         }
         text += example.more;

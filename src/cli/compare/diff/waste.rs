@@ -46,7 +46,7 @@ struct All {
 
 fn columns<'a>() -> Columns<'a, &'a Row> {
     let mut columns = vec![
-        Column::of(names::KIND, |row: &&Row| row.kind.name().into()).header("kind"),
+        Column::of(names::KIND, |row: &&Row| row.kind.name.into()).header("kind"),
         shown::status(|row: &&Row| row.status, 90),
     ];
     columns.extend(

@@ -7,7 +7,7 @@ use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, human_bytes, hundredths, percent};
 use hprof_report::value::{Value, id};
 
-use super::KINDS;
+use super::WORDS;
 use crate::cli::shared::keys::word_of;
 
 /// A kind of waste.
@@ -60,7 +60,7 @@ fn target(field: &FieldSum, by: GroupBy) -> Option<Target> {
 
 /// The page of a kind.
 fn page(row: &Row<'_>) -> Option<Target> {
-    Some(Target::Page(format!("waste?kind={}", word_of(KINDS, row.row.kind))))
+    Some(Target::Page(format!("waste?kind={}", word_of(&WORDS, row.row.kind))))
 }
 
 pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
@@ -69,7 +69,7 @@ pub(super) fn columns<'a>(by: GroupBy) -> Columns<'a, Row<'a>> {
         format!("{} {}", percent(field.wasted_bytes, row.row.wasted_bytes), name(field))
     };
     Columns::new([
-        Column::of(names::KIND, |row: &Row<'a>| row.row.kind.name().into())
+        Column::of(names::KIND, |row: &Row<'a>| row.row.kind.name.into())
             .header("kind")
             .target(page)
             .place(4),
@@ -178,7 +178,7 @@ pub(super) fn flat_rows(waste: &Waste, top: Option<usize>) -> Vec<FlatRow<'_>> {
 
 pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
     Columns::new([
-        Column::of(names::KIND, |row: &FlatRow<'a>| row.of.kind.name().into()),
+        Column::of(names::KIND, |row: &FlatRow<'a>| row.of.kind.name.into()),
         Column::of(names::FIELD, |row: &FlatRow<'a>| row.field.and_then(FieldSum::name).into()),
         Column::of(names::IS_STATIC, |row: &FlatRow<'a>| row.field.map(|field| field.is_static).into()),
         Column::of(names::LOADER_OBJECT, |row: &FlatRow<'a>| id(row.field.and_then(|field| field.loader))),

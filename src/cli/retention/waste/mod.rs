@@ -4,8 +4,10 @@ mod columns;
 mod explain;
 mod screen;
 
+use std::sync::LazyLock;
+
 use hprof_index::Quiet;
-use hprof_query::waste::{self, GroupBy, Kind, Question};
+use hprof_query::waste::{self, GroupBy, KINDS, Question, WasteKind};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
@@ -36,25 +38,12 @@ const GROUP_BY: &[Key<GroupBy>] = &[
 ];
 
 /// The words of `--kind` and `--explain`.
-const KINDS: &[Key<Kind>] = &[
-    ("duplicate-strings", Kind::DuplicateStrings, "Strings of the same text"),
-    ("duplicate-arrays", Kind::DuplicateArrays, "Primitive arrays of the same content"),
-    ("constant-arrays", Kind::ConstantArrays, "Primitive arrays of one value"),
-    ("unused-array-ends", Kind::UnusedArrayEnds, "Buffers longer than what is used"),
-    ("empty-collections", Kind::EmptyCollections, "Collections without elements"),
-    ("single-element-collections", Kind::SingleElementCollections, "Collections of one element"),
-    ("sparse-collections", Kind::SparseCollections, "Collections that need at most half of their table"),
-    ("colliding-maps", Kind::CollidingMaps, "Maps in which most entries collide"),
-    ("linked-lists", Kind::LinkedLists, "LinkedLists instead of ArrayLists"),
-    ("zero-length-arrays", Kind::ZeroLengthArrays, "Arrays of length 0"),
-    ("empty-arrays", Kind::EmptyArrays, "Arrays of nulls"),
-    ("single-element-arrays", Kind::SingleElementArrays, "Arrays of one reference"),
-    ("boxed-numbers", Kind::BoxedNumbers, "Integers, Longs and other boxes"),
-    ("constant-fields", Kind::ConstantFields, "Fields with the same value in nearly all instances"),
-    ("finalizable", Kind::Finalizable, "Objects that wait for the finalizer"),
-    ("duplicate-classes", Kind::DuplicateClasses, "Classes that several class loaders define"),
-    ("unreachable", Kind::Unreachable, "Unreachable objects"),
-];
+static WORDS: LazyLock<Vec<Key<&WasteKind>>> = LazyLock::new(|| {
+    let word = |kind: &'static WasteKind| -> Key<&WasteKind> {
+        (kind.name.replace('_', "-").leak(), kind, kind.summary)
+    };
+    KINDS.into_iter().map(word).collect()
+});
 
 /// Find memory spent for nothing
 ///
@@ -74,12 +63,12 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "KIND,...",
-        value_parser = keys(KINDS),
+        value_parser = keys(&WORDS),
         value_delimiter = ',',
         hide_possible_values = true,
         help_heading = "Filter"
     )]
-    kind: Vec<Kind>,
+    kind: Vec<&'static WasteKind>,
 
     /// Group rows by this key: the fields that hold waste
     #[arg(
@@ -93,8 +82,8 @@ pub(crate) struct Args {
     group_by: GroupBy,
 
     /// Explain a kind of waste: what it is, when it is harmless, what to do
-    #[arg(long, value_name = "KIND", value_parser = keys(KINDS), help_heading = "Output")]
-    explain: Option<Kind>,
+    #[arg(long, value_name = "KIND", value_parser = keys(&WORDS), help_heading = "Output")]
+    explain: Option<&'static WasteKind>,
 
     #[command(flatten)]
     top: Top,

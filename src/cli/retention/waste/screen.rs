@@ -1,6 +1,6 @@
 //! Waste as text: what a person sees.
 
-use hprof_query::waste::{GroupBy, Kind, Waste};
+use hprof_query::waste::{GroupBy, Waste, WasteKind};
 use hprof_report::answer::{Answer, NoRows, Section};
 use hprof_report::number::{grouped, human_bytes, percent};
 
@@ -9,7 +9,7 @@ use crate::cli::shared::commands::{Commands, Step};
 use crate::cli::shared::keys::word_of;
 use crate::cli::shared::session::{Session, Source};
 
-use super::{KINDS, columns};
+use super::{WORDS, columns};
 
 /// Commands that are offered.
 const STEPS: usize = 2;
@@ -33,13 +33,14 @@ pub(super) fn headline(waste: &Waste) -> String {
 /// What to ask next: the kinds that add most.
 pub(super) fn next(input: &Input, waste: &Waste) -> Vec<Step> {
     let commands = Commands::of(input);
-    let mut kinds: Vec<(u64, Kind)> = waste.rows.iter().map(|row| (row.added_bytes, row.kind)).collect();
-    kinds.retain(|(_, kind)| *kind != Kind::Unreachable);
+    let mut kinds: Vec<(u64, &'static WasteKind)> =
+        waste.rows.iter().map(|row| (row.added_bytes, row.kind)).collect();
+    kinds.retain(|(_, kind)| kind.is_of_reachable());
     kinds.sort_by_key(|(bytes, kind)| (std::cmp::Reverse(*bytes), *kind));
-    let step = |(_, kind): (u64, Kind)| {
+    let step = |(_, kind): (u64, &'static WasteKind)| {
         commands.step(
             "waste",
-            ["--kind".to_owned(), word_of(KINDS, kind).to_owned()],
+            ["--kind".to_owned(), word_of(&WORDS, kind).to_owned()],
             "the fields that hold it",
         )
     };
@@ -66,7 +67,7 @@ pub(super) fn one_kind(
     };
     let headline = format!(
         "{}: {} in {}, {} of {}",
-        row.kind.name(),
+        row.kind.name,
         human_bytes(row.wasted_bytes),
         grouped(row.count),
         percent(row.wasted_bytes, waste.all_bytes),

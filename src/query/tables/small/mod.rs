@@ -3,21 +3,20 @@
 //! Most are [`Small`]: all rows are made when the first is read, and kept. [`threads`] makes its rows thread by thread, since a
 //! dump can hold a million threads.
 
-mod dumps;
-mod loaders;
-mod places;
-mod recorded;
+pub(super) mod dumps;
+pub(super) mod loaders;
+pub(super) mod places;
+pub(super) mod recorded;
 mod rows;
-mod suspects;
-mod threads;
-mod waste;
+pub(super) mod suspects;
+pub(super) mod threads;
+pub(super) mod waste;
 
 use std::io;
 use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use self::threads::{Found, Of, ThreadTable};
 use super::{
     Batch, Cell, Chunk, Context, Definition, Key, Kind, Lookup, Names, Operator, Question, Table, Values,
     Wanted,
@@ -26,42 +25,7 @@ use super::{
 use rows::Rows;
 
 /// Makes all rows of a table.
-type Make = fn(&Context<'_>, &mut Rows) -> io::Result<()>;
-
-/// What each of the small tables has, and how its rows are made; those of threads are beside.
-const ALL: [(fn() -> Definition, Make); 10] = [
-    (loaders::definition, loaders::make),
-    (recorded::sites, recorded::make_sites),
-    (recorded::samples, recorded::make_samples),
-    (recorded::traces, recorded::make_traces),
-    (dumps::properties, dumps::make_properties),
-    (dumps::labels, dumps::make_labels),
-    (dumps::definition, dumps::make),
-    (suspects::definition, suspects::make),
-    (places::definition, places::make),
-    (waste::definition, waste::make),
-];
-
-const OF_THREADS: [Of; 3] = [Of::Threads, Of::Frames, Of::Locals];
-
-/// The tables of this folder.
-pub(super) fn tables<'a>(context: &Arc<Context<'a>>) -> Vec<Box<dyn Table + 'a>> {
-    let found = Found::new(context);
-    let mut all: Vec<Box<dyn Table + 'a>> = Vec::new();
-    for of in OF_THREADS {
-        all.push(Box::new(ThreadTable::new(&found, of)));
-    }
-    for (definition, make) in ALL {
-        all.push(Box::new(Small::new(context, definition(), make)));
-    }
-    all
-}
-
-/// What the tables of this folder have.
-pub(super) fn definitions() -> Vec<Definition> {
-    let of_threads = OF_THREADS.into_iter().map(threads::definition);
-    of_threads.chain(ALL.into_iter().map(|(definition, _)| definition())).collect()
-}
+pub(super) type Make = fn(&Context<'_>, &mut Rows) -> io::Result<()>;
 
 /// A table whose rows are made at once.
 struct Small<'a> {
@@ -82,12 +46,17 @@ const ROWS_OF_VALUE: f64 = 8.0;
 /// About how many rows a table has whose rows are not made yet.
 const USUAL_ROWS: u64 = 100;
 
-impl<'a> Small<'a> {
-    fn new(context: &Arc<Context<'a>>, definition: Definition, make: Make) -> Self {
-        let rows_of = definition.columns.iter().map(|_| OnceLock::new()).collect();
-        Self { context: context.clone(), definition, make, made: OnceLock::new(), rows_of }
-    }
+/// A table whose rows `make` makes.
+pub(super) fn open<'a>(
+    context: &Arc<Context<'a>>,
+    definition: Definition,
+    make: Make,
+) -> Box<dyn Table + 'a> {
+    let rows_of = definition.columns.iter().map(|_| OnceLock::new()).collect();
+    Box::new(Small { context: context.clone(), definition, make, made: OnceLock::new(), rows_of })
+}
 
+impl Small<'_> {
     /// The rows that have a value in a column, one chunk each.
     fn find(&self, column: usize, key: &Key) -> io::Result<Vec<Chunk>> {
         let made = self.made()?;

@@ -8,7 +8,7 @@ use crate::compare::places::{Aligned, Places};
 use crate::dictionary::names;
 
 /// What the table has.
-pub(super) fn definition() -> Definition {
+pub(in crate::tables) fn definition() -> Definition {
     Definition {
         name: "places".into(),
         meaning: "A place of the program that holds objects, by names that mean the same in every dump: `diff --group-by place` \
@@ -35,7 +35,7 @@ pub(super) fn definition() -> Definition {
 }
 
 /// The rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let places = Places::new(context.heap, context.graph, context.bytes)?;
     // Tables of several dumps are joined by path: which keys tell something is another thing in each dump.
     let aligned = Aligned::with_all_keys(&[places]);

@@ -24,7 +24,7 @@ fn method() -> Column {
 }
 
 /// What `sites` has.
-pub(super) fn sites() -> Definition {
+pub(in crate::tables) fn sites() -> Definition {
     Definition {
         name: "sites".into(),
         meaning: "Where objects of a class were allocated, as `sites` tells; empty for dumps without allocation traces".into(),
@@ -44,7 +44,7 @@ pub(super) fn sites() -> Definition {
 }
 
 /// The rows of `sites`.
-pub(super) fn make_sites(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(in crate::tables) fn make_sites(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let mut profile = profile(context, true)?;
     // HotSpot gives all objects the trace 1, which is none: the histogram says the same.
     if profile.sites.is_none() && context.summary.facts().max_trace.get() > 1 {
@@ -69,7 +69,7 @@ pub(super) fn make_sites(context: &Context<'_>, rows: &mut Rows) -> io::Result<(
 }
 
 /// What `samples` has.
-pub(super) fn samples() -> Definition {
+pub(in crate::tables) fn samples() -> Definition {
     Definition {
         name: "samples".into(),
         meaning:
@@ -88,7 +88,7 @@ pub(super) fn samples() -> Definition {
 }
 
 /// The rows of `samples`.
-pub(super) fn make_samples(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(in crate::tables) fn make_samples(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let profile = profile(context, false)?;
     let Some(samples) = &profile.samples else { return Ok(()) };
     for row in cpu::by_trace(samples, &profile.traces, &cpu::Question::default()).rows {
@@ -104,7 +104,7 @@ pub(super) fn make_samples(context: &Context<'_>, rows: &mut Rows) -> io::Result
 }
 
 /// What `traces` has.
-pub(super) fn traces() -> Definition {
+pub(in crate::tables) fn traces() -> Definition {
     let unknown = "the dump does not say";
     Definition {
         name: "traces".into(),
@@ -125,7 +125,7 @@ pub(super) fn traces() -> Definition {
 }
 
 /// The rows of `traces`.
-pub(super) fn make_traces(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(in crate::tables) fn make_traces(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let traces: Traces = profile(context, false)?.traces;
     for trace in traces.iter() {
         let mut frames = (0u64..).zip(traces.frames(trace)).map(Some).peekable();

@@ -11,7 +11,7 @@ use super::super::names::{NameList, Names};
 use hprof_parser::ObjectId;
 
 /// Rows that are being made. Values of a row are added from left to right; then [`Rows::end`].
-pub(super) struct Rows {
+pub(in crate::tables) struct Rows {
     batch: Batch,
     /// By column: the numbers of its names. Looking them up in the batch would take a step for each of them.
     names: Vec<FxHashMap<Arc<str>, u32>>,

@@ -9,7 +9,7 @@ use crate::leaks::{self, DEFAULT_THRESHOLD, Kind as SuspectKind, Suspect};
 use crate::recordings::percent::hundredths;
 
 /// What the table has.
-pub(super) fn definition() -> Definition {
+pub(in crate::tables) fn definition() -> Definition {
     let no_path = "there is no such field on a path to it";
     let no_traces = "the dump has no allocation traces";
     Definition {
@@ -54,7 +54,7 @@ pub(super) fn definition() -> Definition {
 }
 
 /// The rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let found = leaks::leaks(context.heap, context.graph, context.bytes, DEFAULT_THRESHOLD.into())?;
     for (rank, suspect) in (1u64..).zip(&found.suspects) {
         let Suspect { object, point, paths, allocation, .. } = suspect;

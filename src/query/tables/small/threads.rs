@@ -4,7 +4,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::super::{
     Batch, Chunk, Column, Context, Definition, Key, Lookup, Names, Operator, Question, Table, Wanted,
@@ -23,31 +23,9 @@ const CHUNK: usize = 1 << 10;
 /// About how many frames and locals a thread has.
 const USUAL_FRAMES: f64 = 10.0;
 
-/// The threads of a dump.
-pub(super) struct Found<'a> {
-    context: Arc<Context<'a>>,
-    found: OnceLock<(Threads<'a>, Vec<Row>)>,
-}
-
-impl<'a> Found<'a> {
-    pub(super) fn new(context: &Arc<Context<'a>>) -> Arc<Self> {
-        Arc::new(Self { context: context.clone(), found: OnceLock::new() })
-    }
-
-    /// The threads, by object ID.
-    fn get(&self) -> (&Threads<'a>, &[Row]) {
-        let (threads, rows) = once(&self.found, || {
-            let threads = Threads::new(self.context.heap, self.context.graph, self.context.bytes);
-            let rows = threads.find(&Wish { sort_by: SortBy::Address, ..Wish::default() }).rows;
-            (threads, rows)
-        });
-        (threads, rows)
-    }
-}
-
 /// Which of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(in crate::tables) enum Of {
     /// A row a thread.
     Threads,
     /// A row a frame.
@@ -57,20 +35,30 @@ pub(super) enum Of {
 }
 
 /// One of the tables.
-pub(super) struct ThreadTable<'a> {
-    found: Arc<Found<'a>>,
+pub(in crate::tables) struct ThreadTable<'a> {
+    context: Arc<Context<'a>>,
     of: Of,
     definition: Definition,
 }
 
 impl<'a> ThreadTable<'a> {
-    pub(super) fn new(found: &Arc<Found<'a>>, of: Of) -> Self {
-        Self { found: found.clone(), of, definition: definition(of) }
+    pub(in crate::tables) fn open(context: Arc<Context<'a>>, of: Of) -> Box<dyn Table + 'a> {
+        Box::new(Self { context, of, definition: definition(of) })
+    }
+
+    /// The threads, by object ID.
+    fn found(&self) -> (&Threads<'a>, &[Row]) {
+        let (threads, rows) = once(&self.context.threads, || {
+            let threads = Threads::new(self.context.heap, self.context.graph, self.context.bytes);
+            let rows = threads.find(&Wish { sort_by: SortBy::Address, ..Wish::default() }).rows;
+            (threads, rows)
+        });
+        (threads, rows)
     }
 }
 
 /// What a table has.
-pub(super) fn definition(of: Of) -> Definition {
+pub(in crate::tables) fn definition(of: Of) -> Definition {
     let unknown = "not known";
     match of {
         Of::Threads => Definition {
@@ -140,7 +128,7 @@ impl Table for ThreadTable<'_> {
     }
 
     fn rows(&self) -> u64 {
-        let Some((_, rows)) = self.found.found.get() else {
+        let Some((_, rows)) = self.context.threads.get() else {
             return super::USUAL_ROWS;
         };
         match self.of {
@@ -157,17 +145,17 @@ impl Table for ThreadTable<'_> {
     fn names(&self, column: usize) -> Names {
         let name = self.definition.columns.get(column).map(|column| &*column.name);
         if matches!(name, Some("class" | "blocker_class")) {
-            self.found.context.class_names.clone()
+            self.context.class_names.clone()
         } else {
             Names::default()
         }
     }
 
     fn chunks(&self, question: &Question) -> io::Result<Vec<Chunk>> {
-        let (_, rows) = self.found.get();
+        let (_, rows) = self.found();
         Ok(match question {
             Question::Of(_, _, Key::Integer(id)) => {
-                let object = self.found.context.object(*id);
+                let object = self.context.object(*id);
                 let at = object.and_then(|id| rows.binary_search_by_key(&id, Row::object).ok());
                 at.map(|at| Chunk::Rows(at..at + 1)).into_iter().collect()
             }
@@ -182,7 +170,7 @@ impl Table for ThreadTable<'_> {
     fn read(&self, chunk: &Chunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
         let Chunk::Rows(range) = chunk else { return Ok(()) };
         let Range { start, end } = range.clone();
-        let (threads, rows) = self.found.get();
+        let (threads, rows) = self.found();
         for (at, row) in (start..).zip(rows.get(start..end.min(rows.len())).unwrap_or_default()) {
             let thread = threads.thread(row);
             let before = batch.rows;

@@ -8,7 +8,7 @@ use crate::dictionary::names;
 use crate::waste::{FieldSum, GroupBy, Question, waste};
 
 /// What the table has.
-pub(super) fn definition() -> Definition {
+pub(in crate::tables) fn definition() -> Definition {
     Definition {
         name: "waste".into(),
         meaning: "Memory spent for nothing: a kind of waste and a field that holds it, as `waste` tells"
@@ -29,13 +29,13 @@ pub(super) fn definition() -> Definition {
 }
 
 /// The rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
+pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut Rows) -> io::Result<()> {
     let question = Question { kinds: Vec::new(), group_by: GroupBy::Field, examples: 0 };
     let found = waste(context.heap, context.graph, context.bytes, &question)?;
     for kind in &found.rows {
         let none = kind.fields.is_empty().then_some(None);
         for field in kind.fields.iter().map(Some).chain(none) {
-            rows.text(kind.kind.name())
+            rows.text(kind.kind.name)
                 .text(field.and_then(FieldSum::name).as_deref())
                 .text(field.and_then(|field| field.class.as_deref()))
                 .boolean(field.is_some_and(|field| field.is_static))

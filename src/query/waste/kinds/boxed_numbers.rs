@@ -1,12 +1,30 @@
 //! Boxes of primitive values: what they take, and which of them the JVM's caches hold or could hold.
 
+use std::io;
+
 use crate::objects::reader::{Bits, Place};
+use crate::waste::Search;
+use crate::waste::findings::{Findings, PartKey, PartSum, Saving, Sink};
+use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::IdSet;
 use hprof_parser::{BasicType, ObjectId, RootKind};
 
-use super::Search;
+/// The kind.
+pub(super) const DEFINITION: WasteKind = WasteKind {
+    name: "boxed_numbers",
+    summary: "Integers, Longs and other boxes",
+    meaning: "Integer, Long and other boxes outside of the JVM's caches. Freed: the boxes, less what a long \
+        or double takes more than a reference. `in the range of the caches` are those that valueOf() would \
+        have shared.",
+    harmless: "If they are keys of a small map, or null has a meaning.",
+    remedy: "Use fields and arrays of primitive type, IntStream and OptionalInt, collections of primitives \
+        (fastutil, Eclipse Collections); valueOf() instead of new.",
+    frees: Frees::Unboxed,
+    is_sampled: true,
+    finds: Finds::AfterPasses(find),
+};
 
 /// Boxes, and what is in them.
 const BOXES: [(&str, BasicType); 8] = [
@@ -32,16 +50,16 @@ const CACHES: [&str; 6] = [
 
 /// A class of boxes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Boxed {
-    pub(super) value: Place,
+pub(in crate::waste) struct Boxed {
+    pub(in crate::waste) value: Place,
     /// What a box takes.
-    pub(super) bytes: u64,
+    pub(in crate::waste) bytes: u64,
     /// What its value takes more than a reference.
-    pub(super) growth: u64,
+    pub(in crate::waste) growth: u64,
 }
 
 impl Boxed {
-    pub(super) fn of(search: &Search<'_>, class: ClassNumber) -> Option<Self> {
+    pub(in crate::waste) fn of(search: &Search<'_>, class: ClassNumber) -> Option<Self> {
         let summary = search.summary;
         let name = summary.class_name(summary.class(class)?);
         let (_, element) = BOXES.iter().find(|(known, _)| *known == name)?;
@@ -52,17 +70,26 @@ impl Boxed {
         Some(Self { value, bytes: search.sizes.instance(class).0, growth })
     }
 
-    /// Whether `valueOf` gives the same box for a value each time.
-    pub(super) fn is_in_range(value: Bits) -> bool {
-        match value.kind {
-            BasicType::Boolean => true,
-            BasicType::Char => value.bits <= 127,
-            _ => value.integer().is_some_and(|value| (-128..=127).contains(&value)),
+    /// Looks at a box.
+    pub(in crate::waste) fn look(
+        &self,
+        search: &Search<'_>,
+        (object, class): (ObjectIndex, ClassNumber),
+        value: Bits,
+        sink: &mut Sink,
+    ) {
+        let bytes = self.saving(search, object);
+        if bytes == 0 {
+            return;
+        }
+        sink.push(Saving::of(object, bytes), Some(PartKey::Class(class)), (0, 0));
+        if is_in_range(value) {
+            sink.parts.entry(PartKey::Cached).or_default().add(PartSum { count: 1, bytes, filled: (0, 0) });
         }
     }
 
     /// What a box would save: in each object that refers to it the value takes the place of the reference.
-    pub(super) fn saving(&self, search: &Search<'_>, object: ObjectIndex) -> u64 {
+    fn saving(&self, search: &Search<'_>, object: ObjectIndex) -> u64 {
         if self.growth == 0 {
             return self.bytes;
         }
@@ -75,9 +102,25 @@ impl Boxed {
     }
 }
 
+/// Takes what the pass over instances has found.
+fn find(_: &Search<'_>, passes: &mut Passes) -> io::Result<Findings> {
+    let mut findings = Findings::new(&DEFINITION);
+    passes.boxes.drain(..).for_each(|(savings, parts)| findings.take(savings, &parts));
+    Ok(findings)
+}
+
+/// Whether `valueOf` gives the same box for a value each time.
+fn is_in_range(value: Bits) -> bool {
+    match value.kind {
+        BasicType::Boolean => true,
+        BasicType::Char => value.bits <= 127,
+        _ => value.integer().is_some_and(|value| (-128..=127).contains(&value)),
+    }
+}
+
 /// The boxes that the JVM's caches hold: in static fields, and, with class data sharing, in arrays for classes that are not
 /// initialized yet, in an array that a JNI global refers to.
-pub(super) fn cached(search: &Search<'_>) -> IdSet<u32> {
+pub(in crate::waste) fn cached(search: &Search<'_>) -> IdSet<u32> {
     let summary = search.summary;
     let mut cached = IdSet::default();
     let elements = |array: ObjectIndex| {

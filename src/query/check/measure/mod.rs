@@ -1,28 +1,49 @@
 //! The figures that rules ask for, of one dump. What several rules need is computed once.
 
+mod duplicate_classes;
+pub(super) mod growth;
+mod heap;
+mod instances;
+mod loaders;
+mod place;
+mod retained;
+mod shallow;
+mod suspects;
+mod waste;
+
 use std::io;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::places::PlacesOfDump;
-use super::{Growing, Measure, Rule};
+use super::{MeasureKind, Rule};
 use crate::classes::histogram::{self, Scope, all_bytes};
-use crate::classes::loaders::{self, SortBy};
+use crate::classes::loaders::Row as LoaderRow;
 use crate::classes::pattern::ClassPattern;
 use crate::classes::suggestions;
 use crate::compare::places::Places;
 use crate::dominators::class_counts::Counts;
-use crate::dominators::retained;
-use crate::leaks::{self, Leaks};
-use crate::objects::class_set::ClassSet;
-use crate::objects::label::Labels;
-use crate::objects::reader::ObjectReader;
+use crate::leaks::Leaks;
 use crate::objects::selection::{Selection, What};
-use crate::waste::{self, GroupBy, Kind, Waste};
+use crate::waste::Waste;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
+
+/// All measures, in the order in which messages list them.
+pub const MEASURES: [&MeasureKind; 10] = [
+    &heap::DEFINITION,
+    &retained::DEFINITION,
+    &shallow::DEFINITION,
+    &instances::DEFINITION,
+    &loaders::DEFINITION,
+    &duplicate_classes::DEFINITION,
+    &suspects::DEFINITION,
+    &waste::DEFINITION,
+    &place::DEFINITION,
+    &growth::DEFINITION,
+];
 
 /// A dump that is measured.
 #[derive(Clone, Copy)]
@@ -126,15 +147,15 @@ const NO_GRAPH: &str = "a rule needs the graph of the dump, and only the summary
 ///
 /// # Errors
 /// If there is neither memory nor disk space for a few numbers for each object, or if a rule needs the graph and `opened`
-/// has none ([`Measure::needs`]).
+/// has none ([`super::Measure::needs`]).
 pub fn measure<'r>(
     rules: impl IntoIterator<Item = &'r Rule>,
     opened: Opened<'_>,
 ) -> io::Result<Vec<Measured>> {
     let rules: Vec<&Rule> = rules.into_iter().collect();
     let mut dump = Dump::new(opened);
-    dump.ask_waste(&rules)?;
-    rules.into_iter().map(|rule| dump.measure(&rule.measure)).collect()
+    waste::prepare(&mut dump, &rules)?;
+    rules.into_iter().map(|rule| (rule.measure.kind.measure)(&mut dump, &rule.measure)).collect()
 }
 
 fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> Found {
@@ -143,7 +164,7 @@ fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> Found {
 }
 
 /// A dump, and what was computed of it.
-struct Dump<'a> {
+pub(super) struct Dump<'a> {
     heap: &'a Heap,
     summary: &'a Summary,
     graph: Option<(&'a ObjectGraph, &'a [u8])>,
@@ -153,7 +174,7 @@ struct Dump<'a> {
     /// Bytes by name of class.
     class_bytes: FxHashMap<Scope, Arc<FxHashMap<String, u64>>>,
     waste: Option<Waste>,
-    loaders: Option<Vec<loaders::Row>>,
+    loaders: Option<Vec<LoaderRow>>,
     places: Option<Arc<PlacesOfDump>>,
 }
 
@@ -178,37 +199,6 @@ impl<'a> Dump<'a> {
 
     fn graph(&self) -> io::Result<(&'a ObjectGraph, &'a [u8])> {
         self.graph.ok_or_else(|| io::Error::other(NO_GRAPH))
-    }
-
-    fn measure(&mut self, measure: &Measure) -> io::Result<Measured> {
-        match measure {
-            Measure::Heap(scope) => Ok(Measured::new(self.bytes(*scope)?, self.all_bytes())),
-            Measure::Retained(pattern) => self.retained(pattern),
-            Measure::Shallow(pattern, scope) => {
-                self.of_classes(pattern, *scope, |counts| counts.shallow_bytes)
-            }
-            Measure::Instances(pattern, scope) => self.of_classes(pattern, *scope, |counts| counts.objects),
-            Measure::Loaders(pattern, scope) => self.class_loaders(pattern.as_ref(), *scope),
-            Measure::DuplicateClasses(pattern) => self.duplicate_classes(pattern.as_ref()),
-            Measure::Suspects => self.suspects(),
-            Measure::Waste(kind) => self.wasted(*kind),
-            Measure::Place(pattern) => Ok(self.places()?.retained(pattern)),
-            Measure::Growth(Growing::Place(_)) => {
-                let places = self.places()?;
-                Ok(Measured::new(0, places.places.reachable_bytes).with(Found::Places(places)))
-            }
-            Measure::Growth(Growing::Heap(scope)) => {
-                Ok(Measured::new(self.bytes(*scope)?, self.whole(*scope)?))
-            }
-            Measure::Growth(Growing::Classes(pattern, scope)) => {
-                let measured = self.of_classes(pattern, *scope, |counts| counts.shallow_bytes)?;
-                Ok(match measured.found {
-                    Found::NoMatch { .. } => measured,
-                    _ => measured.with(Found::Classes(self.class_bytes(*scope))),
-                })
-            }
-            Measure::Growth(Growing::Retained(pattern)) => self.retained(pattern),
-        }
     }
 
     fn all_bytes(&self) -> u64 {
@@ -316,7 +306,7 @@ impl<'a> Dump<'a> {
         let graph = self.graph()?.0;
         let selection = Selection { text: pattern.text().to_owned(), what: What::Classes(pattern.clone()) };
         let objects = selection.objects(self.summary, graph);
-        let retained = retained::retained(graph, &objects).retained_bytes;
+        let retained = crate::dominators::retained::retained(graph, &objects).retained_bytes;
         let found = if self.matching(pattern).is_empty() { self.no_match(pattern) } else { Found::Nothing };
         Ok(Measured::new(retained, graph.tree.reachable_bytes()).with(found))
     }
@@ -329,104 +319,5 @@ impl<'a> Dump<'a> {
         let places = Arc::new(PlacesOfDump::new(Places::new(self.heap, graph, bytes)?));
         self.places = Some(places.clone());
         Ok(places)
-    }
-
-    fn class_loaders(&mut self, pattern: Option<&ClassPattern>, scope: Scope) -> io::Result<Measured> {
-        let (graph, bytes) = self.graph()?;
-        let rows = self.loaders.take().unwrap_or_else(|| {
-            let objects = ObjectReader::new(self.summary, graph, bytes);
-            loaders::loaders(&objects, &Labels::new(self.heap, graph, bytes), SortBy::default())
-        });
-        let class = |row: &loaders::Row| Some(self.summary.class_name(self.summary.class(row.class?)?));
-        let is_meant = |row: &&loaders::Row| {
-            let names = [class(row), row.label.as_deref()];
-            pattern.is_none_or(|pattern| names.iter().flatten().any(|name| pattern.matches(name)))
-        };
-        let is_counted = |row: &&loaders::Row| match scope {
-            Scope::All => true,
-            Scope::Reachable => row.retained_bytes.is_some(),
-            Scope::Unreachable => row.retained_bytes.is_none(),
-        };
-        let loaders = ClassSet::of_name_and_below(self.summary, "java.lang.ClassLoader");
-        let is_loader = |class: ClassNumber| loaders.contains(class);
-        let meant: Vec<&loaders::Row> =
-            rows.iter().filter(|row| !row.id.is_null()).filter(is_meant).collect();
-        let count = meant.iter().copied().filter(is_counted).count() as u64;
-        let found = match pattern {
-            Some(pattern) if meant.is_empty() && !self.matching(pattern).into_iter().any(is_loader) => {
-                let names = rows.iter().filter_map(class);
-                no_class(pattern, suggestions::class_names_of(names, pattern.text()))
-            }
-            _ => Found::Nothing,
-        };
-        self.loaders = Some(rows);
-        Ok(Measured::new(count, 0).with(found))
-    }
-
-    fn duplicate_classes(&self, pattern: Option<&ClassPattern>) -> io::Result<Measured> {
-        let (graph, bytes) = self.graph()?;
-        let labels = Labels::new(self.heap, graph, bytes);
-        let all = loaders::duplicates(self.summary, graph, &labels);
-        let name = |one: &loaders::Duplicate| {
-            self.summary.class(one.class).map_or("", |class| self.summary.class_name(class))
-        };
-        let (mut amount, mut names, mut most) = (0, 0, None);
-        for same in all.chunk_by(|a, b| name(a) == name(b)) {
-            let Some(name) = same.first().map(name) else { continue };
-            let is_meant = pattern.is_none_or(|pattern| pattern.matches(name)) && !waste::is_made(name);
-            // Those of a name are together by loader.
-            let reachable: Vec<_> = same.iter().filter(|one| one.retained_bytes.is_some()).collect();
-            let loaders = reachable.chunk_by(|a, b| a.loader == b.loader).count() as u64;
-            let further = loaders.saturating_sub(1);
-            if is_meant && further > 0 {
-                amount += further;
-                names += 1;
-                if most.is_none_or(|(_, before)| before < further) {
-                    most = Some((name, further));
-                }
-            }
-        }
-        let found = match (most, pattern) {
-            (Some((name, amount)), _) => Found::Most { name: name.to_owned(), amount, of: names },
-            (None, Some(pattern)) if self.matching(pattern).is_empty() => self.no_match(pattern),
-            (None, _) => Found::Nothing,
-        };
-        Ok(Measured::new(amount, 0).with(found))
-    }
-
-    /// What `leaks` says without options, whatever the limit is: what is a suspect depends on the threshold.
-    fn suspects(&self) -> io::Result<Measured> {
-        let (graph, bytes) = self.graph()?;
-        let leaks = leaks::leaks(self.heap, graph, bytes, leaks::DEFAULT_THRESHOLD.into())?;
-        let amount = leaks.largest().map_or(0, |largest| largest.retained_bytes());
-        Ok(Measured::new(amount, leaks.reachable_bytes).with(Found::Suspects(Arc::new(leaks))))
-    }
-
-    /// Looks for all kinds of waste that rules ask for.
-    fn ask_waste(&mut self, rules: &[&Rule]) -> io::Result<()> {
-        let asked = rules.iter().filter_map(|rule| match rule.measure {
-            Measure::Waste(kind) => Some(kind),
-            _ => None,
-        });
-        let kinds: Vec<Option<Kind>> = asked.collect();
-        if kinds.is_empty() {
-            return Ok(());
-        }
-        let (graph, bytes) = self.graph()?;
-        // All kinds are asked for by none.
-        let all: Option<Vec<Kind>> = kinds.into_iter().collect();
-        let question =
-            waste::Question { kinds: all.unwrap_or_default(), group_by: GroupBy::Field, examples: 0 };
-        self.waste = Some(waste::waste(self.heap, graph, bytes, &question)?);
-        Ok(())
-    }
-
-    fn wasted(&self, kind: Option<Kind>) -> io::Result<Measured> {
-        let Some(waste) = &self.waste else { return Err(io::Error::other(NO_GRAPH)) };
-        let amount = match kind {
-            None => waste.wasted_bytes,
-            Some(kind) => waste.rows.iter().find(|row| row.kind == kind).map_or(0, |row| row.wasted_bytes),
-        };
-        Ok(Measured::new(amount, waste.reachable_bytes))
     }
 }
