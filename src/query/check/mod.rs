@@ -112,9 +112,20 @@ impl Of {
 /// The `of` of measures of classes.
 const CLASS_PATTERN: &str = "a pattern of class names, for example \"com.acme.**Cache\"";
 
-#[allow(clippy::unnecessary_wraps)]
-fn check_nothing(_: &str, _: &str, _: bool) -> Result<(), RuleError> {
-    Ok(())
+impl MeasureKind {
+    /// What most measures have in common.
+    const BASE: Self = Self {
+        name: "",
+        unit: Unit::Bytes,
+        of: Of::Nothing,
+        scope: None,
+        is_in_summary: false,
+        needs_baseline: false,
+        has_min: true,
+        check: |_, _, _| Ok(()),
+        subject: |measure| measure.kind.name.to_owned(),
+        measure: |_, _| Ok(Measured::new(0, 0)),
+    };
 }
 
 impl PartialEq for MeasureKind {

@@ -3,23 +3,18 @@
 use std::io;
 
 use super::{Dump, Found, Measured};
-use crate::check::{CLASS_PATTERN, Measure, MeasureKind, Of, Unit, check_nothing};
+use crate::check::{CLASS_PATTERN, Measure, MeasureKind, Of, Unit};
 use crate::classes::loaders;
 use crate::objects::label::Labels;
 use crate::waste::is_made;
 
-/// The measure.
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "duplicate_classes",
     unit: Unit::Count,
     of: Of::Optional(CLASS_PATTERN),
-    scope: None,
-    is_in_summary: false,
-    needs_baseline: false,
-    has_min: true,
-    check: check_nothing,
     subject: |measure| format!("duplicate definitions of {}", measure.of.as_deref().unwrap_or("classes")),
     measure,
+    ..MeasureKind::BASE
 };
 
 fn measure(dump: &mut Dump<'_>, measure: &Measure) -> io::Result<Measured> {

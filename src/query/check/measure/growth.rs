@@ -7,7 +7,6 @@ use crate::check::{Measure, MeasureKind, Of, RuleError, Unit};
 use crate::classes::histogram::Scope;
 use crate::classes::pattern::ClassPattern;
 
-/// The measure.
 pub(in crate::check) const DEFINITION: MeasureKind = MeasureKind {
     name: "growth",
     unit: Unit::Bytes,
@@ -15,10 +14,10 @@ pub(in crate::check) const DEFINITION: MeasureKind = MeasureKind {
     scope: Some(Scope::Reachable),
     is_in_summary: true,
     needs_baseline: true,
-    has_min: true,
     check,
     subject,
     measure,
+    ..MeasureKind::BASE
 };
 
 const OF: &str = "\"heap\", \"class PATTERN\", \"retained PATTERN\", \"place\" or \"place PATTERN\"";
@@ -58,7 +57,7 @@ fn check(of: &str, quoted: &str, has_objects: bool) -> Result<(), RuleError> {
         return Err(RuleError::Objects("`objects` cannot be used for retained sizes: omit it"));
     }
     let wrong = || RuleError::Of(format!("`{quoted}` is nothing whose growth is known; expected {OF}"));
-    Growing::of(of).map(|_| ()).ok_or_else(wrong)
+    Growing::of(of.trim()).map(|_| ()).ok_or_else(wrong)
 }
 
 fn subject(measure: &Measure) -> String {

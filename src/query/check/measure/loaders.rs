@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{Dump, Found, Measured, no_class};
-use crate::check::{Measure, MeasureKind, Of, Unit, check_nothing};
+use crate::check::{Measure, MeasureKind, Of, Unit};
 use crate::classes::histogram::Scope;
 use crate::classes::{
     loaders::{self, SortBy},
@@ -14,18 +14,14 @@ use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
 use hprof_index::model::summary::ClassNumber;
 
-/// The measure.
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "loaders",
     unit: Unit::Count,
     of: Of::Optional("a pattern of classes or names of loaders, for example \"com.acme.PluginLoader\""),
     scope: Some(Scope::Reachable),
-    is_in_summary: false,
-    needs_baseline: false,
-    has_min: true,
-    check: check_nothing,
     subject,
     measure,
+    ..MeasureKind::BASE
 };
 
 fn subject(measure: &Measure) -> String {

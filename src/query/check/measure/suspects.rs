@@ -4,21 +4,16 @@ use std::io;
 use std::sync::Arc;
 
 use super::{Dump, Found, Measured};
-use crate::check::{Measure, MeasureKind, Of, Unit, check_nothing};
+use crate::check::{Measure, MeasureKind, Unit};
 use crate::leaks;
 
-/// The measure.
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "suspects",
     unit: Unit::Bytes,
-    of: Of::Nothing,
-    scope: None,
-    is_in_summary: false,
-    needs_baseline: false,
     has_min: false,
-    check: check_nothing,
     subject: |_| "largest leak suspect".to_owned(),
     measure,
+    ..MeasureKind::BASE
 };
 
 /// What `leaks` says without options, whatever the limit is: what is a suspect depends on the threshold.

@@ -7,18 +7,14 @@ use crate::check::{Measure, MeasureKind, Of, Rule, RuleError, Unit};
 use crate::classes::suggestions;
 use crate::waste::{self, GroupBy, KINDS, WasteKind};
 
-/// The measure.
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "waste",
     unit: Unit::Bytes,
     of: Of::Optional("a kind of waste, for example \"duplicate_strings\""),
-    scope: None,
-    is_in_summary: false,
-    needs_baseline: false,
-    has_min: true,
     check,
     subject,
     measure,
+    ..MeasureKind::BASE
 };
 
 fn check(of: &str, quoted: &str, _: bool) -> Result<(), RuleError> {

@@ -11,7 +11,6 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::IdSet;
 use hprof_parser::{BasicType, ObjectId, RootKind};
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "boxed_numbers",
     summary: "Integers, Longs and other boxes",

@@ -9,7 +9,6 @@ use crate::waste::{Search, collections::CollectionLook};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::be_ids;
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "colliding_maps",
     summary: "Maps in which most entries collide",

@@ -4,7 +4,6 @@ use crate::waste::arrays::VisitedArray;
 use crate::waste::findings::Sink;
 use crate::waste::kind::{Finds, Frees, WasteKind};
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "constant_arrays",
     summary: "Primitive arrays of one value",

@@ -21,7 +21,6 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
 use hprof_parser::heap::{HeapVisitor, Instance};
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "constant_fields",
     summary: "Fields with the same value in nearly all instances",

@@ -10,7 +10,6 @@ use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::BasicType;
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "duplicate_arrays",
     summary: "Primitive arrays of the same content",

@@ -10,7 +10,6 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::tables::ClassKind;
 use hprof_parser::ObjectId;
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "duplicate_classes",
     summary: "Classes that several class loaders define",

@@ -13,7 +13,6 @@ use crate::waste::findings::{Findings, NO_OBJECT, Parts, Saving};
 use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
 use hprof_index::graph::numbers::ObjectIndex;
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "duplicate_strings",
     summary: "Strings of the same text",

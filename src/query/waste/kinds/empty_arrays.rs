@@ -4,7 +4,6 @@ use crate::waste::arrays::VisitedArray;
 use crate::waste::findings::Sink;
 use crate::waste::kind::{Finds, Frees, WasteKind};
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "empty_arrays",
     summary: "Arrays of nulls",

@@ -5,7 +5,6 @@ use crate::waste::findings::{PartKey, Saving, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
 use hprof_index::model::tables::ClassKind;
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "empty_collections",
     summary: "Collections without elements",

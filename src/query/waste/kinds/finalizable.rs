@@ -9,7 +9,6 @@ use crate::waste::Search;
 use crate::waste::findings::Findings;
 use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "finalizable",
     summary: "Objects that wait for the finalizer",

@@ -6,7 +6,6 @@ use crate::waste::findings::{Saving, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
 use hprof_parser::BasicType;
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "linked_lists",
     summary: "LinkedLists instead of ArrayLists",

@@ -5,7 +5,6 @@ use crate::waste::findings::{PartKey, Saving, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "single_element_collections",
     summary: "Collections of one element",

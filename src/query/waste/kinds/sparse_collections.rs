@@ -6,7 +6,6 @@ use crate::waste::findings::{PartKey, Saving, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
 use hprof_parser::BasicType;
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "sparse_collections",
     summary: "Collections that need at most half of their table",

@@ -6,7 +6,6 @@ use crate::waste::Search;
 use crate::waste::findings::Findings;
 use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "unreachable",
     summary: "Unreachable objects",

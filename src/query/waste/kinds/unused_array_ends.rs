@@ -8,7 +8,6 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::BasicType;
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "unused_array_ends",
     summary: "Buffers longer than what is used",

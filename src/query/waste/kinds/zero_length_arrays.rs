@@ -11,7 +11,6 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::{BasicType, ObjectId};
 
-/// The kind.
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "zero_length_arrays",
     summary: "Arrays of length 0",
