@@ -50,7 +50,7 @@ impl Census {
     /// Matches an old dump and a new one; what wastes more than before comes first.
     pub fn compare(old: &Self, new: &Self) -> Vec<Row> {
         let mut rows: Vec<Row> = super::matched(&old.kinds, &new.kinds)
-            .map(|(kind, before, after)| Row::new(*kind, before, after))
+            .map(|(kind, before, after)| Row::new(kind, before, after))
             .collect();
         rows.sort_rows_by_key(|row| (Reverse((row.wasted_bytes.delta(), row.count.delta())), row.kind));
         rows

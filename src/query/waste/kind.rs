@@ -53,17 +53,22 @@ pub(super) enum Frees {
     Unreachable,
 }
 
+/// Looks at an array, the table of a collection, a collection.
+type LookAtArray = fn(&VisitedArray<'_, '_>, &mut Sink);
+type LookAtTable = fn(&VisitedTable<'_, '_>, &mut Sink);
+type LookAtCollection = fn(&CollectionLook<'_, '_>, &FewElements, &mut Sink);
+
 /// Where a kind is found. Functions of the passes are called for each object of a heap, from all threads.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Finds {
     /// In each primitive array that has elements and is not a String's.
-    PrimitiveArrays(fn(&VisitedArray<'_, '_>, &mut Sink)),
+    PrimitiveArrays(LookAtArray),
     /// In each array of references that has elements, at most one of them not null, and is not a collection's.
-    ReferenceArrays(fn(&VisitedArray<'_, '_>, &mut Sink)),
+    ReferenceArrays(LookAtArray),
     /// In the table of each collection that has elements.
-    Tables(fn(&VisitedTable<'_, '_>, &mut Sink)),
+    Tables(LookAtTable),
     /// In each collection of few elements.
-    Collections(fn(&CollectionLook<'_, '_>, &FewElements, &mut Sink)),
+    Collections(LookAtCollection),
     /// In what the passes have collected, or elsewhere.
     AfterPasses(fn(&Search<'_>, &mut Passes) -> std::io::Result<Findings>),
 }
@@ -129,10 +134,10 @@ impl PartialOrd for WasteKind {
 /// The functions of the passes, each with the place of its kind in [`KINDS`].
 #[derive(Default)]
 pub(super) struct Hooks {
-    pub(super) primitive_arrays: Vec<(usize, fn(&VisitedArray<'_, '_>, &mut Sink))>,
-    pub(super) reference_arrays: Vec<(usize, fn(&VisitedArray<'_, '_>, &mut Sink))>,
-    pub(super) tables: Vec<(usize, fn(&VisitedTable<'_, '_>, &mut Sink))>,
-    pub(super) collections: Vec<(usize, fn(&CollectionLook<'_, '_>, &FewElements, &mut Sink))>,
+    pub(super) primitive_arrays: Vec<(usize, LookAtArray)>,
+    pub(super) reference_arrays: Vec<(usize, LookAtArray)>,
+    pub(super) tables: Vec<(usize, LookAtTable)>,
+    pub(super) collections: Vec<(usize, LookAtCollection)>,
 }
 
 impl Hooks {
