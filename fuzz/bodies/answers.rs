@@ -189,7 +189,7 @@ fn wasted(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
             sum.check(row.added_bytes <= row.wasted_bytes, "a kind that adds more than it frees");
             sum.check(row.wasted_bytes <= found.all_bytes, "a kind that frees more than is there");
             let of_fields = row.fields.iter().fold(0u64, |sum, field| sum.saturating_add(field.wasted_bytes));
-            let has_fields = row.kind != waste::WasteKind::Unreachable;
+            let has_fields = row.kind.is_of_reachable();
             sum.check(!has_fields || of_fields == row.wasted_bytes, "fields that do not add up");
             sum.add(&(row.kind, row.count, row.wasted_bytes, row.added_bytes));
             sum.add(&(&row.fields, &row.parts, &row.examples));

@@ -292,7 +292,7 @@ fn a_directory_that_others_can_change_is_used_and_told() {
                 told.is_none_or(|told| said.starts_with("hprof-cli: note: ") && said.contains(told)),
                 "{said}"
             );
-            assert!(told.is_none() || said.contains("name a directory of your own for the index"), "{said}");
+            assert!(told.is_none() || said.contains("use a directory of your own for the index"), "{said}");
         }
         let made = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
         let made: Vec<PathBuf> =

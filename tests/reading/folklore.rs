@@ -133,7 +133,7 @@ fn several_heap_dumps_are_never_merged_and_the_last_is_the_default() {
             dump.heap_dump = Some(missing);
             let error = dump.try_open().expect_err("there is none");
             assert!(matches!(error, Error::NoSuchHeapDump { .. }), "{error}");
-            assert!(error.to_string().contains(&format!("no heap dump {missing}")), "{error}");
+            assert!(error.to_string().contains(&format!("heap dump {missing} does not exist")), "{error}");
         }
     }
 }

@@ -21,7 +21,6 @@ use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD};
 use hprof_query::threads::JavaThread;
-use hprof_query::waste::WasteKind;
 use hprof_query::waste::estimate::Estimate;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns, JsonField};
@@ -243,13 +242,13 @@ fn odd(overview: &Overview) -> Vec<String> {
 /// Returns the share of wasted memory if it is large: `45.3% of the heap is wasted, 30.7% on duplicate_strings`.
 fn wasted(overview: &Overview) -> Option<String> {
     let Estimate { kinds, wasted_bytes, all_bytes, is_exact, .. } = &overview.waste;
-    let (kind, bytes) = kinds.iter().find(|(kind, _)| *kind != WasteKind::Unreachable)?;
+    let (kind, bytes) = kinds.iter().find(|(kind, _)| kind.is_of_reachable())?;
     let share = |bytes: u64| {
         let exact = percent(bytes, *all_bytes);
         if *is_exact { exact } else { format!("about {}", whole_percent(bytes, *all_bytes)) }
     };
     overview.is_much_wasted().then(|| {
-        format!("{} of the heap is wasted, {} on {}", share(*wasted_bytes), share(*bytes), kind.name())
+        format!("{} of the heap is wasted, {} on {}", share(*wasted_bytes), share(*bytes), kind.name)
     })
 }
 
@@ -439,7 +438,7 @@ fn columns() -> Columns<'static, OverviewFacts> {
             facts.overview.waste.is_exact.into()
         }),
         Column::of(names::WASTE.dot(names::KIND), |facts: &OverviewFacts| {
-            facts.overview.waste.kinds.first().map(|(kind, _)| kind.name()).into()
+            facts.overview.waste.kinds.first().map(|(kind, _)| kind.name).into()
         })
         .or_null("nothing is wasted"),
         Column::of(names::WASTE.dot(names::KIND_BYTES), |facts: &OverviewFacts| {

@@ -419,7 +419,7 @@ fn given_up(why: &str, limits: QuestionLimits) -> Reply {
             limits.time.as_secs(),
             limits.memory >> 20
         )),
-        ..Failure::new(format!("this question was cancelled: {why}"))
+        ..Failure::new(format!("this question was stopped: {why}"))
     };
     Reply::json_error(503, &failure)
 }

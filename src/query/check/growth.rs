@@ -2,8 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
+use super::measure::growth::Growing;
 use super::places::{NamedPlaces, PlacesOfDump};
-use super::{Growing, LeftOut, Measure, MeasureDetails, Measured, Rule};
+use super::{LeftOut, MeasureDetails, Measured, Rule};
 use crate::classes::pattern::ClassPattern;
 use crate::compare::places::{Aligned, explained, least_of};
 use crate::compare::{Change, stable_names};
@@ -19,22 +20,18 @@ impl Comparison {
     /// Returns the increase of a figure over the baseline; percentages refer to the baseline's heap. The figures must
     /// be those of this rule, and all calls must be for the same two dumps.
     pub fn growth(&mut self, rule: &Rule, baseline: &Measured, measured: &Measured) -> Measured {
-        match (&rule.measure, &baseline.found, &measured.found) {
-            (
-                Measure::Growth(Growing::Place(pattern)),
-                MeasureDetails::Places(old),
-                MeasureDetails::Places(new),
-            ) => {
+        match (Growing::of(rule.measure.text()), &baseline.found, &measured.found) {
+            (Some(Growing::Place(pattern)), MeasureDetails::Places(old), MeasureDetails::Places(new)) => {
                 let growth = match pattern {
                     Some(pattern) => self.of_places(old, new, pattern),
                     None => self.of_any_place(old, new),
                 };
                 Measured { left_out: old.left_out().max(new.left_out()), ..growth }
             }
-            (Measure::Growth(Growing::Classes(pattern, _)), old, MeasureDetails::Classes(new)) => {
+            (Some(Growing::Classes(pattern)), old, MeasureDetails::Classes(new)) => {
                 let none = FxHashMap::default();
                 let old = if let MeasureDetails::Classes(old) = old { old } else { &none };
-                difference(baseline, measured).with(most_grown_class(pattern, old, new))
+                difference(baseline, measured).with(most_grown_class(&pattern, old, new))
             }
             // The baseline had matches.
             (_, old, MeasureDetails::NoMatch { .. }) if !matches!(old, MeasureDetails::NoMatch { .. }) => {
@@ -124,7 +121,8 @@ fn most_grown_class(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::check::{Range, RuleLimits, Severity};
+    use crate::check::measure::growth::DEFINITION;
+    use crate::check::{Measure, Range, RuleLimits, Severity};
     use crate::compare::places::{DumpPlace, DumpPlaces, Label, Via};
     use hprof_parser::ObjectId;
 
@@ -174,7 +172,10 @@ mod tests {
         let rule = Rule {
             name: String::new(),
             severity: Severity::Error,
-            measure: Measure::Growth(Growing::Place(pattern.map(str::to_owned))),
+            measure: Measure::new(
+                &DEFINITION,
+                Some(format!("place {}", pattern.unwrap_or_default()).trim().to_owned()),
+            ),
             limits: RuleLimits::Number(Range::Max(0)),
             is_optional: false,
         };

@@ -11,12 +11,12 @@ mod places;
 
 pub use growth::Comparison;
 pub use limits::{Bound, Limit, Percent, Range, RuleLimits};
-pub use measure::{LeftOut, MeasureDetails, Measured, MeasuredDump, NamedKind, measure};
+use measure::DumpData;
+pub use measure::{LeftOut, MEASURES, MeasureDetails, Measured, MeasuredDump, NamedKind, measure};
 pub use places::PlacesOfDump;
 
 use crate::classes::histogram::Scope;
 use crate::classes::pattern::ClassPattern;
-use crate::waste::WasteKind;
 
 /// Severity of a failed rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
@@ -46,41 +46,95 @@ impl Severity {
 
 /// Quantity that a rule measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Measure {
-    /// Bytes of the heap.
-    Heap(Scope),
-    /// Size retained together by the reachable objects of the matching classes.
-    Retained(ClassPattern),
-    /// Shallow size of the objects of the matching classes.
-    Shallow(ClassPattern, Scope),
-    /// Number of objects of the matching classes.
-    Instances(ClassPattern, Scope),
-    /// Class loaders except the boot loader: all, or those whose class or name matches.
-    Loaders(Option<ClassPattern>, Scope),
-    /// Class definitions beyond the first of each name, counted by reachable class objects.
-    DuplicateClasses(Option<ClassPattern>),
-    /// Retained size of the largest leak suspect.
-    Suspects,
-    /// Wasted bytes: of one kind, or of all kinds together.
-    Waste(Option<WasteKind>),
-    /// Size retained together by the places whose text matches a pattern: `static SESSIONS of *`.
-    Place(String),
-    /// Increase over the baseline.
-    Growth(Growing),
+pub struct Measure {
+    /// Kind of measure.
+    pub kind: &'static MeasureKind,
+    /// `of` of the rule: what is measured.
+    pub of: Option<String>,
+    /// Objects that count.
+    pub scope: Scope,
 }
 
-/// Quantity whose growth is measured.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Growing {
-    /// Bytes of the heap.
-    Heap(Scope),
-    /// Shallow size of the objects of the matching classes.
-    Classes(ClassPattern, Scope),
-    /// Size retained together by the reachable objects of the matching classes.
-    Retained(ClassPattern),
-    /// Size retained together by the places that match a pattern; without a pattern, the place that grew most.
-    Place(Option<String>),
+/// A measure. Each has its definition in its own file of `measure`; measures are compared by name.
+#[derive(Debug)]
+pub struct MeasureKind {
+    /// Name in rules and in output.
+    pub name: &'static str,
+    /// Unit of the figures.
+    pub unit: Unit,
+    /// Meaning of `of` in rules.
+    pub of: Of,
+    /// Objects that count by default; `None` if rules cannot have `objects`, and reachable ones count.
+    pub scope: Option<Scope>,
+    /// `true` if the summary of the dump is enough when all objects count.
+    is_in_summary: bool,
+    /// `true` if the measure compares with a baseline.
+    pub needs_baseline: bool,
+    /// `true` if rules can have a lower limit.
+    pub has_min: bool,
+    /// Returns the error of a rule, by `of`, `of` as quoted in messages, and whether the rule has `objects`.
+    pub check: fn(&str, &str, bool) -> Result<(), RuleError>,
+    /// Describes what is measured, in words.
+    pub subject: fn(&Measure) -> String,
+    measure: fn(&mut DumpData<'_>, &Measure) -> std::io::Result<Measured>,
 }
+
+/// Meaning of `of` in the rules of a measure.
+#[derive(Debug, Clone, Copy)]
+pub enum Of {
+    /// It is not allowed.
+    Nothing,
+    /// It is optional.
+    Optional(&'static str),
+    /// It is required.
+    Required(&'static str),
+}
+
+/// Error of a rule.
+#[derive(Debug)]
+pub enum RuleError {
+    /// Its `of` is wrong.
+    Of(String),
+    /// It must not have `objects`.
+    Objects(&'static str),
+}
+
+impl Of {
+    /// Returns the expected value, in words.
+    pub const fn expected(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Optional(what) | Self::Required(what) => what,
+        }
+    }
+}
+
+/// Expected `of` of measures of classes.
+const CLASS_PATTERN: &str = "a pattern of class names, for example \"com.acme.**Cache\"";
+
+impl MeasureKind {
+    /// Parts that most measures have in common.
+    const BASE: Self = Self {
+        name: "",
+        unit: Unit::Bytes,
+        of: Of::Nothing,
+        scope: None,
+        is_in_summary: false,
+        needs_baseline: false,
+        has_min: true,
+        check: |_, _, _| Ok(()),
+        subject: |measure| measure.kind.name.to_owned(),
+        measure: |_, _| Ok(Measured::new(0, 0)),
+    };
+}
+
+impl PartialEq for MeasureKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for MeasureKind {}
 
 /// Unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,50 +155,46 @@ pub enum Needs {
 }
 
 impl Measure {
-    /// Returns the name in rules and in output.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Heap(_) => "heap",
-            Self::Retained(_) => "retained",
-            Self::Shallow(..) => "shallow",
-            Self::Instances(..) => "instances",
-            Self::Loaders(..) => "loaders",
-            Self::DuplicateClasses(_) => "duplicate_classes",
-            Self::Suspects => "suspects",
-            Self::Waste(_) => "waste",
-            Self::Place(_) => "place",
-            Self::Growth(_) => "growth",
-        }
-    }
-
-    /// Returns the unit of the figures.
-    pub const fn unit(&self) -> Unit {
-        match self {
-            Self::Heap(_)
-            | Self::Retained(_)
-            | Self::Shallow(..)
-            | Self::Suspects
-            | Self::Waste(_)
-            | Self::Place(_)
-            | Self::Growth(_) => Unit::Bytes,
-            Self::Instances(..) | Self::Loaders(..) | Self::DuplicateClasses(_) => Unit::Count,
-        }
+    /// Creates the measure of a rule without `objects`.
+    pub fn new(kind: &'static MeasureKind, of: Option<String>) -> Self {
+        Self { kind, of, scope: kind.scope.unwrap_or(Scope::Reachable) }
     }
 
     /// Returns what has to be open.
-    pub const fn needs(&self) -> Needs {
-        match self {
-            Self::Heap(Scope::All)
-            | Self::Shallow(_, Scope::All)
-            | Self::Instances(_, Scope::All)
-            | Self::Growth(Growing::Heap(Scope::All) | Growing::Classes(_, Scope::All)) => Needs::Summary,
-            _ => Needs::Graph,
+    pub fn needs(&self) -> Needs {
+        if self.kind.is_in_summary && self.scope == Scope::All { Needs::Summary } else { Needs::Graph }
+    }
+
+    fn text(&self) -> &str {
+        self.of.as_deref().unwrap_or_default()
+    }
+
+    fn of_pattern(&self) -> Option<ClassPattern> {
+        self.of.is_some().then(|| self.pattern())
+    }
+
+    fn pattern(&self) -> ClassPattern {
+        // Every text is a pattern.
+        let Ok(pattern) = self.text().parse();
+        pattern
+    }
+
+    /// Describes the heap, in words.
+    const fn heap(&self) -> &'static str {
+        match self.scope {
+            Scope::All => "the heap",
+            Scope::Reachable => "the reachable heap",
+            Scope::Unreachable => "unreachable objects",
         }
     }
 
-    /// Returns whether the measure compares with a baseline.
-    pub const fn needs_baseline(&self) -> bool {
-        matches!(self, Self::Growth(_))
+    /// Returns an adjective for the objects that count, with a space after it.
+    const fn objects(&self) -> &'static str {
+        match self.scope {
+            Scope::All => "",
+            Scope::Reachable => "reachable ",
+            Scope::Unreachable => "unreachable ",
+        }
     }
 }
 

@@ -19,7 +19,7 @@ struct WasteFigures {
 /// Data of one dump.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WasteCensus {
-    kinds: FxHashMap<WasteKind, WasteFigures>,
+    kinds: FxHashMap<&'static WasteKind, WasteFigures>,
     /// Size freed if all kinds were fixed; no byte counts twice.
     pub wasted_bytes: u64,
 }
@@ -28,7 +28,7 @@ pub struct WasteCensus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasteChange {
     /// Kind of waste.
-    pub kind: WasteKind,
+    pub kind: &'static WasteKind,
     /// Status of the row.
     pub status: Status,
     /// Number of objects.
@@ -50,7 +50,7 @@ impl WasteCensus {
     /// Matches an old dump and a new one; largest growth of waste first.
     pub fn compare(old: &Self, new: &Self) -> Vec<WasteChange> {
         let mut rows: Vec<WasteChange> = super::matched(&old.kinds, &new.kinds)
-            .map(|(kind, before, after)| WasteChange::new(*kind, before, after))
+            .map(|(kind, before, after)| WasteChange::new(kind, before, after))
             .collect();
         rows.sort_rows_by_key(|row| (Reverse((row.wasted_bytes.delta(), row.count.delta())), row.kind));
         rows
@@ -58,7 +58,7 @@ impl WasteCensus {
 }
 
 impl WasteChange {
-    fn new(kind: WasteKind, old: Option<&WasteFigures>, new: Option<&WasteFigures>) -> Self {
+    fn new(kind: &'static WasteKind, old: Option<&WasteFigures>, new: Option<&WasteFigures>) -> Self {
         let change = |of: fn(&WasteFigures) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
         Self {
             kind,
@@ -70,32 +70,33 @@ impl WasteChange {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
-    fn census(kinds: &[(WasteKind, u64, u64)]) -> WasteCensus {
-        let figures = |(kind, count, wasted_bytes): &(WasteKind, u64, u64)| {
-            (*kind, WasteFigures { count: *count, wasted_bytes: *wasted_bytes })
+    fn census(kinds: &[(&str, u64, u64)]) -> WasteCensus {
+        let figures = |(kind, count, wasted_bytes): &(&str, u64, u64)| {
+            (WasteKind::named(kind).unwrap(), WasteFigures { count: *count, wasted_bytes: *wasted_bytes })
         };
         WasteCensus { kinds: kinds.iter().map(figures).collect(), wasted_bytes: 0 }
     }
 
     #[test]
     fn kinds_that_waste_more_come_first() {
-        use WasteKind::{BoxedNumbers, DuplicateStrings, LinkedLists, Unreachable};
-        let old = census(&[(BoxedNumbers, 5, 80), (DuplicateStrings, 10, 500), (LinkedLists, 2, 100)]);
-        let new = census(&[(BoxedNumbers, 5, 80), (DuplicateStrings, 30, 900), (Unreachable, 1, 16)]);
+        let old =
+            census(&[("boxed_numbers", 5, 80), ("duplicate_strings", 10, 500), ("linked_lists", 2, 100)]);
+        let new = census(&[("boxed_numbers", 5, 80), ("duplicate_strings", 30, 900), ("unreachable", 1, 16)]);
         let told: Vec<_> = WasteCensus::compare(&old, &new)
             .iter()
-            .map(|row| (row.kind, row.status, row.count.delta(), row.wasted_bytes.delta()))
+            .map(|row| (row.kind.name, row.status, row.count.delta(), row.wasted_bytes.delta()))
             .collect();
         assert_eq!(
             told,
             [
-                (DuplicateStrings, Status::Changed, 20, 400),
-                (Unreachable, Status::New, 1, 16),
-                (BoxedNumbers, Status::Same, 0, 0),
-                (LinkedLists, Status::Gone, -2, -100),
+                ("duplicate_strings", Status::Changed, 20, 400),
+                ("unreachable", Status::New, 1, 16),
+                ("boxed_numbers", Status::Same, 0, 0),
+                ("linked_lists", Status::Gone, -2, -100),
             ]
         );
     }

@@ -7,6 +7,7 @@ use super::tree_rows::{TreeLookup, TreeRows};
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
 use crate::sorting::SortRows;
+use crate::threads::{ThreadRow, Threads};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
@@ -33,6 +34,8 @@ pub struct Context<'a> {
     /// Name and labels of the dump.
     pub about: About,
     edges: OnceLock<Edges<'a>>,
+    /// Threads of the dump, by object ID.
+    pub(super) threads: OnceLock<(Threads<'a>, Vec<ThreadRow>)>,
     /// Classes by name, and by the ID of their class object.
     by_name: OnceLock<Vec<ClassNumber>>,
     by_id: OnceLock<Vec<(u64, ClassNumber)>>,
@@ -64,6 +67,7 @@ impl<'a> Context<'a> {
             class_names: Arc::new(names.collect()),
             about,
             edges: OnceLock::new(),
+            threads: OnceLock::new(),
             by_name: OnceLock::new(),
             by_id: OnceLock::new(),
             tree_rows: Mutex::default(),

@@ -30,6 +30,9 @@ use hprof_index::storage::scratch::Array;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
+use small::threads::{self, ThreadTable, ThreadTableKind};
+use small::{dumps, loaders, places, recorded, suspects, waste};
+
 pub use batch::{Batch, Cell, NO_NAME, Values};
 pub use column_names::{ColumnNames, NameList};
 pub use context::{About, Context};
@@ -217,6 +220,51 @@ impl List {
     }
 }
 
+/// A table: its definition, and its rows.
+type TableKind = (fn() -> Definition, TableRows);
+
+/// How a table makes its rows.
+enum TableRows {
+    /// In chunks.
+    InChunks(for<'a> fn(Arc<Context<'a>>) -> Box<dyn Table + 'a>),
+    /// All when the first is read.
+    AtOnce(small::MakeRows),
+}
+use TableRows::{AtOnce, InChunks};
+
+/// All tables except those of single classes, in the order in which they are listed.
+const TABLES: [TableKind; 20] = [
+    (classes::definition, InChunks(|context| Box::new(classes::Classes::new(context)))),
+    (objects::definition, InChunks(|context| Box::new(objects::Objects::new(context)))),
+    (refs::definition, InChunks(|context| Box::new(refs::Refs::new(context)))),
+    (roots::definition, InChunks(|context| Box::new(roots::Roots::new(context)))),
+    (strings::definition, InChunks(|context| Box::new(strings::Strings::new(context)))),
+    (arrays::definition, InChunks(|context| Box::new(arrays::Arrays::new(context)))),
+    (fields::definition, InChunks(|context| Box::new(fields::Fields::new(context)))),
+    (
+        || threads::definition(ThreadTableKind::Threads),
+        InChunks(|context| ThreadTable::open(context, ThreadTableKind::Threads)),
+    ),
+    (
+        || threads::definition(ThreadTableKind::Frames),
+        InChunks(|context| ThreadTable::open(context, ThreadTableKind::Frames)),
+    ),
+    (
+        || threads::definition(ThreadTableKind::Locals),
+        InChunks(|context| ThreadTable::open(context, ThreadTableKind::Locals)),
+    ),
+    (loaders::definition, AtOnce(loaders::make)),
+    (recorded::sites, AtOnce(recorded::make_sites)),
+    (recorded::samples, AtOnce(recorded::make_samples)),
+    (recorded::traces, AtOnce(recorded::make_traces)),
+    (dumps::properties, AtOnce(dumps::make_properties)),
+    (dumps::labels, AtOnce(dumps::make_labels)),
+    (dumps::definition, AtOnce(dumps::make)),
+    (suspects::definition, AtOnce(suspects::make)),
+    (places::definition, AtOnce(places::make)),
+    (waste::definition, AtOnce(waste::make)),
+];
+
 /// All tables of a dump.
 pub struct Tables<'a> {
     context: Arc<Context<'a>>,
@@ -227,16 +275,11 @@ impl<'a> Tables<'a> {
     /// Creates the tables of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], about: About) -> Self {
         let context = Arc::new(Context::new(heap, graph, bytes, about));
-        let mut all: Vec<Box<dyn Table + 'a>> = vec![
-            Box::new(classes::Classes::new(context.clone())),
-            Box::new(objects::Objects::new(context.clone())),
-            Box::new(refs::Refs::new(context.clone())),
-            Box::new(roots::Roots::new(context.clone())),
-            Box::new(strings::Strings::new(context.clone())),
-            Box::new(arrays::Arrays::new(context.clone())),
-            Box::new(fields::Fields::new(context.clone())),
-        ];
-        all.extend(small::tables(&context));
+        let open = |(definition, rows): &TableKind| match rows {
+            InChunks(open) => open(context.clone()),
+            AtOnce(make) => small::open(&context, definition(), *make),
+        };
+        let all = TABLES.iter().map(open).collect();
         Self { context, all }
     }
 
@@ -275,15 +318,5 @@ impl<'a> Tables<'a> {
 
 /// Returns the definitions of all tables, except those of single classes.
 pub fn definitions() -> Vec<Definition> {
-    let mut all = vec![
-        classes::definition(),
-        objects::definition(),
-        refs::definition(),
-        roots::definition(),
-        strings::definition(),
-        arrays::definition(),
-        fields::definition(),
-    ];
-    all.extend(small::definitions());
-    all
+    TABLES.iter().map(|(definition, _)| definition()).collect()
 }

@@ -2,18 +2,18 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::collections::CollectionLook;
 use super::equal::{ContentItem, SHARED, Shares};
-use super::findings::{Findings, Frees, PartKey, Saving, Sink};
+use super::findings::{Findings, PartKey, Saving, Sinks};
 use super::instances::{Held, Loose, UNKNOWN};
+use super::kind::Hooks;
 use super::plan::{Plan, Plans};
-use super::{BlockCursor, WasteKind, WasteSearch, WasteWalk};
-use crate::objects::collections::usage::{Count, Needs, Usage};
-use crate::objects::reader::Record;
+use super::{BlockCursor, WasteSearch, WasteWalk};
+use crate::objects::collections::usage::{Count, Usage};
 use crate::parallel;
 use crate::strings::contents::{self, Hashes, StringEncoding};
 use hprof_index::graph::numbers::ObjectIndex;
@@ -24,60 +24,82 @@ use hprof_index::storage::scratch::Array;
 use hprof_parser::heap::{HeapVisitor, ObjectArray, PrimitiveArray};
 use hprof_parser::{BasicType, ObjectId, be_ids};
 
-/// Minimum number of entries of a map that is checked for collisions.
-const MIN_ENTRIES: u64 = 8;
-
-/// A map in which most entries collide with others.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Colliding {
-    pub(super) map: u32,
-    /// Number of entries, and of those after the first of their bucket.
-    pub(super) entries: u64,
-    pub(super) collisions: u64,
-}
-
 /// Results of the pass.
 pub(super) struct ArrayFindings {
     /// Strings by a part of their hash.
     pub(super) texts: Shares,
     /// Other primitive arrays by a part of their hash.
     pub(super) contents: Shares,
-    pub(super) findings: Vec<Findings>,
+    /// Arrays of length 0, ascending.
+    pub(super) zero_length: Vec<Array<Saving>>,
     /// Collections of few elements.
     pub(super) few: Vec<Array<Loose>>,
     /// Lists of one element that have nothing but an array: saving, list, array.
     pub(super) plain: Vec<Array<Saving>>,
-    pub(super) colliding: Vec<Colliding>,
 }
 
-/// Kinds found in arrays.
-const KINDS: [WasteKind; 6] = [
-    WasteKind::ConstantArrays,
-    WasteKind::UnusedArrayEnds,
-    WasteKind::SparseCollections,
-    WasteKind::ZeroLengthArrays,
-    WasteKind::EmptyArrays,
-    WasteKind::SingleElementArrays,
-];
-const CONSTANT: usize = 0;
-const ENDS: usize = 1;
-const SPARSE: usize = 2;
-const ZERO_LENGTH: usize = 3;
-const EMPTY: usize = 4;
-const SINGLE: usize = 5;
+/// A non-empty array, as kinds of waste see it.
+#[derive(Clone, Copy)]
+pub(super) struct VisitedArray<'v, 'a> {
+    pub(super) search: &'v WasteSearch<'a>,
+    pub(super) plans: &'v Plans,
+    pub(super) object: ObjectIndex,
+    pub(super) class: ClassNumber,
+    pub(super) element: BasicType,
+    /// Number of elements.
+    pub(super) length: u64,
+    /// Shallow size in bytes.
+    pub(super) bytes: u64,
+    pub(super) elements: &'v [u8],
+    /// Statements of instances about it.
+    pub(super) held: &'v [Held],
+    /// `true` for a primitive array of at least two elements that are all equal.
+    pub(super) is_constant: bool,
+    /// Number of non-null references in it: zero or one.
+    pub(super) references: u64,
+}
+
+impl VisitedArray<'_, '_> {
+    pub(super) fn saving(&self, bytes: u64) -> Saving {
+        Saving::of(self.object, bytes)
+    }
+
+    pub(super) fn part(&self) -> Option<PartKey> {
+        Some(PartKey::Class(self.class))
+    }
+}
+
+/// The table of a non-empty collection, as kinds of waste see it.
+#[derive(Clone, Copy)]
+pub(super) struct VisitedTable<'v, 'a> {
+    pub(super) search: &'v WasteSearch<'a>,
+    pub(super) look: &'v CollectionLook<'v, 'a>,
+    pub(super) object: ObjectIndex,
+    /// The collection and its class.
+    pub(super) collection: ObjectIndex,
+    pub(super) class: ClassNumber,
+    pub(super) usage: &'v Usage,
+    /// Number of slots, and the IDs in them.
+    pub(super) length: u64,
+    pub(super) ids: &'v [u8],
+    /// Number of elements of the collection.
+    pub(super) elements: u64,
+    /// Load factor, if its class has one.
+    pub(super) load: f32,
+}
 
 /// Reads the arrays. `held` contains what instances state about arrays, by chunk, ascending in each.
 pub(super) fn read(
-    search: &WasteSearch<'_>,
-    plans: &Plans,
+    look: &CollectionLook<'_, '_>,
+    hooks: &Hooks,
     held: &[Array<Held>],
+    all: &mut [Findings],
 ) -> io::Result<ArrayFindings> {
+    let search = look.search;
     let (texts, contents) = (Shares::new(&search.room), Shares::new(&search.room));
     let is_array: Vec<bool> =
         search.summary.classes().iter().map(|class| class.kind() != ClassKind::Instance).collect();
     let of_jvm = arrays_of_jvm(search);
-    let survivors = held_empty_arrays(search, &of_jvm);
-    let colliding: Mutex<Vec<Colliding>> = Mutex::default();
     let chunk = |chunk: Range<u32>| {
         let mut here: Vec<Held> = Vec::new();
         for held in held {
@@ -88,54 +110,33 @@ pub(super) fn read(
         here.sort_unstable_by_key(|held| (held.array, held.holder));
         let mut pass = ArrayPass {
             search,
-            plans,
+            look,
+            hooks,
             of_jvm: &of_jvm,
-            survivors: &survivors,
             cursor: BlockCursor::NONE,
             held: &here,
             texts: Vec::new(),
             contents: Vec::new(),
-            sinks: Default::default(),
+            sinks: Sinks::default(),
+            zero_length: Vec::new(),
             few: Vec::new(),
             plain: Vec::new(),
-            colliding: Vec::new(),
         };
         search.walk(chunk, &is_array, &mut pass);
         texts.put(&mut pass.texts)?;
         contents.put(&mut pass.contents)?;
-        colliding.lock().unwrap_or_else(PoisonError::into_inner).append(&mut pass.colliding);
-        let sinks = pass.sinks.into_iter().map(|sink| sink.into_room(&search.room));
-        let few = (search.room.copy(&pass.few)?, search.room.copy(&pass.plain)?);
-        Ok((sinks.collect::<io::Result<Vec<_>>>()?, few))
+        let room = &search.room;
+        let lists = [room.copy(&pass.zero_length)?, room.copy(&pass.plain)?];
+        Ok((pass.sinks.into_room(room)?, room.copy(&pass.few)?, lists))
     };
-    let chunks: Vec<_> = parallel::try_map(&search.chunks(), chunk)?;
-    let mut findings: Vec<Findings> = KINDS
-        .iter()
-        .map(|kind| {
-            Findings::new(
-                *kind,
-                if matches!(kind, WasteKind::UnusedArrayEnds | WasteKind::SparseCollections) {
-                    Frees::Part
-                } else {
-                    Frees::Objects
-                },
-            )
-        })
-        .collect();
-    let (mut few, mut plain) = (Vec::new(), Vec::new());
-    for (sinks, (few_of_chunk, plain_of_chunk)) in chunks {
+    let (mut few, mut plain, mut zero_length) = (Vec::new(), Vec::new(), Vec::new());
+    for (sinks, few_of_chunk, [empty, single]) in parallel::try_map(&search.chunks(), chunk)? {
+        sinks.add_to(all);
         few.push(few_of_chunk);
-        plain.push(plain_of_chunk);
-        for (findings, (savings, parts)) in findings.iter_mut().zip(sinks) {
-            findings.take(savings, &parts);
-        }
+        zero_length.push(empty);
+        plain.push(single);
     }
-    if let Some(zero_length) = findings.get_mut(ZERO_LENGTH) {
-        keep_last(search, zero_length, &survivors)?;
-    }
-    let mut colliding = colliding.into_inner().unwrap_or_else(PoisonError::into_inner);
-    colliding.sort_unstable_by_key(|colliding| colliding.map);
-    Ok(ArrayFindings { texts, contents, findings, few, plain, colliding })
+    Ok(ArrayFindings { texts, contents, zero_length, few, plain })
 }
 
 /// Returns the arrays in which the JVM keeps what classes refer to: no program created them.
@@ -151,81 +152,24 @@ fn arrays_of_jvm(search: &WasteSearch<'_>) -> FxHashSet<u32> {
         .collect()
 }
 
-/// Returns one array of length 0 of each class that could replace the others: one that a static field holds, the first
-/// by object ID. By class, ascending.
-fn held_empty_arrays(search: &WasteSearch<'_>, of_jvm: &FxHashSet<u32>) -> Vec<(ClassNumber, u32)> {
-    let summary = search.summary;
-    let mut found: Vec<(ClassNumber, u32)> = Vec::new();
-    for class in summary.classes() {
-        for (_, kind, id) in summary.statics(class) {
-            if kind != BasicType::Object {
-                continue;
-            }
-            let array = search.graph.objects.addresses.index_of(ObjectId(id));
-            let array = array.filter(|array| search.reachable.contains(*array) && !of_jvm.contains(&array.0));
-            let Some(array) = array else { continue };
-            let class = search.class(array).filter(|class| {
-                summary.class(*class).is_some_and(|class| class.kind() != ClassKind::Instance)
-            });
-            let is_empty = || match search.objects.record(array) {
-                Some(Record::ObjectArray(array)) => array.length == 0,
-                Some(Record::PrimitiveArray(array)) => array.length == 0,
-                _ => false,
-            };
-            if let Some(class) = class.filter(|_| is_empty()) {
-                found.push((class, array.0));
-            }
-        }
-    }
-    found.sort_unstable();
-    found.dedup_by_key(|(class, _)| *class);
-    found
-}
-
-/// Removes one array of each class of which no static field holds one: the last by object ID. The JDK's own objects,
-/// which a program could use, are at the end of the heap.
-fn keep_last(
-    search: &WasteSearch<'_>,
-    findings: &mut Findings,
-    survivors: &[(ClassNumber, u32)],
-) -> io::Result<()> {
-    let mut last: FxHashMap<ClassNumber, u32> = FxHashMap::default();
-    for saving in findings.all() {
-        if let Some(class) = search.class(ObjectIndex(saving.object))
-            && survivors.binary_search_by_key(&class, |(class, _)| *class).is_err()
-        {
-            let last = last.entry(class).or_default();
-            *last = saving.object.max(*last);
-        }
-    }
-    let stays = |saving: &Saving| {
-        let class = search.class(ObjectIndex(saving.object));
-        class.and_then(|class| last.get(&class)) == Some(&saving.object)
-    };
-    let rest: Vec<Saving> = findings.all().filter(|saving| !stays(saving)).copied().collect();
-    let rest = search.room.copy(&rest)?;
-    *findings = Findings::by_class(findings.kind, Frees::Objects, rest, |object| search.class(object));
-    Ok(())
-}
-
 /// Visitor of arrays.
 struct ArrayPass<'v, 'a> {
     search: &'v WasteSearch<'a>,
-    plans: &'v Plans,
+    look: &'v CollectionLook<'v, 'a>,
+    hooks: &'v Hooks,
     of_jvm: &'v FxHashSet<u32>,
-    survivors: &'v [(ClassNumber, u32)],
     cursor: BlockCursor,
     /// Statements of instances about this array and later ones.
     held: &'v [Held],
     texts: Vec<ContentItem>,
     contents: Vec<ContentItem>,
-    sinks: [Sink; KINDS.len()],
+    sinks: Sinks,
+    zero_length: Vec<Saving>,
     few: Vec<Loose>,
     plain: Vec<Saving>,
-    colliding: Vec<Colliding>,
 }
 
-impl<'v> ArrayPass<'v, '_> {
+impl<'v, 'a> ArrayPass<'v, 'a> {
     /// Returns the statements of instances about the array being visited.
     fn of_array(&mut self) -> &'v [Held] {
         let object = self.cursor.object().0;
@@ -236,29 +180,33 @@ impl<'v> ArrayPass<'v, '_> {
         here
     }
 
-    fn sink(&mut self, kind: usize, saving: Saving, part: Option<PartKey>, filled: (u64, u64)) {
-        if let Some(sink) = self.sinks.get_mut(kind) {
-            sink.push(saving, part, filled);
-        }
-    }
-
-    /// Returns the class of the array being visited.
-    fn part(&self) -> Option<PartKey> {
-        Some(PartKey::Class(self.cursor.class()))
-    }
-
     fn zero_length(&mut self, element: BasicType) {
-        if self.of_jvm.contains(&self.cursor.object().0) {
-            return;
+        let array = self.cursor.object();
+        if !self.of_jvm.contains(&array.0) {
+            let bytes = self.search.sizes.layout().array_size(element, 0);
+            self.zero_length.push(Saving::of(array, bytes));
         }
-        let class = self.cursor.class();
-        let held = self.survivors.binary_search_by_key(&class, |(class, _)| *class);
-        let held = held.ok().and_then(|at| self.survivors.get(at));
-        if held.is_some_and(|(_, array)| *array == self.cursor.object().0) {
-            return;
+    }
+
+    /// The array being visited.
+    fn visited<'e>(&self, element: BasicType, length: u32, elements: &'e [u8]) -> VisitedArray<'e, 'a>
+    where
+        'v: 'e,
+    {
+        let length = length.into();
+        VisitedArray {
+            search: self.search,
+            plans: self.look.plans,
+            object: self.cursor.object(),
+            class: self.cursor.class(),
+            element,
+            length,
+            bytes: self.search.sizes.layout().array_size(element, length),
+            elements,
+            held: &[],
+            is_constant: false,
+            references: 0,
         }
-        let bytes = self.search.sizes.layout().array_size(element, 0);
-        self.sink(ZERO_LENGTH, Saving::of(self.cursor.object(), bytes), self.part(), (0, 0));
     }
 
     /// Adds the Strings of a character array; returns whether there are any.
@@ -267,7 +215,7 @@ impl<'v> ArrayPass<'v, '_> {
         let bytes = self.search.sizes.layout().array_size(record.element, record.length.into());
         let (mut hashes, mut shared) = (Hashes::new(record.length), 0);
         for held in held {
-            if !matches!(self.plans.of(self.search.class(ObjectIndex(held.holder))), Plan::String(_)) {
+            if !matches!(self.look.plans.of(self.search.class(ObjectIndex(held.holder))), Plan::String(_)) {
                 continue;
             }
             is_of_string = true;
@@ -284,45 +232,11 @@ impl<'v> ArrayPass<'v, '_> {
         is_of_string
     }
 
-    /// Measures the used part of a buffer.
-    fn unused_end(&mut self, record: &PrimitiveArray<'_>, elements: &[u8], held: &[Held], is_constant: bool) {
-        let layout = *self.search.sizes.layout();
-        let length = u64::from(record.length);
-        let mut by_class: Option<(u32, ClassNumber)> = None;
-        for held in held {
-            if let Plan::Buffer(buffer) = self.plans.of(self.search.class(ObjectIndex(held.holder))) {
-                let used = by_class.map_or(0, |(used, _)| used).max(held.says[0]);
-                by_class = Some((used, by_class.map_or(buffer.class, |(_, class)| class)));
-            }
-        }
-        let (used, part) = match by_class {
-            Some((used, class)) => (u64::from(used).min(length), Some(PartKey::Buffer(class))),
-            None if is_constant => return,
-            None => {
-                let width = match record.element {
-                    BasicType::Byte => 1,
-                    BasicType::Char => 2,
-                    _ => return,
-                };
-                let used = (elements.len() - zeros_at_end(elements)).div_ceil(width) as u64;
-                if (length - used.min(length)) * 2 < length {
-                    return;
-                }
-                (used, Some(PartKey::Zeros(self.cursor.class())))
-            }
-        };
-        let size = |length| layout.array_size(record.element, length);
-        let bytes = size(length).saturating_sub(size(used));
-        if bytes > 0 {
-            self.sink(ENDS, Saving::of(self.cursor.object(), bytes), part, (used, length));
-        }
-    }
-
     /// Examines the table of a collection; returns whether the array is one.
     fn tables(&mut self, record: &ObjectArray<'_>, held: &[Held]) -> bool {
         let mut is_table = false;
         let mut is_first = true;
-        let plans = self.plans;
+        let plans = self.look.plans;
         for held in held {
             let class = self.search.class(ObjectIndex(held.holder));
             if let Plan::Collection(usage) = plans.of(class) {
@@ -362,38 +276,20 @@ impl<'v> ArrayPass<'v, '_> {
             self.few.push(Loose { object: held.holder, elements: u32::from(elements == 1) });
         }
         let Some(class) = class.filter(|_| elements > 0) else { return };
-        if usage.needs != Needs::All {
-            let load = usage.load.map(|_| f32::from_bits(second));
-            let needed = usage.needs.slots(elements, load);
-            if needed <= length / 2 {
-                let size = |length| self.search.sizes.layout().array_size(BasicType::Object, length);
-                let bytes = size(length).saturating_sub(size(needed));
-                if bytes > 0 {
-                    let saving = Saving { bytes, object: held.holder, other: self.cursor.object().0 };
-                    self.sink(SPARSE, saving, Some(PartKey::Class(class)), (elements, length));
-                }
-            }
-        }
-        if usage.is_hash && elements >= MIN_ENTRIES {
-            let ids = be_ids(record.elements, self.search.summary.id_size());
-            let used = ids.filter(|id| !id.is_null()).count() as u64;
-            let collisions = elements.saturating_sub(used);
-            if collisions * 2 > elements {
-                self.colliding.push(Colliding { map: held.holder, entries: elements, collisions });
-            }
-        }
+        let table = VisitedTable {
+            search: self.search,
+            look: self.look,
+            object: self.cursor.object(),
+            collection: ObjectIndex(held.holder),
+            class,
+            usage,
+            length,
+            ids: record.elements,
+            elements,
+            load: f32::from_bits(second),
+        };
+        self.sinks.visit(&self.hooks.tables, |look, sink| look(&table, sink));
     }
-}
-
-/// Returns the number of zero bytes at the end.
-fn zeros_at_end(bytes: &[u8]) -> usize {
-    const ZEROS: [u8; 256] = [0; 256];
-    let mut rest = bytes;
-    while let Some((before, _)) = rest.split_last_chunk::<256>().filter(|(_, last)| **last == ZEROS) {
-        rest = before;
-    }
-    let used = rest.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
-    bytes.len() - used
 }
 
 impl<'a> WasteWalk<'a> for ArrayPass<'_, 'a> {
@@ -414,14 +310,13 @@ impl<'a> HeapVisitor<'a> for ArrayPass<'_, 'a> {
             return self.zero_length(record.element);
         }
         let Some(elements) = record.elements.filter(|_| !is_of_string) else { return };
-        let bytes = self.search.sizes.layout().array_size(record.element, record.length.into());
         let width = record.element.dump_bytes(self.search.summary.id_size());
         let is_constant = record.length >= 2
             && elements.get(width..).is_some_and(|rest| elements.get(..rest.len()) == Some(rest));
-        if is_constant {
-            self.sink(CONSTANT, Saving::of(self.cursor.object(), bytes), self.part(), (0, 0));
-        }
-        self.unused_end(&record, elements, held, is_constant);
+        let array =
+            VisitedArray { held, is_constant, ..self.visited(record.element, record.length, elements) };
+        let bytes = array.bytes;
+        self.sinks.visit(&self.hooks.primitive_arrays, |look, sink| look(&array, sink));
         let code = record.element as u64;
         self.contents.push(ContentItem {
             hash: xxh3_64_with_seed(elements, self.search.seed ^ code),
@@ -446,36 +341,11 @@ impl<'a> HeapVisitor<'a> for ArrayPass<'_, 'a> {
             return;
         }
         let ids = be_ids(record.elements, self.search.summary.id_size());
-        let used = ids.filter(|id| !id.is_null()).take(2).count();
-        let kind = match used {
-            0 => EMPTY,
-            1 => SINGLE,
-            _ => return,
-        };
-        let bytes = self.search.sizes.layout().array_size(BasicType::Object, record.length.into());
-        self.sink(
-            kind,
-            Saving::of(self.cursor.object(), bytes),
-            self.part(),
-            (used as u64, record.length.into()),
-        );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zeros_are_counted_from_the_end() {
-        let mut bytes = vec![0; 1000];
-        assert_eq!((zeros_at_end(&bytes), zeros_at_end(&[]), zeros_at_end(&[1])), (1000, 0, 0));
-        for at in [0, 1, 743, 744, 745, 998, 999] {
-            bytes.fill(0);
-            if let Some(byte) = bytes.get_mut(at) {
-                *byte = 1;
-            }
-            assert_eq!(zeros_at_end(&bytes), 999 - at, "{at}");
+        let references = ids.filter(|id| !id.is_null()).take(2).count() as u64;
+        if references < 2 {
+            let array = self.visited(BasicType::Object, record.length, record.elements);
+            let array = VisitedArray { references, ..array };
+            self.sinks.visit(&self.hooks.reference_arrays, |look, sink| look(&array, sink));
         }
     }
 }

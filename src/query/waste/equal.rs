@@ -9,16 +9,13 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::findings::{Findings, Frees, Largest, NO_OBJECT, Parts, Saving, keep_largest};
-use super::{WasteKind, WasteSearch};
-use crate::objects::object_set::Bits;
-use crate::objects::reader::{Characters, Record};
+use super::WasteSearch;
+use super::findings::{Largest, Saving, keep_largest};
 use crate::strings::contents;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::id_map::IdSet;
 use hprof_index::storage::prefetch::prefetch;
 use hprof_index::storage::scratch::{Array, ScratchArena, ScratchStack};
-use hprof_parser::BasicType;
 
 /// Number of shares of the contents, by hash.
 const SHARES: usize = 256;
@@ -50,7 +47,7 @@ pub(super) const SHARED: u64 = 1 << 63;
 
 impl ContentItem {
     /// Returns the bytes freed together with the object: those of the array, if it counts for this one.
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         if self.bytes & SHARED == 0 { self.bytes } else { 0 }
     }
 
@@ -65,6 +62,7 @@ impl ContentItem {
 }
 
 /// Items by a part of their hash.
+#[derive(Default)]
 pub(super) struct Shares(Vec<Mutex<ScratchStack<ContentItem>>>);
 
 impl Shares {
@@ -92,7 +90,7 @@ impl Shares {
 }
 
 /// Contents of arrays or texts, to be compared.
-trait Content: Sync {
+pub(super) trait Content: Sync {
     /// Content that was read.
     type Read<'r>
     where
@@ -102,54 +100,6 @@ trait Content: Sync {
     fn same(a: &Self::Read<'_>, b: &Self::Read<'_>) -> bool;
     /// Returns the saving of an item.
     fn saving(&self, item: &ContentItem) -> Saving;
-}
-
-struct StringTexts<'v, 'a>(&'v WasteSearch<'a>);
-
-impl<'v, 'a> Content for StringTexts<'v, 'a> {
-    type Read<'r>
-        = Characters<'a>
-    where
-        Self: 'r;
-
-    fn read(&self, item: &ContentItem) -> Option<Characters<'a>> {
-        contents::characters_at(&self.0.objects, item.place, ObjectIndex(item.object))
-    }
-
-    fn same(a: &Characters<'_>, b: &Characters<'_>) -> bool {
-        contents::same(a, b)
-    }
-
-    fn saving(&self, item: &ContentItem) -> Saving {
-        let class = self.0.class(ObjectIndex(item.object));
-        let own = class.map_or(0, |class| self.0.sizes.instance(class).0);
-        let other = if item.bytes & SHARED == 0 { item.array } else { NO_OBJECT };
-        Saving { bytes: own.saturating_add(item.bytes()), object: item.object, other }
-    }
-}
-
-struct Arrays<'v, 'a>(&'v WasteSearch<'a>);
-
-impl<'v, 'a> Content for Arrays<'v, 'a> {
-    type Read<'r>
-        = (BasicType, &'a [u8])
-    where
-        Self: 'r;
-
-    fn read(&self, item: &ContentItem) -> Option<(BasicType, &'a [u8])> {
-        match self.0.objects.record_at(item.place >> 2)? {
-            Record::PrimitiveArray(array) => Some((array.element, array.elements?)),
-            _ => None,
-        }
-    }
-
-    fn same(a: &(BasicType, &[u8]), b: &(BasicType, &[u8])) -> bool {
-        a == b
-    }
-
-    fn saving(&self, item: &ContentItem) -> Saving {
-        Saving { bytes: item.bytes, object: item.object, other: NO_OBJECT }
-    }
 }
 
 /// Savings of a share, and its largest groups.
@@ -215,16 +165,19 @@ fn find<C: Content>(content: &C, bytes_of_dump: &[u8], share: &mut [ContentItem]
     (savings, keep_largest(groups, MAX_GROUPS))
 }
 
-fn find_all<C: Content>(
+/// Returns the savings of equal contents, ascending by object, and the largest groups.
+pub(super) fn find_all<C: Content>(
+    search: &WasteSearch<'_>,
     content: &C,
-    shares: Shares,
-    (bytes, room): (&[u8], &ScratchArena),
+    shares: &mut Shares,
 ) -> io::Result<(Array<Saving>, Vec<Largest>)> {
+    let room = &search.room;
     let one = |mut share: Array<ContentItem>| {
-        let (savings, groups) = find(content, bytes, &mut share);
+        let (savings, groups) = find(content, search.bytes, &mut share);
         Ok((room.copy(&savings)?, groups))
     };
-    let found: Vec<_> = shares.into_arrays()?.into_par_iter().map(one).collect::<io::Result<_>>()?;
+    let found: Vec<_> =
+        std::mem::take(shares).into_arrays()?.into_par_iter().map(one).collect::<io::Result<_>>()?;
     let mut all = room.array::<Saving>(found.iter().map(|(savings, _)| savings.len()).sum())?;
     let mut at = 0;
     let mut groups = Vec::new();
@@ -237,37 +190,4 @@ fn find_all<C: Content>(
     }
     all.par_sort_unstable_by_key(|saving| saving.object);
     Ok((all, keep_largest(groups, MAX_GROUPS)))
-}
-
-/// Finds Strings of the same text. The first stays; the arrays of the others are freed, if nothing else refers to them.
-pub(super) fn strings(search: &WasteSearch<'_>, shares: Shares) -> io::Result<Findings> {
-    let (mut savings, groups) = find_all(&StringTexts(search), shares, (search.bytes, &search.room))?;
-    let graph = search.graph;
-    let mut freed = Bits::new(graph.objects.len());
-    for saving in savings.iter() {
-        freed.insert(ObjectIndex(saving.object));
-    }
-    // An array that several Strings share is considered with the first of them.
-    savings.par_iter_mut().filter(|saving| saving.other != NO_OBJECT).for_each(|saving| {
-        let array = ObjectIndex(saving.other);
-        let mut referrers = graph.referrers(array).filter(|from| search.reachable.contains(*from));
-        if search.roots.contains(array) || !referrers.all(|from| freed.contains(from)) {
-            let class = search.class(ObjectIndex(saving.object));
-            saving.bytes = class.map_or(0, |class| search.sizes.instance(class).0);
-            saving.other = NO_OBJECT;
-        }
-    });
-    let mut findings = Findings::new(WasteKind::DuplicateStrings, Frees::Objects);
-    findings.take(savings, &Parts::default());
-    findings.groups = groups;
-    Ok(findings)
-}
-
-/// Finds arrays of the same content.
-pub(super) fn arrays(search: &WasteSearch<'_>, shares: Shares) -> io::Result<Findings> {
-    let (savings, groups) = find_all(&Arrays(search), shares, (search.bytes, &search.room))?;
-    let class = |object| search.class(object);
-    let mut findings = Findings::by_class(WasteKind::DuplicateArrays, Frees::Objects, savings, class);
-    findings.groups = groups;
-    Ok(findings)
 }

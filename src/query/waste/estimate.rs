@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::fields::FieldGroupBy;
 use super::findings::Reachable;
-use super::{WasteKind, WasteQuery, WasteSearch, findings, union};
+use super::{KINDS, WasteKind, WasteQuery, WasteSearch, findings, union};
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
@@ -22,15 +22,11 @@ const WINDOWS: (u32, u32) = (256, 1 << 10);
 /// Size above which objects are not in the sample: one that stands for a hundred others would dominate the result.
 const LARGE: u64 = 16 << 10;
 
-/// Kinds that are not about single objects, for which a sample is useless.
-const OF_ALL: [WasteKind; 4] =
-    [WasteKind::ConstantFields, WasteKind::Finalizable, WasteKind::DuplicateClasses, WasteKind::Unreachable];
-
 /// Estimate of a heap's waste.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Wasted bytes of each kind that was found, most first.
-    pub kinds: Vec<(WasteKind, u64)>,
+    pub kinds: Vec<(&'static WasteKind, u64)>,
     /// Bytes wasted by all kinds together, no byte counted twice.
     pub wasted_bytes: u64,
     /// Bytes wasted by the kinds of reachable objects.
@@ -63,7 +59,7 @@ pub fn estimate_with(
     let windows = if is_exact { Vec::new() } else { windows(tree.reachable(), count, length) };
     let looked_at = if is_exact { Reachable::of(graph) } else { Reachable::sample(graph, &windows, LARGE) };
     let search = WasteSearch::new(heap, graph, bytes, looked_at);
-    let kinds = WasteKind::ALL.into_iter().filter(|kind| is_exact || !OF_ALL.contains(kind)).collect();
+    let kinds = KINDS.into_iter().filter(|kind| is_exact || kind.is_sampled).collect();
     let found = findings(&search, &WasteQuery { kinds, group_by: FieldGroupBy::Field, examples: 0 })?;
     let scale = |bytes: u64| {
         let sampled = if is_exact { tree.reachable() } else { count.saturating_mul(length) };
@@ -71,18 +67,18 @@ pub fn estimate_with(
         u64::try_from(scaled).unwrap_or(u64::MAX)
     };
     let all_bytes = search.all_bytes();
-    let unreachable = all_bytes.saturating_sub(tree.reachable_bytes());
-    let mut kinds: Vec<(WasteKind, u64)> = Vec::new();
+    let mut kinds: Vec<(&'static WasteKind, u64)> = Vec::new();
     let mut reachable_wasted_bytes = 0u64;
     for (findings, added) in found.iter().zip(union::add(&search, &found)) {
-        if findings.kind != WasteKind::Unreachable {
+        if findings.kind.is_of_reachable() {
             kinds.push((findings.kind, scale(findings.bytes).min(tree.reachable_bytes())));
             reachable_wasted_bytes = reachable_wasted_bytes.saturating_add(scale(added));
         }
     }
-    if unreachable > 0 {
-        kinds.push((WasteKind::Unreachable, unreachable));
-    }
+    // All unreachable objects are of one kind.
+    let unreachable = all_bytes.saturating_sub(tree.reachable_bytes());
+    let garbage = KINDS.into_iter().filter(|kind| unreachable > 0 && !kind.is_of_reachable());
+    kinds.extend(garbage.map(|kind| (kind, unreachable)));
     kinds.sort_rows_by_key(|(kind, bytes)| (std::cmp::Reverse(*bytes), *kind));
     let reachable_wasted_bytes = reachable_wasted_bytes.min(tree.reachable_bytes());
     let wasted_bytes = reachable_wasted_bytes.saturating_add(unreachable);

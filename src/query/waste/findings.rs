@@ -5,10 +5,13 @@ use std::io;
 use std::ops::Range;
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{WasteKind, WasteSearch};
+use super::WasteSearch;
+use super::kind::WasteKind;
+use super::kinds::KINDS;
+use crate::dominators::retained_of_set::tops;
 use crate::objects::object_set::Bits;
 use crate::sorting::SortRows;
 use hprof_index::ObjectGraph;
@@ -41,23 +44,6 @@ impl Saving {
     pub(super) fn smaller(&self) -> ObjectIndex {
         ObjectIndex(if self.other == NO_OBJECT { self.object } else { self.other })
     }
-}
-
-/// Effect of a kind on its objects.
-#[derive(Debug)]
-pub(super) enum Frees {
-    /// Frees them, and `other` with them.
-    Objects,
-    /// Frees them with everything that they retain.
-    Retained,
-    /// Frees the listed objects.
-    Listed(Vec<Array<u32>>),
-    /// Shrinks them, or something that belongs to them.
-    Part,
-    /// Shrinks all instances of some classes: bytes by class number.
-    OfClass(Vec<u64>),
-    /// Frees all unreachable objects.
-    Unreachable,
 }
 
 /// Key of a part of a kind.
@@ -131,11 +117,14 @@ pub(super) type Largest = (ObjectIndex, u64, u64);
 /// Findings of one kind.
 #[derive(Debug)]
 pub(super) struct Findings {
-    pub(super) kind: WasteKind,
+    pub(super) kind: &'static WasteKind,
     pub(super) count: u64,
     pub(super) bytes: u64,
     pub(super) savings: Vec<Array<Saving>>,
-    pub(super) frees: Frees,
+    /// Objects freed with collections of one element.
+    pub(super) freed: Vec<Array<u32>>,
+    /// Bytes by which each instance shrinks, by class number.
+    pub(super) shrinks: Vec<u64>,
     pub(super) parts: Parts,
     /// Largest groups of equal objects: the first object, the number that can be freed, and the saving.
     pub(super) groups: Vec<Largest>,
@@ -144,15 +133,15 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn new(kind: WasteKind, frees: Frees) -> Self {
-        let (savings, parts) = (Vec::new(), Parts::default());
+    pub(super) fn new(kind: &'static WasteKind) -> Self {
         Self {
             kind,
             count: 0,
             bytes: 0,
-            savings,
-            frees,
-            parts,
+            savings: Vec::new(),
+            freed: Vec::new(),
+            shrinks: Vec::new(),
+            parts: Parts::default(),
             groups: Vec::new(),
             fields: FxHashMap::default(),
         }
@@ -161,8 +150,7 @@ impl Findings {
     /// Returns all objects of a kind whose parts are their classes, or for class objects the classes that they
     /// represent.
     pub(super) fn by_class(
-        kind: WasteKind,
-        frees: Frees,
+        kind: &'static WasteKind,
         savings: Array<Saving>,
         class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
     ) -> Self {
@@ -173,7 +161,7 @@ impl Findings {
                 parts.entry(PartKey::Class(class)).or_default().add(sum);
             }
         }
-        let mut findings = Self::new(kind, frees);
+        let mut findings = Self::new(kind);
         findings.take(savings, &parts);
         findings
     }
@@ -186,6 +174,24 @@ impl Findings {
             self.savings.push(savings);
         }
         parts.iter().for_each(|(key, sum)| self.parts.entry(*key).or_default().add(*sum));
+    }
+
+    /// Returns objects with their retained sizes. Objects that only several of them together retain do not count.
+    pub(super) fn retained(
+        kind: &'static WasteKind,
+        search: &WasteSearch<'_>,
+        objects: &[ObjectIndex],
+        class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
+    ) -> io::Result<Self> {
+        let tree = &search.graph.tree;
+        let tops: FxHashSet<TreePosition> = tops(tree, objects.iter().copied()).into_iter().collect();
+        let saving = |object: &ObjectIndex| {
+            // If another one retains it, it counts there.
+            let position = tree.reachable_position(*object).filter(|position| tops.contains(position));
+            Saving::of(*object, position.map_or(0, |position| tree.retained_bytes(position)))
+        };
+        let savings: Vec<Saving> = objects.iter().map(saving).collect();
+        Ok(Self::by_class(kind, search.room.copy(&savings)?, class))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Saving> {
@@ -266,6 +272,8 @@ pub(super) fn keep_largest(all: impl IntoIterator<Item = Largest>, max: usize) -
 pub(super) struct Sink {
     pub(super) savings: Vec<Saving>,
     pub(super) parts: Parts,
+    /// Freed objects, where these are more than the objects found.
+    pub(super) freed: Vec<u32>,
 }
 
 impl Sink {
@@ -275,10 +283,45 @@ impl Sink {
             self.parts.entry(part).or_default().add(PartSum { count: 1, bytes: saving.bytes, filled });
         }
     }
+}
+
+/// Findings in a chunk of objects, by position of the kind in [`KINDS`].
+#[derive(Default)]
+pub(super) struct Sinks([Sink; KINDS.len()]);
+
+/// Findings in a chunk of objects, in the scratch arena.
+pub(super) struct StoredSinks(Vec<(usize, Array<Saving>, Parts, Array<u32>)>);
+
+impl Sinks {
+    /// Calls functions of kinds with their sinks.
+    #[inline(always)]
+    pub(super) fn visit<H: Copy>(&mut self, hooks: &[(usize, H)], mut call: impl FnMut(H, &mut Sink)) {
+        for (rank, hook) in hooks {
+            if let Some(sink) = self.0.get_mut(*rank) {
+                call(*hook, sink);
+            }
+        }
+    }
 
     /// Moves the findings to the scratch arena.
-    pub(super) fn into_room(self, room: &ScratchArena) -> io::Result<(Array<Saving>, Parts)> {
-        Ok((room.copy(&self.savings)?, self.parts))
+    pub(super) fn into_room(self, room: &ScratchArena) -> io::Result<StoredSinks> {
+        let found = self.0.into_iter().enumerate().filter(|(_, sink)| !sink.savings.is_empty());
+        let stored = found.map(|(rank, Sink { savings, parts, freed })| {
+            Ok((rank, room.copy(&savings)?, parts, room.copy(&freed)?))
+        });
+        Ok(StoredSinks(stored.collect::<io::Result<_>>()?))
+    }
+}
+
+impl StoredSinks {
+    /// Adds the findings of a chunk to those of all kinds.
+    pub(super) fn add_to(self, all: &mut [Findings]) {
+        for (rank, savings, parts, freed) in self.0 {
+            if let Some(findings) = all.get_mut(rank) {
+                findings.take(savings, &parts);
+                findings.freed.push(freed);
+            }
+        }
     }
 }
 

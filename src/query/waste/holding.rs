@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 
 use super::WasteSearch;
 use super::fields::{self, FieldGroupBy, FieldSum, Label, NOTHING, ReferredBy, Sums};
-use super::findings::{Findings, Frees, Saving};
+use super::findings::{Findings, Saving};
+use super::kind::Frees;
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::{FieldPlace, Record};
 use hprof_index::graph::numbers::ObjectIndex;
@@ -35,9 +36,9 @@ const MAX_FIELDS: usize = 1 << 12;
 /// Returns the fields that hold the findings, or groups of them.
 pub(super) fn fields(search: &WasteSearch<'_>, findings: &Findings, group_by: FieldGroupBy) -> Vec<FieldSum> {
     let mut sums = Sums::default();
-    match &findings.frees {
+    match findings.kind.frees {
         Frees::Unreachable => {}
-        Frees::OfClass(_) => {
+        Frees::OfClass => {
             for ((class, number), sum) in &findings.fields {
                 add(&mut sums, Label { class: *class, by: ReferredBy::Field(*number) }, *sum);
             }

@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::boxes::{Boxed, cached};
-use super::constant_fields::Votes;
-use super::findings::{Findings, Frees, NO_OBJECT, PartKey, Saving, Sink};
+use super::findings::{NO_OBJECT, Parts, Saving, Sink};
+use super::kinds::boxed_numbers::{Boxed, cached};
+use super::kinds::constant_fields::Votes;
 use super::plan::{Buffer, Plan, Plans};
-use super::{BlockCursor, WasteKind, WasteSearch, WasteWalk};
+use super::{BlockCursor, WasteSearch, WasteWalk};
 use crate::objects::collections::Collections;
 use crate::objects::collections::usage::{Count, Usage};
 use crate::objects::reader::Bits;
@@ -62,7 +62,8 @@ pub(super) struct InstanceFindings {
     pub(super) loose: Vec<Array<Loose>>,
     /// Wrappers of collections, and the collection in each.
     pub(super) wrappers: Vec<Array<Wrapper>>,
-    pub(super) boxes: Findings,
+    /// Boxes, ascending.
+    pub(super) boxes: Vec<(Array<Saving>, Parts)>,
     pub(super) votes: Votes,
 }
 
@@ -91,21 +92,26 @@ pub(super) fn read(search: &WasteSearch<'_>, plans: &Plans) -> io::Result<Instan
         let InstancePass { loose, boxes, votes, .. } = pass;
         pool.lock().unwrap_or_else(PoisonError::into_inner).push(votes);
         let room = &search.room;
-        Ok((room.copy(&held)?, room.copy(&loose)?, room.copy(&wrappers)?, boxes.into_room(room)?))
+        Ok((
+            room.copy(&held)?,
+            room.copy(&loose)?,
+            room.copy(&wrappers)?,
+            (room.copy(&boxes.savings)?, boxes.parts),
+        ))
     };
     let chunks: Vec<_> = parallel::try_map(&search.chunks(), chunk)?;
     let mut found = InstanceFindings {
         held: Vec::with_capacity(chunks.len()),
         loose: Vec::new(),
         wrappers: Vec::new(),
-        boxes: Findings::new(WasteKind::BoxedNumbers, Frees::Objects),
+        boxes: Vec::new(),
         votes: Votes::new(plans),
     };
-    for (held, loose, wrappers, (savings, parts)) in chunks {
+    for (held, loose, wrappers, boxes) in chunks {
         found.held.push(held);
         found.loose.push(loose);
         found.wrappers.push(wrappers);
-        found.boxes.take(savings, &parts);
+        found.boxes.push(boxes);
     }
     for votes in pool.into_inner().unwrap_or_else(PoisonError::into_inner) {
         found.votes.add(&votes);
@@ -165,17 +171,8 @@ impl InstancePass<'_, '_> {
         if self.cached.contains(&self.cursor.object().0) {
             return;
         }
-        let bytes = boxed.saving(self.search, self.cursor.object());
-        if bytes == 0 {
-            return;
-        }
-        let class = Some(PartKey::Class(self.cursor.class()));
-        self.boxes.push(Saving::of(self.cursor.object(), bytes), class, (0, 0));
-        if Boxed::is_in_range(value) {
-            let part = self.boxes.parts.entry(PartKey::Cached).or_default();
-            part.count += 1;
-            part.bytes = part.bytes.saturating_add(bytes);
-        }
+        let box_of_class = (self.cursor.object(), self.cursor.class());
+        boxed.look(self.search, box_of_class, value, &mut self.boxes);
     }
 
     fn buffer(&mut self, buffer: &Buffer, fields: &[u8]) {

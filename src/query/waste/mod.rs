@@ -1,22 +1,22 @@
 //! Wasted memory: the objects of each kind of waste, the fields that hold them, and the bytes that would be freed.
 //!
-//! Two passes over the records of the dump find nearly all of it. `instances` reads the instances of known classes:
-//! Strings, boxes, collections, buffers; and compares the fields of the program's own classes. `arrays` reads the
-//! arrays together with the statements of instances about them: which are the characters of a String, how much of a
-//! table is used. `equal` finds duplicates, `few` examines collections of zero or one element, `holding` attributes the
+//! Each kind is a file of `kinds`, with its definition ([`WasteKind`]) and its search. Two passes over the records of the
+//! dump call nearly all of these. `instances` reads the instances of known classes: Strings, boxes, collections,
+//! buffers; and compares the fields of the program's own classes. `arrays` reads the arrays together with the
+//! statements of instances about them: which are the characters of a String, how much of a table is used.
+//! `collections` examines collections of zero or one element, `equal` finds duplicates, `holding` attributes the
 //! findings to fields, and `union` computes totals in which no byte counts twice. `docs/waste.md` defines the kinds.
 
 mod arrays;
-mod boxes;
-mod constant_fields;
+mod collections;
 mod equal;
 pub mod estimate;
-mod few;
 pub mod fields;
 mod findings;
 mod holding;
 mod instances;
-mod others;
+mod kind;
+mod kinds;
 mod plan;
 mod union;
 
@@ -43,103 +43,21 @@ use hprof_parser::heap::HeapVisitor;
 pub use fields::{FieldGroupBy, FieldSum};
 pub use findings::{Example, FindingPart};
 use findings::{Findings, Reachable};
-pub(crate) use others::is_made;
-
-/// A kind of waste, in the order in which they are added up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum WasteKind {
-    /// Strings of the same text.
-    DuplicateStrings,
-    /// Primitive arrays of the same content.
-    DuplicateArrays,
-    /// Primitive arrays in which all elements are equal.
-    ConstantArrays,
-    /// Buffers that are longer than their used part.
-    UnusedArrayEnds,
-    /// Collections without elements.
-    EmptyCollections,
-    /// Collections of one element.
-    SingleElementCollections,
-    /// Collections that need at most half of their table.
-    SparseCollections,
-    /// Maps in which most entries collide with others.
-    CollidingMaps,
-    /// LinkedLists.
-    LinkedLists,
-    /// Arrays of length 0.
-    ZeroLengthArrays,
-    /// Arrays of nulls.
-    EmptyArrays,
-    /// Arrays of one reference.
-    SingleElementArrays,
-    /// Boxes of primitive values.
-    BoxedNumbers,
-    /// Fields with the same value in nearly all instances.
-    ConstantFields,
-    /// Objects that wait for the finalizer.
-    Finalizable,
-    /// Classes that several class loaders define.
-    DuplicateClasses,
-    /// Unreachable objects.
-    Unreachable,
-}
-
-impl WasteKind {
-    /// All kinds.
-    pub const ALL: [Self; 17] = [
-        Self::DuplicateStrings,
-        Self::DuplicateArrays,
-        Self::ConstantArrays,
-        Self::UnusedArrayEnds,
-        Self::EmptyCollections,
-        Self::SingleElementCollections,
-        Self::SparseCollections,
-        Self::CollidingMaps,
-        Self::LinkedLists,
-        Self::ZeroLengthArrays,
-        Self::EmptyArrays,
-        Self::SingleElementArrays,
-        Self::BoxedNumbers,
-        Self::ConstantFields,
-        Self::Finalizable,
-        Self::DuplicateClasses,
-        Self::Unreachable,
-    ];
-
-    /// Returns the name in output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DuplicateStrings => "duplicate_strings",
-            Self::DuplicateArrays => "duplicate_arrays",
-            Self::ConstantArrays => "constant_arrays",
-            Self::UnusedArrayEnds => "unused_array_ends",
-            Self::EmptyCollections => "empty_collections",
-            Self::SingleElementCollections => "single_element_collections",
-            Self::SparseCollections => "sparse_collections",
-            Self::CollidingMaps => "colliding_maps",
-            Self::LinkedLists => "linked_lists",
-            Self::ZeroLengthArrays => "zero_length_arrays",
-            Self::EmptyArrays => "empty_arrays",
-            Self::SingleElementArrays => "single_element_arrays",
-            Self::BoxedNumbers => "boxed_numbers",
-            Self::ConstantFields => "constant_fields",
-            Self::Finalizable => "finalizable",
-            Self::DuplicateClasses => "duplicate_classes",
-            Self::Unreachable => "unreachable",
-        }
-    }
-}
+pub use kind::WasteKind;
+use kind::{Finds, Hooks, Passes};
+pub use kinds::KINDS;
+pub(crate) use kinds::duplicate_classes::is_made;
 
 /// Findings for one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WasteRow {
     /// Kind of waste.
-    pub kind: WasteKind,
+    pub kind: &'static WasteKind,
     /// Number of objects.
     pub count: u64,
     /// Bytes that would be freed if only this kind were fixed.
     pub wasted_bytes: u64,
-    /// Bytes freed beyond the kinds before it in the order of [`Kind`].
+    /// Bytes freed beyond the kinds before it in the order of [`KINDS`].
     pub added_bytes: u64,
     /// Parts, most bytes first.
     pub parts: Vec<FindingPart>,
@@ -166,7 +84,7 @@ pub struct Waste {
 #[derive(Debug, Clone)]
 pub struct WasteQuery {
     /// Kinds; all if empty.
-    pub kinds: Vec<WasteKind>,
+    pub kinds: Vec<&'static WasteKind>,
     /// Grouping of fields.
     pub group_by: FieldGroupBy,
     /// Maximum number of examples of each kind.
@@ -174,7 +92,7 @@ pub struct WasteQuery {
 }
 
 impl WasteQuery {
-    fn asks_for(&self, kind: WasteKind) -> bool {
+    fn asks_for(&self, kind: &'static WasteKind) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 }
@@ -278,6 +196,11 @@ impl<'a> WasteSearch<'a> {
         self.graph.objects.class(object)
     }
 
+    /// Returns the size of an instance of a class of the boot loader.
+    fn boot_size(&self, class: &str) -> Option<u64> {
+        Some(self.sizes.instance(self.summary.boot_class(class)?).0)
+    }
+
     fn id(&self, object: ObjectIndex) -> ObjectId {
         self.graph.objects.addresses.id_of(object).unwrap_or_default()
     }
@@ -368,31 +291,32 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &WasteQue
 
 /// Returns the findings of the requested kinds, in their order.
 fn findings(search: &WasteSearch<'_>, question: &WasteQuery) -> io::Result<Vec<Findings>> {
-    let plans = plan::plans(search);
+    let (hooks, plans) = (Hooks::new(), plan::plans(search));
+    let mut all: Vec<Findings> = KINDS.into_iter().map(Findings::new).collect();
     let instances = instances::read(search, &plans)?;
-    let arrays = arrays::read(search, &plans, &instances.held)?;
-    let mut all: Vec<Findings> = Vec::new();
-    let mut take = |findings: Findings| {
-        if findings.count > 0 && question.asks_for(findings.kind) {
-            all.push(findings);
-        }
-    };
-    take(equal::strings(search, arrays.texts)?);
-    take(equal::arrays(search, arrays.contents)?);
-    let few = few::Few {
+    let look = collections::CollectionLook::new(search, &plans);
+    let arrays = arrays::read(&look, &hooks, &instances.held, &mut all)?;
+    let few = collections::Few {
         loose: instances.loose,
         wrappers: instances.wrappers,
         tables: arrays.few,
         plain: arrays.plain,
     };
-    let mut of_arrays = arrays.findings;
-    let sparse = of_arrays.iter_mut().find(|findings| findings.kind == WasteKind::SparseCollections);
-    few.find(search, &plans, &arrays.colliding, sparse)?.into_iter().for_each(&mut take);
-    of_arrays.into_iter().for_each(&mut take);
-    take(instances.boxes);
-    take(constant_fields::find(search, &plans, instances.votes)?);
-    let unreachable_bytes = search.all_bytes().saturating_sub(search.graph.tree.reachable_bytes());
-    others::find(search, unreachable_bytes)?.into_iter().for_each(&mut take);
-    all.sort_rows_by_key(|findings| findings.kind);
+    few.find(&look, &hooks, &mut all)?;
+    drop(look);
+    let mut passes = Passes {
+        plans,
+        boxes: instances.boxes,
+        votes: instances.votes,
+        texts: arrays.texts,
+        contents: arrays.contents,
+        zero_length: arrays.zero_length,
+    };
+    for findings in &mut all {
+        if let Finds::AfterPasses(find) = findings.kind.finds {
+            *findings = find(search, &mut passes)?;
+        }
+    }
+    all.retain(|findings| findings.count > 0 && question.asks_for(findings.kind));
     Ok(all)
 }

@@ -3,8 +3,9 @@
 //! Kinds are taken in order. An object that an earlier kind freed frees nothing more; one that an earlier kind made
 //! smaller frees the rest.
 
-use super::findings::{Findings, Frees, NO_OBJECT, Saving};
-use super::{WasteKind, WasteSearch};
+use super::WasteSearch;
+use super::findings::{Findings, NO_OBJECT, Saving};
+use super::kind::Frees;
 use crate::objects::object_set::Bits;
 use hprof_index::graph::numbers::ObjectIndex;
 
@@ -30,12 +31,13 @@ impl<'u> Union<'u, '_> {
     fn take(&mut self, findings: &'u Findings, before: &[Findings]) -> u64 {
         let tree = &self.search.graph.tree;
         // An object that shrinks by one kind may be freed by a later one.
-        let parts = || before.iter().filter(|findings| matches!(findings.frees, Frees::Part));
+        let parts = || before.iter().filter(|findings| findings.kind.frees == Frees::Part);
         let was_freed = if parts().next().is_some() { self.freed.clone() } else { Bits::default() };
-        let mut added = match &findings.frees {
-            Frees::Objects => findings.all().map(|saving| self.objects(findings.kind, saving)).sum(),
-            Frees::Listed(lists) => {
-                let objects = lists.iter().flat_map(|list| list.iter());
+        let mut added = match findings.kind.frees {
+            Frees::Objects => findings.all().map(|saving| self.objects(saving)).sum(),
+            Frees::Unboxed => findings.all().map(|saving| self.first(saving)).sum(),
+            Frees::Listed => {
+                let objects = findings.freed.iter().flat_map(|list| list.iter());
                 objects.map(|object| self.object(ObjectIndex(*object))).sum()
             }
             Frees::Retained => {
@@ -49,13 +51,13 @@ impl<'u> Union<'u, '_> {
                 let is_there = |saving: &&Saving| !self.freed.contains(saving.smaller());
                 findings.all().filter(is_there).map(|saving| signed(saving.bytes)).sum()
             }
-            Frees::OfClass(shrinks) => {
-                self.shrinks = shrinks;
-                signed(findings.bytes) - self.freed_of_classes(shrinks)
+            Frees::OfClass => {
+                self.shrinks = &findings.shrinks;
+                signed(findings.bytes) - self.freed_of_classes(&findings.shrinks)
             }
             Frees::Unreachable => signed(findings.bytes),
         };
-        if matches!(findings.frees, Frees::Objects | Frees::Listed(_) | Frees::Retained) {
+        if !matches!(findings.kind.frees, Frees::Part | Frees::OfClass | Frees::Unreachable) {
             for saving in parts().flat_map(Findings::all) {
                 let object = saving.smaller();
                 if self.freed.contains(object) && !was_freed.contains(object) {
@@ -67,11 +69,10 @@ impl<'u> Union<'u, '_> {
     }
 
     /// Returns the bytes freed with an object and those freed with it.
-    fn objects(&mut self, kind: WasteKind, saving: &Saving) -> i64 {
+    fn objects(&mut self, saving: &Saving) -> i64 {
         let both = [saving.object, saving.other].map(ObjectIndex);
-        // A box saves less than its size: its value moves.
-        if kind == WasteKind::BoxedNumbers || saving.other == NO_OBJECT && self.shrinks.is_empty() {
-            return if self.freed.insert(both[0]) { signed(saving.bytes) } else { 0 };
+        if saving.other == NO_OBJECT && self.shrinks.is_empty() {
+            return self.first(saving);
         }
         if self.shrinks.is_empty() && !both.iter().any(|object| self.freed.contains(*object)) {
             both.iter().for_each(|object| {
@@ -80,6 +81,11 @@ impl<'u> Union<'u, '_> {
             return signed(saving.bytes);
         }
         both.into_iter().map(|object| self.object(object)).sum()
+    }
+
+    /// Returns the bytes saved if an object is freed now.
+    fn first(&mut self, saving: &Saving) -> i64 {
+        if self.freed.insert(ObjectIndex(saving.object)) { signed(saving.bytes) } else { 0 }
     }
 
     /// Returns the bytes freed with an object.

@@ -16,12 +16,12 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::check::{
-    Measure, MeasureDetails, Measured, MeasuredDump, Range, Rule, RuleLimits, Severity, Unit, measure,
+    MEASURES, Measure, MeasureDetails, Measured, MeasuredDump, Range, Rule, RuleLimits, Severity, Unit,
+    measure,
 };
 use hprof_query::classes::histogram::{self, Scope};
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::compare::places::{Aligned, DumpPlaces, Via};
-use hprof_query::waste::WasteKind;
 use hprof_report::escape;
 use hprof_report::number::{self, grouped, human_bytes};
 
@@ -73,96 +73,95 @@ pub(super) fn run(cx: &RunContext, input: &Input, out: Option<&Path>) -> anyhow:
 struct Example {
     about: &'static str,
     name: String,
-    of: Option<String>,
     /// Lines after `of`.
     more: &'static str,
     measure: Measure,
 }
 
 impl Example {
-    fn new(about: &'static str, name: impl Into<String>, measure: Measure) -> Self {
-        Self { about, name: name.into(), of: None, more: "", measure }
-    }
-
-    fn of(self, of: &str) -> Self {
-        Self { of: Some(of.to_owned()), ..self }
-    }
-
-    fn more(self, more: &'static str) -> Self {
-        Self { more, ..self }
+    /// Example of a measure; there must be one of this name.
+    fn new(about: &'static str, name: impl Into<String>, measure: &str, of: Option<&str>) -> Option<Self> {
+        let kind = MEASURES.into_iter().find(|kind| kind.name == measure)?;
+        Some(Self { about, name: name.into(), more: "", measure: Measure::new(kind, of.map(str::to_owned)) })
     }
 }
 
 fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     let summary = heap.summary();
     let class = class_of_the_program(summary);
-    // Every text is a pattern.
-    let Ok(pattern) = class.parse::<ClassPattern>();
     let bytes = heap.bytes(&Quiet)?;
-    let mut examples = vec![
+    let of_class = Some(&*class);
+    let examples = [
         Example::new(
             "The heap: total size of reachable objects. `objects` = \"all\" counts unreachable ones too.",
             "heap",
-            Measure::Heap(Scope::Reachable),
+            "heap",
+            None,
         ),
         Example::new(
             "Retained size of all reachable objects of some classes together. `of` is a pattern of class names:\n# \"com.acme.**Cache\", \"Session\", \"byte[]\".",
             format!("retained by {class}"),
-            Measure::Retained(pattern.clone()),
-        )
-        .of(&class),
+            "retained",
+            of_class,
+        ),
         Example::new(
             "Shallow size of the objects of some classes.",
             format!("size of {class}"),
-            Measure::Shallow(pattern.clone(), Scope::All),
-        )
-        .of(&class),
+            "shallow",
+            of_class,
+        ),
         Example::new(
             "Number of objects of some classes: `objects` is \"all\", \"reachable\" or \"unreachable\".\n# `min` is for objects that must exist. A rule fails if no class has its name, unless it says `optional = true`.",
             format!("{INSTANCES}{class}"),
-            Measure::Instances(pattern, Scope::Reachable),
+            "instances",
+            of_class,
         )
-        .of(&class)
-        .more("objects = \"reachable\"\n"),
+        .map(|example| Example {
+            more: "objects = \"reachable\"\n",
+            measure: Measure { scope: Scope::Reachable, ..example.measure },
+            ..example
+        }),
         Example::new(
             "Class loaders; `of` is a pattern of their classes or names.",
             "class loaders",
-            Measure::Loaders(None, Scope::Reachable),
+            "loaders",
+            None,
         ),
         Example::new(
             "Classes that several class loaders define: definitions beyond the first of each name.",
             "no more duplicate classes",
-            Measure::DuplicateClasses(None),
+            "duplicate_classes",
+            None,
         ),
         Example::new(
             "The largest leak suspect, as in `hprof-cli leaks`: its share of the reachable heap.",
             "no large leak suspect",
-            Measure::Suspects,
+            "suspects",
+            None,
         ),
         Example::new(
             "Wasted bytes, by the kinds of `hprof-cli waste`; without `of`, of all kinds together.",
             "duplicate strings",
-            Measure::Waste(Some(WasteKind::DuplicateStrings)),
+            "waste",
+            Some("duplicate_strings"),
         )
-        .of(WasteKind::DuplicateStrings.name())
-        .more("severity = \"warning\"\n"),
+        .map(|example| Example { more: "severity = \"warning\"\n", ..example }),
+        largest_static(&DumpPlaces::new(heap, graph, bytes)?)
+            .and_then(|place| Example::new(PLACE, "a place", "place", Some(&place))),
     ];
-    if let Some(place) = largest_static(&DumpPlaces::new(heap, graph, bytes)?) {
-        let measure = Measure::Place(place.clone());
-        examples.push(Example::new(PLACE, "a place", measure).of(&place));
-    }
+    let examples: Vec<Example> = examples.into_iter().flatten().collect();
     let made: Vec<Rule> = examples.iter().map(|example| rule(&example.measure, any())).collect();
     let measured = measure(&made, MeasuredDump::Graph(heap, graph, bytes))?;
     let mut text = head(heap);
     for (example, measured) in examples.iter().zip(&measured) {
-        let (limit, now) = match example.measure {
-            Measure::Suspects => percent_with_room(measured),
-            _ => with_room(measured, example.measure.unit()),
+        let (limit, now) = match &measured.found {
+            MeasureDetails::Suspects(_) => percent_with_room(measured),
+            _ => with_room(measured, example.measure.kind.unit),
         };
         // Writing to a String cannot fail.
         let _ = write!(text, "\n# {}\n[[rule]]\nname = {}\n", example.about, quoted(&example.name));
-        let _ = writeln!(text, "measure = \"{}\"", example.measure.name());
-        if let Some(of) = &example.of {
+        let _ = writeln!(text, "measure = \"{}\"", example.measure.kind.name);
+        if let Some(of) = &example.measure.of {
             let _ = writeln!(text, "of = {}", quoted(of));
         }
         text += example.more;

@@ -145,7 +145,7 @@ impl CheckRun {
     fn measure_baseline(&mut self, cx: &RunContext, input: Option<Input>, damage: Damage) -> Baseline {
         let Some(input) = input else { return Baseline::None };
         let growing: Vec<&Rule> =
-            self.rules.rules.iter().filter(|rule| rule.measure.needs_baseline()).collect();
+            self.rules.rules.iter().filter(|rule| rule.measure.kind.needs_baseline).collect();
         let subject = Subject::measure(cx, &input, &growing);
         let mut rows: Vec<RuleRow> = RuleRow::damaged(&subject, damage).into_iter().collect();
         let (dump, one, is_read, baseline) = match subject.state {
@@ -222,7 +222,7 @@ fn said(cx: &RunContext, error: anyhow::Error) -> anyhow::Error {
 /// Returns the path of the baseline, if a rule needs it.
 fn baseline_path(cx: &RunContext, args: &CheckArgs, rules: &Rules) -> anyhow::Result<Option<PathBuf>> {
     let given = args.baseline.as_ref().or(rules.baseline.as_ref()).cloned();
-    let needs = rules.rules.iter().zip(&rules.lines).find(|(rule, _)| rule.measure.needs_baseline());
+    let needs = rules.rules.iter().zip(&rules.lines).find(|(rule, _)| rule.measure.kind.needs_baseline);
     match (needs, given) {
         (Some((rule, line)), None) => anyhow::bail!(
             "{}:{line}: rule `{}` compares with a baseline, but none is given; add --baseline OLD, or baseline = \"old.hprof\" at the top of the file",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::rows::RuleRow;
-use super::{CheckRun, Looked, words};
+use super::{CheckRun, Looked};
 use crate::cli::shared::output::file::OutFile;
 use hprof_query::check::{Severity, Status};
 use hprof_report::ci::junit;
@@ -109,7 +109,7 @@ fn results(run: &CheckRun) -> sarif::SarifRun<'_> {
     let mut rules: Vec<sarif::Rule<'_>> = (run.rules.rules.iter())
         .map(|rule| sarif::Rule {
             id: &rule.name,
-            about: words::subject(&rule.measure),
+            about: (rule.measure.kind.subject)(&rule.measure),
             level: level(rule.severity),
         })
         .collect();

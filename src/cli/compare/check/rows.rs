@@ -63,7 +63,7 @@ impl RuleRow {
         };
         let mut comparison = Comparison::default();
         for (number, (rule, measured)) in rules.rules.iter().zip(measured).enumerate() {
-            let measured = match (rule.measure.needs_baseline(), baseline) {
+            let measured = match (rule.measure.kind.needs_baseline, baseline) {
                 (false, _) => Ok(measured.clone()),
                 (true, Baseline::Unreadable(why)) => Err(why.clone()),
                 (true, _) => match before.next() {
@@ -128,12 +128,12 @@ impl RuleRow {
         dump: &str,
         measured: Result<Measured, String>,
     ) -> Self {
-        let subject = words::subject(&rule.measure);
+        let subject = (rule.measure.kind.subject)(&rule.measure);
         let named = |row: Self| Self {
             rule: rule.name.clone(),
             number: Some(number),
             severity: rule.severity,
-            kind: rule.measure.name(),
+            kind: rule.measure.kind.name,
             line,
             ..row
         };

@@ -11,11 +11,9 @@ use toml::de::{DeTable, DeValue};
 use super::limits::{self, Given};
 use super::words;
 use hprof_parser::sniff::{Looks, sniff};
-use hprof_query::check::{Growing, Measure, Rule, RuleLimits, Severity};
+use hprof_query::check::{MEASURES, Measure, MeasureKind, Of, Rule, RuleError, RuleLimits, Severity};
 use hprof_query::classes::histogram::Scope;
-use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::classes::suggestions;
-use hprof_query::waste::WasteKind;
 
 /// Maximum length of a file: nobody writes a longer one.
 const MAX_BYTES: u64 = 1 << 20;
@@ -324,105 +322,56 @@ impl RulesReader {
 
     fn measure(&mut self, table: &DeTable<'_>, at: usize) -> Option<Measure> {
         if !table.contains_key("measure") {
-            self.wrong(at, format!("the rule has no `measure`; expected one of {}", names().join(", ")));
+            self.wrong(
+                at,
+                format!(
+                    "the rule has no `measure`; expected one of {}",
+                    MEASURES.map(|kind| kind.name).join(", ")
+                ),
+            );
             return None;
         }
-        let kind = self.word(table, "measure", KINDS)?;
+        let kind = self.word(table, "measure", &MEASURES.map(|kind| (kind.name, kind)))?;
+        let expected = kind.of.expected();
         let of = match table.get("of") {
-            Some(value) => Some((self.string(value, "of", kind.of())?, value.span().start)),
+            Some(value) => Some((self.string(value, "of", expected)?, value.span().start)),
             None => None,
         };
         let scope = self.scope(table, kind)?;
-        let pattern = |of: Option<(&str, usize)>| of.map(|(text, _)| class_pattern(text));
-        if let Some((text, at)) = of
-            && text.trim().is_empty()
-        {
-            self.wrong(at, format!("`of` is empty; expected {}", kind.of()));
-            return None;
-        }
-        if let Some((text, at)) = of
-            && !self.length(text, MAX_OF, "of", at)
-        {
-            return None;
-        }
-        let needs_of = !matches!(
-            kind,
-            MeasureName::Heap
-                | MeasureName::Suspects
-                | MeasureName::Loaders
-                | MeasureName::DuplicateClasses
-                | MeasureName::Waste
-        );
-        if of.is_none() && needs_of {
-            self.wrong(at, format!("the rule has no `of`; expected {}", kind.of()));
-            return None;
-        }
-        if let Some((_, at)) = of
-            && matches!(kind, MeasureName::Heap | MeasureName::Suspects)
-        {
-            self.wrong(at, format!("`of` cannot be used for {}; omit it", kind.name()));
-            return None;
-        }
-        Some(match kind {
-            MeasureName::Heap => Measure::Heap(scope),
-            MeasureName::Suspects => Measure::Suspects,
-            MeasureName::Retained => Measure::Retained(pattern(of)?),
-            MeasureName::Shallow => Measure::Shallow(pattern(of)?, scope),
-            MeasureName::Instances => Measure::Instances(pattern(of)?, scope),
-            MeasureName::Loaders => Measure::Loaders(pattern(of), scope),
-            MeasureName::DuplicateClasses => Measure::DuplicateClasses(pattern(of)),
-            MeasureName::Waste => Measure::Waste(match of {
-                Some((text, at)) => Some(self.waste_kind(text, at)?),
-                None => None,
-            }),
-            MeasureName::Place => Measure::Place(of?.0.trim().to_owned()),
-            MeasureName::Growth => {
-                let (text, at) = of?;
-                Measure::Growth(self.growing(text, at, scope, table)?)
+        match (of, kind.of) {
+            (Some((text, at)), _) if text.trim().is_empty() => {
+                self.wrong(at, format!("`of` is empty; expected {expected}"));
+                return None;
             }
-        })
-    }
-
-    fn waste_kind(&mut self, text: &str, at: usize) -> Option<WasteKind> {
-        let found = WasteKind::ALL.into_iter().find(|kind| kind.name() == text);
-        if found.is_none() {
-            let names = WasteKind::ALL.map(WasteKind::name);
-            let hint = suggestions::did_you_mean_one_of(text, &names, names.len(), "expected one of");
-            self.wrong(at, format!("unknown kind of waste `{}`; {hint}", words::quoted(text)));
+            (Some((text, at)), _) if !self.length(text, MAX_OF, "of", at) => return None,
+            (None, Of::Required(_)) => {
+                self.wrong(at, format!("the rule has no `of`; expected {expected}"));
+                return None;
+            }
+            (Some((_, at)), Of::Nothing) => {
+                self.wrong(at, format!("`of` cannot be used for {}; omit it", kind.name));
+                return None;
+            }
+            _ => {}
         }
-        found
-    }
-
-    fn growing(&mut self, text: &str, at: usize, scope: Scope, table: &DeTable<'_>) -> Option<Growing> {
-        let (what, pattern) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
-        let pattern = pattern.trim();
-        if let Some(objects) = table.get("objects")
-            && ["retained", "place"].contains(&what)
-        {
-            self.wrong(objects.span().start, "`objects` cannot be used for retained sizes: omit it");
+        if let Some((text, at)) = of {
+            let objects = table.get("objects").map(|objects| objects.span().start);
+            let (at, wrong) = match (kind.check)(text, &words::quoted(text), objects.is_some()) {
+                Ok(()) => return Some(Measure { kind, of: Some(text.trim().to_owned()), scope }),
+                Err(RuleError::Of(wrong)) => (at, wrong),
+                Err(RuleError::Objects(wrong)) => (objects.unwrap_or(at), wrong.to_owned()),
+            };
+            self.wrong(at, wrong);
             return None;
         }
-        match (what, pattern) {
-            ("place", "") => Some(Growing::Place(None)),
-            ("place", pattern) => Some(Growing::Place(Some(pattern.to_owned()))),
-            ("heap", "") => Some(Growing::Heap(scope)),
-            ("class", pattern) if !pattern.is_empty() => {
-                Some(Growing::Classes(class_pattern(pattern), scope))
-            }
-            ("retained", pattern) if !pattern.is_empty() => Some(Growing::Retained(class_pattern(pattern))),
-            _ => {
-                let (text, expected) = (words::quoted(text), MeasureName::Growth.of());
-                self.wrong(at, format!("the growth of `{text}` cannot be measured; expected {expected}"));
-                None
-            }
-        }
+        Some(Measure { kind, of: None, scope })
     }
 
     /// Reads the key `objects`.
-    fn scope(&mut self, table: &DeTable<'_>, kind: MeasureName) -> Option<Scope> {
-        let Some(default) = kind.scope() else {
+    fn scope(&mut self, table: &DeTable<'_>, kind: &MeasureKind) -> Option<Scope> {
+        let Some(default) = kind.scope else {
             if let Some(value) = table.get("objects") {
-                let (at, name) = (value.span().start, kind.name());
+                let (at, name) = (value.span().start, kind.name);
                 self.wrong(
                     at,
                     format!("`objects` cannot be used for {name}; omit it: only reachable objects count"),
@@ -435,7 +384,7 @@ impl RulesReader {
             return Some(default);
         }
         let scope = self.word(table, "objects", words::SCOPES)?;
-        if kind == MeasureName::Growth && scope == Scope::Unreachable {
+        if kind.needs_baseline && scope == Scope::Unreachable {
             let at = table.get("objects").map_or(0, |value| value.span().start);
             self.wrong(at, "`objects` of a growth rule must be reachable or all");
             return None;
@@ -447,7 +396,7 @@ impl RulesReader {
         let mut given = [None, None];
         for (place, key) in given.iter_mut().zip(["min", "max"]) {
             let Some(value) = table.get(key) else { continue };
-            match limits::given(value.get_ref(), measure.unit()) {
+            match limits::given(value.get_ref(), measure.kind.unit) {
                 Ok(limit) => *place = Some((limit, value.span().start)),
                 Err(text) => {
                     self.wrong(value.span().start, format!("`{key}` {text}"));
@@ -457,13 +406,13 @@ impl RulesReader {
         }
         let [min, max] = given;
         if let Some((_, at)) = min
-            && *measure == Measure::Suspects
+            && !measure.kind.has_min
         {
             self.wrong(at, "a rule about leak suspects has no `min`; write max, for example max = \"20 %\"");
             return None;
         }
         if min.is_none() && max.is_none() {
-            let example = match measure.unit() {
+            let example = match measure.kind.unit {
                 hprof_query::check::Unit::Bytes => "max = \"50 MiB\"",
                 hprof_query::check::Unit::Count => "max = 100",
             };
@@ -477,79 +426,6 @@ impl RulesReader {
                 self.wrong(second, text);
                 None
             }
-        }
-    }
-}
-
-fn class_pattern(text: &str) -> ClassPattern {
-    // Every text is a pattern.
-    let Ok(pattern) = text.trim().parse();
-    pattern
-}
-
-/// Values of `measure`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MeasureName {
-    Heap,
-    Retained,
-    Shallow,
-    Instances,
-    Loaders,
-    DuplicateClasses,
-    Suspects,
-    Waste,
-    Place,
-    Growth,
-}
-
-const KINDS: &[(&str, MeasureName)] = &[
-    ("heap", MeasureName::Heap),
-    ("retained", MeasureName::Retained),
-    ("shallow", MeasureName::Shallow),
-    ("instances", MeasureName::Instances),
-    ("loaders", MeasureName::Loaders),
-    ("duplicate_classes", MeasureName::DuplicateClasses),
-    ("suspects", MeasureName::Suspects),
-    ("waste", MeasureName::Waste),
-    ("place", MeasureName::Place),
-    ("growth", MeasureName::Growth),
-];
-
-fn names() -> Vec<&'static str> {
-    KINDS.iter().map(|(name, _)| *name).collect()
-}
-
-impl MeasureName {
-    fn name(self) -> &'static str {
-        KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
-    }
-
-    /// Describes the value of `of`.
-    fn of(self) -> &'static str {
-        match self {
-            Self::Retained | Self::Shallow | Self::Instances | Self::DuplicateClasses => {
-                "a pattern of class names, for example \"com.acme.**Cache\""
-            }
-            Self::Loaders => {
-                "a pattern of classes or names of loaders, for example \"com.acme.PluginLoader\""
-            }
-            Self::Waste => "a kind of waste, for example \"duplicate_strings\"",
-            Self::Place => {
-                "a place as `hprof-cli diff --group-by place` shows it, `*` for anything, for example \"static SESSIONS of *\""
-            }
-            Self::Growth => {
-                "\"heap\", \"class PATTERN\", \"retained PATTERN\", \"place\" or \"place PATTERN\""
-            }
-            Self::Heap | Self::Suspects => "nothing",
-        }
-    }
-
-    /// Returns the default of `objects`; `None` if the key is not allowed.
-    fn scope(self) -> Option<Scope> {
-        match self {
-            Self::Shallow | Self::Instances => Some(Scope::All),
-            Self::Heap | Self::Loaders | Self::Growth => Some(Scope::Reachable),
-            Self::Retained | Self::DuplicateClasses | Self::Suspects | Self::Waste | Self::Place => None,
         }
     }
 }
@@ -573,7 +449,8 @@ mod tests {
         let (_, rules, lines) = parse(text).unwrap();
         assert_eq!(lines, [3, 8]);
         assert_eq!(rules.iter().map(|rule| &*rule.name).collect::<Vec<_>>(), ["a", "b"]);
-        assert_eq!(rules.first().unwrap().measure, Measure::Heap(Scope::Reachable));
+        let measure = &rules.first().unwrap().measure;
+        assert_eq!((measure.kind.name, measure.scope), ("heap", Scope::Reachable));
     }
 
     #[test]
@@ -584,7 +461,7 @@ mod tests {
             wrong(text)[0],
             "4:1: unknown key `maximum`; the keys of a rule are name, severity, measure, of, objects, min, max, optional"
         );
-        assert!(wrong("x = [").first().unwrap().contains("this is not TOML"), "{:?}", wrong("x = ["));
+        assert!(wrong("x = [").first().unwrap().contains("not valid TOML"), "{:?}", wrong("x = ["));
         assert!(wrong("").first().unwrap().starts_with("1:1: there are no rules"));
     }
 }

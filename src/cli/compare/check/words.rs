@@ -1,10 +1,9 @@
 //! Descriptions of rules and values in sentences.
 
 use hprof_query::check::{
-    Bound, Growing, LeftOut, Limit, Measure, MeasureDetails, Measured, NamedKind, Rule, Unit, Verdict,
+    Bound, LeftOut, Limit, Measure, MeasureDetails, Measured, NamedKind, Rule, Unit, Verdict,
 };
 use hprof_query::classes::histogram::Scope;
-use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::classes::suggestions;
 use hprof_report::number::{grouped, human_bytes, signed, signed_bytes};
 use hprof_report::value::Value;
@@ -22,51 +21,9 @@ const MAX_QUOTED: usize = 80;
 pub(super) const SCOPES: &[(&str, Scope)] =
     &[("all", Scope::All), ("reachable", Scope::Reachable), ("unreachable", Scope::Unreachable)];
 
-/// Describes what a rule measures.
-pub(super) fn subject(measure: &Measure) -> String {
-    let heap = |scope: &Scope| match scope {
-        Scope::All => "the heap",
-        Scope::Reachable => "the reachable heap",
-        Scope::Unreachable => "unreachable objects",
-    };
-    let objects = |scope: &Scope| match scope {
-        Scope::All => "",
-        Scope::Reachable => "reachable ",
-        Scope::Unreachable => "unreachable ",
-    };
-    let text = ClassPattern::text;
-    match measure {
-        Measure::Heap(scope) => heap(scope).to_owned(),
-        Measure::Retained(pattern) => format!("retained size of {}", text(pattern)),
-        Measure::Shallow(pattern, scope) => {
-            format!("shallow size of {}instances of {}", objects(scope), text(pattern))
-        }
-        Measure::Instances(pattern, scope) => format!("{}instances of {}", objects(scope), text(pattern)),
-        Measure::Loaders(None, scope) => format!("{}class loaders", objects(scope)),
-        Measure::Loaders(Some(pattern), scope) => {
-            format!("{}class loaders {}", objects(scope), text(pattern))
-        }
-        Measure::DuplicateClasses(None) => "duplicate definitions of classes".to_owned(),
-        Measure::DuplicateClasses(Some(pattern)) => format!("duplicate definitions of {}", text(pattern)),
-        Measure::Suspects => "largest leak suspect".to_owned(),
-        Measure::Waste(None) => "wasted bytes".to_owned(),
-        Measure::Waste(Some(kind)) => format!("bytes wasted by {}", kind.name()),
-        Measure::Place(pattern) => format!("retained size of the place {pattern}"),
-        Measure::Growth(Growing::Place(None)) => "largest growth of a place".to_owned(),
-        Measure::Growth(Growing::Place(Some(pattern))) => format!("growth of the place {pattern}"),
-        Measure::Growth(Growing::Heap(scope)) => format!("growth of {}", heap(scope)),
-        Measure::Growth(Growing::Classes(pattern, scope)) => {
-            format!("growth of the shallow size of {}instances of {}", objects(scope), text(pattern))
-        }
-        Measure::Growth(Growing::Retained(pattern)) => {
-            format!("growth of the retained size of {}", text(pattern))
-        }
-    }
-}
-
 /// Returns the value of `unit` in output.
 pub(super) fn unit(measure: &Measure, limit: Limit) -> &'static str {
-    match (limit, measure.unit()) {
+    match (limit, measure.kind.unit) {
         (Limit::Percent(..), _) => "percent",
         (_, Unit::Bytes) => "bytes",
         (_, Unit::Count) => "count",
@@ -114,7 +71,7 @@ fn exact_percent(measured: &Measured) -> Option<f64> {
 pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict) -> [String; 2] {
     let amount = measured.amount;
     let is_failed = verdict.exceeds_limit();
-    match (verdict.limit, measure.unit()) {
+    match (verdict.limit, measure.kind.unit) {
         (Limit::Percent(bound, limit), _) => {
             let limit = limit.percent();
             let value = match percent(measured) {
@@ -141,7 +98,7 @@ pub(super) fn figures(measure: &Measure, measured: &Measured, verdict: &Verdict)
             if is_failed && size == human_bytes(limit) {
                 return [format!("{} bytes", signed_or_plain(amount)), format!("{} bytes", grouped(limit))];
             }
-            let value = if measure.needs_baseline() { signed_bytes(amount) } else { size };
+            let value = if measure.kind.needs_baseline { signed_bytes(amount) } else { size };
             [value, human_bytes(limit)]
         }
     }
@@ -154,7 +111,7 @@ fn signed_or_plain(amount: i64) -> String {
 /// Returns the result of a rule for a dump as a sentence without a full stop.
 pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> String {
     let [value, limit] = figures(&rule.measure, measured, verdict);
-    let bytes = match (verdict.limit, rule.measure.needs_baseline()) {
+    let bytes = match (verdict.limit, rule.measure.kind.needs_baseline) {
         (Limit::Percent(..), false) => format!(" ({})", human_bytes(measured.amount.unsigned_abs())),
         (Limit::Percent(..), true) => format!(" ({})", signed_bytes(measured.amount)),
         (Limit::Number(..), _) => String::new(),
@@ -165,7 +122,7 @@ pub(super) fn message(rule: &Rule, measured: &Measured, verdict: &Verdict) -> St
     };
     let subject = match &measured.found {
         MeasureDetails::Suspects(leaks) if !leak_words::is_suspect(leaks) => "what retains most".to_owned(),
-        _ => subject(&rule.measure),
+        _ => (rule.measure.kind.subject)(&rule.measure),
     };
     let mut text = format!("{subject}: {value}{bytes}, {bound} {limit}");
     if let Some(more) = found(rule, measured) {
@@ -194,12 +151,12 @@ fn found(rule: &Rule, measured: &Measured) -> Option<String> {
             Some(format!("no {what} matches {pattern}{space}{hint}"))
         }
         MeasureDetails::Most { name, amount, of } => {
-            let amount = match (rule.measure.unit(), rule.measure.needs_baseline()) {
+            let amount = match (rule.measure.kind.unit, rule.measure.kind.needs_baseline) {
                 (Unit::Bytes, true) => signed_bytes(i64::try_from(*amount).unwrap_or(i64::MAX)),
                 (Unit::Bytes, false) => human_bytes(*amount),
                 (Unit::Count, _) => grouped(*amount),
             };
-            Some(match (of, rule.measure.needs_baseline()) {
+            Some(match (of, rule.measure.kind.needs_baseline) {
                 (1, false) => name.clone(),
                 (1, true) => format!("{name}, {amount}"),
                 _ => format!("most of {}: {name}, {amount}", grouped(*of)),
@@ -233,7 +190,11 @@ mod tests {
     use hprof_query::check::Status;
 
     use super::*;
-    use hprof_query::check::{Percent, Range, RuleLimits, Severity};
+    use hprof_query::check::{MEASURES, Percent, Range, RuleLimits, Severity};
+
+    fn heap() -> Measure {
+        Measure::new(MEASURES.into_iter().find(|kind| kind.name == "heap").unwrap(), None)
+    }
 
     /// Returns a value and its limit for people, and the value for programs.
     fn shown(amount: i64, whole: u64, limit: Range<&str>) -> ([String; 2], f64) {
@@ -242,7 +203,7 @@ mod tests {
         let rule = Rule {
             name: String::new(),
             severity: Severity::Error,
-            measure: Measure::Heap(Scope::Reachable),
+            measure: heap(),
             limits: RuleLimits::Percent(range),
             is_optional: false,
         };
@@ -259,7 +220,7 @@ mod tests {
             RuleLimits::Number(Range::Max(0)),
         ];
         for (limits, expected) in limits.into_iter().zip(["0.0 %", "0 B"]) {
-            let measure = Measure::Heap(Scope::Reachable);
+            let measure = heap();
             let rule =
                 Rule { name: String::new(), severity: Severity::Error, measure, limits, is_optional: false };
             let found = MeasureDetails::NoMatch {

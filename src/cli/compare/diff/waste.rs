@@ -47,7 +47,7 @@ struct All {
 
 fn columns<'a>() -> Columns<'a, &'a WasteChange> {
     let mut columns = vec![
-        Column::of(names::KIND, |row: &&WasteChange| row.kind.name().into()).header("kind"),
+        Column::of(names::KIND, |row: &&WasteChange| row.kind.name.into()).header("kind"),
         shown::status(|row: &&WasteChange| row.status, 90),
     ];
     columns.extend(

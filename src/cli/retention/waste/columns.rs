@@ -7,7 +7,7 @@ use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{grouped, human_bytes, hundredths, percent};
 use hprof_report::value::{Value, id};
 
-use super::KINDS;
+use super::WORDS;
 use crate::cli::shared::keys::word_of;
 
 /// A kind of waste.
@@ -62,7 +62,7 @@ fn target(field: &FieldSum, by: FieldGroupBy) -> Option<CellTarget> {
 
 /// Returns the page of a kind.
 fn page(row: &WasteLine<'_>) -> Option<CellTarget> {
-    Some(CellTarget::Page(format!("waste?kind={}", word_of(KINDS, row.row.kind))))
+    Some(CellTarget::Page(format!("waste?kind={}", word_of(&WORDS, row.row.kind))))
 }
 
 pub(super) fn columns<'a>(by: FieldGroupBy) -> Columns<'a, WasteLine<'a>> {
@@ -71,7 +71,7 @@ pub(super) fn columns<'a>(by: FieldGroupBy) -> Columns<'a, WasteLine<'a>> {
         format!("{} {}", percent(field.wasted_bytes, row.row.wasted_bytes), name(field))
     };
     Columns::new([
-        Column::of(names::KIND, |row: &WasteLine<'a>| row.row.kind.name().into())
+        Column::of(names::KIND, |row: &WasteLine<'a>| row.row.kind.name.into())
             .header("kind")
             .target(page)
             .place(4),
@@ -180,7 +180,7 @@ pub(super) fn flat_rows(waste: &Waste, top: Option<usize>) -> Vec<FlatRow<'_>> {
 
 pub(super) fn flat<'a>() -> Columns<'a, FlatRow<'a>> {
     Columns::new([
-        Column::of(names::KIND, |row: &FlatRow<'a>| row.of.kind.name().into()),
+        Column::of(names::KIND, |row: &FlatRow<'a>| row.of.kind.name.into()),
         Column::of(names::FIELD, |row: &FlatRow<'a>| row.field.and_then(FieldSum::name).into()),
         Column::of(names::IS_STATIC, |row: &FlatRow<'a>| row.field.map(|field| field.is_static).into()),
         Column::of(names::LOADER_OBJECT, |row: &FlatRow<'a>| id(row.field.and_then(|field| field.loader))),

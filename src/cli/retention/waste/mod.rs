@@ -4,8 +4,10 @@ mod columns;
 mod explain;
 mod screen;
 
+use std::sync::LazyLock;
+
 use hprof_index::Quiet;
-use hprof_query::waste::{self, FieldGroupBy, WasteKind, WasteQuery};
+use hprof_query::waste::{self, FieldGroupBy, KINDS, WasteKind, WasteQuery};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
@@ -37,25 +39,12 @@ const GROUP_BY: &[Keyword<FieldGroupBy>] = &[
 ];
 
 /// Values of `--kind` and `--explain`.
-const KINDS: &[Keyword<WasteKind>] = &[
-    ("duplicate-strings", WasteKind::DuplicateStrings, "Strings of the same text"),
-    ("duplicate-arrays", WasteKind::DuplicateArrays, "Primitive arrays of the same content"),
-    ("constant-arrays", WasteKind::ConstantArrays, "Primitive arrays of one value"),
-    ("unused-array-ends", WasteKind::UnusedArrayEnds, "Buffers longer than what is used"),
-    ("empty-collections", WasteKind::EmptyCollections, "Collections without elements"),
-    ("single-element-collections", WasteKind::SingleElementCollections, "Collections of one element"),
-    ("sparse-collections", WasteKind::SparseCollections, "Collections that need at most half of their table"),
-    ("colliding-maps", WasteKind::CollidingMaps, "Maps in which most entries collide"),
-    ("linked-lists", WasteKind::LinkedLists, "LinkedLists instead of ArrayLists"),
-    ("zero-length-arrays", WasteKind::ZeroLengthArrays, "Arrays of length 0"),
-    ("empty-arrays", WasteKind::EmptyArrays, "Arrays of nulls"),
-    ("single-element-arrays", WasteKind::SingleElementArrays, "Arrays of one reference"),
-    ("boxed-numbers", WasteKind::BoxedNumbers, "Integers, Longs and other boxes"),
-    ("constant-fields", WasteKind::ConstantFields, "Fields with the same value in nearly all instances"),
-    ("finalizable", WasteKind::Finalizable, "Objects that wait for the finalizer"),
-    ("duplicate-classes", WasteKind::DuplicateClasses, "Classes that several class loaders define"),
-    ("unreachable", WasteKind::Unreachable, "Unreachable objects"),
-];
+static WORDS: LazyLock<Vec<Keyword<&WasteKind>>> = LazyLock::new(|| {
+    let word = |kind: &'static WasteKind| -> Keyword<&WasteKind> {
+        (kind.name.replace('_', "-").leak(), kind, kind.summary)
+    };
+    KINDS.into_iter().map(word).collect()
+});
 
 /// Find wasted memory
 ///
@@ -75,12 +64,12 @@ pub(crate) struct WasteArgs {
     #[arg(
         long,
         value_name = "KIND,...",
-        value_parser = keys(KINDS),
+        value_parser = keys(&WORDS),
         value_delimiter = ',',
         hide_possible_values = true,
         help_heading = "Filter"
     )]
-    kind: Vec<WasteKind>,
+    kind: Vec<&'static WasteKind>,
 
     /// Group rows by this key: the fields that reference wasted memory
     #[arg(
@@ -94,8 +83,8 @@ pub(crate) struct WasteArgs {
     group_by: FieldGroupBy,
 
     /// Explain a kind of waste: its definition, when it is harmless, and how to avoid it
-    #[arg(long, value_name = "KIND", value_parser = keys(KINDS), help_heading = "Output")]
-    explain: Option<WasteKind>,
+    #[arg(long, value_name = "KIND", value_parser = keys(&WORDS), help_heading = "Output")]
+    explain: Option<&'static WasteKind>,
 
     #[command(flatten)]
     top: Top,

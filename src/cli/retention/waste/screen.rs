@@ -10,7 +10,7 @@ use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::word_of;
 use crate::cli::shared::session::{AnswerSource, Session};
 
-use super::{KINDS, columns};
+use super::{WORDS, columns};
 
 /// Maximum number of suggested commands.
 const STEPS: usize = 2;
@@ -34,13 +34,14 @@ pub(super) fn headline(waste: &Waste) -> String {
 /// Returns the suggested commands, for the kinds that add most.
 pub(super) fn next(input: &Input, waste: &Waste) -> Vec<NextCommand> {
     let commands = Commands::of(input);
-    let mut kinds: Vec<(u64, WasteKind)> = waste.rows.iter().map(|row| (row.added_bytes, row.kind)).collect();
-    kinds.retain(|(_, kind)| *kind != WasteKind::Unreachable);
+    let mut kinds: Vec<(u64, &'static WasteKind)> =
+        waste.rows.iter().map(|row| (row.added_bytes, row.kind)).collect();
+    kinds.retain(|(_, kind)| kind.is_of_reachable());
     kinds.sort_by_key(|(bytes, kind)| (std::cmp::Reverse(*bytes), *kind));
-    let step = |(_, kind): (u64, WasteKind)| {
+    let step = |(_, kind): (u64, &'static WasteKind)| {
         commands.step(
             "waste",
-            ["--kind".to_owned(), word_of(KINDS, kind).to_owned()],
+            ["--kind".to_owned(), word_of(&WORDS, kind).to_owned()],
             "the fields that reference it",
         )
     };
@@ -69,7 +70,7 @@ pub(super) fn one_kind(
     };
     let headline = format!(
         "{}: {} in {}, {} of {}",
-        row.kind.name(),
+        row.kind.name,
         human_bytes(row.wasted_bytes),
         grouped(row.count),
         percent(row.wasted_bytes, waste.all_bytes),

@@ -13,7 +13,7 @@ use crate::tables::strings::SEED;
 use hprof_index::model::problem::Severity;
 
 /// Returns the definition of `dumps`.
-pub(super) fn definition() -> Definition {
+pub(in crate::tables) fn definition() -> Definition {
     let unknown = "the dump does not say";
     Definition {
         name: "dumps".into(),
@@ -55,7 +55,7 @@ pub(super) fn definition() -> Definition {
 }
 
 /// Makes the row of `dumps`.
-pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let Context { heap, summary, graph, sizes, about, .. } = context;
     let info = info::info(heap, sizes);
     let property = |keys: &[&str]| keys.iter().find_map(|key| summary.property(key));
@@ -99,7 +99,7 @@ pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()
 }
 
 /// Returns the definition of `properties`.
-pub(super) fn properties() -> Definition {
+pub(in crate::tables) fn properties() -> Definition {
     Definition {
         name: "properties".into(),
         meaning: "A system property of the JVM that the index stores: those that are usually not secret"
@@ -110,7 +110,7 @@ pub(super) fn properties() -> Definition {
 }
 
 /// Makes the rows of `properties`.
-pub(super) fn make_properties(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(in crate::tables) fn make_properties(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     for (key, value) in context.summary.properties() {
         let units: Vec<u8> = value.encode_utf16().flat_map(u16::to_le_bytes).collect();
         let hash = hash(&Characters::Utf16Le(&units), SEED);
@@ -120,7 +120,7 @@ pub(super) fn make_properties(context: &Context<'_>, rows: &mut RowWriter) -> io
 }
 
 /// Returns the definition of `labels`.
-pub(super) fn labels() -> Definition {
+pub(in crate::tables) fn labels() -> Definition {
     Definition {
         name: "labels".into(),
         meaning: "A label that the user gave the dump".into(),
@@ -130,7 +130,7 @@ pub(super) fn labels() -> Definition {
 }
 
 /// Makes the rows of `labels`.
-pub(super) fn make_labels(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(in crate::tables) fn make_labels(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     for (name, value) in &context.about.labels {
         rows.text(&**name).text(&**value).end();
     }

@@ -10,7 +10,7 @@ use crate::dictionary::names;
 use crate::objects::label::Labels;
 
 /// Returns the definition of the table.
-pub(super) fn definition() -> Definition {
+pub(in crate::tables) fn definition() -> Definition {
     let alone = "none of these is reachable, or it is a loader that lives as long as the JVM";
     Definition {
         name: "loaders".into(),
@@ -32,7 +32,7 @@ pub(super) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let Context { heap, summary, graph, bytes, objects, .. } = context;
     let labels = Labels::new(heap, graph, bytes);
     let found = loaders::loaders(objects, &labels, LoaderOrder::Retained);

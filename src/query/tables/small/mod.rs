@@ -4,21 +4,20 @@
 //! Most are [`Small`]: all rows are made when the first is read, and kept. [`threads`] makes its rows thread by thread,
 //! since a dump can contain a million threads.
 
-mod dumps;
-mod loaders;
-mod places;
-mod recorded;
+pub(super) mod dumps;
+pub(super) mod loaders;
+pub(super) mod places;
+pub(super) mod recorded;
 mod rows;
-mod suspects;
-mod threads;
-mod waste;
+pub(super) mod suspects;
+pub(super) mod threads;
+pub(super) mod waste;
 
 use std::io;
 use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use self::threads::{DumpThreads, ThreadTable, ThreadTableKind};
 use super::{
     Batch, Cell, ColumnNames, ColumnType, Context, Definition, Lookup, LookupKey, Operator, Table,
     TableChunk, TableQuery, Values, Wanted,
@@ -27,43 +26,7 @@ use super::{
 use rows::RowWriter;
 
 /// Function that makes all rows of a table.
-type MakeRows = fn(&Context<'_>, &mut RowWriter) -> io::Result<()>;
-
-/// Definitions and row functions of the small tables, except those of threads.
-const ALL: [(fn() -> Definition, MakeRows); 10] = [
-    (loaders::definition, loaders::make),
-    (recorded::sites, recorded::make_sites),
-    (recorded::samples, recorded::make_samples),
-    (recorded::traces, recorded::make_traces),
-    (dumps::properties, dumps::make_properties),
-    (dumps::labels, dumps::make_labels),
-    (dumps::definition, dumps::make),
-    (suspects::definition, suspects::make),
-    (places::definition, places::make),
-    (waste::definition, waste::make),
-];
-
-const OF_THREADS: [ThreadTableKind; 3] =
-    [ThreadTableKind::Threads, ThreadTableKind::Frames, ThreadTableKind::Locals];
-
-/// Returns the tables of this module.
-pub(super) fn tables<'a>(context: &Arc<Context<'a>>) -> Vec<Box<dyn Table + 'a>> {
-    let found = DumpThreads::new(context);
-    let mut all: Vec<Box<dyn Table + 'a>> = Vec::new();
-    for of in OF_THREADS {
-        all.push(Box::new(ThreadTable::new(&found, of)));
-    }
-    for (definition, make) in ALL {
-        all.push(Box::new(Small::new(context, definition(), make)));
-    }
-    all
-}
-
-/// Returns the definitions of the tables of this module.
-pub(super) fn definitions() -> Vec<Definition> {
-    let of_threads = OF_THREADS.into_iter().map(threads::definition);
-    of_threads.chain(ALL.into_iter().map(|(definition, _)| definition())).collect()
-}
+pub(super) type MakeRows = fn(&Context<'_>, &mut RowWriter) -> io::Result<()>;
 
 /// A table whose rows are made at once.
 struct Small<'a> {
@@ -84,12 +47,17 @@ const ROWS_OF_VALUE: f64 = 8.0;
 /// Approximate number of rows of a table before they are made.
 const USUAL_ROWS: u64 = 100;
 
-impl<'a> Small<'a> {
-    fn new(context: &Arc<Context<'a>>, definition: Definition, make: MakeRows) -> Self {
-        let rows_of = definition.columns.iter().map(|_| OnceLock::new()).collect();
-        Self { context: context.clone(), definition, make, made: OnceLock::new(), rows_of }
-    }
+/// Returns a table with the rows of `make`.
+pub(super) fn open<'a>(
+    context: &Arc<Context<'a>>,
+    definition: Definition,
+    make: MakeRows,
+) -> Box<dyn Table + 'a> {
+    let rows_of = definition.columns.iter().map(|_| OnceLock::new()).collect();
+    Box::new(Small { context: context.clone(), definition, make, made: OnceLock::new(), rows_of })
+}
 
+impl Small<'_> {
     /// Returns the rows that have a value in a column, one chunk each.
     fn find(&self, column: usize, key: &LookupKey) -> io::Result<Vec<TableChunk>> {
         let made = self.made()?;

@@ -8,7 +8,7 @@ use crate::compare::places::{Aligned, DumpPlaces};
 use crate::dictionary::names;
 
 /// Returns the definition of the table.
-pub(super) fn definition() -> Definition {
+pub(in crate::tables) fn definition() -> Definition {
     Definition {
         name: "places".into(),
         meaning: "A place of the program that holds objects, by names that mean the same in every dump: `diff --group-by place` \
@@ -35,7 +35,7 @@ pub(super) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let places = DumpPlaces::new(context.heap, context.graph, context.bytes)?;
     // Tables of several dumps are joined by path, while the keys worth showing differ between dumps.
     let aligned = Aligned::with_all_keys(&[places]);

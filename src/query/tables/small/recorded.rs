@@ -24,7 +24,7 @@ fn method() -> Column {
 }
 
 /// Returns the definition of `sites`.
-pub(super) fn sites() -> Definition {
+pub(in crate::tables) fn sites() -> Definition {
     Definition {
         name: "sites".into(),
         meaning: "Allocation site of objects of a class, as `sites` shows; empty for dumps without allocation traces".into(),
@@ -44,7 +44,7 @@ pub(super) fn sites() -> Definition {
 }
 
 /// Makes the rows of `sites`.
-pub(super) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(in crate::tables) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let mut profile = profile(context, true)?;
     // HotSpot gives all objects the trace 1, which is a placeholder: the histogram contains the same.
     if profile.sites.is_none() && context.summary.facts().max_trace.get() > 1 {
@@ -69,7 +69,7 @@ pub(super) fn make_sites(context: &Context<'_>, rows: &mut RowWriter) -> io::Res
 }
 
 /// Returns the definition of `samples`.
-pub(super) fn samples() -> Definition {
+pub(in crate::tables) fn samples() -> Definition {
     Definition {
         name: "samples".into(),
         meaning: "Number of samples of a stack trace, as `cpu` shows; empty for dumps without CPU samples"
@@ -87,7 +87,7 @@ pub(super) fn samples() -> Definition {
 }
 
 /// Makes the rows of `samples`.
-pub(super) fn make_samples(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(in crate::tables) fn make_samples(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let profile = profile(context, false)?;
     let Some(samples) = &profile.samples else { return Ok(()) };
     for row in cpu::by_trace(samples, &profile.traces, &cpu::CpuQuery::default()).rows {
@@ -103,7 +103,7 @@ pub(super) fn make_samples(context: &Context<'_>, rows: &mut RowWriter) -> io::R
 }
 
 /// Returns the definition of `traces`.
-pub(super) fn traces() -> Definition {
+pub(in crate::tables) fn traces() -> Definition {
     let unknown = "the dump does not say";
     Definition {
         name: "traces".into(),
@@ -124,7 +124,7 @@ pub(super) fn traces() -> Definition {
 }
 
 /// Makes the rows of `traces`.
-pub(super) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(in crate::tables) fn make_traces(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let traces: Traces = profile(context, false)?.traces;
     for trace in traces.iter() {
         let mut frames = (0u64..).zip(traces.frames(trace)).map(Some).peekable();

@@ -9,7 +9,7 @@ use crate::leaks::{self, DEFAULT_THRESHOLD, Suspect, SuspectKind};
 use crate::recordings::percent::hundredths;
 
 /// Returns the definition of the table.
-pub(super) fn definition() -> Definition {
+pub(in crate::tables) fn definition() -> Definition {
     let no_path = "no path to it has such a field";
     let no_traces = "the dump has no allocation traces";
     Definition {
@@ -55,7 +55,7 @@ pub(super) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let found = leaks::leaks(context.heap, context.graph, context.bytes, DEFAULT_THRESHOLD.into())?;
     for (rank, suspect) in (1u64..).zip(&found.suspects) {
         let Suspect { object, point, paths, allocation, .. } = suspect;

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::super::{
     Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
@@ -25,32 +25,9 @@ const CHUNK: usize = 1 << 10;
 /// Approximate number of frames and locals of a thread.
 const USUAL_FRAMES: f64 = 10.0;
 
-/// The threads of a dump.
-pub(super) struct DumpThreads<'a> {
-    context: Arc<Context<'a>>,
-    found: OnceLock<(Threads<'a>, Vec<ThreadRow>)>,
-}
-
-impl<'a> DumpThreads<'a> {
-    pub(super) fn new(context: &Arc<Context<'a>>) -> Arc<Self> {
-        Arc::new(Self { context: context.clone(), found: OnceLock::new() })
-    }
-
-    /// Returns the threads, by object ID.
-    fn get(&self) -> (&Threads<'a>, &[ThreadRow]) {
-        let (threads, rows) = once(&self.found, || {
-            let threads = Threads::new(self.context.heap, self.context.graph, self.context.bytes);
-            let rows =
-                threads.find(&ThreadQuery { sort_by: ThreadOrder::Address, ..ThreadQuery::default() }).rows;
-            (threads, rows)
-        });
-        (threads, rows)
-    }
-}
-
 /// Kind of table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ThreadTableKind {
+pub(in crate::tables) enum ThreadTableKind {
     /// A row for each thread.
     Threads,
     /// A row for each frame.
@@ -60,20 +37,31 @@ pub(super) enum ThreadTableKind {
 }
 
 /// One of the tables.
-pub(super) struct ThreadTable<'a> {
-    found: Arc<DumpThreads<'a>>,
+pub(in crate::tables) struct ThreadTable<'a> {
+    context: Arc<Context<'a>>,
     of: ThreadTableKind,
     definition: Definition,
 }
 
 impl<'a> ThreadTable<'a> {
-    pub(super) fn new(found: &Arc<DumpThreads<'a>>, of: ThreadTableKind) -> Self {
-        Self { found: found.clone(), of, definition: definition(of) }
+    pub(in crate::tables) fn open(context: Arc<Context<'a>>, of: ThreadTableKind) -> Box<dyn Table + 'a> {
+        Box::new(Self { context, of, definition: definition(of) })
+    }
+
+    /// Returns the threads, by object ID.
+    fn found(&self) -> (&Threads<'a>, &[ThreadRow]) {
+        let (threads, rows) = once(&self.context.threads, || {
+            let threads = Threads::new(self.context.heap, self.context.graph, self.context.bytes);
+            let rows =
+                threads.find(&ThreadQuery { sort_by: ThreadOrder::Address, ..ThreadQuery::default() }).rows;
+            (threads, rows)
+        });
+        (threads, rows)
     }
 }
 
 /// Returns the definition of a table.
-pub(super) fn definition(of: ThreadTableKind) -> Definition {
+pub(in crate::tables) fn definition(of: ThreadTableKind) -> Definition {
     let unknown = "not known";
     match of {
         ThreadTableKind::Threads => Definition {
@@ -143,7 +131,7 @@ impl Table for ThreadTable<'_> {
     }
 
     fn rows(&self) -> u64 {
-        let Some((_, rows)) = self.found.found.get() else {
+        let Some((_, rows)) = self.context.threads.get() else {
             return super::USUAL_ROWS;
         };
         match self.of {
@@ -162,17 +150,17 @@ impl Table for ThreadTable<'_> {
     fn names(&self, column: usize) -> ColumnNames {
         let name = self.definition.columns.get(column).map(|column| &*column.name);
         if matches!(name, Some("class" | "blocker_class")) {
-            self.found.context.class_names.clone()
+            self.context.class_names.clone()
         } else {
             ColumnNames::default()
         }
     }
 
     fn chunks(&self, question: &TableQuery) -> io::Result<Vec<TableChunk>> {
-        let (_, rows) = self.found.get();
+        let (_, rows) = self.found();
         Ok(match question {
             TableQuery::Of(_, _, LookupKey::Integer(id)) => {
-                let object = self.found.context.object(*id);
+                let object = self.context.object(*id);
                 let at = object.and_then(|id| rows.binary_search_by_key(&id, ThreadRow::object).ok());
                 at.map(|at| TableChunk::Rows(at..at + 1)).into_iter().collect()
             }
@@ -187,7 +175,7 @@ impl Table for ThreadTable<'_> {
     fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(range) = chunk else { return Ok(()) };
         let Range { start, end } = range.clone();
-        let (threads, rows) = self.found.get();
+        let (threads, rows) = self.found();
         for (at, row) in (start..).zip(rows.get(start..end.min(rows.len())).unwrap_or_default()) {
             let thread = threads.thread(row);
             let before = batch.rows;

@@ -8,7 +8,7 @@ use crate::dictionary::names;
 use crate::waste::{FieldGroupBy, FieldSum, WasteQuery, waste};
 
 /// Returns the definition of the table.
-pub(super) fn definition() -> Definition {
+pub(in crate::tables) fn definition() -> Definition {
     Definition {
         name: "waste".into(),
         meaning: "Wasted memory: a kind of waste and a field that holds it, as `waste` shows".into(),
@@ -28,13 +28,13 @@ pub(super) fn definition() -> Definition {
 }
 
 /// Makes the rows.
-pub(super) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
+pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let question = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
     let found = waste(context.heap, context.graph, context.bytes, &question)?;
     for kind in &found.rows {
         let none = kind.fields.is_empty().then_some(None);
         for field in kind.fields.iter().map(Some).chain(none) {
-            rows.text(kind.kind.name())
+            rows.text(kind.kind.name)
                 .text(field.and_then(FieldSum::name).as_deref())
                 .text(field.and_then(|field| field.class.as_deref()))
                 .boolean(field.is_some_and(|field| field.is_static))

@@ -10,15 +10,30 @@ use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::findings::{Findings, Frees, PartKey, PartSum};
-use super::plan::{Compared, MIN_INSTANCES, Plans};
-use super::{BlockCursor, WasteKind, WasteSearch, WasteWalk};
 use crate::parallel;
+use crate::waste::findings::{Findings, PartKey, PartSum};
+use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
+use crate::waste::plan::{Compared, MIN_INSTANCES, Plans};
+use crate::waste::{BlockCursor, WasteSearch, WasteWalk};
 use hprof_index::layout::fit::{Shapes, own_fields};
 use hprof_index::layout::sizes::SizeSource;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
 use hprof_parser::heap::{HeapVisitor, Instance};
+
+pub(super) const DEFINITION: WasteKind = WasteKind {
+    name: "constant_fields",
+    summary: "Fields with the same value in nearly all instances",
+    meaning: "Fields of the program's own classes that are null, zero or equal in at least 99 of 100 \
+        instances, of 100 or more. Freed: what the instances shrink by without these fields, by the JVM's \
+        layout and alignment. `ratio` is what is left of them.",
+    harmless: "If the field is filled later, or in other deployments.",
+    remedy: "Move fields that are seldom set to an object of their own, or to a subclass; make a field \
+        static that is equal everywhere.",
+    frees: Frees::OfClass,
+    is_sampled: false,
+    finds: Finds::AfterPasses(find),
+};
 
 /// Fraction of instances (1/`ONE_OF`) that may have another value.
 const ONE_OF: u64 = 100;
@@ -65,7 +80,7 @@ impl Vote {
 
 /// Votes on all compared fields.
 #[derive(Debug)]
-pub(super) struct Votes {
+pub(in crate::waste) struct Votes {
     votes: Vec<Vote>,
     /// Number of pairs at which a field drops out.
     limits: Vec<u64>,
@@ -74,7 +89,7 @@ pub(super) struct Votes {
 }
 
 impl Votes {
-    pub(super) fn new(plans: &Plans) -> Self {
+    pub(in crate::waste) fn new(plans: &Plans) -> Self {
         let limits = plans.fields.iter().map(|field| field.instances / ONE_OF).collect();
         Self {
             votes: vec![Vote::default(); plans.fields.len()],
@@ -85,7 +100,13 @@ impl Votes {
 
     /// Adds an instance of a class.
     #[inline(always)]
-    pub(super) fn vote(&mut self, plans: &Plans, summary: &Summary, class: ClassNumber, fields: &[u8]) {
+    pub(in crate::waste) fn vote(
+        &mut self,
+        plans: &Plans,
+        summary: &Summary,
+        class: ClassNumber,
+        fields: &[u8],
+    ) {
         if let Some(count) = self.classes.get_mut(class.0 as usize) {
             *count += 1;
         }
@@ -99,7 +120,7 @@ impl Votes {
         });
     }
 
-    pub(super) fn add(&mut self, others: &Self) {
+    pub(in crate::waste) fn add(&mut self, others: &Self) {
         self.votes.iter_mut().zip(&others.votes).for_each(|(vote, other)| vote.add(other));
         self.classes.iter_mut().zip(&others.classes).for_each(|(count, other)| *count += other);
     }
@@ -122,10 +143,10 @@ struct Constant {
 }
 
 /// Finds the fields, and how much instances would shrink without them.
-pub(super) fn find(search: &WasteSearch<'_>, plans: &Plans, votes: Votes) -> io::Result<Findings> {
-    let summary = search.summary;
-    let mut findings = Findings::new(WasteKind::ConstantFields, Frees::OfClass(Vec::new()));
-    let counts = count(search, plans, &votes);
+fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
+    let (summary, plans, votes) = (search.summary, &passes.plans, &passes.votes);
+    let mut findings = Findings::new(&DEFINITION);
+    let counts = count(search, plans, votes);
     let mut constants: Vec<Constant> = Vec::new();
     for ((field, vote), (limit, count)) in
         plans.fields.iter().zip(&votes.votes).zip(votes.limits.iter().zip(counts))
@@ -197,7 +218,7 @@ pub(super) fn find(search: &WasteSearch<'_>, plans: &Plans, votes: Votes) -> io:
             findings.parts.insert(PartKey::Class(class), PartSum { count: *count, bytes, filled });
         }
     }
-    findings.frees = Frees::OfClass(shrinks);
+    findings.shrinks = shrinks;
     Ok(findings)
 }
 

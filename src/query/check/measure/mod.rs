@@ -1,28 +1,50 @@
 //! Figures of one dump that rules need. Results that several rules share are computed once.
 
+mod duplicate_classes;
+pub(super) mod growth;
+mod heap;
+mod instances;
+mod loaders;
+mod place;
+mod retained;
+mod shallow;
+mod suspects;
+mod waste;
+
 use std::io;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::places::PlacesOfDump;
-use super::{Growing, Measure, Rule};
+use super::{MeasureKind, Rule};
 use crate::classes::histogram::{self, Scope, all_bytes};
-use crate::classes::loaders::{self, LoaderOrder};
+use crate::classes::loaders::ClassLoaderRow as LoaderRow;
 use crate::classes::pattern::ClassPattern;
 use crate::classes::suggestions;
 use crate::compare::places::DumpPlaces;
 use crate::dominators::class_counts::Counts;
 use crate::dominators::retained_of_set;
-use crate::leaks::{self, Leaks};
-use crate::objects::class_set::ClassSet;
-use crate::objects::label::Labels;
-use crate::objects::reader::ObjectReader;
+use crate::leaks::Leaks;
 use crate::objects::selection::{Selected, Selection};
-use crate::waste::{self, FieldGroupBy, Waste, WasteKind};
+use crate::waste::Waste;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
+
+/// All measures, in the order in which messages list them.
+pub const MEASURES: [&MeasureKind; 10] = [
+    &heap::DEFINITION,
+    &retained::DEFINITION,
+    &shallow::DEFINITION,
+    &instances::DEFINITION,
+    &loaders::DEFINITION,
+    &duplicate_classes::DEFINITION,
+    &suspects::DEFINITION,
+    &waste::DEFINITION,
+    &place::DEFINITION,
+    &growth::DEFINITION,
+];
 
 /// A dump to measure.
 #[derive(Clone, Copy)]
@@ -127,15 +149,15 @@ const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers per object, or if a rule needs the graph and `opened` has
-/// none ([`Measure::needs`]).
+/// none ([`super::Measure::needs`]).
 pub fn measure<'r>(
     rules: impl IntoIterator<Item = &'r Rule>,
     opened: MeasuredDump<'_>,
 ) -> io::Result<Vec<Measured>> {
     let rules: Vec<&Rule> = rules.into_iter().collect();
     let mut dump = DumpData::new(opened);
-    dump.ask_waste(&rules)?;
-    rules.into_iter().map(|rule| dump.measure(&rule.measure)).collect()
+    waste::prepare(&mut dump, &rules)?;
+    rules.into_iter().map(|rule| (rule.measure.kind.measure)(&mut dump, &rule.measure)).collect()
 }
 
 fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> MeasureDetails {
@@ -144,7 +166,7 @@ fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> MeasureDetails {
 }
 
 /// A dump, and what was computed from it.
-struct DumpData<'a> {
+pub(super) struct DumpData<'a> {
     heap: &'a Heap,
     summary: &'a Summary,
     graph: Option<(&'a ObjectGraph, &'a [u8])>,
@@ -154,7 +176,7 @@ struct DumpData<'a> {
     /// Bytes by class name.
     class_bytes: FxHashMap<Scope, Arc<FxHashMap<String, u64>>>,
     waste: Option<Waste>,
-    loaders: Option<Vec<loaders::ClassLoaderRow>>,
+    loaders: Option<Vec<LoaderRow>>,
     places: Option<Arc<PlacesOfDump>>,
 }
 
@@ -179,37 +201,6 @@ impl<'a> DumpData<'a> {
 
     fn graph(&self) -> io::Result<(&'a ObjectGraph, &'a [u8])> {
         self.graph.ok_or_else(|| io::Error::other(NO_GRAPH))
-    }
-
-    fn measure(&mut self, measure: &Measure) -> io::Result<Measured> {
-        match measure {
-            Measure::Heap(scope) => Ok(Measured::new(self.bytes(*scope)?, self.all_bytes())),
-            Measure::Retained(pattern) => self.retained(pattern),
-            Measure::Shallow(pattern, scope) => {
-                self.of_classes(pattern, *scope, |counts| counts.shallow_bytes)
-            }
-            Measure::Instances(pattern, scope) => self.of_classes(pattern, *scope, |counts| counts.objects),
-            Measure::Loaders(pattern, scope) => self.class_loaders(pattern.as_ref(), *scope),
-            Measure::DuplicateClasses(pattern) => self.duplicate_classes(pattern.as_ref()),
-            Measure::Suspects => self.suspects(),
-            Measure::Waste(kind) => self.wasted(*kind),
-            Measure::Place(pattern) => Ok(self.places()?.retained(pattern)),
-            Measure::Growth(Growing::Place(_)) => {
-                let places = self.places()?;
-                Ok(Measured::new(0, places.places.reachable_bytes).with(MeasureDetails::Places(places)))
-            }
-            Measure::Growth(Growing::Heap(scope)) => {
-                Ok(Measured::new(self.bytes(*scope)?, self.whole(*scope)?))
-            }
-            Measure::Growth(Growing::Classes(pattern, scope)) => {
-                let measured = self.of_classes(pattern, *scope, |counts| counts.shallow_bytes)?;
-                Ok(match measured.found {
-                    MeasureDetails::NoMatch { .. } => measured,
-                    _ => measured.with(MeasureDetails::Classes(self.class_bytes(*scope))),
-                })
-            }
-            Measure::Growth(Growing::Retained(pattern)) => self.retained(pattern),
-        }
     }
 
     fn all_bytes(&self) -> u64 {
@@ -334,105 +325,5 @@ impl<'a> DumpData<'a> {
         let places = Arc::new(PlacesOfDump::new(DumpPlaces::new(self.heap, graph, bytes)?));
         self.places = Some(places.clone());
         Ok(places)
-    }
-
-    fn class_loaders(&mut self, pattern: Option<&ClassPattern>, scope: Scope) -> io::Result<Measured> {
-        let (graph, bytes) = self.graph()?;
-        let rows = self.loaders.take().unwrap_or_else(|| {
-            let objects = ObjectReader::new(self.summary, graph, bytes);
-            loaders::loaders(&objects, &Labels::new(self.heap, graph, bytes), LoaderOrder::default())
-        });
-        let class =
-            |row: &loaders::ClassLoaderRow| Some(self.summary.class_name(self.summary.class(row.class?)?));
-        let is_meant = |row: &&loaders::ClassLoaderRow| {
-            let names = [class(row), row.label.as_deref()];
-            pattern.is_none_or(|pattern| names.iter().flatten().any(|name| pattern.matches(name)))
-        };
-        let is_counted = |row: &&loaders::ClassLoaderRow| match scope {
-            Scope::All => true,
-            Scope::Reachable => row.retained_bytes.is_some(),
-            Scope::Unreachable => row.retained_bytes.is_none(),
-        };
-        let loaders = ClassSet::of_name_and_below(self.summary, "java.lang.ClassLoader");
-        let is_loader = |class: ClassNumber| loaders.contains(class);
-        let meant: Vec<&loaders::ClassLoaderRow> =
-            rows.iter().filter(|row| !row.id.is_null()).filter(is_meant).collect();
-        let count = meant.iter().copied().filter(is_counted).count() as u64;
-        let found = match pattern {
-            Some(pattern) if meant.is_empty() && !self.matching(pattern).into_iter().any(is_loader) => {
-                let names = rows.iter().filter_map(class);
-                no_class(pattern, suggestions::class_names_of(names, pattern.text()))
-            }
-            _ => MeasureDetails::Nothing,
-        };
-        self.loaders = Some(rows);
-        Ok(Measured::new(count, 0).with(found))
-    }
-
-    fn duplicate_classes(&self, pattern: Option<&ClassPattern>) -> io::Result<Measured> {
-        let (graph, bytes) = self.graph()?;
-        let labels = Labels::new(self.heap, graph, bytes);
-        let all = loaders::duplicates(self.summary, graph, &labels);
-        let name = |one: &loaders::Duplicate| {
-            self.summary.class(one.class).map_or("", |class| self.summary.class_name(class))
-        };
-        let (mut amount, mut names, mut most) = (0, 0, None);
-        for same in all.chunk_by(|a, b| name(a) == name(b)) {
-            let Some(name) = same.first().map(name) else { continue };
-            let is_meant = pattern.is_none_or(|pattern| pattern.matches(name)) && !waste::is_made(name);
-            // Definitions with the same name are grouped by loader.
-            let reachable: Vec<_> = same.iter().filter(|one| one.retained_bytes.is_some()).collect();
-            let loaders = reachable.chunk_by(|a, b| a.loader == b.loader).count() as u64;
-            let further = loaders.saturating_sub(1);
-            if is_meant && further > 0 {
-                amount += further;
-                names += 1;
-                if most.is_none_or(|(_, before)| before < further) {
-                    most = Some((name, further));
-                }
-            }
-        }
-        let found = match (most, pattern) {
-            (Some((name, amount)), _) => MeasureDetails::Most { name: name.to_owned(), amount, of: names },
-            (None, Some(pattern)) if self.matching(pattern).is_empty() => self.no_match(pattern),
-            (None, _) => MeasureDetails::Nothing,
-        };
-        Ok(Measured::new(amount, 0).with(found))
-    }
-
-    /// Runs `leaks` without options, whatever the limit is: the threshold decides what is a suspect.
-    fn suspects(&self) -> io::Result<Measured> {
-        let (graph, bytes) = self.graph()?;
-        let leaks = leaks::leaks(self.heap, graph, bytes, leaks::DEFAULT_THRESHOLD.into())?;
-        let amount = leaks.largest().map_or(0, |largest| largest.retained_bytes());
-        Ok(Measured::new(amount, leaks.reachable_bytes).with(MeasureDetails::Suspects(Arc::new(leaks))))
-    }
-
-    /// Computes all kinds of waste that rules need.
-    fn ask_waste(&mut self, rules: &[&Rule]) -> io::Result<()> {
-        let asked = rules.iter().filter_map(|rule| match rule.measure {
-            Measure::Waste(kind) => Some(kind),
-            _ => None,
-        });
-        let kinds: Vec<Option<WasteKind>> = asked.collect();
-        if kinds.is_empty() {
-            return Ok(());
-        }
-        let (graph, bytes) = self.graph()?;
-        // `None`, a rule without a kind, needs all kinds.
-        let all: Option<Vec<WasteKind>> = kinds.into_iter().collect();
-        let question =
-            waste::WasteQuery { kinds: all.unwrap_or_default(), group_by: FieldGroupBy::Field, examples: 0 };
-        self.waste = Some(waste::waste(self.heap, graph, bytes, &question)?);
-        Ok(())
-    }
-
-    fn wasted(&self, kind: Option<WasteKind>) -> io::Result<Measured> {
-        let Some(waste) = &self.waste else { return Err(io::Error::other(NO_GRAPH)) };
-        let amount = match kind {
-            None => waste.wasted_bytes,
-            Some(kind) => waste.rows.iter().find(|row| row.kind == kind).map_or(0, |row| row.wasted_bytes),
-        };
-        Ok(Measured::new(amount, waste.reachable_bytes))
     }
 }

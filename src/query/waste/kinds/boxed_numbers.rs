@@ -1,12 +1,29 @@
 //! Boxes of primitive values: their sizes, and those that the JVM's caches contain or could contain.
 
+use std::io;
+
 use crate::objects::reader::{Bits, FieldPlace};
+use crate::waste::WasteSearch;
+use crate::waste::findings::{Findings, PartKey, PartSum, Saving, Sink};
+use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::storage::id_map::IdSet;
 use hprof_parser::{BasicType, ObjectId, RootKind};
 
-use super::WasteSearch;
+pub(super) const DEFINITION: WasteKind = WasteKind {
+    name: "boxed_numbers",
+    summary: "Integers, Longs and other boxes",
+    meaning: "Integer, Long and other boxes outside of the JVM's caches. Freed: the boxes, minus what a long or \
+        double takes beyond a reference. `in the range of the caches` are those that valueOf() would \
+        have shared.",
+    harmless: "If they are keys of a small map, or null has a meaning.",
+    remedy: "Use fields and arrays of primitive type, IntStream and OptionalInt, collections of primitives \
+        (fastutil, Eclipse Collections); valueOf() instead of new.",
+    frees: Frees::Unboxed,
+    is_sampled: true,
+    finds: Finds::AfterPasses(find),
+};
 
 /// Box classes with the type of their value.
 const BOXES: [(&str, BasicType); 8] = [
@@ -32,16 +49,16 @@ const CACHES: [&str; 6] = [
 
 /// A class of boxes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Boxed {
-    pub(super) value: FieldPlace,
+pub(in crate::waste) struct Boxed {
+    pub(in crate::waste) value: FieldPlace,
     /// Size of a box in bytes.
-    pub(super) bytes: u64,
+    pub(in crate::waste) bytes: u64,
     /// Size of the value minus that of a reference, in bytes.
-    pub(super) growth: u64,
+    pub(in crate::waste) growth: u64,
 }
 
 impl Boxed {
-    pub(super) fn of(search: &WasteSearch<'_>, class: ClassNumber) -> Option<Self> {
+    pub(in crate::waste) fn of(search: &WasteSearch<'_>, class: ClassNumber) -> Option<Self> {
         let summary = search.summary;
         let name = summary.class_name(summary.class(class)?);
         let (_, element) = BOXES.iter().find(|(known, _)| *known == name)?;
@@ -52,17 +69,26 @@ impl Boxed {
         Some(Self { value, bytes: search.sizes.instance(class).0, growth })
     }
 
-    /// Returns whether `valueOf` returns the same box for a value each time.
-    pub(super) fn is_in_range(value: Bits) -> bool {
-        match value.kind {
-            BasicType::Boolean => true,
-            BasicType::Char => value.bits <= 127,
-            _ => value.integer().is_some_and(|value| (-128..=127).contains(&value)),
+    /// Examines a box.
+    pub(in crate::waste) fn look(
+        &self,
+        search: &WasteSearch<'_>,
+        (object, class): (ObjectIndex, ClassNumber),
+        value: Bits,
+        sink: &mut Sink,
+    ) {
+        let bytes = self.saving(search, object);
+        if bytes == 0 {
+            return;
+        }
+        sink.push(Saving::of(object, bytes), Some(PartKey::Class(class)), (0, 0));
+        if is_in_range(value) {
+            sink.parts.entry(PartKey::Cached).or_default().add(PartSum { count: 1, bytes, filled: (0, 0) });
         }
     }
 
     /// Returns the saving of a box: the value replaces the reference in each object that refers to it.
-    pub(super) fn saving(&self, search: &WasteSearch<'_>, object: ObjectIndex) -> u64 {
+    fn saving(&self, search: &WasteSearch<'_>, object: ObjectIndex) -> u64 {
         if self.growth == 0 {
             return self.bytes;
         }
@@ -75,9 +101,25 @@ impl Boxed {
     }
 }
 
+/// Adds the findings of the pass over instances.
+fn find(_: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
+    let mut findings = Findings::new(&DEFINITION);
+    passes.boxes.drain(..).for_each(|(savings, parts)| findings.take(savings, &parts));
+    Ok(findings)
+}
+
+/// Returns whether `valueOf` returns the same box for a value each time.
+fn is_in_range(value: Bits) -> bool {
+    match value.kind {
+        BasicType::Boolean => true,
+        BasicType::Char => value.bits <= 127,
+        _ => value.integer().is_some_and(|value| (-128..=127).contains(&value)),
+    }
+}
+
 /// Returns the boxes in the JVM's caches: in static fields, and, with class data sharing, in arrays for classes that
 /// are not initialized yet, within an array that a JNI global refers to.
-pub(super) fn cached(search: &WasteSearch<'_>) -> IdSet<u32> {
+pub(in crate::waste) fn cached(search: &WasteSearch<'_>) -> IdSet<u32> {
     let summary = search.summary;
     let mut cached = IdSet::default();
     let elements = |array: ObjectIndex| {

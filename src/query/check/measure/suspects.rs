@@ -1,0 +1,25 @@
+//! Retained size of the largest leak suspect.
+
+use std::io;
+use std::sync::Arc;
+
+use super::{DumpData, MeasureDetails, Measured};
+use crate::check::{Measure, MeasureKind, Unit};
+use crate::leaks;
+
+pub(super) const DEFINITION: MeasureKind = MeasureKind {
+    name: "suspects",
+    unit: Unit::Bytes,
+    has_min: false,
+    subject: |_| "largest leak suspect".to_owned(),
+    measure,
+    ..MeasureKind::BASE
+};
+
+/// Runs `leaks` without options, whatever the limit is: the threshold decides which objects are suspects.
+fn measure(dump: &mut DumpData<'_>, _: &Measure) -> io::Result<Measured> {
+    let (graph, bytes) = dump.graph()?;
+    let leaks = leaks::leaks(dump.heap, graph, bytes, leaks::DEFAULT_THRESHOLD.into())?;
+    let amount = leaks.largest().map_or(0, |largest| largest.retained_bytes());
+    Ok(Measured::new(amount, leaks.reachable_bytes).with(MeasureDetails::Suspects(Arc::new(leaks))))
+}

@@ -1,0 +1,157 @@
+//! Definition of a kind of waste, and of the places where kinds are found.
+//!
+//! Each kind has a definition in a file of [`super::kinds`]. Names, help, explanations and the order of adding up are read
+//! from it, and the passes call its search.
+
+use std::hash::{Hash, Hasher};
+
+use super::WasteSearch;
+use super::arrays::{VisitedArray, VisitedTable};
+use super::collections::{CollectionLook, FewElements};
+use super::equal::Shares;
+use super::findings::{Findings, Parts, Saving, Sink};
+use super::kinds::KINDS;
+use super::kinds::constant_fields::Votes;
+use super::plan::Plans;
+use hprof_index::storage::scratch::Array;
+
+/// A kind of waste. Kinds are compared by name, and ordered as in [`KINDS`].
+#[derive(Debug)]
+pub struct WasteKind {
+    /// Name in output; options use kebab-case.
+    pub name: &'static str,
+    /// Description in a few words.
+    pub summary: &'static str,
+    /// Definition, and the bytes that would be freed.
+    pub meaning: &'static str,
+    /// Cases in which it is harmless.
+    pub harmless: &'static str,
+    /// How to fix it.
+    pub remedy: &'static str,
+    pub(super) frees: Frees,
+    /// `true` if single objects are wasted, so that a sample of the heap is enough for an estimate.
+    pub(super) is_sampled: bool,
+    pub(super) finds: Finds,
+}
+
+/// Effect of a kind on its objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Frees {
+    /// Frees them, and `other` with them.
+    Objects,
+    /// Frees them, but saves less than their size: their contents move into their referrers.
+    Unboxed,
+    /// Frees them with everything that they retain.
+    Retained,
+    /// Frees the objects in [`Findings::freed`].
+    Listed,
+    /// Shrinks them, or something that belongs to them.
+    Part,
+    /// Shrinks all instances of some classes, by [`Findings::shrinks`].
+    OfClass,
+    /// Frees all unreachable objects.
+    Unreachable,
+}
+
+/// Functions that examine an array, the table of a collection, and a collection.
+type LookAtArray = fn(&VisitedArray<'_, '_>, &mut Sink);
+type LookAtTable = fn(&VisitedTable<'_, '_>, &mut Sink);
+type LookAtCollection = fn(&CollectionLook<'_, '_>, &FewElements, &mut Sink);
+
+/// Search for a kind. Functions of the passes are called for each object of a heap, from all threads.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Finds {
+    /// In each non-empty primitive array, except those of Strings.
+    PrimitiveArrays(LookAtArray),
+    /// In each non-empty array of references with at most one non-null element, except those of collections.
+    ReferenceArrays(LookAtArray),
+    /// In the table of each non-empty collection.
+    Tables(LookAtTable),
+    /// In each collection of few elements.
+    Collections(LookAtCollection),
+    /// After the passes, in the data that they collected, or elsewhere.
+    AfterPasses(fn(&WasteSearch<'_>, &mut Passes) -> std::io::Result<Findings>),
+}
+
+/// Data that the passes collect for kinds that are found afterwards.
+pub(super) struct Passes {
+    pub(super) plans: Plans,
+    /// Boxes, ascending.
+    pub(super) boxes: Vec<(Array<Saving>, Parts)>,
+    /// Votes on the values of fields.
+    pub(super) votes: Votes,
+    /// Strings by a part of their hash.
+    pub(super) texts: Shares,
+    /// Other primitive arrays by a part of their hash.
+    pub(super) contents: Shares,
+    /// Arrays of length 0, ascending.
+    pub(super) zero_length: Vec<Array<Saving>>,
+}
+
+impl WasteKind {
+    /// Returns the kind of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KINDS.into_iter().find(|kind| kind.name == name)
+    }
+
+    /// Returns whether it is waste of reachable objects.
+    pub fn is_of_reachable(&self) -> bool {
+        self.frees != Frees::Unreachable
+    }
+
+    /// Returns the position in [`KINDS`].
+    fn rank(&self) -> usize {
+        KINDS.iter().take_while(|kind| kind.name != self.name).count()
+    }
+}
+
+impl PartialEq for WasteKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for WasteKind {}
+
+impl Hash for WasteKind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl Ord for WasteKind {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl PartialOrd for WasteKind {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Functions that the passes call, each with the position of its kind in [`KINDS`].
+#[derive(Default)]
+pub(super) struct Hooks {
+    pub(super) primitive_arrays: Vec<(usize, LookAtArray)>,
+    pub(super) reference_arrays: Vec<(usize, LookAtArray)>,
+    pub(super) tables: Vec<(usize, LookAtTable)>,
+    pub(super) collections: Vec<(usize, LookAtCollection)>,
+}
+
+impl Hooks {
+    pub(super) fn new() -> Self {
+        let mut hooks = Self::default();
+        for (rank, kind) in KINDS.iter().enumerate() {
+            match kind.finds {
+                Finds::PrimitiveArrays(look) => hooks.primitive_arrays.push((rank, look)),
+                Finds::ReferenceArrays(look) => hooks.reference_arrays.push((rank, look)),
+                Finds::Tables(look) => hooks.tables.push((rank, look)),
+                Finds::Collections(look) => hooks.collections.push((rank, look)),
+                Finds::AfterPasses(_) => {}
+            }
+        }
+        hooks
+    }
+}

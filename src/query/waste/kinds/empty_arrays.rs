@@ -1,0 +1,23 @@
+//! Arrays of nulls.
+
+use crate::waste::arrays::VisitedArray;
+use crate::waste::findings::Sink;
+use crate::waste::kind::{Finds, Frees, WasteKind};
+
+pub(super) const DEFINITION: WasteKind = WasteKind {
+    name: "empty_arrays",
+    summary: "Arrays of nulls",
+    meaning: "Arrays of references in which all elements are null; except tables of collections. Freed: the \
+        arrays.",
+    harmless: "If they are about to be filled.",
+    remedy: "Allocate an array when there is something to put into it.",
+    frees: Frees::Objects,
+    is_sampled: true,
+    finds: Finds::ReferenceArrays(look),
+};
+
+fn look(array: &VisitedArray<'_, '_>, sink: &mut Sink) {
+    if array.references == 0 {
+        sink.push(array.saving(array.bytes), array.part(), (0, array.length));
+    }
+}

@@ -1,0 +1,40 @@
+//! Collections without elements.
+
+use crate::waste::collections::{CollectionLook, FewElements, MAX_OBJECTS};
+use crate::waste::findings::{PartKey, Saving, Sink};
+use crate::waste::kind::{Finds, Frees, WasteKind};
+use hprof_index::model::tables::ClassKind;
+
+pub(super) const DEFINITION: WasteKind = WasteKind {
+    name: "empty_collections",
+    summary: "Collections without elements",
+    meaning: "Lists, sets, maps and deques without elements, with or without a table. Freed: the collection \
+        with all that it retains.",
+    harmless: "If they are few, or about to be filled.",
+    remedy: "Create a collection when the first element comes, use Collections.emptyList() and the like \
+        where nothing is ever added, set the field to null when the last element is gone: remove() and \
+        clear() keep the table.",
+    frees: Frees::Retained,
+    is_sampled: true,
+    finds: Finds::Collections(look),
+};
+
+fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink) {
+    if collection.elements > 0 {
+        return;
+    }
+    let search = look.search;
+    let (tree, summary) = (&search.graph.tree, search.summary);
+    let outer = look.outermost(collection.object);
+    let Some(position) = tree.reachable_position(outer) else { return };
+    if tree.retained_objects(position) > MAX_OBJECTS {
+        return;
+    }
+    let is_array = |object| {
+        let class = search.class(object).and_then(|class| summary.class(class));
+        class.is_some_and(|class| class.kind() != ClassKind::Instance)
+    };
+    let has_table = tree.objects_at(position..tree.end(position)).any(is_array);
+    let part = if has_table { PartKey::Table } else { PartKey::NoTable };
+    sink.push(Saving::of(outer, tree.retained_bytes(position)), Some(part), (0, 0));
+}

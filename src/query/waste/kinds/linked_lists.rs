@@ -1,0 +1,46 @@
+//! LinkedLists.
+
+use crate::waste::WasteSearch;
+use crate::waste::collections::{CollectionLook, FewElements};
+use crate::waste::findings::{Saving, Sink};
+use crate::waste::kind::{Finds, Frees, WasteKind};
+use hprof_parser::BasicType;
+
+pub(super) const DEFINITION: WasteKind = WasteKind {
+    name: "linked_lists",
+    summary: "LinkedLists instead of ArrayLists",
+    meaning: "Elements in nodes of 24 bytes or more each. Freed: what the nodes take beyond an ArrayList with an \
+        array of exactly that length.",
+    harmless: "If they are few.",
+    remedy: "Use ArrayList for lists, ArrayDeque for queues: they are also faster.",
+    frees: Frees::Part,
+    is_sampled: true,
+    finds: Finds::Collections(look),
+};
+
+/// Sizes of a LinkedList, its node and an ArrayList.
+pub(in crate::waste) fn sizes(search: &WasteSearch<'_>) -> Option<[u64; 3]> {
+    let size = |name: &str| search.boot_size(name);
+    let node = size("java.util.LinkedList$Node").or_else(|| size("java.util.LinkedList$Entry"));
+    Some([size("java.util.LinkedList")?, node?, size("java.util.ArrayList")?])
+}
+
+fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink) {
+    let object = collection.object;
+    if collection.elements == 0 || !look.usage(object).is_some_and(|usage| usage.is_linked) {
+        return;
+    }
+    let tree = &look.search.graph.tree;
+    let (Some([list, node, array_list]), Some(position)) = (look.linked, tree.reachable_position(object))
+    else {
+        return;
+    };
+    // The stated size of a list may exceed its number of elements.
+    let elements = u64::from(collection.elements.min(tree.retained_objects(position) - 1));
+    let array = look.search.sizes.layout().array_size(BasicType::Object, elements);
+    let now = elements.saturating_mul(node).saturating_add(list);
+    let bytes = now.saturating_sub(array.saturating_add(array_list));
+    if bytes > 0 {
+        sink.push(Saving::of(object, bytes), None, (0, 0));
+    }
+}

@@ -1,0 +1,23 @@
+//! Arrays of one reference.
+
+use crate::waste::arrays::VisitedArray;
+use crate::waste::findings::Sink;
+use crate::waste::kind::{Finds, Frees, WasteKind};
+
+pub(super) const DEFINITION: WasteKind = WasteKind {
+    name: "single_element_arrays",
+    summary: "Arrays of one reference",
+    meaning: "Arrays of references of which one is not null; except tables of collections. Freed: the arrays, as \
+        if the field referred to the element itself.",
+    harmless: "If they are about to be filled, or where an interface asks for an array.",
+    remedy: "Keep the first element in a field of its own, shorten the array.",
+    frees: Frees::Objects,
+    is_sampled: true,
+    finds: Finds::ReferenceArrays(look),
+};
+
+fn look(array: &VisitedArray<'_, '_>, sink: &mut Sink) {
+    if array.references == 1 {
+        sink.push(array.saving(array.bytes), array.part(), (1, array.length));
+    }
+}

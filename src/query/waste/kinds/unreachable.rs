@@ -1,0 +1,27 @@
+//! Unreachable objects.
+
+use std::io;
+
+use crate::waste::WasteSearch;
+use crate::waste::findings::Findings;
+use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
+
+pub(super) const DEFINITION: WasteKind = WasteKind {
+    name: "unreachable",
+    summary: "Unreachable objects",
+    meaning: "Unreachable objects: garbage that is not collected yet.",
+    harmless: "Always, except for the collector's work: it is freed anyway.",
+    remedy: "Dump live objects only (`jcmd PID GC.heap_dump` without -all); where much garbage is normal, \
+        look for what allocates it: `hprof-cli sites`, a JFR recording.",
+    frees: Frees::Unreachable,
+    is_sampled: false,
+    finds: Finds::AfterPasses(find),
+};
+
+fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
+    let tree = &search.graph.tree;
+    let mut findings = Findings::new(&DEFINITION);
+    findings.count = u64::from(tree.objects().saturating_sub(tree.reachable()));
+    findings.bytes = search.all_bytes().saturating_sub(tree.reachable_bytes());
+    Ok(findings)
+}

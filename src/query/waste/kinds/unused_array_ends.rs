@@ -1,0 +1,84 @@
+//! Buffers that are longer than their used part.
+
+use crate::waste::arrays::VisitedArray;
+use crate::waste::findings::{PartKey, Sink};
+use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::plan::Plan;
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+use hprof_parser::BasicType;
+
+pub(super) const DEFINITION: WasteKind = WasteKind {
+    name: "unused_array_ends",
+    summary: "Buffers longer than what is used",
+    meaning: "Buffers longer than what is used, by the field that says how much that is \
+        (StringBuilder.count, ByteArrayOutputStream.count and so on), or, in other byte[] and char[], by \
+        zeros in at least the second half. Freed: the rest.",
+    harmless: "If the buffer is about to be filled, as those of open streams are. Zeros can be data.",
+    remedy: "Drop a StringBuilder after toString(), trim with trimToSize() or Arrays.copyOf(), choose an \
+        initial capacity that fits.",
+    frees: Frees::Part,
+    is_sampled: true,
+    finds: Finds::PrimitiveArrays(look),
+};
+
+fn look(array: &VisitedArray<'_, '_>, sink: &mut Sink) {
+    let VisitedArray { search, length, elements, .. } = *array;
+    let mut by_class: Option<(u32, ClassNumber)> = None;
+    for held in array.held {
+        if let Plan::Buffer(buffer) = array.plans.of(search.class(ObjectIndex(held.holder))) {
+            let used = by_class.map_or(0, |(used, _)| used).max(held.says[0]);
+            by_class = Some((used, by_class.map_or(buffer.class, |(_, class)| class)));
+        }
+    }
+    let (used, part) = match by_class {
+        Some((used, class)) => (u64::from(used).min(length), PartKey::Buffer(class)),
+        None if array.is_constant => return,
+        None => {
+            let width = match array.element {
+                BasicType::Byte => 1,
+                BasicType::Char => 2,
+                _ => return,
+            };
+            let used = (elements.len() - zeros_at_end(elements)).div_ceil(width) as u64;
+            if (length - used.min(length)) * 2 < length {
+                return;
+            }
+            (used, PartKey::Zeros(array.class))
+        }
+    };
+    let used_bytes = search.sizes.layout().array_size(array.element, used);
+    let bytes = array.bytes.saturating_sub(used_bytes);
+    if bytes > 0 {
+        sink.push(array.saving(bytes), Some(part), (used, length));
+    }
+}
+
+/// Returns the number of zero bytes at the end.
+fn zeros_at_end(bytes: &[u8]) -> usize {
+    const ZEROS: [u8; 256] = [0; 256];
+    let mut rest = bytes;
+    while let Some((before, _)) = rest.split_last_chunk::<256>().filter(|(_, last)| **last == ZEROS) {
+        rest = before;
+    }
+    let used = rest.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+    bytes.len() - used
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_counted_from_the_end() {
+        let mut bytes = vec![0; 1000];
+        assert_eq!((zeros_at_end(&bytes), zeros_at_end(&[]), zeros_at_end(&[1])), (1000, 0, 0));
+        for at in [0, 1, 743, 744, 745, 998, 999] {
+            bytes.fill(0);
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = 1;
+            }
+            assert_eq!(zeros_at_end(&bytes), 999 - at, "{at}");
+        }
+    }
+}
