@@ -7,14 +7,16 @@ use crate::cli::retention::leaks::words;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands::{self, Commands, NextCommand};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks;
 use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{AnswerSource, Session};
-use hprof_index::{Error, Quiet};
+use hprof_index::{Error, ObjectGraph, Quiet};
 use hprof_input::file::TextFile;
-use hprof_query::compare::places::{Explained, OneHeap, PlaceFigures, Via};
+use hprof_query::compare::places::{Explained, PlaceFigures, Via};
 use hprof_query::dictionary::names;
 use hprof_query::dump::overview::{self, Overview};
+use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::leaks::below::HeapPlaces;
 use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::holders::Holder;
@@ -85,7 +87,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
             let suspects: Vec<String> =
                 leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
             let overview = overview::overview(heap, graph, bytes, FRAMES)?;
-            let places = explained(&places.places, &overview);
+            let places = explained(graph, &places, &overview);
             Ok((overview, places, (words::headline(&leaks), suspects)))
         })?;
     let commands = Commands::of(&args.input);
@@ -302,11 +304,14 @@ struct PlaceFacts {
     class: Option<String>,
     figures: PlaceFigures,
     elements: Option<(u64, Option<String>)>,
+    framework: Option<FrameworkDescription>,
 }
 
 /// The places that explain the heap, and the threads that do the same; largest first.
-fn explained(heap: &OneHeap, overview: &Overview) -> Vec<Explains> {
+fn explained(graph: &ObjectGraph, places: &HeapPlaces, overview: &Overview) -> Vec<Explains> {
+    let heap = &places.places;
     let aligned = &heap.aligned;
+    let object = |place: u32| graph.objects.addresses.index_of(aligned.figures(0, place).example);
     let threads = || overview.largest.iter().filter(|holder| holder.threads.is_some());
     let is_of_threads = |place: u32| {
         let top = aligned.path(place).first().copied();
@@ -322,19 +327,20 @@ fn explained(heap: &OneHeap, overview: &Overview) -> Vec<Explains> {
             depth: aligned.path(one.place).len(),
             class: class(one.place),
             figures: aligned.figures(0, one.place),
+            framework: object(one.place).and_then(|object| places.description_of(object)).cloned(),
             elements: one.elements.map(|elements| (elements.objects, class(elements.place))),
         }),
         retained_bytes: one.retained_bytes,
     };
     let least = overview.reachable.1 / 100 * LEAST_PERCENT;
-    let places = heap.explain(least).into_iter();
-    let places = places.filter(|one| threads().next().is_none() || !is_of_threads(one.place));
+    let explained = heap.explain(least).into_iter();
+    let explained = explained.filter(|one| threads().next().is_none() || !is_of_threads(one.place));
     let of_threads = threads().map(|holder| Explains {
         text: holder::text(holder, [false, false]),
         place: None,
         retained_bytes: holder.retained_bytes,
     });
-    let mut all: Vec<Explains> = places.map(of_place).chain(of_threads).collect();
+    let mut all: Vec<Explains> = explained.map(of_place).chain(of_threads).collect();
     all.sort_by_key(|one| Reverse(one.retained_bytes));
     all
 }
@@ -503,6 +509,16 @@ fn place_columns<'c>() -> Columns<'c, Explains> {
             of(one, |place| place.elements.as_ref()?.1.clone()).flatten().into()
         })
         .or_null("it stores nothing like that"),
+        Column::of(names::FRAMEWORK, |one: &Explains| {
+            let known = one.place.as_ref().and_then(|place| place.framework.as_ref());
+            known.map(|known| &*known.framework).into()
+        })
+        .or_null("no rule describes its object"),
+        Column::of(names::FRAMEWORK_FACTS, |one: &Explains| {
+            let known = one.place.as_ref().and_then(|place| place.framework.as_ref());
+            known.map_or(Value::Null, |known| frameworks::facts(&known.facts))
+        })
+        .or_null("no rule describes its object"),
         Column::of(names::TEXT, |one: &Explains| (&*one.text).into()),
     ])
 }

@@ -7,18 +7,21 @@ use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::compare::places::{Aligned, DumpPlaces, PlaceFigures};
 use hprof_query::dictionary::names;
+use hprof_query::frameworks::{FrameworkDescription, Frameworks, KnownFrameworks};
 use hprof_query::objects::condition::size;
+use hprof_query::objects::reader::ObjectReader;
 use hprof_query::objects::selection::Selection;
 use hprof_query::recordings::percent::hundredths;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::grouped;
 use hprof_report::tree;
-use hprof_report::value::id;
+use hprof_report::value::{Value, id};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks;
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
@@ -31,6 +34,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli places heap.hprof --depth 2 --min 5%
   hprof-cli places heap.hprof --of com.acme.Server
   hprof-cli places heap.hprof --min 0 --format json | jq '[.rows[].own_bytes] | add'";
+
+/// Why a row has no facts.
+const NO_RULE: &str = "no rule describes the object, or there are several objects";
+/// Places whose objects are described by rules.
+const MAX_DESCRIBED: usize = 1 << 10;
 
 /// Show the places of the program that hold the heap
 ///
@@ -98,11 +106,15 @@ fn least(text: &str) -> Result<Least, String> {
 pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome> {
     let top = args.top.rows(args.output.format());
     let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
-        Ok(places(args, heap, graph)?.map(|places| {
+        let places = places(args, heap, graph)?;
+        let found = places.map(|places| -> anyhow::Result<_> {
             let least = args.min.bytes(graph.tree.reachable_bytes());
             let depth = if args.depth == 0 { u64::MAX } else { args.depth };
-            rows(&Aligned::new(&[places]), least, depth, top)
-        }))
+            let (mut rows, matching) = rows(&Aligned::new(&[places]), least, depth, top);
+            describe(heap, graph, &mut rows)?;
+            Ok((rows, matching))
+        });
+        found.transpose()
     })?;
     let whole = Whole::new(cx, &session.graph, &args.output);
     let Some((rows, matching)) = found else {
@@ -149,7 +161,21 @@ struct PlaceRow {
     is_class_object: bool,
     depth: u64,
     figures: PlaceFigures,
+    /// `true` if a framework's rule names the objects.
+    is_called: bool,
+    framework: Option<FrameworkDescription>,
     branch: String,
+}
+
+/// Adds what frameworks' rules say of single objects.
+fn describe(heap: &Heap, graph: &ObjectGraph, rows: &mut [PlaceRow]) -> anyhow::Result<()> {
+    let objects = ObjectReader::new(heap.summary(), graph, heap.bytes(&Quiet)?);
+    let known = KnownFrameworks::new(heap, &objects, &Frameworks::bundled());
+    for row in rows.iter_mut().filter(|row| row.is_called && row.figures.objects == 1).take(MAX_DESCRIBED) {
+        let object = graph.objects.addresses.index_of(row.figures.example);
+        row.framework = object.and_then(|object| known.describe(object));
+    }
+    Ok(())
 }
 
 /// The largest places in preorder, siblings by size, and how many there are without `top`.
@@ -195,6 +221,8 @@ fn rows(aligned: &Aligned, least: u64, depth: u64, top: Option<usize>) -> (Vec<P
             is_class_object: label.is_class_object,
             depth,
             figures: aligned.figures(0, place),
+            is_called: label.called.is_some(),
+            framework: None,
             branch: String::new(),
         });
         stack.extend(largest_last(aligned.below(place), depth + 1));
@@ -226,6 +254,14 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
         Column::of(names::OBJECT, move |row: &PlaceRow| id(single(row))).or_null("there are several objects"),
         Column::of(names::EXAMPLE_OBJECT, |row: &PlaceRow| id(row.figures.example.non_null()))
             .or_null("there is none"),
+        Column::of(names::FRAMEWORK, |row: &PlaceRow| {
+            row.framework.as_ref().map(|known| &*known.framework).into()
+        })
+        .or_null(NO_RULE),
+        Column::of(names::FRAMEWORK_FACTS, |row: &PlaceRow| {
+            row.framework.as_ref().map_or(Value::Null, |known| frameworks::facts(&known.facts))
+        })
+        .or_null(NO_RULE),
         Column::table("place", Align::Left, |row: &PlaceRow| format!("{}{}", row.branch, row.step))
             .fit(Fit::Shorten { priority: 0 }),
     ])

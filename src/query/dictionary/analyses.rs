@@ -22,7 +22,7 @@ names! {
     THRESHOLD_BYTES: Integer, "retained size that a suspect exceeds";
     PARTS: Records, "parts, most bytes first; in CSV in words";
     MEMBERS: Records, "of a group: the members that retain most, ten at most; in CSV their IDs";
-    RULE_FOUND as "rule": Text, "rule by which a suspect was found: `mat`: those of Eclipse MAT, in its order; `below`: a store within a holder";
+    RULE_FOUND as "rule": Text, "rule by which a suspect was found: `mat`: those of Eclipse MAT, in its order; `below`: a store within a holder; `framework`: a rule of a framework says so";
     OWNER: Record, "the last object on the path whose class is not the JDK's; in CSV class and field";
     OWNER_CLASS: Text, "class of the owner";
     OWNER_FIELD: Text, "field of the owner that the path follows";
