@@ -47,9 +47,6 @@ const MAX_DESCRIBED: usize = 1 << 10;
 /// of is at the place of the collection. The tree of places is the dominator tree, merged by these names,
 /// which mean the same in every dump of a program: `diff --group-by place` compares them.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("top", |top| top.help(
-    "Show only the N largest places and those above them; 0 for all [default: 20 in a table, all in JSON and CSV]"
-)))]
 pub(crate) struct PlacesArgs {
     #[command(flatten)]
     input: Input,
