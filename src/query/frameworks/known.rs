@@ -21,7 +21,9 @@ const MAX_ELEMENTS: usize = 1 << 18;
 /// Objects of a rule that are listed.
 const MAX_INSTANCES: usize = 1000;
 /// Objects whose retained size a sentence explains.
-const MAX_RETAINED: usize = 1 << 16;
+const MAX_RETAINED: usize = MAX_ELEMENTS;
+/// Objects of a rule whose entries are looked at.
+const MAX_WITH_ENTRIES: usize = 1 << 13;
 /// Elements of a list in a fact, and characters of a text.
 const MAX_LISTED: usize = 5;
 const MAX_TEXT: usize = 1000;
@@ -134,8 +136,8 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         self.passed.get(class.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Reachable objects with a rule that retain at least so much, and those whose rule can earn a conclusion: of each
-    /// rule at most 1,000, those that retain most, in address order.
+    /// Reachable objects with a rule that retain at least so much, themselves or by their entries, and those whose rule can
+    /// earn a conclusion: of each rule at most 1,000, those that retain most, in address order.
     pub fn instances(&self, least: u64) -> Vec<ObjectIndex> {
         let summary = self.evaluator.summary();
         let mut classes = summary.numbered_classes();
@@ -145,9 +147,19 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         let marks: Vec<bool> = self.of_class.iter().map(Option::is_some).collect();
         let graph = self.evaluator.graph();
         let mut of_rule: Vec<Vec<(Reverse<u64>, ObjectIndex)>> = vec![Vec::new(); self.rules.len()];
+        let mut with_entries = vec![MAX_WITH_ENTRIES; self.rules.len()];
         for object in self.evaluator.objects_of_classes(marks) {
             let Some(bytes) = graph.tree.retained_bytes_of(object) else { continue };
             let Some((id, rule)) = self.rule(object) else { continue };
+            let mut bytes = bytes;
+            if bytes < least
+                && rule.entries.is_some()
+                && let Some(left @ 1..) = with_entries.get_mut(id.0 as usize)
+            {
+                *left -= 1;
+                let entries = self.entries(object).and_then(|(of, _)| graph.tree.retained_bytes_of(of));
+                bytes = bytes.max(entries.unwrap_or(0));
+            }
             if (bytes >= least || rule.can_leak())
                 && let Some(found) = of_rule.get_mut(id.0 as usize)
             {

@@ -7,6 +7,8 @@
 
 mod bundled;
 mod known;
+#[cfg(test)]
+mod made;
 mod rules;
 mod template;
 #[cfg(test)]

@@ -207,7 +207,13 @@ fn cut(text: &str) -> String {
 fn class(name: &str) -> String {
     match name.split_once("$$Lambda") {
         Some((owner, _)) => format!("lambda of {}", names::simple(owner)),
-        None => names::simple(name).to_owned(),
+        None if names::is_of_jdk(name) => names::simple(name).to_owned(),
+        // A class within another one, as the program's authors call it.
+        None => {
+            let simple = names::simple(name);
+            let inner = simple.rsplit('$').next().unwrap_or(simple);
+            if inner.starts_with(char::is_alphabetic) { inner } else { simple }.to_owned()
+        }
     }
 }
 
@@ -266,7 +272,8 @@ mod tests {
             ("empty", text("")),
             ("thread", text("pool-3-thread-12")),
             ("suspended", text("com.acme.OrderService$price$1")),
-            ("method", text("com.acme.AuditDao.save")),
+            ("method", text("com.acme.Server$AuditDao.save")),
+            ("entry", text("java.util.Map$Entry")),
             ("lambda", text("com.acme.Mail$$Lambda/0x0000000800c8d000")),
         ];
         for (template, expected) in [
@@ -275,7 +282,7 @@ mod tests {
             ("timeout {day:duration}, {ms:millis}", "timeout 24 h, 30 min"),
             ("store[ of {path}][ in {none}][ at {empty}]", "store of /shop"),
             ("{none}", "?"),
-            ("{method:method}, {lambda:class}", "AuditDao.save, lambda of Mail"),
+            ("{method:method}, {lambda:class}, {entry:class}", "AuditDao.save, lambda of Mail, Map$Entry"),
             ("{n:bytes}", "11.7 KiB"),
             ("{thread:pool}", "pool-*-thread"),
             ("{suspended:function}", "OrderService.price"),

@@ -8,7 +8,10 @@ fn every_bundled_file_is_read() {
     for (name, text) in BUNDLED {
         let rules = Frameworks::default().with(text, name).unwrap_or_else(|wrong| panic!("{wrong}"));
         let about = rules.about().first().expect("what it says of itself");
-        assert!(!about.versions.is_empty() && !about.source.is_empty(), "{name} says what it was written from");
+        assert!(
+            !about.versions.is_empty() && !about.source.is_empty(),
+            "{name} says what it was written from"
+        );
         assert!(!text.contains('\t'), "{name} has tabs");
     }
     let classes: usize = Frameworks::bundled().about().iter().map(|about| about.classes.len()).sum();
@@ -38,10 +41,22 @@ fn errors_name_line_and_column() {
         ("framework = \"F\"\n[[class]]\n", "own.toml:2:1: the rule has no `name`"),
         ("framework = \"F\"", "own.toml:1:1: there are no rules"),
         ("framework = \"F\"\n[[class]]\nname = 5", "own.toml:3:8: `name` is of type integer"),
-        ("framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"this.\"", "own.toml:5:11: expected the name"),
-        ("framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"y\"", "own.toml:5:6: there is no name y"),
-        ("framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"z\"\nz = \"1\"", "own.toml:5:6: there is no name z"),
-        ("framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nThis = \"1\"", "own.toml:5:1: a fact is named"),
+        (
+            "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"this.\"",
+            "own.toml:5:11: expected the name",
+        ),
+        (
+            "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"y\"",
+            "own.toml:5:6: there is no name y",
+        ),
+        (
+            "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"z\"\nz = \"1\"",
+            "own.toml:5:6: there is no name z",
+        ),
+        (
+            "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nThis = \"1\"",
+            "own.toml:5:1: a fact is named",
+        ),
         (
             "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"(SELECT count(*) FROM java.lang.String s)\"",
             "own.toml:5:28: select from values",
@@ -50,10 +65,22 @@ fn errors_name_line_and_column() {
             "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"(SELECT y FROM OBJECTS (this.a) e)\"",
             "own.toml:5:14: there is no name y",
         ),
-        ("framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"count(this)\"", "own.toml:5:6: aggregates"),
-        ("framework = \"F\"\n[[class]]\nname = \"a\"\ncalled = \"a {b}\"", "own.toml:4:14: there is no fact `b`"),
-        ("framework = \"F\"\n[[class]]\nname = \"a\"\nentries = \"a[0]\"", "own.toml:4:11: `entries` is a path"),
-        ("framework = \"F\"\n[[class]]\nname = \"a\"\n[[class.says]]\n", "own.toml:4:1: the sentence has no `text`"),
+        (
+            "framework = \"F\"\n[[class]]\nname = \"a\"\n[class.facts]\nx = \"count(this)\"",
+            "own.toml:5:6: aggregates",
+        ),
+        (
+            "framework = \"F\"\n[[class]]\nname = \"a\"\ncalled = \"a {b}\"",
+            "own.toml:4:14: there is no fact `b`",
+        ),
+        (
+            "framework = \"F\"\n[[class]]\nname = \"a\"\nentries = \"a[0]\"",
+            "own.toml:4:11: `entries` is a path",
+        ),
+        (
+            "framework = \"F\"\n[[class]]\nname = \"a\"\n[[class.says]]\n",
+            "own.toml:4:1: the sentence has no `text`",
+        ),
         (
             "framework = \"F\"\n[[class]]\nname = \"a\"\n[[class.says]]\ntext = \"t\"\nverdict = \"bad\"",
             "own.toml:6:11: a verdict is",
