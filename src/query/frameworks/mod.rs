@@ -15,4 +15,4 @@ mod template;
 mod tests;
 
 pub use known::{FrameworkDescription, FrameworkFact, FrameworkRuleId, KnownFrameworks};
-pub use rules::{FrameworkAbout, FrameworkRuleError, FrameworkVerdict, Frameworks};
+pub use rules::{FrameworkAbout, FrameworkRuleAbout, FrameworkRuleError, FrameworkVerdict, Frameworks};
