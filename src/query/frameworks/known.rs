@@ -2,7 +2,6 @@
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
-use std::fmt;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,10 +10,11 @@ use hprof_index::Heap;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
+use super::fact::FrameworkFact;
 use super::rules::{FrameworkRule, FrameworkVerdict, Frameworks, THIS};
-use super::template::{self, Template};
+use super::template::Template;
 use crate::objects::reader::ObjectReader;
-use crate::oql::{Bindings, BoundExpression, BoundValue, Cell, Evaluator};
+use crate::oql::{Bindings, BoundExpression, BoundValue, Evaluator};
 
 /// Elements of a list that an expression looks at.
 const MAX_ELEMENTS: usize = 1 << 18;
@@ -31,33 +31,6 @@ const MAX_TEXT: usize = 1000;
 /// Number of a rule that applies to a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameworkRuleId(u32);
-
-/// Value of a fact.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FrameworkFact {
-    /// No value: a field is null or missing, or a list is too long to be examined.
-    Null,
-    /// A truth value.
-    Bool(bool),
-    /// A whole number.
-    Whole(i64),
-    /// A number with a fraction.
-    Double(f64),
-    /// A text: `*` if it is read from the dump and values are hidden.
-    Text(String),
-}
-
-impl fmt::Display for FrameworkFact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Null => f.write_str("null"),
-            Self::Bool(value) => write!(f, "{value}"),
-            Self::Whole(value) => f.write_str(&template::whole(*value)),
-            Self::Double(value) => write!(f, "{value:.1}"),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
-}
 
 /// What its rule says of an object.
 #[derive(Debug, Clone, PartialEq)]
@@ -231,12 +204,10 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
             let found = self.evaluator.text_of(value);
             found.or_else(|| self.evaluator.class_name_of(value)).map(cut)
         };
-        match self.evaluator.number_of(value) {
-            Some(Cell::Boolean(value)) => return FrameworkFact::Bool(value),
-            Some(Cell::Whole(value)) => return FrameworkFact::Whole(value),
-            Some(Cell::Float(value)) => return FrameworkFact::Double(value.into()),
-            Some(Cell::Double(value)) => return FrameworkFact::Double(value),
-            _ => {}
+        let number = value.truth().map(FrameworkFact::Bool);
+        let number = number.or_else(|| value.whole().map(FrameworkFact::Whole));
+        if let Some(number) = number.or_else(|| value.double().map(FrameworkFact::Double)) {
+            return number;
         }
         let Some(mut items) = self.evaluator.items(value, MAX_LISTED + 1) else {
             return text(value).map_or(FrameworkFact::Null, FrameworkFact::Text);

@@ -6,6 +6,7 @@
 //! reference.
 
 mod bundled;
+mod fact;
 mod known;
 #[cfg(test)]
 mod made;
@@ -14,5 +15,6 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-pub use known::{FrameworkDescription, FrameworkFact, FrameworkRuleId, KnownFrameworks};
+pub use fact::FrameworkFact;
+pub use known::{FrameworkDescription, FrameworkRuleId, KnownFrameworks};
 pub use rules::{FrameworkAbout, FrameworkRuleAbout, FrameworkRuleError, FrameworkVerdict, Frameworks};

@@ -3,10 +3,10 @@
 //! `{fact}` is the value of a fact, `{fact:form}` its value in a form. What is in brackets is left out if a fact in it is
 //! null or an empty text.
 
-use hprof_index::storage::human_bytes::{HumanBytes, grouped};
+use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_parser::names;
 
-use super::known::FrameworkFact;
+use super::fact::{FrameworkFact, whole};
 use crate::compare::names::masked;
 
 /// Characters of a value in a text.
@@ -187,12 +187,6 @@ impl Form {
             (_, FrameworkFact::Text(text), _) => cut(text),
         })
     }
-}
-
-/// A number with its thousands apart.
-pub(super) fn whole(number: i64) -> String {
-    let sign = if number < 0 { "-" } else { "" };
-    format!("{sign}{}", grouped(number.unsigned_abs()))
 }
 
 /// The beginning of a long text.

@@ -7,38 +7,15 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 
-use super::Cell;
 use super::error::Wrong;
 use super::evaluate::{Evaluator, Row};
 use super::group::children;
 use super::parser;
 use super::resolve::{Names, Resolver};
-use super::run::{Around, Asking};
-use super::selected::Objects;
+use super::run::Asking;
+use super::selected::{Around, Bindings, BoundValue, Objects};
 use super::tree::{Expression, From, Node, Select, Source, Union};
 use super::value::Value;
-
-/// The values of names.
-pub(crate) trait Bindings {
-    /// The value of a name; `None` if it is not bound.
-    fn binding(&self, name: &str) -> Option<BoundValue>;
-}
-
-/// A value of a bound expression.
-#[derive(Debug, Clone)]
-pub(crate) struct BoundValue(pub(super) Value);
-
-impl BoundValue {
-    /// An object.
-    pub(crate) fn of(object: ObjectIndex) -> Self {
-        Self(Value::Object(object))
-    }
-
-    /// Returns whether the value counts as true in a condition.
-    pub(crate) fn is_true(&self) -> bool {
-        self.0.is_true()
-    }
-}
 
 /// An expression in which names are bound.
 #[derive(Debug)]
@@ -156,17 +133,6 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let mut resolver = Resolver::new(self, &expression.select, Names::Nothing, &asking);
         let code = resolver.code(&expression.node);
         BoundValue(code.map_or(Value::Null, |code| self.value(&code, &Row::new(u32::MAX, &[], None))))
-    }
-
-    /// A value that is a number or a truth value.
-    pub(crate) fn number_of(&self, value: &BoundValue) -> Option<Cell> {
-        Some(match value.0 {
-            Value::Boolean(value) => Cell::Boolean(value),
-            Value::Whole(value) => Cell::Whole(value),
-            Value::Float(value) => Cell::Float(value),
-            Value::Double(value) => Cell::Double(value),
-            _ => return None,
-        })
     }
 
     /// The first elements of a value that is a list.

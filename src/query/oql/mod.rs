@@ -7,6 +7,7 @@
 
 mod attributes;
 mod bound;
+mod chains;
 mod code;
 mod error;
 mod evaluate;
@@ -38,9 +39,10 @@ use self::code::{Code, Table};
 use self::evaluate::Row as Of;
 use self::value::Value;
 
-pub(crate) use bound::{Bindings, BoundExpression, BoundValue};
+pub(crate) use bound::BoundExpression;
 pub use error::QueryError;
 pub use evaluate::Evaluator;
+pub(crate) use selected::{Bindings, BoundValue};
 
 /// Bytes of a query.
 pub const MAX_LEN: usize = 1 << 20;

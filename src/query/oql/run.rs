@@ -9,14 +9,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::dominators::retained::retained_set;
 use hprof_index::graph::numbers::ObjectIndex;
 
-use super::bound::Bindings;
 use super::code::{Code, Found, Table};
 use super::error::{QueryError, Wrong};
 use super::evaluate::{Evaluator, Row};
 use super::group::{has_aggregate, not_grouped};
 use super::lexer;
 use super::resolve::{Names, Resolver};
-use super::selected::{Ask, Objects};
+use super::selected::{Around, Ask, Objects};
 use super::sort::{Sorted, sort};
 use super::source::{MAX_ROWS, too_many};
 use super::tree::{Expression, Item, Node, Select, Union};
@@ -54,15 +53,6 @@ impl Select {
         let mut items = self.items.iter().flatten();
         items.find(|item| item.name == *name).map_or(node, |item| &item.node)
     }
-}
-
-/// What is the same for a query and all queries inside it.
-#[derive(Clone, Copy)]
-pub(super) struct Around<'r> {
-    /// The text.
-    pub(super) text: &'r str,
-    /// Names that mean a value.
-    pub(super) bindings: Option<&'r dyn Bindings>,
 }
 
 /// Answers the queries inside a query.
