@@ -1,10 +1,11 @@
 //! The reference of JSON and CSV, generated from the declarations of the commands: `docs/json-schema.md` lists the
-//! keys of each answer, `docs/names.md` explains each key once.
+//! keys of each answer, `docs/names.md` explains each key once. `docs/frameworks.md` lists the rules about frameworks.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use hprof_query::dictionary::{self, Name, ValueKind};
+use hprof_query::frameworks::Frameworks;
 use hprof_query::tables;
 use hprof_report::answer::Declared;
 use hprof_report::column::JsonField;
@@ -76,7 +77,32 @@ fn names(answers: &[Declared]) -> String {
     out
 }
 
+fn frameworks() -> String {
+    let mut out = String::new();
+    for about in Frameworks::bundled().about() {
+        let _ = write!(
+            out,
+            "\n## {}\n\nVersions: {}. From the source of {}.",
+            about.framework, about.versions, about.source
+        );
+        let tried = about.tried.as_ref().map(|tried| format!("tried on heaps of {tried}"));
+        let tried = tried.unwrap_or_else(|| "only tried on heaps made for a test".to_owned());
+        let _ =
+            write!(out, " Rules are {tried}.\n\n| class | called | facts | sentences |\n|---|---|---|---|\n");
+        for rule in &about.rules {
+            let says = rule.says.iter().map(|(text, verdict)| match verdict {
+                Some(verdict) => format!("{text} ({})", verdict.name()),
+                None => text.clone(),
+            });
+            let (facts, says) = (rule.facts.join(", "), says.collect::<Vec<_>>().join("<br>"));
+            let called = rule.called.as_deref().unwrap_or_default();
+            let _ = writeln!(out, "| `{}` | {called} | {facts} | {says} |", rule.class);
+        }
+    }
+    out
+}
 /// Conditions under which each name is `null`.
+
 #[derive(Default)]
 struct Nulls(BTreeMap<String, Vec<String>>);
 
@@ -130,7 +156,9 @@ mod tests {
     #[test]
     fn the_pages_say_what_the_declarations_say() {
         let declared = super::super::declared();
-        for (name, generated) in [("json-schema", keys(&declared)), ("names", names(&declared))] {
+        let pages =
+            [("json-schema", keys(&declared)), ("names", names(&declared)), ("frameworks", frameworks())];
+        for (name, generated) in pages {
             let path = format!("{}/docs/{name}.md", env!("CARGO_MANIFEST_DIR"));
             let present = std::fs::read_to_string(&path).unwrap();
             let made = page(&present, &generated).unwrap();

@@ -2,7 +2,6 @@
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
-use std::fmt;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,17 +10,20 @@ use hprof_index::Heap;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
+use super::fact::FrameworkFact;
 use super::rules::{FrameworkRule, FrameworkVerdict, Frameworks, THIS};
-use super::template::{self, Template};
+use super::template::Template;
 use crate::objects::reader::ObjectReader;
-use crate::oql::{Bindings, BoundExpression, BoundValue, Evaluator, OqlValue};
+use crate::oql::{Bindings, BoundExpression, BoundValue, Evaluator};
 
 /// Elements of a list that an expression looks at.
 const MAX_ELEMENTS: usize = 1 << 18;
 /// Objects of a rule that are listed.
 const MAX_INSTANCES: usize = 1000;
 /// Objects whose retained size a sentence explains.
-const MAX_RETAINED: usize = 1 << 16;
+const MAX_RETAINED: usize = MAX_ELEMENTS;
+/// Objects of a rule whose entries are looked at.
+const MAX_WITH_ENTRIES: usize = 1 << 13;
 /// Elements of a list in a fact, and characters of a text.
 const MAX_LISTED: usize = 5;
 const MAX_TEXT: usize = 1000;
@@ -29,33 +31,6 @@ const MAX_TEXT: usize = 1000;
 /// Number of a rule that applies to a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameworkRuleId(u32);
-
-/// Value of a fact.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FrameworkFact {
-    /// No value: a field is null or missing, or a list is too long to be examined.
-    Null,
-    /// A truth value.
-    Bool(bool),
-    /// A whole number.
-    Whole(i64),
-    /// A number with a fraction.
-    Double(f64),
-    /// A text: `*` if it is read from the dump and values are hidden.
-    Text(String),
-}
-
-impl fmt::Display for FrameworkFact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Null => f.write_str("null"),
-            Self::Bool(value) => write!(f, "{value}"),
-            Self::Whole(value) => f.write_str(&template::whole(*value)),
-            Self::Double(value) => write!(f, "{value:.1}"),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
-}
 
 /// What its rule says of an object.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,8 +109,8 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         self.passed.get(class.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Reachable objects with a rule that retain at least so much, and those whose rule can earn a conclusion: of each
-    /// rule at most 1,000, those that retain most, in address order.
+    /// Reachable objects with a rule that retain at least so much, themselves or by their entries, and those whose rule can
+    /// earn a conclusion: of each rule at most 1,000, those that retain most, in address order.
     pub fn instances(&self, least: u64) -> Vec<ObjectIndex> {
         let summary = self.evaluator.summary();
         let mut classes = summary.numbered_classes();
@@ -145,9 +120,19 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         let marks: Vec<bool> = self.of_class.iter().map(Option::is_some).collect();
         let graph = self.evaluator.graph();
         let mut of_rule: Vec<Vec<(Reverse<u64>, ObjectIndex)>> = vec![Vec::new(); self.rules.len()];
+        let mut with_entries = vec![MAX_WITH_ENTRIES; self.rules.len()];
         for object in self.evaluator.objects_of_classes(marks) {
             let Some(bytes) = graph.tree.retained_bytes_of(object) else { continue };
             let Some((id, rule)) = self.rule(object) else { continue };
+            let mut bytes = bytes;
+            if bytes < least
+                && rule.entries.is_some()
+                && let Some(left @ 1..) = with_entries.get_mut(id.0 as usize)
+            {
+                *left -= 1;
+                let entries = self.entries(object).and_then(|(of, _)| graph.tree.retained_bytes_of(of));
+                bytes = bytes.max(entries.unwrap_or(0));
+            }
             if (bytes >= least || rule.can_leak())
                 && let Some(found) = of_rule.get_mut(id.0 as usize)
             {
@@ -225,12 +210,10 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
             let found = self.evaluator.text_of(value);
             found.or_else(|| self.evaluator.class_name_of(value)).map(cut)
         };
-        match self.evaluator.number_of(value) {
-            Some(OqlValue::Boolean(value)) => return FrameworkFact::Bool(value),
-            Some(OqlValue::Whole(value)) => return FrameworkFact::Whole(value),
-            Some(OqlValue::Float(value)) => return FrameworkFact::Double(value.into()),
-            Some(OqlValue::Double(value)) => return FrameworkFact::Double(value),
-            _ => {}
+        let number = value.truth().map(FrameworkFact::Bool);
+        let number = number.or_else(|| value.whole().map(FrameworkFact::Whole));
+        if let Some(number) = number.or_else(|| value.double().map(FrameworkFact::Double)) {
+            return number;
         }
         let Some(mut items) = self.evaluator.items(value, MAX_LISTED + 1) else {
             return text(value).map_or(FrameworkFact::Null, FrameworkFact::Text);

@@ -6,11 +6,15 @@
 //! reference.
 
 mod bundled;
+mod fact;
 mod known;
+#[cfg(test)]
+mod made;
 mod rules;
 mod template;
 #[cfg(test)]
 mod tests;
 
-pub use known::{FrameworkDescription, FrameworkFact, FrameworkRuleId, KnownFrameworks};
-pub use rules::{FrameworkAbout, FrameworkRuleError, FrameworkVerdict, Frameworks};
+pub use fact::FrameworkFact;
+pub use known::{FrameworkDescription, FrameworkRuleId, KnownFrameworks};
+pub use rules::{FrameworkAbout, FrameworkRuleAbout, FrameworkRuleError, FrameworkVerdict, Frameworks};

@@ -44,8 +44,21 @@ pub struct FrameworkAbout {
     pub source: String,
     /// The versions with which they were tried on a real heap.
     pub tried: Option<String>,
-    /// For each rule: the class, how it is called, and the names of its facts.
-    pub classes: Vec<(String, Option<String>, Vec<String>)>,
+    /// Its rules, in their order.
+    pub rules: Vec<FrameworkRuleAbout>,
+}
+
+/// What a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameworkRuleAbout {
+    /// The class.
+    pub class: String,
+    /// How its instances are called, with facts in braces.
+    pub called: Option<String>,
+    /// The names of its facts.
+    pub facts: Vec<String>,
+    /// Its sentences and their verdicts.
+    pub says: Vec<(String, Option<FrameworkVerdict>)>,
 }
 
 /// An error in a file of rules.
@@ -225,15 +238,19 @@ fn read(text: &str) -> Result<FrameworkFile, Wrong> {
         versions: owned("versions")?.unwrap_or_default(),
         source: owned("source")?.unwrap_or_default(),
         tried: owned("tried")?,
-        classes: rules.iter().map(FrameworkRule::about).collect(),
+        rules: rules.iter().map(FrameworkRule::about).collect(),
     };
     Ok(FrameworkFile { rules, passed, about })
 }
 
 impl FrameworkRule {
-    fn about(&self) -> (String, Option<String>, Vec<String>) {
-        let called = self.called.as_ref().map(|called| called.source().to_owned());
-        (self.class.clone(), called, self.facts.iter().map(|(name, _)| name.clone()).collect())
+    fn about(&self) -> FrameworkRuleAbout {
+        FrameworkRuleAbout {
+            class: self.class.clone(),
+            called: self.called.as_ref().map(|called| called.source().to_owned()),
+            facts: self.facts.iter().map(|(name, _)| name.clone()).collect(),
+            says: self.says.iter().map(|says| (says.text.source().to_owned(), says.verdict)).collect(),
+        }
     }
 }
 

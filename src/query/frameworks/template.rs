@@ -3,10 +3,10 @@
 //! `{fact}` is the value of a fact, `{fact:form}` its value in a form. What is in brackets is left out if a fact in it is
 //! null or an empty text.
 
-use hprof_index::storage::human_bytes::{HumanBytes, grouped};
+use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_parser::names;
 
-use super::known::FrameworkFact;
+use super::fact::{FrameworkFact, whole};
 use crate::compare::stable_names::masked;
 
 /// Characters of a value in a text.
@@ -189,12 +189,6 @@ impl Form {
     }
 }
 
-/// A number with its thousands apart.
-pub(super) fn whole(number: i64) -> String {
-    let sign = if number < 0 { "-" } else { "" };
-    format!("{sign}{}", grouped(number.unsigned_abs()))
-}
-
 /// The beginning of a long text.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_VALUE) {
@@ -207,7 +201,13 @@ fn cut(text: &str) -> String {
 fn class(name: &str) -> String {
     match name.split_once("$$Lambda") {
         Some((owner, _)) => format!("lambda of {}", names::simple(owner)),
-        None => names::simple(name).to_owned(),
+        None if names::is_of_jdk(name) => names::simple(name).to_owned(),
+        // A class within another one, as the program's authors call it.
+        None => {
+            let simple = names::simple(name);
+            let inner = simple.rsplit('$').next().unwrap_or(simple);
+            if inner.starts_with(char::is_alphabetic) { inner } else { simple }.to_owned()
+        }
     }
 }
 
@@ -266,7 +266,8 @@ mod tests {
             ("empty", text("")),
             ("thread", text("pool-3-thread-12")),
             ("suspended", text("com.acme.OrderService$price$1")),
-            ("method", text("com.acme.AuditDao.save")),
+            ("method", text("com.acme.Server$AuditDao.save")),
+            ("entry", text("java.util.Map$Entry")),
             ("lambda", text("com.acme.Mail$$Lambda/0x0000000800c8d000")),
         ];
         for (template, expected) in [
@@ -275,7 +276,7 @@ mod tests {
             ("timeout {day:duration}, {ms:millis}", "timeout 24 h, 30 min"),
             ("store[ of {path}][ in {none}][ at {empty}]", "store of /shop"),
             ("{none}", "?"),
-            ("{method:method}, {lambda:class}", "AuditDao.save, lambda of Mail"),
+            ("{method:method}, {lambda:class}, {entry:class}", "AuditDao.save, lambda of Mail, Map$Entry"),
             ("{n:bytes}", "11.7 KiB"),
             ("{thread:pool}", "pool-*-thread"),
             ("{suspended:function}", "OrderService.price"),

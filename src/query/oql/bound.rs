@@ -7,38 +7,15 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 
-use super::OqlValue;
 use super::error::Wrong;
 use super::evaluate::{EvaluatedRow, Evaluator};
 use super::group::children;
 use super::parser;
 use super::resolve::{NameScope, Resolver};
-use super::run::{Around, Asking};
-use super::selected::Objects;
+use super::run::Asking;
+use super::selected::{Around, Bindings, BoundValue, Objects};
 use super::tree::{Expression, ExpressionNode, From, Select, SelectSource, Union};
 use super::value::ExpressionValue;
-
-/// The values of names.
-pub(crate) trait Bindings {
-    /// The value of a name; `None` if it is not bound.
-    fn binding(&self, name: &str) -> Option<BoundValue>;
-}
-
-/// A value of a bound expression.
-#[derive(Debug, Clone)]
-pub(crate) struct BoundValue(pub(super) ExpressionValue);
-
-impl BoundValue {
-    /// An object.
-    pub(crate) fn of(object: ObjectIndex) -> Self {
-        Self(ExpressionValue::Object(object))
-    }
-
-    /// Returns whether the value counts as true in a condition.
-    pub(crate) fn is_true(&self) -> bool {
-        self.0.is_true()
-    }
-}
 
 /// An expression in which names are bound.
 #[derive(Debug)]
@@ -163,17 +140,6 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 self.value(&code, &EvaluatedRow::new(u32::MAX, &[], None))
             }),
         )
-    }
-
-    /// A value that is a number or a truth value.
-    pub(crate) fn number_of(&self, value: &BoundValue) -> Option<OqlValue> {
-        Some(match value.0 {
-            ExpressionValue::Boolean(value) => OqlValue::Boolean(value),
-            ExpressionValue::Whole(value) => OqlValue::Whole(value),
-            ExpressionValue::Float(value) => OqlValue::Float(value),
-            ExpressionValue::Double(value) => OqlValue::Double(value),
-            _ => return None,
-        })
     }
 
     /// The first elements of a value that is a list.

@@ -8,6 +8,7 @@
 mod attributes;
 mod bound;
 mod builtins;
+mod chains;
 mod code;
 mod error;
 mod evaluate;
@@ -38,9 +39,10 @@ use self::code::{Code, ValueTable};
 use self::evaluate::EvaluatedRow;
 use self::value::ExpressionValue;
 
-pub(crate) use bound::{Bindings, BoundExpression, BoundValue};
+pub(crate) use bound::BoundExpression;
 pub use error::QueryError;
 pub use evaluate::Evaluator;
+pub(crate) use selected::{Bindings, BoundValue};
 
 /// Maximum length of a query in bytes.
 pub const MAX_LEN: usize = 1 << 20;

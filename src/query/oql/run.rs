@@ -9,14 +9,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::dominators::retained_of_set::retained_set;
 use hprof_index::graph::numbers::ObjectIndex;
 
-use super::bound::Bindings;
 use super::code::{Code, QuerySet, ValueTable};
 use super::error::{QueryError, Wrong};
 use super::evaluate::{EvaluatedRow, Evaluator};
 use super::group::{has_aggregate, not_grouped};
 use super::lexer;
 use super::resolve::{NameScope, Resolver};
-use super::selected::{Ask, Objects};
+use super::selected::{Around, Ask, Objects};
 use super::sort::{Sorted, sort};
 use super::source::{MAX_ROWS, too_many};
 use super::tree::{Expression, ExpressionNode, Select, SelectItem, Union};
@@ -56,13 +55,7 @@ impl Select {
     }
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct Around<'r> {
-    pub(super) text: &'r str,
-    pub(super) bindings: Option<&'r dyn Bindings>,
-}
 /// Evaluation of the queries nested in a query with this text.
-
 ///
 /// Each is evaluated once, however often its expression is resolved: for the column, the group, the order.
 pub(super) struct Asking<'r, 'o, 'a> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hprof_index::graph::numbers::ObjectIndex;
 use roaring::RoaringBitmap;
 
 use super::code::{QuerySet, ValueTable};
@@ -48,6 +49,56 @@ pub(super) trait Ask {
     fn value(&self, query: &Union) -> Result<ExpressionValue, Wrong>;
     /// The value of a name that is bound, the same for all rows.
     fn bound(&self, name: &str) -> Option<ExpressionValue>;
+}
+
+/// What is the same for a query and all queries inside it.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'r> {
+    /// The text.
+    pub(super) text: &'r str,
+    /// Names that mean a value.
+    pub(super) bindings: Option<&'r dyn Bindings>,
+}
+
+/// The values of names.
+pub(crate) trait Bindings {
+    /// The value of a name; `None` if it is not bound.
+    fn binding(&self, name: &str) -> Option<BoundValue>;
+}
+
+/// A value of a bound expression.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundValue(pub(super) ExpressionValue);
+
+impl BoundValue {
+    /// An object.
+    pub(crate) fn of(object: ObjectIndex) -> Self {
+        Self(ExpressionValue::Object(object))
+    }
+
+    /// Returns whether the value counts as true in a condition.
+    pub(crate) fn is_true(&self) -> bool {
+        self.0.is_true()
+    }
+
+    /// The value, if it is a truth value.
+    pub(crate) fn truth(&self) -> Option<bool> {
+        if let ExpressionValue::Boolean(value) = self.0 { Some(value) } else { None }
+    }
+
+    /// The value, if it is a whole number.
+    pub(crate) fn whole(&self) -> Option<i64> {
+        if let ExpressionValue::Whole(value) = self.0 { Some(value) } else { None }
+    }
+
+    /// The value, if it is a number with a fraction.
+    pub(crate) fn double(&self) -> Option<f64> {
+        match self.0 {
+            ExpressionValue::Float(value) => Some(value.into()),
+            ExpressionValue::Double(value) => Some(value),
+            _ => None,
+        }
+    }
 }
 
 impl std::convert::From<ValueTable> for Objects {

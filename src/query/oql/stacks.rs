@@ -1,18 +1,13 @@
-//! Threads in expressions: the method that a thread is in, what its stack holds, and chains of references.
-
-use rustc_hash::FxHashSet;
+//! The stack traces of the threads of a dump.
 
 use crate::threads::frames::{Frame, Frames};
+use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::NONE;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::{RootKind, TraceSerial, names};
 
-use super::evaluate::Evaluator;
-use super::value::ExpressionValue;
-
-/// Objects of a chain at most.
-const MAX_CHAIN: usize = 1 << 20;
 /// Frames of a stack that are looked at for one of the application.
 const MAX_FRAMES: usize = 1 << 12;
 
@@ -23,55 +18,26 @@ pub(super) struct Stacks<'a> {
     of_thread: IdMap<ObjectIndex, TraceSerial>,
 }
 
-impl<'a> Evaluator<'_, 'a> {
-    fn stacks(&self) -> &Stacks<'a> {
-        self.stacks.get_or_init(|| {
-            let roots = &self.graph.roots;
-            let mut of_thread = IdMap::default();
-            for root in roots.rows.iter().filter(|root| root.kind == RootKind::ThreadObject) {
-                let (Some(thread), Some(serial)) = (root.thread, root.thread_serial) else { continue };
-                let trace = roots.trace_of_thread(serial).filter(|trace| trace.0 != NONE);
-                if let Some(trace) = trace.filter(|_| thread == root.object) {
-                    of_thread.entry(thread).or_insert(trace);
-                }
+impl<'a> Stacks<'a> {
+    /// Looks at the threads among the roots; `bytes` are the dump's.
+    pub(super) fn new(summary: &'a Summary, graph: &ObjectGraph, bytes: &'a [u8]) -> Self {
+        let roots = &graph.roots;
+        let mut of_thread = IdMap::default();
+        for root in roots.rows.iter().filter(|root| root.kind == RootKind::ThreadObject) {
+            let (Some(thread), Some(serial)) = (root.thread, root.thread_serial) else { continue };
+            let trace = roots.trace_of_thread(serial).filter(|trace| trace.0 != NONE);
+            if let Some(trace) = trace.filter(|_| thread == root.object) {
+                of_thread.entry(thread).or_insert(trace);
             }
-            Stacks { frames: Frames::new(self.summary, self.objects.bytes()), of_thread }
-        })
+        }
+        Self { frames: Frames::new(summary, bytes), of_thread }
     }
 
-    /// The innermost frame of a thread that is not one of the JDK: class and method; if there is none, the innermost.
-    pub(super) fn frame(&self, thread: ObjectIndex) -> Option<String> {
-        let Stacks { frames, of_thread } = self.stacks();
-        let trace = of_thread.get(&thread)?;
-        let all = || frames.of_trace(*trace).take(MAX_FRAMES).filter_map(|id| frames.frame(id));
+    /// The innermost method of a thread that is not one of the JDK; if there is none, the innermost.
+    pub(super) fn method(&self, thread: ObjectIndex) -> Option<String> {
+        let trace = self.of_thread.get(&thread)?;
+        let all = || self.frames.of_trace(*trace).take(MAX_FRAMES).filter_map(|id| self.frames.frame(id));
         let is_own = |frame: &Frame| frame.class.as_deref().is_some_and(|class| !names::is_of_jdk(class));
         all().find(is_own).or_else(|| all().next()).map(|frame| frame.qualified_method())
-    }
-
-    /// The objects that a thread's stack holds, each once, in address order, without the thread itself.
-    pub(super) fn locals(&self, thread: ObjectIndex) -> Vec<ObjectIndex> {
-        let mut objects: Vec<ObjectIndex> = self
-            .roots()
-            .locals_of(thread)
-            .map(|root| root.object)
-            .filter(|object| *object != thread)
-            .collect();
-        objects.sort_unstable();
-        objects.dedup();
-        objects
-    }
-
-    /// The object, the one in this field of it, the one in that field of that, and so on, each once.
-    pub(super) fn chain(&self, first: ObjectIndex, field: &str) -> ExpressionValue {
-        let most = self.bound.unwrap_or(MAX_CHAIN).min(MAX_CHAIN);
-        let mut seen = FxHashSet::default();
-        let next = |object: &ObjectIndex| self.objects.reference(*object, field);
-        let objects = std::iter::successors(Some(first), next).take(most.saturating_add(1));
-        let objects: Vec<ExpressionValue> =
-            objects.take_while(|object| seen.insert(*object)).map(ExpressionValue::Object).collect();
-        match objects.len() > most {
-            true if self.bound.is_some() => ExpressionValue::Null,
-            _ => ExpressionValue::Many(objects.into_iter().take(most).collect()),
-        }
     }
 }

@@ -1,0 +1,38 @@
+//! Values of facts.
+
+use std::fmt;
+
+use hprof_index::storage::human_bytes::grouped;
+
+/// Value of a fact.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FrameworkFact {
+    /// No value: a field is null or missing, or a list is too long to be examined.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// A whole number.
+    Whole(i64),
+    /// A number with a fraction.
+    Double(f64),
+    /// A text: `*` if it is read from the dump and values are hidden.
+    Text(String),
+}
+
+impl fmt::Display for FrameworkFact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Whole(value) => f.write_str(&whole(*value)),
+            Self::Double(value) => write!(f, "{value:.1}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A number with its thousands apart.
+pub(super) fn whole(number: i64) -> String {
+    let sign = if number < 0 { "-" } else { "" };
+    format!("{sign}{}", grouped(number.unsigned_abs()))
+}
