@@ -25,7 +25,12 @@ fn is_advice(text: &str) -> bool {
 /// Texts of lower layers that name options or commands, and why.
 const NO_ADVICE: &[(&str, &str)] = &[
     ("query/dictionary/", "what a name means depends on options"),
+    ("query/check/measure/place.rs", "`diff --group-by place` is where names of places are shown"),
     ("query/tables/small/places.rs", "`diff --group-by place` is where the column's labels are explained"),
+    (
+        "query/waste/kinds/",
+        "the definition of a kind contains its explanation, which `waste --explain` shows",
+    ),
     ("report/tables/parquet.rs", "the name of the program that wrote a file"),
     ("report/hprof_text/sections.rs", "the name of the program that wrote a text"),
 ];

@@ -6,12 +6,14 @@ use std::ops::Range;
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::collections::CollectionLook;
+use super::collection_look::CollectionLook;
 use super::equal::{ContentItem, SHARED, Shares};
-use super::findings::{Findings, PartKey, Saving, Sinks};
+use super::findings::{Findings, Saving, Sinks};
 use super::instances::{Held, Loose, UNKNOWN};
 use super::kind::Hooks;
-use super::plan::{Plan, Plans};
+use super::kinds::KINDS;
+use super::plan::Plan;
+use super::visited::{VisitedArray, VisitedTable};
 use super::{BlockCursor, WasteSearch, WasteWalk};
 use crate::objects::collections::usage::{Count, Usage};
 use crate::parallel;
@@ -36,56 +38,6 @@ pub(super) struct ArrayFindings {
     pub(super) few: Vec<Array<Loose>>,
     /// Lists of one element that have nothing but an array: saving, list, array.
     pub(super) plain: Vec<Array<Saving>>,
-}
-
-/// A non-empty array, as kinds of waste see it.
-#[derive(Clone, Copy)]
-pub(super) struct VisitedArray<'v, 'a> {
-    pub(super) search: &'v WasteSearch<'a>,
-    pub(super) plans: &'v Plans,
-    pub(super) object: ObjectIndex,
-    pub(super) class: ClassNumber,
-    pub(super) element: BasicType,
-    /// Number of elements.
-    pub(super) length: u64,
-    /// Shallow size in bytes.
-    pub(super) bytes: u64,
-    pub(super) elements: &'v [u8],
-    /// Statements of instances about it.
-    pub(super) held: &'v [Held],
-    /// `true` for a primitive array of at least two elements that are all equal.
-    pub(super) is_constant: bool,
-    /// Number of non-null references in it: zero or one.
-    pub(super) references: u64,
-}
-
-impl VisitedArray<'_, '_> {
-    pub(super) fn saving(&self, bytes: u64) -> Saving {
-        Saving::of(self.object, bytes)
-    }
-
-    pub(super) fn part(&self) -> Option<PartKey> {
-        Some(PartKey::Class(self.class))
-    }
-}
-
-/// The table of a non-empty collection, as kinds of waste see it.
-#[derive(Clone, Copy)]
-pub(super) struct VisitedTable<'v, 'a> {
-    pub(super) search: &'v WasteSearch<'a>,
-    pub(super) look: &'v CollectionLook<'v, 'a>,
-    pub(super) object: ObjectIndex,
-    /// The collection and its class.
-    pub(super) collection: ObjectIndex,
-    pub(super) class: ClassNumber,
-    pub(super) usage: &'v Usage,
-    /// Number of slots, and the IDs in them.
-    pub(super) length: u64,
-    pub(super) ids: &'v [u8],
-    /// Number of elements of the collection.
-    pub(super) elements: u64,
-    /// Load factor, if its class has one.
-    pub(super) load: f32,
 }
 
 /// Reads the arrays. `held` contains what instances state about arrays, by chunk, ascending in each.
@@ -117,7 +69,7 @@ pub(super) fn read(
             held: &here,
             texts: Vec::new(),
             contents: Vec::new(),
-            sinks: Sinks::default(),
+            sinks: Sinks::new(KINDS.len()),
             zero_length: Vec::new(),
             few: Vec::new(),
             plain: Vec::new(),

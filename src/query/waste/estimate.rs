@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use super::fields::FieldGroupBy;
 use super::findings::Reachable;
+use super::kind::KindFindings;
 use super::{KINDS, WasteKind, WasteQuery, WasteSearch, findings, union};
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::TreePosition;
@@ -69,9 +70,9 @@ pub fn estimate_with(
     let all_bytes = search.all_bytes();
     let mut kinds: Vec<(&'static WasteKind, u64)> = Vec::new();
     let mut reachable_wasted_bytes = 0u64;
-    for (findings, added) in found.iter().zip(union::add(&search, &found)) {
-        if findings.kind.is_of_reachable() {
-            kinds.push((findings.kind, scale(findings.bytes).min(tree.reachable_bytes())));
+    for (KindFindings { kind, findings }, added) in found.iter().zip(union::add(&search, &found)) {
+        if kind.is_of_reachable() {
+            kinds.push((kind, scale(findings.bytes).min(tree.reachable_bytes())));
             reachable_wasted_bytes = reachable_wasted_bytes.saturating_add(scale(added));
         }
     }

@@ -9,8 +9,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::WasteSearch;
-use super::kind::WasteKind;
-use super::kinds::KINDS;
 use crate::dominators::retained_of_set::tops;
 use crate::objects::object_set::Bits;
 use crate::sorting::SortRows;
@@ -115,9 +113,8 @@ pub struct Example {
 pub(super) type Largest = (ObjectIndex, u64, u64);
 
 /// Findings of one kind.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Findings {
-    pub(super) kind: &'static WasteKind,
     pub(super) count: u64,
     pub(super) bytes: u64,
     pub(super) savings: Vec<Array<Saving>>,
@@ -133,24 +130,9 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    pub(super) fn new(kind: &'static WasteKind) -> Self {
-        Self {
-            kind,
-            count: 0,
-            bytes: 0,
-            savings: Vec::new(),
-            freed: Vec::new(),
-            shrinks: Vec::new(),
-            parts: Parts::default(),
-            groups: Vec::new(),
-            fields: FxHashMap::default(),
-        }
-    }
-
     /// Returns all objects of a kind whose parts are their classes, or for class objects the classes that they
     /// represent.
     pub(super) fn by_class(
-        kind: &'static WasteKind,
         savings: Array<Saving>,
         class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
     ) -> Self {
@@ -161,7 +143,7 @@ impl Findings {
                 parts.entry(PartKey::Class(class)).or_default().add(sum);
             }
         }
-        let mut findings = Self::new(kind);
+        let mut findings = Self::default();
         findings.take(savings, &parts);
         findings
     }
@@ -178,7 +160,6 @@ impl Findings {
 
     /// Returns objects with their retained sizes. Objects that only several of them together retain do not count.
     pub(super) fn retained(
-        kind: &'static WasteKind,
         search: &WasteSearch<'_>,
         objects: &[ObjectIndex],
         class: impl Fn(ObjectIndex) -> Option<ClassNumber>,
@@ -191,7 +172,7 @@ impl Findings {
             Saving::of(*object, position.map_or(0, |position| tree.retained_bytes(position)))
         };
         let savings: Vec<Saving> = objects.iter().map(saving).collect();
-        Ok(Self::by_class(kind, search.room.copy(&savings)?, class))
+        Ok(Self::by_class(search.room.copy(&savings)?, class))
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Saving> {
@@ -285,14 +266,18 @@ impl Sink {
     }
 }
 
-/// Findings in a chunk of objects, by position of the kind in [`KINDS`].
-#[derive(Default)]
-pub(super) struct Sinks([Sink; KINDS.len()]);
+/// Findings in a chunk of objects, by position of the kind in [`super::KINDS`].
+pub(super) struct Sinks(Vec<Sink>);
 
 /// Findings in a chunk of objects, in the scratch arena.
 pub(super) struct StoredSinks(Vec<(usize, Array<Saving>, Parts, Array<u32>)>);
 
 impl Sinks {
+    /// Creates empty sinks for a number of kinds.
+    pub(super) fn new(kinds: usize) -> Self {
+        Self((0..kinds).map(|_| Sink::default()).collect())
+    }
+
     /// Calls functions of kinds with their sinks.
     #[inline(always)]
     pub(super) fn visit<H: Copy>(&mut self, hooks: &[(usize, H)], mut call: impl FnMut(H, &mut Sink)) {

@@ -34,9 +34,14 @@ const MAX_KNOWN: usize = 1 << 20;
 const MAX_FIELDS: usize = 1 << 12;
 
 /// Returns the fields that hold the findings, or groups of them.
-pub(super) fn fields(search: &WasteSearch<'_>, findings: &Findings, group_by: FieldGroupBy) -> Vec<FieldSum> {
+pub(super) fn fields(
+    search: &WasteSearch<'_>,
+    frees: Frees,
+    findings: &Findings,
+    group_by: FieldGroupBy,
+) -> Vec<FieldSum> {
     let mut sums = Sums::default();
-    match findings.kind.frees {
+    match frees {
         Frees::Unreachable => {}
         Frees::OfClass => {
             for ((class, number), sum) in &findings.fields {

@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::boxes::{Boxed, cached};
 use super::findings::{NO_OBJECT, Parts, Saving, Sink};
-use super::kinds::boxed_numbers::{Boxed, cached};
-use super::kinds::constant_fields::Votes;
 use super::plan::{Buffer, Plan, Plans};
+use super::votes::Votes;
 use super::{BlockCursor, WasteSearch, WasteWalk};
 use crate::objects::collections::Collections;
 use crate::objects::collections::usage::{Count, Usage};

@@ -6,16 +6,15 @@
 use std::hash::{Hash, Hasher};
 
 use super::WasteSearch;
-use super::arrays::{VisitedArray, VisitedTable};
-use super::collections::{CollectionLook, FewElements};
+use super::collection_look::{CollectionLook, FewElements};
 use super::equal::Shares;
 use super::findings::{Findings, Parts, Saving, Sink};
-use super::kinds::KINDS;
-use super::kinds::constant_fields::Votes;
 use super::plan::Plans;
+use super::visited::{VisitedArray, VisitedTable};
+use super::votes::Votes;
 use hprof_index::storage::scratch::Array;
 
-/// A kind of waste. Kinds are compared by name, and ordered as in [`KINDS`].
+/// A kind of waste. Kinds are compared by name, and ordered as in [`super::KINDS`].
 #[derive(Debug)]
 pub struct WasteKind {
     /// Name in output; options use kebab-case.
@@ -89,19 +88,9 @@ pub(super) struct Passes {
 }
 
 impl WasteKind {
-    /// Returns the kind of this name.
-    pub fn named(name: &str) -> Option<&'static Self> {
-        KINDS.into_iter().find(|kind| kind.name == name)
-    }
-
     /// Returns whether it is waste of reachable objects.
     pub fn is_of_reachable(&self) -> bool {
         self.frees != Frees::Unreachable
-    }
-
-    /// Returns the position in [`KINDS`].
-    fn rank(&self) -> usize {
-        KINDS.iter().take_while(|kind| kind.name != self.name).count()
     }
 }
 
@@ -119,39 +108,17 @@ impl Hash for WasteKind {
     }
 }
 
-impl Ord for WasteKind {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank().cmp(&other.rank())
-    }
+/// Findings of a kind.
+pub(super) struct KindFindings {
+    pub(super) kind: &'static WasteKind,
+    pub(super) findings: Findings,
 }
 
-impl PartialOrd for WasteKind {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Functions that the passes call, each with the position of its kind in [`KINDS`].
+/// Functions that the passes call, each with the position of its kind in [`super::KINDS`].
 #[derive(Default)]
 pub(super) struct Hooks {
     pub(super) primitive_arrays: Vec<(usize, LookAtArray)>,
     pub(super) reference_arrays: Vec<(usize, LookAtArray)>,
     pub(super) tables: Vec<(usize, LookAtTable)>,
     pub(super) collections: Vec<(usize, LookAtCollection)>,
-}
-
-impl Hooks {
-    pub(super) fn new() -> Self {
-        let mut hooks = Self::default();
-        for (rank, kind) in KINDS.iter().enumerate() {
-            match kind.finds {
-                Finds::PrimitiveArrays(look) => hooks.primitive_arrays.push((rank, look)),
-                Finds::ReferenceArrays(look) => hooks.reference_arrays.push((rank, look)),
-                Finds::Tables(look) => hooks.tables.push((rank, look)),
-                Finds::Collections(look) => hooks.collections.push((rank, look)),
-                Finds::AfterPasses(_) => {}
-            }
-        }
-        hooks
-    }
 }

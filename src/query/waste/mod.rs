@@ -8,6 +8,8 @@
 //! findings to fields, and `union` computes totals in which no byte counts twice. `docs/waste.md` defines the kinds.
 
 mod arrays;
+mod boxes;
+mod collection_look;
 mod collections;
 mod equal;
 pub mod estimate;
@@ -19,6 +21,8 @@ mod kind;
 mod kinds;
 mod plan;
 mod union;
+mod visited;
+mod votes;
 
 use std::cmp::Reverse;
 use std::io;
@@ -44,7 +48,7 @@ pub use fields::{FieldGroupBy, FieldSum};
 pub use findings::{Example, FindingPart};
 use findings::{Findings, Reachable};
 pub use kind::WasteKind;
-use kind::{Finds, Hooks, Passes};
+use kind::{Finds, Hooks, KindFindings, Passes};
 pub use kinds::KINDS;
 pub(crate) use kinds::duplicate_classes::is_made;
 
@@ -271,11 +275,11 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &WasteQue
     let all = findings(&search, question)?;
     let added = union::add(&search, &all);
     let mut rows = Vec::new();
-    for (findings, added_bytes) in all.into_iter().zip(added) {
-        let fields = holding::fields(&search, &findings, question.group_by);
+    for (KindFindings { kind, findings }, added_bytes) in all.into_iter().zip(added) {
+        let fields = holding::fields(&search, kind.frees, &findings, question.group_by);
         let examples = findings.examples(&search, question.examples);
         rows.push(WasteRow {
-            kind: findings.kind,
+            kind,
             count: findings.count,
             wasted_bytes: findings.bytes,
             added_bytes,
@@ -290,11 +294,11 @@ pub fn waste(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], question: &WasteQue
 }
 
 /// Returns the findings of the requested kinds, in their order.
-fn findings(search: &WasteSearch<'_>, question: &WasteQuery) -> io::Result<Vec<Findings>> {
+fn findings(search: &WasteSearch<'_>, question: &WasteQuery) -> io::Result<Vec<KindFindings>> {
     let (hooks, plans) = (Hooks::new(), plan::plans(search));
-    let mut all: Vec<Findings> = KINDS.into_iter().map(Findings::new).collect();
+    let mut all: Vec<Findings> = KINDS.iter().map(|_| Findings::default()).collect();
     let instances = instances::read(search, &plans)?;
-    let look = collections::CollectionLook::new(search, &plans);
+    let look = collection_look::CollectionLook::new(search, &plans);
     let arrays = arrays::read(&look, &hooks, &instances.held, &mut all)?;
     let few = collections::Few {
         loose: instances.loose,
@@ -312,11 +316,11 @@ fn findings(search: &WasteSearch<'_>, question: &WasteQuery) -> io::Result<Vec<F
         contents: arrays.contents,
         zero_length: arrays.zero_length,
     };
-    for findings in &mut all {
-        if let Finds::AfterPasses(find) = findings.kind.finds {
+    for (kind, findings) in KINDS.iter().zip(&mut all) {
+        if let Finds::AfterPasses(find) = kind.finds {
             *findings = find(search, &mut passes)?;
         }
     }
-    all.retain(|findings| findings.count > 0 && question.asks_for(findings.kind));
-    Ok(all)
+    let all = KINDS.into_iter().zip(all).map(|(kind, findings)| KindFindings { kind, findings });
+    Ok(all.filter(|found| found.findings.count > 0 && question.asks_for(found.kind)).collect())
 }

@@ -1,7 +1,7 @@
 //! Plan of what to look for in the instances of each class.
 
 use super::WasteSearch;
-use super::kinds::boxed_numbers::Boxed;
+use super::boxes::Boxed;
 use crate::objects::collections::usage::Usage;
 use crate::objects::reader::{Bits, FieldPlace};
 use crate::strings::STRING;

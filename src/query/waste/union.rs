@@ -5,17 +5,17 @@
 
 use super::WasteSearch;
 use super::findings::{Findings, NO_OBJECT, Saving};
-use super::kind::Frees;
+use super::kind::{Frees, KindFindings};
 use crate::objects::object_set::Bits;
 use hprof_index::graph::numbers::ObjectIndex;
 
 /// Returns the bytes that each kind frees beyond those before it.
-pub(super) fn add(search: &WasteSearch<'_>, all: &[Findings]) -> Vec<u64> {
+pub(super) fn add(search: &WasteSearch<'_>, all: &[KindFindings]) -> Vec<u64> {
     let freed = Bits::new(search.graph.objects.len());
     let mut union = Union { search, freed, shrinks: &[] };
     let mut added = Vec::with_capacity(all.len());
-    for (at, findings) in all.iter().enumerate() {
-        added.push(union.take(findings, all.get(..at).unwrap_or_default()));
+    for (at, found) in all.iter().enumerate() {
+        added.push(union.take(found, all.get(..at).unwrap_or_default()));
     }
     added
 }
@@ -28,12 +28,13 @@ struct Union<'u, 'a> {
 }
 
 impl<'u> Union<'u, '_> {
-    fn take(&mut self, findings: &'u Findings, before: &[Findings]) -> u64 {
+    fn take(&mut self, KindFindings { kind, findings }: &'u KindFindings, before: &[KindFindings]) -> u64 {
         let tree = &self.search.graph.tree;
         // An object that shrinks by one kind may be freed by a later one.
-        let parts = || before.iter().filter(|findings| findings.kind.frees == Frees::Part);
+        let parts =
+            || before.iter().filter(|found| found.kind.frees == Frees::Part).map(|found| &found.findings);
         let was_freed = if parts().next().is_some() { self.freed.clone() } else { Bits::default() };
-        let mut added = match findings.kind.frees {
+        let mut added = match kind.frees {
             Frees::Objects => findings.all().map(|saving| self.objects(saving)).sum(),
             Frees::Unboxed => findings.all().map(|saving| self.first(saving)).sum(),
             Frees::Listed => {
@@ -57,7 +58,7 @@ impl<'u> Union<'u, '_> {
             }
             Frees::Unreachable => signed(findings.bytes),
         };
-        if !matches!(findings.kind.frees, Frees::Part | Frees::OfClass | Frees::Unreachable) {
+        if !matches!(kind.frees, Frees::Part | Frees::OfClass | Frees::Unreachable) {
             for saving in parts().flat_map(Findings::all) {
                 let object = saving.smaller();
                 if self.freed.contains(object) && !was_freed.contains(object) {

@@ -1,8 +1,8 @@
 //! Primitive arrays in which all elements are equal.
 
-use crate::waste::arrays::VisitedArray;
 use crate::waste::findings::Sink;
 use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::visited::VisitedArray;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "constant_arrays",

@@ -1,9 +1,6 @@
 //! Fields with the same value in nearly all instances of the class that declares them.
 //!
-//! Candidates are found by majority votes: a value that more than half of the instances have wins, in one pass and with
-//! a few bytes for each field (R. S. Boyer, J S. Moore: MJRTY, a fast majority vote algorithm, 1991). A vote also
-//! yields a lower bound for the number of instances with another value, so that most fields drop out early; the others
-//! are counted.
+//! Candidates are found by majority votes ([`crate::waste::votes`]).
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -14,10 +11,11 @@ use crate::parallel;
 use crate::waste::findings::{Findings, PartKey, PartSum};
 use crate::waste::kind::{Finds, Frees, Passes, WasteKind};
 use crate::waste::plan::{Compared, MIN_INSTANCES, Plans};
+use crate::waste::votes::{ONE_OF, Votes};
 use crate::waste::{BlockCursor, WasteSearch, WasteWalk};
 use hprof_index::layout::fit::{Shapes, own_fields};
 use hprof_index::layout::sizes::SizeSource;
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
 use hprof_parser::BasicType;
 use hprof_parser::heap::{HeapVisitor, Instance};
 
@@ -35,96 +33,8 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     finds: Finds::AfterPasses(find),
 };
 
-/// Fraction of instances (1/`ONE_OF`) that may have another value.
-const ONE_OF: u64 = 100;
-
 /// Maximum number of superclasses whose fields are reported.
 const MAX_CLASSES: usize = 1 << 10;
-
-/// Majority vote on a field.
-#[derive(Debug, Clone, Copy, Default)]
-struct Vote {
-    candidate: u64,
-    /// Number of votes for the candidate without an opposing vote.
-    score: u64,
-    /// Number of pairs of different values: one of each is not the value of the majority.
-    pairs: u64,
-}
-
-impl Vote {
-    #[inline(always)]
-    fn add_one(&mut self, value: u64) {
-        if self.score == 0 {
-            (self.candidate, self.score) = (value, 1);
-        } else if self.candidate == value {
-            self.score += 1;
-        } else {
-            self.score -= 1;
-            self.pairs += 1;
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.pairs += other.pairs;
-        if self.candidate == other.candidate {
-            self.score += other.score;
-        } else {
-            self.pairs += self.score.min(other.score);
-            if other.score > self.score {
-                self.candidate = other.candidate;
-            }
-            self.score = self.score.abs_diff(other.score);
-        }
-    }
-}
-
-/// Votes on all compared fields.
-#[derive(Debug)]
-pub(in crate::waste) struct Votes {
-    votes: Vec<Vote>,
-    /// Number of pairs at which a field drops out.
-    limits: Vec<u64>,
-    /// Number of instances that have voted, by class number.
-    classes: Vec<u64>,
-}
-
-impl Votes {
-    pub(in crate::waste) fn new(plans: &Plans) -> Self {
-        let limits = plans.fields.iter().map(|field| field.instances / ONE_OF).collect();
-        Self {
-            votes: vec![Vote::default(); plans.fields.len()],
-            limits,
-            classes: vec![0; plans.of_class.len()],
-        }
-    }
-
-    /// Adds an instance of a class.
-    #[inline(always)]
-    pub(in crate::waste) fn vote(
-        &mut self,
-        plans: &Plans,
-        summary: &Summary,
-        class: ClassNumber,
-        fields: &[u8],
-    ) {
-        if let Some(count) = self.classes.get_mut(class.0 as usize) {
-            *count += 1;
-        }
-        plans.compared(summary, class, fields, |number, value| {
-            let number = number as usize;
-            if let (Some(vote), Some(limit)) = (self.votes.get_mut(number), self.limits.get(number))
-                && vote.pairs <= *limit
-            {
-                vote.add_one(value.bits);
-            }
-        });
-    }
-
-    pub(in crate::waste) fn add(&mut self, others: &Self) {
-        self.votes.iter_mut().zip(&others.votes).for_each(|(vote, other)| vote.add(other));
-        self.classes.iter_mut().zip(&others.classes).for_each(|(count, other)| *count += other);
-    }
-}
 
 /// Kind of the constant value, in the order in which fields are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -145,7 +55,7 @@ struct Constant {
 /// Finds the fields, and how much instances would shrink without them.
 fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
     let (summary, plans, votes) = (search.summary, &passes.plans, &passes.votes);
-    let mut findings = Findings::new(&DEFINITION);
+    let mut findings = Findings::default();
     let counts = count(search, plans, votes);
     let mut constants: Vec<Constant> = Vec::new();
     for ((field, vote), (limit, count)) in
@@ -312,40 +222,5 @@ impl<'a> HeapVisitor<'a> for Counting<'_, 'a> {
                 *all += 1;
             }
         });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Returns the combined vote of several voters on the values of some instances.
-    fn vote(values: &[u64], voters: usize) -> Vote {
-        let parts = values.chunks(values.len().div_ceil(voters).max(1)).map(|values| {
-            let mut vote = Vote::default();
-            values.iter().for_each(|value| vote.add_one(*value));
-            vote
-        });
-        parts.fold(Vote::default(), |mut all, vote| {
-            all.add(&vote);
-            all
-        })
-    }
-
-    #[test]
-    fn what_nearly_all_have_wins_and_pairs_are_no_more_than_the_others() {
-        for (all, other_at) in [(1000u64, 7u64), (1000, 97), (1000, 101), (500, 3)] {
-            for voters in [1, 2, 7] {
-                let values: Vec<u64> =
-                    (0..all).map(|at| if at % other_at == 0 { at + 10 } else { 5 }).collect();
-                let others = values.iter().filter(|value| **value != 5).count() as u64;
-                let vote = vote(&values, voters);
-                assert_eq!(vote.candidate, 5);
-                assert!(vote.pairs <= others && vote.score + 2 * vote.pairs == all, "{vote:?}");
-            }
-        }
-        assert_eq!(vote(&[3; 100], 7).pairs, 0);
-        let different: Vec<u64> = (0..100).collect();
-        assert!(vote(&different, 3).pairs >= 49);
     }
 }

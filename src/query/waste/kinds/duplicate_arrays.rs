@@ -48,7 +48,7 @@ impl<'v, 'a> Content for Arrays<'v, 'a> {
 
 fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
     let (savings, groups) = find_all(search, &Arrays(search), &mut passes.contents)?;
-    let mut findings = Findings::by_class(&DEFINITION, savings, |object| search.class(object));
+    let mut findings = Findings::by_class(savings, |object| search.class(object));
     findings.groups = groups;
     Ok(findings)
 }

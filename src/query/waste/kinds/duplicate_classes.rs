@@ -57,5 +57,5 @@ fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
         let Some(((_, loader, _), rest)) = same_name.split_first() else { continue };
         others.extend(rest.iter().filter(|(_, other, _)| other != loader).map(|(_, _, object)| *object));
     }
-    Findings::retained(&DEFINITION, search, &others, |object| search.graph.class_of_class_object(object))
+    Findings::retained(search, &others, |object| search.graph.class_of_class_object(object))
 }

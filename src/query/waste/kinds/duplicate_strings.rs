@@ -68,7 +68,7 @@ fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
             saving.other = NO_OBJECT;
         }
     });
-    let mut findings = Findings::new(&DEFINITION);
+    let mut findings = Findings::default();
     findings.take(savings, &Parts::default());
     findings.groups = groups;
     Ok(findings)

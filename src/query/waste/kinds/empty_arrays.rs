@@ -1,8 +1,8 @@
 //! Arrays of nulls.
 
-use crate::waste::arrays::VisitedArray;
 use crate::waste::findings::Sink;
 use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::visited::VisitedArray;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {
     name: "empty_arrays",

@@ -1,6 +1,6 @@
 //! Collections without elements.
 
-use crate::waste::collections::{CollectionLook, FewElements, MAX_OBJECTS};
+use crate::waste::collection_look::{CollectionLook, FewElements, MAX_OBJECTS};
 use crate::waste::findings::{PartKey, Saving, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
 use hprof_index::model::tables::ClassKind;

@@ -28,7 +28,7 @@ fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
     let objects = &search.objects;
     // A Finalizer has a `next` of its own, for those that do not wait.
     let Some(reference) = search.summary.boot_class(REFERENCE) else {
-        return Ok(Findings::new(&DEFINITION));
+        return Ok(Findings::default());
     };
     let field = |object, name| objects.object(objects.field_of(object, reference, name)?);
     let mut next = finalizers(objects).and_then(|queue| objects.reference(queue, "head"));
@@ -38,7 +38,7 @@ fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
         waiting.push(finalizer);
         next = field(finalizer, "next");
     }
-    Findings::retained(&DEFINITION, search, &waiting, |finalizer| {
+    Findings::retained(search, &waiting, |finalizer| {
         field(finalizer, "referent").and_then(|referent| search.class(referent))
     })
 }

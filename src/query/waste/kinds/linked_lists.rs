@@ -1,7 +1,6 @@
 //! LinkedLists.
 
-use crate::waste::WasteSearch;
-use crate::waste::collections::{CollectionLook, FewElements};
+use crate::waste::collection_look::{CollectionLook, FewElements};
 use crate::waste::findings::{Saving, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
 use hprof_parser::BasicType;
@@ -17,13 +16,6 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
     is_sampled: true,
     finds: Finds::Collections(look),
 };
-
-/// Sizes of a LinkedList, its node and an ArrayList.
-pub(in crate::waste) fn sizes(search: &WasteSearch<'_>) -> Option<[u64; 3]> {
-    let size = |name: &str| search.boot_size(name);
-    let node = size("java.util.LinkedList$Node").or_else(|| size("java.util.LinkedList$Entry"));
-    Some([size("java.util.LinkedList")?, node?, size("java.util.ArrayList")?])
-}
 
 fn look(look: &CollectionLook<'_, '_>, collection: &FewElements, sink: &mut Sink) {
     let object = collection.object;

@@ -1,16 +1,16 @@
 //! The kinds of waste, one file each.
 
-pub(super) mod boxed_numbers;
-pub(super) mod colliding_maps;
+mod boxed_numbers;
+mod colliding_maps;
 mod constant_arrays;
-pub(super) mod constant_fields;
+mod constant_fields;
 mod duplicate_arrays;
 pub(super) mod duplicate_classes;
 mod duplicate_strings;
 mod empty_arrays;
 mod empty_collections;
 mod finalizable;
-pub(super) mod linked_lists;
+mod linked_lists;
 mod single_element_arrays;
 mod single_element_collections;
 mod sparse_collections;
@@ -18,7 +18,7 @@ mod unreachable;
 mod unused_array_ends;
 mod zero_length_arrays;
 
-use super::kind::WasteKind;
+use super::kind::{Finds, Hooks, WasteKind};
 
 /// All kinds, in the order in which they are added up.
 pub const KINDS: [&WasteKind; 17] = [
@@ -40,3 +40,43 @@ pub const KINDS: [&WasteKind; 17] = [
     &duplicate_classes::DEFINITION,
     &unreachable::DEFINITION,
 ];
+
+impl WasteKind {
+    /// Returns the kind of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KINDS.into_iter().find(|kind| kind.name == name)
+    }
+
+    /// Returns the position in [`KINDS`].
+    fn rank(&self) -> usize {
+        KINDS.iter().take_while(|kind| kind.name != self.name).count()
+    }
+}
+
+impl Ord for WasteKind {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl PartialOrd for WasteKind {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Hooks {
+    pub(super) fn new() -> Self {
+        let mut hooks = Self::default();
+        for (rank, kind) in KINDS.iter().enumerate() {
+            match kind.finds {
+                Finds::PrimitiveArrays(look) => hooks.primitive_arrays.push((rank, look)),
+                Finds::ReferenceArrays(look) => hooks.reference_arrays.push((rank, look)),
+                Finds::Tables(look) => hooks.tables.push((rank, look)),
+                Finds::Collections(look) => hooks.collections.push((rank, look)),
+                Finds::AfterPasses(_) => {}
+            }
+        }
+        hooks
+    }
+}

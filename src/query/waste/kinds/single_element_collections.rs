@@ -1,6 +1,6 @@
 //! Collections of one element.
 
-use crate::waste::collections::{CollectionLook, FewElements, MAX_OBJECTS};
+use crate::waste::collection_look::{CollectionLook, FewElements, MAX_OBJECTS};
 use crate::waste::findings::{PartKey, Saving, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};

@@ -1,9 +1,9 @@
 //! Collections that need at most half of their table.
 
 use crate::objects::collections::usage::Needs;
-use crate::waste::arrays::VisitedTable;
 use crate::waste::findings::{PartKey, Saving, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
+use crate::waste::visited::VisitedTable;
 use hprof_parser::BasicType;
 
 pub(super) const DEFINITION: WasteKind = WasteKind {

@@ -20,8 +20,9 @@ pub(super) const DEFINITION: WasteKind = WasteKind {
 
 fn find(search: &WasteSearch<'_>, _: &mut Passes) -> io::Result<Findings> {
     let tree = &search.graph.tree;
-    let mut findings = Findings::new(&DEFINITION);
-    findings.count = u64::from(tree.objects().saturating_sub(tree.reachable()));
-    findings.bytes = search.all_bytes().saturating_sub(tree.reachable_bytes());
-    Ok(findings)
+    Ok(Findings {
+        count: u64::from(tree.objects().saturating_sub(tree.reachable())),
+        bytes: search.all_bytes().saturating_sub(tree.reachable_bytes()),
+        ..Findings::default()
+    })
 }

@@ -1,9 +1,9 @@
 //! Buffers that are longer than their used part.
 
-use crate::waste::arrays::VisitedArray;
 use crate::waste::findings::{PartKey, Sink};
 use crate::waste::kind::{Finds, Frees, WasteKind};
 use crate::waste::plan::Plan;
+use crate::waste::visited::VisitedArray;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::BasicType;

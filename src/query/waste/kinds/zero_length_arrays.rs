@@ -41,7 +41,7 @@ fn find(search: &WasteSearch<'_>, passes: &mut Passes) -> io::Result<Findings> {
         stays.is_none_or(|(_, object)| *object != saving.object)
     };
     let rest: Vec<Saving> = all().filter(goes).copied().collect();
-    Ok(Findings::by_class(&DEFINITION, search.room.copy(&rest)?, |object| search.class(object)))
+    Ok(Findings::by_class(search.room.copy(&rest)?, |object| search.class(object)))
 }
 
 fn held_by_statics(search: &WasteSearch<'_>) -> FxHashSet<u32> {
