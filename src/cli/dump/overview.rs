@@ -227,7 +227,7 @@ fn odd(overview: &Overview) -> Vec<String> {
     }
     all.extend(wasted(overview));
     if let Some(waiting) = odd.finalizer_queue.filter(|waiting| *waiting >= MANY_FINALIZABLE) {
-        all.push(format!("{} wait for the finalizer", counted(waiting, "object")));
+        all.push(format!("{} are waiting for the finalizer", counted(waiting, "object")));
     }
     if let Some((class, loaders)) =
         odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS as u64)

@@ -296,7 +296,7 @@ impl Source<'_> {
             says.push(self.sentence(of, at, &facts)?);
         }
         if facts.len() > MAX_PARTS || says.len() > MAX_PARTS {
-            return Err(Wrong::new(at, format!("a rule has at most {MAX_PARTS} facts and sentences")));
+            return Err(Wrong::new(at, format!("a rule can have at most {MAX_PARTS} facts and sentences")));
         }
         let named_entries = boolean(table, "named_entries")?;
         Ok(FrameworkRule {

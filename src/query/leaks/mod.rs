@@ -162,7 +162,6 @@ pub struct NamedObject {
 /// A leak suspect, with the evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspect {
-    /// The rule by which it was found.
     /// Rule by which it was found.
     pub rule: SuspectRule,
     /// One object, or several.
