@@ -288,11 +288,11 @@ fn height(section: &Section, width: usize) -> usize {
     }
 }
 
-/// A row of what explains the heap: a place, or threads that do the same.
+/// A row that explains part of the heap: a place, or threads that do the same.
 struct Explains {
-    /// Its words.
+    /// Description.
     text: String,
-    /// The place; of threads there is none.
+    /// The place; `None` for threads.
     place: Option<PlaceFacts>,
     retained_bytes: u64,
 }

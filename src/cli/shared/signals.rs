@@ -53,7 +53,7 @@ mod unix {
     static WAKE: OnceLock<PipeWriter> = OnceLock::new();
     /// The signal that ends the process; 0 if none yet.
     static CAUSE: AtomicI32 = AtomicI32::new(0);
-    /// Whether a progress bar may occupy the line of a message.
+    /// `true` if stderr is a terminal, so that a progress bar may occupy the line of a message.
     static TERMINAL: AtomicBool = AtomicBool::new(false);
 
     /// Maximum time that a thread that hit a bus error waits for the process to end.

@@ -197,7 +197,7 @@ pub struct Suspect {
     pub place: Option<Holder>,
     /// The same by the name that the program gave it; `None` if there is none.
     pub named: Option<String>,
-    /// What a framework's rule says of it.
+    /// Description by a framework's rule.
     pub framework: Option<FrameworkDescription>,
     /// Largest parts of what a holder retains.
     pub parts: Vec<RetainedPart>,

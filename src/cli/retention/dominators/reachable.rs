@@ -27,7 +27,7 @@ pub(in crate::cli::retention) fn beside() -> Columns<'static, Tree> {
 pub(in crate::cli::retention) struct Whole {
     /// Total size of all reachable objects in bytes.
     pub(in crate::cli::retention) bytes: u64,
-    /// Whether the terminal is wide enough for bars.
+    /// `true` if the terminal is wide enough for bars.
     has_bars: bool,
 }
 
