@@ -1,4 +1,4 @@
-//! Threads in expressions: the method that a thread is in, what its stack holds, and chains of references.
+//! Threads in expressions: the current method of a thread, objects that its stack references, and chains of references.
 
 use rustc_hash::FxHashSet;
 
@@ -11,12 +11,12 @@ use hprof_parser::{RootKind, TraceSerial, names};
 use super::evaluate::Evaluator;
 use super::value::ExpressionValue;
 
-/// Objects of a chain at most.
+/// Maximum number of objects of a chain.
 const MAX_CHAIN: usize = 1 << 20;
-/// Frames of a stack that are looked at for one of the application.
+/// Maximum number of frames searched for one of the application.
 const MAX_FRAMES: usize = 1 << 12;
 
-/// The stack traces of the threads of a dump.
+/// Stack traces of the threads of a dump.
 #[derive(Debug)]
 pub(super) struct Stacks<'a> {
     frames: Frames<'a>,
@@ -39,7 +39,7 @@ impl<'a> Evaluator<'_, 'a> {
         })
     }
 
-    /// The innermost frame of a thread that is not one of the JDK: class and method; if there is none, the innermost.
+    /// Returns class and method of the innermost frame of a thread outside the JDK; of the innermost frame if there is none.
     pub(super) fn frame(&self, thread: ObjectIndex) -> Option<String> {
         let Stacks { frames, of_thread } = self.stacks();
         let trace = of_thread.get(&thread)?;
@@ -48,7 +48,7 @@ impl<'a> Evaluator<'_, 'a> {
         all().find(is_own).or_else(|| all().next()).map(|frame| frame.qualified_method())
     }
 
-    /// The objects that a thread's stack holds, each once, in address order, without the thread itself.
+    /// Returns the objects that a thread's stack references, each once, in address order, without the thread itself.
     pub(super) fn locals(&self, thread: ObjectIndex) -> Vec<ObjectIndex> {
         let mut objects: Vec<ObjectIndex> = self
             .roots()
@@ -61,7 +61,7 @@ impl<'a> Evaluator<'_, 'a> {
         objects
     }
 
-    /// The object, the one in this field of it, the one in that field of that, and so on, each once.
+    /// Returns the chain of objects that starts with `first` and follows `field`, each object once.
     pub(super) fn chain(&self, first: ObjectIndex, field: &str) -> ExpressionValue {
         let most = self.bound.unwrap_or(MAX_CHAIN).min(MAX_CHAIN);
         let mut seen = FxHashSet::default();
