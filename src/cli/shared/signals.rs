@@ -1,4 +1,4 @@
-//! Signals: a process that is told to end removes its temporary files first; a dump that is truncated while it is
+//! Signals: a process that is asked to end removes its temporary files first; a dump that is truncated while it is
 //! mapped causes an error, not a crash.
 //!
 //! Handlers only record the signal and wake a thread, which is started as soon as there is something to clean up;
