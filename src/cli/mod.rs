@@ -1,8 +1,8 @@
 //! The command line: arguments -> query -> answer -> text. Only this module prints and decides exit codes.
 //!
-//! One file per command. `args` contains shared arguments; `context` says where a command's dump comes from and where its
-//! answer goes; `messages` writes to stderr, `progress` shows the progress
-//! bar.
+//! Each command is a module, in a folder with related commands. `shared` contains what they have in common: `args` defines
+//! shared arguments, `context` determines where a command's dump comes from and where its answer goes, `messages` writes to
+//! stderr, `terminal::progress_bar` shows progress.
 
 mod agent;
 mod class;

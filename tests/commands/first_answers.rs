@@ -264,7 +264,7 @@ fn nothing_found_says_so_and_what_may_be_meant() {
         ),
         case(&["roots", "--thread", "nope"], 1, &[], &["none of 1 threads matches"]),
         case(&["roots", "--thread", "ordre-worker"], 1, &[], &["did you mean order-worker?"]),
-        case(&["roots", "--kind", "debugger"], 1, &[], &["the dump names no root of these kinds"]),
+        case(&["roots", "--kind", "debugger"], 1, &[], &["the dump contains no root of these kinds"]),
         case(
             &["roots", "--thread", "order", "--kind", "jni-global"],
             1,
@@ -341,7 +341,7 @@ fn an_index_out_of_range_says_the_length() {
     let place = Place::new("arrays.hprof", &model.write(&Options::hotspot()).bytes());
     for (object, index, code, says) in [
         (bytes.0, "[99999]", 1, "index 99,999 is out of range: "),
-        (bytes.0, "[5..]", 1, "has 5 elements, from index 0 on"),
+        (bytes.0, "[5..]", 1, "has 5 elements; indices start at 0"),
         (bytes.0, "[4]", 0, ""),
         (array.0, "[0]", 1, "has 0 elements"),
     ] {

@@ -163,7 +163,7 @@ pub(crate) fn run(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Outcome> 
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
     let lines = shown.map(|row| TrendLine { row, hours });
     let beside = TrendSummary { dumps: &source.all, least, hours };
-    let what = if args.all { "has changed" } else { "grows in every step, or has grown and stopped," };
+    let what = if args.all { "has changed" } else { "grew at every step, or grew and then stopped," };
     let nothing = format!("nothing {what} by {} or more (--min-change)", human_bytes(least.growing));
     let width = place_lines::width(cx, &args.output);
     let mut answer = Answer::new(columns(args.group_by, width), lines)

@@ -227,7 +227,7 @@ fn odd(overview: &Overview) -> Vec<String> {
     }
     all.extend(wasted(overview));
     if let Some(waiting) = odd.finalizer_queue.filter(|waiting| *waiting >= MANY_FINALIZABLE) {
-        all.push(format!("{} wait for the finalizer", counted(waiting, "object")));
+        all.push(format!("{} are waiting for the finalizer", counted(waiting, "object")));
     }
     if let Some((class, loaders)) =
         odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS as u64)
@@ -288,11 +288,11 @@ fn height(section: &Section, width: usize) -> usize {
     }
 }
 
-/// A row of what explains the heap: a place, or threads that do the same.
+/// A row that explains part of the heap: a place, or threads that do the same.
 struct Explains {
-    /// Its words.
+    /// Description.
     text: String,
-    /// The place; of threads there is none.
+    /// The place; `None` for threads.
     place: Option<PlaceFacts>,
     retained_bytes: u64,
 }

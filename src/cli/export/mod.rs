@@ -78,7 +78,7 @@ enum FormatArg {
     NdJson,
 }
 
-/// How texts and values of the heap are written.
+/// Form in which texts and values of the heap are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strings {
     None,

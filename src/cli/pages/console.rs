@@ -20,7 +20,7 @@ pub(crate) struct Language {
     name: &'static str,
     /// Placeholder of the query field.
     example: &'static str,
-    /// Whether the command can omit unreachable objects.
+    /// `true` if the command can omit unreachable objects.
     has_live: bool,
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Page {
     pub(crate) title: String,
     /// Heading, if it differs from the title.
     pub(crate) heading: Option<Markup>,
-    /// Its entry in the navigation.
+    /// Entry in the navigation that is current.
     pub(crate) current: &'static str,
     /// Breadcrumbs: names and paths.
     pub(crate) crumbs: Vec<(String, String)>,

@@ -14,7 +14,7 @@ fn wanted<'a>(request: &'a Request<'_>) -> Option<&'a str> {
     request.one("q").map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Returns the page to go to immediately: an ID identifies one object.
+/// Returns the page to redirect to if the query is an object ID.
 pub(crate) fn at_once(request: &Request<'_>) -> Option<String> {
     let id = wanted(request)?.strip_prefix("0x")?;
     let id = u64::from_str_radix(id, 16).ok()?;

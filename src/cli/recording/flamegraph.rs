@@ -379,7 +379,7 @@ fn notes(
     }
     if stacks.cut > 0 {
         note(&format!(
-            "{} traces are deeper than {} frames; --depth 0 shows all of them",
+            "{} traces are deeper than {} frames; --depth 0 shows all frames",
             grouped(stacks.cut),
             args.depth
         ));

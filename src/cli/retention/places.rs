@@ -1,4 +1,4 @@
-//! `places`: where in the program the heap is held.
+//! `places`: the places of the program that hold the heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,9 +35,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli places heap.hprof --of com.acme.Server
   hprof-cli places heap.hprof --min 0 --format json | jq '[.rows[].own_bytes] | add'";
 
-/// Why a row has no facts.
+/// Reason why a row has no facts.
 const NO_RULE: &str = "no rule describes the object, or there are several objects";
-/// Places whose objects are described by rules.
+/// Maximum number of places whose objects are described by rules.
 const MAX_DESCRIBED: usize = 1 << 10;
 
 /// Show the places of the program that hold the heap
@@ -70,7 +70,7 @@ pub(crate) struct PlacesArgs {
     output: Output,
 }
 
-/// A smallest retained size.
+/// Minimum retained size.
 #[derive(Debug, Clone, Copy)]
 enum Least {
     Bytes(u64),
@@ -82,7 +82,7 @@ impl Least {
     fn bytes(self, of: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
-            // Saturates; a byte more or less does not matter.
+            // The cast saturates; an error of one byte is harmless.
             Self::Percent(percent) => (of as f64 / 100.0 * percent).ceil() as u64,
         }
     }
@@ -139,7 +139,7 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
     Ok(session.outcome(shown > 0))
 }
 
-/// The places asked for; `None` if there is nothing to start from.
+/// Returns the requested places; `None` if there is nothing to start from.
 fn places(args: &PlacesArgs, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Option<DumpPlaces>> {
     let bytes = heap.bytes(&Quiet)?;
     Ok(match arguments::from(args.of.as_ref(), heap.summary(), graph) {
@@ -150,7 +150,7 @@ fn places(args: &PlacesArgs, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result
     })
 }
 
-/// A row.
+/// A row of the answer.
 struct PlaceRow {
     place: String,
     step: String,
@@ -164,7 +164,7 @@ struct PlaceRow {
     branch: String,
 }
 
-/// Adds what frameworks' rules say of single objects.
+/// Adds the descriptions of single objects by frameworks' rules.
 fn describe(heap: &Heap, graph: &ObjectGraph, rows: &mut [PlaceRow]) -> anyhow::Result<()> {
     let objects = ObjectReader::new(heap.summary(), graph, heap.bytes(&Quiet)?);
     let known = KnownFrameworks::new(heap, &objects, &Frameworks::bundled());
@@ -175,7 +175,7 @@ fn describe(heap: &Heap, graph: &ObjectGraph, rows: &mut [PlaceRow]) -> anyhow::
     Ok(())
 }
 
-/// The largest places in preorder, siblings by size, and how many there are without `top`.
+/// Returns the largest places in preorder, siblings by size, and their number without `top`.
 fn rows(aligned: &Aligned, least: u64, depth: u64, top: Option<usize>) -> (Vec<PlaceRow>, u64) {
     let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
     let is_large = |place: &u32| bytes(*place) >= least;

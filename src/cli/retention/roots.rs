@@ -109,7 +109,7 @@ fn nothing(
         return Ok(());
     }
     let Some(thread) = &args.thread else {
-        cx.say("note", if args.kind.is_empty() { NONE } else { "the dump names no root of these kinds" });
+        cx.say("note", if args.kind.is_empty() { NONE } else { "the dump contains no root of these kinds" });
         return Ok(());
     };
     let (heap, graph) = (&session.heap, &session.graph);
@@ -119,22 +119,22 @@ fn nothing(
         messages::about_no_thread(cx, graph, &threads, Some(thread));
     } else {
         let of_kinds = if args.kind.is_empty() { "" } else { " of these kinds" };
-        cx.say("note", &format!("the dump names no root{of_kinds} that belongs to such a thread"));
+        cx.say("note", &format!("the dump contains no root{of_kinds} that belongs to such a thread"));
     }
     Ok(())
 }
 
-const NONE: &str = "the dump names no GC root";
+const NONE: &str = "the dump contains no GC root";
 
 /// Notes anomalies of the roots.
 fn notes(cx: &RunContext, roots: &Roots) {
     let note = |text: &str| cx.say("note", text);
     if roots.missing_objects > 0 {
-        note(&format!("{} roots name objects that are not in the dump", grouped(roots.missing_objects)));
+        note(&format!("{} roots refer to objects that are not in the dump", grouped(roots.missing_objects)));
     }
     if roots.missing_threads > 0 {
         note(&format!(
-            "{} roots name threads that are not in the dump; they count as roots of their own",
+            "{} roots refer to threads that are not in the dump; they count as roots of their own",
             grouped(roots.missing_threads)
         ));
     }

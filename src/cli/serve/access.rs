@@ -35,7 +35,7 @@ pub(super) struct Access {
 #[derive(Debug)]
 struct Once {
     token: String,
-    /// Whether it is accepted from a link on another site.
+    /// `true` if it is accepted from a link on another site.
     is_shared: bool,
 }
 

@@ -105,7 +105,7 @@ pub(crate) struct ServeArgs {
 
 /// Parses a duration: `90s`, `30m`, `1h 30m`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a time such as 90s, 30m or 2h");
+    let wrong = || format!("`{text}` is not a valid duration; use for example 90s, 30m or 2h");
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()).ok_or_else(wrong)
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep};
 
 /// Maximum time for a client to read [`MIN_BYTES`] of a pending response.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// Minimum number of bytes to read in [`WRITE_TIME`]: 8.5 KiB a second, as a slow tunnel does.
+/// Minimum bytes a client must read within [`WRITE_TIME`]: 8.5 KiB/s, the speed of a slow tunnel.
 const MIN_BYTES: usize = 256 << 10;
 
 /// A stream whose client must keep reading.

@@ -367,7 +367,7 @@ impl Questions {
                 return Ok(reply);
             }
             let reply = self.in_turn(key, state, WorkerKind::Long).await?;
-            reply.ok_or_else(|| anyhow::anyhow!("its turn was taken back"))
+            reply.ok_or_else(|| anyhow::anyhow!("the request lost its worker slot; try again"))
         };
         let forgotten = async {
             while !job.is_forgotten() {

@@ -22,7 +22,7 @@ use hprof_input::file::TextFile;
 /// Environment variable that makes `serve` a worker.
 pub(super) const VARIABLE: &str = "HPROF_CLI_WORKER";
 
-/// Its value for a worker that answers long questions.
+/// Value of [`VARIABLE`] for a worker that answers long questions.
 pub(super) const LONG: &str = "long";
 
 /// Number of the baseline; dumps are numbered from 1.

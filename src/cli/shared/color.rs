@@ -13,7 +13,7 @@ pub(crate) enum ColorArg {
     Never,
 }
 
-/// What `--color` says, if the command has it.
+/// Returns the value of `--color`; `auto` if the command does not have the option.
 pub(crate) fn color_of(matches: &ArgMatches) -> ColorArg {
     let command = matches.subcommand().map(|(_, command)| command);
     let color = command.and_then(|command| command.try_get_one::<ColorArg>("color").ok().flatten());

@@ -16,9 +16,9 @@ const LONGEST_NAME: usize = 40;
 pub(crate) struct NextCommand {
     /// The command line.
     pub(crate) command: String,
-    /// Its words, which are not broken.
+    /// Words of the command line; line breaks occur only between them.
     words: Vec<String>,
-    /// Its purpose.
+    /// Purpose.
     pub(crate) why: String,
 }
 

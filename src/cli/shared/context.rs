@@ -1,8 +1,8 @@
 //! The context of a command: where dumps come from, and where its answer, its notes and its progress go.
 //!
-//! In a shell a command opens its dump, writes its answer to stdout and what else there is to say to stderr. For a page or a
-//! part of a report its context keeps dumps open from one command to the next, and takes what the command says. Commands
-//! do not notice: they hand their context on to what opens and shows ([`super::args`], [`super::session`],
+//! In a shell, a command opens its dump, writes its answer to stdout and its messages to stderr. For a page or a section of a
+//! report, the context keeps dumps open between commands and captures their output. This is transparent to commands: they
+//! pass their context to the modules that open dumps and show answers ([`super::args`], [`super::session`],
 //! [`super::output`], [`super::messages`], [`super::terminal`]).
 
 use std::fmt;
@@ -17,14 +17,14 @@ use hprof_report::grid::Grid;
 
 use super::color::ColorArg;
 
-/// What stderr would get: its kind, such as `note`, and a text that is not escaped yet.
+/// A message for stderr: its kind, such as `note`, and its text, not yet escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) kind: &'static str,
     pub(crate) text: String,
 }
 
-/// What a command had to say: tables as grids, to be shown on a page, and else the bytes that stdout would get.
+/// Output of a command: tables as grids for a page, other output as the bytes that stdout would receive, and notes.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     pub(crate) grids: Vec<Grid>,
@@ -35,23 +35,23 @@ pub(crate) struct Said {
 /// Receives progress; shared with the threads that work.
 pub(crate) type Watcher = Arc<dyn Progress + Send + Sync + RefUnwindSafe>;
 
-/// What the `run` of a command is given.
+/// Context passed to the `run` function of a command.
 pub(crate) struct RunContext {
-    /// What `--color` says, for messages.
+    /// Value of `--color`, for messages.
     pub(crate) color: ColorArg,
-    /// Whether nothing is told of what objects hold.
+    /// `true` if values of the heap are hidden.
     pub(crate) hides_values: bool,
-    /// Who is told of progress instead of the terminal.
+    /// Receiver of progress, instead of the terminal.
     pub(super) watcher: Option<Watcher>,
-    /// The dumps that stay open for the next command, if there is one.
+    /// Dumps that stay open for the next command, if there is one.
     kept: Option<Arc<KeptDumps>>,
-    /// What the command says, if not to stdout and stderr.
+    /// Captured output; `None` if output goes to stdout and stderr.
     pub(super) taken: Option<Taken>,
 }
 
-/// What is taken of what a command says.
+/// Captured output of a command, with a size limit.
 pub(crate) struct Taken {
-    /// Bytes of an answer at most.
+    /// Maximum number of bytes of an answer.
     limit: usize,
     said: Mutex<Said>,
 }
@@ -70,7 +70,7 @@ struct KeptDump {
     graph: Option<Arc<ObjectGraph>>,
 }
 
-/// Dumps that stay open at once. What is asked of more opens again.
+/// Maximum number of dumps open at once; others are opened again when needed.
 const MAX_OPEN: usize = 8;
 
 impl fmt::Debug for RunContext {
@@ -80,10 +80,10 @@ impl fmt::Debug for RunContext {
 }
 
 impl Taken {
-    /// Takes bytes.
+    /// Captures bytes.
     ///
     /// # Errors
-    /// If there are too many.
+    /// If the output exceeds the limit.
     pub(super) fn take_bytes(&self, bytes: &[u8]) -> io::Result<usize> {
         let said = &mut locked(&self.said).bytes;
         if said.len().saturating_add(bytes.len()) > self.limit {
@@ -96,23 +96,24 @@ impl Taken {
     }
 }
 
-/// A lock that outlives a panic of whoever held it.
+/// Locks a mutex, even if a thread panicked while holding it.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl RunContext {
-    /// The context of a command in a shell.
+    /// Creates the context of a command in a shell.
     pub(crate) fn shell() -> Self {
         Self { color: ColorArg::Auto, hides_values: false, watcher: None, kept: None, taken: None }
     }
 
-    /// A context whose dumps stay open for the commands of [`RunContext::taking`].
+    /// Creates a context whose dumps stay open for the commands of [`RunContext::taking`].
     pub(crate) fn keeping_dumps(&self, watcher: Option<Watcher>, hides_values: bool) -> Self {
         Self { color: self.color, hides_values, watcher, kept: Some(Arc::default()), taken: None }
     }
 
-    /// The context of one command that takes its notes and its answer of at most `limit` bytes; dumps stay open as here.
+    /// Creates the context of one command that captures its notes and its answer of at most `limit` bytes. It shares the
+    /// open dumps.
     pub(crate) fn taking(&self, limit: usize) -> Self {
         Self {
             color: self.color,
@@ -123,25 +124,25 @@ impl RunContext {
         }
     }
 
-    /// What was taken.
+    /// Returns the captured output.
     pub(crate) fn into_said(self) -> Said {
         let said = self.taken.map(|taken| taken.said.into_inner().unwrap_or_else(PoisonError::into_inner));
         said.unwrap_or_default()
     }
 
-    /// Returns whether the answer is taken, and does not go to stdout.
+    /// Returns `true` if the answer is captured instead of written to stdout.
     pub(crate) fn is_taking(&self) -> bool {
         self.taken.is_some()
     }
 
-    /// Takes a grid.
+    /// Captures a grid.
     pub(super) fn take_grid(&self, grid: Grid) {
         if let Some(taken) = &self.taken {
             locked(&taken.said).grids.push(grid);
         }
     }
 
-    /// Takes a note; `false` if it goes to stderr.
+    /// Captures a note; returns `false` if it goes to stderr.
     pub(super) fn take_note(&self, kind: &'static str, text: &str) -> bool {
         if let Some(taken) = &self.taken {
             locked(&taken.said).notes.push(Note { kind, text: text.to_owned() });
@@ -149,24 +150,24 @@ impl RunContext {
         self.taken.is_some()
     }
 
-    /// Remembers that an answer was one of a damaged dump.
+    /// Records that an answer is based on a damaged dump.
     pub(crate) fn see_damage(&self) {
         if let Some(kept) = &self.kept {
             kept.saw_damage.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Returns whether an answer was one of a damaged dump.
+    /// Returns `true` if an answer was based on a damaged dump.
     pub(crate) fn saw_damage(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.saw_damage.load(Ordering::Relaxed))
     }
 
-    /// Finds a dump that is open already.
+    /// Finds a dump that is already open.
     pub(super) fn heap(&self, path: &Path, options: &Options) -> Option<Arc<Heap>> {
         self.find(path, options, |open| Some(open.heap.clone()))
     }
 
-    /// Finds a dump that is open already with its graph.
+    /// Finds a dump that is already open, with its graph.
     pub(super) fn graph(&self, path: &Path, options: &Options) -> Option<(Arc<Heap>, Arc<ObjectGraph>)> {
         self.find(path, options, |open| Some((open.heap.clone(), open.graph.clone()?)))
     }
@@ -194,7 +195,7 @@ impl RunContext {
         open.push(KeptDump { path, options, heap: heap.clone(), graph: graph.cloned() });
     }
 
-    /// Keeps a dump open no longer: its index is damaged.
+    /// Stops keeping a dump open, because its index is damaged.
     pub(super) fn forget(&self, path: &Path, options: &Options) {
         if let Some(kept) = &self.kept {
             locked(&kept.open).retain(|open| open.path != path || open.options != *options);

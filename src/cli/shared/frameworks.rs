@@ -1,4 +1,4 @@
-//! `--frameworks FILE`: rules of the user's own about frameworks, and facts in answers.
+//! `--frameworks FILE`: the user's own rules about frameworks, and facts in answers.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -12,7 +12,7 @@ use hprof_report::value::Value;
 
 use super::object;
 
-/// Longer files are none that somebody has written.
+/// Maximum size of a rules file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Rules about frameworks.
@@ -24,10 +24,10 @@ pub(crate) struct FrameworksArgs {
 }
 
 impl FrameworksArgs {
-    /// The built-in rules and those of the files.
+    /// Returns the built-in rules and those of the files.
     ///
     /// # Errors
-    /// If a file cannot be read, or something in it is wrong: the error names the line and the column.
+    /// If a file cannot be read or contains an error; the message contains line and column.
     pub(crate) fn rules(&self) -> anyhow::Result<Frameworks> {
         self.frameworks.iter().try_fold(Frameworks::bundled(), |rules, path| {
             let shown = path.display();

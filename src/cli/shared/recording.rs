@@ -26,9 +26,9 @@ const SHOWN: usize = 5;
 
 /// A file that was read.
 pub(crate) struct Recorded {
-    /// The recording.
+    /// Contents of the recording.
     pub(crate) profile: Profile,
-    /// Its source.
+    /// Source of the profile.
     pub(crate) file: RecordedFile,
     path: String,
 }

@@ -1,4 +1,4 @@
-//! Signals: a process that is told to end removes its temporary files first; a dump that is truncated while it is
+//! Signals: a process that is asked to end removes its temporary files first; a dump that is truncated while it is
 //! mapped causes an error, not a crash.
 //!
 //! Handlers only record the signal and wake a thread, which is started as soon as there is something to clean up;
@@ -53,7 +53,7 @@ mod unix {
     static WAKE: OnceLock<PipeWriter> = OnceLock::new();
     /// The signal that ends the process; 0 if none yet.
     static CAUSE: AtomicI32 = AtomicI32::new(0);
-    /// Whether a progress bar may occupy the line of a message.
+    /// `true` if stderr is a terminal, so that a progress bar may occupy the line of a message.
     static TERMINAL: AtomicBool = AtomicBool::new(false);
 
     /// Maximum time that a thread that hit a bus error waits for the process to end.

@@ -12,9 +12,9 @@ use super::spool;
 /// The part of an answer that covers only reachable objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Covers {
-    /// Its rows.
+    /// All rows.
     Reachable,
-    /// Its retained sizes.
+    /// Retained sizes only.
     RetainedSizes,
 }
 

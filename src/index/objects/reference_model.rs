@@ -44,7 +44,7 @@ impl Describe<'_> {
     /// Describes all objects and finds the places of their records. Passes the adjacency lists to `rows`
     /// in order.
     ///
-    /// Where IDs ascend in the file, one walk over it is enough.
+    /// If IDs ascend in the file, a single walk over it is enough.
     ///
     /// # Errors
     /// Returns the errors of `rows`.

@@ -108,7 +108,7 @@ pub(crate) fn assume_threads(
     found.dedup_by_key(|(_, id)| *id);
     found.sort_unstable();
     let text = format!(
-        "part of the dump is missing, and it names no threads: its {} Thread objects count as roots",
+        "part of the dump is missing and it lists no threads; treating its {} Thread objects as roots",
         found.len()
     );
     scan.problems.push(Problem::note(ProblemKind::ThreadsAssumed, text, None));

@@ -309,7 +309,7 @@ fn keep_last_of_repeated(task: &Task<'_>, scan: &mut Scanned) -> Result<(), NoMe
     gone.sort_unstable();
     scan.stack_chunks.retain(|(offset, _)| gone.binary_search(offset).is_err());
     if replaced > 0 {
-        let text = format!("{replaced} objects are dumped again with the same ID; the last of each is read");
+        let text = format!("{replaced} objects occur more than once; the last copy is used");
         scan.problems.push(Problem::note(ProblemKind::RepeatedObjects, text, None));
     }
     scan.replaced = replaced;

@@ -4,7 +4,7 @@
 //! a dump in `/tmp`, for instance. So a directory or file is used only if it is not a symbolic link,
 //! belongs to this user or to root, and is not writable by others. A directory is opened once, and files
 //! are accessed through the open directory: another user who can rename it cannot substitute another.
-//! Where files have no owners, only links are refused.
+//! On systems where files have no owners, only links are refused.
 
 use std::fs::{self, File};
 use std::io;

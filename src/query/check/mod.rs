@@ -93,9 +93,9 @@ pub enum Of {
 /// Error of a rule.
 #[derive(Debug)]
 pub enum RuleError {
-    /// Its `of` is wrong.
+    /// The rule's `of` is wrong; contains the message.
     Of(String),
-    /// It must not have `objects`.
+    /// The rule must not have `objects`.
     Objects(&'static str),
 }
 

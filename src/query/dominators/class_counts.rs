@@ -9,13 +9,8 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 
 use super::class_pass::{CHUNK, each_class};
 
-/// Number of positions looked up before the pass over them.
-/// Number of positions per chunk.
-/// Prefetch distance in objects.
 /// Number of parts of the tree that are not worth another thread.
 const FEW: usize = 64;
-/// Maximum number of superclasses of a class that include its retained size. The JVM's own chains have a few dozen; a
-/// hostile dump has others.
 
 /// Number and shallow size of objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use hprof_index::model::tables::NONE;
 
 use super::class_pass::pass;
 
-/// Superclasses of a class that count what it retains. The JVM's own chains are of a few dozen; a hostile dump has others.
+/// Maximum number of superclasses to which the retained size of a class is added. Chains in a JVM have a few dozen classes;
+/// malicious dumps have more.
 const MAX_SUPERCLASSES: usize = 64;
 
 /// Retained size of each group of objects. `of_class` maps a class number to the group of the class, or [`NONE`].

@@ -41,7 +41,7 @@ pub enum Subject {
     Problem(ProblemKind),
     /// Objects refer to objects that are not in the dump.
     MissingObjects,
-    /// Roots name objects that are not in the dump.
+    /// Roots refer to objects that are not in the dump.
     MissingRoots,
     /// The dump contains no sticky class roots.
     BootClassesAssumed,

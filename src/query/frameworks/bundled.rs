@@ -1,4 +1,4 @@
-//! The files of rules that are compiled in.
+//! Rules files that are compiled in.
 
 /// Name and text of each file.
 pub(super) const BUNDLED: &[(&str, &str)] = &[

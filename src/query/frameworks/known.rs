@@ -1,4 +1,4 @@
-//! The rules that apply to the classes of a dump, and what they say of its objects.
+//! Rules that apply to the classes of a dump, and the descriptions of its objects.
 
 use std::cell::OnceCell;
 use std::cmp::Reverse;
@@ -16,15 +16,15 @@ use super::template::Template;
 use crate::objects::reader::ObjectReader;
 use crate::oql::{Bindings, BoundExpression, BoundValue, Evaluator};
 
-/// Elements of a list that an expression looks at.
+/// Maximum number of elements of a list that an expression reads.
 const MAX_ELEMENTS: usize = 1 << 18;
-/// Objects of a rule that are listed.
+/// Maximum number of listed objects of a rule.
 const MAX_INSTANCES: usize = 1000;
-/// Objects whose retained size a sentence explains.
+/// Maximum number of objects whose retained size a sentence explains.
 const MAX_RETAINED: usize = MAX_ELEMENTS;
 /// Objects of a rule whose entries are looked at.
 const MAX_WITH_ENTRIES: usize = 1 << 13;
-/// Elements of a list in a fact, and characters of a text.
+/// Maximum number of elements of a list in a fact, and of characters of a text.
 const MAX_LISTED: usize = 5;
 const MAX_TEXT: usize = 1000;
 
@@ -32,24 +32,29 @@ const MAX_TEXT: usize = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameworkRuleId(u32);
 
-/// What its rule says of an object.
+/// Value of a fact.
+/// No value: a field is null or missing, or a list is too long to be examined.
+/// A Boolean value.
+/// An integer.
+/// A floating-point number.
+/// A text; `*` if it is read from the dump and values are hidden.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrameworkDescription {
-    /// The framework.
+    /// Name of the framework.
     pub framework: Arc<str>,
-    /// How the object is called.
+    /// Name of the object.
     pub called: Option<String>,
-    /// Names and values, in the order of the rule.
+    /// Names and values of the facts, in the order of the rule.
     pub facts: Vec<(String, FrameworkFact)>,
-    /// The sentence that it earns.
+    /// Sentence of the rule whose condition holds.
     pub text: Option<String>,
-    /// The verdict that goes with it.
+    /// Verdict of that sentence.
     pub verdict: Option<FrameworkVerdict>,
-    /// The objects whose retained size together the sentence explains: the object itself, if the rule names no others.
+    /// Objects whose combined retained size the sentence explains: the object itself, unless the rule names others.
     pub retains: Vec<ObjectIndex>,
 }
 
-/// The rules that apply to a dump.
+/// Rules that apply to a dump.
 #[derive(Debug)]
 pub struct KnownFrameworks<'o, 'a> {
     evaluator: Evaluator<'o, 'a>,
@@ -59,7 +64,7 @@ pub struct KnownFrameworks<'o, 'a> {
     passed: Vec<bool>,
 }
 
-/// The facts about an object, each evaluated when it is first asked for.
+/// Facts about an object, each evaluated on first use.
 struct Facts<'k, 'o, 'a> {
     known: &'k KnownFrameworks<'o, 'a>,
     rule: &'k FrameworkRule,
@@ -68,7 +73,7 @@ struct Facts<'k, 'o, 'a> {
 }
 
 impl<'o, 'a> KnownFrameworks<'o, 'a> {
-    /// The rules whose classes are in the dump.
+    /// Selects the rules whose classes are in the dump.
     pub fn new(heap: &'a Heap, objects: &'o ObjectReader<'a>, frameworks: &Frameworks) -> Self {
         let summary = objects.summary;
         let mut wanted: FxHashMap<&str, Vec<&Arc<FrameworkRule>>> = FxHashMap::default();
@@ -99,18 +104,18 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         Self { evaluator, rules, of_class, passed }
     }
 
-    /// The rule about the instances of a class.
+    /// Returns the rule for the instances of a class.
     pub fn rule_of(&self, class: ClassNumber) -> Option<FrameworkRuleId> {
         self.of_class.get(class.0 as usize).copied().flatten()
     }
 
-    /// Returns whether instances of a class are only parts of something: nodes, segments, wrappers.
+    /// Returns `true` if instances of a class are only parts of other objects: nodes, segments, wrappers.
     pub fn is_passed(&self, class: ClassNumber) -> bool {
         self.passed.get(class.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Reachable objects with a rule that retain at least so much, themselves or by their entries, and those whose rule can
-    /// earn a conclusion: of each rule at most 1,000, those that retain most, in address order.
+    /// Returns the reachable objects with a rule that retain at least `least` bytes or whose rule can report a leak. Of each
+    /// rule, the 1,000 that retain most are returned, in address order.
     pub fn instances(&self, least: u64) -> Vec<ObjectIndex> {
         let summary = self.evaluator.summary();
         let mut classes = summary.numbered_classes();
@@ -137,7 +142,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
                 && let Some(found) = of_rule.get_mut(id.0 as usize)
             {
                 found.push((Reverse(bytes), object));
-                // Not more in memory than twice those that are kept.
+                // Limits memory to twice the number of objects kept.
                 if found.len() >= 2 * MAX_INSTANCES {
                     found.sort_unstable();
                     found.truncate(MAX_INSTANCES);
@@ -153,26 +158,26 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         all
     }
 
-    /// How an object is called.
+    /// Returns the name of an object.
     pub fn called(&self, object: ObjectIndex) -> Option<String> {
         let (_, rule) = self.rule(object)?;
         Some(self.facts(object, rule).fill(rule.called.as_ref()?))
     }
 
-    /// Returns whether what an object is called is the same for all objects of its rule, so that it does not tell them apart.
+    /// Returns `true` if all objects of an object's rule have the same name, so that it does not distinguish them.
     pub fn is_generic(&self, object: ObjectIndex) -> bool {
         let called = self.rule(object).and_then(|(_, rule)| rule.called.as_ref());
         called.is_some_and(|called| !called.source().contains('{'))
     }
 
-    /// The collection whose elements are the entries of an object, and whether its keys name them.
+    /// Returns the collection that contains the entries of an object, and `true` if its keys name them.
     pub fn entries(&self, object: ObjectIndex) -> Option<(ObjectIndex, bool)> {
         let (_, rule) = self.rule(object)?;
         let value = self.evaluator.evaluate(rule.entries.as_ref()?, &self.facts(object, rule));
         Some((self.evaluator.object_of(&value)?, rule.named_entries))
     }
 
-    /// What its rule says of an object.
+    /// Returns the description of an object by its rule.
     pub fn describe(&self, object: ObjectIndex) -> Option<FrameworkDescription> {
         let (_, rule) = self.rule(object)?;
         let facts = self.facts(object, rule);
@@ -204,7 +209,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         Facts { known: self, rule, object, values: vec![OnceCell::new(); rule.facts.len()] }
     }
 
-    /// A value as a fact.
+    /// Converts a value to a fact.
     fn fact(&self, value: &BoundValue) -> FrameworkFact {
         let text = |value: &BoundValue| {
             let found = self.evaluator.text_of(value);
@@ -226,7 +231,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
     }
 }
 
-/// Returns whether a class has the fields that a rule needs.
+/// Returns `true` if a class has the fields that a rule requires.
 fn applies(objects: &ObjectReader<'_>, class: ClassNumber, rule: &FrameworkRule) -> bool {
     rule.fields.iter().all(|field| objects.slots(class).any(|slot| slot.name == field))
 }
@@ -253,7 +258,7 @@ impl Bindings for Facts<'_, '_, '_> {
         if name == THIS {
             return Some(BoundValue::of(self.object));
         }
-        // Expressions use only facts before theirs, so that no fact waits for itself.
+        // Expressions use only facts before their own, so no fact depends on itself.
         let at = self.rule.facts.iter().position(|(known, _)| known == name)?;
         let (_, expression) = self.rule.facts.get(at)?;
         Some(self.values.get(at)?.get_or_init(|| self.known.evaluator.evaluate(expression, self)).clone())

@@ -1,8 +1,8 @@
-//! What is known of frameworks: what their objects are called, what they contain, and what their states mean.
+//! Knowledge of frameworks: names of their objects, their contents, and the meaning of their states.
 //!
-//! The knowledge is data: a TOML file for each framework in `rules`, compiled in, and those of the user. [`Frameworks`]
-//! are the rules of all files (`rules` reads them), [`KnownFrameworks`] those that apply to the classes of a dump. Their
-//! expressions are OQL about one object, `this` ([`crate::oql`]), evaluated within bounds. `docs/frameworks.md` is the
+//! It is data: a TOML file for each framework in `rules`, compiled in, and rules files of the user. [`Frameworks`] contains
+//! the rules of all files (`rules` reads them), [`KnownFrameworks`] those that apply to the classes of a dump. Their
+//! expressions are OQL about one object, `this` ([`crate::oql`]), evaluated within limits. `docs/frameworks.md` is the
 //! reference.
 
 mod bundled;

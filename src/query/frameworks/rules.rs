@@ -1,4 +1,4 @@
-//! Files of rules: TOML whose keys are all known, and errors with line and column.
+//! Rules files: TOML without unknown keys, and errors with line and column.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::template::Template;
 use crate::classes::suggestions;
 use crate::oql::BoundExpression;
 
-/// Bytes of a file.
+/// Maximum size of a file in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// Rules of all files, and facts and sentences of a rule.
+/// Maximum number of rules of all files, and of facts and of sentences of a rule.
 const MAX_RULES: usize = 4096;
 const MAX_PARTS: usize = 64;
-/// The name of the object in expressions.
+/// Name of the object in expressions.
 pub(super) const THIS: &str = "this";
 
 const TOP: &[&str] = &["framework", "versions", "source", "tried", "class", "passed"];
@@ -28,48 +28,43 @@ const PASSED: &[&str] = &["classes"];
 #[derive(Debug, Clone, Default)]
 pub struct Frameworks {
     pub(super) rules: Vec<Arc<FrameworkRule>>,
-    /// Names of classes that are only parts of something; one that ends with `*` is the beginning of names.
+    /// Names of classes whose instances are only parts of other objects; a name that ends with `*` is a prefix.
     pub(super) passed: Vec<Arc<str>>,
     about: Vec<FrameworkAbout>,
 }
 
-/// What a file of rules says of itself.
+/// Description of a rules file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameworkAbout {
-    /// The framework.
+    /// Name of the framework.
     pub framework: String,
-    /// The versions whose source the rules follow.
+    /// Versions whose source the rules follow.
     pub versions: String,
-    /// The classes they were written from.
+    /// Classes from which the rules were written.
     pub source: String,
-    /// The versions with which they were tried on a real heap.
+    /// Versions with which the rules were tried on a real heap.
     pub tried: Option<String>,
-    /// Its rules, in their order.
+    /// For each rule: class, template of the name, and names of the facts.
     pub rules: Vec<FrameworkRuleAbout>,
 }
 
-/// What a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameworkRuleAbout {
-    /// The class.
     pub class: String,
-    /// How its instances are called, with facts in braces.
     pub called: Option<String>,
-    /// The names of its facts.
     pub facts: Vec<String>,
-    /// Its sentences and their verdicts.
     pub says: Vec<(String, Option<FrameworkVerdict>)>,
 }
 
-/// An error in a file of rules.
+/// An error in a rules file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {what}")]
 pub struct FrameworkRuleError {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: u64,
-    /// The column, in characters, from 1.
+    /// Column in characters, from 1.
     pub column: u64,
     /// Description of the error.
     pub what: String,
@@ -78,19 +73,19 @@ pub struct FrameworkRuleError {
 /// Verdict on an object by its rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameworkVerdict {
-    /// It deserves a conclusion, even where nothing accumulates.
+    /// A leak: it is reported even if nothing accumulates.
     Leak,
-    /// What it holds is the program's purpose.
+    /// Content that the program is meant to hold.
     Content,
-    /// Everything is as it should be.
+    /// Normal state.
     Healthy,
 }
 
 impl FrameworkVerdict {
-    /// All of them.
+    /// All verdicts.
     pub const ALL: [Self; 3] = [Self::Leak, Self::Content, Self::Healthy];
 
-    /// The name in output and in files.
+    /// Returns the name in output and in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Leak => "leak",
@@ -114,7 +109,7 @@ pub(super) struct FrameworkRule {
     pub(super) says: Vec<FrameworkSentence>,
 }
 
-/// A sentence that an object of a rule earns.
+/// A sentence about an object of a rule, and its condition.
 #[derive(Debug)]
 pub(super) struct FrameworkSentence {
     pub(super) when: Option<BoundExpression>,
@@ -124,18 +119,18 @@ pub(super) struct FrameworkSentence {
 }
 
 impl FrameworkRule {
-    /// Returns whether an object can earn a conclusion however little it retains.
+    /// Returns `true` if an object can be reported as a leak however little it retains.
     pub(super) fn can_leak(&self) -> bool {
         self.says.iter().any(|says| says.verdict == Some(FrameworkVerdict::Leak))
     }
 }
 
 impl Frameworks {
-    /// The rules that are compiled in.
+    /// Reads the rules that are compiled in.
     pub fn bundled() -> Self {
         let mut all = Self::default();
         for (name, text) in BUNDLED {
-            // A test reads all of them.
+            // Bundled files have no errors: a test reads all of them.
             if let Ok(with) = all.clone().with(text, name) {
                 all = with;
             }
@@ -143,10 +138,10 @@ impl Frameworks {
         all
     }
 
-    /// These rules and those of a file. Rules of the file come before others of the same class.
+    /// Adds the rules of a file. They take precedence over existing rules of the same class.
     ///
     /// # Errors
-    /// If something in the file is wrong.
+    /// If the file contains an error.
     pub fn with(mut self, text: &str, file: &str) -> Result<Self, FrameworkRuleError> {
         let wrong = |wrong: Wrong| {
             let (line, column) = position(text, wrong.at);
@@ -163,7 +158,7 @@ impl Frameworks {
         Ok(self)
     }
 
-    /// What the files say of themselves, in their order.
+    /// Returns the descriptions of the files, in their order.
     pub fn about(&self) -> &[FrameworkAbout] {
         &self.about
     }
@@ -181,7 +176,7 @@ impl Wrong {
     }
 }
 
-/// Line and column, in characters from 1, of a byte.
+/// Returns the line and the column (in characters) of a byte, both from 1.
 fn position(text: &str, at: usize) -> (u64, u64) {
     let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let before = text.get(..at).unwrap_or_default();
@@ -198,7 +193,7 @@ struct FrameworkFile {
 
 type TomlValue<'i> = Spanned<DeValue<'i>>;
 
-/// Text of a file, to find the byte of an error within a value.
+/// Text of a file, used to locate errors within values.
 #[derive(Clone, Copy)]
 struct Source<'t>(&'t str);
 
@@ -255,7 +250,7 @@ impl FrameworkRule {
 }
 
 impl Source<'_> {
-    /// A rule for each class that the table names.
+    /// Returns a rule for each class that the table names.
     fn classes(
         self,
         table: &DeTable<'_>,
@@ -313,7 +308,7 @@ impl Source<'_> {
             says.push(self.sentence(of, at, &facts)?);
         }
         if facts.len() > MAX_PARTS || says.len() > MAX_PARTS {
-            return Err(Wrong::new(at, format!("a rule has at most {MAX_PARTS} facts and sentences")));
+            return Err(Wrong::new(at, format!("a rule can have at most {MAX_PARTS} facts and sentences")));
         }
         let named_entries = boolean(table, "named_entries")?;
         Ok(FrameworkRule {
@@ -354,7 +349,7 @@ impl Source<'_> {
         Ok(FrameworkSentence { when: expression("when")?, text, verdict, retains: expression("retains")? })
     }
 
-    /// `entries` is a path from the object: `sessions` means `this.sessions`.
+    /// Parses `entries`, a path from the object: `sessions` means `this.sessions`.
     fn entries(
         self,
         text: &str,
@@ -391,7 +386,7 @@ impl Source<'_> {
         Template::parse(text, &is_fact).map_err(|(at, what)| Wrong::new(self.within(text, span, at), what))
     }
 
-    /// The byte of the file at a byte of a value; the beginning of a value with escapes.
+    /// Returns the offset in the file of a byte of a value; of the start of the value if it contains escapes.
     fn within(self, text: &str, span: &Range<usize>, at: usize) -> usize {
         let written = self.0.get(span.clone()).unwrap_or_default();
         written.find(text).map_or(span.start, |start| span.start + start + at)
@@ -415,7 +410,7 @@ fn text_of<'v>(value: &'v TomlValue<'_>, key: &str) -> Result<&'v str, Wrong> {
     value.get_ref().as_str().ok_or_else(what)
 }
 
-/// A text and where it stands.
+/// Returns a text and its range in the file.
 fn string<'v>(table: &'v DeTable<'_>, key: &str) -> Result<Option<(&'v str, Range<usize>)>, Wrong> {
     let Some(value) = table.get(key) else { return Ok(None) };
     Ok(Some((text_of(value, key)?, value.span())))

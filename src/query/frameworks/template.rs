@@ -1,7 +1,7 @@
-//! Texts with facts in them: `{sessions:#session}[ of {path}], timeout {timeout:duration}`.
+//! Text templates with facts: `{sessions:#session}[ of {path}], timeout {timeout:duration}`.
 //!
-//! `{fact}` is the value of a fact, `{fact:form}` its value in a form. What is in brackets is left out if a fact in it is
-//! null or an empty text.
+//! `{fact}` is the value of a fact, `{fact:form}` its value in a form. Text in brackets is omitted if a fact in it is null or
+//! empty.
 
 use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_parser::names;
@@ -9,10 +9,10 @@ use hprof_parser::names;
 use super::fact::{FrameworkFact, whole};
 use crate::compare::stable_names::masked;
 
-/// Characters of a value in a text.
+/// Maximum number of characters of a value in a text.
 const MAX_VALUE: usize = 120;
 
-/// A text with facts in it.
+/// A text with placeholders for facts.
 #[derive(Debug)]
 pub(super) struct Template {
     source: Box<str>,
@@ -29,25 +29,25 @@ enum Part {
 /// Form in which a value is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
-    /// Numbers with their thousands apart, texts as they are.
+    /// Numbers with grouped digits, texts unchanged.
     Plain,
-    /// A number of seconds or milliseconds as the largest unit that suits.
+    /// A number of seconds or milliseconds, in a suitable unit.
     Duration { per_second: u32 },
     /// A number of bytes.
     Bytes,
-    /// The name of a class without its package.
+    /// Name of a class without its package.
     Class,
-    /// The name of a method without the package of its class.
+    /// Name of a method without the package of its class.
     Method,
-    /// The name of a thread without its number in its pool.
+    /// Name of a thread without its number in the pool.
     Pool,
-    /// A suspending function of Kotlin by the class that the compiler made of it.
+    /// Name of a Kotlin suspending function, from the class that the compiler generated for it.
     Function,
     /// A number with a noun: `1 session`, `2 sessions`.
     Count(String, String),
 }
 
-/// The forms but `#noun`.
+/// Forms except `#noun`.
 const FORMS: &[(&str, Form)] = &[
     ("duration", Form::Duration { per_second: 1 }),
     ("millis", Form::Duration { per_second: 1000 }),
@@ -59,19 +59,19 @@ const FORMS: &[(&str, Form)] = &[
 ];
 
 impl Template {
-    /// Reads a text; the byte and the description of what is wrong with it.
+    /// Parses a template. An error is an offset and a description.
     pub(super) fn parse(text: &str, is_fact: &dyn Fn(&str) -> bool) -> Result<Self, (usize, String)> {
         let (parts, end) = parts(text, 0, false, is_fact)?;
         debug_assert_eq!(end, text.len());
         Ok(Self { source: text.into(), parts })
     }
 
-    /// The text as it is written in the rule.
+    /// Returns the text as written in the rule.
     pub(super) fn source(&self) -> &str {
         &self.source
     }
 
-    /// The text with the values of facts.
+    /// Returns the text with the values of the facts.
     pub(super) fn fill(&self, value: &mut dyn FnMut(&str) -> FrameworkFact) -> String {
         let mut out = String::new();
         fill(&self.parts, value, &mut out);
@@ -79,7 +79,7 @@ impl Template {
     }
 }
 
-/// The parts of a text from a byte on, and the byte behind them: the end, or behind the `]`.
+/// Returns the parts of a text from `start`, and their end offset (exclusive): the end of the text, or after the `]`.
 fn parts(
     text: &str,
     start: usize,
@@ -138,7 +138,7 @@ fn fact(text: &str, at: usize, is_fact: &dyn Fn(&str) -> bool) -> Result<Part, (
     Ok(Part::Fact(name.to_owned(), form))
 }
 
-/// Appends parts; returns `false` if a value of them is missing.
+/// Appends parts; returns `false` if a value is missing.
 fn fill(parts: &[Part], value: &mut dyn FnMut(&str) -> FrameworkFact, out: &mut String) -> bool {
     let mut is_complete = true;
     for part in parts {
@@ -189,7 +189,7 @@ impl Form {
     }
 }
 
-/// The beginning of a long text.
+/// Formats a number with grouped digits.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_VALUE) {
         None => text.to_owned(),
@@ -197,7 +197,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// The name of a class without its package. Names of lambdas, which the JVM makes, change from run to run.
+/// Returns the name of a class without its package. The JVM generates the names of lambdas, which differ between runs.
 fn class(name: &str) -> String {
     match name.split_once("$$Lambda") {
         Some((owner, _)) => format!("lambda of {}", names::simple(owner)),
@@ -211,7 +211,7 @@ fn class(name: &str) -> String {
     }
 }
 
-/// `AuditDao.save` of `com.acme.AuditDao.save`.
+/// Returns `AuditDao.save` for `com.acme.AuditDao.save`.
 fn method(name: &str) -> String {
     match name.rsplit_once('.') {
         Some((of, method)) => format!("{}.{method}", class(of)),
@@ -219,20 +219,20 @@ fn method(name: &str) -> String {
     }
 }
 
-/// `mail-sender` of `mail-sender-1`, `pool-*-thread` of `pool-3-thread-1`.
+/// Returns `mail-sender` for `mail-sender-1`, `pool-*-thread` for `pool-3-thread-1`.
 fn pool(thread: &str) -> String {
     let masked = masked(thread);
     masked.strip_suffix('*').map_or(&*masked, |name| name.trim_end_matches(['-', '_', ' ', '#'])).to_owned()
 }
 
-/// `OrderService.price` of `com.acme.OrderService$price$1`.
+/// Returns `OrderService.price` for `com.acme.OrderService$price$1`.
 fn function(class: &str) -> String {
     let parts = names::simple(class).split('$');
     let named = parts.filter(|part| !part.is_empty() && !part.bytes().all(|byte| byte.is_ascii_digit()));
     named.collect::<Vec<_>>().join(".")
 }
 
-/// A time as the largest unit of which there are two or more.
+/// Formats a duration in the largest unit that fits at least twice (days: three times).
 fn duration(seconds: f64) -> String {
     let units = [("d", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0)];
     let (unit, of) = units.into_iter().find(|(_, of)| seconds >= 2.0 * of).unwrap_or(("s", 1.0));

@@ -1,4 +1,4 @@
-//! Files of rules: those that are compiled in, and errors in those of users.
+//! Tests of the bundled rules files, and of errors in rules files of users.
 
 use super::bundled::BUNDLED;
 use super::{FrameworkVerdict, Frameworks};

@@ -2,7 +2,7 @@
 //! below it that retains more than the threshold is a suspect, however deep.
 //!
 //! They are found among the places of the heap ([`crate::compare::places`]), so many like objects whose contents
-//! accumulate alike - ten results with their rows - are one suspect with the sum.
+//! accumulate alike (ten results with their rows, for example) are one suspect with the sum.
 
 use std::cmp::Reverse;
 use std::io;
@@ -22,29 +22,29 @@ use crate::sorting::SortRows;
 use super::contents::{self, Reason};
 use super::loaders::common_bytes;
 
-/// Objects are described that retain this fraction of the heap.
+/// Minimum fraction of the heap, as 1/N, that a described object retains.
 const PART_DESCRIBED: u64 = 100;
-/// The heap is looked into down to objects that retain this fraction of it.
+/// Minimum fraction of the heap, as 1/N, that an examined object retains.
 const PART: u64 = 1000;
 
-/// Objects that a framework's rules describe, those that retain most.
+/// Maximum number of objects described by frameworks' rules; those that retain most are kept.
 const MAX_DESCRIBED: usize = 256;
-/// Dominators examined for one that is described.
+/// Maximum number of dominators searched for a described object.
 const MAX_STEPS: usize = 64;
 
-/// The places of a heap, and what frameworks' rules say of objects.
+/// Places of a heap, and descriptions of objects by frameworks' rules.
 #[derive(Debug, Clone, Default)]
 pub struct HeapPlaces {
-    /// The places of large objects.
+    /// Places of large objects.
     pub places: OneHeap,
     described: Vec<Described>,
 }
 
-/// What a rule says of an object.
+/// An object and its description by a rule.
 #[derive(Debug, Clone)]
 struct Described {
     object: ObjectIndex,
-    /// The collection of its entries.
+    /// Collection of its entries.
     entries: Option<ObjectIndex>,
     description: FrameworkDescription,
 }
@@ -73,7 +73,7 @@ impl HeapPlaces {
         Ok(Self { places, described })
     }
 
-    /// Returns what a rule says of an object, or of one that dominates it and retains little more.
+    /// Returns the description of an object, or of one that dominates it and retains little more.
     pub(super) fn description(
         &self,
         graph: &ObjectGraph,
@@ -89,12 +89,12 @@ impl HeapPlaces {
         })
     }
 
-    /// Returns what a rule says of an object.
+    /// Returns the description of an object by a rule.
     pub fn description_of(&self, object: ObjectIndex) -> Option<&FrameworkDescription> {
         Some(&self.described.iter().find(|known| known.object == object)?.description)
     }
 
-    /// Returns the leaks that rules find by themselves, with the objects that they are about.
+    /// Returns the leaks that rules report on their own, with the objects concerned.
     pub(super) fn leaks<'h>(
         &'h self,
         graph: &'h ObjectGraph,
@@ -125,22 +125,22 @@ impl HeapPlaces {
 
 /// A store within a holder.
 pub(super) struct Store {
-    /// Its objects, ascending.
+    /// Objects, ascending.
     pub(super) positions: Vec<TreePosition>,
-    /// The largest of them.
+    /// Largest object.
     pub(super) largest: TreePosition,
-    /// Number of objects at the place.
+    /// Number of objects at the place; can exceed the number of positions.
     pub(super) objects: u64,
-    /// Retained size of all of them.
+    /// Retained size of all objects.
     pub(super) retained_bytes: u64,
-    /// What accumulates.
+    /// Form of accumulation.
     pub(super) reason: Reason,
-    /// The place in few words, if a name of the program is part of them.
+    /// Short description of the place, if it contains a name from the program.
     pub(super) named: Option<String>,
 }
 
-/// Returns the stores that retain more than `threshold` bytes and are not part of what `known` positions retain, nor
-/// these part of them; largest first.
+/// Returns the stores that retain more than `threshold` bytes, largest first, except those that retain mostly the same as
+/// one of `known`.
 pub(super) fn stores(
     graph: &ObjectGraph,
     heap: &OneHeap,
@@ -181,7 +181,7 @@ fn store(graph: &ObjectGraph, heap: &OneHeap, one: &Explained) -> Option<Store> 
     })
 }
 
-/// Returns whether most of what some objects retain is most of what others do, or a part of it; both ascending.
+/// Returns `true` if two sets of objects, both ascending, have most of the smaller retained size in common.
 pub(super) fn is_same(tree: &Tree, some: &[TreePosition], others: &[TreePosition]) -> bool {
     let sum = |positions: &[TreePosition]| {
         positions.iter().fold(0u64, |sum, position| sum.saturating_add(tree.retained_bytes(*position)))

@@ -162,7 +162,6 @@ pub struct NamedObject {
 /// A leak suspect, with the evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspect {
-    /// The rule by which it was found.
     /// Rule by which it was found.
     pub rule: SuspectRule,
     /// One object, or several.
@@ -198,7 +197,7 @@ pub struct Suspect {
     pub place: Option<Holder>,
     /// The same by the name that the program gave it; `None` if there is none.
     pub named: Option<String>,
-    /// What a framework's rule says of it.
+    /// Description by a framework's rule.
     pub framework: Option<FrameworkDescription>,
     /// Largest parts of what a holder retains.
     pub parts: Vec<RetainedPart>,
@@ -233,7 +232,13 @@ impl Suspect {
         {
             self.verdict = Verdict::Content;
         }
-        self.named = description.called.clone().or_else(|| self.named.take());
+        // A factory has no sentence: which bean it is says more.
+        let called = description.called.clone();
+        self.named = if description.text.is_some() {
+            called.or(self.named.take())
+        } else {
+            self.named.take().or(called)
+        };
         self.framework = Some(description.clone());
     }
 

@@ -1,7 +1,7 @@
-//! Expressions about names that are bound to values, such as `this`: what rules ask of one object.
+//! Expressions with names bound to values, such as `this`: rules use them to query one object.
 //!
-//! Inner queries may use the names, too. They select from values alone, never from a class, so that an expression looks
-//! at no more than what its values lead to.
+//! Subqueries may use the names, too. They select only from values, never from a class, so that an expression reads only
+//! objects that its values lead to.
 
 use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -17,19 +17,21 @@ use super::selected::{Around, Bindings, BoundValue, Objects};
 use super::tree::{Expression, ExpressionNode, From, Select, SelectSource, Union};
 use super::value::ExpressionValue;
 
+/// Values of names.
+/// Returns the value of a name; `None` if it is not bound.
 /// An expression in which names are bound.
 #[derive(Debug)]
 pub(crate) struct BoundExpression {
     text: Box<str>,
     node: ExpressionNode,
-    /// The expression stands in no SELECT; this one has no alias, and is never run.
+    /// Placeholder for the SELECT that the expression does not have: it has no alias, and is never run.
     select: Select,
 }
 
 /// An error at a byte of a bound expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BoundExpressionError {
-    /// The byte.
+    /// Offset of the byte.
     pub(crate) at: usize,
     /// Description of the error.
     pub(crate) text: String,
@@ -39,7 +41,7 @@ impl BoundExpression {
     /// Parses an expression.
     ///
     /// # Errors
-    /// If it is none, or uses a name that is not bound.
+    /// If the text is not an expression, or uses a name that is not bound.
     pub(crate) fn parse(text: &str, is_bound: &dyn Fn(&str) -> bool) -> Result<Self, BoundExpressionError> {
         let error = |wrong: Wrong| BoundExpressionError { at: wrong.at, text: wrong.text };
         let node = parser::parse_expression(text).map_err(error)?;
@@ -63,7 +65,7 @@ impl BoundExpression {
     }
 }
 
-/// Checks that all names are bound, or are the alias of a query around them.
+/// Checks that all names are bound, or are aliases of an enclosing query.
 fn check<'n>(
     node: &'n ExpressionNode,
     aliases: &mut Vec<&'n str>,
@@ -85,7 +87,7 @@ fn check<'n>(
         Expression::Query(query) => check_query(query, aliases, is_bound)?,
         Expression::InQuery(_, query, _) => check_query(query, aliases, is_bound)?,
         Expression::Is(_, _, at) => {
-            // Classes that a dump has not are an error there.
+            // Such a comparison is an error if the dump does not contain the class.
             return Err(Wrong::new(*at, "write classof(x).@name = \"class\""));
         }
         _ => {}
@@ -101,7 +103,7 @@ fn check_query<'n>(
     for select in &query.selects {
         let from = &select.from;
         match &from.source {
-            // The alias is not there yet.
+            // The alias is not in scope yet.
             SelectSource::Value(node) => check(node, &mut Vec::new(), is_bound)?,
             SelectSource::Query(query) => check_query(query, &mut Vec::new(), is_bound)?,
             _ => {
@@ -130,7 +132,7 @@ fn check_query<'n>(
 }
 
 impl<'o, 'a> Evaluator<'o, 'a> {
-    /// The value of an expression; null if it has none.
+    /// Returns the value of an expression; null if it has none.
     pub(crate) fn evaluate(&self, expression: &BoundExpression, bindings: &dyn Bindings) -> BoundValue {
         let asking = Asking::new(self, Around { text: &expression.text, bindings: Some(bindings) });
         let mut resolver = Resolver::new(self, &expression.select, NameScope::Nothing, &asking);
@@ -142,7 +144,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         )
     }
 
-    /// The first elements of a value that is a list.
+    /// Returns a numeric or Boolean value.
     pub(crate) fn items(&self, value: &BoundValue, most: usize) -> Option<Vec<BoundValue>> {
         if !matches!(
             value.0,
@@ -153,12 +155,12 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Some(self.items_of(&value.0)?.take(most).map(BoundValue).collect())
     }
 
-    /// The name of the class of an object.
+    /// Returns the name of the class of an object.
     pub(crate) fn class_name_of(&self, value: &BoundValue) -> Option<String> {
         self.class_name(self.object_of(value)?).map(str::to_owned)
     }
 
-    /// The reachable objects of classes, by class number, in address order.
+    /// Returns the reachable objects of the classes marked by class number, in address order.
     pub(crate) fn objects_of_classes(&self, classes: Vec<bool>) -> Vec<ObjectIndex> {
         let found = self.matching(&Objects::Classes(classes), None, None);
         found.into_iter().map(ObjectIndex).collect()
@@ -172,7 +174,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         self.graph
     }
 
-    /// The text of a value that is an object or a text, hidden if values are.
+    /// Returns the text of an object or a text value; it is hidden if values are.
     pub(crate) fn text_of(&self, value: &BoundValue) -> Option<String> {
         match self.call(super::tree::Function::ToText, value.0.clone()) {
             ExpressionValue::Text(text) => Some(text.into()),
@@ -180,12 +182,12 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         }
     }
 
-    /// The object that a value is.
+    /// Returns the object if the value is one.
     pub(crate) fn object_of(&self, value: &BoundValue) -> Option<ObjectIndex> {
         if let ExpressionValue::Object(object) = value.0 { Some(object) } else { None }
     }
 
-    /// The objects that a value is, or that are in the list that it is; no more than `most`.
+    /// Returns the object, or the objects of a list, at most `most`.
     pub(crate) fn objects_in(&self, value: &BoundValue, most: usize) -> Vec<ObjectIndex> {
         let objects: Box<dyn Iterator<Item = ObjectIndex> + '_> = match &value.0 {
             ExpressionValue::Object(_)

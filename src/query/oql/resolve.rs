@@ -32,7 +32,7 @@ pub(super) fn regex(pattern: &str, at: usize) -> Result<Regex, Wrong> {
     build(pattern).and_then(|_| build(&format!(r"\A(?:{pattern})\z"))).map_err(|error| {
         let said = error.to_string();
         let last = said.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        Wrong::new(at, format!("`{}` is not a regular expression: {}", cut(pattern), cut(last)))
+        Wrong::new(at, format!("`{}` is not a valid regular expression: {}", cut(pattern), cut(last)))
     })
 }
 
@@ -204,7 +204,10 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
     fn pattern(&mut self, pattern: &str, at: usize) -> Result<Regex, Wrong> {
         self.patterns += 1;
         if self.patterns > MAX_FIELDS {
-            return Err(Wrong::new(at, format!("a SELECT has at most {MAX_FIELDS} regular expressions")));
+            return Err(Wrong::new(
+                at,
+                format!("a SELECT can have at most {MAX_FIELDS} regular expressions"),
+            ));
         }
         regex(pattern, at)
     }
@@ -328,7 +331,7 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
             return Ok(known.clone());
         }
         if self.fields.len() >= MAX_FIELDS {
-            return Err(Wrong::new(at, format!("a SELECT has at most {MAX_FIELDS} different fields")));
+            return Err(Wrong::new(at, format!("a SELECT can have at most {MAX_FIELDS} different fields")));
         }
         let field = self.evaluator.field_of_name(name);
         self.fields.insert(name.to_owned(), field.clone());

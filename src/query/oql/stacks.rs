@@ -1,4 +1,4 @@
-//! The stack traces of the threads of a dump.
+//! Threads in expressions: the current method of a thread, objects that its stack references, and chains of references.
 
 use crate::threads::frames::{Frame, Frames};
 use hprof_index::ObjectGraph;
@@ -8,10 +8,9 @@ use hprof_index::model::tables::NONE;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::{RootKind, TraceSerial, names};
 
-/// Frames of a stack that are looked at for one of the application.
 const MAX_FRAMES: usize = 1 << 12;
 
-/// The stack traces of the threads of a dump.
+/// Stack traces of the threads of a dump.
 #[derive(Debug)]
 pub(super) struct Stacks<'a> {
     frames: Frames<'a>,
@@ -33,7 +32,7 @@ impl<'a> Stacks<'a> {
         Self { frames: Frames::new(summary, bytes), of_thread }
     }
 
-    /// The innermost method of a thread that is not one of the JDK; if there is none, the innermost.
+    /// Returns class and method of the innermost frame of a thread outside the JDK; of the innermost frame if there is none.
     pub(super) fn method(&self, thread: ObjectIndex) -> Option<String> {
         let trace = self.of_thread.get(&thread)?;
         let all = || self.frames.of_trace(*trace).take(MAX_FRAMES).filter_map(|id| self.frames.frame(id));

@@ -143,7 +143,7 @@ pub(super) enum Function {
     ClassOf,
     /// The method in which a thread is.
     Frame,
-    /// What a thread's stack holds.
+    /// Objects that a thread's stack references.
     Locals,
 }
 

@@ -68,9 +68,9 @@ pub(super) enum List {
     Inbounds,
     /// Objects that an object immediately dominates.
     Dominated,
-    /// Contents of a thread's stack holds.
+    /// Objects that a thread's stack references.
     Locals,
-    /// What a collection.
+    /// Entries of a collection.
     Entries,
     /// Fields of an object.
     Fields,

@@ -223,7 +223,7 @@ impl List {
 /// A table: its definition, and its rows.
 type TableKind = (fn() -> Definition, TableRows);
 
-/// How a table makes its rows.
+/// Way in which a table produces its rows.
 enum TableRows {
     /// In chunks.
     InChunks(for<'a> fn(Arc<Context<'a>>) -> Box<dyn Table + 'a>),

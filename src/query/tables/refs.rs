@@ -143,7 +143,7 @@ impl<'a> Refs<'a> {
             .collect()
     }
 
-    /// Returns all objects, with the elements of large arrays separate.
+    /// Returns chunks covering all objects; elements of large arrays get their own chunks.
     fn all(&self) -> Vec<TableChunk> {
         let (mut chunks, mut large) = (Vec::new(), self.large());
         for chunk in object_chunks::all(&self.context) {

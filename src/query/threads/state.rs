@@ -33,7 +33,7 @@ pub enum Wait {
 pub struct Doing {
     /// The state.
     pub state: Option<ThreadState>,
-    /// Wait, if the thread waits.
+    /// Kind of wait, if the thread is waiting.
     pub wait: Option<Wait>,
 }
 

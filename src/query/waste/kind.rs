@@ -25,7 +25,7 @@ pub struct WasteKind {
     pub meaning: &'static str,
     /// Cases in which it is harmless.
     pub harmless: &'static str,
-    /// How to fix it.
+    /// Remedy.
     pub remedy: &'static str,
     pub(super) frees: Frees,
     /// `true` if single objects are wasted, so that a sample of the heap is enough for an estimate.

@@ -26,7 +26,7 @@ pub(super) enum Plan {
     Collection(Usage),
 }
 
-/// A class that states how much of its array is used.
+/// A class that records how much of its array is in use.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Buffer {
     pub(super) array: FieldPlace,

@@ -134,7 +134,7 @@ fn comparisons_are_markdown_too() {
         ("diff", &[0, 0], "class", "nothing has changed\n"),
         ("diff", &[0, 0], "threads", "nothing has changed\n"),
         ("diff", &[0, 0], "place", "\n\nno place has changed by "),
-        ("trend", &[2, 1, 0], "place", "\n\nnothing grows in every step, "),
+        ("trend", &[2, 1, 0], "place", "\n\nnothing grew at every step, "),
     ];
     for (command, at, by, said) in nothing {
         let more = ["--by", by, "--format", "markdown"];

@@ -33,7 +33,7 @@ impl RecordingForm {
     const ALL: [Self; 2] = [Self::Binary, Self::Text];
 }
 
-/// Whether a recording is complete.
+/// Extent of a recording: complete or partial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Whole,

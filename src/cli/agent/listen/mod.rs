@@ -123,7 +123,7 @@ fn command(text: &str) -> Result<Command, String> {
 
 /// Parses a duration: `90s`, `30m`; also `0s`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a time such as 90s, 30m or 2h");
+    let wrong = || format!("`{text}` is not a valid duration; use for example 90s, 30m or 2h");
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     Duration::try_from(duration).ok().filter(|duration| *duration <= LONGEST).ok_or_else(wrong)
 }

@@ -64,7 +64,7 @@ pub(super) struct Connection<S> {
     pub(super) events: SyncSender<Event>,
     pub(super) files: Arc<Files>,
     pub(super) max_bytes: u64,
-    /// Whether this program closed it.
+    /// `true` if this program closed it.
     pub(super) closed: Arc<AtomicBool>,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Recording {
     pub(super) state: RecordingState,
 }
 
-/// Whether a recording is complete; if not, why.
+/// State of a recording: complete, or the reason why it is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RecordingState {
     Complete,

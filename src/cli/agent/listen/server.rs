@@ -40,7 +40,7 @@ struct Agent {
     path: Option<PathBuf>,
     /// Serial number of the last command; `None` if no more can be sent.
     serial: Option<u32>,
-    /// Whether this program closed the connection.
+    /// `true` if this program closed the connection.
     closed: Arc<AtomicBool>,
 }
 

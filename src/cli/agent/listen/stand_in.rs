@@ -36,7 +36,7 @@ impl Stream for Blocks {
 pub struct Received {
     /// Path of its file.
     pub file: PathBuf,
-    /// Whether it is binary.
+    /// `true` if it is binary.
     pub is_binary: bool,
     /// Number of bytes in the file.
     pub bytes: u64,

@@ -26,7 +26,7 @@ pub(super) struct RuleRow {
     /// The value and its limit, for people.
     shown: [String; 2],
     pub(super) message: String,
-    /// Whether nothing matches the name in the rule.
+    /// `true` if nothing matches the name in the rule.
     pub(super) is_unmatched: bool,
     /// Line of the rule.
     pub(super) line: Option<u64>,
@@ -42,7 +42,7 @@ pub(super) enum Baseline {
     Unreadable(String),
 }
 
-/// Whether damage is a failure.
+/// Effect of damage on the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Damage {
     Fails,

@@ -115,7 +115,7 @@ fn show<'a, R: 'a>(
 
 /// Title of the method column.
 const METHOD: &str = "method";
-/// Its position in tables.
+/// Position of the method column in tables.
 const METHOD_PLACE: usize = 9;
 /// Placeholder for the method of a stack without frames.
 const EMPTY: &str = "<empty>";

@@ -126,7 +126,7 @@ fn columns<'a>() -> Columns<'a, StringDiffLine> {
     Columns::new(columns)
 }
 
-/// A figure of all Strings: name and value.
+/// A total over all Strings: its name and the function that returns it.
 type Total = (Name, fn(&All) -> Option<Change>);
 
 fn beside<'c>() -> Columns<'c, All> {

@@ -362,7 +362,8 @@ fn write(
     if let Some((range, length)) = &beyond {
         let (start, length) = (grouped(range.start), counted(*length, "element"));
         let text = &args.object.text;
-        args.input.note(cx, &format!("index {start} is out of range: {text} has {length}, from index 0 on"));
+        args.input
+            .note(cx, &format!("index {start} is out of range: {text} has {length}; indices start at 0"));
     }
     Ok(source.outcome(beyond.is_none()))
 }

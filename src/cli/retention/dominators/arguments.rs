@@ -175,7 +175,7 @@ impl DominatorsArgs {
     }
 }
 
-/// Where an answer starts; `None` if there is no such object, or none of them is reachable.
+/// Returns the start of an answer; `None` if there is no such object, or none of them is reachable.
 pub(in crate::cli::retention) fn from(
     of: Option<&Selection>,
     summary: &Summary,

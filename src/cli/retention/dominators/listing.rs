@@ -145,7 +145,7 @@ struct DominatorTreeLine<'a> {
     branch: String,
     /// Number of dominated objects that are shown, if some are not.
     shown: Option<u64>,
-    /// Whether no object dominates it although it is not a root: several roots lead to it.
+    /// `true` if no object dominates it although it is not a root: several roots lead to it.
     is_held_by_several: bool,
 }
 

@@ -27,7 +27,7 @@ pub(in crate::cli::retention) fn beside() -> Columns<'static, Tree> {
 pub(in crate::cli::retention) struct Whole {
     /// Total size of all reachable objects in bytes.
     pub(in crate::cli::retention) bytes: u64,
-    /// Whether the terminal is wide enough for bars.
+    /// `true` if the terminal is wide enough for bars.
     has_bars: bool,
 }
 
@@ -40,12 +40,12 @@ impl Whole {
         }
     }
 
-    /// Formats a share in percent.
+    /// Formats `part` as a percentage of the whole.
     pub(in crate::cli::retention) fn percent(self, part: u64) -> String {
         percent(part, self.bytes)
     }
 
-    /// Formats a share as a bar.
+    /// Formats `part` of the whole as a bar.
     pub(in crate::cli::retention) fn bar(self, part: u64) -> String {
         if self.has_bars { tree::bar(part, self.bytes) } else { String::new() }
     }

@@ -35,11 +35,11 @@ struct Paths {
     id: ObjectId,
     what: PathsOutcome,
     paths: Vec<PathView>,
-    /// Whether there is no other path.
+    /// `true` if there is no other path.
     are_all: bool,
-    /// Whether all paths go through frames.
+    /// `true` if all paths go through frames.
     only_frames: bool,
-    /// Whether the search gave up, so that more paths may exist.
+    /// `true` if the search gave up, so that more paths may exist.
     gave_up: bool,
 }
 

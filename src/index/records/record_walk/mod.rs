@@ -129,7 +129,7 @@ impl RecordWalk<'_> {
     fn settle(&mut self) {
         let Some(record) = self.doubtful.take() else { return };
         let text = if record.tag == tag::HEAP_DUMP_END {
-            format!("a heap dump end states {} bytes, but has no body; skipped", record.length)
+            format!("a HEAP DUMP END record claims {} bytes; it should be empty; skipped", record.length)
         } else if let Err(error) = self.keep(&record) {
             format!("{}; skipped", error_text(&error))
         } else {
@@ -191,7 +191,8 @@ impl RecordWalk<'_> {
             // It has no body: the records after it are more reliable than its length.
             tag::HEAP_DUMP_END if record.length == 0 || self.ends_or_goes_on(record.body_offset()) => {
                 if record.length > 0 {
-                    let text = format!("a heap dump end states {} bytes, but has no body", record.length);
+                    let text =
+                        format!("a HEAP DUMP END record claims {} bytes; it should be empty", record.length);
                     self.mislabelled(record, text);
                 }
                 self.heap_dump_end();

@@ -1,8 +1,8 @@
-//! The places that explain one heap: the deepest that still do.
+//! The places that explain one heap: the deepest that still account for it.
 //!
-//! From the top down, a place is divided while a place below it has most of what it retains, or while places below it are
-//! each worth a row. Where many elements share what a place retains, the walk ends: the elements are what is stored there,
-//! and what is within them follows from their number. No row contains another.
+//! From the top down, a place is replaced by places below it while one of them has most of its retained size, or several
+//! together have enough of it. The walk ends where many elements share the retained size of a place: they are what is stored
+//! there, and their contents follow from their number. No row contains another.
 
 use std::cmp::Reverse;
 
@@ -10,40 +10,40 @@ use super::Aligned;
 use super::labels::Via;
 use crate::sorting::SortRows;
 
-/// Percent of a place that one below it has where only that one is followed.
+/// Minimum percentage of a place's retained size that a single place below it must have to replace it.
 const MOST: u64 = 70;
-/// Percent of a place that those below it have together where they stand for it.
+/// Minimum percentage of a place's retained size that the places below it must have together to replace it.
 const TOGETHER: u64 = 50;
-/// Percent of a place that its elements have where it is a store of them.
+/// Minimum percentage of a place's retained size that its elements must have.
 const OF_ELEMENTS: u64 = 80;
-/// Percent of what elements retain that no single one of them has more of.
+/// Maximum percentage of the elements' retained size that a single one of them may have.
 const AT_MOST_IN_ONE: u64 = 50;
-/// Places below one another that are examined.
+/// Maximum number of nested places that are examined.
 const MAX_STEPS: usize = 64;
-/// Number of elements that are many.
+/// Minimum number of elements that count as many.
 const MANY: u64 = 10;
 
 /// A place that explains a part of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Explained {
-    /// The place, by number.
+    /// Number of the place.
     pub place: u32,
     /// Retained size of its objects.
     pub retained_bytes: u64,
-    /// The many elements that it stores, or of which it consists.
+    /// Elements that it stores or consists of, if they are many.
     pub elements: Option<Elements>,
 }
 
 /// Many like objects at a place or right below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elements {
-    /// The place of those that retain most.
+    /// Place of the elements that retain most.
     pub place: u32,
-    /// Number of all.
+    /// Number of all elements.
     pub objects: u64,
-    /// Retained size of all.
+    /// Retained size of all elements.
     pub retained_bytes: u64,
-    /// `true` if there are others than those at `place`.
+    /// `true` if some elements are at places other than `place`.
     pub is_mostly: bool,
 }
 
@@ -73,9 +73,9 @@ pub fn explain(aligned: &Aligned, least: u64) -> Vec<Explained> {
     found
 }
 
-/// Returns the place that stores the elements at or below a place, and these. Ten results with thousands of rows each are
-/// rows in results; a thousand sessions with ten items each are sessions: the elements are those of which there are most in
-/// one container.
+/// Returns the place at or below `place` that stores elements, and the elements. Ten results with thousands of rows each are
+/// rows in results; a thousand sessions with ten items each are sessions: the elements chosen are those with the largest
+/// number per container.
 fn fullest(aligned: &Aligned, place: u32) -> (u32, Option<Elements>) {
     let Some(first) = elements(aligned, place) else { return (place, None) };
     let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
@@ -99,7 +99,7 @@ fn fullest(aligned: &Aligned, place: u32) -> (u32, Option<Elements>) {
     (best.0, Some(best.1))
 }
 
-/// Returns the elements that a place stores, if they are many and have most of what it retains.
+/// Returns the elements that a place stores, if they are many and have most of its retained size.
 pub fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
     let own = aligned.figures(0, place);
     // Links of a chain hold one another: the first of them retains all.
@@ -115,7 +115,7 @@ pub fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
     stored(aligned, place)
 }
 
-/// Returns the elements right below a place, if they are many and have most of what it retains.
+/// Returns the elements immediately below a place, if they are many and have most of its retained size.
 fn stored(aligned: &Aligned, place: u32) -> Option<Elements> {
     let own = aligned.figures(0, place);
     let is_element = |place: &u32| matches!(aligned.label(*place).via, Via::Unknown | Via::Value | Via::Key);
@@ -129,22 +129,24 @@ fn stored(aligned: &Aligned, place: u32) -> Option<Elements> {
     let largest = counted.iter().map(|place| figures(*place).largest_bytes).max()?;
     let bytes = all.iter().fold(0, |sum: u64, place| sum.saturating_add(figures(*place).retained_bytes));
     let with_parts = bytes.saturating_add(own.own_bytes);
-    (is_shared(objects, largest, bytes) && is_share(with_parts, own.retained_bytes, OF_ELEMENTS)).then_some(
-        Elements {
-            place: first,
-            objects,
-            retained_bytes: bytes,
-            is_mostly: figures(first).objects < objects,
-        },
-    )
+    let values = counted.iter().fold(0, |sum: u64, place| sum.saturating_add(figures(*place).retained_bytes));
+    let is_of_one_kind = is_share(figures(first).retained_bytes, values, OF_ONE_KIND);
+    let is_store =
+        is_shared(objects, largest, bytes) && is_share(with_parts, own.retained_bytes, OF_ELEMENTS);
+    (is_store && is_of_one_kind).then_some(Elements {
+        place: first,
+        objects,
+        retained_bytes: bytes,
+        is_mostly: figures(first).objects < objects,
+    })
 }
 
-/// Returns whether objects are many of which none has most.
+/// Returns `true` if there are many objects and none has most of the size.
 fn is_shared(objects: u64, largest: u64, bytes: u64) -> bool {
     objects >= MANY && !is_share(largest, bytes, AT_MOST_IN_ONE + 1)
 }
 
-/// Returns whether a part is at least some percent of a whole.
+/// Returns `true` if `part` is at least `percent` percent of `whole`.
 fn is_share(part: u64, whole: u64, percent: u64) -> bool {
     u128::from(part) * 100 >= u128::from(whole) * u128::from(percent)
 }

@@ -1,7 +1,7 @@
-//! The places of what is large: a walk over the dominator tree that looks into no object that retains little.
+//! Places of large objects: a walk over the dominator tree that does not descend into objects that retain little.
 //!
-//! Of such objects their place counts, with all that they retain. Parts of a collection are followed to its elements, as
-//! small as they are. The walk reads the records of the objects that it looks into, and of no others.
+//! A small object counts at its place with its retained size. Parts of a collection are followed to the elements, however
+//! small they are. The walk reads only the records of the objects into which it descends.
 
 use rustc_hash::FxHashMap;
 
@@ -20,14 +20,14 @@ use super::tree::{LookedUp, PlaceBuilder};
 pub(super) struct References<'o, 'a> {
     objects: &'o ObjectReader<'a>,
     slots: &'o Slots<'a>,
-    /// By thread: the objects of its stack.
+    /// By thread: objects that its stack references.
     locals: FxHashMap<u32, Vec<ObjectId>>,
 }
 
 /// An object whose children the walk visits.
 struct Level<'t> {
     children: Children<'t>,
-    /// Index of its first reference among those of all levels.
+    /// Index of the object's first reference among those of all levels.
     references: usize,
 }
 
@@ -43,7 +43,7 @@ impl<'o, 'a> References<'o, 'a> {
         Self { objects, slots, locals }
     }
 
-    /// Appends the references of an object, in the order in which [`super::held_by::Holders`] takes them.
+    /// Appends the references of an object, in the order in which [`super::held_by::Holders`] processes them.
     fn of(&self, holder: ObjectIndex, to: &mut Vec<(ObjectId, HeldBy)>) {
         let (graph, summary) = (self.objects.graph, self.objects.summary);
         if let Some(class) = graph.class_of_class_object(holder) {
@@ -64,7 +64,7 @@ impl<'o, 'a> References<'o, 'a> {
         }
     }
 
-    /// Returns the reference by which an object is held by its dominator.
+    /// Returns the reference by which its dominator holds an object.
     pub(super) fn held_by(&self, dominator: ObjectIndex, object: ObjectIndex) -> HeldBy {
         let mut references = Vec::new();
         self.of(dominator, &mut references);
@@ -78,8 +78,8 @@ impl<'o, 'a> References<'o, 'a> {
     }
 }
 
-/// Visits the objects that retain at least `least` bytes, those that these dominate, and the elements of large collections;
-/// below some objects only, if there are `tops`.
+/// Visits the objects that retain at least `least` bytes, those that they immediately dominate, and the elements of large
+/// collections. Visits only objects at or below `tops`, if given.
 pub(super) fn walk(
     builder: &mut PlaceBuilder<'_>,
     references: &References<'_, '_>,
@@ -95,18 +95,18 @@ pub(super) fn walk(
     }
 }
 
-/// The walk.
+/// State of a walk.
 struct Walk<'w, 'b, 'o, 'a, 't> {
     builder: &'w mut PlaceBuilder<'b>,
     references: &'w References<'o, 'a>,
     least: u64,
-    /// References of the objects that the walk is in.
+    /// References of the objects on the current path.
     held: Vec<(ObjectId, HeldBy)>,
     levels: Vec<Level<'t>>,
 }
 
 impl<'t> Walk<'_, '_, '_, '_, 't> {
-    /// Visits an object that is at the top, and what is below it.
+    /// Visits an object at the top, and the objects below it.
     fn below(&mut self, tree: &'t Tree, top: TreePosition) {
         self.object(tree, top);
         while let Some(level) = self.levels.last_mut() {

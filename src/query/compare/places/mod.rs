@@ -49,7 +49,7 @@ pub use growth::{explained, explained_of};
 pub use labels::{Label, Via};
 pub use one::OneHeap;
 
-/// Objects of a place that are kept.
+/// Maximum number of objects of a place that are stored.
 pub(crate) const MAX_MEMBERS: usize = 1 << 12;
 
 /// A place of one dump.
@@ -88,7 +88,7 @@ impl DumpPlace {
 pub struct DumpPlaces {
     /// Places; each comes after its parent.
     pub places: Vec<DumpPlace>,
-    /// By place, of [`Places::of_large`]: the first objects at it that were looked into, at most [`MAX_MEMBERS`].
+    /// By place, from [`DumpPlaces::of_large`]: the first large objects at it, at most [`MAX_MEMBERS`].
     pub members: Vec<Vec<TreePosition>>,
     /// Labels of the places.
     pub labels: Vec<Label>,

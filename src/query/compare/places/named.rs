@@ -1,9 +1,9 @@
-//! Objects of frameworks by the names that the framework's users know them by: the session store of a web application, a
-//! bean, a cache.
+//! Objects of frameworks, by the names that users of the framework know: the session store of a web application, a bean, a
+//! cache.
 //!
-//! What a rule calls an object is part of the label of its place, so that each web application has a place of its own. The
-//! collection of its entries is at the place of the object, wherever it is dominated; where the rule says that its keys
-//! name entries, each entry has a place of its own under its key.
+//! The name that a rule gives an object is part of the label of its place, so that each web application has its own place. The
+//! collection of the object's entries is at the place of the object, whichever object dominates it; if the rule states that
+//! its keys name the entries, each entry has its own place, under its key.
 
 use std::sync::Arc;
 
@@ -21,23 +21,23 @@ use super::keyed;
 use super::labels::{LabelNumbers, Via};
 use super::traits::{Role, Trait};
 
-/// Entries of a collection that are named.
+/// Maximum number of named entries of a collection.
 const MAX_ENTRIES: usize = 1 << 14;
 
-/// The named objects of a dump.
+/// Named objects of a dump.
 #[derive(Default)]
 pub(super) struct NamedObjects {
-    /// By object: number of its class name and what it is called.
+    /// By object: number of its class and name.
     pub(super) called: FxHashMap<u32, u32>,
-    /// By collection: the object whose entries it has.
+    /// By collection: object whose entries it contains.
     pub(super) entries: FxHashMap<u32, u32>,
 }
 
-/// What is known of the objects that are held elsewhere: holder, and by what.
+/// By object whose place is not below its dominator: its holder, and the kind of reference.
 type Adopted<'a> = FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>;
 
-/// Finds the named objects that retain at least `least` bytes. Their entries are added to `keys` and `adopted`, and classes
-/// of which objects are only parts are marked in `traits`.
+/// Finds the named objects that retain at least `least` bytes. Adds their entries to `keys` and `adopted`, and marks in
+/// `traits` the classes whose objects are only parts of others.
 pub(super) fn named<'a>(
     heap: &'a Heap,
     objects: &ObjectReader<'a>,

@@ -1,4 +1,4 @@
-//! The places of one heap, with the objects at them.
+//! Places of one heap, with their objects.
 
 use hprof_index::graph::numbers::TreePosition;
 use hprof_parser::ObjectId;
@@ -6,17 +6,17 @@ use hprof_parser::ObjectId;
 use super::explain::{Explained, explain};
 use super::{Aligned, DumpPlaces};
 
-/// The places of one heap, without uninformative keys.
+/// Places of one heap, without uninformative keys.
 #[derive(Debug, Clone, Default)]
 pub struct OneHeap {
-    /// The places.
+    /// Places of the heap.
     pub aligned: Aligned,
-    /// By place: objects at it that retain much, at most [`super::MAX_MEMBERS`], ascending.
+    /// By place: large objects at it, at most [`super::MAX_MEMBERS`], ascending.
     members: Vec<Vec<TreePosition>>,
 }
 
 impl OneHeap {
-    /// Puts the places of a heap together.
+    /// Merges the places of a heap whose keys are uninformative.
     pub fn new(mut places: DumpPlaces) -> Self {
         let members = std::mem::take(&mut places.members);
         let all = Aligned::with_all_keys(&[places]);
@@ -42,7 +42,7 @@ impl OneHeap {
         explain(&self.aligned, least)
     }
 
-    /// Returns what an object of a framework is called, with the field that holds it if others are called so too.
+    /// Returns the name of a framework's object, with the field that holds it if other objects have the same name.
     pub fn title_of(&self, object: ObjectId) -> Option<String> {
         let is_it = |place: &u32| {
             self.aligned.label(*place).called.is_some() && self.aligned.figures(0, *place).example == object
@@ -50,7 +50,7 @@ impl OneHeap {
         self.aligned.places().find(is_it).map(|place| self.aligned.title(place).text)
     }
 
-    /// Returns objects at a place that retain much.
+    /// Returns the large objects at a place.
     pub fn members(&self, place: u32) -> &[TreePosition] {
         self.members.get(place as usize).map_or(&[], Vec::as_slice)
     }

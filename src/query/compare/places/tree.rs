@@ -90,7 +90,7 @@ struct PlaceNode {
     example: ObjectIndex,
 }
 
-/// Finds the part of a heap whose places are found.
+/// Part of a heap whose places are found.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Extent<'e> {
     /// All of it.
@@ -98,7 +98,7 @@ pub(super) enum Extent<'e> {
     /// Objects that retain at least this, and those that they dominate immediately. What smaller objects retain counts as
     /// their own.
     Large(u64),
-    /// What these objects dominate, themselves included.
+    /// These objects and those that they dominate.
     Below(&'e [TreePosition]),
 }
 

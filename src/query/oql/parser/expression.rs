@@ -181,7 +181,7 @@ impl Parser<'_> {
         loop {
             let at = self.start();
             if steps.len() > MAX_STEPS {
-                return Err(Wrong::new(at, format!("a path has at most {MAX_STEPS} steps")));
+                return Err(Wrong::new(at, format!("a path can have at most {MAX_STEPS} steps")));
             }
             if self.takes("[") {
                 let index = Box::new(self.node()?);

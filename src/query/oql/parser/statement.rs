@@ -71,7 +71,7 @@ impl Parser<'_> {
             None
         };
         if items.iter().flatten().count().max(group.len()).max(order.len()) > MAX_COLUMNS {
-            return Err(Wrong::new(at, format!("a SELECT has at most {MAX_COLUMNS} columns")));
+            return Err(Wrong::new(at, format!("a SELECT can have at most {MAX_COLUMNS} columns")));
         }
         Ok(Select { at, is_distinct, is_retained, is_objects, items, from, condition, group, order, limit })
     }

@@ -245,10 +245,10 @@ pub enum NotComparable {
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// CPU times have different units.
-    #[error("one file states {} of stacks, the other {}", .0.name(), .1.name())]
+    #[error("one file has {} per stack, the other {}", .0.name(), .1.name())]
     Measures(Measure, Measure),
     /// `cpu=old` has no stacks.
-    #[error("one file states times of stacks, the other of calls (cpu=old)")]
+    #[error("one file has times per stack, the other times per call (cpu=old)")]
     Calls,
 }
 
