@@ -41,6 +41,7 @@ mod maker;
 mod options;
 mod overview;
 mod pipes;
+mod places;
 mod processes;
 mod report;
 #[cfg(all(unix, feature = "sql"))]

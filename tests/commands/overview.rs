@@ -237,7 +237,7 @@ fn what_looks_odd() {
     let percent = garbage as f64 * 100.0 / (garbage + bytes("reachable")) as f64;
     let odd = [
         &format!("{percent:.1}% of the heap is unreachable"),
-        "1,250 objects are waiting for the finalizer",
+        "1,250 objects wait for the finalizer",
         "5 class loaders define app.Service",
         "7.0 MiB of direct memory in 3 buffers",
     ];

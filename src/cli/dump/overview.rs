@@ -1,23 +1,17 @@
 //! `overview`: the first look at a dump, in one screen; `hprof-cli DUMP` is short for it.
 
-use std::cmp::Reverse;
-
 use crate::cli::Outcome;
 use crate::cli::retention::leaks::words;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands::{self, Commands, NextCommand};
 use crate::cli::shared::context::RunContext;
-use crate::cli::shared::frameworks;
 use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{AnswerSource, Session};
-use hprof_index::{Error, ObjectGraph, Quiet};
+use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
-use hprof_query::compare::places::{Explained, PlaceFigures, Via};
 use hprof_query::dictionary::names;
 use hprof_query::dump::overview::{self, Overview};
-use hprof_query::frameworks::FrameworkDescription;
-use hprof_query::leaks::below::HeapPlaces;
 use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
@@ -48,8 +42,6 @@ const SHOWN_SUSPECTS: usize = 2;
 const SCREEN: usize = 24;
 /// Minimum number of rows of that table.
 const MIN_ROWS: usize = 2;
-const MAX_ROWS: usize = 10;
-const LEAST_PERCENT: u64 = 2;
 /// Line width if stdout is not a terminal.
 const WIDTH: u16 = 80;
 
@@ -79,22 +71,17 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
             path.display()
         );
     }
-    let (session, (overview, places, (headline, suspects))) =
-        Session::ask(cx, &args.input, |heap, graph| {
-            let bytes = heap.bytes(&Quiet)?;
-            let places = HeapPlaces::new(heap, graph, bytes)?;
-            let leaks = leaks::leaks_with(heap, graph, bytes, DEFAULT_THRESHOLD.into(), &places)?;
-            let suspects: Vec<String> =
-                leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
-            let overview = overview::overview(heap, graph, bytes, FRAMES)?;
-            let places = explained(graph, &places, &overview);
-            Ok((overview, places, (words::headline(&leaks), suspects)))
-        })?;
+    let (session, (overview, (headline, suspects))) = Session::ask(cx, &args.input, |heap, graph| {
+        let bytes = heap.bytes(&Quiet)?;
+        let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD.into())?;
+        let suspects: Vec<String> =
+            leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
+        Ok((overview::overview(heap, graph, bytes, FRAMES)?, (words::headline(&leaks), suspects)))
+    })?;
     let commands = Commands::of(&args.input);
     let facts = OverviewFacts {
         next: next::steps(&overview, suspects.len(), &commands),
         overview,
-        places,
         suspects,
         headline,
     };
@@ -117,11 +104,12 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         above.push(Section::Line(words::line(&format!("Leak suspect: {sentence}"))));
     }
     let next = commands::lines(&facts.next, width);
-    if !facts.places.is_empty() {
+    if !facts.overview.largest.is_empty() {
         // Two header lines, and one for the omitted rows.
         let used = above.iter().map(|section| height(section, width)).sum::<usize>() + next.len() + 3;
-        let rows = SCREEN.saturating_sub(used).clamp(MIN_ROWS, MAX_ROWS);
-        above.push(Section::Table(largest(&facts, width, rows)));
+        let rows =
+            if facts.suspects.is_empty() { usize::MAX } else { SCREEN.saturating_sub(used).max(MIN_ROWS) };
+        above.push(Section::Table(largest(&facts.overview, width, rows)));
     }
     let under = Section::Whole(next);
     let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);
@@ -132,7 +120,6 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
 /// The one row.
 struct OverviewFacts {
     overview: Overview,
-    places: Vec<Explains>,
     /// One-line verdict.
     headline: String,
     /// Accumulation points, one sentence each.
@@ -227,7 +214,7 @@ fn odd(overview: &Overview) -> Vec<String> {
     }
     all.extend(wasted(overview));
     if let Some(waiting) = odd.finalizer_queue.filter(|waiting| *waiting >= MANY_FINALIZABLE) {
-        all.push(format!("{} are waiting for the finalizer", counted(waiting, "object")));
+        all.push(format!("{} wait for the finalizer", counted(waiting, "object")));
     }
     if let Some((class, loaders)) =
         odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS as u64)
@@ -288,82 +275,23 @@ fn height(section: &Section, width: usize) -> usize {
     }
 }
 
-/// A row that explains part of the heap: a place, or threads that do the same.
-struct Explains {
-    /// Description.
-    text: String,
-    /// The place; `None` for threads.
-    place: Option<PlaceFacts>,
-    retained_bytes: u64,
-}
-
-/// A place in JSON.
-struct PlaceFacts {
-    name: String,
-    depth: usize,
-    class: Option<String>,
-    figures: PlaceFigures,
-    elements: Option<(u64, Option<String>)>,
-    framework: Option<FrameworkDescription>,
-}
-
-/// The places that explain the heap, and the threads that do the same; largest first.
-fn explained(graph: &ObjectGraph, places: &HeapPlaces, overview: &Overview) -> Vec<Explains> {
-    let heap = &places.places;
-    let aligned = &heap.aligned;
-    let object = |place: u32| graph.objects.addresses.index_of(aligned.figures(0, place).example);
-    let threads = || overview.largest.iter().filter(|holder| holder.threads.is_some());
-    let is_of_threads = |place: u32| {
-        let top = aligned.path(place).first().copied();
-        top.is_some_and(|top| {
-            matches!(aligned.label(top).via, Via::Thread(_)) && aligned.figures(0, top).objects > 1
-        })
-    };
-    let class = |place: u32| aligned.label(place).class.as_deref().map(str::to_owned);
-    let of_place = |one: Explained| Explains {
-        text: aligned.described(&one),
-        place: Some(PlaceFacts {
-            name: aligned.text(one.place),
-            depth: aligned.path(one.place).len(),
-            class: class(one.place),
-            figures: aligned.figures(0, one.place),
-            framework: object(one.place).and_then(|object| places.description_of(object)).cloned(),
-            elements: one.elements.map(|elements| (elements.objects, class(elements.place))),
-        }),
-        retained_bytes: one.retained_bytes,
-    };
-    let least = overview.reachable.1 / 100 * LEAST_PERCENT;
-    let explained = heap.explain(least).into_iter();
-    let explained = explained.filter(|one| threads().next().is_none() || !is_of_threads(one.place));
-    let of_threads = threads().map(|holder| Explains {
-        text: holder::text(holder, [false, false]),
-        place: None,
-        retained_bytes: holder.retained_bytes,
-    });
-    let mut all: Vec<Explains> = explained.map(of_place).chain(of_threads).collect();
-    all.sort_by_key(|one| Reverse(one.retained_bytes));
-    all
-}
-
-fn largest(facts: &OverviewFacts, width: usize, rows: usize) -> TableBuilder {
+fn largest(overview: &Overview, width: usize, rows: usize) -> TableBuilder {
     let mut table = TableBuilder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
-    let all = facts.overview.reachable.1;
-    let shown = facts.places.get(..rows).unwrap_or(&facts.places);
-    let held: u64 = shown.iter().map(|one| one.retained_bytes).sum();
+    let all = overview.reachable.1;
+    let shown = overview.largest.get(..rows).unwrap_or(&overview.largest);
+    let held: u64 = shown.iter().map(|holder| holder.retained_bytes).sum();
     let rest = all.saturating_sub(held);
-    let bytes = || shown.iter().map(|one| one.retained_bytes).chain([rest]);
+    let bytes = || shown.iter().map(|holder| holder.retained_bytes).chain([rest]);
     let sizes = bytes().map(|bytes| human_bytes(bytes).len()).chain(["retained".len()]).max();
     let shares = bytes().map(|bytes| percent(bytes, all).len()).max();
     let room = width.saturating_sub(sizes.unwrap_or(0) + shares.unwrap_or(0) + 4);
     table.row(["", "", ""]);
     table.row(["retained", "%", "what"]);
-    for one in shown {
-        table.row([human_bytes(one.retained_bytes), percent(one.retained_bytes, all), cut(&one.text, room)]);
+    for holder in shown {
+        let bytes = holder.retained_bytes;
+        table.row([human_bytes(bytes), percent(bytes, all), holder::fitted(holder, room)]);
     }
-    let next = facts.places.get(shown.len()).map(|one| one.retained_bytes);
-    let most = next.unwrap_or(all / 100 * LEAST_PERCENT);
-    let rest_text = format!("everything else, no place above {}", percent(most, all));
-    table.row([human_bytes(rest), percent(rest, all), rest_text]);
+    table.row([human_bytes(rest), percent(rest, all), "everything else".to_owned()]);
     table
 }
 
@@ -410,11 +338,6 @@ fn columns() -> Columns<'static, OverviewFacts> {
                 };
                 joined(facts.overview.largest.iter().map(text))
             }),
-        Column::records(names::PLACES, place_columns(), |facts: &OverviewFacts| &facts.places).csv(
-            |facts: &OverviewFacts| {
-                joined(facts.places.iter().map(|one| format!("{} {}", one.retained_bytes, one.text)))
-            },
-        ),
         Column::of(names::HEADLINE, |facts: &OverviewFacts| (&*facts.headline).into()),
         Column::of(names::SUSPECTS, |facts: &OverviewFacts| list(facts.suspects.iter().map(String::as_str)))
             .csv(|facts: &OverviewFacts| joined(facts.suspects.iter().cloned())),
@@ -481,45 +404,6 @@ fn out_of_memory<'c>() -> Columns<'c, JavaThread> {
             list(words::own_frames(&thread.frames).iter().map(|frame| frame.frame.to_string()))
         }),
         Column::of(names::FRAMES_LEFT_OUT, |thread: &JavaThread| thread.frames_left_out.into()),
-    ])
-}
-
-fn place_columns<'c>() -> Columns<'c, Explains> {
-    const THREADS: &str = "the row is of threads that do the same";
-    fn of<T>(one: &Explains, value: impl FnOnce(&PlaceFacts) -> T) -> Option<T> {
-        one.place.as_ref().map(value)
-    }
-    Columns::new([
-        Column::of(names::PLACE_NAME, |one: &Explains| of(one, |place| place.name.clone()).into())
-            .or_null(THREADS),
-        Column::of(names::DEPTH, |one: &Explains| of(one, |place| place.depth as u64).into())
-            .or_null(THREADS),
-        Column::of(names::OWN_BYTES, |one: &Explains| of(one, |place| place.figures.own_bytes).into())
-            .or_null(THREADS),
-        Column::of(names::RETAINED_BYTES, |one: &Explains| one.retained_bytes.into()),
-        Column::of(names::OBJECTS, |one: &Explains| of(one, |place| place.figures.objects).into())
-            .or_null(THREADS),
-        Column::of(names::CLASS, |one: &Explains| of(one, |place| place.class.clone()).flatten().into())
-            .or_null("the row is of threads, or the dump does not say"),
-        Column::of(names::STORED_OBJECTS, |one: &Explains| {
-            of(one, |place| Some(place.elements.as_ref()?.0)).flatten().into()
-        })
-        .or_null("it stores nothing like that"),
-        Column::of(names::STORED_CLASS, |one: &Explains| {
-            of(one, |place| place.elements.as_ref()?.1.clone()).flatten().into()
-        })
-        .or_null("it stores nothing like that"),
-        Column::of(names::FRAMEWORK, |one: &Explains| {
-            let known = one.place.as_ref().and_then(|place| place.framework.as_ref());
-            known.map(|known| &*known.framework).into()
-        })
-        .or_null("no rule describes its object"),
-        Column::of(names::FRAMEWORK_FACTS, |one: &Explains| {
-            let known = one.place.as_ref().and_then(|place| place.framework.as_ref());
-            known.map_or(Value::Null, |known| frameworks::facts(&known.facts))
-        })
-        .or_null("no rule describes its object"),
-        Column::of(names::TEXT, |one: &Explains| (&*one.text).into()),
     ])
 }
 

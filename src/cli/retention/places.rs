@@ -15,13 +15,13 @@ use hprof_query::recordings::percent::hundredths;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::grouped;
-use hprof_report::tree;
 use hprof_report::value::{Value, id};
+use hprof_report::{fit, tree};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
-use crate::cli::shared::frameworks;
+use crate::cli::shared::frameworks::{self, FrameworksArgs};
 use crate::cli::shared::limit::{DEFAULT_TOP_OBJECTS, Top};
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::unreachable::{self, Covers};
@@ -37,6 +37,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Reason why a row has no facts.
 const NO_RULE: &str = "no rule describes the object, or there are several objects";
+/// Maximum number of characters of a place: labels may have names of 64 KB.
+const LONGEST: usize = 1 << 12;
 /// Maximum number of places whose objects are described by rules.
 const MAX_DESCRIBED: usize = 1 << 10;
 
@@ -50,6 +52,9 @@ const MAX_DESCRIBED: usize = 1 << 10;
 pub(crate) struct PlacesArgs {
     #[command(flatten)]
     input: Input,
+
+    #[command(flatten)]
+    frameworks: FrameworksArgs,
 
     /// Start at this object, or at the topmost instances of this class
     #[arg(long, value_name = "OBJECT|CLASS", help_heading = "Filter")]
@@ -102,13 +107,14 @@ fn least(text: &str) -> Result<Least, String> {
 
 pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome> {
     let top = args.top.rows(args.output.format());
+    let frameworks = args.frameworks.rules()?;
     let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
-        let places = places(args, heap, graph)?;
+        let places = places(args, &frameworks, heap, graph)?;
         let found = places.map(|places| -> anyhow::Result<_> {
             let least = args.min.bytes(graph.tree.reachable_bytes());
             let depth = if args.depth == 0 { u64::MAX } else { args.depth };
             let (mut rows, matching) = rows(&Aligned::new(&[places]), least, depth, top);
-            describe(heap, graph, &mut rows)?;
+            describe(heap, graph, &frameworks, &mut rows)?;
             Ok((rows, matching))
         });
         found.transpose()
@@ -140,13 +146,18 @@ pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome>
 }
 
 /// Returns the requested places; `None` if there is nothing to start from.
-fn places(args: &PlacesArgs, heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<Option<DumpPlaces>> {
+fn places(
+    args: &PlacesArgs,
+    frameworks: &Frameworks,
+    heap: &Heap,
+    graph: &ObjectGraph,
+) -> anyhow::Result<Option<DumpPlaces>> {
     let bytes = heap.bytes(&Quiet)?;
     Ok(match arguments::from(args.of.as_ref(), heap.summary(), graph) {
         None => None,
-        Some(From::Roots) => Some(DumpPlaces::new(heap, graph, bytes)?),
-        Some(From::Object(top)) => Some(DumpPlaces::below(heap, graph, bytes, &[top])?),
-        Some(From::Tops(tops)) => Some(DumpPlaces::below(heap, graph, bytes, &tops)?),
+        Some(From::Roots) => Some(DumpPlaces::named(heap, graph, bytes, frameworks, None)?),
+        Some(From::Object(top)) => Some(DumpPlaces::named(heap, graph, bytes, frameworks, Some(&[top]))?),
+        Some(From::Tops(tops)) => Some(DumpPlaces::named(heap, graph, bytes, frameworks, Some(&tops))?),
     })
 }
 
@@ -165,9 +176,14 @@ struct PlaceRow {
 }
 
 /// Adds the descriptions of single objects by frameworks' rules.
-fn describe(heap: &Heap, graph: &ObjectGraph, rows: &mut [PlaceRow]) -> anyhow::Result<()> {
+fn describe(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    frameworks: &Frameworks,
+    rows: &mut [PlaceRow],
+) -> anyhow::Result<()> {
     let objects = ObjectReader::new(heap.summary(), graph, heap.bytes(&Quiet)?);
-    let known = KnownFrameworks::new(heap, &objects, &Frameworks::bundled());
+    let known = KnownFrameworks::new(heap, &objects, frameworks);
     for row in rows.iter_mut().filter(|row| row.is_called && row.figures.objects == 1).take(MAX_DESCRIBED) {
         let object = graph.objects.addresses.index_of(row.figures.example);
         row.framework = object.and_then(|object| known.describe(object));
@@ -212,7 +228,7 @@ fn rows(aligned: &Aligned, least: u64, depth: u64, top: Option<usize>) -> (Vec<P
     while let Some((place, depth)) = stack.pop() {
         let label = aligned.label(place);
         found.push(PlaceRow {
-            place: aligned.text(place),
+            place: fit::middle(&aligned.text(place), LONGEST),
             step: aligned.step(place),
             class: label.class.as_deref().map(str::to_owned),
             is_class_object: label.is_class_object,

@@ -144,8 +144,6 @@ mod tests {
                 objects,
                 own_bytes: 0,
                 retained_bytes,
-                largest_bytes: retained_bytes,
-                following: 0,
                 is_nesting: false,
                 example,
             });

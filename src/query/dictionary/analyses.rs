@@ -22,7 +22,6 @@ names! {
     THRESHOLD_BYTES: Integer, "retained size that a suspect exceeds";
     PARTS: Records, "parts, most bytes first; in CSV in words";
     MEMBERS: Records, "of a group: the members that retain most, ten at most; in CSV their IDs";
-    RULE_FOUND as "rule": Text, "rule by which a suspect was found: `mat`: those of Eclipse MAT, in its order; `below`: a store within a holder; `framework`: a rule of a framework says so";
     OWNER: Record, "the last object on the path whose class is not the JDK's; in CSV class and field";
     OWNER_CLASS: Text, "class of the owner";
     OWNER_FIELD: Text, "field of the owner that the path follows";
@@ -79,10 +78,7 @@ names! {
     // Comparisons.
     STATUS: Text, "`new`: only in the new file; `gone`: only in the old one; `changed`, `same`. Of a rule `passed`, `failed` or `error`";
     PLACE: Texts, "labels from the root: `static FIELD of CLASS`, `CLASS.FIELD`, a class, `{KEY}` of a map, `thread \"NAME\"`; a class that the next field names is left out";
-    PLACES: Records, "places that explain the heap, largest first; none contains another";
-    STORED_OBJECTS: Integer, "number of the elements that a place stores";
-    STORED_CLASS: Text, "class of most of these";
-    PLACE_NAME as "place": Text, "the labels of a place in one line, from the root, joined by ` -> `; of `places` and `overview`";
+    PLACE_NAME as "place": Text, "the labels of a place in one line, from the root, joined by ` -> `; of `places`";
     PLACE_TEXT: Text, "`place` in one line, with `{*}` for the keys of maps";
     PLACE_NUMBER: Integer, "number of the place in this dump, from 0";
     PARENT_PLACE_NUMBER: Integer, "number of the place above";

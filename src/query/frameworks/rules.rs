@@ -48,11 +48,16 @@ pub struct FrameworkAbout {
     pub rules: Vec<FrameworkRuleAbout>,
 }
 
+/// Facts about a rule, for documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameworkRuleAbout {
+    /// Class.
     pub class: String,
+    /// Template of the name of its instances, with facts in braces.
     pub called: Option<String>,
+    /// Names of its facts.
     pub facts: Vec<String>,
+    /// Its sentences and their verdicts.
     pub says: Vec<(String, Option<FrameworkVerdict>)>,
 }
 

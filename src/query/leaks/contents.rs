@@ -395,8 +395,3 @@ pub(super) fn is_in_many(retained: impl Iterator<Item = u64>, all: u64, are_like
 pub(super) fn is_most(part: u64, all: u64) -> bool {
     part >= share(all, OF_ONE_KIND)
 }
-
-/// Returns whether a part is at least half of a whole.
-pub(super) fn is_half(part: u64, all: u64) -> bool {
-    part >= all / 2
-}

@@ -7,7 +7,6 @@
 //! heap.
 
 pub mod allocation;
-pub mod below;
 pub mod contents;
 pub mod evidence;
 pub mod heap_facts;
@@ -33,10 +32,7 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
-use crate::frameworks::{FrameworkDescription, FrameworkVerdict};
-
 use self::allocation::Allocation;
-use self::below::HeapPlaces;
 use self::collection::CollectionFacts;
 use self::contents::{Level, Reason};
 use self::evidence::{ClassShare, Paths, RetainedPart};
@@ -100,28 +96,6 @@ impl SuspectObject {
     }
 }
 
-/// Rule by which a suspect was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SuspectRule {
-    /// One of Eclipse MAT's: an object that only GC roots dominate, or several of a class.
-    Mat,
-    /// A store within a holder.
-    Below,
-    /// A framework's rule says so.
-    Framework,
-}
-
-impl SuspectRule {
-    /// Returns the name in output.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Mat => "mat",
-            Self::Below => "below",
-            Self::Framework => "framework",
-        }
-    }
-}
-
 /// Verdict on a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -129,8 +103,6 @@ pub enum Verdict {
     Accumulation,
     /// The object is above parts of different kinds.
     Holder,
-    /// It is what the program is for, or a cache within its bound.
-    Content,
 }
 
 impl Verdict {
@@ -139,7 +111,6 @@ impl Verdict {
         match self {
             Self::Accumulation => "accumulation",
             Self::Holder => "holder",
-            Self::Content => "content",
         }
     }
 }
@@ -160,10 +131,8 @@ pub struct NamedObject {
 }
 
 /// A leak suspect, with the evidence.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspect {
-    /// Rule by which it was found.
-    pub rule: SuspectRule,
     /// One object, or several.
     pub kind: SuspectKind,
     /// Nature of the suspect.
@@ -195,10 +164,6 @@ pub struct Suspect {
     pub reason: Option<Reason>,
     /// Recognizable place of the accumulation point: the collection that it is a part of, and the field that holds it.
     pub place: Option<Holder>,
-    /// The same by the name that the program gave it; `None` if there is none.
-    pub named: Option<String>,
-    /// Description by a framework's rule.
-    pub framework: Option<FrameworkDescription>,
     /// Largest parts of what a holder retains.
     pub parts: Vec<RetainedPart>,
     /// Levels in which memory accumulates, from the accumulation point down.
@@ -224,24 +189,6 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// Takes what a framework's rule says of it: its name, and whether it is content.
-    fn take_description(&mut self, description: Option<&FrameworkDescription>) {
-        let Some(description) = description else { return };
-        if let Some(FrameworkVerdict::Content | FrameworkVerdict::Healthy) = description.verdict
-            && self.verdict == Verdict::Accumulation
-        {
-            self.verdict = Verdict::Content;
-        }
-        // A factory has no sentence: which bean it is says more.
-        let called = description.called.clone();
-        self.named = if description.text.is_some() {
-            called.or(self.named.take())
-        } else {
-            self.named.take().or(called)
-        };
-        self.framework = Some(description.clone());
-    }
-
     /// Returns the ThreadLocal that holds most of the memory, if there is one.
     pub fn main_thread_local(&self) -> Option<&ThreadLocalUse> {
         let first = self.thread_locals.first()?;
@@ -261,7 +208,7 @@ impl Suspect {
 }
 
 /// Result of the search for leak suspects.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Leaks {
     /// Shallow size of all reachable objects.
     pub reachable_bytes: u64,
@@ -427,8 +374,6 @@ struct Candidate {
     point: Option<ObjectIndex>,
     chain: Option<Chain>,
     common: Option<CommonPath>,
-    /// The store, of a candidate within a holder.
-    store: Option<below::Store>,
 }
 
 /// Finds the suspects, which retain more than `percent` of the reachable bytes, and reads the evidence.
@@ -436,21 +381,6 @@ struct Candidate {
 /// # Errors
 /// If neither memory nor disk has space for a few numbers per object.
 pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io::Result<Leaks> {
-    let places = HeapPlaces::new(heap, graph, bytes)?;
-    leaks_with(heap, graph, bytes, percent, &places)
-}
-
-/// Like [`leaks`], with the places of the heap ([`below::places`]).
-///
-/// # Errors
-/// As of [`leaks`].
-pub fn leaks_with(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    percent: u64,
-    places_of_heap: &HeapPlaces,
-) -> io::Result<Leaks> {
     let threshold_bytes = suspects::threshold(graph, percent);
     let summary = heap.summary();
     let found = suspects::find(summary, graph, threshold_bytes);
@@ -471,37 +401,11 @@ pub fn leaks_with(
             Reverse(first),
         )
     });
-    let mut places: Vec<Vec<TreePosition>> =
+    let places: Vec<Vec<TreePosition>> =
         candidates.iter().map(|candidate| candidate.positions.clone()).collect();
     let reader = EvidenceReader::new(heap, graph, bytes, view);
     let mut suspects: Vec<Suspect> =
         candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
-    for suspect in &mut suspects {
-        let base = [suspect.base.object, suspect.object.object].into_iter();
-        let positions =
-            base.filter_map(|id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?));
-        let known = positions.filter_map(|base| places_of_heap.description(graph, base)).next();
-        suspect.take_description(known);
-    }
-    let accumulates = |(suspect, places): (&Suspect, &Vec<TreePosition>)| {
-        (suspect.verdict == Verdict::Accumulation).then(|| accumulated_at(graph, suspect, Some(places)))
-    };
-    let mut known: Vec<Vec<TreePosition>> = suspects.iter().zip(&places).filter_map(accumulates).collect();
-    let own = places_of_heap.leaks(graph).filter(|(store, _)| store.retained_bytes > threshold_bytes);
-    let own: Vec<_> =
-        own.map(|(store, description)| (store, SuspectRule::Framework, Some(description))).collect();
-    known.extend(own.iter().map(|(store, ..)| store.positions.clone()));
-    let stores =
-        below::stores(graph, &places_of_heap.places, threshold_bytes, &known).into_iter().map(|store| {
-            let description = places_of_heap.description(graph, store.largest);
-            (store, SuspectRule::Below, description)
-        });
-    for (store, rule, description) in own.into_iter().chain(stores) {
-        places.push(store.positions.clone());
-        let mut suspect = Suspect { rule, ..reader.suspect(within_holder(graph, store)) };
-        suspect.take_description(description);
-        suspects.push(suspect);
-    }
     evidence::relate(&mut suspects);
     let largest = if suspects.is_empty() {
         reader.holders.largest(TOLD_LARGEST, &reader.all_threads)
@@ -530,11 +434,9 @@ fn accumulated_at(
     places: Option<&Vec<TreePosition>>,
 ) -> Vec<TreePosition> {
     let base = || graph.tree.position(graph.objects.addresses.index_of(suspect.base.object)?);
-    match (suspect.kind, suspect.rule) {
-        (SuspectKind::Group, _) | (_, SuspectRule::Below | SuspectRule::Framework) => {
-            places.cloned().unwrap_or_default()
-        }
-        (SuspectKind::Single, SuspectRule::Mat) => base().into_iter().collect(),
+    match suspect.kind {
+        SuspectKind::Group => places.cloned().unwrap_or_default(),
+        SuspectKind::Single => base().into_iter().collect(),
     }
 }
 
@@ -550,13 +452,7 @@ fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
         point: point.position.and_then(|position| tree.object_at(position)),
         chain: point.chain,
         common: None,
-        store: None,
     }
-}
-
-fn within_holder(graph: &ObjectGraph, store: below::Store) -> Candidate {
-    let (retained_bytes, largest) = (store.retained_bytes, store.largest);
-    Candidate { retained_bytes, store: Some(store), ..single(graph, largest) }
 }
 
 fn group(graph: &ObjectGraph, group: CandidateGroup, common: CommonPath) -> Candidate {
@@ -570,6 +466,5 @@ fn group(graph: &ObjectGraph, group: CandidateGroup, common: CommonPath) -> Cand
         point: common.objects.last().copied().filter(|_| common.has_point),
         chain: None,
         common: Some(common),
-        store: None,
     }
 }

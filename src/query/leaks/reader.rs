@@ -14,10 +14,7 @@ use super::contents::{self, Below, Reason};
 use super::evidence::{self, ClassShare, Evidence};
 use super::holders::{Holders, InOnePlace, is_own};
 use super::thread_locals::ThreadLocals;
-use super::{
-    Candidate, NamedObject, Suspect, SuspectKind, SuspectObject, SuspectRule, TOLD_MEMBERS, Verdict,
-    allocation,
-};
+use super::{Candidate, NamedObject, Suspect, SuspectKind, SuspectObject, TOLD_MEMBERS, Verdict, allocation};
 use crate::compare::stable_names::{in_common, masked};
 use crate::dominators::class_counts;
 use crate::objects::class_set::ClassSet;
@@ -73,7 +70,7 @@ impl<'a> EvidenceReader<'a> {
 
     pub(super) fn suspect(&self, candidate: Candidate) -> Suspect {
         let tree = &self.graph.tree;
-        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common, store } =
+        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common } =
             candidate;
         let what = self.what(class);
         let first = positions.first().copied().unwrap_or_default();
@@ -91,7 +88,7 @@ impl<'a> EvidenceReader<'a> {
         // that takes a pass over all of it.
         let kinds = || contents::child_kinds(self.summary, self.graph, &tops);
         let (mut below, mut children) = (None, Vec::new());
-        let found = match (kind, chain) {
+        let reason = match (kind, chain) {
             (SuspectKind::Group, _) => {
                 self.reason_of_group(what, class, &positions, retained_bytes, point.is_some())
             }
@@ -114,11 +111,6 @@ impl<'a> EvidenceReader<'a> {
                 tree.or_else(|| contents::reason(self.summary, self.graph, base_position, &children))
             }
         };
-        let reason = match &store {
-            // What many like objects store has no common base in the tree.
-            Some(store) => Some(store.reason.clone()),
-            None => found,
-        };
         if reason.is_none() && children.is_empty() {
             children = kinds();
         }
@@ -134,11 +126,7 @@ impl<'a> EvidenceReader<'a> {
             SuspectKind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
             SuspectKind::Group => point,
         };
-        let mut place = shown.map(|object| self.holders.place(object));
-        if let (Some(place), Some(store)) = (&mut place, &store) {
-            place.instances = store.objects;
-            place.held = place.held.take().filter(|_| store.objects == 1);
-        }
+        let place = shown.map(|object| self.holders.place(object));
         let is_oom = |position: &TreePosition| {
             let object = tree.object_at(*position);
             object.is_some_and(|object| self.all_threads.is_out_of_memory(object))
@@ -171,25 +159,22 @@ impl<'a> EvidenceReader<'a> {
                 self.evidence.parts(&self.holders, base_position, &children)
             }
             (Verdict::Holder, SuspectKind::Group) => (evidence::kinds(&children), None),
-            (Verdict::Accumulation | Verdict::Content, _) => (Vec::new(), None),
+            (Verdict::Accumulation, _) => (Vec::new(), None),
         };
         let accumulated_bytes = match kind {
-            SuspectKind::Single if store.is_none() => tree.retained_bytes(base_position),
-            _ => retained_bytes,
+            SuspectKind::Single => tree.retained_bytes(base_position),
+            SuspectKind::Group => retained_bytes,
         };
         // There are soft references on the path, or most of the memory is below soft references.
         let is_below =
             accumulated.iter().any(|level| level.is_soft && level.retained_bytes > accumulated_bytes / 2);
         let is_behind_soft = is_below || paths.as_ref().is_some_and(|paths| paths.is_soft);
         Suspect {
-            rule: if store.is_some() { SuspectRule::Below } else { SuspectRule::Mat },
-            framework: None,
-            named: store.as_ref().and_then(|store| store.named.clone()),
             kind,
             what,
             verdict,
             object: self.evidence.named(object),
-            objects: store.as_ref().map_or(positions.len() as u64, |store| store.objects),
+            objects: positions.len() as u64,
             shallow_bytes,
             retained_bytes,
             members,

@@ -64,11 +64,7 @@ fn finalizer(facts: &HeapFacts) -> Option<String> {
         .finalizer_frame
         .as_ref()
         .map(|frame| format!("; its thread is in {}", frame.qualified_method()));
-    Some(format!(
-        "{} are waiting for the finalizer{}.",
-        counted(waiting, "object"),
-        frame.unwrap_or_default()
-    ))
+    Some(format!("{} wait for the finalizer{}.", counted(waiting, "object"), frame.unwrap_or_default()))
 }
 
 fn off_heap(off_heap: &OffHeap) -> Option<String> {

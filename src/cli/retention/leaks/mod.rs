@@ -93,7 +93,7 @@ struct LeaksReport {
     facts: HeapFacts,
     /// Shallow bytes of unreachable objects, and of all objects.
     unreachable: (u64, u64),
-    /// `true` if part of the dump is missing.
+    /// Whether part of the dump is missing.
     is_damaged: bool,
 }
 

@@ -1,13 +1,12 @@
 //! Descriptions of suspects in sentences, and of their evidence in a few words.
 
 use hprof_parser::names;
-use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::leaks::contents::{Level, Reason};
 use hprof_query::leaks::evidence::{Path, Paths, RetainedPart};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
 use hprof_query::leaks::{
-    Cause, Conclusion, Largest, Leaks, NamedObject, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict,
+    Cause, Conclusion, Largest, Leaks, NamedObject, Suspect, SuspectKind, SuspectObject, Verdict,
 };
 use hprof_query::threads::StackFrame;
 use hprof_query::threads::frames::Frame;
@@ -167,9 +166,6 @@ fn accumulation(suspect: &Suspect) -> Claim {
 }
 
 fn what_accumulates(suspect: &Suspect) -> String {
-    if let Some(FrameworkDescription { called: Some(called), text: Some(text), .. }) = &suspect.framework {
-        return format!("{called}: {text}");
-    }
     match &suspect.reason {
         Some(Reason::Loaders { class, loader_class, loaders, .. }) => {
             let loaders = grouped(*loaders);
@@ -210,13 +206,6 @@ fn what_accumulates(suspect: &Suspect) -> String {
         _ => {
             let elements = elements(suspect).unwrap_or_default();
             match place(suspect) {
-                Some(place)
-                    if suspect.rule == SuspectRule::Below
-                        && suspect.objects > 1
-                        && suspect.named.is_none() =>
-                {
-                    format!("{place} hold {elements}")
-                }
                 Some(place) => format!("{place} holds {elements}"),
                 None => format!("{elements} are reachable from several places"),
             }
@@ -444,9 +433,6 @@ fn capital(text: &str) -> String {
 /// Describes its place: the collection and the field that references it, and the application's field above if that is
 /// the JDK's.
 fn place(suspect: &Suspect) -> Option<String> {
-    if let Some(named) = &suspect.named {
-        return Some(named.clone());
-    }
     let place = suspect.place.as_ref()?;
     let bare = Holder { held: None, ..place.clone() };
     if place.class.as_deref() == Some(FINALIZER) {
@@ -474,11 +460,6 @@ fn place(suspect: &Suspect) -> Option<String> {
 fn elements(suspect: &Suspect) -> Option<String> {
     if let (SuspectKind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
         return Some(format!("{} x {class}", grouped(suspect.objects)));
-    }
-    if let (SuspectRule::Below, Some(Reason::Children { class, objects, .. })) =
-        (suspect.rule, &suspect.reason)
-    {
-        return Some(format!("{} x {class}", grouped(*objects)));
     }
     // If a collection was only sampled, its element class is a guess: the tree must contain the class too.
     let held = suspect.place.as_ref().and_then(|place| place.held.as_ref());

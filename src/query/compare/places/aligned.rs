@@ -19,10 +19,6 @@ pub struct PlaceFigures {
     pub own_bytes: u64,
     /// Retained size of the objects.
     pub retained_bytes: u64,
-    /// Retained size of the largest of them.
-    pub largest_bytes: u64,
-    /// Number of them that another one of them dominates, with nothing between.
-    pub following: u64,
     /// One of the objects; null if there is none.
     pub example: ObjectId,
 }
@@ -34,8 +30,6 @@ impl PlaceFigures {
             objects: self.objects.saturating_add(other.objects),
             own_bytes: self.own_bytes.saturating_add(other.own_bytes),
             retained_bytes: self.retained_bytes.saturating_add(other.retained_bytes),
-            largest_bytes: self.largest_bytes.max(other.largest_bytes),
-            following: self.following.saturating_add(other.following),
             example: if self.example.is_null() { other.example } else { self.example },
         }
     }
@@ -176,7 +170,6 @@ impl Aligned {
     }
 
     /// Returns the label of a place.
-
     pub fn label(&self, place: u32) -> &Label {
         const NONE: &Label = &Label {
             via: Via::Unknown,

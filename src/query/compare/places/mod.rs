@@ -21,14 +21,12 @@
 mod adopted;
 mod aligned;
 mod change;
-mod explain;
 mod growth;
 mod held_by;
 mod keyed;
 mod labels;
-mod large;
 mod named;
-mod one;
+mod subtree;
 mod telling;
 mod traits;
 mod tree;
@@ -40,17 +38,14 @@ use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
+use crate::frameworks::Frameworks;
+
 use tree::Extent;
 
 pub use aligned::{Aligned, PlaceFigures};
 pub use change::{Changes, MapAbove, PlaceChange, least_of};
-pub use explain::{Elements, Explained, elements, explain};
 pub use growth::{explained, explained_of};
 pub use labels::{Label, Via};
-pub use one::OneHeap;
-
-/// Maximum number of objects of a place that are stored.
-pub(crate) const MAX_MEMBERS: usize = 1 << 12;
 
 /// A place of one dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,10 +60,6 @@ pub struct DumpPlace {
     pub own_bytes: u64,
     /// Retained size of the objects.
     pub retained_bytes: u64,
-    /// Retained size of the largest of them.
-    pub largest_bytes: u64,
-    /// Number of its objects that another one of them dominates, with nothing between: links of a chain.
-    pub following: u64,
     /// `true` if objects below it are at a place above it again: then its retained size includes what is nested in that
     /// place.
     pub is_nesting: bool,
@@ -78,8 +69,8 @@ pub struct DumpPlace {
 
 impl DumpPlace {
     fn figures(&self) -> PlaceFigures {
-        let Self { objects, own_bytes, retained_bytes, largest_bytes, following, example, .. } = *self;
-        PlaceFigures { objects, own_bytes, retained_bytes, largest_bytes, following, example }
+        let Self { objects, own_bytes, retained_bytes, example, .. } = *self;
+        PlaceFigures { objects, own_bytes, retained_bytes, example }
     }
 }
 
@@ -88,8 +79,6 @@ impl DumpPlace {
 pub struct DumpPlaces {
     /// Places; each comes after its parent.
     pub places: Vec<DumpPlace>,
-    /// By place, from [`DumpPlaces::of_large`]: the first large objects at it, at most [`MAX_MEMBERS`].
-    pub members: Vec<Vec<TreePosition>>,
     /// Labels of the places.
     pub labels: Vec<Label>,
     /// Bytes of all reachable objects.
@@ -103,28 +92,26 @@ pub struct DumpPlaces {
 }
 
 impl DumpPlaces {
-    /// Finds the places of a dump; `bytes` are the dump's ([`Heap::bytes`]).
+    /// Finds the places of a dump. `bytes` are the dump's ([`Heap::bytes`]).
     ///
     /// # Errors
-    /// If neither memory nor disk has space for a number per object.
+    /// If there is neither memory nor disk space for a number for each object.
     pub fn new(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
-        tree::places(heap, graph, bytes, Extent::All)
+        tree::places(heap, graph, bytes, Extent::All, None)
     }
 
-    /// The places of objects that retain at least `least` bytes, and of those that these refer to: what smaller objects
-    /// retain is not looked into, and counts as their own.
+    /// Like [`Self::new`], with objects named by rules about frameworks; of `tops` and the objects that they dominate only,
+    /// if given. None of these dominates another.
     ///
     /// # Errors
-    /// As of [`Self::new`].
-    pub fn of_large(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], least: u64) -> io::Result<Self> {
-        tree::places(heap, graph, bytes, Extent::Large(least.max(1)))
-    }
-
-    /// The places of some objects and of what they dominate; none of them dominates another.
-    ///
-    /// # Errors
-    /// As of [`Self::new`].
-    pub fn below(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], tops: &[TreePosition]) -> io::Result<Self> {
-        tree::places(heap, graph, bytes, Extent::Below(tops))
+    /// As for [`Self::new`].
+    pub fn named(
+        heap: &Heap,
+        graph: &ObjectGraph,
+        bytes: &[u8],
+        frameworks: &Frameworks,
+        tops: Option<&[TreePosition]>,
+    ) -> io::Result<Self> {
+        tree::places(heap, graph, bytes, tops.map_or(Extent::All, Extent::Below), Some(frameworks))
     }
 }

@@ -14,8 +14,8 @@ use crate::objects::collections::{Collections, Forms};
 use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_kind::ReferenceKind;
-use hprof_index::Heap;
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::{Heap, ObjectGraph};
 
 use super::keyed;
 use super::labels::{LabelNumbers, Via};
@@ -23,6 +23,8 @@ use super::traits::{Role, Trait};
 
 /// Maximum number of named entries of a collection.
 const MAX_ENTRIES: usize = 1 << 14;
+/// Maximum number of slots of the table of a collection whose entries are named.
+const MAX_SLOTS: usize = 1 << 16;
 
 /// Named objects of a dump.
 #[derive(Default)]
@@ -36,19 +38,28 @@ pub(super) struct NamedObjects {
 /// By object whose place is not below its dominator: its holder, and the kind of reference.
 type Adopted<'a> = FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>;
 
+/// What is known of objects and classes before the pass over the tree.
+pub(super) struct BeforePass<'b, 'a> {
+    pub(super) numbers: &'b mut LabelNumbers,
+    /// By object: number of the key under which a map has it.
+    pub(super) keys: &'b mut FxHashMap<u32, u32>,
+    pub(super) adopted: &'b mut Adopted<'a>,
+    /// By class number.
+    pub(super) traits: &'b mut [Trait],
+}
+
 /// Finds the named objects that retain at least `least` bytes. Adds their entries to `keys` and `adopted`, and marks in
 /// `traits` the classes whose objects are only parts of others.
 pub(super) fn named<'a>(
     heap: &'a Heap,
+    frameworks: &Frameworks,
     objects: &ObjectReader<'a>,
     (forms, labels): (&Arc<Forms>, &Labels<'a>),
     least: u64,
-    numbers: &mut LabelNumbers,
-    keys: &mut FxHashMap<u32, u32>,
-    adopted: &mut Adopted<'_>,
-    traits: &mut [Trait],
+    before: BeforePass<'_, '_>,
 ) -> NamedObjects {
-    let known = KnownFrameworks::new(heap, objects, &Frameworks::bundled());
+    let BeforePass { numbers, keys, adopted, traits } = before;
+    let known = KnownFrameworks::new(heap, objects, frameworks);
     let graph = objects.graph;
     for (class, of) in objects.summary.numbered_classes().map(|(class, _)| class).zip(traits.iter_mut()) {
         of.is_passed = known.is_passed(class);
@@ -67,16 +78,31 @@ pub(super) fn named<'a>(
         let Some((entries, are_named)) = known.entries(object) else { continue };
         found.entries.insert(entries.0, object.0);
         let by = ReferenceKind::Slot(0);
-        adopted.entry(entries.0).or_insert((object, by));
+        if is_outside(graph, entries, object) {
+            adopted.entry(entries.0).or_insert((object, by));
+        }
         let Some(collection) = collections.collection(entries).filter(|_| are_named) else { continue };
+        // Maps that share one long empty table would be read again and again.
+        if collections.slots(&collection).is_some_and(|slots| slots > MAX_SLOTS) {
+            continue;
+        }
         for entry in collections.entries(&collection).take(MAX_ENTRIES) {
             let value = entry.value.reference().and_then(|id| graph.objects.addresses.index_of(id));
             let key = entry.key.and_then(|key| keyed::text(objects, labels, key));
             if let (Some(value), Some(key)) = (value, key) {
                 keys.insert(value.0, numbers.vias.number(Via::Entry(key.into())));
-                adopted.entry(value.0).or_insert((entries, by));
+                if is_outside(graph, value, entries) {
+                    adopted.entry(value.0).or_insert((entries, by));
+                }
             }
         }
     }
     found
+}
+
+/// Returns whether an object does not dominate the one that would adopt it.
+fn is_outside(graph: &ObjectGraph, object: ObjectIndex, holder: ObjectIndex) -> bool {
+    let position = |object| graph.tree.reachable_position(object);
+    let pair = position(object).zip(position(holder));
+    pair.is_some_and(|(object, holder)| !graph.tree.dominates(object, holder))
 }

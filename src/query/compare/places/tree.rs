@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::dominators::class_pass;
+use crate::frameworks::Frameworks;
 use crate::objects::collections::{CollectionKind, Forms};
 use crate::objects::label::Labels;
 use crate::objects::reader::{FieldSlot, ObjectReader};
@@ -20,10 +21,10 @@ use super::adopted::{adopted, special};
 use super::held_by::{HeldBy, Holders, Slots};
 use super::keyed;
 use super::labels::{KEY, Label, LabelNumbers, Pool, STACK, UNKNOWN, VALUE, Via};
-use super::large::{self, References};
-use super::named::{NamedObjects, named};
+use super::named::{BeforePass, NamedObjects, named};
+use super::subtree::{self, References};
 use super::traits::{NO_TRAIT, Role, Trait, traits};
-use super::{DumpPlace, DumpPlaces, MAX_MEMBERS};
+use super::{DumpPlace, DumpPlaces};
 
 /// Numbers of classes from here on are those of objects that are called something.
 const CALLED: u32 = 1 << 31;
@@ -85,8 +86,6 @@ struct PlaceNode {
     objects: u64,
     own_bytes: u64,
     retained_bytes: u64,
-    largest_bytes: u64,
-    following: u64,
     example: ObjectIndex,
 }
 
@@ -95,9 +94,6 @@ struct PlaceNode {
 pub(super) enum Extent<'e> {
     /// All of it.
     All,
-    /// Objects that retain at least this, and those that they dominate immediately. What smaller objects retain counts as
-    /// their own.
-    Large(u64),
     /// These objects and those that they dominate.
     Below(&'e [TreePosition]),
 }
@@ -108,6 +104,7 @@ pub(super) fn places(
     graph: &ObjectGraph,
     bytes: &[u8],
     extent: Extent<'_>,
+    frameworks: Option<&Frameworks>,
 ) -> io::Result<DumpPlaces> {
     let summary = heap.summary();
     let objects = ObjectReader::new(summary, graph, bytes);
@@ -128,8 +125,11 @@ pub(super) fn places(
     let edges = Edges::new(summary, graph, bytes);
     let mut adopted = adopted(&edges);
     let mut traits = traits(summary, &forms);
-    let named =
-        named(heap, &objects, (&forms, &labels), least, &mut numbers, &mut keys, &mut adopted, &mut traits);
+    let named = frameworks.map_or_else(NamedObjects::default, |frameworks| {
+        let known =
+            BeforePass { numbers: &mut numbers, keys: &mut keys, adopted: &mut adopted, traits: &mut traits };
+        named(heap, frameworks, &objects, (&forms, &labels), least, known)
+    });
     let mut builder = PlaceBuilder {
         summary,
         java_lang_class: summary.java_lang_class().map_or(NONE, |class| class.0),
@@ -145,7 +145,6 @@ pub(super) fn places(
         nodes: Vec::new(),
         known: FxHashMap::default(),
         open: Vec::new(),
-        members: Vec::new(),
         bytes: 0,
         moved: 0,
         level: 0,
@@ -158,11 +157,10 @@ pub(super) fn places(
             let look_up =
                 |object: ObjectIndex, class| LookedUp { object: object.0, class, by: held_by(None, object) };
             class_pass::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
-                builder.object(depth, found, |_| bytes);
+                builder.object(depth, found, bytes);
             });
         }
-        Extent::Large(least) => large::walk(&mut builder, &references, None, least),
-        Extent::Below(tops) => large::walk(&mut builder, &references, Some(tops), 0),
+        Extent::Below(tops) => subtree::walk(&mut builder, &references, tops),
     }
     builder.close(0);
     Ok(DumpPlaces { hides_values: heap.hides_values(), ..builder.finish() })
@@ -203,8 +201,6 @@ pub(super) struct PlaceBuilder<'a> {
     /// Places by parent, holding reference, and class.
     known: FxHashMap<(u32, u32, u32), u32>,
     open: Vec<OpenObject>,
-    /// By place: objects that were looked into.
-    members: Vec<Vec<TreePosition>>,
     bytes: u64,
     /// Retained size of the class objects and adopted objects so far: it does not count at the places of the objects
     /// above.
@@ -227,8 +223,8 @@ struct Above {
 }
 
 impl PlaceBuilder<'_> {
-    /// Processes the next object of the pass; `bytes` of it count, which may depend on its role.
-    pub(super) fn object(&mut self, depth: u32, found: LookedUp, bytes: impl FnOnce(Role) -> u64) {
+    /// Visits the next object of the pass.
+    pub(super) fn object(&mut self, depth: u32, found: LookedUp, bytes: u64) {
         self.close(depth);
         let object = ObjectIndex(found.object);
         let above =
@@ -251,10 +247,8 @@ impl PlaceBuilder<'_> {
             }
         }
         let is_first = is_new && self.enter(step.place);
-        let bytes = bytes(step.role);
         if let Some(node) = self.nodes.get_mut(step.place as usize) {
             node.objects += u64::from(step.counts);
-            node.following += u64::from(step.counts && !is_new);
             node.own_bytes = node.own_bytes.saturating_add(bytes);
             if node.example.0 == NONE {
                 node.example = object;
@@ -286,18 +280,7 @@ impl PlaceBuilder<'_> {
         });
     }
 
-    pub(super) fn keep(&mut self, position: TreePosition) {
-        let Some(open) = self.open.last().filter(|open| open.is_first || open.is_adopted) else { return };
-        let at = open.place as usize;
-        if self.members.len() <= at {
-            self.members.resize_with(at + 1, Vec::new);
-        }
-        if let Some(members) = self.members.get_mut(at).filter(|members| members.len() < MAX_MEMBERS) {
-            members.push(position);
-        }
-    }
     /// Closes the objects at this depth and below.
-
     fn close(&mut self, depth: u32) {
         while let Some(open) = self.open.pop_if(|open| open.depth >= depth) {
             let OpenObject { place, role, is_first, before, moved_before, is_adopted, opened, .. } = open;
@@ -316,7 +299,6 @@ impl PlaceBuilder<'_> {
                 if is_first {
                     node.retained_bytes = node.retained_bytes.saturating_add(own);
                 }
-                node.largest_bytes = node.largest_bytes.max(own);
                 if is_adopted {
                     self.adoptions.push((node.parent, own));
                 }
@@ -330,9 +312,11 @@ impl PlaceBuilder<'_> {
         }
     }
 
-    /// Returns whether the objects at a place are called something.
-    fn is_named(&self, place: u32) -> bool {
-        self.nodes.get(place as usize).is_some_and(|node| node.class != NONE && node.class >= CALLED)
+    /// Returns whether an object is the collection of the entries of a named object at a place.
+    fn is_of_entries(&self, object: u32, place: u32) -> bool {
+        let owner = self.named.entries.get(&object).and_then(|owner| self.named.called.get(owner));
+        let node = self.nodes.get(place as usize);
+        owner.zip(node).is_some_and(|(called, node)| node.class == CALLED + called)
     }
 
     fn is_in_library(&self, class: u32) -> bool {
@@ -365,7 +349,7 @@ impl PlaceBuilder<'_> {
             && class_object.is_none()
         {
             let same = |role, counts| Destination { place: above.place, role, counts };
-            if self.named.entries.contains_key(&found.object) && self.is_named(above.place) {
+            if self.is_of_entries(found.object, above.place) {
                 if let Some(node) = self.nodes.get_mut(above.place as usize) {
                     node.kind = of_class.kind;
                 }
@@ -551,8 +535,6 @@ impl PlaceBuilder<'_> {
             objects: 0,
             own_bytes: 0,
             retained_bytes: 0,
-            largest_bytes: 0,
-            following: 0,
             example: ObjectIndex(NONE),
         });
         Some(number)
@@ -653,7 +635,7 @@ impl PlaceBuilder<'_> {
                 at = node.parent;
             }
         }
-        let Self { numbers, nodes, graph, is_cut, members, .. } = self;
+        let Self { numbers, nodes, graph, is_cut, .. } = self;
         let mut labels: Pool<(u32, u32)> = Pool::new();
         let id = |object: ObjectIndex| graph.objects.addresses.id_of(object).unwrap_or_default();
         let places = nodes.iter().map(|node| DumpPlace {
@@ -662,8 +644,6 @@ impl PlaceBuilder<'_> {
             objects: node.objects,
             own_bytes: node.own_bytes,
             retained_bytes: node.retained_bytes,
-            largest_bytes: node.largest_bytes,
-            following: node.following,
             is_nesting: node.is_nesting,
             example: id(node.example),
         });
@@ -682,7 +662,6 @@ impl PlaceBuilder<'_> {
         };
         DumpPlaces {
             places,
-            members,
             labels: labels.all.iter().map(label).collect(),
             reachable_bytes: graph.tree.reachable_bytes(),
             reachable_objects: graph.tree.reachable().into(),

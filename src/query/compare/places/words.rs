@@ -2,11 +2,9 @@
 
 use std::fmt::Write as _;
 
-use hprof_index::storage::human_bytes::grouped;
 use hprof_parser::names::{is_of_jdk, simple};
 
 use super::Aligned;
-use super::explain::Explained;
 use super::labels::{Label, Via};
 
 /// Separator of labels.
@@ -142,22 +140,6 @@ impl Aligned {
             Via::Static { class, name } if library(class) != own => Some(format!("{}.{name}", simple(class))),
             _ => None,
         })
-    }
-
-    /// Returns a place and the elements that it stores, in few words: `HashMap sessions of Chat: 12,000 x Session`.
-    pub fn described(&self, explained: &Explained) -> String {
-        let title = self.title(explained.place).text;
-        let Some(elements) = &explained.elements else { return title };
-        let class =
-            |place: u32| simple(self.label(place).class.as_deref().unwrap_or("<unknown class>")).to_owned();
-        if elements.place == explained.place {
-            return format!("{} x {title}", grouped(elements.objects));
-        }
-        let class = class(elements.place);
-        match elements.is_mostly {
-            true => format!("{title}: {} elements, mostly {class}", grouped(elements.objects)),
-            false => format!("{title}: {} x {class}", grouped(elements.objects)),
-        }
     }
 
     /// Returns the last label of a place in words: `sessions: HashMap`, below the place that has the field.

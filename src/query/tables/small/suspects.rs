@@ -24,7 +24,6 @@ pub(in crate::tables) fn definition() -> Definition {
             Column::of(names::CLASS).few()
                 .or_null("the dump does not say"),
             Column::of(names::KIND).few(),
-            Column::of(names::RULE_FOUND).few(),
             Column::of(names::VERDICT).few(),
             Column::of(names::WHAT).few(),
             Column::of(names::LABEL)
@@ -67,7 +66,6 @@ pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io
             .id(is_single.then_some(object.object))
             .text(class)
             .text(suspect.kind.name())
-            .text(suspect.rule.name())
             .text(suspect.verdict.name())
             .text(suspect.what.name())
             .text(object.label.as_deref().filter(|_| is_single))

@@ -1,7 +1,6 @@
-//! Places of large objects: a walk over the dominator tree that does not descend into objects that retain little.
+//! Places of some objects and of those that they dominate: a walk over parts of the dominator tree.
 //!
-//! A small object counts at its place with its retained size. Parts of a collection are followed to the elements, however
-//! small they are. The walk reads only the records of the objects into which it descends.
+//! The walk reads the records of the objects that it visits, one at a time.
 
 use rustc_hash::FxHashMap;
 
@@ -13,7 +12,6 @@ use hprof_index::objects::reader::{ObjectReader, Record};
 use hprof_parser::{BasicType, ObjectId};
 
 use super::held_by::{HeldBy, Slots};
-use super::traits::Role;
 use super::tree::{LookedUp, PlaceBuilder};
 
 /// References of single objects to those that they dominate.
@@ -45,6 +43,7 @@ impl<'o, 'a> References<'o, 'a> {
 
     /// Appends the references of an object, in the order in which [`super::held_by::Holders`] processes them.
     fn of(&self, holder: ObjectIndex, to: &mut Vec<(ObjectId, HeldBy)>) {
+        let first = to.len();
         let (graph, summary) = (self.objects.graph, self.objects.summary);
         if let Some(class) = graph.class_of_class_object(holder) {
             let statics = summary.class(class).into_iter().flat_map(|row| summary.statics(row));
@@ -62,6 +61,10 @@ impl<'o, 'a> References<'o, 'a> {
         if let Some(locals) = self.locals.get(&holder.0) {
             to.extend(locals.iter().map(|id| (*id, HeldBy::Stack)));
         }
+        // Stable: of several references to an object the first counts.
+        if let Some(own) = to.get_mut(first..) {
+            own.sort_by_key(|(id, _)| *id);
+        }
     }
 
     /// Returns the reference by which its dominator holds an object.
@@ -71,36 +74,26 @@ impl<'o, 'a> References<'o, 'a> {
         self.find(&references, object)
     }
 
+    /// Returns the first reference to an object among those of its dominator, which are in the order of IDs.
     fn find(&self, references: &[(ObjectId, HeldBy)], object: ObjectIndex) -> HeldBy {
-        let Some(first) = references.first() else { return HeldBy::Unknown };
-        let id = self.objects.graph.objects.addresses.id_of(object).unwrap_or(first.0);
-        references.iter().find(|(other, _)| *other == id).map_or(HeldBy::Unknown, |(_, by)| *by)
+        let Some(id) = self.objects.graph.objects.addresses.id_of(object) else { return HeldBy::Unknown };
+        let at = references.partition_point(|(other, _)| *other < id);
+        references.get(at).filter(|(other, _)| *other == id).map_or(HeldBy::Unknown, |(_, by)| *by)
     }
 }
 
-/// Visits the objects that retain at least `least` bytes, those that they immediately dominate, and the elements of large
-/// collections. Visits only objects at or below `tops`, if given.
-pub(super) fn walk(
-    builder: &mut PlaceBuilder<'_>,
-    references: &References<'_, '_>,
-    tops: Option<&[TreePosition]>,
-    least: u64,
-) {
+/// Visits some objects and those that they dominate.
+pub(super) fn walk(builder: &mut PlaceBuilder<'_>, references: &References<'_, '_>, tops: &[TreePosition]) {
     let graph = builder.graph;
-    let tree = &graph.tree;
-    let mut walk = Walk { builder, references, least, held: Vec::new(), levels: Vec::new() };
-    match tops {
-        None => tree.top().for_each(|top| walk.below(tree, top)),
-        Some(tops) => tops.iter().for_each(|top| walk.below(tree, *top)),
-    }
+    let mut walk = Walk { builder, references, held: Vec::new(), levels: Vec::new() };
+    tops.iter().for_each(|top| walk.below(&graph.tree, *top));
 }
 
 /// State of a walk.
 struct Walk<'w, 'b, 'o, 'a, 't> {
     builder: &'w mut PlaceBuilder<'b>,
     references: &'w References<'o, 'a>,
-    least: u64,
-    /// References of the objects on the current path.
+    /// References of the objects on the current path, those of each object in the order of IDs.
     held: Vec<(ObjectId, HeldBy)>,
     levels: Vec<Level<'t>>,
 }
@@ -126,20 +119,12 @@ impl<'t> Walk<'_, '_, '_, '_, 't> {
         let first = self.levels.last().map_or(0, |level| level.references);
         let by = self.references.find(self.held.get(first..).unwrap_or_default(), object);
         let class = graph.objects.class(object).map_or(NONE, |class| class.0);
-        let children = tree.children(position);
-        let is_leaf = children.clone().next().is_none();
-        let (least, retained) = (self.least, tree.retained_bytes(position));
-        let mut is_looked_into = false;
         // Positions have 32 bits.
         let depth = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
-        self.builder.object(depth, LookedUp { object: object.0, class, by }, |role| {
-            is_looked_into = !is_leaf && (retained >= least || role == Role::Part);
-            if is_looked_into { tree.shallow_bytes(position) } else { retained }
-        });
-        if is_looked_into {
-            if retained >= least {
-                self.builder.keep(position);
-            }
+        let found = LookedUp { object: object.0, class, by };
+        self.builder.object(depth, found, tree.shallow_bytes(position));
+        let children = tree.children(position);
+        if children.clone().next().is_some() {
             self.levels.push(Level { children, references: self.held.len() });
             self.references.of(object, &mut self.held);
         }

@@ -1,0 +1,57 @@
+//! `places`: where in the program the heap is held.
+
+use serde_json::Value;
+
+use crate::kit::process::{Place, sample, stderr};
+
+fn document(place: &Place, words: &[&str]) -> Value {
+    let output = place.run(&[&["places"], words, &["--format", "json", "--quiet"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn sum(rows: &[Value], key: &str) -> u64 {
+    rows.iter().map(|row| row[key].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn own_bytes_add_up_to_the_reachable_heap() {
+    for name in ["leaks/s1", "leaks/s3", "leaks/s4", "leaks/s5", "leaks/s7-t3"] {
+        let place = Place::new("dump.hprof", &sample(name));
+        let document = document(&place, &["--min", "0"]);
+        let rows = document["rows"].as_array().unwrap();
+        let reachable = document["reachable"]["shallow_bytes"].as_u64().unwrap();
+        assert_eq!(sum(rows, "own_bytes"), reachable, "{name}");
+        assert!(rows.iter().all(|row| row["retained_bytes"].as_u64() <= Some(reachable)), "{name}");
+        // The rows of a tree in preorder: each is at most one level below the one before.
+        let depths: Vec<u64> = rows.iter().map(|row| row["depth"].as_u64().unwrap()).collect();
+        assert!(depths.windows(2).all(|pair| pair[1] <= pair[0] + 1), "{name}");
+    }
+}
+
+#[test]
+fn below_an_object_are_the_places_of_what_it_retains() {
+    let place = Place::new("dump.hprof", &sample("leaks/s1"));
+    let all = document(&place, &["--min", "0"]);
+    let rows = all["rows"].as_array().unwrap();
+    let single = rows.iter().find(|row| row["object"].is_string() && row["depth"] == 2).unwrap();
+    let object = single["object"].as_str().unwrap();
+    let below = document(&place, &["--of", object, "--min", "0"]);
+    let below = below["rows"].as_array().unwrap();
+    assert_eq!(sum(below, "own_bytes"), below[0]["retained_bytes"].as_u64().unwrap());
+    assert_eq!(below[0]["object"], single["object"]);
+}
+
+#[test]
+fn depth_and_minimum_leave_rows_out() {
+    let place = Place::new("dump.hprof", &sample("leaks/s1"));
+    let rows = |words: &[&str]| document(&place, words)["rows"].as_array().unwrap().clone();
+    let all = rows(&[]);
+    let top = rows(&["--depth", "1"]);
+    let expected: Vec<Value> = all.iter().filter(|row| row["depth"] == 1).cloned().collect();
+    assert_eq!(top, expected);
+    assert!(rows(&["--min", "10%"]).len() < all.len());
+    let output = place.run(&["places", "--min", "101%"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("percentages are from 0% to 100%"), "{}", stderr(&output));
+}
