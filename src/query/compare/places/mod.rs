@@ -21,6 +21,7 @@
 mod adopted;
 mod aligned;
 mod change;
+mod find;
 mod growth;
 mod held_by;
 mod keyed;
@@ -40,7 +41,7 @@ use hprof_parser::ObjectId;
 
 use crate::frameworks::Frameworks;
 
-use tree::Extent;
+use find::Extent;
 
 pub use aligned::{Aligned, PlaceFigures};
 pub use change::{Changes, MapAbove, PlaceChange, least_of};
@@ -97,7 +98,7 @@ impl DumpPlaces {
     /// # Errors
     /// If there is neither memory nor disk space for a number for each object.
     pub fn new(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
-        tree::places(heap, graph, bytes, Extent::All, None)
+        find::places(heap, graph, bytes, Extent::All, None)
     }
 
     /// Like [`Self::new`], with objects named by rules about frameworks; of `tops` and the objects that they dominate only,
@@ -112,6 +113,6 @@ impl DumpPlaces {
         frameworks: &Frameworks,
         tops: Option<&[TreePosition]>,
     ) -> io::Result<Self> {
-        tree::places(heap, graph, bytes, tops.map_or(Extent::All, Extent::Below), Some(frameworks))
+        find::places(heap, graph, bytes, tops.map_or(Extent::All, Extent::Below), Some(frameworks))
     }
 }

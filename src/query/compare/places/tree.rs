@@ -1,30 +1,18 @@
 //! Search for the places of a dump: one pass over the dominator tree in preorder.
 
-use std::io;
-use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
-
-use crate::dominators::class_pass;
-use crate::frameworks::Frameworks;
-use crate::objects::collections::{CollectionKind, Forms};
-use crate::objects::label::Labels;
-use crate::objects::reader::{FieldSlot, ObjectReader};
+use super::held_by::{HeldBy, Slots};
+use super::labels::{KEY, Label, LabelNumbers, Pool, STACK, UNKNOWN, VALUE, Via};
+use super::named::NamedObjects;
+use super::traits::{NO_TRAIT, Role, Trait};
+use super::{DumpPlace, DumpPlaces};
+use crate::objects::collections::CollectionKind;
+use crate::objects::reader::FieldSlot;
 use crate::objects::reference_kind::ReferenceKind;
-use crate::objects::reference_names::Edges;
-use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::NONE;
-use hprof_index::{Heap, ObjectGraph};
-
-use super::adopted::{adopted, special};
-use super::held_by::{HeldBy, Holders, Slots};
-use super::keyed;
-use super::labels::{KEY, Label, LabelNumbers, Pool, STACK, UNKNOWN, VALUE, Via};
-use super::named::{BeforePass, NamedObjects, named};
-use super::subtree::{self, References};
-use super::traits::{NO_TRAIT, Role, Trait, traits};
-use super::{DumpPlace, DumpPlaces};
+use rustc_hash::FxHashMap;
 
 /// Numbers of classes from here on are those of objects that are called something.
 const CALLED: u32 = 1 << 31;
@@ -40,7 +28,7 @@ const MAX_OPEN: usize = 1 << 20;
 
 /// An object that contains the current position; for objects in a row at one place, the first.
 #[derive(Debug, Clone, Copy)]
-struct OpenObject {
+pub(super) struct OpenObject {
     depth: u32,
     place: u32,
     class: u32,
@@ -69,7 +57,7 @@ struct Destination {
 
 /// A place under construction.
 #[derive(Debug, Clone, Copy)]
-struct PlaceNode {
+pub(super) struct PlaceNode {
     parent: u32,
     via: u32,
     /// Number of the class name, doubled, plus 1 for class objects.
@@ -89,83 +77,6 @@ struct PlaceNode {
     example: ObjectIndex,
 }
 
-/// Part of a heap whose places are found.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Extent<'e> {
-    /// All of it.
-    All,
-    /// These objects and those that they dominate.
-    Below(&'e [TreePosition]),
-}
-
-/// Returns the places of a dump.
-pub(super) fn places(
-    heap: &Heap,
-    graph: &ObjectGraph,
-    bytes: &[u8],
-    extent: Extent<'_>,
-    frameworks: Option<&Frameworks>,
-) -> io::Result<DumpPlaces> {
-    let summary = heap.summary();
-    let objects = ObjectReader::new(summary, graph, bytes);
-    let slots = Slots::new(summary);
-    let references = References::new(&objects, &slots);
-    let holders = if matches!(extent, Extent::All) { Some(Holders::new(&objects, &slots)?) } else { None };
-    let held_by = |dominator: Option<ObjectIndex>, object: ObjectIndex| match (&holders, dominator) {
-        (Some(holders), _) => holders.of(object),
-        (None, Some(dominator)) => references.held_by(dominator, object),
-        (None, None) => HeldBy::Unknown,
-    };
-    let forms = Arc::new(Forms::new(&objects));
-    let mut numbers = LabelNumbers::new(summary, &slots);
-    let least = keyed::least(graph.tree.reachable_bytes());
-    let labels = Labels::new(heap, graph, bytes);
-    let mut keys = keyed::keys(&objects, forms.clone(), &labels, least, &mut numbers.vias);
-    let special = special(heap, graph, &labels, &mut numbers.vias);
-    let edges = Edges::new(summary, graph, bytes);
-    let mut adopted = adopted(&edges);
-    let mut traits = traits(summary, &forms);
-    let named = frameworks.map_or_else(NamedObjects::default, |frameworks| {
-        let known =
-            BeforePass { numbers: &mut numbers, keys: &mut keys, adopted: &mut adopted, traits: &mut traits };
-        named(heap, frameworks, &objects, (&forms, &labels), least, known)
-    });
-    let mut builder = PlaceBuilder {
-        summary,
-        java_lang_class: summary.java_lang_class().map_or(NONE, |class| class.0),
-        graph,
-        traits,
-        slots: &slots,
-        held_by: &held_by,
-        numbers,
-        keys,
-        special,
-        adopted,
-        named,
-        nodes: Vec::new(),
-        known: FxHashMap::default(),
-        open: Vec::new(),
-        bytes: 0,
-        moved: 0,
-        level: 0,
-        before: Vec::new(),
-        adoptions: Vec::new(),
-        is_cut: false,
-    };
-    match extent {
-        Extent::All => {
-            let look_up =
-                |object: ObjectIndex, class| LookedUp { object: object.0, class, by: held_by(None, object) };
-            class_pass::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
-                builder.object(depth, found, bytes);
-            });
-        }
-        Extent::Below(tops) => subtree::walk(&mut builder, &references, tops),
-    }
-    builder.close(0);
-    Ok(DumpPlaces { hides_values: heap.hides_values(), ..builder.finish() })
-}
-
 /// Data looked up for an object before the pass reaches it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LookedUp {
@@ -183,35 +94,35 @@ impl Default for LookedUp {
 /// State of the pass.
 pub(super) struct PlaceBuilder<'a> {
     pub(super) summary: &'a Summary,
-    java_lang_class: u32,
+    pub(super) java_lang_class: u32,
     pub(super) graph: &'a ObjectGraph,
     /// Properties by class number.
-    traits: Vec<Trait>,
+    pub(super) traits: Vec<Trait>,
     pub(super) slots: &'a Slots<'a>,
     /// By what an object is held by its dominator.
-    held_by: &'a (dyn Fn(Option<ObjectIndex>, ObjectIndex) -> HeldBy + Sync),
-    numbers: LabelNumbers,
+    pub(super) held_by: &'a (dyn Fn(Option<ObjectIndex>, ObjectIndex) -> HeldBy + Sync),
+    pub(super) numbers: LabelNumbers,
     /// Values of maps that are distinguished by key: object, and the number of its [`Via`].
-    keys: FxHashMap<u32, u32>,
+    pub(super) keys: FxHashMap<u32, u32>,
     /// Threads and roots, with the number of their [`Via`].
-    special: FxHashMap<u32, u32>,
-    adopted: FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>,
-    named: NamedObjects,
-    nodes: Vec<PlaceNode>,
+    pub(super) special: FxHashMap<u32, u32>,
+    pub(super) adopted: FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>,
+    pub(super) named: NamedObjects,
+    pub(super) nodes: Vec<PlaceNode>,
     /// Places by parent, holding reference, and class.
-    known: FxHashMap<(u32, u32, u32), u32>,
-    open: Vec<OpenObject>,
-    bytes: u64,
+    pub(super) known: FxHashMap<(u32, u32, u32), u32>,
+    pub(super) open: Vec<OpenObject>,
+    pub(super) bytes: u64,
     /// Retained size of the class objects and adopted objects so far: it does not count at the places of the objects
     /// above.
-    moved: u64,
+    pub(super) moved: u64,
     /// Number of open objects that count elsewhere: what is below them is counted separately.
-    level: u32,
+    pub(super) level: u32,
     /// Values of `open` and `level` of places before they were opened: place, open, level.
-    before: Vec<(u32, u32, u32)>,
+    pub(super) before: Vec<(u32, u32, u32)>,
     /// Places whose ancestors have to include adopted objects, and the size of these.
-    adoptions: Vec<(u32, u64)>,
-    is_cut: bool,
+    pub(super) adoptions: Vec<(u32, u64)>,
+    pub(super) is_cut: bool,
 }
 
 /// An object that dominates others, with the data that determines their places.
@@ -281,7 +192,7 @@ impl PlaceBuilder<'_> {
     }
 
     /// Closes the objects at this depth and below.
-    fn close(&mut self, depth: u32) {
+    pub(super) fn close(&mut self, depth: u32) {
         while let Some(open) = self.open.pop_if(|open| open.depth >= depth) {
             let OpenObject { place, role, is_first, before, moved_before, is_adopted, opened, .. } = open;
             let all = self.bytes.saturating_sub(before);
@@ -627,7 +538,7 @@ impl PlaceBuilder<'_> {
         above
     }
 
-    fn finish(mut self) -> DumpPlaces {
+    pub(super) fn finish(mut self) -> DumpPlaces {
         for (place, bytes) in std::mem::take(&mut self.adoptions) {
             let mut at = place;
             while let Some(node) = self.nodes.get_mut(at as usize) {

@@ -1,0 +1,100 @@
+//! Finding the places of a dump, or of a part of it.
+
+use super::DumpPlaces;
+use super::adopted::{adopted, special};
+use super::held_by::{HeldBy, Holders, Slots};
+use super::keyed;
+use super::labels::LabelNumbers;
+use super::named::{BeforePass, NamedObjects, named};
+use super::subtree::{self, References};
+use super::traits::traits;
+use super::tree::{LookedUp, PlaceBuilder};
+use crate::dominators::class_pass;
+use crate::frameworks::Frameworks;
+use crate::objects::collections::Forms;
+use crate::objects::label::Labels;
+use crate::objects::reader::ObjectReader;
+use crate::objects::reference_names::Edges;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::tables::NONE;
+use hprof_index::{Heap, ObjectGraph};
+use rustc_hash::FxHashMap;
+use std::io;
+use std::sync::Arc;
+
+/// Part of a heap whose places are found.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Extent<'e> {
+    /// All of it.
+    All,
+    /// These objects and those that they dominate.
+    Below(&'e [TreePosition]),
+}
+
+/// Returns the places of a dump.
+pub(super) fn places(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    extent: Extent<'_>,
+    frameworks: Option<&Frameworks>,
+) -> io::Result<DumpPlaces> {
+    let summary = heap.summary();
+    let objects = ObjectReader::new(summary, graph, bytes);
+    let slots = Slots::new(summary);
+    let references = References::new(&objects, &slots);
+    let holders = if matches!(extent, Extent::All) { Some(Holders::new(&objects, &slots)?) } else { None };
+    let held_by = |dominator: Option<ObjectIndex>, object: ObjectIndex| match (&holders, dominator) {
+        (Some(holders), _) => holders.of(object),
+        (None, Some(dominator)) => references.held_by(dominator, object),
+        (None, None) => HeldBy::Unknown,
+    };
+    let forms = Arc::new(Forms::new(&objects));
+    let mut numbers = LabelNumbers::new(summary, &slots);
+    let least = keyed::least(graph.tree.reachable_bytes());
+    let labels = Labels::new(heap, graph, bytes);
+    let mut keys = keyed::keys(&objects, forms.clone(), &labels, least, &mut numbers.vias);
+    let special = special(heap, graph, &labels, &mut numbers.vias);
+    let edges = Edges::new(summary, graph, bytes);
+    let mut adopted = adopted(&edges);
+    let mut traits = traits(summary, &forms);
+    let named = frameworks.map_or_else(NamedObjects::default, |frameworks| {
+        let known =
+            BeforePass { numbers: &mut numbers, keys: &mut keys, adopted: &mut adopted, traits: &mut traits };
+        named(heap, frameworks, &objects, (&forms, &labels), least, known)
+    });
+    let mut builder = PlaceBuilder {
+        summary,
+        java_lang_class: summary.java_lang_class().map_or(NONE, |class| class.0),
+        graph,
+        traits,
+        slots: &slots,
+        held_by: &held_by,
+        numbers,
+        keys,
+        special,
+        adopted,
+        named,
+        nodes: Vec::new(),
+        known: FxHashMap::default(),
+        open: Vec::new(),
+        bytes: 0,
+        moved: 0,
+        level: 0,
+        before: Vec::new(),
+        adoptions: Vec::new(),
+        is_cut: false,
+    };
+    match extent {
+        Extent::All => {
+            let look_up =
+                |object: ObjectIndex, class| LookedUp { object: object.0, class, by: held_by(None, object) };
+            class_pass::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
+                builder.object(depth, found, bytes);
+            });
+        }
+        Extent::Below(tops) => subtree::walk(&mut builder, &references, tops),
+    }
+    builder.close(0);
+    Ok(DumpPlaces { hides_values: heap.hides_values(), ..builder.finish() })
+}
