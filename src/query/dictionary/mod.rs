@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     /// Keys with two types, because earlier versions promised both.
-    const OF_TWO_TYPES: [&str; 4] = ["path", "dominator", "objects", "place"];
+    const OF_TWO_TYPES: [&str; 5] = ["path", "dominator", "objects", "place", "facts"];
 
     #[test]
     fn a_key_has_one_type_and_one_meaning() {
