@@ -161,7 +161,7 @@ impl PlaceBuilder<'_> {
         if let Some(node) = self.nodes.get_mut(step.place as usize) {
             node.objects += u64::from(step.counts);
             node.own_bytes = node.own_bytes.saturating_add(bytes);
-            if node.example.0 == NONE {
+            if step.counts && node.example.0 == NONE {
                 node.example = object;
             }
         }
