@@ -195,7 +195,7 @@ impl TemporaryDir {
         Self::create_in(&std::env::temp_dir(), prefix, 0o700)
     }
 
-    /// Like [`Self::create`], but in `parent`. Permissions are `mode` minus the umask.
+    /// Like `Self::create`, but in `parent`. Permissions are `mode` minus the umask.
     pub fn create_in(parent: &Path, prefix: &str, mode: u32) -> io::Result<Self> {
         remove_abandoned(parent, prefix);
         let mut left = left_to_add();

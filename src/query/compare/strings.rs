@@ -1,7 +1,7 @@
 //! Texts with more copies than before.
 //!
 //! A row is a text that several Strings of one of the dumps have; the other dump may have one, or none. Texts are not
-//! kept: a [`Census`] has 32 bytes per String, as [`crate::strings`] has, and texts are compared in place, in both
+//! kept: a `StringCensus` has 32 bytes per String, as [`crate::strings`] has, and texts are compared in place, in both
 //! dumps.
 
 use std::cmp::Reverse;

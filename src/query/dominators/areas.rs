@@ -6,7 +6,7 @@
 //! dominate one another, such as the links of a list or the nodes of a tree, are one area.
 //!
 //! Siblings are in descending order of retained size, so the merged ones, with all that they dominate, are a range of
-//! positions: one pass over it finds their classes, and the levels below ([`super::merged`]). These ranges hardly
+//! positions: one pass over it finds their classes, and the levels below (`merged_by_class`). These ranges hardly
 //! overlap.
 
 use std::cmp::Reverse;
@@ -74,7 +74,7 @@ pub struct Area {
     pub retained_objects: u64,
     /// Shallow size of the objects of `what`, including its chain.
     pub shallow_bytes: u64,
-    /// Areas in it, largest retained size first; [`What::Others`] last.
+    /// Areas in it, largest retained size first; `Others` last.
     pub children: Vec<Area>,
 }
 

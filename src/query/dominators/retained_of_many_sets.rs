@@ -1,6 +1,6 @@
 //! Retained sizes of many sets of objects, computed in one walk.
 //!
-//! [`super::retained`] walks the graph once for one set; a container has thousands of class loaders. Here each object
+//! `retained_of_set` walks the graph once for one set; a container has thousands of class loaders. Here each object
 //! gets the sets through which all paths from the roots to it lead: those that it is a member of, and those that are
 //! common to all its referrers. That is the greatest solution of the data-flow equations of dominators (F. E. Allen, J.
 //! Cocke: Graph-theoretic constructs for program flow analysis, IBM Research RC 3923, 1972), with sets of objects in
@@ -95,7 +95,7 @@ impl Sets {
     }
 }
 
-/// Computes the retained size of each set, like [`super::retained::retained`] for one.
+/// Computes the retained size of each set, like `retained_of_set::retained` for one.
 ///
 /// # Errors
 /// If neither memory nor disk has space for a number per object.

@@ -2,7 +2,7 @@
 //!
 //! `lexer` and `parser` convert a text to a [`Query`]. An [`Evaluator`] resolves its names against the dump (`source`,
 //! `resolve`) to `code`, finds the rows with all cores (`scan`), groups and sorts them if requested (`run`, `group`,
-//! `sort`), and computes the cells of each row on demand ([`Answer::rows`]). Expressions are evaluated in `evaluate`,
+//! `sort`), and computes the cells of each row on demand (`OqlResult::rows`). Expressions are evaluated in `evaluate`,
 //! `attributes`, `methods` and `lists`. The reference is `docs/oql.md`.
 
 mod attributes;
@@ -181,7 +181,7 @@ impl OqlResult {
         self.rows_from(evaluator, 0)
     }
 
-    /// Like [`Answer::rows`], without the first `first` rows, which are not computed.
+    /// Like `OqlResult::rows`, without the first `first` rows, which are not computed.
     pub fn rows_from<'s>(
         &'s self,
         evaluator: &'s Evaluator<'_, '_>,

@@ -1,7 +1,7 @@
 //! Comparison of two recordings: allocation sites, samples and times.
 //!
 //! Serial numbers of traces change from run to run. Rows are matched by the frames of their traces as shown: class,
-//! method, source and line; classes by the stems of their names ([`names::stem`]). Rows of one file that are equal in
+//! method, source and line; classes by the stems of their names (`stable_names::stem`). Rows of one file that are equal in
 //! this way are merged.
 
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! Strings of a heap: their texts, duplicates, and the holders of those.
 //!
 //! Texts are not stored: each String takes 32 bytes, the hash of its text and its place in the dump. Texts with the
-//! same hash are compared, so that none counts for another. [`Reader`] makes rows with their texts on demand.
+//! same hash are compared, so that none counts for another. `StringReader` makes rows with their texts on demand.
 
 pub(crate) mod contents;
 mod find;

@@ -11,7 +11,7 @@
 //! - Objects that reference one another by a field of their own class (nodes of a list) are at one place; if the same
 //!   labels recur below each other (nested documents), they are the same place.
 //! - A class object is at a place at the top, with the name of the class, whatever dominates it. Numbers and addresses
-//!   in names of generated classes, and digits in names of threads, do not count ([`super::names`]).
+//!   in names of generated classes, and digits in names of threads, do not count (`stable_names`).
 //! - A field does not dominate an object that a thread's stack references as well. If a single object other than
 //!   threads refers to it, that one is considered its holder: a running method does not move a cache.
 //!

@@ -271,7 +271,7 @@ pub fn compare(old: &Profile, new: &Profile, question: &StackQuery) -> Result<St
 }
 
 impl Stacks {
-    /// Returns the labels; [`Step::label`] is an index into them.
+    /// Returns the labels; `label` is an index into them.
     pub fn labels(&self) -> &[Label] {
         &self.labels
     }
