@@ -127,7 +127,7 @@ mod tests {
     use hprof_parser::ObjectId;
 
     fn label(via: Via, class: &str) -> Label {
-        Label { via, class: Some(class.into()), is_class_object: false, called: None, is_generic: false }
+        Label { via, class: Some(class.into()), is_class_object: false, called: None }
     }
 
     /// Writes a map in a static field with a tenant for each key; each tenant is a map with a cache for each key.

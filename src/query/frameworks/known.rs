@@ -32,12 +32,7 @@ const MAX_TEXT: usize = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameworkRuleId(u32);
 
-/// Value of a fact.
-/// No value: a field is null or missing, or a list is too long to be examined.
-/// A Boolean value.
-/// An integer.
-/// A floating-point number.
-/// A text; `*` if it is read from the dump and values are hidden.
+/// Description of an object by the rule of its class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrameworkDescription {
     /// Name of the framework.
@@ -162,12 +157,6 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
     pub fn called(&self, object: ObjectIndex) -> Option<String> {
         let (_, rule) = self.rule(object)?;
         Some(self.facts(object, rule).fill(rule.called.as_ref()?))
-    }
-
-    /// Returns `true` if all objects of an object's rule have the same name, so that it does not distinguish them.
-    pub fn is_generic(&self, object: ObjectIndex) -> bool {
-        let called = self.rule(object).and_then(|(_, rule)| rule.called.as_ref());
-        called.is_some_and(|called| !called.source().contains('{'))
     }
 
     /// Returns the collection that contains the entries of an object, and `true` if its keys name them.

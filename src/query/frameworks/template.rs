@@ -189,7 +189,7 @@ impl Form {
     }
 }
 
-/// Formats a number with grouped digits.
+/// Shortens a value in a text.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_VALUE) {
         None => text.to_owned(),

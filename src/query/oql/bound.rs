@@ -17,8 +17,6 @@ use super::selected::{Around, Bindings, BoundValue, Objects};
 use super::tree::{Expression, ExpressionNode, From, Select, SelectSource, Union};
 use super::value::ExpressionValue;
 
-/// Values of names.
-/// Returns the value of a name; `None` if it is not bound.
 /// An expression in which names are bound.
 #[derive(Debug)]
 pub(crate) struct BoundExpression {
@@ -144,7 +142,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         )
     }
 
-    /// Returns a numeric or Boolean value.
+    /// Returns the elements of a list, at most `most`; `None` if the value is not a list.
     pub(crate) fn items(&self, value: &BoundValue, most: usize) -> Option<Vec<BoundValue>> {
         if !matches!(
             value.0,

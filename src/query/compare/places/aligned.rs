@@ -171,13 +171,7 @@ impl Aligned {
 
     /// Returns the label of a place.
     pub fn label(&self, place: u32) -> &Label {
-        const NONE: &Label = &Label {
-            via: Via::Unknown,
-            class: None,
-            is_class_object: false,
-            called: None,
-            is_generic: false,
-        };
+        const NONE: &Label = &Label { via: Via::Unknown, class: None, is_class_object: false, called: None };
         let label = self.label_of.get(place as usize).and_then(|label| self.labels.get(*label as usize));
         label.unwrap_or(NONE)
     }

@@ -1,14 +1,10 @@
 //! Finding the places of a dump, or of a part of it.
 
-use super::DumpPlaces;
-use super::adopted::{adopted, special};
-use super::held_by::{HeldBy, Holders, Slots};
-use super::keyed;
-use super::labels::LabelNumbers;
-use super::named::{BeforePass, NamedObjects, named};
-use super::subtree::{self, References};
-use super::traits::traits;
-use super::tree::{LookedUp, PlaceBuilder};
+use std::io;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
 use crate::dominators::class_pass;
 use crate::frameworks::Frameworks;
 use crate::objects::collections::Forms;
@@ -18,9 +14,16 @@ use crate::objects::reference_names::Edges;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::tables::NONE;
 use hprof_index::{Heap, ObjectGraph};
-use rustc_hash::FxHashMap;
-use std::io;
-use std::sync::Arc;
+
+use super::DumpPlaces;
+use super::adopted::{adopted, special};
+use super::held_by::{HeldBy, Holders, Slots};
+use super::keyed;
+use super::labels::LabelNumbers;
+use super::named::{BeforePass, NamedObjects, named};
+use super::subtree::{self, References};
+use super::traits::traits;
+use super::tree::{LookedUp, PlaceBuilder};
 
 /// Part of a heap whose places are found.
 #[derive(Debug, Clone, Copy)]

@@ -56,8 +56,6 @@ pub struct Label {
     pub is_class_object: bool,
     /// Name by which users of the objects' framework know them.
     pub called: Option<Arc<str>>,
-    /// `true` if that name does not tell them apart from others.
-    pub is_generic: bool,
 }
 
 impl Via {
@@ -106,8 +104,8 @@ pub(super) struct LabelNumbers {
     pub(super) vias: Pool<Via>,
     /// Class names without the parts that vary between runs.
     pub(super) classes: Pool<Arc<str>>,
-    /// Numbers of class names, what objects are called, and whether that is generic.
-    pub(super) called: Pool<(u32, Arc<str>, bool)>,
+    /// Numbers of class names, and what objects are called.
+    pub(super) called: Pool<(u32, Arc<str>)>,
     /// By class number: number of its name.
     pub(super) of_class: Vec<u32>,
     /// By class number: start of its fields in `fields`.

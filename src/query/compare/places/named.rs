@@ -74,7 +74,7 @@ pub(super) fn named<'a>(
         let Some(name) = known.called(object).filter(|_| !heap.hides_values()) else { continue };
         let Some(class) = graph.objects.class(object) else { continue };
         let class = numbers.of_class.get(class.0 as usize).copied().unwrap_or_default();
-        found.called.insert(object.0, numbers.called.number((class, name.into(), known.is_generic(object))));
+        found.called.insert(object.0, numbers.called.number((class, name.into())));
         let Some((entries, are_named)) = known.entries(object) else { continue };
         found.entries.insert(entries.0, object.0);
         let by = ReferenceKind::Slot(0);

@@ -1,10 +1,7 @@
 //! Search for the places of a dump: one pass over the dominator tree in preorder.
 
-use super::held_by::{HeldBy, Slots};
-use super::labels::{KEY, Label, LabelNumbers, Pool, STACK, UNKNOWN, VALUE, Via};
-use super::named::NamedObjects;
-use super::traits::{NO_TRAIT, Role, Trait};
-use super::{DumpPlace, DumpPlaces};
+use rustc_hash::FxHashMap;
+
 use crate::objects::collections::CollectionKind;
 use crate::objects::reader::FieldSlot;
 use crate::objects::reference_kind::ReferenceKind;
@@ -12,7 +9,12 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::NONE;
-use rustc_hash::FxHashMap;
+
+use super::held_by::{HeldBy, Slots};
+use super::labels::{KEY, Label, LabelNumbers, Pool, STACK, UNKNOWN, VALUE, Via};
+use super::named::NamedObjects;
+use super::traits::{NO_TRAIT, Role, Trait};
+use super::{DumpPlace, DumpPlaces};
 
 /// Numbers of classes from here on are those of objects that are called something.
 const CALLED: u32 = 1 << 31;
@@ -562,13 +564,12 @@ impl PlaceBuilder<'_> {
         let label = |(via, class): &(u32, u32)| {
             let called = if *class == NONE { None } else { class.checked_sub(CALLED) };
             let called = called.and_then(|called| numbers.called.all.get(called as usize));
-            let class = called.map_or(*class, |(class, ..)| class.saturating_mul(2));
+            let class = called.map_or(*class, |(class, _)| class.saturating_mul(2));
             Label {
                 via: numbers.vias.all.get(*via as usize).cloned().unwrap_or(Via::Unknown),
                 class: numbers.classes.all.get((class / 2) as usize).cloned(),
                 is_class_object: class != NONE && class % 2 == 1,
-                called: called.map(|(_, called, _)| called.clone()),
-                is_generic: called.is_some_and(|(.., is_generic)| *is_generic),
+                called: called.map(|(_, called)| called.clone()),
             }
         };
         DumpPlaces {

@@ -2,15 +2,13 @@
 
 use std::fmt::Write as _;
 
-use hprof_parser::names::{is_of_jdk, simple};
+use hprof_parser::names::simple;
 
 use super::Aligned;
 use super::labels::{Label, Via};
 
 /// Separator of labels.
 const ARROW: &str = " -> ";
-/// Labels examined for the field of the program that holds a library's object.
-const OWNER_STEPS: usize = 6;
 /// Maximum number of keys of a path that are omitted one at a time; later ones are omitted with the last.
 const MAX_KEYS_APART: usize = 4;
 
@@ -19,15 +17,6 @@ const MAX_KEYS_APART: usize = 4;
 enum KeyDisplay {
     Shown,
     Hidden,
-}
-
-/// A place in few words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlaceTitle {
-    /// The words.
-    pub text: String,
-    /// `true` if they begin with a name that the program gave: a key of a map.
-    pub is_named: bool,
 }
 
 impl Aligned {
@@ -78,68 +67,6 @@ impl Aligned {
             words.map(|(_, word)| word.as_str()).collect::<Vec<_>>().join(ARROW)
         };
         (0..1 << keys.len().min(MAX_KEYS_APART)).map(spelling).collect()
-    }
-
-    /// Returns a place in few words: `HashMap sessions of Chat`, `orderCache (LookupTable.map)`.
-    pub fn title(&self, place: u32) -> PlaceTitle {
-        let mut path = self.path(place);
-        let last = path.pop().map(|place| self.label(place).clone());
-        let Some(last) = last else { return PlaceTitle { text: String::new(), is_named: false } };
-        let key = |place: &u32| match (&self.label(*place).called, &self.label(*place).via) {
-            _ if self.hides_values => None,
-            (Some(called), _) => Some(called.to_string()),
-            (None, Via::ValueOf(key) | Via::Entry(key)) => Some(key.to_string()),
-            (None, _) => None,
-        };
-        if let Some(called) = &last.called {
-            let owner = last.is_generic.then(|| self.owner(place)).flatten();
-            let text = owner.map_or_else(|| called.to_string(), |owner| format!("{called} {owner}"));
-            return PlaceTitle { text, is_named: true };
-        }
-        let class = simple(last.class.as_deref().unwrap_or("<unknown class>"));
-        if let Via::ValueOf(_) | Via::Entry(_) = &last.via
-            && let Some(key) = key(&place)
-        {
-            return PlaceTitle { text: format!("{key} ({class})"), is_named: true };
-        }
-        let named = path.iter().rev().find_map(key);
-        let held = match &last.via {
-            Via::Field { class: owner, name } => {
-                Some((format!("{name} of {}", simple(owner)), format!("{}.{name}", simple(owner))))
-            }
-            Via::Static { class: owner, name } => {
-                Some((format!("{owner}.{name}"), format!("{}.{name}", simple(owner))))
-            }
-            _ => None,
-        };
-        match (named, held) {
-            (Some(named), Some((_, short))) => {
-                PlaceTitle { text: format!("{named} ({short})"), is_named: true }
-            }
-            (Some(named), None) => PlaceTitle { text: format!("{named} ({class})"), is_named: true },
-            (None, Some((held, _))) => PlaceTitle { text: format!("{class} {held}"), is_named: false },
-            (None, None) => {
-                let text = match (&last.via, path.last()) {
-                    (Via::Thread(_), _) | (Via::Root(_), _) | (_, None) => self.step(place),
-                    (_, Some(above)) => format!("{class} in {}", self.title(*above).text),
-                };
-                PlaceTitle { text, is_named: false }
-            }
-        }
-    }
-
-    /// Returns the field of the program that holds a library's object: `products of CatalogServer`.
-    fn owner(&self, place: u32) -> Option<String> {
-        let library = |class: &str| class.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
-        let own = self.label(place).class.as_deref().map(library)?;
-        let path = self.path(place);
-        path.iter().rev().take(OWNER_STEPS).find_map(|at| match &self.label(*at).via {
-            Via::Field { class, name } if !is_of_jdk(class) && library(class) != own => {
-                Some(format!("{name} of {}", simple(class)))
-            }
-            Via::Static { class, name } if library(class) != own => Some(format!("{}.{name}", simple(class))),
-            _ => None,
-        })
     }
 
     /// Returns the last label of a place in words: `sessions: HashMap`, below the place that has the field.
