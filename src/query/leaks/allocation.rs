@@ -36,8 +36,7 @@ pub struct Allocation {
 impl Allocation {
     /// Returns the innermost non-JDK frame, or else the innermost frame.
     pub fn frame(&self) -> Option<&Frame> {
-        let is_own = |frame: &&Frame| frame.class.as_ref().is_some_and(|class| !names::is_of_jdk(class));
-        self.frames.iter().find(is_own).or(self.frames.first())
+        self.frames.iter().find(|frame| frame.is_own()).or(self.frames.first())
     }
 }
 

@@ -159,11 +159,6 @@ pub struct Held {
     pub is_soft: bool,
 }
 
-/// Returns whether a method is outside the JDK.
-pub(super) fn is_own(frame: &Frame) -> bool {
-    frame.class.as_deref().is_some_and(|class| !names::is_of_jdk(class))
-}
-
 /// Search for the largest holders.
 #[derive(Debug)]
 pub(crate) struct Holders<'a> {
@@ -248,7 +243,7 @@ impl<'a> Holders<'a> {
             if !are_many || sum < least {
                 return None;
             }
-            let frame = group.frames.iter().find(|frame| is_own(frame)).or(group.frames.first());
+            let frame = group.frames.iter().find(|frame| frame.is_own()).or(group.frames.first());
             let place = InOnePlace {
                 name: group.name.clone().filter(|name| !name.is_empty()),
                 method: frame.map(Frame::qualified_method),

@@ -12,7 +12,7 @@ use hprof_parser::names;
 
 use super::contents::{self, Below, Reason};
 use super::evidence::{self, ClassShare, Evidence};
-use super::holders::{Holders, InOnePlace, is_own};
+use super::holders::{Holders, InOnePlace};
 use super::thread_locals::ThreadLocals;
 use super::{Candidate, NamedObject, Suspect, SuspectKind, SuspectObject, TOLD_MEMBERS, Verdict, allocation};
 use crate::compare::stable_names::{in_common, masked};
@@ -21,9 +21,6 @@ use crate::objects::class_set::ClassSet;
 use crate::paths::steps::View;
 use crate::threads::Threads;
 use crate::threads::frames::Frame;
-
-/// Maximum number of frames examined per thread.
-const MAX_FRAMES: usize = 1000;
 
 /// Maximum number of threads of a group whose stacks are examined.
 const MAX_STACKS: usize = 10_000;
@@ -221,7 +218,7 @@ impl<'a> EvidenceReader<'a> {
 
     /// Returns the innermost non-JDK frame of a thread.
     fn frame(&self, thread: ObjectIndex) -> Option<Frame> {
-        self.all_threads.frames_of(thread).take(MAX_FRAMES).find(is_own)
+        self.all_threads.own_frame(thread)
     }
 
     fn named_all<'p>(&self, positions: impl Iterator<Item = &'p TreePosition>) -> Vec<NamedObject> {

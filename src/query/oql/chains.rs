@@ -1,21 +1,24 @@
-//! What threads are in and hold, and chains of references.
+//! Threads in expressions: the current method of a thread, objects that its stack references, and chains of references.
 
 use rustc_hash::FxHashSet;
 
 use hprof_index::graph::numbers::ObjectIndex;
 
+use crate::threads::Threads;
+
 use super::evaluate::Evaluator;
-use super::stacks::Stacks;
 use super::value::ExpressionValue;
 
 /// Objects of a chain at most.
 const MAX_CHAIN: usize = 1 << 20;
 
 impl Evaluator<'_, '_> {
-    /// The method that a thread is in.
+    /// Returns class and method of the innermost frame of a thread outside the JDK; of the innermost frame if there is none.
     pub(super) fn frame(&self, thread: ObjectIndex) -> Option<String> {
-        let new = || Stacks::new(self.summary, self.graph, self.objects.bytes());
-        self.stacks.get_or_init(new).method(thread)
+        let new = || Threads::new(self.heap, self.graph, self.objects.bytes());
+        let threads = self.threads.get_or_init(new);
+        let frame = threads.own_frame(thread).or_else(|| threads.frames_of(thread).next());
+        frame.map(|frame| frame.qualified_method())
     }
 
     /// The objects that a thread's stack holds, each once, in address order, without the thread itself.

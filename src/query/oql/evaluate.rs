@@ -11,6 +11,7 @@ use crate::objects::collections::Collections;
 use crate::objects::meaning::{self, Meanings};
 use crate::objects::reader::{Bits, Characters, ObjectReader, Record};
 use crate::paths::root_index::RootIndex;
+use crate::threads::Threads;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
@@ -21,7 +22,6 @@ use hprof_parser::BasicType;
 use hprof_parser::ObjectId;
 
 use super::code::{Code, CodeField, CodeStep, QuerySet, TestedKind, ValueTable};
-use super::stacks::Stacks;
 use super::tree::{Comparison, Function, Operator};
 use super::value::{ExpressionValue, GroupKey, List};
 
@@ -46,7 +46,7 @@ pub struct Evaluator<'o, 'a> {
     pub(super) root_objects: OnceLock<Arc<[ObjectIndex]>>,
     pub(super) sizes: OnceLock<Sizes>,
     pub(super) info: OnceLock<DumpInfo>,
-    pub(super) stacks: OnceLock<Stacks<'a>>,
+    pub(super) threads: OnceLock<Threads<'a>>,
     /// `true` if only reachable objects are selected.
     pub(super) live: bool,
     /// Elements of a list at most, and rows, if there is a limit: what has more has no value.
@@ -105,7 +105,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             root_objects: OnceLock::new(),
             sizes: OnceLock::new(),
             info: OnceLock::new(),
-            stacks: OnceLock::new(),
+            threads: OnceLock::new(),
             live: false,
             bound: None,
             hides_values: false,

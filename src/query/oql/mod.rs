@@ -23,7 +23,6 @@ mod scan;
 mod selected;
 mod sort;
 mod source;
-mod stacks;
 mod tree;
 mod value;
 

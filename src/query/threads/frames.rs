@@ -8,7 +8,7 @@ use hprof_index::model::tables::PlaceRow;
 use hprof_index::objects::gc_roots::{GcRoot, Roots};
 use hprof_parser::names::java_class_name;
 use hprof_parser::record::{BodyReader, Record};
-use hprof_parser::{TraceSerial, mutf8};
+use hprof_parser::{TraceSerial, mutf8, names};
 
 use crate::sorting::SortRows;
 
@@ -28,6 +28,11 @@ pub struct Frame {
 impl Frame {
     /// A frame about which nothing is known.
     pub const UNKNOWN: Self = Self { class: None, method: None, source: None, line: 0 };
+
+    /// Returns whether the method is of a class outside the JDK.
+    pub fn is_own(&self) -> bool {
+        self.class.as_deref().is_some_and(|class| !names::is_of_jdk(class))
+    }
 
     /// Returns the line, if it is one.
     pub fn line(&self) -> Option<u32> {

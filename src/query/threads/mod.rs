@@ -36,6 +36,8 @@ use super::objects::label::Labels;
 use super::objects::reader::ObjectReader;
 use super::objects::selection::ThreadPattern;
 
+/// Maximum number of frames of a thread searched for one outside the JDK.
+const MAX_SEARCHED: usize = 1000;
 /// Objects per chunk of a thread.
 const CHUNK: u32 = 1 << 18;
 /// Maximum number of frames shown of stack traces that were already shown for another thread. Without it, a file in
@@ -327,6 +329,11 @@ impl<'a> Threads<'a> {
         let trace = self.row(thread).trace;
         let ids = trace.into_iter().flat_map(|trace| self.frames.of_trace(trace));
         ids.filter_map(|id| self.frames.frame(id))
+    }
+
+    /// Returns the innermost frame of a thread outside the JDK.
+    pub(crate) fn own_frame(&self, thread: ObjectIndex) -> Option<Frame> {
+        self.frames_of(thread).take(MAX_SEARCHED).find(Frame::is_own)
     }
 
     /// Returns the first thread that ran into an OutOfMemoryError, with its `depth` innermost frames.
