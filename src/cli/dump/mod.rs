@@ -2,6 +2,7 @@
 
 mod account;
 pub(crate) mod doctor;
+mod explained;
 pub(crate) mod index;
 pub(crate) mod info;
 mod next;

@@ -5,6 +5,7 @@ use crate::cli::retention::leaks::words;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::commands::{self, Commands, NextCommand};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::holder::{self, cut};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{AnswerSource, Session};
@@ -13,6 +14,7 @@ use hprof_input::file::TextFile;
 use hprof_query::dictionary::names;
 use hprof_query::dump::overview::{self, Overview};
 use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
+use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD};
@@ -21,10 +23,11 @@ use hprof_query::waste::estimate::Estimate;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::number::{counted, grouped, human_bytes, percent, whole_percent};
-use hprof_report::table::{Align, Style, TableBuilder};
+use hprof_report::table::Style;
 use hprof_report::value::{Value, id, list, record};
 use hprof_report::{escape, fit};
 
+use super::explained::{self, ExplainedPlaces, ExplainedRow};
 use super::next;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -38,7 +41,7 @@ const FRAMES: usize = 9;
 const SHOWN_FRAMES: usize = 4;
 /// Suspects shown in a table.
 const SHOWN_SUSPECTS: usize = 2;
-/// Lines of a screen: if there are suspects, the table of biggest objects is shortened to fit.
+/// Lines of a screen: the table of places is shortened to fit.
 const SCREEN: usize = 24;
 /// Minimum number of rows of that table.
 const MIN_ROWS: usize = 2;
@@ -60,6 +63,9 @@ pub(crate) struct OverviewArgs {
     input: Input,
 
     #[command(flatten)]
+    frameworks: FrameworksArgs,
+
+    #[command(flatten)]
     output: Output,
 }
 
@@ -71,17 +77,22 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
             path.display()
         );
     }
-    let (session, (overview, (headline, suspects))) = Session::ask(cx, &args.input, |heap, graph| {
-        let bytes = heap.bytes(&Quiet)?;
-        let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD.into())?;
-        let suspects: Vec<String> =
-            leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
-        Ok((overview::overview(heap, graph, bytes, FRAMES)?, (words::headline(&leaks), suspects)))
-    })?;
+    let frameworks = args.frameworks.rules()?;
+    let (session, (overview, places, (headline, suspects))) =
+        Session::ask(cx, &args.input, |heap, graph| {
+            let bytes = heap.bytes(&Quiet)?;
+            let places = HeapPlaces::new(heap, graph, bytes, &frameworks, DEFAULT_THRESHOLD)?;
+            let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places)?;
+            let suspects: Vec<String> =
+                leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
+            let overview = overview::overview(heap, graph, bytes, FRAMES)?;
+            Ok((overview, ExplainedPlaces::new(graph, &places, &leaks), (words::headline(&leaks), suspects)))
+        })?;
     let commands = Commands::of(&args.input);
     let facts = OverviewFacts {
         next: next::steps(&overview, suspects.len(), &commands),
         overview,
+        places,
         suspects,
         headline,
     };
@@ -104,12 +115,10 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         above.push(Section::Line(words::line(&format!("Leak suspect: {sentence}"))));
     }
     let next = commands::lines(&facts.next, width);
-    if !facts.overview.largest.is_empty() {
+    if !facts.places.rows.is_empty() {
         // Two header lines, and one for the omitted rows.
         let used = above.iter().map(|section| height(section, width)).sum::<usize>() + next.len() + 3;
-        let rows =
-            if facts.suspects.is_empty() { usize::MAX } else { SCREEN.saturating_sub(used).max(MIN_ROWS) };
-        above.push(Section::Table(largest(&facts.overview, width, rows)));
+        above.push(Section::Table(facts.places.table(width, SCREEN.saturating_sub(used).max(MIN_ROWS))));
     }
     let under = Section::Whole(next);
     let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);
@@ -120,6 +129,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
 /// The one row.
 struct OverviewFacts {
     overview: Overview,
+    places: ExplainedPlaces,
     /// One-line verdict.
     headline: String,
     /// Accumulation points, one sentence each.
@@ -275,26 +285,6 @@ fn height(section: &Section, width: usize) -> usize {
     }
 }
 
-fn largest(overview: &Overview, width: usize, rows: usize) -> TableBuilder {
-    let mut table = TableBuilder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
-    let all = overview.reachable.1;
-    let shown = overview.largest.get(..rows).unwrap_or(&overview.largest);
-    let held: u64 = shown.iter().map(|holder| holder.retained_bytes).sum();
-    let rest = all.saturating_sub(held);
-    let bytes = || shown.iter().map(|holder| holder.retained_bytes).chain([rest]);
-    let sizes = bytes().map(|bytes| human_bytes(bytes).len()).chain(["retained".len()]).max();
-    let shares = bytes().map(|bytes| percent(bytes, all).len()).max();
-    let room = width.saturating_sub(sizes.unwrap_or(0) + shares.unwrap_or(0) + 4);
-    table.row(["", "", ""]);
-    table.row(["retained", "%", "what"]);
-    for holder in shown {
-        let bytes = holder.retained_bytes;
-        table.row([human_bytes(bytes), percent(bytes, all), holder::fitted(holder, room)]);
-    }
-    table.row([human_bytes(rest), percent(rest, all), "everything else".to_owned()]);
-    table
-}
-
 fn columns() -> Columns<'static, OverviewFacts> {
     let counts = || [names::OBJECTS, names::SHALLOW_BYTES].map(JsonField::of).to_vec();
     let pair = |(objects, bytes): (u64, u64)| {
@@ -338,6 +328,12 @@ fn columns() -> Columns<'static, OverviewFacts> {
                 };
                 joined(facts.overview.largest.iter().map(text))
             }),
+        Column::records(names::PLACES, explained::columns(), |facts: &OverviewFacts| &facts.places.rows).csv(
+            |facts: &OverviewFacts| {
+                let text = |row: &ExplainedRow| format!("{} {}", row.retained_bytes, row.text);
+                joined(facts.places.rows.iter().map(text))
+            },
+        ),
         Column::of(names::HEADLINE, |facts: &OverviewFacts| (&*facts.headline).into()),
         Column::of(names::SUSPECTS, |facts: &OverviewFacts| list(facts.suspects.iter().map(String::as_str)))
             .csv(|facts: &OverviewFacts| joined(facts.suspects.iter().cloned())),

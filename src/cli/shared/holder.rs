@@ -5,20 +5,6 @@ use hprof_query::leaks::holders::{Held, Holder, HolderField, InOnePlace};
 use hprof_report::number::grouped;
 use hprof_report::{escape, fit};
 
-/// Describes a big object within `room` columns: packages are omitted before names are shortened.
-pub(crate) fn fitted(holder: &Holder, room: usize) -> String {
-    let fits = |text: &String| text.chars().count() <= room;
-    let mut forms =
-        [[false, false], [false, true], [true, true]].map(|short| text(holder, short)).into_iter();
-    if let Some(form) = forms.find(fits) {
-        return form;
-    }
-    // The place of the threads says more than half of a content's name.
-    let without = (holder.threads.is_some()).then(|| Holder { held: None, ..holder.clone() });
-    let shown = without.as_ref().unwrap_or(holder);
-    cut(&text(shown, [true, true]), room)
-}
-
 /// Describes a big object: `HashMap byNumber of orders.OrderIndex: 55,417 x orders.Order`; optionally without the
 /// packages of the holder and of its content.
 pub(crate) fn text(holder: &Holder, [is_short_holder, is_short_held]: [bool; 2]) -> String {

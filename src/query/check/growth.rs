@@ -124,10 +124,18 @@ mod tests {
     use crate::check::measure::growth::DEFINITION;
     use crate::check::{Measure, Range, RuleLimits, Severity};
     use crate::compare::places::{DumpPlace, DumpPlaces, Label, Via};
+    use crate::frameworks::Naming;
     use hprof_parser::ObjectId;
 
     fn label(via: Via, class: &str) -> Label {
-        Label { via, class: Some(class.into()), is_class_object: false, called: None }
+        Label {
+            via,
+            class: Some(class.into()),
+            is_class_object: false,
+            called: None,
+            naming: Naming::Generic,
+            has_sentence: false,
+        }
     }
 
     /// Writes a map in a static field with a tenant for each key; each tenant is a map with a cache for each key.
@@ -144,6 +152,8 @@ mod tests {
                 objects,
                 own_bytes: 0,
                 retained_bytes,
+                largest_bytes: retained_bytes,
+                following: 0,
                 is_nesting: false,
                 example,
             });

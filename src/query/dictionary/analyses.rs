@@ -21,6 +21,8 @@ names! {
     RETAINED_PERCENT: Float, "retained size in percent of the reachable bytes";
     THRESHOLD_BYTES: Integer, "retained size that a suspect exceeds";
     PARTS: Records, "parts, most bytes first; in CSV in words";
+    RULE_FOUND as "rule": Text, "rule by which a suspect was found: `mat`: those of Eclipse MAT, in its order; `below`: a store within a holder; `framework`: a rule of a framework says so";
+    ALSO_HELD_BY: Texts, "other holders of what accumulates, in words: it is freed only if they let go of it, too";
     MEMBERS: Records, "of a group: the members that retain most, ten at most; in CSV their IDs";
     OWNER: Record, "the last object on the path whose class is not the JDK's; in CSV class and field";
     OWNER_CLASS: Text, "class of the owner";
@@ -78,7 +80,10 @@ names! {
     // Comparisons.
     STATUS: Text, "`new`: only in the new file; `gone`: only in the old one; `changed`, `same`. Of a rule `passed`, `failed` or `error`";
     PLACE: Texts, "labels from the root: `static FIELD of CLASS`, `CLASS.FIELD`, a class, `{KEY}` of a map, `thread \"NAME\"`; a class that the next field names is left out";
-    PLACE_NAME as "place": Text, "the labels of a place in one line, from the root, joined by ` -> `; of `places`";
+    PLACES: Records, "places that explain the heap, largest first, ten at most; none contains another";
+    STORED_OBJECTS: Integer, "number of the elements that a place stores";
+    STORED_CLASS: Text, "class of most of these";
+    PLACE_NAME as "place": Text, "the labels of a place in one line, from the root, joined by ` -> `; of `places` and `overview`";
     PLACE_TEXT: Text, "`place` in one line, with `{*}` for the keys of maps";
     PLACE_NUMBER: Integer, "number of the place in this dump, from 0";
     PARENT_PLACE_NUMBER: Integer, "number of the place above";

@@ -11,15 +11,16 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
 use super::fact::FrameworkFact;
-use super::rules::{FrameworkRule, FrameworkVerdict, Frameworks, THIS};
+use super::rules::{FrameworkRule, FrameworkVerdict, Frameworks, Naming, THIS};
 use super::template::Template;
 use crate::objects::reader::ObjectReader;
 use crate::oql::{Bindings, BoundExpression, BoundValue, Evaluator};
 
 /// Maximum number of elements of a list that an expression reads.
 const MAX_ELEMENTS: usize = 1 << 18;
-/// Maximum number of listed objects of a rule.
+/// Maximum number of listed objects of a rule, and of one whose objects have a name together.
 const MAX_INSTANCES: usize = 1000;
+const MAX_OF_MANY: usize = 1 << 16;
 /// Maximum number of objects whose retained size a sentence explains.
 const MAX_RETAINED: usize = MAX_ELEMENTS;
 /// Objects of a rule whose entries are looked at.
@@ -109,8 +110,9 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         self.passed.get(class.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Returns the reachable objects with a rule that retain at least `least` bytes or whose rule can report a leak. Of each
-    /// rule, the 1,000 that retain most are returned, in address order.
+    /// Returns the reachable objects with a rule that retain at least `least` bytes, together if their rule names many, or
+    /// whose rule can report a leak. Of each rule, the 1,000 that retain most are returned, of one that names many 65,536, in
+    /// address order.
     pub fn instances(&self, least: u64) -> Vec<ObjectIndex> {
         let summary = self.evaluator.summary();
         let mut classes = summary.numbered_classes();
@@ -120,6 +122,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         let marks: Vec<bool> = self.of_class.iter().map(Option::is_some).collect();
         let graph = self.evaluator.graph();
         let mut of_rule: Vec<Vec<(Reverse<u64>, ObjectIndex)>> = vec![Vec::new(); self.rules.len()];
+        let mut sums = vec![0u64; self.rules.len()];
         let mut with_entries = vec![MAX_WITH_ENTRIES; self.rules.len()];
         for object in self.evaluator.objects_of_classes(marks) {
             let Some(bytes) = graph.tree.retained_bytes_of(object) else { continue };
@@ -133,21 +136,26 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
                 let entries = self.entries(object).and_then(|(of, _)| graph.tree.retained_bytes_of(of));
                 bytes = bytes.max(entries.unwrap_or(0));
             }
-            if (bytes >= least || rule.can_leak())
+            if (bytes >= least || rule.is_of_many || rule.can_leak())
                 && let Some(found) = of_rule.get_mut(id.0 as usize)
+                && let Some(sum) = sums.get_mut(id.0 as usize)
             {
+                *sum = sum.saturating_add(bytes);
                 found.push((Reverse(bytes), object));
                 // Limits memory to twice the number of objects kept.
-                if found.len() >= 2 * MAX_INSTANCES {
+                let most = rule.max_instances();
+                if found.len() >= 2 * most {
                     found.sort_unstable();
-                    found.truncate(MAX_INSTANCES);
+                    found.truncate(most);
                 }
             }
         }
         let mut all: Vec<ObjectIndex> = Vec::new();
-        for mut found in of_rule {
-            found.sort_unstable();
-            all.extend(found.into_iter().take(MAX_INSTANCES).map(|(_, object)| object));
+        for ((mut found, sum), rule) in of_rule.into_iter().zip(sums).zip(&self.rules) {
+            if sum >= least || rule.can_leak() {
+                found.sort_unstable();
+                all.extend(found.into_iter().take(rule.max_instances()).map(|(_, object)| object));
+            }
         }
         all.sort_unstable();
         all
@@ -157,6 +165,25 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
     pub fn called(&self, object: ObjectIndex) -> Option<String> {
         let (_, rule) = self.rule(object)?;
         Some(self.facts(object, rule).fill(rule.called.as_ref()?))
+    }
+
+    /// Returns whether an object's rule can report it as a leak however little it retains.
+    pub fn can_leak(&self, object: ObjectIndex) -> bool {
+        self.rule(object).is_some_and(|(_, rule)| rule.can_leak())
+    }
+
+    /// Returns whether an object's rule has sentences.
+    pub fn has_sentence(&self, object: ObjectIndex) -> bool {
+        self.rule(object).is_some_and(|(_, rule)| !rule.says.is_empty())
+    }
+
+    /// Returns the meaning of the names of an object's rule.
+    pub fn naming(&self, object: ObjectIndex) -> Naming {
+        match self.rule(object).and_then(|(_, rule)| Some((rule, rule.called.as_ref()?))) {
+            Some((rule, _)) if rule.is_of_many => Naming::Many,
+            Some((_, called)) if called.source().contains('{') => Naming::One,
+            _ => Naming::Generic,
+        }
     }
 
     /// Returns the collection that contains the entries of an object, and `true` if its keys name them.
@@ -217,6 +244,12 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         let mut texts: Vec<String> = items.iter().filter_map(text).collect();
         texts.extend(is_cut.then(|| "…".to_owned()));
         FrameworkFact::Text(cut(texts.join(", ")))
+    }
+}
+
+impl FrameworkRule {
+    fn max_instances(&self) -> usize {
+        if self.is_of_many { MAX_OF_MANY } else { MAX_INSTANCES }
     }
 }
 

@@ -17,4 +17,6 @@ mod tests;
 
 pub use fact::FrameworkFact;
 pub use known::{FrameworkDescription, FrameworkRuleId, KnownFrameworks};
-pub use rules::{FrameworkAbout, FrameworkRuleAbout, FrameworkRuleError, FrameworkVerdict, Frameworks};
+pub use rules::{
+    FrameworkAbout, FrameworkRuleAbout, FrameworkRuleError, FrameworkVerdict, Frameworks, Naming,
+};

@@ -20,7 +20,7 @@ const MAX_PARTS: usize = 64;
 pub(super) const THIS: &str = "this";
 
 const TOP: &[&str] = &["framework", "versions", "source", "tried", "class", "passed"];
-const CLASS: &[&str] = &["name", "fields", "called", "entries", "named_entries", "facts", "says"];
+const CLASS: &[&str] = &["name", "fields", "called", "many", "entries", "named_entries", "facts", "says"];
 const SAYS: &[&str] = &["when", "text", "verdict", "retains"];
 const PASSED: &[&str] = &["classes"];
 
@@ -100,6 +100,18 @@ impl FrameworkVerdict {
     }
 }
 
+/// Meaning of the name that a framework's rule gives objects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Naming {
+    /// It tells an object apart from others: `session store of /shop`.
+    One,
+    /// All objects of the rule have it: `executor`.
+    #[default]
+    Generic,
+    /// It is the name of many objects together, in plural: `coroutines in OrderService.price`.
+    Many,
+}
+
 /// A rule about the instances of a class and its subclasses.
 #[derive(Debug)]
 pub(super) struct FrameworkRule {
@@ -108,6 +120,8 @@ pub(super) struct FrameworkRule {
     /// Fields that the class declares or inherits; without them the rule does not apply.
     pub(super) fields: Vec<String>,
     pub(super) called: Option<Template>,
+    /// `true` if the name is that of many instances together, each of which may retain little.
+    pub(super) is_of_many: bool,
     pub(super) entries: Option<BoundExpression>,
     pub(super) named_entries: bool,
     pub(super) facts: Vec<(String, BoundExpression)>,
@@ -316,11 +330,13 @@ impl Source<'_> {
             return Err(Wrong::new(at, format!("a rule can have at most {MAX_PARTS} facts and sentences")));
         }
         let named_entries = boolean(table, "named_entries")?;
+        let is_of_many = boolean(table, "many")?;
         Ok(FrameworkRule {
             framework: framework.clone(),
             class: class.to_owned(),
             fields,
             called,
+            is_of_many,
             entries,
             named_entries,
             facts,

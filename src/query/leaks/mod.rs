@@ -10,12 +10,15 @@ pub mod allocation;
 pub mod contents;
 pub mod evidence;
 pub mod heap_facts;
+pub mod heap_places;
 pub mod holders;
 pub mod loaders;
 pub mod off_heap;
 pub mod thread_locals;
 
+mod below;
 pub mod collection;
+mod conclusions;
 mod group_point;
 mod reader;
 mod suspects;
@@ -32,16 +35,22 @@ use hprof_index::model::summary::ClassNumber;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
+use crate::frameworks::FrameworkDescription;
+
 use self::allocation::Allocation;
+use self::below::{Store, Suspects};
 use self::collection::CollectionFacts;
 use self::contents::{Level, Reason};
 use self::evidence::{ClassShare, Paths, RetainedPart};
 use self::group_point::CommonPath;
+use self::heap_places::HeapPlaces;
 use self::holders::Holder;
 use self::loaders::{LoaderGroup, Loaders};
 use self::reader::EvidenceReader;
 use self::suspects::{CandidateGroup, Chain};
 use self::thread_locals::ThreadLocalUse;
+
+pub use self::conclusions::{Cause, Conclusion, Largest};
 
 /// Default threshold: percentage of the reachable heap that a suspect must exceed, as in MAT's report.
 pub const DEFAULT_THRESHOLD: u8 = 10;
@@ -96,6 +105,28 @@ impl SuspectObject {
     }
 }
 
+/// Rule by which a suspect was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SuspectRule {
+    /// One of Eclipse MAT's: an object that only GC roots dominate, or several of a class.
+    Mat,
+    /// A store within a holder.
+    Below,
+    /// A framework's rule says so.
+    Framework,
+}
+
+impl SuspectRule {
+    /// Returns the name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mat => "mat",
+            Self::Below => "below",
+            Self::Framework => "framework",
+        }
+    }
+}
+
 /// Verdict on a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -103,6 +134,8 @@ pub enum Verdict {
     Accumulation,
     /// The object is above parts of different kinds.
     Holder,
+    /// It is what the program is for, or a cache within its bound.
+    Content,
 }
 
 impl Verdict {
@@ -111,6 +144,7 @@ impl Verdict {
         match self {
             Self::Accumulation => "accumulation",
             Self::Holder => "holder",
+            Self::Content => "content",
         }
     }
 }
@@ -130,9 +164,20 @@ pub struct NamedObject {
     pub retained_bytes: u64,
 }
 
-/// A leak suspect, with the evidence.
+/// Many objects that a framework's rule gives a name together.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedElements {
+    /// Name in plural: `coroutines in OrderService.price`.
+    pub name: String,
+    /// Number of objects.
+    pub objects: u64,
+}
+
+/// A leak suspect, with the evidence.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Suspect {
+    /// Rule by which it was found.
+    pub rule: SuspectRule,
     /// One object, or several.
     pub kind: SuspectKind,
     /// Nature of the suspect.
@@ -164,6 +209,12 @@ pub struct Suspect {
     pub reason: Option<Reason>,
     /// Recognizable place of the accumulation point: the collection that it is a part of, and the field that holds it.
     pub place: Option<Holder>,
+    /// The same by the name that the program gave it; `None` if there is none.
+    pub named: Option<String>,
+    /// What accumulates, by the name of a framework's rule.
+    pub elements: Option<NamedElements>,
+    /// Description by a framework's rule.
+    pub framework: Option<FrameworkDescription>,
     /// Largest parts of what a holder retains.
     pub parts: Vec<RetainedPart>,
     /// Levels in which memory accumulates, from the accumulation point down.
@@ -208,7 +259,7 @@ impl Suspect {
 }
 
 /// Result of the search for leak suspects.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Leaks {
     /// Shallow size of all reachable objects.
     pub reachable_bytes: u64,
@@ -222,145 +273,12 @@ pub struct Leaks {
     pub conclusions: Vec<Conclusion>,
     /// Largest holders, if nothing is suspect.
     pub largest: Vec<Holder>,
+    /// Retained size of the largest place that explains the heap.
+    pub largest_place_bytes: u64,
+    /// By place that explains the heap: number of the suspect that explains the same.
+    pub suspect_of_place: Vec<Option<usize>>,
     /// Shallow size of all objects, including unreachable ones.
     pub used_bytes: u64,
-}
-
-/// A reason why memory is not freed, and the amount.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conclusion {
-    /// Cause of the conclusion.
-    pub cause: Cause,
-    /// Size accumulated there, or retained by the class loaders.
-    pub retained_bytes: u64,
-}
-
-/// Cause of a conclusion.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cause {
-    /// Number of a suspect in which memory accumulates.
-    Suspect(usize),
-    /// Class loaders of one application that several holders keep alive.
-    Loaders {
-        /// Number of the group.
-        group: usize,
-        /// Numbers of the suspects that are parts of it: most of what each retains is retained by the loaders.
-        suspects: Vec<usize>,
-    },
-}
-
-/// The most important finding.
-#[derive(Debug, Clone, Copy)]
-pub enum Largest<'a> {
-    /// The conclusion whose cause has the largest retained size.
-    Conclusion(&'a Conclusion),
-    /// A suspect without accumulation that retains more than any cause.
-    Holder(&'a Suspect),
-    /// The largest holder if nothing is suspect.
-    NoSuspect(&'a Holder),
-}
-
-impl Largest<'_> {
-    /// Returns the retained size; for a conclusion, that of its cause.
-    pub fn retained_bytes(&self) -> u64 {
-        match self {
-            Self::Conclusion(conclusion) => conclusion.retained_bytes,
-            Self::Holder(suspect) => suspect.retained_bytes,
-            Self::NoSuspect(holder) => holder.retained_bytes,
-        }
-    }
-}
-
-/// A suspect that retains less than this fraction of all objects is only a row, not a conclusion: in a heap that is
-/// nearly all garbage, anything is 10 percent of the rest.
-const LEAST_PART: u64 = 100;
-
-impl Leaks {
-    /// Returns the suspects in which memory accumulates and that are large enough for a conclusion, with their numbers.
-    pub fn accumulations(&self) -> impl Iterator<Item = (usize, &Suspect)> {
-        let all = self.suspects.iter().enumerate();
-        all.filter(|(_, suspect)| {
-            suspect.verdict == Verdict::Accumulation && self.is_large(suspect.retained_bytes)
-        })
-    }
-
-    /// Returns the suspects that are large enough for a conclusion.
-    pub fn large(&self) -> impl Iterator<Item = &Suspect> {
-        self.suspects.iter().filter(|suspect| self.is_large(suspect.retained_bytes))
-    }
-
-    fn is_large(&self, bytes: u64) -> bool {
-        bytes >= self.used_bytes / LEAST_PART
-    }
-
-    /// Returns the size that all conclusions explain, counting overlapping ones once.
-    pub fn concluded_bytes(&self) -> u64 {
-        let sum = self.conclusions.iter().fold(0, |sum: u64, one| sum.saturating_add(one.retained_bytes));
-        sum.min(self.reachable_bytes)
-    }
-
-    /// Draws conclusions from suspects, given the positions of each in the dominator tree, and from class loaders. What
-    /// the loaders of one application retain is one cause, whatever holds each of them, unless most of it is in one
-    /// suspect, or in loaders that retain more: those are more specific.
-    fn conclude(
-        &self,
-        graph: &ObjectGraph,
-        places: &[Vec<TreePosition>],
-        loaders: &Loaders,
-    ) -> Vec<Conclusion> {
-        let common =
-            |some: &[TreePosition], others: &[TreePosition]| loaders::common_bytes(&graph.tree, some, others);
-        let mut within: Vec<Vec<TreePosition>> = self
-            .accumulations()
-            .map(|(at, suspect)| accumulated_at(graph, suspect, places.get(at)))
-            .collect();
-        let mut explained = Vec::new();
-        let mut all = Vec::new();
-        for (group, found) in loaders.that_accumulate() {
-            let retained_bytes = found.group.retained.bytes;
-            let is_within =
-                |positions: &Vec<_>| contents::is_most(common(&found.tops, positions), retained_bytes);
-            if retained_bytes <= self.threshold_bytes
-                || !self.is_large(retained_bytes)
-                || within.iter().any(is_within)
-            {
-                continue;
-            }
-            let is_part = |(suspect, places): &(&Suspect, &Vec<TreePosition>)| {
-                contents::is_most(common(places, &found.tops), suspect.retained_bytes)
-            };
-            let suspects = self.suspects.iter().zip(places).enumerate();
-            let suspects: Vec<usize> =
-                suspects.filter(|(_, suspect)| is_part(suspect)).map(|(at, _)| at).collect();
-            explained.extend(&suspects);
-            within.push(found.tops.clone());
-            all.push(Conclusion { cause: Cause::Loaders { group, suspects }, retained_bytes });
-        }
-        let rest = self.accumulations().filter(|(at, _)| !explained.contains(at));
-        all.extend(rest.map(|(at, suspect)| Conclusion {
-            cause: Cause::Suspect(at),
-            retained_bytes: suspect.explained_bytes(),
-        }));
-        all.sort_rows_by_key(|one| Reverse(one.retained_bytes));
-        all
-    }
-
-    /// Returns the most important finding. `None` if nothing is reachable, or next to nothing compared with the
-    /// garbage.
-    pub fn largest(&self) -> Option<Largest<'_>> {
-        let conclusion = self.conclusions.first().map(Largest::Conclusion);
-        let holder = self.large().find(|suspect| suspect.verdict == Verdict::Holder).map(Largest::Holder);
-        let rest = self.largest.first().filter(|holder| self.is_large(holder.retained_bytes));
-        // The conclusion, if several are equal.
-        let all = [rest.map(Largest::NoSuspect), holder, conclusion];
-        all.into_iter().flatten().max_by_key(Largest::retained_bytes)
-    }
-
-    /// Returns the size of unreachable objects, if it exceeds that of reachable ones.
-    pub fn garbage_bytes(&self) -> Option<u64> {
-        let garbage = self.used_bytes.saturating_sub(self.reachable_bytes);
-        Some(garbage).filter(|garbage| *garbage > self.reachable_bytes)
-    }
 }
 
 /// A suspect before its evidence is read.
@@ -374,14 +292,22 @@ struct Candidate {
     point: Option<ObjectIndex>,
     chain: Option<Chain>,
     common: Option<CommonPath>,
+    /// The store, of a candidate within a holder.
+    store: Option<Store>,
 }
 
 /// Finds the suspects, which retain more than `percent` of the reachable bytes, and reads the evidence.
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers per object.
-pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io::Result<Leaks> {
-    let threshold_bytes = suspects::threshold(graph, percent);
+pub fn leaks(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    percent: u8,
+    places: &HeapPlaces,
+) -> io::Result<Leaks> {
+    let threshold_bytes = suspects::threshold(graph, percent.into());
     let summary = heap.summary();
     let found = suspects::find(summary, graph, threshold_bytes);
     let view = View::new(heap, graph, bytes);
@@ -401,43 +327,32 @@ pub fn leaks(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], percent: u64) -> io
             Reverse(first),
         )
     });
-    let places: Vec<Vec<TreePosition>> =
-        candidates.iter().map(|candidate| candidate.positions.clone()).collect();
     let reader = EvidenceReader::new(heap, graph, bytes, view);
-    let mut suspects: Vec<Suspect> =
-        candidates.into_iter().map(|candidate| reader.suspect(candidate)).collect();
-    evidence::relate(&mut suspects);
-    let largest = if suspects.is_empty() {
-        reader.holders.largest(TOLD_LARGEST, &reader.all_threads)
-    } else {
-        Vec::new()
-    };
+    let mut all = Suspects::default();
+    for candidate in candidates {
+        let positions = candidate.positions.clone();
+        all.push(graph, reader.suspect(candidate), positions);
+    }
+    all.add_below(graph, &reader, places, threshold_bytes);
+    let Suspects { mut rows, positions, of_places, .. } = all;
+    evidence::relate(&mut rows);
+    let largest =
+        if rows.is_empty() { reader.holders.largest(TOLD_LARGEST, &reader.all_threads) } else { Vec::new() };
     let used_bytes = Unreachable::of(summary, graph).all_bytes;
     let found = Loaders::find(summary, graph)?;
     let mut leaks = Leaks {
         reachable_bytes: graph.tree.reachable_bytes(),
         threshold_bytes,
-        suspects,
+        suspects: rows,
         loaders: found.told(heap, graph, bytes),
         conclusions: Vec::new(),
         largest,
+        largest_place_bytes: places.explained.largest_bytes(),
+        suspect_of_place: of_places,
         used_bytes,
     };
-    leaks.conclusions = leaks.conclude(graph, &places, &found);
+    leaks.conclusions = leaks.conclude(graph, &positions, &found);
     Ok(leaks)
-}
-
-/// Returns the positions where a suspect accumulates: those of its members, or of the base of its evidence.
-fn accumulated_at(
-    graph: &ObjectGraph,
-    suspect: &Suspect,
-    places: Option<&Vec<TreePosition>>,
-) -> Vec<TreePosition> {
-    let base = || graph.tree.position(graph.objects.addresses.index_of(suspect.base.object)?);
-    match suspect.kind {
-        SuspectKind::Group => places.cloned().unwrap_or_default(),
-        SuspectKind::Single => base().into_iter().collect(),
-    }
 }
 
 fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
@@ -452,6 +367,7 @@ fn single(graph: &ObjectGraph, position: TreePosition) -> Candidate {
         point: point.position.and_then(|position| tree.object_at(position)),
         chain: point.chain,
         common: None,
+        store: None,
     }
 }
 
@@ -466,5 +382,6 @@ fn group(graph: &ObjectGraph, group: CandidateGroup, common: CommonPath) -> Cand
         point: common.objects.last().copied().filter(|_| common.has_point),
         chain: None,
         common: Some(common),
+        store: None,
     }
 }

@@ -14,11 +14,15 @@ use super::contents::{self, Below, Reason};
 use super::evidence::{self, ClassShare, Evidence};
 use super::holders::{Holders, InOnePlace};
 use super::thread_locals::ThreadLocals;
-use super::{Candidate, NamedObject, Suspect, SuspectKind, SuspectObject, TOLD_MEMBERS, Verdict, allocation};
+use super::{
+    Candidate, NamedObject, Suspect, SuspectKind, SuspectObject, SuspectRule, TOLD_MEMBERS, Verdict,
+    allocation,
+};
 use crate::compare::stable_names::{in_common, masked};
 use crate::dominators::class_counts;
 use crate::objects::class_set::ClassSet;
 use crate::paths::steps::View;
+use crate::sorting::SortRows;
 use crate::threads::Threads;
 use crate::threads::frames::Frame;
 
@@ -30,7 +34,7 @@ const VIRTUAL_THREADS: [&str; 2] = ["java.lang.VirtualThread", "java.lang.Thread
 /// Reader of the evidence.
 pub(super) struct EvidenceReader<'a> {
     summary: &'a Summary,
-    graph: &'a ObjectGraph,
+    pub(super) graph: &'a ObjectGraph,
     bytes: &'a [u8],
     evidence: Evidence<'a>,
     pub(super) holders: Holders<'a>,
@@ -67,7 +71,7 @@ impl<'a> EvidenceReader<'a> {
 
     pub(super) fn suspect(&self, candidate: Candidate) -> Suspect {
         let tree = &self.graph.tree;
-        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common } =
+        let Candidate { kind, class, positions, retained_bytes, shallow_bytes, point, chain, common, store } =
             candidate;
         let what = self.what(class);
         let first = positions.first().copied().unwrap_or_default();
@@ -76,27 +80,29 @@ impl<'a> EvidenceReader<'a> {
         // Base of the evidence: the accumulation point, the chain that leads there, or the group itself.
         let base = chain.map(|chain| chain.first).or(point_position);
         let base = base.map(|base| self.top_of_nodes(base));
-        let tops: Vec<TreePosition> = match kind {
-            SuspectKind::Single => vec![base.unwrap_or(first)],
-            SuspectKind::Group => positions.clone(),
+        let tops: Vec<TreePosition> = match (&store, kind) {
+            (Some(store), _) => store.positions.clone(),
+            (None, SuspectKind::Single) => vec![base.unwrap_or(first)],
+            (None, SuspectKind::Group) => positions.clone(),
         };
         let base_position = tops.first().copied().unwrap_or(first);
         // Uses the kinds of children if there is no chain. The tree below is examined only where memory accumulates:
         // that takes a pass over all of it.
         let kinds = || contents::child_kinds(self.summary, self.graph, &tops);
         let (mut below, mut children) = (None, Vec::new());
-        let reason = match (kind, chain) {
-            (SuspectKind::Group, _) => {
+        let reason = match (&store, kind, chain) {
+            (Some(store), ..) => Some(store.reason.clone()),
+            (None, SuspectKind::Group, _) => {
                 self.reason_of_group(what, class, &positions, retained_bytes, point.is_some())
             }
-            (SuspectKind::Single, Some(chain)) => {
+            (None, SuspectKind::Single, Some(chain)) => {
                 let found = Below::new(self.summary, self.graph, &tops);
                 let class = tree.object_at(chain.first).and_then(|object| self.graph.objects.class(object));
                 let reason = class.and_then(|class| found.chain(self.class_name(class), chain.links.into()));
                 below = Some(found);
                 reason
             }
-            (SuspectKind::Single, None) => {
+            (None, SuspectKind::Single, None) => {
                 children = kinds();
                 let class = tree.object_at(base_position).and_then(|object| self.graph.objects.class(object));
                 if children.first().is_some_and(|kind| kind.is_of(class)) {
@@ -123,14 +129,18 @@ impl<'a> EvidenceReader<'a> {
             SuspectKind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
             SuspectKind::Group => point,
         };
-        let place = shown.map(|object| self.holders.place(object));
+        let mut place = shown.map(|object| self.holders.place(object));
+        if let (Some(place), Some(store)) = (&mut place, &store) {
+            place.instances = store.objects;
+            place.held = place.held.take().filter(|_| store.objects == 1);
+        }
         let is_oom = |position: &TreePosition| {
             let object = tree.object_at(*position);
             object.is_some_and(|object| self.all_threads.is_out_of_memory(object))
         };
         let members = match kind {
             SuspectKind::Single => Vec::new(),
-            SuspectKind::Group => self.named_all(positions.iter().take(TOLD_MEMBERS)),
+            SuspectKind::Group => self.named_all(store.as_ref().map_or(&positions, |store| &store.positions)),
         };
         let thread_locals =
             if what == SuspectObject::Thread { self.thread_locals.of(&positions) } else { Vec::new() };
@@ -156,22 +166,26 @@ impl<'a> EvidenceReader<'a> {
                 self.evidence.parts(&self.holders, base_position, &children)
             }
             (Verdict::Holder, SuspectKind::Group) => (evidence::kinds(&children), None),
-            (Verdict::Accumulation, _) => (Vec::new(), None),
+            (Verdict::Accumulation | Verdict::Content, _) => (Vec::new(), None),
         };
         let accumulated_bytes = match kind {
-            SuspectKind::Single => tree.retained_bytes(base_position),
-            SuspectKind::Group => retained_bytes,
+            SuspectKind::Single if store.is_none() => tree.retained_bytes(base_position),
+            _ => retained_bytes,
         };
         // There are soft references on the path, or most of the memory is below soft references.
         let is_below =
             accumulated.iter().any(|level| level.is_soft && level.retained_bytes > accumulated_bytes / 2);
         let is_behind_soft = is_below || paths.as_ref().is_some_and(|paths| paths.is_soft);
         Suspect {
+            rule: if store.is_some() { SuspectRule::Below } else { SuspectRule::Mat },
+            framework: None,
+            named: None,
+            elements: store.as_ref().and_then(|store| store.elements.clone()),
             kind,
             what,
             verdict,
             object: self.evidence.named(object),
-            objects: positions.len() as u64,
+            objects: store.as_ref().map_or(positions.len() as u64, |store| store.objects),
             shallow_bytes,
             retained_bytes,
             members,
@@ -221,9 +235,20 @@ impl<'a> EvidenceReader<'a> {
         self.all_threads.own_frame(thread)
     }
 
-    fn named_all<'p>(&self, positions: impl Iterator<Item = &'p TreePosition>) -> Vec<NamedObject> {
-        let objects = positions.filter_map(|position| self.graph.tree.object_at(*position));
+    /// Returns the members of a group that retain most.
+    fn named_all(&self, positions: &[TreePosition]) -> Vec<NamedObject> {
+        let mut positions = positions.to_vec();
+        positions
+            .sort_rows_by_key(|position| (Reverse(self.graph.tree.retained_bytes(*position)), *position));
+        let objects =
+            positions.iter().take(TOLD_MEMBERS).filter_map(|position| self.graph.tree.object_at(*position));
         objects.map(|object| self.evidence.named(object)).collect()
+    }
+
+    /// Returns the name of the class of the object at a position.
+    pub(super) fn class_at(&self, position: TreePosition) -> &'a str {
+        let object = self.graph.tree.object_at(position);
+        object.and_then(|object| self.graph.objects.class(object)).map_or("", |class| self.class_name(class))
     }
 
     fn class_name(&self, class: ClassNumber) -> &'a str {

@@ -11,7 +11,7 @@ use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::number::hundredths;
 use hprof_report::value::{Value, id, list, record};
 
-use crate::cli::shared::paths;
+use crate::cli::shared::{frameworks, paths};
 
 use super::{LeaksReport, words};
 
@@ -30,6 +30,7 @@ impl<'a> SuspectLine<'a> {
 pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
     Columns::new([
         Column::of(names::KIND, |row: &SuspectLine<'a>| row.suspect.kind.name().into()),
+        Column::of(names::RULE_FOUND, |row: &SuspectLine<'a>| row.suspect.rule.name().into()),
         Column::of(names::VERDICT, |row: &SuspectLine<'a>| row.suspect.verdict.name().into()),
         Column::of(names::WHAT, |row: &SuspectLine<'a>| row.suspect.what.name().into()),
         Column::of(names::CLASS, |row: &SuspectLine<'a>| {
@@ -113,6 +114,14 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         .or_null("there is none"),
         Column::records(names::THREAD_LOCALS, locals(), |row: &SuspectLine<'a>| &row.suspect.thread_locals)
             .csv(|row| joined(row.suspect.thread_locals.iter().filter_map(|local| local.field.clone()))),
+        Column::of(names::FRAMEWORK, |row: &SuspectLine<'a>| {
+            row.suspect.framework.as_ref().map(|known| &*known.framework).into()
+        })
+        .or_null("no rule describes it"),
+        Column::of(names::FRAMEWORK_FACTS, |row: &SuspectLine<'a>| {
+            row.suspect.framework.as_ref().map_or(Value::Null, |known| frameworks::facts(&known.facts))
+        })
+        .or_null("no rule describes it"),
         Column::of(names::IS_OOM_THREAD, |row: &SuspectLine<'a>| row.suspect.is_oom_thread.into()),
         Column::of(names::FRAME, |row: &SuspectLine<'a>| {
             row.suspect.frame.as_ref().map(ToString::to_string).into()

@@ -12,6 +12,7 @@ pub(crate) mod words;
 use hprof_index::Quiet;
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_query::leaks::heap_facts::{self, HeapFacts};
+use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD, Leaks};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
@@ -21,6 +22,7 @@ use crate::cli::shared::args::Input;
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::commands;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::output;
 use crate::cli::shared::session::{AnswerSource, Session};
@@ -61,6 +63,9 @@ pub(crate) struct LeaksArgs {
     #[command(flatten)]
     input: Input,
 
+    #[command(flatten)]
+    frameworks: FrameworksArgs,
+
     /// Percentage of the reachable heap above which objects are suspects
     #[arg(
         long,
@@ -98,11 +103,13 @@ struct LeaksReport {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> {
+    let frameworks = args.frameworks.rules()?;
     let (session, told) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let unreachable = Unreachable::of(heap.summary(), graph);
+        let places = HeapPlaces::new(heap, graph, bytes, &frameworks, args.threshold)?;
         Ok(LeaksReport {
-            leaks: leaks::leaks(heap, graph, bytes, args.threshold.into())?,
+            leaks: leaks::leaks(heap, graph, bytes, args.threshold, &places)?,
             facts: heap_facts::facts(heap, graph, bytes),
             unreachable: (unreachable.bytes, unreachable.all_bytes),
             is_damaged: heap.summary().is_damaged(),

@@ -6,7 +6,8 @@ use hprof_query::leaks::evidence::{Path, Paths, RetainedPart};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
 use hprof_query::leaks::{
-    Cause, Conclusion, Largest, Leaks, NamedObject, Suspect, SuspectKind, SuspectObject, Verdict,
+    Cause, Conclusion, Largest, Leaks, NamedElements, NamedObject, Suspect, SuspectKind, SuspectObject,
+    SuspectRule, Verdict,
 };
 use hprof_query::threads::StackFrame;
 use hprof_query::threads::frames::Frame;
@@ -51,12 +52,22 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
             let count = counted(leaks.conclusions.len() as u64, "leak suspect");
             Some(format!("{count}, {} of {heap}: {what}{more}", share(leaks.concluded_bytes())))
         }
+        ([], [first, ..]) if first.verdict == Verdict::Content => {
+            let (what, share) = (accumulation(first).what, share(first.retained_bytes));
+            Some(format!("No leak suspect: {what}: {share} of {heap}"))
+        }
         ([], [first, ..]) => {
             let retains = if first.kind == SuspectKind::Single { "retains" } else { "retain" };
             let (subject, share) = (subject(first), share(first.retained_bytes));
-            Some(format!(
-                "No leak suspect: {subject} {retains} {share} of {heap}, and nothing accumulates there"
-            ))
+            let but = if leaks.largest_place_bytes > leaks.threshold_bytes {
+                "and nothing accumulates there".to_owned()
+            } else {
+                format!(
+                    "but no single place more than {}",
+                    percent(leaks.threshold_bytes, leaks.reachable_bytes)
+                )
+            };
+            Some(format!("No leak suspect: {subject} {retains} {share} of {heap}, {but}"))
         }
         // Besides garbage, the rest needs no mention.
         ([], []) if garbage.is_some() => None,
@@ -101,7 +112,12 @@ pub(crate) fn largest(leaks: &Leaks) -> String {
             match leaks.conclusions.first() {
                 Some(one) => {
                     let suspect = claim(leaks, one).text(leaks);
-                    format!("nothing accumulates there: {held}; leak suspect: {suspect}")
+                    let why =
+                        if row.verdict == Verdict::Content { "content" } else { "nothing accumulates there" };
+                    format!("{why}: {held}; leak suspect: {suspect}")
+                }
+                None if row.verdict == Verdict::Content => {
+                    format!("no leak suspect, as it is content: {held}")
                 }
                 None => format!("no leak suspect, as nothing accumulates there: {held}"),
             }
@@ -127,6 +143,7 @@ pub(super) fn title(leaks: &Leaks, at: usize) -> String {
     match (leaks.conclusions.iter().position(is_it), leaks.suspects.get(at).map(|row| row.verdict)) {
         (Some(number), _) => suspect_title(number),
         (None, Some(Verdict::Holder)) => format!("Holder {}", at + 1),
+        (None, Some(Verdict::Content)) => format!("Content {}", at + 1),
         (None, _) => format!("Row {}", at + 1),
     }
 }
@@ -165,7 +182,29 @@ fn accumulation(suspect: &Suspect) -> Claim {
     Claim { what, joint, bytes: suspect.explained_bytes() }
 }
 
+/// Describes what accumulates, and where, without the amount.
+pub(crate) fn what(suspect: &Suspect) -> String {
+    accumulation(suspect).what
+}
+
+/// Returns whether that tells more than the place: the words of a framework's rule, or what threads do.
+pub(crate) fn says_more(suspect: &Suspect) -> bool {
+    let is_said = suspect.framework.as_ref().is_some_and(|known| known.text.is_some());
+    is_said
+        || suspect.elements.is_some()
+        || matches!(suspect.reason, Some(Reason::Threads { .. } | Reason::Loaders { .. }))
+}
+
 fn what_accumulates(suspect: &Suspect) -> String {
+    let said =
+        suspect.framework.as_ref().and_then(|known| known.text.as_deref()).filter(|said| !said.is_empty());
+    if let Some(NamedElements { name, objects }) = &suspect.elements {
+        let said = said.map(|said| format!(", {said}")).unwrap_or_default();
+        return format!("{} {name}{said}", grouped(*objects));
+    }
+    if let (Some(named), Some(said)) = (&suspect.named, said) {
+        return format!("{named}: {said}");
+    }
     match &suspect.reason {
         Some(Reason::Loaders { class, loader_class, loaders, .. }) => {
             let loaders = grouped(*loaders);
@@ -206,7 +245,11 @@ fn what_accumulates(suspect: &Suspect) -> String {
         _ => {
             let elements = elements(suspect).unwrap_or_default();
             match place(suspect) {
-                Some(place) => format!("{place} holds {elements}"),
+                Some(place) => {
+                    let is_one = suspect.kind == SuspectKind::Single || suspect.named.is_some();
+                    let holds = if is_one || suspect.rule == SuspectRule::Mat { "holds" } else { "hold" };
+                    format!("{place} {holds} {elements}")
+                }
                 None => format!("{elements} are reachable from several places"),
             }
         }
@@ -242,7 +285,7 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
     if suspect.is_oom_thread && suspect.verdict == Verdict::Holder && !is_group {
         all.push("It ran out of memory.".to_owned());
     }
-    if is_group {
+    if is_group && suspect.rule == SuspectRule::Mat {
         all.push(format!(
             "Only GC roots dominate these {} x {}.",
             grouped(suspect.objects),
@@ -433,6 +476,9 @@ fn capital(text: &str) -> String {
 /// Describes its place: the collection and the field that references it, and the application's field above if that is
 /// the JDK's.
 fn place(suspect: &Suspect) -> Option<String> {
+    if let Some(named) = &suspect.named {
+        return Some(named.clone());
+    }
     let place = suspect.place.as_ref()?;
     let bare = Holder { held: None, ..place.clone() };
     if place.class.as_deref() == Some(FINALIZER) {
@@ -458,6 +504,11 @@ fn place(suspect: &Suspect) -> Option<String> {
 
 /// Describes what accumulates: `55,417 x orders.Order`.
 fn elements(suspect: &Suspect) -> Option<String> {
+    if let (SuspectRule::Below | SuspectRule::Framework, Some(Reason::Children { class, objects, .. })) =
+        (suspect.rule, &suspect.reason)
+    {
+        return Some(format!("{} x {class}", grouped(*objects)));
+    }
     if let (SuspectKind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
         return Some(format!("{} x {class}", grouped(suspect.objects)));
     }

@@ -9,6 +9,7 @@ use hprof_parser::ObjectId;
 
 use super::labels::{Label, Pool, Via};
 use super::{DumpPlace, DumpPlaces};
+use crate::frameworks::Naming;
 
 /// Objects of one dump at a place.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,6 +20,10 @@ pub struct PlaceFigures {
     pub own_bytes: u64,
     /// Retained size of the objects.
     pub retained_bytes: u64,
+    /// Retained size of the largest of them.
+    pub largest_bytes: u64,
+    /// Number of them that another one of them dominates, with nothing between.
+    pub following: u64,
     /// One of the objects; null if there is none.
     pub example: ObjectId,
 }
@@ -30,6 +35,8 @@ impl PlaceFigures {
             objects: self.objects.saturating_add(other.objects),
             own_bytes: self.own_bytes.saturating_add(other.own_bytes),
             retained_bytes: self.retained_bytes.saturating_add(other.retained_bytes),
+            largest_bytes: self.largest_bytes.max(other.largest_bytes),
+            following: self.following.saturating_add(other.following),
             example: if self.example.is_null() { other.example } else { self.example },
         }
     }
@@ -171,7 +178,14 @@ impl Aligned {
 
     /// Returns the label of a place.
     pub fn label(&self, place: u32) -> &Label {
-        const NONE: &Label = &Label { via: Via::Unknown, class: None, is_class_object: false, called: None };
+        const NONE: &Label = &Label {
+            via: Via::Unknown,
+            class: None,
+            is_class_object: false,
+            called: None,
+            naming: Naming::Generic,
+            has_sentence: false,
+        };
         let label = self.label_of.get(place as usize).and_then(|label| self.labels.get(*label as usize));
         label.unwrap_or(NONE)
     }

@@ -23,13 +23,15 @@ use super::labels::LabelNumbers;
 use super::named::{BeforePass, NamedObjects, named};
 use super::subtree::{self, References};
 use super::traits::traits;
-use super::tree::{LookedUp, PlaceBuilder};
+use super::tree::{LookedUp, PlaceBuilder, VisitedBytes};
 
 /// Part of a heap whose places are found.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Extent<'e> {
     /// All of it.
     All,
+    /// Objects that retain at least this, and those that they dominate immediately.
+    Large(u64),
     /// These objects and those that they dominate.
     Below(&'e [TreePosition]),
 }
@@ -88,16 +90,22 @@ pub(super) fn places(
         adoptions: Vec::new(),
         is_cut: false,
     };
+    let mut members = Vec::new();
     match extent {
         Extent::All => {
             let look_up =
                 |object: ObjectIndex, class| LookedUp { object: object.0, class, by: held_by(None, object) };
             class_pass::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
-                builder.object(depth, found, bytes);
+                builder.object(depth, found, |_| VisitedBytes { own: bytes, all: bytes });
             });
         }
-        Extent::Below(tops) => subtree::walk(&mut builder, &references, tops),
+        Extent::Large(least) => {
+            members = subtree::walk(&mut builder, &references, graph.tree.top(), least);
+        }
+        Extent::Below(tops) => {
+            subtree::walk(&mut builder, &references, tops.iter().copied(), 0);
+        }
     }
     builder.close(0);
-    Ok(DumpPlaces { hides_values: heap.hides_values(), ..builder.finish() })
+    Ok(DumpPlaces { hides_values: heap.hides_values(), members, ..builder.finish() })
 }

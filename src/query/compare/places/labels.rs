@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::compare::stable_names;
+use crate::frameworks::Naming;
 use hprof_index::model::summary::{ClassNumber, Summary};
 
 use super::held_by::Slots;
@@ -56,6 +57,10 @@ pub struct Label {
     pub is_class_object: bool,
     /// Name by which users of the objects' framework know them.
     pub called: Option<Arc<str>>,
+    /// Meaning of that name.
+    pub naming: Naming,
+    /// `true` if the rule has sentences about them.
+    pub has_sentence: bool,
 }
 
 impl Via {
@@ -99,13 +104,23 @@ impl<T: Clone + Eq + std::hash::Hash> Pool<T> {
     }
 }
 
+/// A name that a framework's rule gives objects of a class.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct CalledName {
+    /// Number of the class name.
+    pub(super) class: u32,
+    pub(super) name: Arc<str>,
+    pub(super) naming: Naming,
+    pub(super) has_sentence: bool,
+}
+
 /// Numbers of the holding references of a dump's objects, and of its class names.
 pub(super) struct LabelNumbers {
     pub(super) vias: Pool<Via>,
     /// Class names without the parts that vary between runs.
     pub(super) classes: Pool<Arc<str>>,
-    /// Numbers of class names, and what objects are called.
-    pub(super) called: Pool<(u32, Arc<str>)>,
+    /// Names that rules give objects.
+    pub(super) called: Pool<CalledName>,
     /// By class number: number of its name.
     pub(super) of_class: Vec<u32>,
     /// By class number: start of its fields in `fields`.

@@ -27,6 +27,7 @@ mod held_by;
 mod keyed;
 mod labels;
 mod named;
+mod one_heap;
 mod subtree;
 mod telling;
 mod traits;
@@ -47,6 +48,7 @@ pub use aligned::{Aligned, PlaceFigures};
 pub use change::{Changes, MapAbove, PlaceChange, least_of};
 pub use growth::{explained, explained_of};
 pub use labels::{Label, Via};
+pub use one_heap::{Elements, Explained, ExplainedHeap, OneHeap};
 
 /// A place of one dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +63,10 @@ pub struct DumpPlace {
     pub own_bytes: u64,
     /// Retained size of the objects.
     pub retained_bytes: u64,
+    /// Retained size of the largest of them.
+    pub largest_bytes: u64,
+    /// Number of its objects that another one of them dominates, with nothing between: links of a chain.
+    pub following: u64,
     /// `true` if objects below it are at a place above it again: then its retained size includes what is nested in that
     /// place.
     pub is_nesting: bool,
@@ -70,8 +76,8 @@ pub struct DumpPlace {
 
 impl DumpPlace {
     fn figures(&self) -> PlaceFigures {
-        let Self { objects, own_bytes, retained_bytes, example, .. } = *self;
-        PlaceFigures { objects, own_bytes, retained_bytes, example }
+        let Self { objects, own_bytes, retained_bytes, largest_bytes, following, example, .. } = *self;
+        PlaceFigures { objects, own_bytes, retained_bytes, largest_bytes, following, example }
     }
 }
 
@@ -80,6 +86,9 @@ impl DumpPlace {
 pub struct DumpPlaces {
     /// Places; each comes after its parent.
     pub places: Vec<DumpPlace>,
+    /// By place, from [`DumpPlaces::of_large`]: the large objects at it, none of which dominates another, at most 65,536. Objects at
+    /// the top and those with a name together are kept however small they are.
+    pub members: Vec<Vec<TreePosition>>,
     /// Labels of the places.
     pub labels: Vec<Label>,
     /// Bytes of all reachable objects.
@@ -114,5 +123,20 @@ impl DumpPlaces {
         tops: Option<&[TreePosition]>,
     ) -> io::Result<Self> {
         find::places(heap, graph, bytes, tops.map_or(Extent::All, Extent::Below), Some(frameworks))
+    }
+
+    /// Like [`Self::named`], of the objects that retain at least `least` bytes and of those that they dominate immediately.
+    /// What smaller objects dominate is in no place but theirs, and only their shallow size is in `own_bytes`.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn of_large(
+        heap: &Heap,
+        graph: &ObjectGraph,
+        bytes: &[u8],
+        frameworks: &Frameworks,
+        least: u64,
+    ) -> io::Result<Self> {
+        find::places(heap, graph, bytes, Extent::Large(least.max(1)), Some(frameworks))
     }
 }

@@ -18,7 +18,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph};
 
 use super::keyed;
-use super::labels::{LabelNumbers, Via};
+use super::labels::{CalledName, LabelNumbers, Via};
 use super::traits::{Role, Trait};
 
 /// Maximum number of named entries of a collection.
@@ -74,7 +74,9 @@ pub(super) fn named<'a>(
         let Some(name) = known.called(object).filter(|_| !heap.hides_values()) else { continue };
         let Some(class) = graph.objects.class(object) else { continue };
         let class = numbers.of_class.get(class.0 as usize).copied().unwrap_or_default();
-        found.called.insert(object.0, numbers.called.number((class, name.into())));
+        let (naming, has_sentence) = (known.naming(object), known.has_sentence(object));
+        let called = CalledName { class, name: name.into(), naming, has_sentence };
+        found.called.insert(object.0, numbers.called.number(called));
         let Some((entries, are_named)) = known.entries(object) else { continue };
         found.entries.insert(entries.0, object.0);
         let by = ReferenceKind::Slot(0);

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::frameworks::Naming;
 use crate::objects::collections::CollectionKind;
 use crate::objects::reader::FieldSlot;
 use crate::objects::reference_kind::ReferenceKind;
@@ -76,7 +77,18 @@ pub(super) struct PlaceNode {
     objects: u64,
     own_bytes: u64,
     retained_bytes: u64,
+    largest_bytes: u64,
+    following: u64,
     example: ObjectIndex,
+}
+
+/// Bytes of a visited object.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct VisitedBytes {
+    /// Shallow size.
+    pub(super) own: u64,
+    /// The same, and the sizes of the objects below it that are not visited.
+    pub(super) all: u64,
 }
 
 /// Data looked up for an object before the pass reaches it.
@@ -136,8 +148,14 @@ struct Above {
 }
 
 impl PlaceBuilder<'_> {
-    /// Visits the next object of the pass.
-    pub(super) fn object(&mut self, depth: u32, found: LookedUp, bytes: u64) {
+    /// Visits the next object of the pass; its bytes may depend on its role. Returns its place, unless it is below another
+    /// object of that place.
+    pub(super) fn object(
+        &mut self,
+        depth: u32,
+        found: LookedUp,
+        bytes: impl FnOnce(Role) -> VisitedBytes,
+    ) -> Option<u32> {
         self.close(depth);
         let object = ObjectIndex(found.object);
         let above =
@@ -160,16 +178,18 @@ impl PlaceBuilder<'_> {
             }
         }
         let is_first = is_new && self.enter(step.place);
+        let bytes = bytes(step.role);
         if let Some(node) = self.nodes.get_mut(step.place as usize) {
             node.objects += u64::from(step.counts);
-            node.own_bytes = node.own_bytes.saturating_add(bytes);
+            node.following += u64::from(step.counts && !is_new);
+            node.own_bytes = node.own_bytes.saturating_add(bytes.own);
             if step.counts && node.example.0 == NONE {
                 node.example = object;
             }
         }
         let opened = u32::try_from(self.before.len() - first_before).unwrap_or(u32::MAX);
         let before = self.bytes;
-        self.bytes = self.bytes.saturating_add(bytes);
+        self.bytes = self.bytes.saturating_add(bytes.all);
         let is_full = self.open.len() >= MAX_OPEN;
         if let Some(open) = self.open.last()
             && !is_new
@@ -177,7 +197,7 @@ impl PlaceBuilder<'_> {
         {
             // One of many objects in a row.
             self.is_cut |= is_full;
-            return;
+            return None;
         }
         self.open.push(OpenObject {
             depth,
@@ -191,6 +211,7 @@ impl PlaceBuilder<'_> {
             opened,
             last: (NONE, NONE, NONE),
         });
+        (is_first || is_adopted).then_some(step.place)
     }
 
     /// Closes the objects at this depth and below.
@@ -211,6 +232,7 @@ impl PlaceBuilder<'_> {
                 node.open = node.open.saturating_sub(u32::from(came_from_above));
                 if is_first {
                     node.retained_bytes = node.retained_bytes.saturating_add(own);
+                    node.largest_bytes = node.largest_bytes.max(own);
                 }
                 if is_adopted {
                     self.adoptions.push((node.parent, own));
@@ -230,6 +252,14 @@ impl PlaceBuilder<'_> {
         let owner = self.named.entries.get(&object).and_then(|owner| self.named.called.get(owner));
         let node = self.nodes.get(place as usize);
         owner.zip(node).is_some_and(|(called, node)| node.class == CALLED + called)
+    }
+
+    /// Returns whether the objects at a place have a name together.
+    pub(super) fn is_of_many(&self, place: u32) -> bool {
+        let class = self.nodes.get(place as usize).map_or(NONE, |node| node.class);
+        let called = class.checked_sub(CALLED).filter(|_| class != NONE);
+        let called = called.and_then(|called| self.numbers.called.all.get(called as usize));
+        called.is_some_and(|called| called.naming == Naming::Many)
     }
 
     fn is_in_library(&self, class: u32) -> bool {
@@ -283,7 +313,8 @@ impl PlaceBuilder<'_> {
                 }
                 Role::Wrapper(field)
                     if matches!(of_class.role, Role::Collection | Role::Wrapper(_))
-                        && self.slot(above, found).is_some_and(|slot| slot.name == field) =>
+                        && (self.slot(above, found).is_some_and(|slot| slot.name == field)
+                            || self.is_field_of_jdk(above, found)) =>
                 {
                     return same(of_class.role, false);
                 }
@@ -448,6 +479,8 @@ impl PlaceBuilder<'_> {
             objects: 0,
             own_bytes: 0,
             retained_bytes: 0,
+            largest_bytes: 0,
+            following: 0,
             example: ObjectIndex(NONE),
         });
         Some(number)
@@ -557,6 +590,8 @@ impl PlaceBuilder<'_> {
             objects: node.objects,
             own_bytes: node.own_bytes,
             retained_bytes: node.retained_bytes,
+            largest_bytes: node.largest_bytes,
+            following: node.following,
             is_nesting: node.is_nesting,
             example: id(node.example),
         });
@@ -564,12 +599,14 @@ impl PlaceBuilder<'_> {
         let label = |(via, class): &(u32, u32)| {
             let called = if *class == NONE { None } else { class.checked_sub(CALLED) };
             let called = called.and_then(|called| numbers.called.all.get(called as usize));
-            let class = called.map_or(*class, |(class, _)| class.saturating_mul(2));
+            let class = called.map_or(*class, |called| called.class.saturating_mul(2));
             Label {
                 via: numbers.vias.all.get(*via as usize).cloned().unwrap_or(Via::Unknown),
                 class: numbers.classes.all.get((class / 2) as usize).cloned(),
                 is_class_object: class != NONE && class % 2 == 1,
-                called: called.map(|(_, called)| called.clone()),
+                called: called.map(|called| called.name.clone()),
+                naming: called.map(|called| called.naming).unwrap_or_default(),
+                has_sentence: called.is_some_and(|called| called.has_sentence),
             }
         };
         DumpPlaces {
@@ -577,6 +614,7 @@ impl PlaceBuilder<'_> {
             labels: labels.all.iter().map(label).collect(),
             reachable_bytes: graph.tree.reachable_bytes(),
             reachable_objects: graph.tree.reachable().into(),
+            members: Vec::new(),
             is_cut,
             hides_values: false,
         }

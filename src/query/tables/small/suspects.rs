@@ -5,6 +5,8 @@ use std::io;
 use super::super::{Column, Context, Definition};
 use super::RowWriter;
 use crate::dictionary::names;
+use crate::frameworks::Frameworks;
+use crate::leaks::heap_places::HeapPlaces;
 use crate::leaks::{self, DEFAULT_THRESHOLD, Suspect, SuspectKind};
 use crate::recordings::percent::hundredths;
 
@@ -24,6 +26,7 @@ pub(in crate::tables) fn definition() -> Definition {
             Column::of(names::CLASS).few()
                 .or_null("the dump does not say"),
             Column::of(names::KIND).few(),
+            Column::of(names::RULE_FOUND).few(),
             Column::of(names::VERDICT).few(),
             Column::of(names::WHAT).few(),
             Column::of(names::LABEL)
@@ -55,7 +58,9 @@ pub(in crate::tables) fn definition() -> Definition {
 
 /// Makes the rows.
 pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
-    let found = leaks::leaks(context.heap, context.graph, context.bytes, DEFAULT_THRESHOLD.into())?;
+    let Context { heap, graph, bytes, .. } = *context;
+    let places = HeapPlaces::new(heap, graph, bytes, &Frameworks::bundled(), DEFAULT_THRESHOLD)?;
+    let found = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places)?;
     for (rank, suspect) in (1u64..).zip(&found.suspects) {
         let Suspect { object, point, paths, allocation, .. } = suspect;
         let is_single = suspect.kind == SuspectKind::Single;
@@ -66,6 +71,7 @@ pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io
             .id(is_single.then_some(object.object))
             .text(class)
             .text(suspect.kind.name())
+            .text(suspect.rule.name())
             .text(suspect.verdict.name())
             .text(suspect.what.name())
             .text(object.label.as_deref().filter(|_| is_single))

@@ -1,0 +1,154 @@
+//! Places that explain the heap, as rows of `overview`.
+
+use hprof_index::ObjectGraph;
+use hprof_parser::ObjectId;
+use hprof_query::compare::places::{Explained, PlaceFigures};
+use hprof_query::dictionary::names;
+use hprof_query::frameworks::FrameworkDescription;
+use hprof_query::leaks::Leaks;
+use hprof_query::leaks::heap_places::HeapPlaces;
+use hprof_query::recordings::percent::hundredths;
+use hprof_report::column::{Column, Columns};
+use hprof_report::fit;
+use hprof_report::number::{human_bytes, percent};
+use hprof_report::table::{Align, TableBuilder};
+use hprof_report::value::{Value, id};
+
+use crate::cli::retention::leaks::words;
+use crate::cli::shared::frameworks;
+use crate::cli::shared::holder::cut;
+
+/// Maximum number of rows.
+const MAX_ROWS: usize = 10;
+/// Maximum number of characters of a place and of its text: labels may have names of 64 KB.
+const LONGEST: usize = 1 << 12;
+/// Reason why a row has no facts.
+const NO_RULE: &str = "no rule describes its object";
+
+/// Places that explain the heap.
+pub(super) struct ExplainedPlaces {
+    pub(super) rows: Vec<ExplainedRow>,
+    /// Bytes of the reachable heap.
+    all_bytes: u64,
+    /// Upper limit of the size at any place without a row.
+    largest_left: u64,
+}
+
+/// A place that explains a part of the heap.
+pub(super) struct ExplainedRow {
+    /// Description.
+    pub(super) text: String,
+    name: String,
+    depth: usize,
+    class: Option<String>,
+    figures: PlaceFigures,
+    /// `true` if the shallow size of all objects at the place is known.
+    is_whole: bool,
+    /// Number and class of what it stores.
+    stored: Option<(u64, Option<String>)>,
+    framework: Option<FrameworkDescription>,
+    pub(super) retained_bytes: u64,
+    retained_percent: f64,
+}
+
+impl ExplainedPlaces {
+    /// Returns the places, in the words of the leak suspects that they are.
+    pub(super) fn new(graph: &ObjectGraph, places: &HeapPlaces, leaks: &Leaks) -> Self {
+        let aligned = &places.heap.aligned;
+        let class = |place: u32| aligned.label(place).class.as_deref().map(str::to_owned);
+        let all_bytes = graph.tree.reachable_bytes();
+        let all = &places.explained.places;
+        let said =
+            |at: usize| leaks.suspects.get(at).filter(|suspect| words::says_more(suspect)).map(words::what);
+        let row = |(one, suspect): (&Explained, &Option<usize>)| {
+            let Explained { place, retained_bytes, objects, elements, .. } = one;
+            let figures = aligned.figures(0, *place);
+            ExplainedRow {
+                text: fit::middle(
+                    &suspect.and_then(said).unwrap_or_else(|| places.text(graph, one)),
+                    LONGEST,
+                ),
+                name: fit::middle(&aligned.text(*place), LONGEST),
+                depth: aligned.path(*place).len(),
+                class: class(*place),
+                is_whole: places.heap.members(one).len() as u64 == *objects,
+                stored: elements.filter(|of| of.place != *place).map(|of| (of.objects, class(of.place))),
+                framework: places.description(graph, one).cloned(),
+                figures: PlaceFigures { objects: *objects, ..figures },
+                retained_bytes: *retained_bytes,
+                retained_percent: hundredths(*retained_bytes, all_bytes),
+            }
+        };
+        let largest_left = all.get(MAX_ROWS).map_or(0, |one| one.retained_bytes);
+        Self {
+            rows: all.iter().zip(&leaks.suspect_of_place).take(MAX_ROWS).map(row).collect(),
+            all_bytes,
+            largest_left: largest_left.max(places.explained.largest_left),
+        }
+    }
+
+    /// Returns a table with at most this many rows.
+    pub(super) fn table(&self, width: usize, rows: usize) -> TableBuilder {
+        let all = self.all_bytes;
+        let mut table = TableBuilder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
+        let (shown, left) = self.rows.split_at(rows.min(self.rows.len()));
+        let held: u64 = shown.iter().map(|one| one.retained_bytes).sum();
+        let rest = all.saturating_sub(held);
+        let bytes = || shown.iter().map(|one| one.retained_bytes).chain([rest]);
+        let sizes = bytes().map(|bytes| human_bytes(bytes).len()).chain(["retained".len()]).max();
+        let shares = bytes().map(|bytes| percent(bytes, all).len()).max();
+        let room = width.saturating_sub(sizes.unwrap_or(0) + shares.unwrap_or(0) + 4);
+        table.row(["", "", ""]);
+        table.row(["retained", "%", "what"]);
+        for one in shown {
+            let bytes = one.retained_bytes;
+            table.row([human_bytes(bytes), percent(bytes, all), cut(&one.text, room)]);
+        }
+        let largest_left =
+            left.first().map_or(self.largest_left, |one| one.retained_bytes.max(self.largest_left));
+        let rest_text = match largest_left.min(rest) {
+            0 => "everything else".to_owned(),
+            most => format!("everything else, no place above {}", percent(most, all)),
+        };
+        table.row([human_bytes(rest), percent(rest, all), rest_text]);
+        table
+    }
+}
+
+pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
+    let single = |row: &ExplainedRow| -> Option<ObjectId> {
+        (row.figures.objects == 1).then_some(row.figures.example).and_then(ObjectId::non_null)
+    };
+    Columns::new([
+        Column::of(names::PLACE_NAME, |row: &ExplainedRow| (&*row.name).into()),
+        Column::of(names::DEPTH, |row: &ExplainedRow| (row.depth as u64).into()),
+        Column::of(names::OWN_BYTES, |row: &ExplainedRow| {
+            row.is_whole.then_some(row.figures.own_bytes).into()
+        })
+        .or_null("the objects are too small to be looked at one by one"),
+        Column::of(names::RETAINED_BYTES, |row: &ExplainedRow| row.retained_bytes.into()),
+        Column::of(names::RETAINED_PERCENT, |row: &ExplainedRow| row.retained_percent.into()),
+        Column::of(names::OBJECTS, |row: &ExplainedRow| row.figures.objects.into()),
+        Column::of(names::CLASS, |row: &ExplainedRow| row.class.as_deref().into())
+            .or_null("the dump does not say"),
+        Column::of(names::STORED_OBJECTS, |row: &ExplainedRow| {
+            row.stored.as_ref().map(|(objects, _)| *objects).into()
+        })
+        .or_null("it stores nothing like that"),
+        Column::of(names::STORED_CLASS, |row: &ExplainedRow| {
+            row.stored.as_ref().and_then(|(_, class)| class.as_deref()).into()
+        })
+        .or_null("it stores nothing like that"),
+        Column::of(names::OBJECT, move |row: &ExplainedRow| id(single(row)))
+            .or_null("there are several objects"),
+        Column::of(names::FRAMEWORK, |row: &ExplainedRow| {
+            row.framework.as_ref().map(|known| &*known.framework).into()
+        })
+        .or_null(NO_RULE),
+        Column::of(names::FRAMEWORK_FACTS, |row: &ExplainedRow| {
+            row.framework.as_ref().map_or(Value::Null, |known| frameworks::facts(&known.facts))
+        })
+        .or_null(NO_RULE),
+        Column::of(names::TEXT, |row: &ExplainedRow| (&*row.text).into()),
+    ])
+}

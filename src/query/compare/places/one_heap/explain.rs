@@ -1,0 +1,176 @@
+//! The places that explain one heap: the deepest that still account for it.
+//!
+//! From the top down, a place is replaced by places below it while one of them has most of its retained size, or several
+//! together have enough of it. The walk ends where many elements share the retained size of a place: they are what is stored
+//! there, and their contents follow from their number. No place found contains another.
+
+use std::cmp::Reverse;
+
+use super::super::labels::Via;
+use super::Aligned;
+
+/// Minimum percentage of a place's retained size that a single place below it must have to replace it.
+const MOST: u64 = 70;
+/// Minimum percentage of a place's retained size that the places below it must have together to replace it.
+const TOGETHER: u64 = 50;
+/// Minimum percentage of a place's retained size that its elements must have.
+const OF_ELEMENTS: u64 = 80;
+/// Minimum percentage of the elements' retained size that those of one class have.
+const OF_ONE_KIND: u64 = 50;
+/// Maximum percentage of the elements' retained size that a single one of them may have.
+const AT_MOST_IN_ONE: u64 = 50;
+/// Maximum number of nested places that are examined.
+const MAX_STEPS: usize = 64;
+/// Minimum number of elements that count as many.
+const MANY: u64 = 10;
+
+/// Many like objects at a place or right below it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Elements {
+    /// Place of the elements that retain most.
+    pub place: u32,
+    /// Number of all elements.
+    pub objects: u64,
+    /// Retained size of all elements.
+    pub retained_bytes: u64,
+    /// `true` if some elements are at places other than `place`.
+    pub is_mostly: bool,
+}
+
+/// The places that explain a heap, each with its elements, and the largest size at a place that is not part of one.
+#[derive(Debug, Default)]
+pub(super) struct Explanation {
+    pub(super) places: Vec<(u32, Option<Elements>)>,
+    pub(super) largest_left: u64,
+}
+
+/// Returns the places that explain one heap; each retains at least `least` bytes.
+pub(super) fn explain(aligned: &Aligned, least: u64) -> Explanation {
+    let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
+    let least = least.max(1);
+    let mut found = Explanation::default();
+    let mut stack = Vec::new();
+    let mut split = |places: &[u32], except: Option<u32>, stack: &mut Vec<u32>| {
+        for place in places.iter().copied().filter(|place| Some(*place) != except) {
+            if bytes(place) >= least {
+                stack.push(place)
+            } else {
+                found.largest_left = found.largest_left.max(bytes(place))
+            }
+        }
+    };
+    split(&aligned.top, None, &mut stack);
+    let mut own = 0;
+    while let Some(place) = stack.pop() {
+        let (path, elements) = fullest(aligned, place);
+        // Beside the elements of a place further down.
+        for (above, below) in path.iter().zip(path.iter().skip(1)) {
+            own = own.max(aligned.figures(0, *above).own_bytes);
+            split(aligned.below(*above), Some(*below), &mut stack);
+        }
+        let place = path.last().copied().unwrap_or(place);
+        if elements.is_none() && !aligned.is_nesting(place) {
+            let whole = bytes(place);
+            let parts =
+                || aligned.below(place).iter().map(|part| bytes(*part)).filter(|bytes| *bytes >= least);
+            let sum = parts().fold(0, u64::saturating_add);
+            // A sentence about an object says more than its parts.
+            let is_said = aligned.label(place).has_sentence;
+            if is_share(parts().max().unwrap_or(0), whole, MOST) || !is_said && is_share(sum, whole, TOGETHER)
+            {
+                own = own.max(aligned.figures(0, place).own_bytes);
+                split(aligned.below(place), None, &mut stack);
+                continue;
+            }
+        }
+        found.places.push((place, elements));
+    }
+    found.largest_left = found.largest_left.max(own);
+    found
+}
+
+/// Returns the path from `place` to the place at or below it that stores elements, and the elements. Ten results with
+/// thousands of rows each are rows in results; a thousand sessions with ten items each are sessions: the elements chosen are
+/// those with the largest number per container.
+fn fullest(aligned: &Aligned, place: u32) -> (Vec<u32>, Option<Elements>) {
+    let Some(first) = elements(aligned, place) else { return (vec![place], None) };
+    let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
+    let per_container = |container: u32, of: &Elements| {
+        let containers = if container == of.place { 1 } else { aligned.figures(0, container).objects };
+        of.objects / containers.max(1)
+    };
+    let mut path = vec![place];
+    let (mut best, mut at, mut length) = ((place, first), first.place, 1);
+    for _ in 0..MAX_STEPS {
+        if path.last() != Some(&at) {
+            path.push(at);
+        }
+        if let Some(found) = stored(aligned, at)
+            && per_container(at, &found) > per_container(best.0, &best.1)
+        {
+            (best, length) = ((at, found), path.len());
+        }
+        let below = aligned.below(at).iter().copied().max_by_key(|below| (bytes(*below), Reverse(*below)));
+        match below.filter(|below| is_share(bytes(*below), bytes(place), OF_ELEMENTS)) {
+            Some(below) => at = below,
+            None => break,
+        }
+    }
+    path.truncate(length);
+    (path, Some(best.1))
+}
+
+/// Returns the elements that a place stores, if they are many and have most of its retained size.
+fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
+    let own = aligned.figures(0, place);
+    // Links of a chain hold one another: the first of them retains all.
+    let is_chain = own.following >= MANY;
+    if is_chain || is_shared(own.objects, own.largest_bytes, own.retained_bytes) {
+        return Some(Elements {
+            place,
+            objects: own.objects,
+            retained_bytes: own.retained_bytes,
+            is_mostly: false,
+        });
+    }
+    stored(aligned, place)
+}
+
+/// Returns the elements immediately below a place, if they are many and have most of its retained size.
+fn stored(aligned: &Aligned, place: u32) -> Option<Elements> {
+    let own = aligned.figures(0, place);
+    let is_element = |place: &u32| matches!(aligned.label(*place).via, Via::Unknown | Via::Value | Via::Key);
+    let all: Vec<u32> = aligned.below(place).iter().copied().filter(is_element).collect();
+    let values: Vec<u32> =
+        all.iter().copied().filter(|place| aligned.label(*place).via != Via::Key).collect();
+    // A set has only keys.
+    let counted = if values.is_empty() { &all } else { &values };
+    let figures = |place: &u32| aligned.figures(0, *place);
+    let sum = |of: &[u32], value: fn(&super::PlaceFigures) -> u64| {
+        of.iter().fold(0u64, |sum, place| sum.saturating_add(value(&figures(place))))
+    };
+    let first = *counted.iter().max_by_key(|place| (figures(place).retained_bytes, Reverse(**place)))?;
+    let objects = sum(counted, |of| of.objects);
+    let largest = counted.iter().map(|place| figures(place).largest_bytes).max()?;
+    let bytes = sum(&all, |of| of.retained_bytes);
+    let is_of_one_kind =
+        is_share(figures(&first).retained_bytes, sum(counted, |of| of.retained_bytes), OF_ONE_KIND);
+    let is_store = is_shared(objects, largest, bytes)
+        && is_share(bytes.saturating_add(own.own_bytes), own.retained_bytes, OF_ELEMENTS);
+    (is_store && is_of_one_kind).then_some(Elements {
+        place: first,
+        objects,
+        retained_bytes: bytes,
+        is_mostly: figures(&first).objects < objects,
+    })
+}
+
+/// Returns whether there are many objects and none has most of the size.
+fn is_shared(objects: u64, largest: u64, bytes: u64) -> bool {
+    objects >= MANY && !is_share(largest, bytes, AT_MOST_IN_ONE + 1)
+}
+
+/// Returns whether `part` is at least `percent` percent of `whole`.
+fn is_share(part: u64, whole: u64, percent: u64) -> bool {
+    u128::from(part) * 100 >= u128::from(whole) * u128::from(percent)
+}

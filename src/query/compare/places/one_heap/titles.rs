@@ -1,0 +1,110 @@
+//! Names of places in a few words.
+
+use hprof_index::storage::human_bytes::grouped;
+use hprof_parser::names::{is_of_jdk, simple};
+
+use super::super::labels::Via;
+use super::{Aligned, Explained};
+use crate::frameworks::Naming;
+
+/// Labels examined for the field of the program that holds a library's object.
+const OWNER_STEPS: usize = 6;
+/// Text for a class that is not in the dump.
+const UNKNOWN_CLASS: &str = "<unknown class>";
+
+/// A place in few words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceTitle {
+    /// The words.
+    pub text: String,
+    /// `true` if they begin with a name that the program gave: a key of a map, or the name by a framework's rule.
+    pub is_named: bool,
+}
+
+impl Aligned {
+    /// Returns a place in few words: `HashMap sessions of Chat`, `orderCache (LookupTable.map)`.
+    pub fn title(&self, place: u32) -> PlaceTitle {
+        let mut path = self.path(place);
+        path.pop();
+        let last = self.label(place);
+        if let Some(called) = &last.called {
+            let owner = (last.naming == Naming::Generic).then(|| self.owner(place)).flatten();
+            let text = owner.map_or_else(|| called.to_string(), |owner| format!("{called} {owner}"));
+            return PlaceTitle { text, is_named: true };
+        }
+        let key = |place: u32| {
+            let label = self.label(place);
+            match (&label.called, &label.via) {
+                _ if self.hides_values => None,
+                (Some(called), _) => Some(called.to_string()),
+                (None, Via::ValueOf(key) | Via::Entry(key)) => Some(key.to_string()),
+                (None, _) => None,
+            }
+        };
+        let class = simple(last.class.as_deref().unwrap_or(UNKNOWN_CLASS));
+        let held = match &last.via {
+            Via::Field { class: owner, name } => {
+                Some((format!("{name} of {}", simple(owner)), format!("{}.{name}", simple(owner))))
+            }
+            Via::Static { class: owner, name } => {
+                Some((format!("{owner}.{name}"), format!("{}.{name}", simple(owner))))
+            }
+            _ => None,
+        };
+        let named = key(place).or_else(|| path.iter().rev().find_map(|place| key(*place)));
+        if let Some(named) = named {
+            let short = held.map_or_else(|| class.to_owned(), |(_, short)| short);
+            return PlaceTitle { text: format!("{named} ({short})"), is_named: true };
+        }
+        let text = match (held, &last.via, path.last()) {
+            (Some((held, _)), ..) => format!("{class} {held}"),
+            (None, Via::Thread(_) | Via::Root(_), _) | (None, _, None) => self.step(place),
+            (None, _, Some(above)) => format!("{class} in {}", self.title(*above).text),
+        };
+        PlaceTitle { text, is_named: false }
+    }
+
+    /// Returns the field of the program that holds a library's object: `products of CatalogServer`.
+    fn owner(&self, place: u32) -> Option<String> {
+        let library = |class: &str| class.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+        let own = self.label(place).class.as_deref().map(library)?;
+        let path = self.path(place);
+        path.iter().rev().take(OWNER_STEPS).find_map(|at| match &self.label(*at).via {
+            Via::Field { class, name } if !is_of_jdk(class) && library(class) != own => {
+                Some(format!("{name} of {}", simple(class)))
+            }
+            Via::Static { class, name } if library(class) != own => Some(format!("{}.{name}", simple(class))),
+            _ => None,
+        })
+    }
+
+    /// Returns places and the elements that they store, in few words: `HashMap sessions of Chat: 12,000 x Session`.
+    pub(super) fn described(&self, explained: &Explained) -> String {
+        let label = self.label(explained.place);
+        let title = self.title(explained.place).text;
+        let Some(elements) = &explained.elements else { return title };
+        let all = grouped(elements.objects);
+        if elements.place == explained.place {
+            let above = self.path(explained.place).into_iter().rev().nth(1);
+            return match (&label.via, above.filter(|_| label.called.is_none())) {
+                _ if label.naming == Naming::Many => format!("{all} {title}"),
+                (Via::Thread(name), _) if name.is_empty() => format!("{all} threads"),
+                (Via::Thread(_), _) => format!("{all} threads {}", title.trim_start_matches("thread ")),
+                (Via::Unknown | Via::Value, Some(above)) => {
+                    let class = simple(label.class.as_deref().unwrap_or(UNKNOWN_CLASS));
+                    format!("{}: {all} x {class}", self.title(above).text)
+                }
+                _ => format!("{all} x {title}"),
+            };
+        }
+        let of = self.label(elements.place);
+        if let (Some(called), Naming::Many) = (&of.called, of.naming) {
+            return format!("{} {called}", grouped(self.figures(0, elements.place).objects));
+        }
+        let class = simple(of.class.as_deref().unwrap_or(UNKNOWN_CLASS));
+        match elements.is_mostly {
+            true => format!("{title}: {all} elements, mostly {class}"),
+            false => format!("{title}: {all} x {class}"),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Accumulations within holders: where a bean factory, a server object or a thread holds nearly everything, each store
+//! below it that retains more than the threshold is a suspect, however deep.
+//!
+//! They are places that explain the heap ([`HeapPlaces`]), so many like objects whose contents accumulate alike (ten results
+//! with their rows, for example) are one suspect with the sum.
+
+use std::cmp::Reverse;
+
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::TreePosition;
+use hprof_index::graph::tree::Tree;
+
+use crate::compare::places::Explained;
+use crate::frameworks::{FrameworkDescription, FrameworkVerdict};
+
+use super::conclusions::accumulated_at;
+use super::contents::{self, Reason};
+use super::heap_places::{FrameworkLeak, HeapPlaces};
+use super::loaders::common_bytes;
+use super::reader::EvidenceReader;
+use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectRule, Verdict};
+
+/// Objects that store many like elements, and what is known of them.
+pub(super) struct Store {
+    /// Objects of which none dominates another, ascending.
+    pub(super) positions: Vec<TreePosition>,
+    /// Object that retains most, or that a framework's rule describes.
+    pub(super) object: TreePosition,
+    /// Number of objects at the place; can exceed the number of positions.
+    pub(super) objects: u64,
+    /// Retained size of all objects.
+    pub(super) retained_bytes: u64,
+    /// Form of accumulation.
+    pub(super) reason: Reason,
+    /// Short description of the place, if it contains a name from the program.
+    pub(super) named: Option<String>,
+    /// The elements, if they have a name together.
+    pub(super) elements: Option<NamedElements>,
+    pub(super) description: Option<FrameworkDescription>,
+}
+
+impl Store {
+    /// Returns the store at explained places; `None` if these only are many themselves, or store nothing alike.
+    pub(super) fn new(graph: &ObjectGraph, places: &HeapPlaces, one: &Explained) -> Option<Self> {
+        let (tree, aligned) = (&graph.tree, &places.heap.aligned);
+        let elements = one.elements?;
+        let name = places.heap.name_of_elements(&elements).map(str::to_owned);
+        if elements.place == one.place && name.is_none() {
+            return None;
+        }
+        let positions = places.heap.members(one);
+        let object = largest(tree, &positions)?;
+        let title = aligned.title(one.place);
+        let objects =
+            if name.is_some() { aligned.figures(0, elements.place).objects } else { elements.objects };
+        Some(Self {
+            object,
+            objects: one.objects,
+            retained_bytes: one.retained_bytes,
+            reason: Reason::Children {
+                class: aligned.label(elements.place).class.as_deref().unwrap_or_default().to_owned(),
+                objects,
+                retained_bytes: elements.retained_bytes,
+            },
+            named: Some(title.text).filter(|_| title.is_named),
+            elements: name.map(|name| NamedElements { name, objects }),
+            description: places.description(graph, one).cloned(),
+            positions,
+        })
+    }
+
+    /// Returns the store of a leak that a rule reports.
+    pub(super) fn of_rule(reader: &EvidenceReader<'_>, leak: &FrameworkLeak<'_>) -> Option<Self> {
+        let tree = &reader.graph.tree;
+        let largest = largest(tree, &leak.positions)?;
+        Some(Self {
+            object: tree.reachable_position(leak.object).unwrap_or(largest),
+            positions: leak.positions.clone(),
+            objects: 1,
+            retained_bytes: leak.retained_bytes,
+            reason: Reason::Children {
+                class: reader.class_at(largest).to_owned(),
+                objects: leak.description.retains.len() as u64,
+                retained_bytes: leak.retained_bytes,
+            },
+            named: leak.description.called.clone(),
+            elements: None,
+            description: Some(leak.description.clone()),
+        })
+    }
+}
+
+fn largest(tree: &Tree, positions: &[TreePosition]) -> Option<TreePosition> {
+    positions.iter().copied().max_by_key(|position| (tree.retained_bytes(*position), Reverse(*position)))
+}
+
+fn sum(tree: &Tree, positions: &[TreePosition]) -> u64 {
+    positions.iter().fold(0, |sum, position| sum.saturating_add(tree.retained_bytes(*position)))
+}
+
+/// Suspects, and what the accumulations among them explain.
+#[derive(Default)]
+pub(super) struct Suspects {
+    pub(super) rows: Vec<Suspect>,
+    /// Positions of each.
+    pub(super) positions: Vec<Vec<TreePosition>>,
+    /// By place that explains the heap: number of the suspect that explains the same.
+    pub(super) of_places: Vec<Option<usize>>,
+    /// Numbers of those that are no holders, with the positions that they explain.
+    explained: Vec<(usize, Vec<TreePosition>)>,
+}
+
+impl Suspects {
+    pub(super) fn push(&mut self, graph: &ObjectGraph, row: Suspect, positions: Vec<TreePosition>) {
+        if row.verdict != Verdict::Holder {
+            self.explained.push((self.rows.len(), accumulated_at(graph, &row, &positions)));
+        }
+        self.rows.push(row);
+        self.positions.push(positions);
+    }
+
+    /// Adds the suspects within holders that retain more than `threshold` bytes. What is said of a suspect by a framework's
+    /// rule, or of its elements, is added to it.
+    pub(super) fn add_below(
+        &mut self,
+        graph: &ObjectGraph,
+        reader: &EvidenceReader<'_>,
+        places: &HeapPlaces,
+        threshold: u64,
+    ) {
+        let leaks = places.leaks(graph, threshold);
+        let leaks = leaks.iter().filter_map(|leak| Store::of_rule(reader, leak));
+        for store in leaks {
+            self.add(graph, reader, SuspectRule::Framework, store);
+        }
+        for one in &places.explained.places {
+            let is_large = one.retained_bytes > threshold;
+            let store = if is_large { Store::new(graph, places, one) } else { None };
+            let at = match store {
+                Some(store) => self.add(graph, reader, SuspectRule::Below, store),
+                None => match self.known(&graph.tree, &places.heap.members(one)) {
+                    Known::Same(at) => Some(at),
+                    Known::No | Known::Part => None,
+                },
+            };
+            self.of_places.push(at);
+        }
+        for row in self.rows.iter_mut().filter(|row| row.rule == SuspectRule::Mat && row.framework.is_none())
+        {
+            let objects = [row.base.object, row.object.object].into_iter();
+            let positions =
+                objects.filter_map(|id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?));
+            row.describe(positions.filter_map(|base| places.description_near(graph, base)).next());
+        }
+    }
+
+    /// Adds a suspect, or what is known of the store to the suspect that explains the same. Returns its number.
+    fn add(
+        &mut self,
+        graph: &ObjectGraph,
+        reader: &EvidenceReader<'_>,
+        rule: SuspectRule,
+        store: Store,
+    ) -> Option<usize> {
+        match self.known(&graph.tree, &store.positions) {
+            Known::No => {
+                let positions = store.positions.clone();
+                let (named, description) = (store.named.clone(), store.description.clone());
+                let row = reader.suspect(within_holder(graph, store));
+                let mut row = Suspect { rule, named, ..row };
+                row.describe(description.as_ref());
+                self.push(graph, row, positions);
+                self.rows.len().checked_sub(1)
+            }
+            Known::Same(at) => {
+                let row = self.rows.get_mut(at)?;
+                row.elements = row.elements.take().or(store.elements);
+                row.describe(store.description.as_ref());
+                Some(at)
+            }
+            Known::Part => None,
+        }
+    }
+
+    /// Returns what is known of objects of which none dominates another, ascending.
+    fn known(&self, tree: &Tree, positions: &[TreePosition]) -> Known {
+        let own = sum(tree, positions);
+        for (at, explained) in &self.explained {
+            let common = common_bytes(tree, positions, explained);
+            if common > 0 && contents::is_most(common, own) {
+                let is_same = contents::is_most(common, sum(tree, explained));
+                return if is_same { Known::Same(*at) } else { Known::Part };
+            }
+        }
+        Known::No
+    }
+}
+
+/// Relation of objects to the suspects found before.
+enum Known {
+    /// None explains most of them.
+    No,
+    /// The suspect of this number explains most of them, and little else.
+    Same(usize),
+    /// They are a part of what a suspect explains.
+    Part,
+}
+
+impl Suspect {
+    /// Adds what a framework's rule says of it: its name, and whether it is content.
+    fn describe(&mut self, description: Option<&FrameworkDescription>) {
+        let Some(description) = description.filter(|_| self.framework.is_none()) else { return };
+        if let Some(FrameworkVerdict::Content | FrameworkVerdict::Healthy) = description.verdict
+            && self.verdict == Verdict::Accumulation
+        {
+            self.verdict = Verdict::Content;
+        }
+        // A factory has no sentence: which bean it is says more.
+        let called = description.called.clone();
+        self.named = if description.text.is_some() {
+            called.or(self.named.take())
+        } else {
+            self.named.take().or(called)
+        };
+        self.framework = Some(description.clone());
+    }
+}
+
+fn within_holder(graph: &ObjectGraph, store: Store) -> Candidate {
+    let shallow = store.positions.iter().map(|position| graph.tree.shallow_bytes(*position));
+    let object = graph.tree.object_at(store.object);
+    Candidate {
+        kind: if store.objects > 1 { SuspectKind::Group } else { SuspectKind::Single },
+        class: object.and_then(|object| graph.objects.class(object)),
+        positions: vec![store.object],
+        retained_bytes: store.retained_bytes,
+        shallow_bytes: shallow.fold(0, u64::saturating_add),
+        point: object,
+        chain: None,
+        common: None,
+        store: Some(store),
+    }
+}

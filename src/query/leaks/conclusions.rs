@@ -1,0 +1,171 @@
+//! Conclusions from leak suspects: causes, largest first, none of which explains most of another.
+
+use std::cmp::Reverse;
+
+use hprof_index::ObjectGraph;
+use hprof_index::graph::numbers::TreePosition;
+
+use super::holders::Holder;
+use super::loaders::{self, Loaders};
+use super::{Leaks, Suspect, SuspectKind, SuspectRule, Verdict, contents};
+use crate::sorting::SortRows;
+
+/// A reason why memory is not freed, and the amount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conclusion {
+    /// Cause of the conclusion.
+    pub cause: Cause,
+    /// Size accumulated there, or retained by the class loaders.
+    pub retained_bytes: u64,
+}
+
+/// Cause of a conclusion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// Number of a suspect in which memory accumulates.
+    Suspect(usize),
+    /// Class loaders of one application that several holders keep alive.
+    Loaders {
+        /// Number of the group.
+        group: usize,
+        /// Numbers of the suspects that are parts of it: most of what each retains is retained by the loaders.
+        suspects: Vec<usize>,
+    },
+}
+
+/// The most important finding.
+#[derive(Debug, Clone, Copy)]
+pub enum Largest<'a> {
+    /// The conclusion whose cause has the largest retained size.
+    Conclusion(&'a Conclusion),
+    /// A suspect without accumulation that retains more than any cause.
+    Holder(&'a Suspect),
+    /// The largest holder if nothing is suspect.
+    NoSuspect(&'a Holder),
+}
+
+impl Largest<'_> {
+    /// Returns the retained size; for a conclusion, that of its cause.
+    pub fn retained_bytes(&self) -> u64 {
+        match self {
+            Self::Conclusion(conclusion) => conclusion.retained_bytes,
+            Self::Holder(suspect) => suspect.retained_bytes,
+            Self::NoSuspect(holder) => holder.retained_bytes,
+        }
+    }
+}
+
+/// A suspect that retains less than this fraction of all objects is only a row, not a conclusion: in a heap that is
+/// nearly all garbage, anything is 10 percent of the rest.
+const LEAST_PART: u64 = 100;
+
+impl Leaks {
+    /// Returns the suspects in which memory accumulates and that are large enough for a conclusion, with their numbers.
+    pub fn accumulations(&self) -> impl Iterator<Item = (usize, &Suspect)> {
+        let all = self.suspects.iter().enumerate();
+        all.filter(|(_, suspect)| {
+            suspect.verdict == Verdict::Accumulation && self.is_large(suspect.retained_bytes)
+        })
+    }
+
+    /// Returns the suspects that are large enough for a conclusion.
+    pub fn large(&self) -> impl Iterator<Item = &Suspect> {
+        self.suspects.iter().filter(|suspect| self.is_large(suspect.retained_bytes))
+    }
+
+    fn is_large(&self, bytes: u64) -> bool {
+        bytes >= self.used_bytes / LEAST_PART
+    }
+
+    /// Returns the size that all conclusions explain, counting overlapping ones once.
+    pub fn concluded_bytes(&self) -> u64 {
+        let sum = self.conclusions.iter().fold(0, |sum: u64, one| sum.saturating_add(one.retained_bytes));
+        sum.min(self.reachable_bytes)
+    }
+
+    /// Draws conclusions from suspects, given the positions of each in the dominator tree, and from class loaders. What
+    /// the loaders of one application retain is one cause, whatever holds each of them, unless most of it is in one
+    /// suspect, or in loaders that retain more: those are more specific.
+    pub(super) fn conclude(
+        &self,
+        graph: &ObjectGraph,
+        places: &[Vec<TreePosition>],
+        loaders: &Loaders,
+    ) -> Vec<Conclusion> {
+        let common =
+            |some: &[TreePosition], others: &[TreePosition]| loaders::common_bytes(&graph.tree, some, others);
+        let mut within: Vec<Vec<TreePosition>> = self
+            .accumulations()
+            .map(|(at, suspect)| accumulated_at(graph, suspect, places.get(at).map_or(&[], Vec::as_slice)))
+            .collect();
+        let mut explained = Vec::new();
+        let mut all = Vec::new();
+        for (group, found) in loaders.that_accumulate() {
+            let retained_bytes = found.group.retained.bytes;
+            let is_within =
+                |positions: &Vec<_>| contents::is_most(common(&found.tops, positions), retained_bytes);
+            if retained_bytes <= self.threshold_bytes
+                || !self.is_large(retained_bytes)
+                || within.iter().any(is_within)
+            {
+                continue;
+            }
+            let is_part = |(suspect, places): &(&Suspect, &Vec<TreePosition>)| {
+                contents::is_most(common(places, &found.tops), suspect.retained_bytes)
+            };
+            let suspects = self.suspects.iter().zip(places).enumerate();
+            let suspects: Vec<usize> =
+                suspects.filter(|(_, suspect)| is_part(suspect)).map(|(at, _)| at).collect();
+            explained.extend(&suspects);
+            within.push(found.tops.clone());
+            all.push(Conclusion { cause: Cause::Loaders { group, suspects }, retained_bytes });
+        }
+        let mut rest: Vec<(usize, &Suspect)> =
+            self.accumulations().filter(|(at, _)| !explained.contains(at)).collect();
+        rest.sort_rows_by_key(|(_, suspect)| Reverse(suspect.explained_bytes()));
+        let mut told: Vec<Vec<TreePosition>> = Vec::new();
+        for (at, suspect) in rest {
+            let own = accumulated_at(graph, suspect, places.get(at).map_or(&[], Vec::as_slice));
+            // Part of a larger one, such as one of ten results.
+            let is_part =
+                |larger: &Vec<_>| contents::is_most(common(&own, larger), suspect.accumulated_bytes);
+            if !told.iter().any(is_part) {
+                told.push(own);
+                all.push(Conclusion { cause: Cause::Suspect(at), retained_bytes: suspect.explained_bytes() });
+            }
+        }
+        all.sort_rows_by_key(|one| Reverse(one.retained_bytes));
+        all
+    }
+
+    /// Returns the most important finding. `None` if nothing is reachable, or next to nothing compared with the
+    /// garbage.
+    pub fn largest(&self) -> Option<Largest<'_>> {
+        let conclusion = self.conclusions.first().map(Largest::Conclusion);
+        let holder =
+            self.large().find(|suspect| suspect.verdict != Verdict::Accumulation).map(Largest::Holder);
+        let rest = self.largest.first().filter(|holder| self.is_large(holder.retained_bytes));
+        // The conclusion, if several are equal.
+        let all = [rest.map(Largest::NoSuspect), holder, conclusion];
+        all.into_iter().flatten().max_by_key(Largest::retained_bytes)
+    }
+
+    /// Returns the size of unreachable objects, if it exceeds that of reachable ones.
+    pub fn garbage_bytes(&self) -> Option<u64> {
+        let garbage = self.used_bytes.saturating_sub(self.reachable_bytes);
+        Some(garbage).filter(|garbage| *garbage > self.reachable_bytes)
+    }
+}
+
+/// Returns the positions where a suspect accumulates: those of its members, or of the base of its evidence.
+pub(super) fn accumulated_at(
+    graph: &ObjectGraph,
+    suspect: &Suspect,
+    positions: &[TreePosition],
+) -> Vec<TreePosition> {
+    let base = || graph.tree.position(graph.objects.addresses.index_of(suspect.base.object)?);
+    match (suspect.kind, suspect.rule) {
+        (SuspectKind::Group, _) | (_, SuspectRule::Below | SuspectRule::Framework) => positions.to_vec(),
+        (SuspectKind::Single, SuspectRule::Mat) => base().into_iter().collect(),
+    }
+}

@@ -1,0 +1,178 @@
+//! Places of a heap that explain it, in the words of its frameworks: one judgement for the overview and the leak suspects.
+
+use std::cmp::Reverse;
+use std::io;
+
+use roaring::RoaringBitmap;
+use rustc_hash::FxHashMap;
+
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::{Heap, ObjectGraph};
+
+use crate::compare::places::{DumpPlaces, Elements, Explained, ExplainedHeap, OneHeap};
+use crate::dominators::retained_of_set::{retained, tops};
+use crate::frameworks::{FrameworkDescription, FrameworkVerdict, Frameworks, KnownFrameworks};
+use crate::objects::reader::ObjectReader;
+
+use super::contents;
+
+/// Minimum fraction of the heap, as 1/N, that an examined object retains.
+const PART: u64 = 1000;
+/// Minimum percentage of the heap that a described object retains, and a place that explains a part of it.
+const TOLD_PERCENT: u8 = 2;
+/// Maximum number of objects described by frameworks' rules; those that retain most are kept.
+const MAX_DESCRIBED: usize = 256;
+/// Maximum number of leaks by frameworks' rules whose sizes are computed.
+const MAX_LEAKS: usize = 16;
+/// Maximum number of dominators searched for a described object.
+const MAX_STEPS: usize = 64;
+
+/// Places of a heap, and descriptions of objects by frameworks' rules.
+#[derive(Debug, Clone, Default)]
+pub struct HeapPlaces {
+    /// Places of large objects.
+    pub heap: OneHeap,
+    /// Places that explain the heap.
+    pub explained: ExplainedHeap,
+    described: Vec<Described>,
+    /// By object, and by collection of entries: its number in `described`.
+    numbers: FxHashMap<u32, usize>,
+}
+
+/// An object and its description by a rule.
+#[derive(Debug, Clone)]
+struct Described {
+    object: ObjectIndex,
+    description: FrameworkDescription,
+}
+
+/// A leak that a rule reports.
+pub(super) struct FrameworkLeak<'h> {
+    pub(super) object: ObjectIndex,
+    pub(super) description: &'h FrameworkDescription,
+    /// Objects whose retained size it explains, without those that others dominate; ascending.
+    pub(super) positions: Vec<TreePosition>,
+    pub(super) retained_bytes: u64,
+}
+
+impl HeapPlaces {
+    /// Finds the places of the large objects of a heap, those that explain it and retain 2 percent, or `threshold` percent if
+    /// that is less, and describes objects of frameworks.
+    ///
+    /// # Errors
+    /// Those of [`DumpPlaces::of_large`].
+    pub fn new(
+        heap: &Heap,
+        graph: &ObjectGraph,
+        bytes: &[u8],
+        frameworks: &Frameworks,
+        threshold: u8,
+    ) -> io::Result<Self> {
+        let all = graph.tree.reachable_bytes();
+        let places = OneHeap::new(DumpPlaces::of_large(heap, graph, bytes, frameworks, all / PART)?);
+        let told = all / 100 * u64::from(threshold.min(TOLD_PERCENT));
+        let explained = places.explain(told);
+        let objects = ObjectReader::new(heap.summary(), graph, bytes);
+        let known = KnownFrameworks::new(heap, &objects, frameworks);
+        let titles = places.titles();
+        let title = |object: ObjectIndex| titles.get(&graph.objects.addresses.id_of(object)?).cloned();
+        let is_told = |object: &ObjectIndex| {
+            known.can_leak(*object)
+                || graph.tree.retained_bytes_of(*object) >= Some(told)
+                || title(*object).is_some()
+        };
+        let mut instances = known.instances(told);
+        instances.retain(is_told);
+        instances.sort_by_key(|object| Reverse(graph.tree.retained_bytes_of(*object)));
+        instances.truncate(MAX_DESCRIBED);
+        // One of many that have a name together says what each has.
+        let many = explained.places.iter().filter_map(|one| one.elements);
+        let many = many.filter(|elements| places.name_of_elements(elements).is_some());
+        let example = |elements: Elements| places.aligned.figures(0, elements.place).example;
+        instances.extend(many.filter_map(|elements| graph.objects.addresses.index_of(example(elements))));
+        let mut found = Self { heap: places, explained, ..Self::default() };
+        for object in instances {
+            let Some(mut description) = known.describe(object) else { continue };
+            description.called = title(object).or(description.called);
+            let number = found.described.len();
+            found.numbers.insert(object.0, number);
+            if let Some((entries, _)) = known.entries(object) {
+                found.numbers.entry(entries.0).or_insert(number);
+            }
+            found.described.push(Described { object, description });
+        }
+        Ok(found)
+    }
+
+    /// Returns the description of an object, or of the collection of its entries.
+    pub fn description_of(&self, object: ObjectIndex) -> Option<&FrameworkDescription> {
+        Some(&self.described.get(*self.numbers.get(&object.0)?)?.description)
+    }
+
+    /// Returns the description of an object, or of the nearest that dominates it and retains little more.
+    pub(super) fn description_near(
+        &self,
+        graph: &ObjectGraph,
+        base: TreePosition,
+    ) -> Option<&FrameworkDescription> {
+        let tree = &graph.tree;
+        let bytes = tree.retained_bytes(base);
+        let chain = std::iter::successors(Some(base), |position| tree.dominator(*position)).take(MAX_STEPS);
+        let near = chain.take_while(|above| contents::is_most(bytes, tree.retained_bytes(*above)));
+        near.filter_map(|position| tree.object_at(position)).find_map(|object| self.description_of(object))
+    }
+
+    /// Returns the description of the objects at explained places: of the only one, or of one of many that share a name.
+    pub fn description(&self, graph: &ObjectGraph, explained: &Explained) -> Option<&FrameworkDescription> {
+        let of = |place: u32| {
+            let example = self.heap.aligned.figures(0, place).example;
+            self.description_of(graph.objects.addresses.index_of(example)?)
+        };
+        let elements = explained.elements.filter(|elements| self.heap.name_of_elements(elements).is_some());
+        match elements {
+            Some(elements) => of(elements.place),
+            None => of(explained.place).filter(|_| explained.objects == 1),
+        }
+    }
+
+    /// Returns explained places in words: `session store of /shop: 12,000 sessions, timeout 24 h`.
+    pub fn text(&self, graph: &ObjectGraph, explained: &Explained) -> String {
+        let text = self.heap.described(explained);
+        let said = self.description(graph, explained).and_then(|known| known.text.as_deref());
+        let is_many =
+            explained.elements.is_some_and(|elements| self.heap.name_of_elements(&elements).is_some());
+        match said {
+            Some(said) if said.is_empty() => text,
+            Some(said) if is_many => format!("{text}, {said}"),
+            Some(said) => format!("{}: {said}", self.heap.aligned.title(explained.place).text),
+            None => text,
+        }
+    }
+
+    /// Returns the leaks that rules report on their own, largest first; each exceeds `threshold` bytes.
+    pub(super) fn leaks(&self, graph: &ObjectGraph, threshold: u64) -> Vec<FrameworkLeak<'_>> {
+        let tree = &graph.tree;
+        let leaks =
+            self.described.iter().filter(|known| known.description.verdict == Some(FrameworkVerdict::Leak));
+        let mut found: Vec<FrameworkLeak<'_>> = leaks
+            .map(|Described { object, description }| {
+                let positions = tops(tree, description.retains.iter().copied());
+                let retained_bytes = positions
+                    .iter()
+                    .map(|position| tree.retained_bytes(*position))
+                    .fold(0, u64::saturating_add);
+                FrameworkLeak { object: *object, description, positions, retained_bytes }
+            })
+            .collect();
+        found.sort_by_key(|leak| (Reverse(leak.retained_bytes), leak.object));
+        found.truncate(MAX_LEAKS);
+        // Together they can retain more than each on its own.
+        for leak in found.iter_mut().filter(|leak| leak.positions.len() > 1) {
+            let set: RoaringBitmap = leak.description.retains.iter().map(|object| object.0).collect();
+            leak.retained_bytes = retained(graph, &set).retained_bytes;
+        }
+        found.retain(|leak| leak.retained_bytes > threshold && !leak.positions.is_empty());
+        found.sort_by_key(|leak| (Reverse(leak.retained_bytes), leak.object));
+        found
+    }
+}
