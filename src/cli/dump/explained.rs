@@ -1,5 +1,7 @@
 //! Places that explain the heap, as rows of `overview`.
 
+use std::cmp::Reverse;
+
 use hprof_index::ObjectGraph;
 use hprof_parser::ObjectId;
 use hprof_query::compare::places::{Explained, PlaceFigures};
@@ -58,33 +60,40 @@ impl ExplainedPlaces {
         let class = |place: u32| aligned.label(place).class.as_deref().map(str::to_owned);
         let all_bytes = graph.tree.reachable_bytes();
         let all = &places.explained.places;
-        let said =
-            |at: usize| leaks.suspects.get(at).filter(|suspect| words::says_more(suspect)).map(words::what);
         let row = |(one, suspect): (&Explained, &Option<usize>)| {
             let Explained { place, retained_bytes, objects, elements, .. } = one;
             let figures = aligned.figures(0, *place);
+            let suspect = suspect.and_then(|at| leaks.suspects.get(at)).filter(|one| words::says_more(one));
+            let known = suspect.and_then(|suspect| suspect.framework.as_ref());
             ExplainedRow {
-                text: fit::middle(
-                    &suspect.and_then(said).unwrap_or_else(|| places.text(graph, one)),
-                    LONGEST,
-                ),
+                text: fit::middle(&suspect.map_or_else(|| places.text(graph, one), words::what), LONGEST),
                 name: fit::middle(&aligned.text(*place), LONGEST),
                 depth: aligned.path(*place).len(),
                 class: class(*place),
                 is_whole: places.heap.members(one).len() as u64 == *objects,
                 stored: elements.filter(|of| of.place != *place).map(|of| (of.objects, class(of.place))),
-                framework: places.description(graph, one).cloned(),
+                framework: known.or_else(|| places.description(graph, one)).cloned(),
                 figures: PlaceFigures { objects: *objects, ..figures },
                 retained_bytes: *retained_bytes,
                 retained_percent: hundredths(*retained_bytes, all_bytes),
             }
         };
-        let largest_left = all.get(MAX_ROWS).map_or(0, |one| one.retained_bytes);
-        Self {
-            rows: all.iter().zip(&leaks.suspect_of_place).take(MAX_ROWS).map(row).collect(),
-            all_bytes,
-            largest_left: largest_left.max(places.explained.largest_left),
+        // What a sentence explains can be at several places: a queue, and the objects in it that others hold as well.
+        let mut rows: Vec<ExplainedRow> = Vec::new();
+        for one in all.iter().zip(&leaks.suspect_of_place).map(row) {
+            let is_same = |row: &&mut ExplainedRow| match (&row.framework, &one.framework) {
+                (Some(some), Some(other)) => some == other,
+                _ => row.text == one.text,
+            };
+            match rows.iter_mut().find(is_same) {
+                Some(row) => row.add(&one, all_bytes),
+                None => rows.push(one),
+            }
         }
+        rows.sort_by_key(|row| Reverse(row.retained_bytes));
+        let next = rows.get(MAX_ROWS).map_or(0, |row| row.retained_bytes);
+        rows.truncate(MAX_ROWS);
+        Self { rows, all_bytes, largest_left: next.max(places.explained.largest_left) }
     }
 
     /// Returns a table with at most this many rows.
@@ -112,6 +121,16 @@ impl ExplainedPlaces {
         };
         table.row([human_bytes(rest), percent(rest, all), rest_text]);
         table
+    }
+}
+
+impl ExplainedRow {
+    /// Adds a place that the same text describes.
+    fn add(&mut self, other: &Self, all_bytes: u64) {
+        self.retained_bytes = self.retained_bytes.saturating_add(other.retained_bytes);
+        self.retained_percent = hundredths(self.retained_bytes, all_bytes);
+        self.figures.objects = self.figures.objects.saturating_add(other.figures.objects);
+        self.is_whole = false;
     }
 }
 

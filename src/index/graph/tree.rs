@@ -284,7 +284,30 @@ impl Tree {
 
     /// Returns the dominator of a reachable object; `None` for objects that only the virtual root dominates.
     pub fn dominator(&self, position: TreePosition) -> Option<TreePosition> {
-        let depth = self.depth(position).checked_sub(1)?;
+        self.last_before(position, self.depth(position).checked_sub(1)?)
+    }
+
+    /// Returns the object of a depth that dominates a reachable object; the object itself if it is not deeper.
+    pub fn dominator_at(&self, position: TreePosition, depth: u32) -> TreePosition {
+        let above = if self.depth(position) <= depth { None } else { self.last_before(position, depth) };
+        above.unwrap_or(position)
+    }
+
+    /// Returns the deepest object that dominates two reachable objects, or is one of them; `None` if only the virtual root
+    /// dominates both.
+    pub fn common_dominator(&self, a: TreePosition, b: TreePosition) -> Option<TreePosition> {
+        let is_common = |depth: u32| self.dominator_at(a, depth) == self.dominator_at(b, depth);
+        // Depths at which the dominators are the same; beyond the depth of one of them they are not, unless it is the other.
+        let (mut same, mut other) = (0, self.depth(a).min(self.depth(b)) + 1);
+        while same < other {
+            let middle = same + (other - same) / 2;
+            if is_common(middle) { same = middle + 1 } else { other = middle }
+        }
+        same.checked_sub(1).map(|depth| self.dominator_at(a, depth))
+    }
+
+    /// Returns the last object before a position whose depth is at most `depth`.
+    fn last_before(&self, position: TreePosition, depth: u32) -> Option<TreePosition> {
         let last = |block: u32, count: usize| {
             let steps =
                 self.depths(block).take(count).enumerate().filter(|(_, other)| *other <= depth).last();

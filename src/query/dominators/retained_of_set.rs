@@ -18,9 +18,6 @@ use super::avoiding_walk::{Marks, walk};
 use super::preorder::Start;
 use super::retained_of_set_search::{WalkLimits, jointly};
 
-/// Maximum number of dominators climbed to find one that dominates all objects; beyond that, the walk starts from the
-/// roots.
-const MAX_CLIMB: usize = 1000;
 /// Number of objects of a set listed at a time.
 const LISTED: usize = 1 << 18;
 /// Number of positions per chunk.
@@ -195,17 +192,7 @@ fn bytes_at(tree: &Tree, first: TreePosition, last: TreePosition, meant: &Marks<
 /// The objects retain nothing that it does not dominate, and a path from it to what it dominates does not leave what it
 /// dominates. Therefore a walk can start here.
 fn common_dominator(tree: &Tree, first: TreePosition, last: TreePosition) -> Start {
-    let mut position = first;
-    for _ in 0..MAX_CLIMB {
-        if last < tree.end(position) {
-            return Start::Object(position);
-        }
-        match tree.dominator(position) {
-            Some(dominator) => position = dominator,
-            None => return Start::Roots,
-        }
-    }
-    Start::Roots
+    tree.common_dominator(first, last).map_or(Start::Roots, Start::Object)
 }
 
 /// Returns the positions of the reachable objects that no other of them dominates, ascending.

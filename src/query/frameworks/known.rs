@@ -50,6 +50,13 @@ pub struct FrameworkDescription {
     pub retains: Vec<ObjectIndex>,
 }
 
+impl FrameworkDescription {
+    /// Returns whether the object holds what the program is meant to hold.
+    pub fn is_content(&self) -> bool {
+        matches!(self.verdict, Some(FrameworkVerdict::Content | FrameworkVerdict::Healthy))
+    }
+}
+
 /// Rules that apply to a dump.
 #[derive(Debug)]
 pub struct KnownFrameworks<'o, 'a> {
@@ -186,11 +193,11 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         }
     }
 
-    /// Returns the collection that contains the entries of an object, and `true` if its keys name them.
-    pub fn entries(&self, object: ObjectIndex) -> Option<(ObjectIndex, bool)> {
+    /// Returns the collection that contains the entries of an object, and if its keys name them, the word for an entry.
+    pub fn entries(&self, object: ObjectIndex) -> Option<(ObjectIndex, Option<&str>)> {
         let (_, rule) = self.rule(object)?;
         let value = self.evaluator.evaluate(rule.entries.as_ref()?, &self.facts(object, rule));
-        Some((self.evaluator.object_of(&value)?, rule.named_entries))
+        Some((self.evaluator.object_of(&value)?, rule.named_entries.as_deref()))
     }
 
     /// Returns the description of an object by its rule.

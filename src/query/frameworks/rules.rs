@@ -123,7 +123,8 @@ pub(super) struct FrameworkRule {
     /// `true` if the name is that of many instances together, each of which may retain little.
     pub(super) is_of_many: bool,
     pub(super) entries: Option<BoundExpression>,
-    pub(super) named_entries: bool,
+    /// The word before the names of the entries, which may be empty, if their keys are names.
+    pub(super) named_entries: Option<String>,
     pub(super) facts: Vec<(String, BoundExpression)>,
     pub(super) says: Vec<FrameworkSentence>,
 }
@@ -329,7 +330,7 @@ impl Source<'_> {
         if facts.len() > MAX_PARTS || says.len() > MAX_PARTS {
             return Err(Wrong::new(at, format!("a rule can have at most {MAX_PARTS} facts and sentences")));
         }
-        let named_entries = boolean(table, "named_entries")?;
+        let named_entries = string(table, "named_entries")?.map(|(word, _)| word.to_owned());
         let is_of_many = boolean(table, "many")?;
         Ok(FrameworkRule {
             framework: framework.clone(),

@@ -22,13 +22,13 @@ fn every_bundled_file_is_read() {
 #[test]
 fn rules_are_read_in_order() {
     let text = "framework = \"F\"\n[[class]]\nname = [\"a.B\", \"a.C\"]\nfields = [\"x\"]\ncalled = \"b[ {second}]\"\n\
-                entries = \"x.y\"\nnamed_entries = true\n[class.facts]\nsecond = \"this.x\"\nfirst = \"second.@size + 1\"\n\
+                entries = \"x.y\"\nnamed_entries = \"bean\"\n[class.facts]\nsecond = \"this.x\"\nfirst = \"second.@size + 1\"\n\
                 [[class.says]]\nwhen = \"first > 2\"\ntext = \"{first}\"\nverdict = \"leak\"\nretains = \"this.x[0:-1]\"\n";
     let rules = Frameworks::bundled().with(text, "own.toml").expect("rules");
     let [b, c, ..] = rules.rules.as_slice() else { panic!("rules") };
     assert_eq!((&*b.class, &*c.class), ("a.B", "a.C"), "a user's rules come first");
     assert_eq!(b.facts.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["second", "first"]);
-    assert!(b.can_leak() && b.named_entries && b.entries.is_some());
+    assert!(b.can_leak() && b.named_entries.as_deref() == Some("bean") && b.entries.is_some());
     assert_eq!(b.says.first().and_then(|says| says.verdict), Some(FrameworkVerdict::Leak));
 }
 

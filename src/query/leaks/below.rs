@@ -7,18 +7,22 @@
 use std::cmp::Reverse;
 
 use hprof_index::ObjectGraph;
-use hprof_index::graph::numbers::TreePosition;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
 
 use crate::compare::places::Explained;
-use crate::frameworks::{FrameworkDescription, FrameworkVerdict};
+use crate::frameworks::FrameworkDescription;
 
 use super::conclusions::accumulated_at;
 use super::contents::{self, Reason};
 use super::heap_places::{FrameworkLeak, HeapPlaces};
 use super::loaders::common_bytes;
+use super::other_holders::other_holders;
 use super::reader::EvidenceReader;
 use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectRule, Verdict};
+
+/// Maximum number of other holders of a suspect that are reported.
+const MAX_OTHER_HOLDERS: usize = 4;
 
 /// Objects that store many like elements, and what is known of them.
 pub(super) struct Store {
@@ -145,12 +149,41 @@ impl Suspects {
             };
             self.of_places.push(at);
         }
-        for row in self.rows.iter_mut().filter(|row| row.rule == SuspectRule::Mat && row.framework.is_none())
-        {
-            let objects = [row.base.object, row.object.object].into_iter();
-            let positions =
-                objects.filter_map(|id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?));
-            row.describe(positions.filter_map(|base| places.description_near(graph, base)).next());
+        for (row, positions) in self.rows.iter_mut().zip(&self.positions) {
+            if row.rule == SuspectRule::Mat && row.framework.is_none() {
+                row.describe(match row.kind {
+                    SuspectKind::Group => places.description_of_set(&graph.tree, positions),
+                    SuspectKind::Single => {
+                        let objects = [row.base.object, row.object.object].into_iter();
+                        let positions = objects.filter_map(|id| {
+                            graph.tree.reachable_position(graph.objects.addresses.index_of(id)?)
+                        });
+                        positions.filter_map(|base| places.description_near(graph, base)).next()
+                    }
+                });
+            }
+            if row.verdict == Verdict::Accumulation {
+                let known = [row.base.object, row.object.object].into_iter();
+                let known = known
+                    .filter_map(|id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?));
+                let known: Vec<TreePosition> = known.collect();
+                let others = other_holders(&reader.evidence.view.edges, positions, &known);
+                let near = |object: ObjectIndex| {
+                    places.description_near(graph, graph.tree.reachable_position(object)?)
+                };
+                // What the program is meant to hold is not a leak where something else holds it as well.
+                row.describe(others.iter().filter_map(|other| near(*other)).find(|known| known.is_content()));
+                for other in others {
+                    let other = reader.other_holder(near(other), other);
+                    let is_own = other.called.is_some() && other.called == row.named;
+                    if !is_own
+                        && row.also_held_by.len() < MAX_OTHER_HOLDERS
+                        && !row.also_held_by.contains(&other)
+                    {
+                        row.also_held_by.push(other);
+                    }
+                }
+            }
         }
     }
 
@@ -210,9 +243,7 @@ impl Suspect {
     /// Adds what a framework's rule says of it: its name, and whether it is content.
     fn describe(&mut self, description: Option<&FrameworkDescription>) {
         let Some(description) = description.filter(|_| self.framework.is_none()) else { return };
-        if let Some(FrameworkVerdict::Content | FrameworkVerdict::Healthy) = description.verdict
-            && self.verdict == Verdict::Accumulation
-        {
+        if description.is_content() && self.verdict == Verdict::Accumulation {
             self.verdict = Verdict::Content;
         }
         // A factory has no sentence: which bean it is says more.

@@ -7,6 +7,7 @@ use roaring::RoaringBitmap;
 use rustc_hash::FxHashMap;
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::graph::tree::Tree;
 use hprof_index::{Heap, ObjectGraph};
 
 use crate::compare::places::{DumpPlaces, Elements, Explained, ExplainedHeap, OneHeap};
@@ -15,6 +16,7 @@ use crate::frameworks::{FrameworkDescription, FrameworkVerdict, Frameworks, Know
 use crate::objects::reader::ObjectReader;
 
 use super::contents;
+use super::loaders::common_bytes;
 
 /// Minimum fraction of the heap, as 1/N, that an examined object retains.
 const PART: u64 = 1000;
@@ -25,7 +27,7 @@ const MAX_DESCRIBED: usize = 256;
 /// Maximum number of leaks by frameworks' rules whose sizes are computed.
 const MAX_LEAKS: usize = 16;
 /// Maximum number of dominators searched for a described object.
-const MAX_STEPS: usize = 64;
+const MAX_STEPS: usize = 1 << 12;
 
 /// Places of a heap, and descriptions of objects by frameworks' rules.
 #[derive(Debug, Clone, Default)]
@@ -120,6 +122,22 @@ impl HeapPlaces {
         let chain = std::iter::successors(Some(base), |position| tree.dominator(*position)).take(MAX_STEPS);
         let near = chain.take_while(|above| contents::is_most(bytes, tree.retained_bytes(*above)));
         near.filter_map(|position| tree.object_at(position)).find_map(|object| self.description_of(object))
+    }
+
+    /// Returns the description that explains most of some objects of which none dominates another, ascending.
+    pub(super) fn description_of_set(
+        &self,
+        tree: &Tree,
+        positions: &[TreePosition],
+    ) -> Option<&FrameworkDescription> {
+        let whole =
+            positions.iter().fold(0u64, |sum, position| sum.saturating_add(tree.retained_bytes(*position)));
+        let several =
+            self.described.iter().map(|known| &known.description).filter(|known| known.retains.len() > 1);
+        several.into_iter().find(|known| {
+            let explained = tops(tree, known.retains.iter().copied());
+            contents::is_most(common_bytes(tree, positions, &explained), whole)
+        })
     }
 
     /// Returns the description of the objects at explained places: of the only one, or of one of many that share a name.

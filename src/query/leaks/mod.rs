@@ -20,6 +20,7 @@ mod below;
 pub mod collection;
 mod conclusions;
 mod group_point;
+mod other_holders;
 mod reader;
 mod suspects;
 
@@ -164,6 +165,15 @@ pub struct NamedObject {
     pub retained_bytes: u64,
 }
 
+/// Another holder of what accumulates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherHolder {
+    /// Its name by a framework's rule.
+    pub called: Option<String>,
+    /// The object, if there is no such name.
+    pub holder: Holder,
+}
+
 /// Many objects that a framework's rule gives a name together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedElements {
@@ -215,6 +225,8 @@ pub struct Suspect {
     pub elements: Option<NamedElements>,
     /// Description by a framework's rule.
     pub framework: Option<FrameworkDescription>,
+    /// Other holders of what accumulates, and their names by frameworks' rules.
+    pub also_held_by: Vec<OtherHolder>,
     /// Largest parts of what a holder retains.
     pub parts: Vec<RetainedPart>,
     /// Levels in which memory accumulates, from the accumulation point down.

@@ -12,14 +12,15 @@ use hprof_parser::names;
 
 use super::contents::{self, Below, Reason};
 use super::evidence::{self, ClassShare, Evidence};
-use super::holders::{Holders, InOnePlace};
+use super::holders::{Holder, Holders, InOnePlace};
 use super::thread_locals::ThreadLocals;
 use super::{
-    Candidate, NamedObject, Suspect, SuspectKind, SuspectObject, SuspectRule, TOLD_MEMBERS, Verdict,
-    allocation,
+    Candidate, NamedObject, OtherHolder, Suspect, SuspectKind, SuspectObject, SuspectRule, TOLD_MEMBERS,
+    Verdict, allocation,
 };
 use crate::compare::stable_names::{in_common, masked};
 use crate::dominators::class_counts;
+use crate::frameworks::FrameworkDescription;
 use crate::objects::class_set::ClassSet;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
@@ -36,7 +37,7 @@ pub(super) struct EvidenceReader<'a> {
     summary: &'a Summary,
     pub(super) graph: &'a ObjectGraph,
     bytes: &'a [u8],
-    evidence: Evidence<'a>,
+    pub(super) evidence: Evidence<'a>,
     pub(super) holders: Holders<'a>,
     thread_locals: ThreadLocals<'a>,
     threads: ClassSet,
@@ -180,6 +181,7 @@ impl<'a> EvidenceReader<'a> {
             rule: if store.is_some() { SuspectRule::Below } else { SuspectRule::Mat },
             framework: None,
             named: None,
+            also_held_by: Vec::new(),
             elements: store.as_ref().and_then(|store| store.elements.clone()),
             kind,
             what,
@@ -233,6 +235,21 @@ impl<'a> EvidenceReader<'a> {
     /// Returns the innermost non-JDK frame of a thread.
     fn frame(&self, thread: ObjectIndex) -> Option<Frame> {
         self.all_threads.own_frame(thread)
+    }
+
+    /// Describes another holder of what accumulates; `known` is its description by a framework's rule.
+    pub(super) fn other_holder(
+        &self,
+        known: Option<&FrameworkDescription>,
+        object: ObjectIndex,
+    ) -> OtherHolder {
+        if let Some(called) = known.and_then(|known| known.called.clone()) {
+            return OtherHolder { called: Some(called), holder: Holder::default() };
+        }
+        let tree = &self.graph.tree;
+        let top = tree.reachable_position(object).map(|position| self.top_of_nodes(position));
+        let object = top.and_then(|position| tree.object_at(position)).unwrap_or(object);
+        OtherHolder { called: None, holder: Holder { held: None, ..self.holders.place(object) } }
     }
 
     /// Returns the members of a group that retain most.

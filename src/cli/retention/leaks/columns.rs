@@ -114,6 +114,10 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         .or_null("there is none"),
         Column::records(names::THREAD_LOCALS, locals(), |row: &SuspectLine<'a>| &row.suspect.thread_locals)
             .csv(|row| joined(row.suspect.thread_locals.iter().filter_map(|local| local.field.clone()))),
+        Column::of(names::ALSO_HELD_BY, |row: &SuspectLine<'a>| {
+            list(row.suspect.also_held_by.iter().map(words::other_holder))
+        })
+        .csv(|row| joined(row.suspect.also_held_by.iter().map(words::other_holder))),
         Column::of(names::FRAMEWORK, |row: &SuspectLine<'a>| {
             row.suspect.framework.as_ref().map(|known| &*known.framework).into()
         })

@@ -6,8 +6,8 @@ use hprof_query::leaks::evidence::{Path, Paths, RetainedPart};
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::thread_locals::ThreadLocalUse;
 use hprof_query::leaks::{
-    Cause, Conclusion, Largest, Leaks, NamedElements, NamedObject, Suspect, SuspectKind, SuspectObject,
-    SuspectRule, Verdict,
+    Cause, Conclusion, Largest, Leaks, NamedElements, NamedObject, OtherHolder, Suspect, SuspectKind,
+    SuspectObject, SuspectRule, Verdict,
 };
 use hprof_query::threads::StackFrame;
 use hprof_query::threads::frames::Frame;
@@ -169,6 +169,11 @@ pub(crate) fn first(leaks: &Leaks, suspect: &Suspect) -> String {
     format!("{}.", accumulation(suspect).text(leaks))
 }
 
+/// Names another holder of what accumulates.
+pub(super) fn other_holder(other: &OtherHolder) -> String {
+    other.called.clone().unwrap_or_else(|| holder::text(&other.holder, [false, false]))
+}
+
 /// Describes what accumulates, and where.
 fn accumulation(suspect: &Suspect) -> Claim {
     let is_of_threads = matches!(suspect.reason, Some(Reason::Threads { .. }));
@@ -179,6 +184,10 @@ fn accumulation(suspect: &Suspect) -> Claim {
         None => what_accumulates(suspect),
     };
     let what = if suspect.is_behind_soft { what + BEHIND_SOFT } else { what };
+    let what = match suspect.also_held_by.first() {
+        Some(other) => format!("{what}, also held by {}", other_holder(other)),
+        None => what,
+    };
     Claim { what, joint, bytes: suspect.explained_bytes() }
 }
 

@@ -77,13 +77,14 @@ pub(super) fn named<'a>(
         let (naming, has_sentence) = (known.naming(object), known.has_sentence(object));
         let called = CalledName { class, name: name.into(), naming, has_sentence };
         found.called.insert(object.0, numbers.called.number(called));
-        let Some((entries, are_named)) = known.entries(object) else { continue };
+        let Some((entries, word)) = known.entries(object) else { continue };
         found.entries.insert(entries.0, object.0);
         let by = ReferenceKind::Slot(0);
         if is_outside(graph, entries, object) {
             adopted.entry(entries.0).or_insert((object, by));
         }
-        let Some(collection) = collections.collection(entries).filter(|_| are_named) else { continue };
+        let Some(collection) = collections.collection(entries) else { continue };
+        let Some(word) = word else { continue };
         // Maps that share one long empty table would be read again and again.
         if collections.slots(&collection).is_some_and(|slots| slots > MAX_SLOTS) {
             continue;
@@ -92,7 +93,10 @@ pub(super) fn named<'a>(
             let value = entry.value.reference().and_then(|id| graph.objects.addresses.index_of(id));
             let key = entry.key.and_then(|key| keyed::text(objects, labels, key));
             if let (Some(value), Some(key)) = (value, key) {
-                keys.insert(value.0, numbers.vias.number(Via::Entry(key.into())));
+                keys.insert(
+                    value.0,
+                    numbers.vias.number(Via::Entry(format!("{word} {key}").trim_start().into())),
+                );
                 if is_outside(graph, value, entries) {
                     adopted.entry(value.0).or_insert((entries, by));
                 }

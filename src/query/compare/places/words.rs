@@ -54,8 +54,12 @@ impl Aligned {
         let words = self.words(place, simple, KeyDisplay::Shown);
         let mut keys: Vec<usize> = Vec::new();
         for place in self.path(place) {
-            let (Via::ValueOf(key) | Via::Entry(key)) = &self.label(place).via else { continue };
-            let (word, from) = (format!("{{{key}}}"), keys.last().map_or(0, |last| last + 1));
+            let word = match &self.label(place).via {
+                Via::ValueOf(key) => format!("{{{key}}}"),
+                Via::Entry(name) => name.to_string(),
+                _ => continue,
+            };
+            let from = keys.last().map_or(0, |last| last + 1);
             keys.extend(words.iter().skip(from).position(|one| *one == word).map(|at| from + at));
         }
         let spelling = |left_out: usize| {
@@ -83,6 +87,7 @@ impl Aligned {
             Via::Field { name, .. } => format!("{name}: {class}"),
             Via::Static { name, .. } => format!("static {name}: {class}"),
             Via::Key => format!("key: {class}"),
+            Via::Entry(name) if !self.hides_values => format!("{name}: {class}"),
             Via::ValueOf(name) | Via::Entry(name) => format!("{}: {class}", key(name)),
             Via::Stack => format!("local variable: {class}"),
             Via::Root(kind) => format!("{kind}: {class}"),
@@ -100,7 +105,8 @@ impl Aligned {
                 Via::Static { class, name } => words.push(format!("static {name} of {class}")),
                 Via::Key => words.push("key".to_owned()),
                 Via::ValueOf(_) | Via::Entry(_) if keys == KeyDisplay::Hidden => words.push("{*}".to_owned()),
-                Via::ValueOf(key) | Via::Entry(key) => words.push(format!("{{{key}}}")),
+                Via::ValueOf(key) => words.push(format!("{{{key}}}")),
+                Via::Entry(name) => words.push(name.to_string()),
                 Via::Stack => words.push("local variable".to_owned()),
                 Via::Root(kind) => words.push((*kind).to_owned()),
                 Via::Thread(name) => {
