@@ -11,7 +11,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 
 use super::fact::FrameworkFact;
-use super::rules::{FrameworkRule, FrameworkVerdict, Frameworks, Naming, THIS};
+use super::rules::{FrameworkRule, FrameworkSentence, FrameworkVerdict, Frameworks, Naming, THIS};
 use super::template::Template;
 use crate::objects::reader::ObjectReader;
 use crate::oql::{Bindings, BoundExpression, BoundValue, Evaluator};
@@ -179,9 +179,18 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         self.rule(object).is_some_and(|(_, rule)| rule.can_leak())
     }
 
-    /// Returns whether an object's rule has sentences.
+    /// Returns whether one of the sentences of an object's rule holds.
     pub fn has_sentence(&self, object: ObjectIndex) -> bool {
-        self.rule(object).is_some_and(|(_, rule)| !rule.says.is_empty())
+        self.rule(object).is_some_and(|(_, rule)| self.sentence(rule, &self.facts(object, rule)).is_some())
+    }
+
+    fn sentence<'k>(
+        &self,
+        rule: &'k FrameworkRule,
+        facts: &Facts<'_, 'o, 'a>,
+    ) -> Option<&'k FrameworkSentence> {
+        let holds = |when: &BoundExpression| self.evaluator.evaluate(when, facts).is_true();
+        rule.says.iter().find(|says| says.when.as_ref().is_none_or(holds))
     }
 
     /// Returns the meaning of the names of an object's rule.
@@ -204,8 +213,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
     pub fn describe(&self, object: ObjectIndex) -> Option<FrameworkDescription> {
         let (_, rule) = self.rule(object)?;
         let facts = self.facts(object, rule);
-        let holds = |when: &BoundExpression| self.evaluator.evaluate(when, &facts).is_true();
-        let says = rule.says.iter().find(|says| says.when.as_ref().is_none_or(holds));
+        let says = self.sentence(rule, &facts);
         let retains = says.and_then(|says| says.retains.as_ref()).map(|retains| {
             let mut objects =
                 self.evaluator.objects_in(&self.evaluator.evaluate(retains, &facts), MAX_RETAINED);

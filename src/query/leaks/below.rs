@@ -19,7 +19,7 @@ use super::heap_places::{FrameworkLeak, HeapPlaces};
 use super::loaders::common_bytes;
 use super::other_holders::other_holders;
 use super::reader::EvidenceReader;
-use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectRule, Verdict};
+use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict};
 
 /// Maximum number of other holders of a suspect that are reported.
 const MAX_OTHER_HOLDERS: usize = 4;
@@ -34,8 +34,8 @@ pub(super) struct Store {
     pub(super) objects: u64,
     /// Retained size of all objects.
     pub(super) retained_bytes: u64,
-    /// Form of accumulation.
-    pub(super) reason: Reason,
+    /// Form of accumulation; `None` if it is only content.
+    pub(super) reason: Option<Reason>,
     /// Short description of the place, if it contains a name from the program.
     pub(super) named: Option<String>,
     /// The elements, if they have a name together.
@@ -44,33 +44,43 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Returns the store at explained places; `None` if these only are many themselves, or store nothing alike.
+    /// Returns the store at explained places; `None` if these only are many themselves, or store nothing alike and are no
+    /// content.
     pub(super) fn new(graph: &ObjectGraph, places: &HeapPlaces, one: &Explained) -> Option<Self> {
         let (tree, aligned) = (&graph.tree, &places.heap.aligned);
-        let elements = one.elements?;
+        let positions = places.heap.members(one);
+        let object = largest(tree, &positions)?;
+        let near = || places.description_near(graph, *positions.first().filter(|_| positions.len() == 1)?);
+        let of_set = || places.description_of_set(tree, &positions);
+        let description = places.description(graph, one).or_else(near).or_else(of_set).cloned();
+        let title = aligned.title(one.place);
+        let mut store = Self {
+            object,
+            objects: one.objects,
+            retained_bytes: one.retained_bytes,
+            reason: None,
+            named: Some(title.text),
+            elements: None,
+            description,
+            positions,
+        };
+        let Some(elements) = one.elements else {
+            return Some(store)
+                .filter(|store| store.description.as_ref().is_some_and(FrameworkDescription::is_content));
+        };
         let name = places.heap.name_of_elements(&elements).map(str::to_owned);
         if elements.place == one.place && name.is_none() {
             return None;
         }
-        let positions = places.heap.members(one);
-        let object = largest(tree, &positions)?;
-        let title = aligned.title(one.place);
         let objects =
             if name.is_some() { aligned.figures(0, elements.place).objects } else { elements.objects };
-        Some(Self {
-            object,
-            objects: one.objects,
-            retained_bytes: one.retained_bytes,
-            reason: Reason::Children {
-                class: aligned.label(elements.place).class.as_deref().unwrap_or_default().to_owned(),
-                objects,
-                retained_bytes: elements.retained_bytes,
-            },
-            named: Some(title.text).filter(|_| title.is_named),
-            elements: name.map(|name| NamedElements { name, objects }),
-            description: places.description(graph, one).cloned(),
-            positions,
-        })
+        store.reason = Some(Reason::Children {
+            class: aligned.label(elements.place).class.as_deref().unwrap_or_default().to_owned(),
+            objects,
+            retained_bytes: elements.retained_bytes,
+        });
+        store.elements = name.map(|name| NamedElements { name, objects });
+        Some(store)
     }
 
     /// Returns the store of a leak that a rule reports.
@@ -82,11 +92,11 @@ impl Store {
             positions: leak.positions.clone(),
             objects: 1,
             retained_bytes: leak.retained_bytes,
-            reason: Reason::Children {
+            reason: Some(Reason::Children {
                 class: reader.class_at(largest).to_owned(),
                 objects: leak.description.retains.len() as u64,
                 retained_bytes: leak.retained_bytes,
-            },
+            }),
             named: leak.description.called.clone(),
             elements: None,
             description: Some(leak.description.clone()),
@@ -115,10 +125,8 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
-    pub(super) fn push(&mut self, graph: &ObjectGraph, row: Suspect, positions: Vec<TreePosition>) {
-        if row.verdict != Verdict::Holder {
-            self.explained.push((self.rows.len(), accumulated_at(graph, &row, &positions)));
-        }
+    /// Adds a suspect by MAT's rules.
+    pub(super) fn push(&mut self, row: Suspect, positions: Vec<TreePosition>) {
         self.rows.push(row);
         self.positions.push(positions);
     }
@@ -132,6 +140,7 @@ impl Suspects {
         places: &HeapPlaces,
         threshold: u64,
     ) {
+        self.describe(graph, places);
         let leaks = places.leaks(graph, threshold);
         let leaks = leaks.iter().filter_map(|leak| Store::of_rule(reader, leak));
         for store in leaks {
@@ -149,39 +158,44 @@ impl Suspects {
             };
             self.of_places.push(at);
         }
-        for (row, positions) in self.rows.iter_mut().zip(&self.positions) {
-            if row.rule == SuspectRule::Mat && row.framework.is_none() {
-                row.describe(match row.kind {
-                    SuspectKind::Group => places.description_of_set(&graph.tree, positions),
-                    SuspectKind::Single => {
-                        let objects = [row.base.object, row.object.object].into_iter();
-                        let positions = objects.filter_map(|id| {
-                            graph.tree.reachable_position(graph.objects.addresses.index_of(id)?)
-                        });
-                        positions.filter_map(|base| places.description_near(graph, base)).next()
-                    }
-                });
+        self.find_other_holders(graph, reader, places);
+    }
+
+    /// Adds what frameworks' rules say of the suspects by MAT's rules.
+    fn describe(&mut self, graph: &ObjectGraph, places: &HeapPlaces) {
+        let position = |id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?);
+        for (at, (row, positions)) in self.rows.iter_mut().zip(&self.positions).enumerate() {
+            let near = |id| places.description_near(graph, position(id)?);
+            row.describe(match row.kind {
+                SuspectKind::Group => places.description_of_set(&graph.tree, positions),
+                SuspectKind::Single => near(row.base.object).or_else(|| near(row.object.object)),
+            });
+            if row.verdict != Verdict::Holder {
+                self.explained.push((at, accumulated_at(graph, row, positions)));
             }
-            if row.verdict == Verdict::Accumulation {
-                let known = [row.base.object, row.object.object].into_iter();
-                let known = known
-                    .filter_map(|id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?));
-                let known: Vec<TreePosition> = known.collect();
-                let others = other_holders(&reader.evidence.view.edges, positions, &known);
-                let near = |object: ObjectIndex| {
-                    places.description_near(graph, graph.tree.reachable_position(object)?)
-                };
-                // What the program is meant to hold is not a leak where something else holds it as well.
-                row.describe(others.iter().filter_map(|other| near(*other)).find(|known| known.is_content()));
-                for other in others {
-                    let other = reader.other_holder(near(other), other);
-                    let is_own = other.called.is_some() && other.called == row.named;
-                    if !is_own
-                        && row.also_held_by.len() < MAX_OTHER_HOLDERS
-                        && !row.also_held_by.contains(&other)
-                    {
-                        row.also_held_by.push(other);
-                    }
+        }
+    }
+
+    /// Finds what else holds what accumulates. What the program is meant to hold is not a leak where something else holds it
+    /// as well.
+    fn find_other_holders(&mut self, graph: &ObjectGraph, reader: &EvidenceReader<'_>, places: &HeapPlaces) {
+        let position = |object| graph.tree.reachable_position(object);
+        let of_id = |id| position(graph.objects.addresses.index_of(id)?);
+        let accumulates = |(row, _): &(&mut Suspect, &Vec<TreePosition>)| {
+            row.verdict == Verdict::Accumulation && row.what != SuspectObject::Thread
+        };
+        for (row, positions) in self.rows.iter_mut().zip(&self.positions).filter(accumulates) {
+            let known: Vec<TreePosition> =
+                [row.base.object, row.object.object].into_iter().filter_map(of_id).collect();
+            let others = other_holders(&reader.evidence.view.edges, positions, &known);
+            let near = |object: ObjectIndex| places.description_near(graph, position(object)?);
+            row.describe(others.iter().filter_map(|other| near(*other)).find(|known| known.is_content()));
+            for other in others {
+                let other = reader.other_holder(near(other), other);
+                let is_own = other.called.is_some() && other.called == row.named;
+                if !is_own && row.also_held_by.len() < MAX_OTHER_HOLDERS && !row.also_held_by.contains(&other)
+                {
+                    row.also_held_by.push(other);
                 }
             }
         }
@@ -202,8 +216,12 @@ impl Suspects {
                 let row = reader.suspect(within_holder(graph, store));
                 let mut row = Suspect { rule, named, ..row };
                 row.describe(description.as_ref());
-                self.push(graph, row, positions);
-                self.rows.len().checked_sub(1)
+                let at = self.rows.len();
+                if row.verdict != Verdict::Holder {
+                    self.explained.push((at, positions.clone()));
+                }
+                self.push(row, positions);
+                Some(at)
             }
             Known::Same(at) => {
                 let row = self.rows.get_mut(at)?;
@@ -243,7 +261,9 @@ impl Suspect {
     /// Adds what a framework's rule says of it: its name, and whether it is content.
     fn describe(&mut self, description: Option<&FrameworkDescription>) {
         let Some(description) = description.filter(|_| self.framework.is_none()) else { return };
-        if description.is_content() && self.verdict == Verdict::Accumulation {
+        if description.is_content()
+            && (self.verdict == Verdict::Accumulation || self.rule == SuspectRule::Below)
+        {
             self.verdict = Verdict::Content;
         }
         // A factory has no sentence: which bean it is says more.

@@ -343,7 +343,7 @@ pub fn leaks(
     let mut all = Suspects::default();
     for candidate in candidates {
         let positions = candidate.positions.clone();
-        all.push(graph, reader.suspect(candidate), positions);
+        all.push(reader.suspect(candidate), positions);
     }
     all.add_below(graph, &reader, places, threshold_bytes);
     let Suspects { mut rows, positions, of_places, .. } = all;

@@ -92,7 +92,7 @@ impl<'a> EvidenceReader<'a> {
         let kinds = || contents::child_kinds(self.summary, self.graph, &tops);
         let (mut below, mut children) = (None, Vec::new());
         let reason = match (&store, kind, chain) {
-            (Some(store), ..) => Some(store.reason.clone()),
+            (Some(store), ..) => store.reason.clone(),
             (None, SuspectKind::Group, _) => {
                 self.reason_of_group(what, class, &positions, retained_bytes, point.is_some())
             }
@@ -125,7 +125,6 @@ impl<'a> EvidenceReader<'a> {
         for level in &mut accumulated {
             level.is_soft = !level.is_class_object && self.holders.is_soft(&level.class);
         }
-        let verdict = if reason.is_some() { Verdict::Accumulation } else { Verdict::Holder };
         let shown = match kind {
             SuspectKind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
             SuspectKind::Group => point,
@@ -162,13 +161,6 @@ impl<'a> EvidenceReader<'a> {
                 value.or(shown).or(Some(object)).and_then(|object| self.evidence.paths(object))
             }
         };
-        let (parts, contents) = match (verdict, kind) {
-            (Verdict::Holder, SuspectKind::Single) => {
-                self.evidence.parts(&self.holders, base_position, &children)
-            }
-            (Verdict::Holder, SuspectKind::Group) => (evidence::kinds(&children), None),
-            (Verdict::Accumulation | Verdict::Content, _) => (Vec::new(), None),
-        };
         let accumulated_bytes = match kind {
             SuspectKind::Single if store.is_none() => tree.retained_bytes(base_position),
             _ => retained_bytes,
@@ -177,6 +169,18 @@ impl<'a> EvidenceReader<'a> {
         let is_below =
             accumulated.iter().any(|level| level.is_soft && level.retained_bytes > accumulated_bytes / 2);
         let is_behind_soft = is_below || paths.as_ref().is_some_and(|paths| paths.is_soft);
+        let verdict = match reason {
+            None => Verdict::Holder,
+            Some(_) if is_behind_soft => Verdict::Content,
+            Some(_) => Verdict::Accumulation,
+        };
+        let (parts, contents) = match (verdict, kind) {
+            (Verdict::Holder, SuspectKind::Single) => {
+                self.evidence.parts(&self.holders, base_position, &children)
+            }
+            (Verdict::Holder, SuspectKind::Group) => (evidence::kinds(&children), None),
+            (Verdict::Accumulation | Verdict::Content, _) => (Vec::new(), None),
+        };
         Suspect {
             rule: if store.is_some() { SuspectRule::Below } else { SuspectRule::Mat },
             framework: None,

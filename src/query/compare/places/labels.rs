@@ -59,7 +59,7 @@ pub struct Label {
     pub called: Option<Arc<str>>,
     /// Meaning of that name.
     pub naming: Naming,
-    /// `true` if the rule has sentences about them.
+    /// `true` if the rule has a sentence about them.
     pub has_sentence: bool,
 }
 

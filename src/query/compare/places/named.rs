@@ -26,6 +26,9 @@ const MAX_ENTRIES: usize = 1 << 14;
 /// Maximum number of slots of the table of a collection whose entries are named.
 const MAX_SLOTS: usize = 1 << 16;
 
+/// Minimum fraction of the heap, as 1/N, that an object retains for its sentence to be sought.
+const PART_SAID: u64 = 100;
+
 /// Named objects of a dump.
 #[derive(Default)]
 pub(super) struct NamedObjects {
@@ -74,7 +77,10 @@ pub(super) fn named<'a>(
         let Some(name) = known.called(object).filter(|_| !heap.hides_values()) else { continue };
         let Some(class) = graph.objects.class(object) else { continue };
         let class = numbers.of_class.get(class.0 as usize).copied().unwrap_or_default();
-        let (naming, has_sentence) = (known.naming(object), known.has_sentence(object));
+        let naming = known.naming(object);
+        // Of a small one nobody asks what it is made of.
+        let is_large = graph.tree.retained_bytes_of(object) >= Some(graph.tree.reachable_bytes() / PART_SAID);
+        let has_sentence = is_large && known.has_sentence(object);
         let called = CalledName { class, name: name.into(), naming, has_sentence };
         found.called.insert(object.0, numbers.called.number(called));
         let Some((entries, word)) = known.entries(object) else { continue };

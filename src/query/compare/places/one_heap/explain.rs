@@ -70,14 +70,14 @@ pub(super) fn explain(aligned: &Aligned, least: u64) -> Explanation {
         }
         let place = path.last().copied().unwrap_or(place);
         if elements.is_none() && !aligned.is_nesting(place) {
-            let whole = bytes(place);
-            let parts =
-                || aligned.below(place).iter().map(|part| bytes(*part)).filter(|bytes| *bytes >= least);
-            let sum = parts().fold(0, u64::saturating_add);
-            // A sentence about an object says more than its parts.
+            // A sentence about an object says more than its fields, and than several of its elements.
             let is_said = aligned.label(place).has_sentence;
-            if is_share(parts().max().unwrap_or(0), whole, MOST) || !is_said && is_share(sum, whole, TOGETHER)
-            {
+            let is_field = |part: u32| matches!(aligned.label(part).via, Via::Field { .. });
+            let parts = || aligned.below(place).iter().copied().filter(|part| bytes(*part) >= least);
+            let largest = parts().filter(|part| !is_said || !is_field(*part)).map(bytes).max().unwrap_or(0);
+            let sum = parts().map(bytes).fold(0, u64::saturating_add);
+            let whole = bytes(place);
+            if is_share(largest, whole, MOST) || !is_said && is_share(sum, whole, TOGETHER) {
                 own = own.max(aligned.figures(0, place).own_bytes);
                 split(aligned.below(place), None, &mut stack);
                 continue;
@@ -93,7 +93,10 @@ pub(super) fn explain(aligned: &Aligned, least: u64) -> Explanation {
 /// thousands of rows each are rows in results; a thousand sessions with ten items each are sessions: the elements chosen are
 /// those with the largest number per container.
 fn fullest(aligned: &Aligned, place: u32) -> (Vec<u32>, Option<Elements>) {
-    let Some(first) = elements(aligned, place) else { return (vec![place], None) };
+    let first = match elements(aligned, place) {
+        Some(first) if !aligned.label(place).has_sentence => first,
+        found => return (vec![place], found),
+    };
     let bytes = |place: u32| aligned.figures(0, place).retained_bytes;
     let per_container = |container: u32, of: &Elements| {
         let containers = if container == of.place { 1 } else { aligned.figures(0, container).objects };

@@ -8,7 +8,7 @@ use super::{Aligned, Explained};
 use crate::frameworks::Naming;
 
 /// Labels examined for the field of the program that holds a library's object.
-const OWNER_STEPS: usize = 6;
+const OWNER_STEPS: usize = 10;
 /// Text for a class that is not in the dump.
 const UNKNOWN_CLASS: &str = "<unknown class>";
 
@@ -19,6 +19,12 @@ pub struct PlaceTitle {
     pub text: String,
     /// `true` if they begin with a name that the program gave: a key of a map, or the name by a framework's rule.
     pub is_named: bool,
+}
+
+/// Returns the library of a class: the first two parts of its name.
+fn library(class: &str) -> &str {
+    let end = class.match_indices('.').nth(1).map_or(class.len(), |(at, _)| at);
+    class.get(..end).unwrap_or(class)
 }
 
 impl Aligned {
@@ -57,7 +63,10 @@ impl Aligned {
             return PlaceTitle { text: format!("{named} ({short})"), is_named: true };
         }
         let text = match (held, &last.via, path.last()) {
-            (Some((held, _)), ..) => format!("{class} {held}"),
+            (Some((held, _)), ..) => match self.program_field(place) {
+                Some(field) => format!("{class} {held}, in {field}"),
+                None => format!("{class} {held}"),
+            },
             (None, Via::Thread(_) | Via::Root(_), _) | (None, _, None) => self.step(place),
             (None, _, Some(above)) => format!("{class} in {}", self.title(*above).text),
         };
@@ -66,14 +75,27 @@ impl Aligned {
 
     /// Returns the field of the program that holds a library's object: `products of CatalogServer`.
     fn owner(&self, place: u32) -> Option<String> {
-        let library = |class: &str| class.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
-        let own = self.label(place).class.as_deref().map(library)?;
-        let path = self.path(place);
-        path.iter().rev().take(OWNER_STEPS).find_map(|at| match &self.label(*at).via {
+        self.field_outside(place, library(self.label(place).class.as_deref()?))
+    }
+
+    /// Returns the field of the program above the library's field that holds an object: `em of Importer` for a map in a field
+    /// of an entity manager.
+    fn program_field(&self, place: u32) -> Option<String> {
+        match &self.label(place).via {
+            Via::Field { class, .. } if !is_of_jdk(class) => self.field_outside(place, library(class)),
+            _ => None,
+        }
+    }
+
+    /// Returns the nearest field above a place of a class that is neither of a library nor of the JDK.
+    fn field_outside(&self, place: u32, own: &str) -> Option<String> {
+        self.path(place).iter().rev().take(OWNER_STEPS).find_map(|at| match &self.label(*at).via {
             Via::Field { class, name } if !is_of_jdk(class) && library(class) != own => {
                 Some(format!("{name} of {}", simple(class)))
             }
-            Via::Static { class, name } if library(class) != own => Some(format!("{}.{name}", simple(class))),
+            Via::Static { class, name } if !is_of_jdk(class) && library(class) != own => {
+                Some(format!("{}.{name}", simple(class)))
+            }
             _ => None,
         })
     }
