@@ -232,6 +232,15 @@ fn check_dominators(naive: &Naive, graph: &ObjectGraph) {
         let above = dominated.iter().filter(|(above, all)| *above != object && all.contains(object));
         let nearest = above.min_by_key(|(_, all)| all.len()).map(|(above, _)| ObjectIndex(*above));
         assert_eq!(tree.dominator(at).and_then(|above| tree.object_at(above)), nearest, "above {object}");
+        // With any other, the nearest that dominates both or is one of them.
+        for (other, all) in &dominated {
+            let both = dominated.iter().filter(|(_, common)| common.contains(object) && common.contains(other));
+            let nearest = both.min_by_key(|(_, common)| common.len()).map(|(above, _)| ObjectIndex(*above));
+            let other_at = tree.reachable_position(ObjectIndex(*other)).unwrap();
+            let found = tree.common_dominator(at, other_at).and_then(|above| tree.object_at(above));
+            assert_eq!(found, nearest, "above {object} and {other}");
+            assert_eq!(all.contains(object), tree.dominates(other_at, at));
+        }
         let retained: Vec<u64> = tree.children(at).map(|child| tree.retained_bytes(child)).collect();
         assert!(retained.is_sorted_by(|one, other| one >= other), "largest first: {retained:?}");
     }

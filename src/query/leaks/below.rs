@@ -69,15 +69,18 @@ impl Store {
                 .filter(|store| store.description.as_ref().is_some_and(FrameworkDescription::is_content));
         };
         let name = places.heap.name_of_elements(&elements).map(str::to_owned);
-        if elements.place == one.place && name.is_none() {
+        let is_content = store.description.as_ref().is_some_and(FrameworkDescription::is_content);
+        let is_told = elements.place != one.place || elements.is_chain || name.is_some();
+        if !is_told || !elements.is_of_one_kind && !is_content {
             return None;
         }
         let objects =
             if name.is_some() { aligned.figures(0, elements.place).objects } else { elements.objects };
-        store.reason = Some(Reason::Children {
-            class: aligned.label(elements.place).class.as_deref().unwrap_or_default().to_owned(),
-            objects,
-            retained_bytes: elements.retained_bytes,
+        let class = aligned.label(elements.place).class.as_deref().unwrap_or_default().to_owned();
+        store.reason = Some(if elements.is_chain {
+            Reason::Chain { class, objects, is_whole: true }
+        } else {
+            Reason::Children { class, objects, retained_bytes: elements.retained_bytes }
         });
         store.elements = name.map(|name| NamedElements { name, objects });
         Some(store)
@@ -149,6 +152,8 @@ impl Suspects {
         for one in &places.explained.places {
             let is_large = one.retained_bytes > threshold;
             let store = if is_large { Store::new(graph, places, one) } else { None };
+            // What MAT's rules call a holder is none by ours.
+            let store = store.filter(|store| store.objects > 1 || !self.is_holder(graph, store.object));
             let at = match store {
                 Some(store) => self.add(graph, reader, SuspectRule::Below, store),
                 None => match self.known(&graph.tree, &places.heap.members(one)) {
@@ -199,6 +204,14 @@ impl Suspects {
                 }
             }
         }
+    }
+
+    /// Returns whether an object is the accumulation point of a holder.
+    fn is_holder(&self, graph: &ObjectGraph, object: TreePosition) -> bool {
+        let id = graph.tree.object_at(object).and_then(|object| graph.objects.addresses.id_of(object));
+        self.rows.iter().any(|row| {
+            row.verdict == Verdict::Holder && row.kind == SuspectKind::Single && Some(row.base.object) == id
+        })
     }
 
     /// Adds a suspect, or what is known of the store to the suspect that explains the same. Returns its number.
@@ -261,9 +274,7 @@ impl Suspect {
     /// Adds what a framework's rule says of it: its name, and whether it is content.
     fn describe(&mut self, description: Option<&FrameworkDescription>) {
         let Some(description) = description.filter(|_| self.framework.is_none()) else { return };
-        if description.is_content()
-            && (self.verdict == Verdict::Accumulation || self.rule == SuspectRule::Below)
-        {
+        if description.is_content() {
             self.verdict = Verdict::Content;
         }
         // A factory has no sentence: which bean it is says more.

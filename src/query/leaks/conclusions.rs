@@ -96,6 +96,7 @@ impl Leaks {
             |some: &[TreePosition], others: &[TreePosition]| loaders::common_bytes(&graph.tree, some, others);
         let mut within: Vec<Vec<TreePosition>> = self
             .accumulations()
+            .filter(|(_, suspect)| suspect.rule != SuspectRule::Below)
             .map(|(at, suspect)| accumulated_at(graph, suspect, places.get(at).map_or(&[], Vec::as_slice)))
             .collect();
         let mut explained = Vec::new();

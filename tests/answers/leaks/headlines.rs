@@ -476,8 +476,8 @@ fn thread_locals_of_many_loaders_are_all_counted() {
 #[test]
 fn threads_are_told_by_where_they_are() {
     for (elsewhere, expected) in [
-        (0, "50 virtual threads \"pay-*\" in shop.Payment.charge"),
-        (5, "50 virtual threads \"pay-*\" mostly in shop.Payment.charge"),
+        (0, "50 virtual threads \"pay-*\" in shop.Payment.charge, each with a byte[]"),
+        (5, "50 virtual threads \"pay-*\" mostly in shop.Payment.charge, each with a byte[]"),
         (25, "50 virtual threads \"pay-*\""),
     ] {
         let mut heap = Heaped::new();

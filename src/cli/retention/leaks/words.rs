@@ -209,7 +209,13 @@ fn what_accumulates(suspect: &Suspect) -> String {
         suspect.framework.as_ref().and_then(|known| known.text.as_deref()).filter(|said| !said.is_empty());
     if let Some(NamedElements { name, objects }) = &suspect.elements {
         let said = said.map(|said| format!(", {said}")).unwrap_or_default();
-        return format!("{} {name}{said}", grouped(*objects));
+        return match &suspect.reason {
+            // With the name of their pool.
+            Some(Reason::Threads { place, threads, .. }) => {
+                format!("{} {}{said}", grouped(*threads), holder::threads(place, false))
+            }
+            _ => format!("{} {name}{said}", grouped(*objects)),
+        };
     }
     if let (Some(named), Some(said)) = (&suspect.named, said) {
         return format!("{named}: {said}");

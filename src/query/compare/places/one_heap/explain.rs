@@ -15,8 +15,11 @@ const MOST: u64 = 70;
 const TOGETHER: u64 = 50;
 /// Minimum percentage of a place's retained size that its elements must have.
 const OF_ELEMENTS: u64 = 80;
-/// Minimum percentage of the elements' retained size that those of one class have.
-const OF_ONE_KIND: u64 = 50;
+/// Minimum percentage of the elements' retained size that those at one place have, and that is nearly all.
+const OF_MOST: u64 = 50;
+const OF_ONE_KIND: u64 = 80;
+/// Minimum percentage of the objects that count as all.
+const OF_ALL: u64 = 99;
 /// Maximum percentage of the elements' retained size that a single one of them may have.
 const AT_MOST_IN_ONE: u64 = 50;
 /// Maximum number of nested places that are examined.
@@ -35,6 +38,10 @@ pub struct Elements {
     pub retained_bytes: u64,
     /// `true` if some elements are at places other than `place`.
     pub is_mostly: bool,
+    /// `true` if those at `place` have nearly all of the elements' retained size.
+    pub is_of_one_kind: bool,
+    /// `true` if they hold one another.
+    pub is_chain: bool,
 }
 
 /// The places that explain a heap, each with its elements, and the largest size at a place that is not part of one.
@@ -134,6 +141,8 @@ fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
             objects: own.objects,
             retained_bytes: own.retained_bytes,
             is_mostly: false,
+            is_of_one_kind: true,
+            is_chain,
         });
     }
     stored(aligned, place)
@@ -153,18 +162,21 @@ fn stored(aligned: &Aligned, place: u32) -> Option<Elements> {
         of.iter().fold(0u64, |sum, place| sum.saturating_add(value(&figures(place))))
     };
     let first = *counted.iter().max_by_key(|place| (figures(place).retained_bytes, Reverse(**place)))?;
-    let objects = sum(counted, |of| of.objects);
+    let (first_objects, objects) = (figures(&first).objects, sum(counted, |of| of.objects));
+    // The locks of a queue are no elements.
+    let objects = if is_share(first_objects, objects, OF_ALL) { first_objects } else { objects };
     let largest = counted.iter().map(|place| figures(place).largest_bytes).max()?;
     let bytes = sum(&all, |of| of.retained_bytes);
-    let is_of_one_kind =
-        is_share(figures(&first).retained_bytes, sum(counted, |of| of.retained_bytes), OF_ONE_KIND);
+    let (first_bytes, values) = (figures(&first).retained_bytes, sum(counted, |of| of.retained_bytes));
     let is_store = is_shared(objects, largest, bytes)
         && is_share(bytes.saturating_add(own.own_bytes), own.retained_bytes, OF_ELEMENTS);
-    (is_store && is_of_one_kind).then_some(Elements {
+    (is_store && is_share(first_bytes, values, OF_MOST)).then_some(Elements {
         place: first,
         objects,
         retained_bytes: bytes,
-        is_mostly: figures(&first).objects < objects,
+        is_mostly: first_objects < objects,
+        is_of_one_kind: is_share(first_bytes, values, OF_ONE_KIND),
+        is_chain: false,
     })
 }
 

@@ -1,6 +1,8 @@
 //! Places of one heap, and those of them that explain it.
 
 mod explain;
+#[cfg(test)]
+mod tests;
 mod titles;
 
 use std::cmp::Reverse;
@@ -138,6 +140,7 @@ fn together(mut all: Vec<Explained>) -> Option<Explained> {
             elements.objects = elements.objects.saturating_add(more.objects);
             elements.retained_bytes = elements.retained_bytes.saturating_add(more.retained_bytes);
             elements.is_mostly |= more.is_mostly;
+            elements.is_of_one_kind &= more.is_of_one_kind;
         }
     }
     Some(first)

@@ -21,10 +21,11 @@ pub struct PlaceTitle {
     pub is_named: bool,
 }
 
-/// Returns the library of a class: the first two parts of its name.
+/// Returns the library of a class: the first two parts of its package.
 fn library(class: &str) -> &str {
-    let end = class.match_indices('.').nth(1).map_or(class.len(), |(at, _)| at);
-    class.get(..end).unwrap_or(class)
+    let package = class.rsplit_once('.').map_or("", |(package, _)| package);
+    let end = package.match_indices('.').nth(1).map_or(package.len(), |(at, _)| at);
+    package.get(..end).unwrap_or(package)
 }
 
 impl Aligned {

@@ -1,0 +1,120 @@
+//! Suspects within holders: on heaps where one object holds nearly everything.
+
+use hprof_writer::{ClassId, ObjectId};
+use serde_json::Value;
+
+use super::made::Heaped;
+use super::{Leaks, id, number, text};
+
+/// Retained size of a part.
+const MUCH: u64 = 400_000;
+
+/// A server in a static field, whose fields are these.
+fn server(heap: &mut Heaped, parts: &[ObjectId]) {
+    let class = heap.class("app.Server", parts.len());
+    let server = heap.instance(class, parts);
+    heap.holder("app.Main", "SERVER", server);
+}
+
+/// An `Object[]` with this many objects of a class.
+fn items(heap: &mut Heaped, class: ClassId, count: u64) -> ObjectId {
+    let all = heap.many(class, count, MUCH);
+    heap.array(&all)
+}
+
+fn rules(rows: &[Value]) -> Vec<(&str, &str, u64)> {
+    rows.iter().map(|row| (text(&row["rule"]), text(&row["verdict"]), number(&row["objects"]))).collect()
+}
+
+#[test]
+fn each_store_of_a_holder_is_a_suspect() {
+    let mut heap = Heaped::new();
+    let (order, user) = (heap.class("app.Order", 1), heap.class("app.User", 1));
+    let orders = items(&mut heap, order, 100);
+    let users = items(&mut heap, user, 50);
+    let few = items(&mut heap, order, 3);
+    server(&mut heap, &[users, few, orders]);
+    let leaks = Leaks::of(&heap.dump());
+    assert_eq!(rules(&leaks.rows), [("mat", "holder", 1)]);
+    // The few are a third of the heap, but three objects accumulate nothing.
+    assert_eq!(rules(&leaks.below), [("below", "accumulation", 1); 2]);
+    let stored = |row: &Value| (id(&row["object"]), text(&row["reason"]["class"]).to_owned());
+    let found: Vec<_> = leaks.below.iter().map(stored).collect();
+    assert_eq!(found, [(orders.0, "app.Order".to_owned()), (users.0, "app.User".to_owned())]);
+    assert_eq!(leaks.code, 0);
+}
+
+#[test]
+fn what_many_like_objects_store_is_one_suspect_with_the_sum() {
+    let mut heap = Heaped::new();
+    let (result, row) = (heap.class("app.Result", 1), heap.class("app.Row", 1));
+    let results: Vec<ObjectId> = (0..10)
+        .map(|_| {
+            let rows = items(&mut heap, row, 40);
+            heap.instance(result, &[rows])
+        })
+        .collect();
+    // None of the ten is a tenth of the heap.
+    let running = heap.array(&results);
+    let other = heap.bytes(MUCH * 3);
+    server(&mut heap, &[running, other]);
+    let leaks = Leaks::of(&heap.dump());
+    let [store] = leaks.below.as_slice() else { panic!("{:#?}", leaks.below) };
+    assert_eq!((number(&store["objects"]), text(&store["kind"])), (10, "group"));
+    assert_eq!((text(&store["reason"]["class"]), number(&store["reason"]["objects"])), ("app.Row", 400));
+    let each = MUCH / 40 / 8 * 8;
+    let array = 16 + 40 * 8;
+    assert_eq!(number(&store["retained_bytes"]) / 10, (each * 40 + array) / 8 * 8);
+}
+
+#[test]
+fn one_cause_is_one_suspect() {
+    let mut heap = Heaped::new();
+    let order = heap.class("app.Order", 1);
+    let orders = items(&mut heap, order, 100);
+    heap.holder("app.Main", "ORDERS", orders);
+    let leaks = Leaks::of(&heap.dump());
+    assert_eq!(rules(&leaks.rows), [("mat", "accumulation", 1)]);
+    assert_eq!(rules(&leaks.below), []);
+}
+
+#[test]
+fn another_holder_of_the_same_objects_is_named() {
+    let mut heap = Heaped::new();
+    let (mail, queue, index) =
+        (heap.class("app.Mail", 1), heap.class("app.Queue", 1), heap.class("app.Index", 1));
+    let mails = heap.many(mail, 100, MUCH);
+    let (queued, indexed) = (heap.array(&mails), heap.array(&mails));
+    let (queue, index) = (heap.instance(queue, &[queued]), heap.instance(index, &[indexed]));
+    heap.holder("app.Sender", "QUEUE", queue);
+    heap.holder("app.Search", "INDEX", index);
+    let row = Leaks::one(&heap.dump());
+    assert_eq!((text(&row["kind"]), text(&row["class"])), ("group", "app.Mail"));
+    let others: Vec<&str> = row["also_held_by"].as_array().unwrap().iter().map(text).collect();
+    // One of them is the accumulation point, the other one is named.
+    let own = id(&row["accumulation_point"]["object"]);
+    let other = if own == indexed.0 { "app.Queue" } else { "app.Index" };
+    assert!(matches!(others.as_slice(), [one] if one.contains(other)), "{own:#x} {others:?}");
+    assert!(text(&row["sentence"]).contains("also held by"), "{row}");
+}
+
+#[test]
+fn a_cache_of_soft_references_is_content() {
+    let mut heap = Heaped::new();
+    let item = heap.class("app.Item", 1);
+    let soft = heap.class_below("java.lang.ref.SoftReference", heap.jdk.reference, 0);
+    let references: Vec<ObjectId> = heap
+        .many(item, 20, MUCH)
+        .into_iter()
+        .map(|held| {
+            let reference = heap.model.instance_with(soft, &[]);
+            heap.set_referent(reference, held);
+            reference
+        })
+        .collect();
+    let cache = heap.array(&references);
+    heap.holder("app.Main", "CACHE", cache);
+    let leaks = Leaks::of(&heap.dump());
+    assert_eq!(rules(&leaks.rows), [("mat", "content", 1)]);
+    assert_eq!(leaks.code, 1);
+}
