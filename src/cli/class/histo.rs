@@ -11,9 +11,9 @@ use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::spool;
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
-use hprof_index::model::tables::ClassRow;
 use hprof_index::{Heap, Quiet};
 use hprof_input::file::TextFile;
+use hprof_index::model::tables::ClassRow;
 use hprof_parser::ObjectId;
 use hprof_query::classes::histogram::{
     self, Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Scope, Totals, With,
@@ -50,17 +50,17 @@ const SORT: &[Keyword<HistogramOrder>] = &[
 
 /// Values of `--group-by`.
 const GROUP_BY: &[Keyword<HistogramGroupBy>] = &[
-    ("class", HistogramGroupBy::Class, "Class, one row per class loader"),
+    ("class", HistogramGroupBy::Class, "Class; those of different class loaders are separate rows"),
     ("package", HistogramGroupBy::Package, "Package"),
     ("loader", HistogramGroupBy::Loader, "Class loader"),
 ];
 
 /// Count instances and bytes by class
 ///
-/// Counts all objects in the dump, including unreachable ones; --live counts only reachable objects.
-/// Sizes are shallow sizes in the layout of the JVM (see `info`). Percentages are of the whole heap, or
-/// with --live of the reachable heap, whatever classes are selected. In a text report, the HEAP DUMP is
-/// counted with the sizes that it states. --live and --retained build the reference graph once.
+/// Counts all objects in the dump, including unreachable ones; --live counts only reachable objects. Sizes are shallow
+/// sizes in the layout of the JVM (see `info`). Percentages are of the whole heap, or of the reachable heap with
+/// --live, regardless of the classes selected. For a text report, counts the objects in its HEAP DUMP section, with the
+/// sizes stated there. --live and --retained need the reference graph, which is built on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HistoArgs {
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(crate) struct HistoArgs {
     #[arg(long, conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
     unreachable: bool,
 
-    /// Only what would be freed with this object, itself included: its retained set
+    /// Only the retained set of this object: the object itself and everything that would be freed with it
     #[arg(long, value_name = "OBJECT", value_parser = object_id,
         conflicts_with_all = ["live", "unreachable", "heap", "retained", "layout"], help_heading = "Filter")]
     retained_by: Option<ObjectId>,
@@ -99,7 +99,7 @@ pub(crate) struct HistoArgs {
     #[command(flatten)]
     top: Top,
 
-    /// Group rows by this key
+    /// Group rows by KEY
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), default_value = "class", help_heading = "Output")]
     group_by: HistogramGroupBy,
 

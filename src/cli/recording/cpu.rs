@@ -81,7 +81,7 @@ pub(crate) struct CpuArgs {
     #[command(flatten)]
     top: Top,
 
-    /// Group rows by this key: the samples
+    /// Group rows by KEY
     #[arg(
         long,
         value_name = "KEY",

@@ -30,26 +30,26 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const SORT: &[Keyword<TimeOrder>] = &[
     ("time", TimeOrder::Time, "Most time first"),
     ("count", TimeOrder::Count, "Most calls first"),
-    ("trace", TimeOrder::Trace, "By trace serial number; not for calls, which have none"),
-    ("method", TimeOrder::Method, "By method name; for calls, by callee"),
+    ("trace", TimeOrder::Trace, "By trace serial number; not with --calls"),
+    ("method", TimeOrder::Method, "By method name, or callee with --calls"),
 ];
 
 /// List method CPU times and calls
 ///
-/// Reads the text reports of the HPROF agent: CPU TIME (ms) with cpu=times, or calls by caller and
-/// callee with cpu=old. CPU TIME states percentages; the milliseconds of a row are estimated from them.
-/// For sampled CPU time, use `cpu`.
+/// Reads the text reports of the HPROF agent: CPU TIME (ms) with cpu=times, or calls by caller and callee with cpu=old.
+/// CPU TIME states only percentages, from which the milliseconds of each row are estimated. For sampled CPU time, use
+/// `cpu`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CputimeArgs {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only traces with a frame of a class that matches PATTERN; for calls, caller or callee
+    /// Only traces with a frame of a class that matches PATTERN, or with --calls, a caller or callee
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     class: Vec<ClassPattern>,
 
-    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`; for calls,
-    /// caller or callee
+    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`; with --calls,
+    /// callers or callees
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
@@ -57,11 +57,11 @@ pub(crate) struct CputimeArgs {
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
-    /// Show the calls of cpu=old [default: if the file contains nothing else]
+    /// Show the calls recorded with cpu=old (the default if the file contains nothing else)
     #[arg(long, conflicts_with_all = ["stack", "depth"], help_heading = "Output")]
     calls: bool,
 
-    /// Sort order [default: as in the file]
+    /// Sort order [default: file order]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<TimeOrder>,
 

@@ -54,11 +54,11 @@ pub(crate) struct TracesArgs {
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Only threads whose name contains THREAD or matches it with `*`, or with this serial number or object ID: their traces
+    /// Only threads whose name contains THREAD or matches it with `*`, or with this serial number or object ID
     #[arg(long, value_name = "THREAD", help_heading = "Filter")]
     thread: Option<ThreadFilter>,
 
-    /// Maximum depth: the N innermost frames of each trace; 0 for all [default: 0]
+    /// Maximum depth of stack traces: the N innermost frames; 0 for all [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<usize>,
 

@@ -20,7 +20,7 @@ pub(crate) struct StackArgs {
     #[arg(long, help_heading = "Output")]
     stack: bool,
 
-    /// Maximum depth: the N innermost frames of each stack; 0 for all [default: 0]
+    /// Maximum depth of stack traces: the N innermost frames; 0 for all [default: 0]
     #[arg(long, value_name = "N", requires = "stack", help_heading = "Output")]
     depth: Option<usize>,
 }
