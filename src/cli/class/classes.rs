@@ -183,7 +183,7 @@ impl ClassLine<'_> {
     }
 
     fn class_object(&self) -> Option<ObjectId> {
-        self.summary.class(self.row.class).filter(|class| class.is_dumped()).map(|class| class.id.into())
+        self.summary.class(self.row.class)?.class_object()
     }
 
     fn in_list(&self) -> String {

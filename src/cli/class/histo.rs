@@ -13,7 +13,6 @@ use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
 use hprof_index::{Heap, Quiet};
 use hprof_input::file::TextFile;
-use hprof_index::model::tables::ClassRow;
 use hprof_parser::ObjectId;
 use hprof_query::classes::histogram::{
     self, Histogram, HistogramGroupBy, HistogramOrder, HistogramQuery, HistogramRow, Scope, Totals, With,
@@ -223,8 +222,7 @@ impl HistoArgs {
         let classes = || summary.classes().iter().map(|class| summary.class_name(class));
         let mut unmatched = messages::about_patterns(cx, &question.patterns, ONE_DUMP, classes);
         for id in &question.class_objects {
-            let is_class = |class: &ClassRow| class.is_dumped() && ObjectId::from(class.id) == *id;
-            if !summary.classes().iter().any(is_class) {
+            if !summary.classes().iter().any(|class| class.class_object() == Some(*id)) {
                 unmatched += 1;
                 let path = quoted_path(spool::given(heap.path()));
                 self.input.note(cx, &format!(
