@@ -167,7 +167,7 @@ fn is_cut(name: &str) -> bool {
 }
 
 #[test]
-fn roots_classes_and_objects() {
+fn roots_classes_objects_and_strings() {
     each(&portion::samples(&HEAPS), |name, dump, tables| {
         let mut roots = Vec::new();
         for root in told(dump, &["roots", "--top", "0"]) {
@@ -232,6 +232,20 @@ fn roots_classes_and_objects() {
         let mut reachable = rows(tables.find("objects").unwrap());
         reachable.retain(|row| row["is_reachable"] == true);
         assert_eq!(sorted(&reachable, &columns), sorted(&tree, &columns), "{name}");
+        let columns = ["object", "class", "shallow_bytes", "retained_bytes"];
+        let instances = told(dump, &["instances", "**", "--top", "0"]);
+        let objects = rows(tables.find("objects").unwrap());
+        assert_eq!(sorted(&objects, &columns), sorted(&instances, &columns), "{name}");
+
+        // The command counts strings that cannot be read, and does not list them.
+        let mut strings = rows(tables.find("strings").unwrap());
+        strings.retain(|row| !row["text"].is_null());
+        let mut listed = told(dump, &["strings", "--top", "0"]);
+        for row in &mut listed {
+            row["text"] = row["label"].clone();
+        }
+        let columns = ["object", "text", "length"];
+        assert_eq!(sorted(&strings, &columns), sorted(&listed, &columns), "{name}");
     });
 }
 
