@@ -16,7 +16,7 @@ use anyhow::Context;
 use clap::builder::ArgPredicate;
 
 use crate::cli::Outcome;
-use crate::cli::shared::args::Input;
+use crate::cli::shared::args::{DATA_FORMATS, Input, OutputFormat};
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
@@ -56,13 +56,6 @@ const STRINGS: &[Keyword<Strings>] = &[
     ("none", Strings::None, "Nothing: their columns are null"),
     ("hash", Strings::Hash, "A hash of each String, the same for equal texts in all dumps"),
     ("text", Strings::Text, "Everything, including secrets"),
-];
-
-/// Values of `--report`.
-const REPORT: &[Keyword<hprof_report::Format>] = &[
-    ("table", hprof_report::Format::Table, "Human-readable table"),
-    ("json", hprof_report::Format::Json, "One JSON document"),
-    ("csv", hprof_report::Format::Csv, "Comma-separated values with a header line"),
 ];
 
 /// File that marks the directory as complete.
@@ -151,8 +144,8 @@ pub(crate) struct ExportArgs {
     schema: bool,
 
     /// Format in which to list the written files
-    #[arg(long, value_name = "FORMAT", value_parser = keys(REPORT), default_value = "table", help_heading = "Output")]
-    report: hprof_report::Format,
+    #[arg(long, value_name = "FORMAT", value_parser = keys(DATA_FORMATS), default_value = "table", help_heading = "Output")]
+    report: OutputFormat,
 
     /// When to use color; `auto` respects NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
@@ -236,7 +229,7 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
     if let (1, Some(error)) = (inputs.len(), errors.pop_if(|_| inputs.len() == 1)) {
         return Err(error);
     }
-    rows::show(cx, &exported, args.report, args.color)?;
+    rows::show(cx, &exported, args.report.of_rows(), args.color)?;
     if errors.is_empty() {
         return Ok(exported.outcome(true));
     }

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 
-use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::profile::Origin;
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
-use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_query::recordings::stacks::{
     self, Measure, Naming, NotComparable, SiteUnit, StackQuery, StackWeight, Stacks, TooLarge,
 };
@@ -25,6 +23,7 @@ use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
+use crate::cli::shared::stack::FrameFilter;
 
 use super::no_match;
 
@@ -74,6 +73,10 @@ const COLORS: &[Keyword<Palette>] = &[
 /// --baseline, draws a differential flame graph: widths are those of the file, colors show the difference from an older
 /// one.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("class", |class| class.help(
+    "Only traces with a frame of a class that matches PATTERN, or of objects of such a class, for example \
+     `com.acme.**`, `byte[]`"
+)))]
 pub(crate) struct FlamegraphArgs {
     #[command(flatten)]
     input: RecordedInput,
@@ -108,14 +111,8 @@ pub(crate) struct FlamegraphArgs {
     )]
     unit: SiteUnit,
 
-    /// Only traces with a frame of a class that matches PATTERN, or of objects of such a class, for example
-    /// `com.acme.**`, `byte[]`
-    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    class: Vec<ClassPattern>,
-
-    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put`, `<init>`
-    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    method: Vec<MethodPattern>,
+    #[command(flatten)]
+    frames: FrameFilter,
 
     /// Maximum depth of stack traces: the N innermost frames; 0 for all
     #[arg(long, value_name = "N", default_value_t = 1024, help_heading = "Filter")]
@@ -289,7 +286,7 @@ fn question(args: &FlamegraphArgs, of: StackWeight) -> StackQuery {
         reverse: args.reverse,
         lines: args.lines,
         depth: Some(args.depth).filter(|depth| *depth > 0),
-        filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
+        filter: args.frames.filter(),
         naming: if args.baseline.is_some() { Naming::Common } else { Naming::AsRecorded },
     }
 }
@@ -387,7 +384,7 @@ fn notes(
             args.depth
         ));
     }
-    let is_all = args.class.is_empty() && args.method.is_empty();
+    let is_all = args.frames.is_empty();
     let left = profile.samples.as_ref().map_or(0, |samples| samples.total.saturating_sub(stacks.total));
     if of == StackWeight::Cpu && is_all && left > 0 {
         note(&format!("{} more samples belong to traces that the file omits", grouped(left)));
