@@ -47,7 +47,6 @@ struct Use {
 struct OptionShape {
     letter: Option<char>,
     value: String,
-    meaning: String,
 }
 
 impl Use {
@@ -65,11 +64,7 @@ impl Use {
 
     fn shape(&self) -> OptionShape {
         let names = self.option.get_value_names().filter(|_| self.takes_value()).unwrap_or_default();
-        let help = self.help();
-        // The rest is values, examples and details of a command.
-        let end = [": ", "; ", ", ", ". ", " ["].iter().filter_map(|mark| help.find(mark)).min();
-        let meaning = help.get(..end.unwrap_or(help.len())).unwrap_or_default().to_owned();
-        OptionShape { letter: self.option.get_short(), value: names.join(" "), meaning }
+        OptionShape { letter: self.option.get_short(), value: names.join(" ") }
     }
 
     fn is_exception(&self) -> bool {
@@ -109,12 +104,32 @@ fn by_name(uses: &[Use]) -> BTreeMap<&str, Vec<&Use>> {
     names
 }
 
+/// Returns the words with which the help of an option begins in all commands, up to the first punctuation mark: its
+/// meaning. Each command may go on in its own words. Fewer than two common words are no meaning.
+fn meaning(uses: &[&Use]) -> Option<String> {
+    let helps: Vec<String> = uses.iter().map(|one| one.help()).collect();
+    let (first, rest) = helps.split_first()?;
+    let mut end = first.len();
+    for help in rest {
+        let common = first.bytes().zip(help.bytes()).take_while(|(a, b)| a == b).count();
+        let is_end =
+            |help: &str| help.as_bytes().get(common).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+        let words = first.get(..common)?;
+        let whole = if is_end(first) && is_end(help) { common } else { words.rfind(' ').unwrap_or(0) };
+        end = end.min(whole);
+    }
+    let common = first.get(..end)?;
+    let stop = [": ", "; ", ", ", ". ", " [", " ("].iter().filter_map(|mark| common.find(mark)).min();
+    let meaning = common.get(..stop.unwrap_or(common.len()))?.trim_end_matches([' ', ',', ';', ':']);
+    meaning.contains(' ').then(|| meaning.to_owned())
+}
+
 /// Returns the table of options that several commands share, and the exceptions.
 fn table() -> String {
     let (all, commands) = (uses(), commands());
     let mut out = "| option | meaning | commands |\n|---|---|---|\n".to_owned();
     for (name, uses) in by_name(&all) {
-        let uses: Vec<&&Use> = uses.iter().filter(|one| !one.is_exception()).collect();
+        let uses: Vec<&Use> = uses.iter().copied().filter(|one| !one.is_exception()).collect();
         let Some(shape) = uses.first().map(|one| one.shape()).filter(|_| uses.len() > 1) else { continue };
         let letter = shape.letter.map(|letter| format!("-{letter}, ")).unwrap_or_default();
         let value = if shape.value.is_empty() {
@@ -122,6 +137,8 @@ fn table() -> String {
         } else {
             format!(" {}", shape.value.replace('|', "\\|"))
         };
+        let meaning = meaning(&uses).unwrap_or_default();
+        let meaning = meaning.trim_end_matches(" the").trim_end_matches(" of");
         let have: BTreeSet<&str> = uses.iter().map(|one| one.command.as_str()).collect();
         let lack: Vec<&str> =
             commands.iter().map(|one| one.0.as_str()).filter(|one| !have.contains(one)).collect();
@@ -132,7 +149,7 @@ fn table() -> String {
         } else {
             list(&have.into_iter().collect::<Vec<_>>())
         };
-        let _ = writeln!(out, "| `{letter}--{name}{value}` | {} | {which} |", shape.meaning);
+        let _ = writeln!(out, "| `{letter}--{name}{value}` | {meaning} | {which} |");
     }
     out.push_str("\nExceptions:\n\n");
     for (option, command, why) in EXCEPTIONS {
@@ -168,10 +185,18 @@ mod tests {
             if shapes.len() > 1 {
                 wrong.push(format!("--{name}: {shapes:#?}"));
             }
-            for one in uses.iter().filter(|one| one.is_exception()) {
-                if shapes.contains_key(&one.shape()) {
+            let (excepted, mut alike): (Vec<&Use>, Vec<&Use>) =
+                uses.iter().partition(|one| one.is_exception());
+            if alike.len() > 1 && meaning(&alike).is_none() {
+                let helps = alike.iter().map(|one| format!("\n  {}: {}", one.command, one.help()));
+                wrong.push(format!("--{name}: no common beginning{}", helps.collect::<String>()));
+            }
+            for one in excepted {
+                alike.push(one);
+                if shapes.contains_key(&one.shape()) && meaning(&alike).is_some() {
                     wrong.push(format!("--{name} of {} is no exception", one.command));
                 }
+                alike.pop();
             }
             for letter in uses.iter().filter_map(|one| one.option.get_short()) {
                 let known = *letters.entry(letter).or_insert(name);

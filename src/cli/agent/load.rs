@@ -12,9 +12,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Load the agent into a running JVM, or control it there
 ///
-/// Prints the agent's answer or why it refuses, where `jcmd` prints only a number. `dump` writes what was recorded so
-/// far; `stop` does the same and ends the recording, after which another one can be started. The JVM must belong to
-/// the same user. Relative file names are resolved in the JVM's working directory.
+/// Prints the agent's answer or why it refuses; `jcmd` prints only a number. `dump` writes what was recorded so far;
+/// `stop` does the same and ends the recording, after which another one can be started. The JVM must belong to the same
+/// user. Relative file names are resolved in the JVM's working directory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoadArgs {
     /// Process ID of the JVM

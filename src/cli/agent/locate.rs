@@ -25,8 +25,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Show where the HPROF agent is and how to load it
 ///
 /// The agent records allocation sites, CPU samples, monitors and heap dumps in a JVM (JDK 11 or later), with the
-/// options of the agent that was part of JDK 5 to 8. Its library is searched in $HPROF_CLI_AGENT, then beside this
-/// program, then in ../lib and ../lib/hprof-cli. `hprof-cli run` starts a program with it.
+/// options of the agent that was part of JDK 5 to 8. Its library is looked up in $HPROF_CLI_AGENT, beside this program,
+/// and in ../lib and ../lib/hprof-cli, in this order. `hprof-cli run` starts a program with it.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct AgentArgs {

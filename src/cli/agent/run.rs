@@ -20,10 +20,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Start a program with the HPROF agent
 ///
-/// A command named `java` gets -agentpath as its first argument. Any other command gets it in the environment
-/// variable JAVA_TOOL_OPTIONS, so that each JVM that it starts loads the agent; all but the first JVM to end add
-/// their process ID to the file name. Without options, the agent records the same as that of JDK 5 to 8: heap=all, as
-/// text, to java.hprof.txt. The exit code is the program's own.
+/// A command named `java` gets -agentpath as its first argument. Any other command gets it in the environment variable
+/// JAVA_TOOL_OPTIONS, so that each JVM that it starts loads the agent; all JVMs but the first to exit add their process
+/// ID to the file name. Without options, the agent records what the agent of JDK 5 to 8 does: heap=all, as text, to
+/// java.hprof.txt. The exit code is the program's own.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli run [OPTIONS] -- java <ARGUMENT>...")]
 pub(crate) struct RunArgs {
@@ -31,8 +31,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "WHAT", help_heading = "Agent")]
     heap: Option<Heap>,
 
-    /// Record every allocation with --heap sites: programs take 20 to 30 times as long. By default one allocation per
-    /// 512 KiB is sampled, which costs almost nothing
+    /// With --heap sites, record every allocation, which makes programs 20 to 30 times slower; by default, one
+    /// allocation per 512 KiB is sampled at almost no cost
     #[arg(long, help_heading = "Agent")]
     exact: bool,
 
@@ -44,11 +44,11 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "FORMAT", help_heading = "Agent")]
     format: Option<FormatOption>,
 
-    /// Maximum depth: the innermost frames of each stack trace that are recorded
+    /// Maximum depth of recorded stack traces
     #[arg(long, value_name = "N", help_heading = "Agent", value_parser = clap::value_parser!(u16).range(0..))]
     depth: Option<u16>,
 
-    /// Write to FILE: the recording
+    /// Write to FILE
     #[arg(
         short,
         long,
@@ -64,11 +64,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "HOST:PORT", help_heading = "Agent")]
     net: Option<String>,
 
-    /// More options of the agent, as listed by `hprof-cli agent`: KEY=VALUE,...
+    /// Further options of the agent, as listed by `hprof-cli agent`
     #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Agent")]
     options: Option<String>,
 
-    /// The command that starts the program, with its arguments
+    /// Command that starts the program, with its arguments
     #[arg(value_name = "COMMAND", required = true, last = true, value_hint = clap::ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }

@@ -50,8 +50,8 @@ pub(crate) struct ClassesArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Only classes that match PATTERN, for example `byte[]`, `com.acme.**`, or the class of an object ID, of a class
-    /// object the one that it represents; with --tree, the roots of the tree
+    /// Only classes that match PATTERN, for example `byte[]`, `com.acme.**`; an object ID selects the object's class,
+    /// or the class that a class object represents. With --tree, these are the roots of the tree
     #[arg(value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<Selection>,
 
@@ -59,7 +59,7 @@ pub(crate) struct ClassesArgs {
     #[arg(long, conflicts_with = "sort", help_heading = "Output")]
     tree: bool,
 
-    /// Maximum depth: the levels of the tree; 0 for all [default: 2 in a table, all in JSON and CSV]
+    /// Maximum depth of the tree; 0 for all [default: 2 in a table, all in JSON and CSV]
     #[arg(long, value_name = "N", requires = "tree", help_heading = "Output")]
     depth: Option<u32>,
 
@@ -183,7 +183,7 @@ impl ClassLine<'_> {
     }
 
     fn class_object(&self) -> Option<ObjectId> {
-        self.summary.class(self.row.class).filter(|class| class.is_dumped()).map(|class| class.id.into())
+        self.summary.class(self.row.class)?.class_object()
     }
 
     fn in_list(&self) -> String {

@@ -11,7 +11,6 @@ use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::spool;
 use crate::cli::shared::unreachable::{self, Covers};
 use crate::cli::shared::{messages, object};
-use hprof_index::model::tables::ClassRow;
 use hprof_index::{Heap, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::ObjectId;
@@ -50,17 +49,17 @@ const SORT: &[Keyword<HistogramOrder>] = &[
 
 /// Values of `--group-by`.
 const GROUP_BY: &[Keyword<HistogramGroupBy>] = &[
-    ("class", HistogramGroupBy::Class, "Class, one row per class loader"),
+    ("class", HistogramGroupBy::Class, "Class; those of different class loaders are separate rows"),
     ("package", HistogramGroupBy::Package, "Package"),
     ("loader", HistogramGroupBy::Loader, "Class loader"),
 ];
 
 /// Count instances and bytes by class
 ///
-/// Counts all objects in the dump, including unreachable ones; --live counts only reachable objects.
-/// Sizes are shallow sizes in the layout of the JVM (see `info`). Percentages are of the whole heap, or
-/// with --live of the reachable heap, whatever classes are selected. In a text report, the HEAP DUMP is
-/// counted with the sizes that it states. --live and --retained build the reference graph once.
+/// Counts all objects in the dump, including unreachable ones; --live counts only reachable objects. Sizes are shallow
+/// sizes in the layout of the JVM (see `info`). Percentages are of the whole heap, or of the reachable heap with
+/// --live, regardless of the classes selected. For a text report, counts the objects in its HEAP DUMP section, with the
+/// sizes stated there. --live and --retained need the reference graph, which is built on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HistoArgs {
     #[command(flatten)]
@@ -79,7 +78,7 @@ pub(crate) struct HistoArgs {
     #[arg(long, conflicts_with_all = ["retained", "layout"], help_heading = "Filter")]
     unreachable: bool,
 
-    /// Only what would be freed with this object, itself included: its retained set
+    /// Only the retained set of this object: the object itself and everything that would be freed with it
     #[arg(long, value_name = "OBJECT", value_parser = object_id,
         conflicts_with_all = ["live", "unreachable", "heap", "retained", "layout"], help_heading = "Filter")]
     retained_by: Option<ObjectId>,
@@ -99,7 +98,7 @@ pub(crate) struct HistoArgs {
     #[command(flatten)]
     top: Top,
 
-    /// Group rows by this key
+    /// Group rows by KEY
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), default_value = "class", help_heading = "Output")]
     group_by: HistogramGroupBy,
 
@@ -223,8 +222,7 @@ impl HistoArgs {
         let classes = || summary.classes().iter().map(|class| summary.class_name(class));
         let mut unmatched = messages::about_patterns(cx, &question.patterns, ONE_DUMP, classes);
         for id in &question.class_objects {
-            let is_class = |class: &ClassRow| class.is_dumped() && ObjectId::from(class.id) == *id;
-            if !summary.classes().iter().any(is_class) {
+            if !summary.classes().iter().any(|class| class.class_object() == Some(*id)) {
                 unmatched += 1;
                 let path = quoted_path(spool::given(heap.path()));
                 self.input.note(cx, &format!(

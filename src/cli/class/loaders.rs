@@ -37,28 +37,27 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Values of `--sort`.
 const SORT: &[Keyword<LoaderOrder>] = &[
     ("retained", LoaderOrder::Retained, "Largest retained size first"),
-    ("classes", LoaderOrder::Classes, "Most defined classes first"),
-    ("instances", LoaderOrder::Instances, "Most instances of their classes first"),
-    ("bytes", LoaderOrder::Shallow, "Most bytes in instances of their classes first"),
+    ("classes", LoaderOrder::Classes, "Most classes first"),
+    ("instances", LoaderOrder::Instances, "Most instances of the loader's classes first"),
+    ("bytes", LoaderOrder::Shallow, "Most bytes in instances of the loader's classes first"),
 ];
 
 /// List class loaders, their classes and retained sizes
 ///
-/// The retained size of a loader includes its classes and their instances, which reference one another:
-/// it is what is freed once none of them is referenced from outside. For the boot, platform and
-/// application loaders, it is that of the loader object alone. Loaders that define classes of the same
-/// names are summed up first, with a path from a GC root to one of them: they indicate a class loader
-/// leak. Builds the index on first use.
+/// The retained size of a loader includes its classes and their instances, which reference one another: it is what is
+/// freed once none of them is referenced from outside. For the boot, platform and application loaders, it is the
+/// retained size of the loader object alone. Groups of loaders that define classes with the same names come first, each
+/// with a path from a GC root to one of its loaders: they indicate a class loader leak. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoadersArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Show only duplicates: classes that several loaders define under the same name, instead of loaders
+    /// Show only duplicates: class names that several loaders define
     #[arg(long, conflicts_with = "sort", help_heading = "Filter")]
     duplicates: bool,
 
-    /// With --duplicates, list each of these classes
+    /// With --duplicates, show a row for each class and loader instead of each name
     #[arg(long, requires = "duplicates", help_heading = "Output")]
     details: bool,
 

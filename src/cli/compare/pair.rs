@@ -20,12 +20,12 @@ use hprof_report::value::Value;
 #[command(mut_arg("dump", |dump| dump
     .index(1)
     .value_name("OLD")
-    .help("The dump to compare with: HPROF binary, or text report of the HPROF agent (java.hprof.txt)")))]
+    .help("Older dump: HPROF binary, or text report of the HPROF agent (java.hprof.txt)")))]
 pub(crate) struct PairInput {
     #[command(flatten)]
     old: RecordedInput,
 
-    /// The dump in question
+    /// Newer dump, to compare with OLD
     #[arg(index = 2, value_name = "NEW", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     new: PathBuf,
 }

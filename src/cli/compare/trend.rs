@@ -49,7 +49,7 @@ const GROUP_BY: &[Keyword<TrendGroupBy>] = &[
     (
         "place",
         TrendGroupBy::Place,
-        "Where in the program: by which fields, from static fields and threads down",
+        "Places in the program: chains of fields, from static fields and threads down",
     ),
     ("class", TrendGroupBy::Classes(ComparedGroupBy::Class), "Classes, by name and class loader"),
     ("package", TrendGroupBy::Classes(ComparedGroupBy::Package), "Packages"),
@@ -66,15 +66,15 @@ enum DumpOrder {
 /// Values of `--order`.
 const ORDER: &[Keyword<DumpOrder>] = &[
     ("time", DumpOrder::Time, "By the times in their headers"),
-    ("given", DumpOrder::Given, "As they are given"),
+    ("given", DumpOrder::Given, "As given on the command line"),
 ];
 
 /// Show what grows from dump to dump
 ///
-/// Compares three or more dumps of a program, in the order of the times in their headers: what grows in every step,
-/// and what has grown and stopped. What rises and falls is not a leak and is omitted; --all shows it too. Places are
-/// those of `diff --group-by place`, compared by retained size; classes are compared by shallow bytes. The exit code
-/// is 1 if nothing grows.
+/// Compares three or more dumps of a program, in the order of the times in their headers. Shows what grows from each
+/// dump to the next, and what grew and then stopped. What rises and falls is no leak and is omitted unless --all is
+/// given. Places are those of `diff --group-by place`, compared by retained size; classes are compared by shallow
+/// bytes. The exit code is 1 if nothing grows.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli trend [OPTIONS] <DUMP> <DUMP> <DUMP>...")]
 pub(crate) struct TrendArgs {
@@ -85,7 +85,7 @@ pub(crate) struct TrendArgs {
     #[arg(long, value_name = "ORDER", value_parser = keys(ORDER), default_value = "time", help_heading = "Input")]
     order: DumpOrder,
 
-    /// Group rows by this key: what is compared
+    /// Group rows by KEY, which also selects what to compare
     #[arg(
         long,
         alias = "by",
@@ -100,8 +100,8 @@ pub(crate) struct TrendArgs {
     #[arg(long = "class", value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
-    /// Omit smaller changes, from the first dump to the last, for example 1MiB [default: a thousandth of the largest
-    /// heap if it grows in every step, else a hundredth]
+    /// Omit changes smaller than SIZE from the first dump to the last, for example 1MiB [default: a thousandth of the
+    /// largest heap if it grows from each dump to the next, else a hundredth]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Filter")]
     min_change: Option<u64>,
 

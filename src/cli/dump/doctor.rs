@@ -36,7 +36,7 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Do not count dangling references, which requires the reference graph
+    /// Skip dangling references, which require the reference graph
     #[arg(long, help_heading = "Input")]
     quick: bool,
 

@@ -16,7 +16,7 @@ use anyhow::Context;
 use clap::builder::ArgPredicate;
 
 use crate::cli::Outcome;
-use crate::cli::shared::args::Input;
+use crate::cli::shared::args::{DATA_FORMATS, Input, OutputFormat};
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
@@ -43,9 +43,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Values of `--format`.
 const FORMAT: &[Keyword<FormatArg>] = &[
-    ("parquet", FormatArg::Parquet, "Parquet, compressed: smallest, and engines skip what they do not need"),
+    ("parquet", FormatArg::Parquet, "Compressed Parquet: smallest, and engines read only what they need"),
     ("csv", FormatArg::Csv, "Comma-separated values with a header line"),
-    ("ndjson", FormatArg::NdJson, "A JSON object per line"),
+    ("ndjson", FormatArg::NdJson, "One JSON object per line"),
 ];
 
 /// Default format, depending on the build.
@@ -53,16 +53,9 @@ const DEFAULT_FORMAT: &str = if cfg!(feature = "parquet") { "parquet" } else { "
 
 /// Values of `--strings`.
 const STRINGS: &[Keyword<Strings>] = &[
-    ("none", Strings::None, "Neither texts nor hashes"),
+    ("none", Strings::None, "Nothing: their columns are null"),
     ("hash", Strings::Hash, "A hash of each String, the same for equal texts in all dumps"),
     ("text", Strings::Text, "Everything, including secrets"),
-];
-
-/// Values of `--report`.
-const REPORT: &[Keyword<hprof_report::Format>] = &[
-    ("table", hprof_report::Format::Table, "Table for people"),
-    ("json", hprof_report::Format::Json, "One JSON document"),
-    ("csv", hprof_report::Format::Csv, "Comma-separated values with a header line"),
 ];
 
 /// File that marks the directory as complete.
@@ -106,12 +99,11 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: SeveralInput,
 
-    /// Only these tables, by name; a class name selects the table of its objects [default: all tables except those of
-    /// classes]
+    /// Only these tables; a class name selects the table of its instances [default: all tables except those of classes]
     #[arg(long, value_name = "TABLE,...", value_delimiter = ',', help_heading = "Filter")]
     tables: Vec<String>,
 
-    /// How to write texts and values of the heap
+    /// How to write strings and values from the heap
     #[arg(long, value_name = "WHAT", value_parser = keys(STRINGS), default_value = "hash", help_heading = "Filter")]
     strings: Strings,
 
@@ -126,7 +118,7 @@ pub(crate) struct ExportArgs {
     )]
     output_dir: Option<PathBuf>,
 
-    /// Output format: that of the files [default: parquet; csv where Parquet is not built in]
+    /// Output format of the files [default: parquet; csv where Parquet is not built in]
     #[arg(
         short,
         long,
@@ -138,11 +130,12 @@ pub(crate) struct ExportArgs {
     )]
     format: FormatArg,
 
-    /// Write under this name: that of the dump [default: the file name without .hprof and the like; -2, -3 for others of the same name]
+    /// Name of the dump in the tables [default: the file name without extensions such as .hprof; dumps with the same
+    /// name get -2, -3 and so on]
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     name: Option<String>,
 
-    /// Label of all dumps, for the tables `labels` and `dumps`
+    /// Label to add to all dumps, in the tables `labels` and `dumps`; may be repeated
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label, help_heading = "Output")]
     labels: Vec<(String, String)>,
 
@@ -150,9 +143,9 @@ pub(crate) struct ExportArgs {
     #[arg(long, conflicts_with_all = ["output_dir", "tables", "name", "labels"], help_heading = "Output")]
     schema: bool,
 
-    /// Output format of the answer about the files
-    #[arg(long, value_name = "FORMAT", value_parser = keys(REPORT), default_value = "table", help_heading = "Output")]
-    report: hprof_report::Format,
+    /// Format in which to list the written files
+    #[arg(long, value_name = "FORMAT", value_parser = keys(DATA_FORMATS), default_value = "table", help_heading = "Output")]
+    report: OutputFormat,
 
     /// When to use color; `auto` respects NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
@@ -236,7 +229,7 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
     if let (1, Some(error)) = (inputs.len(), errors.pop_if(|_| inputs.len() == 1)) {
         return Err(error);
     }
-    rows::show(cx, &exported, args.report, args.color)?;
+    rows::show(cx, &exported, args.report.of_rows(), args.color)?;
     if errors.is_empty() {
         return Ok(exported.outcome(true));
     }

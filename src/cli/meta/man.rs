@@ -30,11 +30,11 @@ const PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 /// Print a man page, or write all of them to a directory
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
-    /// Command to print the page of [default: the page of hprof-cli itself]
+    /// Command whose page to print [default: hprof-cli itself]
     #[arg(value_name = "COMMAND", conflicts_with = "output_dir")]
     command: Option<String>,
 
-    /// Write to this directory: hprof-cli.1 and one page per command
+    /// Write to this directory: hprof-cli.1 and a page for each command
     #[arg(long, alias = "dir", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     output_dir: Option<PathBuf>,
 }

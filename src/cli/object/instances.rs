@@ -74,7 +74,7 @@ pub(crate) struct InstancesArgs {
     #[arg(long, help_heading = "Filter")]
     subclasses: bool,
 
-    /// Only instances whose field meets CONDITION, for example 'size > 100'; repeatable, all must hold
+    /// Only instances that meet CONDITION, for example 'size > 100'; if repeated, all must hold
     ///
     /// Operators: = != < <= > >= and ~ (contains). Examples: 'name ~ worker', 'next != null', 'holder.daemon = true',
     /// 'length = 0' (arrays).
@@ -91,8 +91,8 @@ pub(crate) struct InstancesArgs {
 
     /// Sort order: `retained`, `shallow`, `address`, or a field as in --where, for example `size`
     ///
-    /// Sizes and numbers sort largest first, then strings and labels alphabetically, then null. Put a dot before a field
-    /// with the name of a key: `.shallow`.
+    /// Sizes and numbers sort largest first, then strings and labels alphabetically, then null. If a field is named
+    /// like a key, put a dot before it: `.shallow`.
     #[arg(long, value_name = "KEY", value_parser = order, default_value = "retained", help_heading = "Output")]
     sort: SortWord,
 

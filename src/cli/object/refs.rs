@@ -58,7 +58,7 @@ pub(crate) struct RefsArgs {
     #[arg(long, conflicts_with = "incoming", help_heading = "Filter")]
     outgoing: bool,
 
-    /// Group rows by this key: the objects
+    /// Group rows by KEY
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
     group_by: Option<HistogramGroupBy>,
 

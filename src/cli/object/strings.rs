@@ -58,7 +58,7 @@ pub(crate) struct StringsArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Only strings that match this regular expression anywhere; (?i) ignores case
+    /// Only strings that contain a match of this regular expression; (?i) ignores case
     #[arg(long, value_name = "REGEX", value_parser = regex, help_heading = "Filter")]
     pattern: Option<Regex>,
 
@@ -74,7 +74,7 @@ pub(crate) struct StringsArgs {
     #[arg(long, help_heading = "Filter")]
     live: bool,
 
-    /// Show only duplicates: strings, with wasted bytes and the classes and fields that reference them
+    /// Show only duplicates, with the bytes they waste and the classes and fields that reference them
     #[arg(long, help_heading = "Output")]
     duplicates: bool,
 

@@ -27,15 +27,15 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Convert a binary dump to the HPROF agent's text report
 ///
-/// Writes threads, traces, the heap dump, allocation sites and CPU samples in the format of the agent
-/// of JDK 5 to 8 (java.hprof.txt), so that tools for its reports can read them. The text is streamed.
-/// Dumps of HotSpot contain no allocation sites; SITES is then counted from the objects.
+/// Writes threads, traces, the heap dump, allocation sites and CPU samples in the format of the agent of JDK 5 to 8
+/// (java.hprof.txt), so that tools for its reports can read them. The text is streamed. Dumps of HotSpot contain no
+/// allocation sites; SITES is then computed from the objects.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Write to FILE, which appears once it is complete [default: stdout]
+    /// Write to FILE, which is created only when it is complete [default: stdout]
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     output: Option<PathBuf>,
 

@@ -7,13 +7,11 @@ use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
-use crate::cli::shared::stack::StackArgs;
-use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
+use crate::cli::shared::stack::{FrameFilter, StackArgs};
 use hprof_query::dictionary::names;
 use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRow, RankedSamples};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Profile, Samples, Traces};
-use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
@@ -56,13 +54,8 @@ pub(crate) struct CpuArgs {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only traces with a frame of a class that matches PATTERN, for example `com.acme.**`
-    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    class: Vec<ClassPattern>,
-
-    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`
-    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    method: Vec<MethodPattern>,
+    #[command(flatten)]
+    frames: FrameFilter,
 
     /// Omit rows below this fraction of the total, for example 0.0001
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
@@ -81,7 +74,7 @@ pub(crate) struct CpuArgs {
     #[command(flatten)]
     top: Top,
 
-    /// Group rows by this key: the samples
+    /// Group rows by KEY
     #[arg(
         long,
         value_name = "KEY",
@@ -116,7 +109,7 @@ pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
         note(cx, profile, &args.input);
     }
     let question = CpuQuery {
-        filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
+        filter: args.frames.filter(),
         cutoff: args.cutoff,
         sort_by: args.sort,
         top: args.top.rows(args.output.format()),

@@ -6,13 +6,11 @@ use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
-use crate::cli::shared::stack::StackedOutput;
-use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
+use crate::cli::shared::stack::{FrameFilter, StackedOutput};
 use hprof_query::dictionary::names;
 use hprof_query::recordings::cputime::{self, CallQuestion, CallRow, TimeOrder, TimeQuery};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Method, Profile};
-use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::value::Value;
@@ -30,38 +28,32 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const SORT: &[Keyword<TimeOrder>] = &[
     ("time", TimeOrder::Time, "Most time first"),
     ("count", TimeOrder::Count, "Most calls first"),
-    ("trace", TimeOrder::Trace, "By trace serial number; not for calls, which have none"),
-    ("method", TimeOrder::Method, "By method name; for calls, by callee"),
+    ("trace", TimeOrder::Trace, "By trace serial number; not with --calls"),
+    ("method", TimeOrder::Method, "By method name, or callee with --calls"),
 ];
 
 /// List method CPU times and calls
 ///
-/// Reads the text reports of the HPROF agent: CPU TIME (ms) with cpu=times, or calls by caller and
-/// callee with cpu=old. CPU TIME states percentages; the milliseconds of a row are estimated from them.
-/// For sampled CPU time, use `cpu`.
+/// Reads the text reports of the HPROF agent: CPU TIME (ms) with cpu=times, or calls by caller and callee with cpu=old.
+/// CPU TIME states only percentages, from which the milliseconds of each row are estimated. With --calls, --class and
+/// --method match the caller or the callee. For sampled CPU time, use `cpu`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CputimeArgs {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Only traces with a frame of a class that matches PATTERN; for calls, caller or callee
-    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    class: Vec<ClassPattern>,
-
-    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`; for calls,
-    /// caller or callee
-    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    method: Vec<MethodPattern>,
+    #[command(flatten)]
+    frames: FrameFilter,
 
     /// Omit rows below this fraction of the total, for example 0.0001
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
-    /// Show the calls of cpu=old [default: if the file contains nothing else]
+    /// Show the calls recorded with cpu=old (the default if the file contains nothing else)
     #[arg(long, conflicts_with_all = ["stack", "depth"], help_heading = "Output")]
     calls: bool,
 
-    /// Sort order [default: as in the file]
+    /// Sort order [default: file order]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<TimeOrder>,
 
@@ -79,7 +71,7 @@ pub(crate) fn run(cx: &RunContext, args: &CputimeArgs) -> anyhow::Result<Outcome
     if if are_calls { profile.calls.is_empty() } else { profile.times.is_none() } {
         note(cx, profile, args);
     }
-    let filter = StackFilter { classes: args.class.clone(), methods: args.method.clone() };
+    let filter = args.frames.filter();
     let top = args.shown.top.rows(args.shown.output.format());
     if are_calls {
         let question = CallQuestion { filter, cutoff: args.cutoff, sort_by: args.sort, top };

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::ValueEnum;
 
-use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::profile::Origin;
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
-use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_query::recordings::stacks::{
     self, Measure, Naming, NotComparable, SiteUnit, StackQuery, StackWeight, Stacks, TooLarge,
 };
@@ -25,6 +23,7 @@ use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
+use crate::cli::shared::stack::FrameFilter;
 
 use super::no_match;
 
@@ -68,21 +67,27 @@ const COLORS: &[Keyword<Palette>] = &[
 
 /// Draw a flame graph of CPU time or allocations
 ///
-/// Draws the CPU samples or allocation sites of a binary dump or a text report, by default as a
-/// self-contained SVG for browsers: click to zoom, Ctrl-F to search. In allocation graphs, the class of
-/// the objects is the innermost frame. Dumps of HotSpot contain no allocation sites; --data live then
-/// shows the classes of the objects without stacks. With --baseline, a differential flame graph: widths
-/// are of the file, colors of the difference to an older one.
+/// Draws the CPU samples or allocation sites of a binary dump or a text report, by default as a self-contained SVG for
+/// browsers: click to zoom, Ctrl-F to search. In allocation graphs, the class of the objects is the innermost frame.
+/// Dumps of HotSpot contain no allocation sites; --data live then shows the classes of the objects without stacks. With
+/// --baseline, draws a differential flame graph: widths are those of the file, colors show the difference from an older
+/// one.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("class", |class| class.help(
+    "Only traces with a frame of a class that matches PATTERN, or of objects of such a class, for example \
+     `com.acme.**`, `byte[]`"
+)))]
 pub(crate) struct FlamegraphArgs {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Compare with this older dump, or recording: frames with more weight of their own are red, with less blue
+    /// Compare with this older dump or recording: frames whose own weight grew are red, those whose own weight shrank
+    /// are blue
     ///
-    /// Runs differ in length: weights of OLD are scaled to the total of the file, except with --data live. Generated
-    /// classes and threads are matched without their numbers. Folded lines have two weights, not scaled: that of OLD,
-    /// then that of the file. Stacks that only OLD contains are not in the SVG, which states their share.
+    /// Since runs differ in length, the weights of OLD are scaled to the total of the newer file, except with --data
+    /// live. Generated classes and threads are matched without their numbers. Folded lines have two unscaled weights:
+    /// first that of OLD, then that of the newer file. The SVG does not show stacks that only OLD contains, but states
+    /// their share.
     #[arg(
         long,
         value_name = "OLD",
@@ -96,7 +101,7 @@ pub(crate) struct FlamegraphArgs {
     #[arg(long, alias = "of", value_name = "KIND", value_parser = keys(DATA), help_heading = "Filter")]
     data: Option<StackWeight>,
 
-    /// Unit of allocated and live
+    /// Unit of `allocated` and `live`
     #[arg(
         long,
         value_name = "UNIT",
@@ -106,23 +111,18 @@ pub(crate) struct FlamegraphArgs {
     )]
     unit: SiteUnit,
 
-    /// Only traces with a frame of a class that matches PATTERN, or with objects of it, for example `com.acme.**`, `byte[]`
-    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    class: Vec<ClassPattern>,
+    #[command(flatten)]
+    frames: FrameFilter,
 
-    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put`, `<init>`
-    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    method: Vec<MethodPattern>,
-
-    /// Maximum depth: the N innermost frames of each stack; 0 for all
+    /// Maximum depth of stack traces: the N innermost frames; 0 for all
     #[arg(long, value_name = "N", default_value_t = 1024, help_heading = "Filter")]
     depth: usize,
 
-    /// Make the thread of a trace the root frame; needs traces with threads
+    /// Make the thread of each trace its root frame; requires traces with threads
     #[arg(long, help_heading = "Output")]
     by_thread: bool,
 
-    /// Merge stacks from the innermost frame: it is at the top, its callers below
+    /// Merge stacks from the innermost frame, which is drawn at the top with its callers below
     #[arg(long, help_heading = "Output")]
     reverse: bool,
 
@@ -134,19 +134,19 @@ pub(crate) struct FlamegraphArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "svg", help_heading = "Output")]
     format: FormatArg,
 
-    /// Write to FILE, which appears once it is complete [default: stdout]
+    /// Write to FILE, which is created only when it is complete [default: stdout]
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     output: Option<PathBuf>,
 
-    /// Title [default: the file name and the data drawn]
+    /// Title of the graph [default: the file name and the data drawn]
     #[arg(long, value_name = "TEXT", help_heading = "Output")]
     title: Option<String>,
 
-    /// Width of the SVG in pixels [default: width of the window]
+    /// Width of the SVG in pixels [default: the width of the window]
     #[arg(long, value_name = "PIXELS", help_heading = "Output", value_parser = clap::value_parser!(u16).range(100..))]
     width: Option<u16>,
 
-    /// Omit frames of the SVG that are narrower, in percent of its width
+    /// Omit frames narrower than this percentage of the width of the SVG
     #[arg(long, value_name = "PERCENT", default_value = "0.01", value_parser = percent, help_heading = "Output")]
     min_width: f64,
 
@@ -286,7 +286,7 @@ fn question(args: &FlamegraphArgs, of: StackWeight) -> StackQuery {
         reverse: args.reverse,
         lines: args.lines,
         depth: Some(args.depth).filter(|depth| *depth > 0),
-        filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
+        filter: args.frames.filter(),
         naming: if args.baseline.is_some() { Naming::Common } else { Naming::AsRecorded },
     }
 }
@@ -384,7 +384,7 @@ fn notes(
             args.depth
         ));
     }
-    let is_all = args.class.is_empty() && args.method.is_empty();
+    let is_all = args.frames.is_empty();
     let left = profile.samples.as_ref().map_or(0, |samples| samples.total.saturating_sub(stacks.total));
     if of == StackWeight::Cpu && is_all && left > 0 {
         note(&format!("{} more samples belong to traces that the file omits", grouped(left)));

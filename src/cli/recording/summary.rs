@@ -29,8 +29,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Summarize what the HPROF agent recorded
 ///
-/// Shows HEAP SUMMARY, CONTROL SETTINGS and the number of recorded threads, traces, sites and samples,
-/// of a binary dump or a text report. Use `info` for the heap dump itself.
+/// Shows HEAP SUMMARY, CONTROL SETTINGS and the numbers of threads, traces, sites and samples recorded in a binary dump
+/// or text report. Use `info` for the heap dump itself.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SummaryArgs {
     #[command(flatten)]

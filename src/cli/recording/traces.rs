@@ -7,13 +7,11 @@ use crate::cli::shared::limit::Top;
 use crate::cli::shared::messages;
 use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::AnswerSource;
-use crate::cli::shared::stack::{self, Stack};
+use crate::cli::shared::stack::{self, FrameFilter, Stack};
 use hprof_parser::TraceSerial;
-use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::{Frame, StartedThread, Trace};
-use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_query::recordings::traces::{self, ThreadFilter, TraceQuery};
 use hprof_report::answer::{Answer, Declared, NoRows, RowLine};
 use hprof_report::column::{Align, Column, Columns};
@@ -46,19 +44,14 @@ pub(crate) struct TracesArgs {
     #[arg(value_name = "TRACE", help_heading = "Filter")]
     serials: Vec<u32>,
 
-    /// Only traces with a frame of a class that matches PATTERN, for example `com.acme.**`
-    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    class: Vec<ClassPattern>,
+    #[command(flatten)]
+    frames: FrameFilter,
 
-    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`
-    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
-    method: Vec<MethodPattern>,
-
-    /// Only threads whose name contains THREAD or matches it with `*`, or with this serial number or object ID: their traces
+    /// Only threads whose name contains THREAD or matches it with `*`, or with this serial number or object ID
     #[arg(long, value_name = "THREAD", help_heading = "Filter")]
     thread: Option<ThreadFilter>,
 
-    /// Maximum depth: the N innermost frames of each trace; 0 for all [default: 0]
+    /// Maximum depth of stack traces: the N innermost frames; 0 for all [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<usize>,
 
@@ -78,7 +71,7 @@ pub(crate) fn run(cx: &RunContext, args: &TracesArgs) -> anyhow::Result<Outcome>
     let profile = &recorded.profile;
     let question = TraceQuery {
         serials: args.serials.iter().copied().map(TraceSerial).collect(),
-        filter: StackFilter { classes: args.class.clone(), methods: args.method.clone() },
+        filter: args.frames.filter(),
         thread: args.thread.clone(),
         top: args.top.rows(format),
     };

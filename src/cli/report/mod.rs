@@ -37,16 +37,16 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// Write a self-contained report about a heap, for sharing
 ///
-/// The file needs no network and no server. It has at most 1 MiB; it says what was omitted and which command shows
-/// it. Dumps contain secrets, and so does the report: --no-values omits the contents of objects: strings, numbers,
-/// map keys, names of threads and class loaders, properties and arguments.
+/// The report needs no network and no server. It is at most 1 MiB long, and states what was omitted and which command
+/// shows it. Dumps contain secrets, and so does the report; --no-values omits the contents of objects: strings,
+/// numbers, map keys, names of threads and class loaders, properties and arguments.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump.help("Heap dump, or recording of the HPROF agent; plain or compressed")))]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Compare with this older dump: adds a section about growth
+    /// Compare with this older dump, in a section about growth
     #[arg(
         long,
         alias = "compare",
@@ -65,7 +65,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, help_heading = "Output")]
     no_values: bool,
 
-    /// Write to FILE, which appears once it is complete [default: stdout]
+    /// Write to FILE, which is created only when it is complete [default: stdout]
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     output: Option<PathBuf>,
 
@@ -76,9 +76,9 @@ pub(crate) struct ReportArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// One page for a browser
+    /// A single HTML page
     Html,
-    /// Markdown for a ticket
+    /// Markdown, to paste into a ticket
     Markdown,
     /// One JSON document, with the document of each command
     Json,

@@ -12,7 +12,7 @@ pub(super) enum Section {
     Overview,
     /// Leak suspects with evidence
     Suspects,
-    /// The dominator tree as a picture
+    /// Treemap of the dominator tree
     Treemap,
     /// The top of the dominator tree
     Dominators,
@@ -34,7 +34,7 @@ pub(super) enum Section {
     Sites,
     /// CPU samples of a recording
     Samples,
-    /// Stacks of a recording as a picture
+    /// Flame graph of a recording
     Flamegraph,
 }
 

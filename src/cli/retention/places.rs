@@ -1,4 +1,4 @@
-//! `places`: the places of the program that hold the heap.
+//! `places`: the places in the program that hold the heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -42,12 +42,12 @@ const LONGEST: usize = 1 << 12;
 /// Maximum number of places whose objects are described by rules.
 const MAX_DESCRIBED: usize = 1 << 10;
 
-/// Show the places of the program that hold the heap
+/// Show which places in the program hold the heap
 ///
-/// A place is a chain of fields and classes: `static SESSIONS of com.acme.Server -> HashMap -> Session`. All
-/// objects that the same fields of objects at the same place hold are at one place; what a collection consists
-/// of is at the place of the collection. The tree of places is the dominator tree, merged by these names,
-/// which mean the same in every dump of a program: `diff --group-by place` compares them.
+/// A place is a chain of fields and classes: `static SESSIONS of com.acme.Server -> HashMap -> Session`. Objects held
+/// by the same fields of objects at one place share a place; the internal objects of a collection belong to the place
+/// of the collection. The tree of places is the dominator tree, merged by these names. They mean the same in every dump
+/// of a program, so that `diff --group-by place` can compare them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlacesArgs {
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub(crate) struct PlacesArgs {
     #[arg(long, value_name = "OBJECT|CLASS", help_heading = "Filter")]
     of: Option<Selection>,
 
-    /// Only places that retain at least this: a size, or a percentage of the reachable heap
+    /// Only places that retain at least this size, or this percentage of the reachable heap
     #[arg(long, value_name = "SIZE|PERCENT", default_value = "1%", value_parser = least, help_heading = "Filter")]
     min: Least,
 

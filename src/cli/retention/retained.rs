@@ -33,7 +33,7 @@ pub(crate) struct RetainedArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Object ID, or a class for all of its instances, for example `0x7c00012a8`, `byte[]`, `com.acme.**`
+    /// Object ID, or a class to select all of its instances, for example `0x7c00012a8`, `byte[]`, `com.acme.**`
     #[arg(value_name = "SELECTION", required = true, help_heading = "Filter")]
     selections: Vec<Selection>,
 

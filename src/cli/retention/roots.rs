@@ -34,19 +34,18 @@ const THREAD_WIDTH: usize = 28;
 
 /// List the GC roots
 ///
-/// Shows the kind, the object and the retained size of each root. Roots that belong to a thread (locals
-/// and JNI locals) count as references of the thread, which retains them; they are listed nevertheless.
-/// Builds the index on first use.
+/// Shows the kind, the object and the retained size of each root. Roots that belong to a thread (locals and JNI locals)
+/// are listed too, although their objects count as retained by the thread. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RootsArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Only these kinds: jni-global, java-frame, sticky-class, thread-object, ...
+    /// Only these kinds of roots: jni-global, java-frame, sticky-class, thread-object, ...
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = kind, help_heading = "Filter")]
     kind: Vec<RootKind>,
 
-    /// Only threads whose name contains THREAD or matches it with `*`, or with this object ID: their roots
+    /// Only threads whose name contains THREAD or matches it with `*`, or with this object ID
     #[arg(long, value_name = "THREAD", help_heading = "Filter")]
     thread: Option<ThreadPattern>,
 

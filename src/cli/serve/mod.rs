@@ -39,9 +39,9 @@ From another machine, without opening the server to the network:
 
 /// Show dumps as pages in a browser
 ///
-/// Listens on 127.0.0.1 and prints the address, which contains a token that grants access. Every page is also
-/// available as JSON: the same path with .json. No external resources are loaded, and nothing is changed except the
-/// index. Pages show the progress of index building; Ctrl-C ends the server.
+/// Listens on 127.0.0.1 and prints the address, which contains a token that grants access. Every page is also available
+/// as JSON: the same path with .json. Pages load no external resources, and only the index is ever written. While the
+/// index is built, pages show the progress. Ctrl-C stops the server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     /// Heap dumps and recordings of the HPROF agent
@@ -59,7 +59,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Server")]
     port: u16,
 
-    /// Address to listen on; beyond loopback it needs --allow-remote
+    /// Address to listen on; any address other than loopback requires --allow-remote
     #[arg(
         long,
         alias = "listen",
@@ -74,31 +74,31 @@ pub(crate) struct ServeArgs {
     #[arg(long, help_heading = "Server")]
     allow_remote: bool,
 
-    /// Host name at which the server is reached, besides localhost; with --allow-remote
+    /// Host name by which clients reach the server, in addition to localhost; with --allow-remote
     #[arg(long, value_name = "NAME", requires = "allow_remote", help_heading = "Server")]
     host: Vec<String>,
 
-    /// Open the browser
+    /// Open the address in a browser
     #[arg(long, help_heading = "Server")]
     open: bool,
 
-    /// Print a second address for somebody else, who needs a tunnel: valid once, also as a link in a message
+    /// Print a second address to send to someone else: a link that works once, through a tunnel
     #[arg(long, help_heading = "Server")]
     share: bool,
 
-    /// End the server after this long without requests, for example 30m
+    /// Exit after this long without requests, for example 30m
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Server")]
     idle_exit: Option<Duration>,
 
-    /// Cancel a question after this long
+    /// Cancel a query that runs longer than this
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m", help_heading = "Limits")]
     question_time: Duration,
 
-    /// Cancel a question that needs more memory [default: a quarter of the memory of the machine]
+    /// Cancel a query that needs more memory than this [default: a quarter of the machine's memory]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Limits")]
     question_memory: Option<u64>,
 
-    /// Maximum number of long questions answered at once; others wait
+    /// Maximum number of long queries that run at once; others wait
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64), help_heading = "Limits")]
     questions: u16,
 }

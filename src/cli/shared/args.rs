@@ -41,12 +41,12 @@ static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
 /// The dump and how to read it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Input {
-    /// Heap dump: HPROF binary, plain, compressed with gzip or zstd, or the only dump in a tar or zip archive; `-` is
-    /// standard input
+    /// Heap dump in HPROF format: plain, compressed with gzip or zstd, or the only dump in a tar or zip archive; `-`
+    /// reads standard input
     #[arg(value_name = "DUMP", help_heading = "Input")]
     pub(crate) dump: PathBuf,
 
-    /// Which heap dump to read if the file contains several, from 1 [default: the last]
+    /// Heap dump to read if the file contains several, counting from 1 [default: the last]
     #[arg(long, alias = "dump", value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
     heap_dump: Option<u32>,
 
@@ -57,7 +57,7 @@ pub(crate) struct Input {
     #[command(flatten)]
     index: IndexDir,
 
-    /// Memory budget for building an index, for example 2GiB [default: what is available]
+    /// Memory budget for building an index, for example 2GiB [default: available memory]
     ///
     /// A larger scratch arena is spilled to files in the index directory.
     #[arg(
@@ -70,7 +70,7 @@ pub(crate) struct Input {
     )]
     memory: Option<Memory>,
 
-    /// No progress bar and no notes on stderr; warnings about damage are still printed
+    /// Suppress the progress bar and notes on stderr; warnings about damage are still printed
     #[arg(short, long, overrides_with = "quiet", help_heading = "Output")]
     pub(crate) quiet: bool,
 }
@@ -411,7 +411,7 @@ pub(crate) struct Output<const MARKDOWN: bool = false> {
         default_value = "table",
         help_heading = "Output"
     )]
-    format: FormatArg,
+    format: OutputFormat,
 
     /// When to use color; `auto` respects NO_COLOR
     #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
@@ -419,12 +419,9 @@ pub(crate) struct Output<const MARKDOWN: bool = false> {
 }
 
 impl<const MARKDOWN: bool> Output<MARKDOWN> {
-    /// Returns the format; Markdown contains the same as a table.
+    /// Returns the format of rows.
     pub(crate) fn format(&self) -> Format {
-        match self.format {
-            FormatArg::Rows(format) => format,
-            FormatArg::Markdown => Format::Table,
-        }
+        self.format.of_rows()
     }
 
     /// Returns the text of an answer without rows: Markdown contains the line that otherwise goes only to stderr, as
@@ -435,25 +432,35 @@ impl<const MARKDOWN: bool> Output<MARKDOWN> {
 
     /// Returns whether the answer is shown as Markdown.
     pub(crate) fn is_markdown(&self) -> bool {
-        self.format == FormatArg::Markdown
+        self.format == OutputFormat::Markdown
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FormatArg {
+pub(crate) enum OutputFormat {
     Rows(Format),
     Markdown,
 }
 
+impl OutputFormat {
+    /// Returns the format of rows; Markdown contains the same as a table.
+    pub(crate) fn of_rows(self) -> Format {
+        match self {
+            Self::Rows(format) => format,
+            Self::Markdown => Format::Table,
+        }
+    }
+}
+
 /// Values of `--format`.
-const DATA_FORMATS: &[Keyword<FormatArg>] = &[TABLE, JSON, CSV];
+pub(crate) const DATA_FORMATS: &[Keyword<OutputFormat>] = &[TABLE, JSON, CSV];
 /// Values of `--format` for answers with few rows.
-const FORMATS: &[Keyword<FormatArg>] =
-    &[TABLE, JSON, CSV, ("markdown", FormatArg::Markdown, "Markdown for a ticket")];
-const TABLE: Keyword<FormatArg> = ("table", FormatArg::Rows(Format::Table), "Table for people");
-const JSON: Keyword<FormatArg> = ("json", FormatArg::Rows(Format::Json), "One JSON document");
-const CSV: Keyword<FormatArg> =
-    ("csv", FormatArg::Rows(Format::Csv), "Comma-separated values with a header line");
+const FORMATS: &[Keyword<OutputFormat>] =
+    &[TABLE, JSON, CSV, ("markdown", OutputFormat::Markdown, "Markdown, to paste into a ticket")];
+const TABLE: Keyword<OutputFormat> = ("table", OutputFormat::Rows(Format::Table), "Human-readable table");
+const JSON: Keyword<OutputFormat> = ("json", OutputFormat::Rows(Format::Json), "One JSON document");
+const CSV: Keyword<OutputFormat> =
+    ("csv", OutputFormat::Rows(Format::Csv), "Comma-separated values with a header line");
 
 /// A size, or none: an empty variable counts as unset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

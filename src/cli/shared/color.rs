@@ -7,7 +7,7 @@ use clap::{ArgMatches, ValueEnum};
 pub(crate) enum ColorArg {
     /// If stdout is a terminal and NO_COLOR is not set
     Auto,
-    /// Always, even into a pipe
+    /// Always, even if stdout is not a terminal
     Always,
     /// Never
     Never,

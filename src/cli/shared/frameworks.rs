@@ -18,7 +18,8 @@ const MAX_BYTES: u64 = 1 << 20;
 /// Rules about frameworks.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct FrameworksArgs {
-    /// TOML file with rules about frameworks, added to the built-in ones, see docs/frameworks.md; can be repeated
+    /// TOML file with rules about frameworks, in addition to the built-in ones (see docs/frameworks.md); may be
+    /// repeated
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     frameworks: Vec<PathBuf>,
 }

@@ -55,7 +55,7 @@ pub(crate) struct RecordedInput {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Which run to read if a text report contains several, from 1 [default: the last]
+    /// Run to read if a text report contains several, counting from 1 [default: the last]
     #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
     run: Option<u32>,
 }

@@ -3,8 +3,10 @@
 use crate::cli::shared::args::Output;
 use crate::cli::shared::limit::Top;
 use hprof_parser::TraceSerial;
+use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::{Frame, Trace, Traces};
+use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_query::threads::frames::NATIVE;
 use hprof_report::answer::{Answer, RowLine};
 use hprof_report::column::{Column, Columns};
@@ -13,6 +15,29 @@ use hprof_report::value::list;
 /// Indentation of a frame.
 const INDENT: usize = 8;
 
+/// Options that select stack traces by their frames.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FrameFilter {
+    /// Only traces with a frame of a class that matches PATTERN, for example `com.acme.**`
+    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
+    class: Vec<ClassPattern>,
+
+    /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`
+    #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
+    method: Vec<MethodPattern>,
+}
+
+impl FrameFilter {
+    /// Returns whether all traces are selected.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.class.is_empty() && self.method.is_empty()
+    }
+
+    pub(crate) fn filter(&self) -> StackFilter {
+        StackFilter { classes: self.class.clone(), methods: self.method.clone() }
+    }
+}
+
 /// Options for stacks.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StackArgs {
@@ -20,7 +45,7 @@ pub(crate) struct StackArgs {
     #[arg(long, help_heading = "Output")]
     stack: bool,
 
-    /// Maximum depth: the N innermost frames of each stack; 0 for all [default: 0]
+    /// Maximum depth of stack traces: the N innermost frames; 0 for all [default: 0]
     #[arg(long, value_name = "N", requires = "stack", help_heading = "Output")]
     depth: Option<usize>,
 }

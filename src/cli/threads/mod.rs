@@ -54,7 +54,7 @@ enum Show {
 
 /// Values of `--format`.
 const FORMAT: &[Keyword<Show>] = &[
-    ("table", Show::Rows(Format::Table), "Table for people"),
+    ("table", Show::Rows(Format::Table), "Human-readable table"),
     ("json", Show::Rows(Format::Json), "One JSON document"),
     ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
     ("text", Show::ThreadDump, "Thread dump in the format of jstack"),
@@ -108,7 +108,7 @@ pub(crate) struct ThreadsArgs {
     #[arg(long, conflicts_with = "virtual", help_heading = "Filter")]
     platform: bool,
 
-    /// Only the threads that --group puts into one group with the thread of this object ID
+    /// Only threads that --group puts in the same group as the thread with this object ID
     #[arg(long, value_name = "OBJECT", value_parser = group_of, conflicts_with = "started", help_heading = "Filter")]
     group_of: Option<ObjectId>,
 
@@ -116,11 +116,11 @@ pub(crate) struct ThreadsArgs {
     #[arg(long, help_heading = "Output")]
     stack: bool,
 
-    /// Maximum depth: the N innermost frames of each stack; 0 for all [default: 0]
+    /// Maximum depth of stack traces: the N innermost frames; 0 for all [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<usize>,
 
-    /// Show the objects that each frame references, with --group by class; JSON and CSV always include them
+    /// Show the objects that each frame references, or their classes with --group; JSON and CSV always include them
     #[arg(long, help_heading = "Output")]
     locals: bool,
 
@@ -128,7 +128,7 @@ pub(crate) struct ThreadsArgs {
     #[arg(long, help_heading = "Output", conflicts_with_all = ["started", "sort"])]
     group: bool,
 
-    /// Sort order [default: retained, or as in the file with --started]
+    /// Sort order [default: retained; with --started, file order]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<ThreadsOrder>,
 

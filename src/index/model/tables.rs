@@ -7,7 +7,7 @@
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use hprof_parser::BasicType;
+use hprof_parser::{BasicType, ObjectId};
 
 /// Declares row types and derives the traits that a section needs.
 macro_rules! rows {
@@ -354,6 +354,11 @@ impl ClassRow {
     /// Returns `true` if the dump contains a CLASS DUMP of the class.
     pub fn is_dumped(&self) -> bool {
         self.flags & 1 != 0
+    }
+
+    /// Returns the ID of its class object, if that is in the dump.
+    pub fn class_object(&self) -> Option<ObjectId> {
+        self.is_dumped().then(|| self.id.into())
     }
 
     /// Returns the kind of its objects.

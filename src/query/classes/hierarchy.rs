@@ -131,7 +131,7 @@ impl<'a> ClassFigures<'a> {
 }
 
 /// Returns whether a class is shown: it is dumped or has objects.
-fn is_shown(summary: &Summary, class: ClassNumber) -> bool {
+pub(crate) fn is_shown(summary: &Summary, class: ClassNumber) -> bool {
     summary.class(class).is_some_and(|row| row.is_dumped() || histogram::instances(summary, class, row) > 0)
 }
 

@@ -295,8 +295,7 @@ impl ClassGroups {
     }
 
     fn asked(summary: &Summary, question: &HistogramQuery) -> Self {
-        let id = |class: &ClassRow| class.is_dumped().then(|| class.id.into());
-        Self::of(summary, question.group_by, |class, name| question.is_meant(name, id(class)))
+        Self::of(summary, question.group_by, |class, name| question.is_meant(name, class.class_object()))
     }
 
     fn of(summary: &Summary, group_by: HistogramGroupBy, is_meant: impl Fn(&ClassRow, &str) -> bool) -> Self {
@@ -312,7 +311,7 @@ impl ClassGroups {
             let mut loader = || class.is_dumped().then(|| loader(summary, class, &mut shared));
             let row = match group_by {
                 HistogramGroupBy::Class => {
-                    let class_object = class.is_dumped().then(|| class.id.into());
+                    let class_object = class.class_object();
                     let loader = loader();
                     HistogramRow { name: shared.text(name), loader, class_object, ..HistogramRow::default() }
                 }

@@ -32,6 +32,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// Creates it from the figures of a row, which a dump may lack.
+    pub(crate) fn of<R>(old: Option<&R>, new: Option<&R>, figure: fn(&R) -> u64) -> Self {
+        Self { old: old.map_or(0, figure), new: new.map_or(0, figure) }
+    }
+
     /// Returns the sum of both.
     pub fn plus(self, other: Self) -> Self {
         Self { old: self.old.saturating_add(other.old), new: self.new.saturating_add(other.new) }

@@ -57,7 +57,7 @@ impl FromIterator<KindRow> for RootCensus {
 
 impl RootChange {
     fn new(kind: RootKind, old: Option<&KindRow>, new: Option<&KindRow>) -> Self {
-        let change = |of: fn(&KindRow) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
+        let change = |figure| Change::of(old, new, figure);
         Self {
             kind,
             status: Status::of(old.is_some(), new.is_some(), old == new),

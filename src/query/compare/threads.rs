@@ -179,8 +179,7 @@ impl ThreadCensus {
 
 impl ThreadChange {
     fn new(key: &ThreadKey, old: Option<&ThreadFigures>, new: Option<&ThreadFigures>) -> Self {
-        let change =
-            |of: fn(&ThreadFigures) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
+        let change = |figure| Change::of(old, new, figure);
         let name = |figures: Option<&ThreadFigures>| figures.and_then(|figures| figures.name.clone());
         let latest = new.or(old);
         let state = |figures: Option<&ThreadFigures>| figures.and_then(|figures| *figures.state.one()?);

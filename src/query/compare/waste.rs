@@ -59,7 +59,7 @@ impl WasteCensus {
 
 impl WasteChange {
     fn new(kind: &'static WasteKind, old: Option<&WasteFigures>, new: Option<&WasteFigures>) -> Self {
-        let change = |of: fn(&WasteFigures) -> u64| Change { old: old.map_or(0, of), new: new.map_or(0, of) };
+        let change = |figure| Change::of(old, new, figure);
         Self {
             kind,
             status: Status::of(old.is_some(), new.is_some(), old == new),

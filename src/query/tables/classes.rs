@@ -1,15 +1,17 @@
 //! The table `classes`.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::{
     Batch, Column, ColumnNames, Context, Definition, Lookup, LookupKey, Operator, Table, TableChunk,
     TableQuery, Wanted,
 };
-use crate::classes::histogram;
+use crate::classes::{hierarchy, histogram};
 use crate::dictionary::names;
 use hprof_index::model::summary::ClassNumber;
+use hprof_index::model::tables::ClassRow;
 use hprof_parser::ObjectId;
 
 /// Table with a row for each class.
@@ -23,12 +25,12 @@ pub(super) fn definition() -> Definition {
     let no_object = "the dump does not contain its class object";
     Definition {
         name: "classes".into(),
-        meaning: "A class: loaded, or an array class of which there are objects".into(),
+        meaning: "A class whose class object is in the dump, or of which there are objects".into(),
         order: "by number".into(),
         columns: vec![
             Column::of(names::CLASS_OBJECT).or_null(no_object),
             Column::of(names::CLASS).few(),
-            Column::of(names::LOADER_OBJECT).or_null("the boot loader"),
+            Column::of(names::LOADER_OBJECT).or_null("the boot loader, or the dump does not say"),
             Column::of(names::SUPERCLASS_OBJECT).or_null("it has none, or the dump does not say"),
             Column::of(names::CLASS_NUMBER),
             Column::of(names::INSTANCES),
@@ -43,6 +45,13 @@ impl<'a> Classes<'a> {
     pub(super) fn new(context: Arc<Context<'a>>) -> Self {
         Self { context, definition: definition() }
     }
+
+    /// Returns the classes that `classes` lists too, of those with these numbers.
+    fn shown(&self, numbers: Range<usize>) -> impl Iterator<Item = (ClassNumber, &ClassRow)> {
+        let summary = self.context.summary;
+        let classes = summary.numbered_classes().take(numbers.end).skip(numbers.start);
+        classes.filter(|(number, _)| hierarchy::is_shown(summary, *number))
+    }
 }
 
 impl Table for Classes<'_> {
@@ -51,7 +60,7 @@ impl Table for Classes<'_> {
     }
 
     fn rows(&self) -> u64 {
-        self.context.summary.classes().len() as u64
+        self.shown(0..self.context.summary.classes().len()).count() as u64
     }
 
     fn lookups(&self) -> Vec<Lookup> {
@@ -78,26 +87,21 @@ impl Table for Classes<'_> {
     fn read(&self, chunk: &TableChunk, _: Wanted, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(rows) = chunk else { return Ok(()) };
         let Context { summary, sizes, .. } = &*self.context;
-        let some = |id: ObjectId| (!id.is_null()).then_some(id);
-        for (number, class) in summary.numbered_classes().take(rows.end).skip(rows.start) {
-            batch.column(0).id(some(class.id.into()));
+        for (number, class) in self.shown(rows.clone()) {
+            batch.column(0).id(class.class_object());
             batch.column(1).name(Some(number.0));
-            batch.column(2).id(some(class.loader.into()));
+            batch.column(2).id(ObjectId::from(class.loader).non_null());
             let superclass = summary.class_table().superclass(number);
             batch.column(3).id(superclass.and_then(|class| self.context.class_id(class)));
             batch.column(4).count(Some(number.0.into()));
             batch.column(5).count(Some(histogram::instances(summary, number, class)));
             batch.column(6).count(Some(sizes.total(number)));
             batch.column(7).text(summary.loader_class(class.loader.into()));
-            batch.column(8).text(Some(package(summary.class_name(class))));
+            batch.column(8).text(Some(&histogram::package_label(summary.class_name(class))));
             batch.rows += 1;
         }
         Ok(())
     }
-}
-
-fn package(name: &str) -> &str {
-    hprof_format::names::package(name)
 }
 
 /// Finds the classes of this name, or with this class object.

@@ -147,9 +147,8 @@ impl<'a> Context<'a> {
         self.graph.objects.addresses.index_of(ObjectId(id.cast_unsigned()))
     }
 
-    /// Returns the ID of the class object of a class, which is the class's ID.
+    /// Returns the ID of the class object of a class, if that is in the dump.
     pub fn class_id(&self, class: ClassNumber) -> Option<ObjectId> {
-        let id = ObjectId::from(self.summary.class(class)?.id);
-        (!id.is_null()).then_some(id)
+        self.summary.class(class)?.class_object()
     }
 }

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::column::page::{CompressedPage, PageWriteSpec, PageWriter};
-use parquet::column::writer::{ColumnCloseResult, ColumnWriter, get_column_writer};
-use parquet::data_type::ByteArray;
+use parquet::column::writer::{ColumnCloseResult, ColumnWriter, ColumnWriterImpl, get_column_writer};
+use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion};
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
@@ -241,13 +241,8 @@ impl ColumnEncoder {
         let levels = field.may_be_null.then_some(levels.as_slice());
         match (writer, values) {
             (ColumnWriter::Int64ColumnWriter(writer), Values::Integers { values, .. }) => {
-                let values = slice(values, &rows);
-                if has_nulls {
-                    let there = present(values, slice(valid, &rows));
-                    writer.write_batch(&there, levels, None)?;
-                } else {
-                    writer.write_batch(values, levels, None)?;
-                }
+                let valid = has_nulls.then(|| slice(valid, &rows));
+                write_present(writer, slice(values, &rows), valid, levels)?;
             }
             (ColumnWriter::BoolColumnWriter(writer), Values::Integers { values, .. }) => {
                 let there: Vec<bool> = rows
@@ -257,13 +252,8 @@ impl ColumnEncoder {
                 writer.write_batch(&there, levels, None)?;
             }
             (ColumnWriter::DoubleColumnWriter(writer), Values::Reals { values, .. }) => {
-                let values = slice(values, &rows);
-                if has_nulls {
-                    let there = present(values, slice(valid, &rows));
-                    writer.write_batch(&there, levels, None)?;
-                } else {
-                    writer.write_batch(values, levels, None)?;
-                }
+                let valid = has_nulls.then(|| slice(valid, &rows));
+                write_present(writer, slice(values, &rows), valid, levels)?;
             }
             (ColumnWriter::ByteArrayColumnWriter(writer), Values::Texts { text, ends, .. }) => {
                 // One copy of all texts, which the values share.
@@ -314,9 +304,16 @@ fn slice<'v, T>(values: &'v [T], rows: &Range<usize>) -> &'v [T] {
     values.get(rows.clone()).unwrap_or_default()
 }
 
-/// Returns the valid values.
-fn present<T: Copy>(values: &[T], valid: &[bool]) -> Vec<T> {
-    values.iter().zip(valid).filter(|(_, valid)| **valid).map(|(value, _)| *value).collect()
+/// Writes values: those that are valid, if some are not.
+fn write_present<D: DataType<T: Copy>>(
+    writer: &mut ColumnWriterImpl<'_, D>,
+    values: &[D::T],
+    valid: Option<&[bool]>,
+    levels: Option<&[i16]>,
+) -> Result<usize, ParquetError> {
+    let Some(valid) = valid else { return writer.write_batch(values, levels, None) };
+    let present = values.iter().zip(valid).filter(|(_, valid)| **valid).map(|(value, _)| *value);
+    writer.write_batch(&present.collect::<Vec<_>>(), levels, None)
 }
 
 /// An encoded row group.

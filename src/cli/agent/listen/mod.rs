@@ -52,15 +52,15 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Agents started with `net=HOST:PORT`, including those of JDK 5 to 8, send their recordings. Each is saved as it
 /// arrives, to NAME-1.hprof, NAME-1.hprof.txt and so on; the file name contains .partial during writing, and .cut if
 /// the recording is incomplete. Lines on stdin are commands to agents: heap, sites, samples, exit and others; `help`
-/// lists them. Ctrl-C ends the command, keeps what was received and prints the answer. The exit code is 3 if a
-/// recording is incomplete, and 1 if there is none.
+/// lists them. Ctrl-C stops the command, which keeps what was received and lists it. The exit code is 3 if a recording
+/// is incomplete, and 1 if there is none.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListenArgs {
     /// Port to listen on; 0 for a free one
     #[arg(long, value_name = "N", default_value_t = 7100, help_heading = "Server")]
     port: u16,
 
-    /// Address to listen on; beyond loopback it needs --allow-remote
+    /// Address to listen on; any address other than loopback requires --allow-remote
     #[arg(
         long,
         alias = "host",
@@ -74,15 +74,15 @@ pub(crate) struct ListenArgs {
     #[arg(long, help_heading = "Server")]
     allow_remote: bool,
 
-    /// Exit when an agent has ended and no other is connected
+    /// Exit when an agent has disconnected and no other is connected
     #[arg(long, help_heading = "Server")]
     once: bool,
 
-    /// Send each agent these commands, as on stdin
+    /// Commands to send to each agent, as on stdin
     #[arg(long, value_name = "COMMAND,...", value_delimiter = ',', value_parser = command, help_heading = "Commands")]
     send: Vec<Command>,
 
-    /// Delay between an agent's connection and these commands, for example 30s
+    /// Time to wait after an agent connects before sending the commands, for example 30s
     #[arg(
         long,
         value_name = "TIME",
@@ -93,7 +93,7 @@ pub(crate) struct ListenArgs {
     )]
     after: Duration,
 
-    /// Write to this directory: a file for each recording
+    /// Write to this directory, one file per recording
     #[arg(
         long,
         alias = "out",
@@ -104,12 +104,11 @@ pub(crate) struct ListenArgs {
     )]
     output_dir: PathBuf,
 
-    /// Write under this name: recordings are numbered
+    /// Name of the recordings, to which a number is added
     #[arg(long, value_name = "NAME", value_parser = name, default_value = "recording", help_heading = "Output")]
     name: String,
 
-    /// Maximum size of a recording: the connection of an agent that sends more is closed, as is one that would fill
-    /// the disk
+    /// Maximum size of a recording; the connection is closed if an agent sends more, or would fill the disk
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "128GiB", help_heading = "Output")]
     max_bytes: u64,
 

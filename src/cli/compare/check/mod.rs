@@ -51,7 +51,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     input: SeveralInput,
 
-    /// The rules file
+    /// File with the rules, in TOML
     #[arg(
         long,
         value_name = "FILE",
@@ -61,11 +61,11 @@ pub(crate) struct CheckArgs {
     )]
     rules: Option<PathBuf>,
 
-    /// Compare with this older dump: growth is measured against it [default: `baseline` of the rules file]
+    /// Compare with this older dump to measure growth [default: `baseline` in the rules file]
     #[arg(long, value_name = "OLD", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     baseline: Option<PathBuf>,
 
-    /// Do not fail because a dump is damaged: check what could be read
+    /// Do not fail if a dump is damaged; check what could be read
     #[arg(long, help_heading = "Filter")]
     allow_damaged: bool,
 
@@ -85,7 +85,7 @@ pub(crate) struct CheckArgs {
     )]
     init: bool,
 
-    /// Write to FILE: the rules file of --init [default: stdout]
+    /// Write to FILE; with --init [default: stdout]
     #[arg(short, long = "output", value_name = "FILE", value_hint = clap::ValueHint::FilePath, requires = "init", help_heading = "Output")]
     out: Option<PathBuf>,
 

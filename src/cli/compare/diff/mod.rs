@@ -60,7 +60,7 @@ const GROUP_BY: &[Keyword<DiffGroupBy>] = &[
     (
         "place",
         DiffGroupBy::Place,
-        "Where in the program: by which fields, from static fields and threads down",
+        "Places in the program: chains of fields, from static fields and threads down",
     ),
     ("roots", DiffGroupBy::Roots, "GC roots, by kind"),
     ("threads", DiffGroupBy::Threads, "Threads, by name; names that differ only in numbers are one"),
@@ -82,10 +82,10 @@ const SORT: &[Keyword<HistogramOrder>] = &[
 
 /// Show what grew from one dump to another
 ///
-/// Both dumps are matched by names that mean the same in each: of classes and class loaders, without the numbers of
-/// lambdas and proxies; never by object IDs, which change. The largest growth comes first. By class, only the summary
-/// of each dump's index is needed, and the answer takes milliseconds. Tables omit what is the same in both dumps. The
-/// exit code is 1 if nothing has changed.
+/// Rows of the two dumps are matched by names, such as those of classes and class loaders, ignoring the numbers in
+/// names of lambdas and proxies; object IDs change from dump to dump and are not compared. The largest growth comes
+/// first. Grouping by class reads only the summary of each dump's index and takes milliseconds. Tables omit rows that
+/// did not change. The exit code is 1 if nothing has changed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
@@ -100,7 +100,7 @@ pub(crate) struct DiffArgs {
     #[arg(long, help_heading = "Filter")]
     live: bool,
 
-    /// Group rows by this key: what is compared
+    /// Group rows by KEY, which also selects what to compare
     #[arg(
         long,
         alias = "by",
@@ -120,7 +120,8 @@ pub(crate) struct DiffArgs {
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<HistogramOrder>,
 
-    /// Omit smaller changes, for example 1MiB; with --group-by place [default: a thousandth of the larger heap]
+    /// Omit changes smaller than SIZE, for example 1MiB; with --group-by place [default: a thousandth of the larger
+    /// heap]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Filter")]
     min_change: Option<u64>,
 

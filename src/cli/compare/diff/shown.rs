@@ -1,11 +1,11 @@
 //! Code shared by answers whose rows are new, gone, changed, or the same in both dumps.
 
 use crate::cli::Outcome;
-use crate::cli::compare::pair::Old;
+use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::AnswerSource;
-use hprof_query::compare::Status;
-use hprof_query::dictionary::names;
+use hprof_query::compare::{Change, Status};
+use hprof_query::dictionary::{Name, names};
 use hprof_report::answer::Answer;
 use hprof_report::column::{Column, Columns};
 
@@ -81,6 +81,22 @@ pub(super) fn status<'c, R: 'c>(of: fn(&R) -> Status, place: usize) -> Column<'c
 pub(super) struct DiffSummary {
     pub(super) old: Old,
     pub(super) changed: u64,
+}
+
+/// Source of the keys besides the rows of an answer with a total.
+pub(super) struct DiffTotal {
+    pub(super) summary: DiffSummary,
+    pub(super) total: Change,
+}
+
+impl DiffTotal {
+    /// Returns the keys, with the total of `name`.
+    pub(super) fn columns<'c>(name: Name) -> Columns<'c, Self> {
+        let mut columns = beside(|all: &Self| &all.summary, |all| &all.summary.old);
+        let total = ChangeColumns::new(names::TOTAL.dot(name), ["", ""]);
+        columns.extend(total.columns(0, |all: &Self| Some(all.total)));
+        Columns::new(columns)
+    }
 }
 
 /// Returns the keys besides the rows of an answer that contains a [`Beside`].

@@ -17,7 +17,7 @@ use hprof_report::number::signed;
 use hprof_report::value::Value;
 
 use super::DiffArgs;
-use super::shown::{self, Counts, DiffSummary};
+use super::shown::{self, Counts, DiffSummary, DiffTotal};
 
 pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary(cx)?;
@@ -26,9 +26,10 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let rows = ThreadCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let threads = Change { old: before.threads, new: after.threads };
-    let all = All { beside: DiffSummary { old: Old::of(&old), changed: counts.changed }, threads };
+    let summary = DiffSummary { old: Old::of(&old), changed: counts.changed };
+    let beside = DiffTotal { summary, total: threads };
     let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
-        .beside(&beside(), &all)
+        .beside(&DiffTotal::columns(names::THREADS), &beside)
         .total([("threads +/-", signed(threads.delta())), ("name", "total".to_owned())]);
     let without: Vec<String> = [(&old, &before), (&new, &after)]
         .into_iter()
@@ -40,12 +41,6 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
 
 fn census(cx: &RunContext, input: &Input, seed: u64) -> anyhow::Result<(Session, ThreadCensus)> {
     Session::ask(cx, input, |heap, graph| Ok(ThreadCensus::new(heap, graph, heap.bytes(&Quiet)?, seed)))
-}
-
-/// Source of the keys besides the rows.
-struct All {
-    beside: DiffSummary,
-    threads: Change,
 }
 
 fn columns<'a>() -> Columns<'a, &'a ThreadChange> {
@@ -105,13 +100,6 @@ fn states(row: &ThreadChange) -> String {
     }
 }
 
-fn beside<'c>() -> Columns<'c, All> {
-    let mut columns = shown::beside(|all: &All| &all.beside, |all| &all.beside.old);
-    let total = ChangeColumns::new(names::TOTAL.dot(names::THREADS), ["", ""]);
-    columns.extend(total.columns(0, |all: &All| Some(all.threads)));
-    Columns::new(columns)
-}
-
 pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
@@ -119,6 +107,6 @@ pub(super) fn declared() -> Declared {
         about: "A row is the threads of one name, or those whose names differ only in numbers, such as a pool; platform and \
                 virtual threads are never one row. Those whose number grew most come first. `thread_group` and `is_daemon` are those of the new dump, if it has such threads.",
         rows: columns().fields(),
-        beside: beside().fields(),
+        beside: DiffTotal::columns(names::THREADS).fields(),
     }
 }

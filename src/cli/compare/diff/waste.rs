@@ -15,7 +15,7 @@ use hprof_report::column::{Column, Columns};
 use hprof_report::number::signed;
 
 use super::DiffArgs;
-use super::shown::{self, Counts, DiffSummary};
+use super::shown::{self, Counts, DiffSummary, DiffTotal};
 
 pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old, new] = args.input.binary(cx)?;
@@ -23,9 +23,11 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let rows = WasteCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let wasted_bytes = Change { old: before.wasted_bytes, new: after.wasted_bytes };
-    let all = All { beside: DiffSummary { old: Old::of(&old), changed: counts.changed }, wasted_bytes };
-    let answer =
-        Answer::new(columns(), shown::rows(args, &rows, |row| row.status)).beside(&beside(), &all).total([
+    let summary = DiffSummary { old: Old::of(&old), changed: counts.changed };
+    let beside = DiffTotal { summary, total: wasted_bytes };
+    let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
+        .beside(&DiffTotal::columns(names::WASTED_BYTES), &beside)
+        .total([
             ("wasted +/-", signed(wasted_bytes.delta())),
             ("kind", "total, no byte counted twice".to_owned()),
         ]);
@@ -37,12 +39,6 @@ fn census(cx: &RunContext, input: &Input) -> anyhow::Result<(Session, WasteCensu
     Session::ask(cx, input, |heap, graph| {
         Ok(WasteCensus::new(&waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?))
     })
-}
-
-/// Source of the keys besides the rows.
-struct All {
-    beside: DiffSummary,
-    wasted_bytes: Change,
 }
 
 fn columns<'a>() -> Columns<'a, &'a WasteChange> {
@@ -61,19 +57,12 @@ fn columns<'a>() -> Columns<'a, &'a WasteChange> {
     Columns::new(columns)
 }
 
-fn beside<'c>() -> Columns<'c, All> {
-    let mut columns = shown::beside(|all: &All| &all.beside, |all| &all.beside.old);
-    let total = ChangeColumns::new(names::TOTAL.dot(names::WASTED_BYTES), ["", ""]);
-    columns.extend(total.columns(0, |all: &All| Some(all.wasted_bytes)));
-    Columns::new(columns)
-}
-
 pub(super) fn declared() -> Declared {
     Declared {
         command: "diff",
         variant: "`--group-by waste`",
         about: "A row is a kind of waste; [waste.md](waste.md) defines the kinds.",
         rows: columns().fields(),
-        beside: beside().fields(),
+        beside: DiffTotal::columns(names::WASTED_BYTES).fields(),
     }
 }

@@ -28,14 +28,14 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 /// Build, verify or remove a dump's index
 ///
-/// Other commands build the parts of the index that they need. This command builds all of them at once,
-/// so that every later command answers from the index. --estimate shows the cost first.
+/// Other commands build the parts of the index that they need. This command builds all of them at once, so that every
+/// later command answers from the index. --estimate shows the cost in advance.
 #[derive(Debug, clap::Args)]
 pub(crate) struct IndexArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Estimate time, memory and disk space without building; exit code 1 if the index does not fit
+    /// Estimate the time, memory and disk space that building needs; exit code 1 if the index does not fit
     #[arg(long, conflicts_with_all = ["remove", "verify"], help_heading = "Index")]
     estimate: bool,
 
@@ -43,7 +43,7 @@ pub(crate) struct IndexArgs {
     #[arg(long, conflicts_with = "remove", help_heading = "Index")]
     verify: bool,
 
-    /// Remove the index; the dump need not exist anymore
+    /// Remove the index, even if the dump no longer exists
     #[arg(long, help_heading = "Index")]
     remove: bool,
 

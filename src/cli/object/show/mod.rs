@@ -67,12 +67,13 @@ pub(crate) struct ShowArgs {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Object ID, for example `0x7c00012a8`, with a range of an array `0x7c00012a8[100..200]`; or a class, for
-    /// example `java.util.HashMap`, `HashMap`
+    /// Object ID, for example `0x7c00012a8`, or with a range of array elements, `0x7c00012a8[100..200]`; or a class,
+    /// for example `java.util.HashMap`, `HashMap`
     #[arg(value_name = "OBJECT|CLASS", value_parser = target, help_heading = "Filter")]
     object: ShowTarget,
 
-    /// Elements of an array to show, from 0: `100..200`, `100..`, `5` [default: first 20 in a table, all in JSON and CSV]
+    /// Array elements to show, counting from 0: `100..200`, `100..`, `5` [default: first 20 in a table, all in JSON and
+    /// CSV]
     #[arg(long, value_name = "A..B", value_parser = range, help_heading = "Filter")]
     range: Option<Range<u64>>,
 
@@ -80,11 +81,11 @@ pub(crate) struct ShowArgs {
     #[arg(long = "as", value_name = "FORM", default_value = "numbers", help_heading = "Output")]
     form: As,
 
-    /// Show the referrers of the object, too
+    /// Show the referrers of the object as well
     #[arg(long, help_heading = "Output")]
     incoming: bool,
 
-    /// Show only the first N rows, of the referrers; 0 for all [default: 20 in a table, all in JSON]
+    /// Show only the first N rows of referrers; 0 for all [default: 20 in a table, all in JSON]
     #[arg(long, value_name = "N", requires = "incoming", help_heading = "Output")]
     top: Option<usize>,
 

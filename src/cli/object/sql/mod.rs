@@ -46,10 +46,11 @@ const LEAST_MEMORY: u64 = 32 << 20;
 /// Query the dump as SQL tables
 ///
 /// Tables: classes, objects, refs, roots, strings, arrays, fields and more, and one for each class by its name in
-/// double quotes: "com.acme.Session" has its fields as columns. Functions beside SQLite's own: text(object),
-/// value(object, 'a.b'), path(object), size(object), class_of(object), dominates(a, b); `name GLOB 'com.acme.**'` takes class patterns.
+/// double quotes: "com.acme.Session" has its fields as columns. Functions in addition to SQLite's: text(object),
+/// value(object, 'a.b'), path(object), size(object), class_of(object), dominates(a, b); `name GLOB 'com.acme.**'` takes
+/// class patterns.
 ///
-/// Without QUERY on a terminal it is a shell. docs/sql.md is the reference. Builds the index on first use.
+/// On a terminal, starts a shell if QUERY is missing. docs/sql.md is the reference. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SqlArgs {
     #[command(flatten)]
@@ -63,7 +64,7 @@ pub(crate) struct SqlArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "query", help_heading = "Filter")]
     file: Option<PathBuf>,
 
-    /// Another dump, whose tables are NAME.classes and so on; may be repeated
+    /// Another dump to query, with tables NAME.classes and so on; may be repeated
     #[arg(long, value_name = "NAME=DUMP", help_heading = "Input", value_parser = attachment)]
     attach: Vec<(String, PathBuf)>,
 

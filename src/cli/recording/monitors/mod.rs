@@ -47,23 +47,23 @@ pub(crate) struct MonitorsArgs {
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     monitor: Vec<ClassPattern>,
 
-    /// Only traces with a frame of a method that matches PATTERN, for example `run`; for contention
+    /// Only traces with a frame of a method that matches PATTERN, for example `run`; only for contention
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
     method: Vec<MethodPattern>,
 
-    /// Omit rows below this fraction of the total, for example 0.0001; for contention
+    /// Omit rows below this fraction of the total, for example 0.0001; only for contention
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
-    /// Show monitor dumps: threads with their states, monitors with their owners and waiters
+    /// Show monitor dumps: the states of threads, and the owners and waiters of monitors
     #[arg(long, conflicts_with = "waits", help_heading = "Output")]
     dumps: bool,
 
-    /// Show WAIT, WAITED, SLEEP and EXIT events, summed up by monitor class and thread
+    /// Show WAIT, WAITED, SLEEP and EXIT events, grouped by monitor class and thread
     #[arg(long, help_heading = "Output")]
     waits: bool,
 
-    /// Sort order; for contention [default: as in the file, by time]
+    /// Sort order of contention [default: file order, by time]
     #[arg(
         long,
         value_name = "KEY",

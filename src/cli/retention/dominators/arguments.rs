@@ -39,7 +39,7 @@ const GROUP_BY: &[Keyword<Grouping>] = &[
     (
         "class-tree",
         Grouping::ClassTree,
-        "Class, below the same classes: the whole tree, chains of one class as one",
+        "Class, for the whole tree: objects of a class below the same classes are one row",
     ),
 ];
 
@@ -70,13 +70,13 @@ impl From {
 
 /// Show the biggest objects by retained size (dominator tree)
 ///
-/// An object dominates another one if every path from the GC roots to the other passes through it. The
-/// retained size of an object is the shallow size of all objects that it dominates, including itself:
-/// what is freed if the object is freed. Counts only reachable objects. Builds the index on first use.
-/// For the retained size of several objects together, use `retained`.
+/// An object dominates another if every path from the GC roots to the other passes through it. The retained size of an
+/// object is the shallow size of all objects that it dominates, including itself: what is freed if the object is freed.
+/// Counts only reachable objects. Builds the index on first use. For the retained size of several objects together, use
+/// `retained`.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("top", |top| top.help(
-    "Show only the first N rows, the largest of each level; 0 for all [default: 20 in a table, all in JSON and CSV]"
+    "Show only the first N rows of each level, largest first; 0 for all [default: 20 in a table, all in JSON and CSV]"
 )))]
 pub(crate) struct DominatorsArgs {
     #[command(flatten)]
@@ -90,18 +90,18 @@ pub(crate) struct DominatorsArgs {
     #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "0", hide_default_value = true, help_heading = "Filter")]
     pub(super) min_retained: u64,
 
-    /// Maximum depth: the levels of the tree; 0 for all [default: 1, or 5 with --group-by class-tree]
+    /// Maximum depth of the tree; 0 for all [default: 1, or 5 with --group-by class-tree]
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<u32>,
 
     #[command(flatten)]
     pub(super) top: Top<DEFAULT_TOP_OBJECTS>,
 
-    /// Group rows by this key: the objects of one level, or of the tree
+    /// Group rows by KEY: the objects of one level of the tree, or with `class-tree` all of them
     #[arg(long, value_name = "KEY", value_parser = keys(GROUP_BY), help_heading = "Output")]
     pub(super) group_by: Option<Grouping>,
 
-    /// Show the dominators of the object of --of instead, from the GC roots down
+    /// Show the dominators of the --of object instead, from the GC roots down
     #[arg(
         long,
         requires = "of",

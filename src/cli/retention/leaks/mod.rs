@@ -38,16 +38,16 @@ pub(crate) const EXAMPLES: &str = "Examples:
 enum Show {
     /// A format that every command has.
     Rows(Format),
-    /// Markdown for a ticket.
+    /// Markdown, to paste into a ticket.
     Markdown,
 }
 
 /// Values of `--format`.
 const FORMAT: &[Keyword<Show>] = &[
-    ("table", Show::Rows(Format::Table), "Text for people"),
+    ("table", Show::Rows(Format::Table), "Human-readable text"),
     ("json", Show::Rows(Format::Json), "One JSON document with all evidence"),
     ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
-    ("markdown", Show::Markdown, "Markdown for a ticket"),
+    ("markdown", Show::Markdown, "Markdown, to paste into a ticket"),
 ];
 
 /// Find leak suspects and show the evidence
@@ -56,8 +56,8 @@ const FORMAT: &[Keyword<Show>] = &[
 /// reachable heap, or all such objects of one class if together they retain more. Each is followed down to its
 /// accumulation point, as in Eclipse MAT. The verdict is `accumulation` if at least 80 percent of what is retained
 /// there is in many children of one class, in one chain, in one buffer, or in many similar threads or class loaders;
-/// otherwise it is a `holder` of different parts. The exit code is 1 if nothing accumulates, or less than 1 percent
-/// of all objects. Builds the index on first use.
+/// otherwise it is a `holder` of different parts. The exit code is 1 if nothing accumulates, or only what makes up less
+/// than 1 percent of all objects. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LeaksArgs {
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(crate) struct LeaksArgs {
     #[command(flatten)]
     frameworks: FrameworksArgs,
 
-    /// Percentage of the reachable heap above which objects are suspects
+    /// Report objects that retain more than this percentage of the reachable heap
     #[arg(
         long,
         value_name = "PERCENT",

@@ -49,14 +49,14 @@ const STRENGTHS: &[Keyword<Strength>] = &[
 /// Builds the index on first use.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("top", |top| top.help(
-    "Show only the first N rows, for classes: the branches to most objects below each node; 0 for all [default: 5 in a \
+    "Show only the first N rows below each node of the tree of a class, those on paths to the most objects; 0 for all [default: 5 in a \
      table, all in JSON and CSV]"
 )))]
 pub(crate) struct PathsToRootArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Object ID, or a class for all of its instances, for example `0x7c00012a8`, `byte[]`, `com.acme.**`
+    /// Object ID, or a class to select all of its instances, for example `0x7c00012a8`, `byte[]`, `com.acme.**`
     #[arg(value_name = "OBJECT|CLASS", required = true, help_heading = "Filter")]
     selections: Vec<Selection>,
 
@@ -71,7 +71,7 @@ pub(crate) struct PathsToRootArgs {
     )]
     exclude: Option<Vec<Strength>>,
 
-    /// Exclude no references
+    /// Exclude no references: follow those of all kinds
     #[arg(long, help_heading = "Filter")]
     all_references: bool,
 
@@ -79,18 +79,18 @@ pub(crate) struct PathsToRootArgs {
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = roots::kind, help_heading = "Filter")]
     exclude_roots: Vec<RootKind>,
 
-    /// For objects, the number of paths to show for each [default: 3]
+    /// Number of paths to show for each object ID [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Output")]
     paths: Option<u16>,
 
-    /// For objects, give up after N referrers; 0 for no limit [default: 0]
+    /// Give up on an object ID after N referrers; 0 for no limit [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     budget: Option<u64>,
 
     #[command(flatten)]
     top: Top<DEFAULT_BELOW>,
 
-    /// Maximum depth: for classes, the first N steps from the roots; 0 for all [default: 0]
+    /// Maximum depth of the tree of a class, in steps from the GC roots; 0 for all [default: 0]
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<u32>,
 

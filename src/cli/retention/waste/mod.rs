@@ -48,11 +48,10 @@ static WORDS: LazyLock<Vec<Keyword<&WasteKind>>> = LazyLock::new(|| {
 
 /// Find wasted memory
 ///
-/// Duplicate strings and arrays, empty and sparse collections, boxed numbers, fields that are the same everywhere and
-/// more, each with the fields that reference it. Bytes are what would be freed if only this kind were fixed, exactly,
-/// by the JVM's own sizes and alignment; the total is what fixing all of them would free, in which no byte counts
-/// twice. Only reachable objects count, except for the kind `unreachable`. The exit code is 1 if nothing is wasted.
-/// Builds the index on first use.
+/// Finds duplicate strings and arrays, empty and sparse collections, boxed numbers, constant fields and more, each with
+/// the fields that reference the waste. The bytes of a kind are exactly what fixing it alone would free, in the object
+/// layout of the JVM; the total is what fixing all kinds would free, and counts no byte twice. Only reachable objects
+/// count, except for the kind `unreachable`. The exit code is 1 if nothing is wasted. Builds the index on first use.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", without_dump))]
 #[command(override_usage = "hprof-cli waste [OPTIONS] <DUMP>\n       hprof-cli waste --explain <KIND>")]
@@ -60,7 +59,7 @@ pub(crate) struct WasteArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Only these kinds: of waste, separated by commas
+    /// Only these kinds of waste
     #[arg(
         long,
         value_name = "KIND,...",
@@ -71,7 +70,7 @@ pub(crate) struct WasteArgs {
     )]
     kind: Vec<&'static WasteKind>,
 
-    /// Group rows by this key: the fields that reference wasted memory
+    /// Group rows by KEY
     #[arg(
         long,
         alias = "by",
