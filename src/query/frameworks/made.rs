@@ -6,7 +6,7 @@ use std::time::Instant;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, Options as HeapOptions, Quiet};
 use hprof_parser::ObjectId;
-use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Options, Root, StackFrame, Value};
+use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Options, Root, StackFrame, Type, Value};
 
 use super::{FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks};
 use crate::objects::reader::ObjectReader;
@@ -16,13 +16,15 @@ struct Made {
     model: HeapModel,
     jdk: Jdk,
     classes: BTreeMap<String, ClassId>,
+    /// Objects and their fields that are references.
+    references: Vec<(hprof_writer::ObjectId, String)>,
 }
 
 impl Made {
     fn new() -> Self {
         let mut model = HeapModel::default();
         let jdk = Jdk::add_to(&mut model);
-        Self { model, jdk, classes: BTreeMap::new() }
+        Self { model, jdk, classes: BTreeMap::new(), references: Vec::new() }
     }
 
     fn class(&mut self, name: &str, fields: &[(&str, Value)]) -> ClassId {
@@ -45,6 +47,8 @@ impl Made {
         let class = self.class(class, fields);
         let object = self.model.instance_with(class, fields);
         self.model.root(object, Root::JniGlobal { reference: 0x7f00 });
+        let references = fields.iter().filter(|(_, value)| value.ty() == Type::Object);
+        self.references.extend(references.map(|(name, _)| (object, (*name).to_owned())));
         object.into()
     }
 
@@ -296,9 +300,8 @@ fn pools() {
     assert_eq!(says(&made.describe(pool)), (Some("object pool"), Some("1 of 8 in use"), None));
 }
 
-#[test]
-fn executors_say_what_their_threads_do() {
-    let mut made = Made::new();
+/// An executor with two threads and 200 tasks.
+fn executor(made: &mut Made) -> Value {
     let workers: Vec<(Value, Value)> = (1..3)
         .map(|number| {
             let thread =
@@ -320,10 +323,16 @@ fn executors_say_what_their_threads_do() {
         })
         .collect();
     let queue = made.list(&tasks);
-    let pool = made.object(
+    made.object(
         "java.util.concurrent.ThreadPoolExecutor",
         &[("workQueue", queue), ("workers", workers), ("maximumPoolSize", Value::Int(2))],
-    );
+    )
+}
+
+#[test]
+fn executors_say_what_their_threads_do() {
+    let mut made = Made::new();
+    let pool = executor(&mut made);
     let found = made.describe(pool);
     let text = "200 tasks wait, each with a Mail; 2 of 2 threads in Client.send";
     assert_eq!(says(&found), (Some("executor mail-sender"), Some(text), None));
@@ -470,4 +479,31 @@ fn classes_without_the_fields_or_without_a_rule_have_none() {
         assert_eq!(known.called(index(bytes)), None);
         assert!(known.instances(0).is_empty());
     });
+}
+
+#[test]
+fn fields_that_refer_to_anything_end_and_do_not_panic() {
+    let rules = Frameworks::bundled();
+    let mut random: u64 = 7;
+    let mut next = move |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(random >> 33).expect("31 bits") % below
+    };
+    let mut described = 0;
+    for _ in 0..40 {
+        let mut made = Made::new();
+        let (pool, store) = (executor(&mut made), sessions(&mut made, &[60, 1800]));
+        for _ in 0..60 {
+            let (object, field) = made.references[next(made.references.len())].clone();
+            let to = made.references[next(made.references.len())].0;
+            made.model.set_field(object, &field, to);
+        }
+        made.with(&rules, false, |known, index| {
+            for object in known.instances(0).into_iter().chain([index(pool), index(store)]) {
+                described += usize::from(known.describe(object).is_some());
+                let _ = (known.called(object), known.entries(object));
+            }
+        });
+    }
+    assert!(described >= 80, "{described}");
 }
