@@ -6,6 +6,7 @@ pub(super) const BUNDLED: &[(&str, &str)] = &[
     ("caffeine.toml", include_str!("rules/caffeine.toml")),
     ("coroutines.toml", include_str!("rules/coroutines.toml")),
     ("databases.toml", include_str!("rules/databases.toml")),
+    ("ehcache.toml", include_str!("rules/ehcache.toml")),
     ("executors.toml", include_str!("rules/executors.toml")),
     ("guava.toml", include_str!("rules/guava.toml")),
     ("hibernate.toml", include_str!("rules/hibernate.toml")),

@@ -408,6 +408,32 @@ fn content_is_no_alarm() {
 }
 
 #[test]
+fn ehcache() {
+    let mut made = Made::new();
+    let cell = made.object("org.ehcache.impl.internal.concurrent.CounterCell", &[("value", Value::Long(3))]);
+    let cells = made.array(&[cell, Value::NULL, cell]);
+    let map = [("baseCount", Value::Long(4)), ("counterCells", cells)];
+    let map = made.object("org.ehcache.impl.internal.concurrent.ConcurrentHashMap", &map);
+    let backend = made.object("org.ehcache.impl.internal.store.heap.SimpleBackend", &[("realMap", map)]);
+    let fields = [("map", backend), ("capacity", Value::Long(20)), ("byteSized", Value::Boolean(false))];
+    let store = made.object("org.ehcache.impl.internal.store.heap.OnHeapStore", &fields);
+    let content = Some(FrameworkVerdict::Content);
+    assert_eq!(
+        says(&made.describe(store)),
+        (Some("Ehcache store"), Some("10 of 20, as configured"), content)
+    );
+
+    let mut made = Made::new();
+    let segment =
+        made.object("net.sf.ehcache.store.chm.ConcurrentHashMap$Segment", &[("count", Value::Int(6))]);
+    let segments = made.array(&[segment, segment]);
+    let map = made.object("net.sf.ehcache.store.chm.SelectableConcurrentHashMap", &[("segments", segments)]);
+    let fields = [("map", map), ("maximumSize", Value::Int(0))];
+    let store = made.object("net.sf.ehcache.store.MemoryStore", &fields);
+    assert_eq!(says(&made.describe(store)), (Some("Ehcache store"), Some("12 entries, no bound"), None));
+}
+
+#[test]
 fn hibernate_and_caffeine() {
     let mut made = Made::new();
     let name = made.text("com.acme.Order");

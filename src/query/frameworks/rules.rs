@@ -1,7 +1,7 @@
 //! Rules files: TOML without unknown keys, and errors with line and column.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -133,14 +133,13 @@ impl FrameworkRule {
 impl Frameworks {
     /// Reads the rules that are compiled in.
     pub fn bundled() -> Self {
-        let mut all = Self::default();
-        for (name, text) in BUNDLED {
+        static READ: LazyLock<Frameworks> = LazyLock::new(|| {
             // Bundled files have no errors: a test reads all of them.
-            if let Ok(with) = all.clone().with(text, name) {
-                all = with;
-            }
-        }
-        all
+            BUNDLED
+                .iter()
+                .fold(Frameworks::default(), |all, (name, text)| all.clone().with(text, name).unwrap_or(all))
+        });
+        READ.clone()
     }
 
     /// Adds the rules of a file. They take precedence over existing rules of the same class.
