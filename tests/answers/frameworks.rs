@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 
 use hprof_index::Quiet;
-use hprof_query::frameworks::{FrameworkDescription, FrameworkVerdict, Frameworks, KnownFrameworks};
+use hprof_query::frameworks::{
+    FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks,
+};
 use hprof_query::objects::reader::ObjectReader;
 use hprof_writer::{HeapModel, Jdk, Options, Root, Type, Value};
 use serde_json::json;
@@ -139,20 +141,56 @@ const TRUTH: &[(&str, &str, &str, &str, Option<FrameworkVerdict>)] = &[
     ),
 ];
 
+/// Facts about the same: dump, name, fact, value.
+const FACTS: &[(&str, &str, &str, &str)] = &[
+    ("tomcat-sessions-t2", "session store of /shop", "timeout_seconds", "86,400"),
+    ("tomcat-sessions-t2", "session store of /shop", "attribute", "cart"),
+    ("spring-beans-t2", "bean factory", "beans", "24"),
+    ("caches-t2", "Guava cache", "max_weight", "-1"),
+    ("caches-t2", "Caffeine cache", "weight", "5,000"),
+    ("hikari-h2-t1", "connection pool billing-pool", "in_use", "10"),
+    ("hikari-h2-t1", "connection pool billing-pool", "open_statements", "10"),
+    ("netty-backlog-t2", "outbound buffer of a channel", "pending_bytes", "16,142,016"),
+    ("netty-backlog-t2", "outbound buffer of a channel", "flushed", "30,701"),
+    (
+        "netty-backlog-t2",
+        "event loop nioEventLoopGroup-3-2",
+        "doing",
+        "com.acme.quotes.QuoteServer$AuditDao.save",
+    ),
+    ("executor-oom-t1", "executor mail-sender", "running", "2"),
+    ("activemq-t2", "queue orders", "dequeued", "0"),
+    ("activemq-t2", "queue orders", "consumers", "0"),
+    ("coroutines-t2", "coroutines in OrderService.price", "label", "1"),
+    (
+        "vthreads-t2",
+        "virtual threads in PaymentGateway.charge",
+        "in",
+        "com.acme.checkout.CheckoutServer$PaymentGateway.charge",
+    ),
+];
+
 #[test]
 #[ignore = "needs heaps of frameworks in HPROF_CLI_FRAME_DUMPS, as NAME.hprof or NAME.hprof.zst"]
 fn real_heaps_are_told_as_their_users_would() {
     let dir = PathBuf::from(std::env::var_os("HPROF_CLI_FRAME_DUMPS").expect("HPROF_CLI_FRAME_DUMPS"));
     let rules = Frameworks::bundled();
-    for same in TRUTH.chunk_by(|a, b| a.0 == b.0) {
-        let path = ["hprof", "hprof.zst"].map(|end| dir.join(format!("{}.{end}", same[0].0)));
-        let dump = Dump::at(Some(path.iter().find(|path| path.exists()).expect(same[0].0)));
+    let mut names: Vec<&str> = FACTS.iter().map(|(name, ..)| *name).collect();
+    names.dedup();
+    for name in names {
+        let path = ["hprof", "hprof.zst"].map(|end| dir.join(format!("{name}.{end}")));
+        let dump = Dump::at(Some(path.iter().find(|path| path.exists()).expect(name)));
         let (heap, graph) = dump.open_graph();
         let objects = ObjectReader::new(heap.summary(), &graph, heap.bytes(&Quiet).unwrap());
         let known = KnownFrameworks::new(&heap, &objects, &rules);
         let found = known.instances(0).into_iter().filter_map(|object| known.describe(object));
         let found: Vec<FrameworkDescription> = found.collect();
-        for (name, framework, called, text, verdict) in same {
+        for (_, called, fact, value) in FACTS.iter().filter(|(of, ..)| *of == name) {
+            let has = |(found, is): &(String, FrameworkFact)| found == fact && is.to_string() == *value;
+            let mut of_name = found.iter().filter(|of| of.called.as_deref() == Some(called));
+            assert!(of_name.any(|of| of.facts.iter().any(has)), "{name}: {called}: {fact} {value}");
+        }
+        for (_, framework, called, text, verdict) in TRUTH.iter().filter(|(of, ..)| *of == name) {
             let is_it = |of: &FrameworkDescription| {
                 &*of.framework == *framework
                     && of.called.as_deref() == Some(called)
