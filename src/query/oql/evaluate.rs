@@ -443,7 +443,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                     "value" | "val" => entry.1.clone(),
                     _ => ExpressionValue::Null,
                 },
-                (CodeStep::Field(field), value) if &*field.name == "length" => self
+                (CodeStep::Field(field), value) if matches!(&*field.name, "length" | "size") => self
                     .count(value)
                     .and_then(|count| i64::try_from(count).ok())
                     .map_or(ExpressionValue::Null, ExpressionValue::Whole),
@@ -464,6 +464,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 let Some(class) = self.graph.objects.class(object) else { return ExpressionValue::Null };
                 let places = field.places.get_or_init(|| self.objects.places(&field.name));
                 let place = places.get(class.0 as usize).copied().flatten();
+                if place.is_none() && &*field.name == "size" {
+                    // Not all collections have a field of this name: a ConcurrentHashMap has several counters.
+                    return self.size(&ExpressionValue::Object(object));
+                }
                 let bits = place.and_then(|place| self.objects.value_at(record.fields, place));
                 bits.map_or(ExpressionValue::Null, |bits| self.of_bits(bits))
             }
