@@ -533,3 +533,92 @@ fn fields_that_refer_to_anything_end_and_do_not_panic() {
     }
     assert!(described >= 80, "{described}");
 }
+
+#[test]
+fn arenas_of_netty() {
+    let mut made = Made::new();
+    let fields = [("parent", Value::NULL), ("qInit", Value::NULL)];
+    let arena = made.object("io.netty.buffer.PoolArena$HeapArena < io.netty.buffer.PoolArena", &fields);
+    let chunk = |made: &mut Made, free: i32, unpooled: bool| {
+        let fields = [
+            ("arena", arena),
+            ("chunkSize", Value::Int(16 << 20)),
+            ("freeBytes", Value::Int(free)),
+            ("unpooled", Value::Boolean(unpooled)),
+        ];
+        made.object("io.netty.buffer.PoolChunk", &fields)
+    };
+    let full = chunk(&mut made, 0, false);
+    chunk(&mut made, 8 << 20, false);
+    chunk(&mut made, 0, true);
+    for (chunk, length) in [(full, 1 << 20), (Value::NULL, 1 << 20)] {
+        let fields = [("chunk", chunk), ("maxLength", Value::Int(length))];
+        made.object("io.netty.buffer.PooledHeapByteBuf < io.netty.buffer.PooledByteBuf", &fields);
+    }
+    let found = made.describe(arena);
+    let text = "24.0 MiB of 32.0 MiB allocated, 1.0 MiB of it in reachable buffers";
+    assert_eq!(says(&found), (Some("arena of a buffer pool"), Some(text), None));
+    assert_eq!(fact(&found, "chunks"), FrameworkFact::Whole(2));
+}
+
+#[test]
+fn kafka_spark_documents_and_logging_contexts() {
+    let mut made = Made::new();
+    let fetches: Vec<Value> = [("orders", 1, 9000), ("orders", 2, 100), ("prices", 1, 100)]
+        .iter()
+        .map(|(topic, partition, bytes)| {
+            let topic = made.text(topic);
+            let fields = [("topic", topic), ("partition", Value::Int(*partition))];
+            let partition = made.object("org.apache.kafka.common.TopicPartition", &fields);
+            let data: Value = made.model.prim_array(Elements::of_bytes(&vec![1; *bytes])).into();
+            let fields = [("partition", partition), ("data", data)];
+            made.object("org.apache.kafka.clients.consumer.internals.CompletedFetch", &fields)
+        })
+        .collect();
+    let fetches = made.list(&fetches);
+    let fields = [("completedFetches", fetches)];
+    let fetcher = made.object("org.apache.kafka.clients.consumer.internals.FetchBuffer", &fields);
+
+    let blocks: Vec<(Value, Value)> = [(7, 100), (9, 5000), (9, 100)]
+        .iter()
+        .map(|(rdd, bytes)| {
+            let key = made.object("org.apache.spark.storage.RDDBlockId", &[("rddId", Value::Int(*rdd))]);
+            let data: Value = made.model.prim_array(Elements::of_bytes(&vec![1; *bytes])).into();
+            (key, made.object("org.apache.spark.storage.memory.SerializedMemoryEntry", &[("buffer", data)]))
+        })
+        .collect();
+    let entries = made.map(&blocks);
+    let store = made.object("org.apache.spark.storage.memory.MemoryStore", &[("entries", entries)]);
+
+    let name = made.text("invoice");
+    let root = made.object("org.apache.xerces.dom.ElementImpl", &[("name", name)]);
+    let document = "org.apache.xerces.dom.DocumentImpl < org.apache.xerces.dom.CoreDocumentImpl";
+    let document = made.object(document, &[("docElement", root), ("fDocumentURI", Value::NULL)]);
+
+    let local = made.object("java.lang.ThreadLocal", &[]);
+    for text in ["short", &"long".repeat(1000)] {
+        let entries =
+            [("user", "me"), ("request", text)].map(|(key, value)| (made.text(key), made.text(value)));
+        let map = made.map(&entries);
+        let fields = [("referent", local), ("value", map)];
+        made.object("java.lang.ThreadLocal$ThreadLocalMap$Entry", &fields);
+    }
+    let fields = [("readWriteThreadLocalMap", local)];
+    let context = made.object("ch.qos.logback.classic.util.LogbackMDCAdapter", &fields);
+
+    let rules = Frameworks::bundled();
+    made.with(&rules, false, |known, index| {
+        let describe = |object| known.describe(index(object)).expect("a rule");
+        let text = "3 responses of brokers not polled, most of them of orders-1";
+        let called = "fetched records of a Kafka consumer";
+        assert_eq!(says(&describe(fetcher)), (Some(called), Some(text), None));
+        let text = "3 blocks: 3 of RDDs, most of them of RDD 9, 0 of broadcasts";
+        let content = Some(FrameworkVerdict::Content);
+        assert_eq!(says(&describe(store)), (Some("block store"), Some(text), content));
+        assert_eq!(says(&describe(document)).0, Some("DOM document of invoice"));
+        let found = describe(context);
+        assert_eq!(fact(&found, "key"), FrameworkFact::Text("request".into()));
+        let text = found.text.as_deref().expect("a sentence");
+        assert!(text.starts_with("2 threads, most in key request: ") && text.ends_with("KiB"), "{text}");
+    });
+}
