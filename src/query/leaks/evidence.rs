@@ -178,7 +178,7 @@ impl<'a> Evidence<'a> {
         }
         paths.other_threads.sort_unstable();
         paths.other_threads.dedup();
-        if own.is_some() && path.objects.len() == 1 {
+        if paths.path.root.thread.is_some() && path.objects.len() == 1 {
             paths.local = self.local_of(object);
         }
         Some(paths)
