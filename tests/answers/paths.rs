@@ -192,8 +192,8 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
     for show in [
         Show { top: Some(2), ..Show::default() },
         Show { depth: Some(4), ..Show::default() },
-        Show { top: Some(5), branches: Some(24), depth: None },
-        Show { top: None, branches: Some(3), depth: Some(9) },
+        Show { top: Some(5), branches: Some(24), depth: None, has_examples: true },
+        Show { top: None, branches: Some(3), depth: Some(9), has_examples: false },
     ] {
         let merged = opened.merged("java.lang.String", Excluded::all(), show);
         let mut sums: Vec<u64> =

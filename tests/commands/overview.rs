@@ -188,15 +188,19 @@ fn cache(is_task_first: bool) -> Vec<u8> {
     let task_class = model.class("lib.CleanupTask", Some(jdk.object), &[("this$0", Object)]);
     let handle_class = model.class("lib.Handle", Some(jdk.object), &[("this$0", Object)]);
     let manager_class = model.class("lib.Manager", Some(jdk.object), &[("cache", Object)]);
-    let cache_class = model.class("lib.Cache", Some(jdk.object), &[("data", Object), ("task", Object)]);
+    let fields = [("data", Object), ("more", Object), ("task", Object)];
+    let cache_class = model.class("lib.Cache", Some(jdk.object), &fields);
     let pair =
         |model: &mut HeapModel| [task_class, handle_class].map(|class| model.instance(class, &[Value::NULL]));
     let early = is_task_first.then(|| pair(&mut model));
     let manager = model.instance(manager_class, &[Value::NULL]);
     let [task, handle] = early.unwrap_or_else(|| pair(&mut model));
-    let data: Vec<ObjectId> = (0..100).map(|_| model.prim_array(Elements::of_bytes(&[1; 30_000]))).collect();
-    let data = model.object_array(jdk.object_array, &data);
-    let cache = model.instance(cache_class, &[data.into(), task.into()]);
+    let [data, more] = [(); 2].map(|()| {
+        let arrays: Vec<ObjectId> =
+            (0..50).map(|_| model.prim_array(Elements::of_bytes(&[1; 30_000]))).collect();
+        model.object_array(jdk.object_array, &arrays)
+    });
+    let cache = model.instance(cache_class, &[data.into(), more.into(), task.into()]);
     for (object, field) in [(task, "this$0"), (handle, "this$0"), (manager, "cache")] {
         model.set_field(object, field, cache);
     }
@@ -216,7 +220,7 @@ fn what_holds_a_cache_does_not_depend_on_addresses() {
     for is_task_first in [false, true] {
         let screen = Screen::of("cache", &cache(is_task_first));
         let text = screen.overview();
-        assert!(text.contains("Cache cache of Manager"), "{text}");
+        assert!(text.contains("lib.Cache cache of lib.Manager"), "{text}");
         // A buffer of 2 MiB is in any program.
         assert!(!text.contains("direct memory"), "{text}");
         assert_eq!(screen.row()["direct_memory"]["capacity_bytes"], 2 << 20);

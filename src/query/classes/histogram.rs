@@ -13,7 +13,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassKind, ClassRow, NONE};
 use hprof_parser::{ObjectId, names};
 
-use super::loaders::listed_loaders;
+use super::accessor_loaders::listed_loaders;
 use super::pattern::{ClassPattern, any_matches};
 use crate::dominators::class_counts::{self, Counts};
 use crate::dominators::retained_of_class;

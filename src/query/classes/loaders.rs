@@ -9,6 +9,7 @@ use hprof_index::model::tables::ClassKind;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::{BasicType, ObjectId};
 
+use super::accessor_loaders::is_accessor_loader;
 use super::histogram;
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
@@ -17,11 +18,6 @@ use crate::sorting::SortRows;
 
 /// Superclass of all loaders.
 const CLASS_LOADER: &str = "java.lang.ClassLoader";
-
-/// Loaders of accessors that the JDK generates for reflective calls, one loader for each accessor. They say nothing
-/// about the program one by one, so lists have one row for all of them.
-const ACCESSOR_LOADERS: [&str; 2] =
-    ["jdk.internal.reflect.DelegatingClassLoader", "sun.reflect.DelegatingClassLoader"];
 
 /// Order of loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,24 +69,6 @@ impl ClassLoaderRow {
     }
 }
 
-/// Returns whether a loader defines accessors that the JDK generates.
-fn is_accessor_loader(summary: &Summary, loader: ObjectId) -> bool {
-    summary.loader_class(loader).is_some_and(|class| ACCESSOR_LOADERS.contains(&class))
-}
-
-/// Returns the ID by which a loader is listed: that of the first loader of accessors for all of them.
-pub(crate) fn listed_loaders(summary: &Summary) -> impl Fn(ObjectId) -> ObjectId {
-    let dumped = summary.classes().iter().filter(|class| class.is_dumped());
-    let loaders = dumped.map(|class| ObjectId::from(class.loader));
-    let mut of_accessors: Vec<ObjectId> =
-        loaders.filter(|loader| is_accessor_loader(summary, *loader)).collect();
-    of_accessors.sort_unstable();
-    move |loader| match (of_accessors.binary_search(&loader), of_accessors.first()) {
-        (Ok(_), Some(first)) => *first,
-        _ => loader,
-    }
-}
-
 /// Merges the rows of the loaders of accessors into one, of the first by ID.
 pub(super) fn merge_accessor_loaders(
     summary: &Summary,
@@ -99,7 +77,7 @@ pub(super) fn merge_accessor_loaders(
 ) -> Vec<ClassLoaderRow> {
     let is_accessor = |row: &ClassLoaderRow| {
         let class = row.class.and_then(|class| summary.class(class));
-        class.is_some_and(|class| ACCESSOR_LOADERS.contains(&summary.class_name(class)))
+        class.is_some_and(|class| is_accessor_loader(summary.class_name(class)))
     };
     let (mut of_accessors, mut rows): (Vec<ClassLoaderRow>, _) = rows.into_iter().partition(is_accessor);
     of_accessors.sort_rows_by_key(|row| row.id);

@@ -112,7 +112,8 @@ impl PathsToRootArgs {
         let top = self.top.rows(self.output.format());
         // A limit below each node alone does not limit the answer: its levels multiply.
         let branches = top.map(|top| top.max(DEFAULT_BRANCHES));
-        Show { top, depth: self.depth.filter(|depth| *depth > 0), branches }
+        let has_examples = top.is_some() && !self.top.is_given();
+        Show { top, depth: self.depth.filter(|depth| *depth > 0), branches, has_examples }
     }
 
     /// Notes options that have no effect because they apply only to classes or only to objects.
