@@ -589,11 +589,14 @@ class Places:
 
 def what_grew(root, least, heavier=True):
     def below(p):
-        "the deepest place with at least 70 percent of p's change; READING: step by step, by the heaviest child"
+        "the deepest place with at least 70 percent of p's change, or the units that have a multiple of its objects; READING: step by step, by the heaviest child"
         at, change = p, p.delta(); sign = 1 if change > 0 else -1
+        unit = None
         while True:
+            name = at.key[0]
+            if unit is None and abs(at.more()) >= 10 and name != "?" and not name.startswith("class ") and not name.endswith("[]") and not is_jdk(name): unit = at
             fit = [c for c in at.children.values() if not c.nesting and c.delta() * sign > 0 and 10 * c.delta() * sign >= 7 * change * sign]
-            if not fit: return at
+            if not fit: return unit if unit and abs(at.more()) >= 2 * abs(unit.more()) else at
             at = max(fit, key=lambda c: c.delta() * sign)
     def walk(p):
         "(what is shown of a place, what of it counts: growth and shrinkage)"

@@ -72,7 +72,7 @@ fn loaders_retain_what_a_walk_without_them_misses() {
         for row in
             found.rows.iter().filter(|row| !loader_sets::is_permanent(heap.summary(), row.row.id)).take(6)
         {
-            let members = members(&heap, &graph, &[row.row.id]);
+            let members = members(&heap, &graph, &row.row.ids().collect::<Vec<_>>());
             let truth = naive.retained(&members, &sizes);
             let retained = row.with_classes.map_or((0, 0), |retained| (retained.objects, retained.bytes));
             assert_eq!(retained, truth, "{name}: {:#x}", row.row.id);
@@ -158,6 +158,46 @@ fn a_leak_of_loaders_is_found() {
         arrays += 1;
     }
     assert_eq!(arrays, 40);
+}
+
+#[test]
+fn loaders_of_generated_accessors_are_one_row() {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let loader_class = model.class("java.lang.ClassLoader", Some(jdk.object), &[("parent", Type::Object)]);
+    let own = model.class("app.Loader", Some(loader_class), &[]);
+    let accessors = model.class("jdk.internal.reflect.DelegatingClassLoader", Some(loader_class), &[]);
+    let parent = model.instance(own, &[Field::NULL]);
+    let mut live = vec![parent];
+    for (number, parent) in [(1, Field::NULL), (2, parent.into()), (3, parent.into())] {
+        let loader = model.instance(accessors, &[parent]);
+        let name = format!("jdk.internal.reflect.GeneratedMethodAccessor{number}");
+        let class = model.class(&name, Some(jdk.object), &[]);
+        model.class_mut(class).loader = loader.0;
+        live.push(model.instance(class, &[]));
+    }
+    // Its class is not used any more.
+    live.push(model.instance(accessors, &[parent.into()]));
+    let all = model.object_array(jdk.object_array, &live);
+    model.root(all, Root::JniGlobal { reference: 0 });
+    model.root_boot_classes();
+    let dump = Dump::of(&model.write(&Options::hotspot()).bytes());
+    for sort in ["retained", "classes", "instances"] {
+        let found = json(&dump, &["loaders", "--sort", sort]);
+        let rows = found["rows"].as_array().unwrap();
+        assert_eq!((rows.len(), &found["total"]["loaders"]), (3, &6.into()), "{found}");
+        let one = |row: &&Value| row["class"] == "jdk.internal.reflect.DelegatingClassLoader";
+        let row = rows.iter().find(one).unwrap();
+        let figures = ["loaders", "classes", "instances", "parent"].map(|key| row[key].to_string());
+        assert_eq!(figures, ["4", "3", "3", "null"], "{row}");
+        assert!(row["retained_bytes"].as_u64().unwrap() > 0 && row["retained_objects"].as_u64() >= Some(10));
+    }
+    let table = String::from_utf8(dump.run(&["loaders"]).stdout).unwrap();
+    assert!(table.contains("4 x jdk.internal.reflect.DelegatingClassLoader"), "{table}");
+    let histogram = json(&dump, &["histo", "--group-by", "loader"]);
+    let rows = histogram["rows"].as_array().unwrap();
+    let of_accessors = |row: &&Value| row["loader"].as_str().unwrap().contains("DelegatingClassLoader");
+    assert_eq!(rows.iter().filter(of_accessors).count(), 1, "{histogram}");
 }
 
 #[test]

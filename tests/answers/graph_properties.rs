@@ -234,7 +234,8 @@ fn check_dominators(naive: &Naive, graph: &ObjectGraph) {
         assert_eq!(tree.dominator(at).and_then(|above| tree.object_at(above)), nearest, "above {object}");
         // With any other, the nearest that dominates both or is one of them.
         for (other, all) in &dominated {
-            let both = dominated.iter().filter(|(_, common)| common.contains(object) && common.contains(other));
+            let both =
+                dominated.iter().filter(|(_, common)| common.contains(object) && common.contains(other));
             let nearest = both.min_by_key(|(_, common)| common.len()).map(|(above, _)| ObjectIndex(*above));
             let other_at = tree.reachable_position(ObjectIndex(*other)).unwrap();
             let found = tree.common_dominator(at, other_at).and_then(|above| tree.object_at(above));

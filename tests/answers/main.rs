@@ -17,6 +17,7 @@ mod collections;
 mod compare;
 mod compared_kinds;
 mod dominators;
+mod frameworks;
 mod graph_properties;
 mod held_by_fields;
 mod jvm_truth;

@@ -192,8 +192,8 @@ fn merged_paths_of_real_dumps_are_shortest_paths() {
     for show in [
         Show { top: Some(2), ..Show::default() },
         Show { depth: Some(4), ..Show::default() },
-        Show { top: Some(5), branches: Some(24), depth: None },
-        Show { top: None, branches: Some(3), depth: Some(9) },
+        Show { top: Some(5), branches: Some(24), depth: None, has_examples: true },
+        Show { top: None, branches: Some(3), depth: Some(9), has_examples: false },
     ] {
         let merged = opened.merged("java.lang.String", Excluded::all(), show);
         let mut sums: Vec<u64> =
@@ -500,6 +500,31 @@ fn a_long_chain_is_followed_to_its_end() {
     assert_eq!((merged.found, merged.nodes.len()), (length as u64, length));
     let short = opened.merged("Holder", Excluded::all(), Show { branches: Some(10), ..Show::default() });
     assert!(short.nodes.len() < 2000);
+}
+
+#[test]
+fn a_limit_below_each_node_limits_the_answer() {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let node = model.class("app.Node", Some(jdk.object), &[("left", Type::Object), ("right", Type::Object)]);
+    // A binary tree with 4,096 leaves.
+    let mut level: Vec<ObjectId> = (0..4096).map(|_| model.instance_with(node, &[])).collect();
+    while level.len() > 1 {
+        let above = level.chunks(2).map(|pair| model.instance(node, &[pair[0].into(), pair[1].into()]));
+        level = above.collect();
+    }
+    model.root(level[0], Root::JniGlobal { reference: 8 });
+    let dump = Dump::of(&model.write(&Options::hotspot()).bytes());
+    for (top, most) in [("2", 24), ("30", 30)] {
+        let table = run(&dump, &["app.Node", "--top", top]).1;
+        assert!(table.lines().count() < 3 * most, "{table}");
+        let json = run(&dump, &["app.Node", "--top", top, "--format", "json"]).1;
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!((2..2 * most).contains(&json["rows"].as_array().unwrap().len()), "{json}");
+    }
+    let all = run(&dump, &["app.Node", "--top", "0", "--format", "json"]).1;
+    let all: serde_json::Value = serde_json::from_str(&all).unwrap();
+    assert_eq!(all["rows"].as_array().unwrap().len(), 8191);
 }
 
 /// Runs `paths-to-root` on a dump: exit code, stdout, stderr.

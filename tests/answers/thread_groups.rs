@@ -143,6 +143,59 @@ fn names_that_differ_in_several_numbers_are_one_group() {
 }
 
 #[test]
+fn locals_are_of_the_frame_outside_the_jdk() {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let (request, state) = (
+        model.class("app.Request", Some(jdk.object), &[]),
+        model.class("java.util.State", Some(jdk.object), &[]),
+    );
+    let worker = model.class("app.Worker", Some(jdk.object), &[]);
+    for (number, name, inner) in [(1, "pool-1", "wait"), (2, "pool-2", "park"), (3, "other", "park")] {
+        let thread = jdk.thread(&mut model, name, false, 5);
+        let frames = [
+            at(jdk.object, inner, 1),
+            at(worker, "handle", 7),
+            at(worker, "run", if number == 3 { 4 } else { 3 }),
+            at(jdk.object, "start", 2),
+        ];
+        let trace = model.trace(number, &frames);
+        model.root(thread, Root::ThreadObject { thread: number, trace });
+        let (held, inner, outer) =
+            (model.instance(request, &[]), model.instance(state, &[]), model.instance(state, &[]));
+        for (object, frame) in [(inner, 0), (held, 2), (outer, 3)] {
+            model.root(object, Root::JavaFrame { thread: number, frame });
+        }
+    }
+    model.root_boot_classes();
+    let dump = Dump::of(&model.write(&Options::hotspot()).bytes());
+    // Three stacks without the option.
+    let groups = json(&dump, &["--group"]);
+    assert_eq!(groups["rows"].as_array().unwrap().len(), 3, "{groups}");
+    let groups = json(&dump, &["--group", "--locals"]);
+    let [row] = groups["rows"].as_array().unwrap().as_slice() else { panic!("{groups}") };
+    assert_eq!((&row["threads"], &row["name"]), (&3.into(), &Json::Null));
+    assert_eq!(row["frame"], "app.Worker.handle(Worker.java:7)");
+    // Those that lead to it differ.
+    let shared: Vec<&Json> = row["frames"].as_array().unwrap().iter().map(|frame| &frame["method"]).collect();
+    assert_eq!(shared, ["handle"]);
+    let locals = row["locals"].as_array().unwrap();
+    assert_eq!(locals.len(), 1, "{row}");
+    assert_eq!((&locals[0]["class"], &locals[0]["objects"]), (&"app.Request".into(), &3.into()));
+    assert_eq!(locals[0]["methods"], serde_json::json!(["app.Worker.run"]));
+    let table = run(&dump, &["--group", "--locals"]);
+    assert!(table.contains("app.Worker.handle(Worker.java:7)\n"), "{table}");
+    assert!(table.contains(" 3 x app.Request in app.Worker.run"), "{table}");
+    assert!(!table.contains("java.util.State"), "{table}");
+    // The threads of the row.
+    let first = row["thread_objects"][0].as_str().unwrap();
+    let threads = json(&dump, &["--group-of", first, "--locals"]);
+    assert_eq!(threads["rows"].as_array().unwrap().len(), 3, "{threads}");
+    let threads = json(&dump, &["--group-of", first]);
+    assert_eq!(threads["rows"].as_array().unwrap().len(), 1, "{threads}");
+}
+
+#[test]
 fn groups_are_the_threads_added_up() {
     for sample in ["jdk/jdk8", "jdk/jdk17", "jdk/jdk25", "leaks/s4", "leaks/s5", "public/maven-jdk8"] {
         let dump = Dump::at(Some(&Path::new("samples").join(format!("{sample}.hprof.zst"))));

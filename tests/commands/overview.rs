@@ -183,6 +183,54 @@ fn a_heap_without_a_leak() {
     assert!(csv.lines().count() == 2 && !csv.contains('{'), "{csv}");
 }
 
+/// A cache in a field of its manager; a task of its own refers to it too, from a lower or a higher address. The program
+/// has a direct buffer.
+fn cache(is_task_first: bool) -> Vec<u8> {
+    use Type::Object;
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let task_class = model.class("lib.CleanupTask", Some(jdk.object), &[("this$0", Object)]);
+    let handle_class = model.class("lib.Handle", Some(jdk.object), &[("this$0", Object)]);
+    let manager_class = model.class("lib.Manager", Some(jdk.object), &[("cache", Object)]);
+    let fields = [("data", Object), ("more", Object), ("task", Object)];
+    let cache_class = model.class("lib.Cache", Some(jdk.object), &fields);
+    let pair =
+        |model: &mut HeapModel| [task_class, handle_class].map(|class| model.instance(class, &[Value::NULL]));
+    let early = is_task_first.then(|| pair(&mut model));
+    let manager = model.instance(manager_class, &[Value::NULL]);
+    let [task, handle] = early.unwrap_or_else(|| pair(&mut model));
+    let [data, more] = [(); 2].map(|()| {
+        let arrays: Vec<ObjectId> =
+            (0..50).map(|_| model.prim_array(Elements::of_bytes(&[1; 30_000]))).collect();
+        model.object_array(jdk.object_array, &arrays)
+    });
+    let cache = model.instance(cache_class, &[data.into(), more.into(), task.into()]);
+    for (object, field) in [(task, "this$0"), (handle, "this$0"), (manager, "cache")] {
+        model.set_field(object, field, cache);
+    }
+    let all = model.object_array(jdk.object_array, &[manager, handle]);
+    model.root(all, Root::JniGlobal { reference: 0 });
+    let buffer = model.class("java.nio.Buffer", Some(jdk.object), &[("capacity", Type::Int)]);
+    let mapped = model.class("java.nio.MappedByteBuffer", Some(buffer), &[("fd", Object)]);
+    let direct = model.class("java.nio.DirectByteBuffer", Some(mapped), &[("att", Object)]);
+    let direct = model.instance_with(direct, &[("capacity", Value::Int(2 << 20))]);
+    model.root(direct, Root::JniGlobal { reference: 1 });
+    model.root_boot_classes();
+    model.write(&Options::hotspot()).bytes()
+}
+
+#[test]
+fn what_holds_a_cache_does_not_depend_on_addresses() {
+    for is_task_first in [false, true] {
+        let screen = Screen::of("cache", &cache(is_task_first));
+        let text = screen.overview();
+        assert!(text.contains("lib.Cache cache of lib.Manager"), "{text}");
+        // A buffer of 2 MiB is in any program.
+        assert!(!text.contains("direct memory"), "{text}");
+        assert_eq!(screen.row()["direct_memory"]["capacity_bytes"], 2 << 20);
+    }
+}
+
 /// Objects that wait for the finalizer, direct memory, a class of several loaders, more garbage than live objects.
 fn oddities() -> Vec<u8> {
     use Type::{Int, Long, Object};

@@ -106,7 +106,8 @@ fn loaders(cx: &RunContext, args: &LoadersArgs) -> anyhow::Result<Outcome> {
         let label = labels.get(&first).copied();
         GroupLine { summary, number, group, first, label, why: why.get(&first).map(short_path) }
     });
-    let beside = LoadersSummary { total, groups: groups.collect() };
+    let loaders = found.rows.iter().map(|found| found.row.loaders()).sum();
+    let beside = LoadersSummary { total: loaders, groups: groups.collect() };
     let mut answer = Answer::new(columns(whole), lines.take(top))
         .beside(&beside_columns(whole), &beside)
         .matching(total, "loaders");
@@ -201,7 +202,13 @@ impl<'a> LoaderLine<'a, LoaderRow> {
         match (self.row.row.id.non_null(), self.class()) {
             (Some(_), None) => "not in the dump".to_owned(),
             (None, None) => object::BOOT_LOADER.to_owned(),
-            (_, class) => object::describe_without_id(class, self.row.row.label.as_deref()),
+            (_, class) => {
+                let described = object::describe_without_id(class, self.row.row.label.as_deref());
+                match self.row.row.loaders() {
+                    1 => described,
+                    loaders => format!("{} x {described}", grouped(loaders)),
+                }
+            }
         }
     }
 }
@@ -212,7 +219,11 @@ fn columns<'a>(whole: u64) -> Columns<'a, LoaderLine<'a, LoaderRow>> {
         Column::of(names::OBJECT, |line: &Each<'a>| loader_id(line.row.row.id))
             .or_null("it is the boot loader")
             .header("id")
-            .place(6),
+            .place(6)
+            .cell(|line| match line.row.row.id.non_null() {
+                Some(id) if line.row.row.others.is_empty() => format!("{id:#x}"),
+                _ => String::new(),
+            }),
         Column::of(names::CLASS, |line: &Each<'a>| line.class().into())
             .or_null("it is the boot loader, or not in the dump")
             .header("loader")
@@ -222,7 +233,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, LoaderLine<'a, LoaderRow>> {
         Column::of(names::LABEL, |line: &Each<'a>| line.row.row.label.as_deref().into())
             .or_null("there are none"),
         Column::of(names::PARENT, |line: &Each<'a>| id(line.row.row.parent))
-            .or_null("not known")
+            .or_null("not known, or the parents differ")
             .header("parent")
             .cell(|line| match line.row.row.parent {
                 None => String::new(),
@@ -231,6 +242,7 @@ fn columns<'a>(whole: u64) -> Columns<'a, LoaderLine<'a, LoaderRow>> {
             })
             .place(6)
             .fit(Fit::Secondary { priority: 0 }),
+        Column::of(names::LOADERS, |line: &Each<'a>| line.row.row.loaders().into()),
         Column::of(names::CLASSES, |line: &Each<'a>| line.row.row.classes.into()).header("classes").place(3),
         Column::of(names::INSTANCES, |line: &Each<'a>| line.row.row.instances.into())
             .header("instances")
@@ -469,7 +481,8 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![
         declared(
             "",
-            "A row is a class loader. Its retained size is what is freed with it alone: what several loaders retain together \
+            "A row is a class loader, or all loaders of accessors that the JDK generates for reflective calls \
+             (`DelegatingClassLoader`; `object` is the first). Its retained size is what is freed with it alone: what several loaders retain together \
              counts for their group, not for any of them.",
             columns(0).fields(),
             beside_columns(0).fields(),

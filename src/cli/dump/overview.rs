@@ -13,7 +13,7 @@ use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_query::dictionary::names;
 use hprof_query::dump::overview::{self, Overview};
-use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, MUCH_OFF_HEAP};
+use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, is_much_direct};
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
@@ -231,7 +231,7 @@ fn odd(overview: &Overview) -> Vec<String> {
     {
         all.push(format!("{} class loaders define {class}", grouped(*loaders)));
     }
-    if odd.direct.bytes >= MUCH_OFF_HEAP {
+    if is_much_direct(odd.direct.bytes, overview.info.shallow_bytes) {
         let buffers = counted(odd.direct.buffers, "buffer");
         all.push(format!("{} of direct memory in {buffers}", human_bytes(odd.direct.bytes)));
     }

@@ -1,4 +1,4 @@
-//! Threads grouped by pool and equal stacks, for `threads --group`.
+//! Threads grouped by pool and equal stacks, or by the frame that they are in, for `threads --group`.
 
 use hprof_index::Quiet;
 use hprof_index::model::summary::Summary;
@@ -100,12 +100,14 @@ fn states(group: &ThreadGroup) -> String {
     }
 }
 
-/// Returns the page of the threads of a group, with the same filters; for a single thread with its stack and locals.
+/// Returns the page of the threads of a group, with the same filters; of a single thread with its stack and locals.
 fn threads_page(group: &ThreadGroup, filters: &str) -> Option<CellTarget> {
     let first = group.objects.first()?;
-    let shown = if group.threads == 1 { "&stack=1&locals=1" } else { "" };
+    if group.threads == 1 {
+        return Some(CellTarget::Page(format!("threads?thread={first:#x}&stack=1&locals=1")));
+    }
     let and = if filters.is_empty() { "" } else { "&" };
-    Some(CellTarget::Page(format!("threads?group-of={first:#x}{shown}{and}{filters}")))
+    Some(CellTarget::Page(format!("threads?group-of={first:#x}{and}{filters}")))
 }
 
 /// Returns the columns of groups, for threads with these filters; the list of columns itself does not depend on
@@ -115,7 +117,7 @@ fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Thr
     let locals = local_columns(summary);
     Columns::new([
         Column::of(names::NAME, |group: &ThreadGroup| group.name.as_ref().into())
-            .or_null("they have none")
+            .or_null("they have none, or names that differ in more than numbers")
             .header("name")
             .cell(|group| {
                 let name = group.name.clone().unwrap_or_default();
@@ -141,6 +143,8 @@ fn columns<'a>(summary: Option<&'a Summary>, filters: String) -> Columns<'a, Thr
             let ids: Vec<String> = group.objects.iter().map(|object| format!("{object:#x}")).collect();
             ids.join(" ").into()
         }),
+        Column::of(names::FRAME, |group: &ThreadGroup| group.frame.as_ref().map(ToString::to_string).into())
+            .or_null("all their frames are of the JDK"),
         Column::nested(names::FRAMES, frames.fields(), move |group: &ThreadGroup| {
             list(group.frames.iter().map(|frame| frames.record(frame)))
         })
@@ -192,7 +196,9 @@ pub(super) fn declared() -> Declared {
     Declared {
         command: "threads",
         variant: "--group",
-        about: "A row is some threads with the same stack whose names differ only in numbers.",
+        about: "A row is some threads with the same stack whose names differ only in numbers; with `--locals` all threads \
+                with the same innermost frame outside the JDK, `frames` are those that their stacks share from it on, and \
+                `locals` what it and the frames outside the JDK that led to it hold.",
         rows: columns(None, String::new()).fields(),
         beside: beside().fields(),
     }
@@ -210,7 +216,7 @@ mod tests {
         for (threads, filters, path) in [
             (2, "", "threads?group-of=0x10"),
             (2, "name=a%26b&state=WAITING", "threads?group-of=0x10&name=a%26b&state=WAITING"),
-            (1, "virtual=1", "threads?group-of=0x10&stack=1&locals=1&virtual=1"),
+            (1, "virtual=1", "threads?thread=0x10&stack=1&locals=1"),
         ] {
             assert_eq!(threads_page(&group(threads), filters), Some(CellTarget::Page(path.to_owned())));
         }

@@ -12,7 +12,9 @@ use hprof_query::dictionary::names;
 use hprof_query::objects::object_id::object_id;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::started_threads;
-use hprof_query::threads::{ThreadKind, ThreadOrder, ThreadQuery, ThreadScope, ThreadState, Threads};
+use hprof_query::threads::{
+    ThreadGrouping, ThreadKind, ThreadOrder, ThreadQuery, ThreadScope, ThreadState, Threads,
+};
 use hprof_report::Format;
 use hprof_report::answer::Declared;
 use hprof_report::column::Column;
@@ -108,7 +110,7 @@ pub(crate) struct ThreadsArgs {
     #[arg(long, conflicts_with = "virtual", help_heading = "Filter")]
     platform: bool,
 
-    /// Only threads that --group puts in the same group as the thread with this object ID
+    /// Only threads that --group, or --group --locals, puts in the same group as the thread with this object ID
     #[arg(long, value_name = "OBJECT", value_parser = group_of, conflicts_with = "started", help_heading = "Filter")]
     group_of: Option<ObjectId>,
 
@@ -120,7 +122,8 @@ pub(crate) struct ThreadsArgs {
     #[arg(long, value_name = "N", help_heading = "Output")]
     depth: Option<usize>,
 
-    /// Show the objects that each frame references, or their classes with --group; JSON and CSV always include them
+    /// Show the objects that each frame references; with --group, group by the innermost frame outside the JDK, and show
+    /// what its stacks hold by class. JSON and CSV always include them
     #[arg(long, help_heading = "Output")]
     locals: bool,
 
@@ -211,6 +214,7 @@ fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
         name: args.thread.clone(),
         states: args.state.clone(),
         kind,
+        group_by: if args.locals { ThreadGrouping::Frame } else { ThreadGrouping::Stack },
         group_of: args.group_of,
         sort_by,
         top: limit(args.top, format, DEFAULT_TOP),
@@ -244,6 +248,8 @@ fn filters(args: &ThreadsArgs) -> String {
     query.extend_pairs(args.state.iter().map(|state| ("state", state.name())));
     query.extend_pairs(args.r#virtual.then_some(("virtual", "1")));
     query.extend_pairs(args.platform.then_some(("platform", "1")));
+    // Groups of --locals are others.
+    query.extend_pairs(args.locals.then_some(("locals", "1")));
     query.finish()
 }
 

@@ -13,6 +13,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::{ClassKind, ClassRow, NONE};
 use hprof_parser::{ObjectId, names};
 
+use super::accessor_loaders::listed_loaders;
 use super::pattern::{ClassPattern, any_matches};
 use crate::dominators::class_counts::{self, Counts};
 use crate::dominators::retained_of_class;
@@ -302,23 +303,27 @@ impl ClassGroups {
         let mut groups = Self { of_class: Vec::with_capacity(summary.classes().len()), rows: Vec::new() };
         let mut known: FxHashMap<(Arc<str>, Option<ObjectId>), u32> = FxHashMap::default();
         let mut shared = SharedTexts::default();
+        let listed = listed_loaders(summary);
         for class in summary.classes() {
             let name = summary.class_name(class);
             if !is_meant(class, name) {
                 groups.of_class.push(NONE);
                 continue;
             }
-            let mut loader = || class.is_dumped().then(|| loader(summary, class, &mut shared));
+            let mut loader = |id| class.is_dumped().then(|| loader(summary, id, &mut shared));
             let row = match group_by {
                 HistogramGroupBy::Class => {
                     let class_object = class.class_object();
-                    let loader = loader();
+                    let loader = loader(class.loader.into());
                     HistogramRow { name: shared.text(name), loader, class_object, ..HistogramRow::default() }
                 }
                 HistogramGroupBy::Package => {
                     HistogramRow { name: package_label(name).into(), ..HistogramRow::default() }
                 }
-                HistogramGroupBy::Loader => HistogramRow { loader: loader(), ..HistogramRow::default() },
+                HistogramGroupBy::Loader => {
+                    let loader = loader(listed(class.loader.into()));
+                    HistogramRow { loader, ..HistogramRow::default() }
+                }
             };
             // u32 can count all classes.
             let next = u32::try_from(groups.rows.len()).unwrap_or(NONE);
@@ -369,8 +374,7 @@ impl SharedTexts {
     }
 }
 
-fn loader(summary: &Summary, class: &ClassRow, shared: &mut SharedTexts) -> Loader {
-    let id = class.loader.into();
+fn loader(summary: &Summary, id: ObjectId, shared: &mut SharedTexts) -> Loader {
     Loader { id, class: summary.loader_class(id).map(|class| shared.text(class)) }
 }
 

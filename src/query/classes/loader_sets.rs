@@ -9,7 +9,7 @@ use std::io;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::loaders::{ClassLoaderRow, Duplicate, LoaderOrder};
+use super::loaders::{ClassLoaderRow, Duplicate, LoaderOrder, merge_accessor_loaders};
 use crate::dominators::retained_of_many_sets::{self, SetRetained, Sets};
 use crate::dominators::retained_of_set::tops;
 use crate::objects::class_set::ClassSet;
@@ -87,7 +87,7 @@ pub struct Loaders {
 }
 
 /// Finds groups of loaders and computes the joint retained size of each loader, and of each group, with everything
-/// defined.
+/// defined. Loaders of accessors are one row.
 ///
 /// # Errors
 /// If neither memory nor disk has space for one number per object.
@@ -97,6 +97,7 @@ pub fn with_classes(
     rows: Vec<ClassLoaderRow>,
     sort_by: LoaderOrder,
 ) -> io::Result<Loaders> {
+    let rows = merge_accessor_loaders(summary, rows, sort_by);
     let mut all: Vec<LoaderRow> =
         rows.into_iter().map(|row| LoaderRow { row, with_classes: None, group: None }).collect();
     let mut groups = groups(summary, &mut all);
@@ -105,7 +106,8 @@ pub fn with_classes(
     let first_group = u32::try_from(all.len()).unwrap_or(u32::MAX);
     for (set, row) in (0u32..).zip(&all).filter(|(_, row)| !is_permanent(summary, row.row.id)) {
         let group = row.group.and_then(|group| first_group.checked_add(u32::try_from(group).ok()?));
-        of_loader.insert(row.row.id, std::iter::once(set).chain(group).collect());
+        let of: Vec<u32> = std::iter::once(set).chain(group).collect();
+        of_loader.extend(row.row.ids().map(|id| (id, of.clone())));
     }
     let count = first_group.saturating_add(u32::try_from(groups.len()).unwrap_or(u32::MAX));
     let sets = sets(summary, graph, &of_loader, count);

@@ -9,6 +9,7 @@ use hprof_index::model::tables::ClassKind;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::{BasicType, ObjectId};
 
+use super::accessor_loaders::is_accessor_loader;
 use super::histogram;
 use crate::objects::class_set::ClassSet;
 use crate::objects::label::Labels;
@@ -37,11 +38,14 @@ pub enum LoaderOrder {
 pub struct ClassLoaderRow {
     /// Object ID; 0 is the boot loader.
     pub id: ObjectId,
+    /// Further loaders that the row represents: see [`merge_accessor_loaders`].
+    pub others: Vec<ObjectId>,
     /// Class of the loader; `None` for the boot loader, and if the loader is not in the dump.
     pub class: Option<ClassNumber>,
     /// Name of the loader, if it has one.
     pub label: Option<String>,
-    /// Object ID of the parent loader; 0 is the boot loader, `None` if it is unknown.
+    /// Object ID of the parent loader; 0 is the boot loader, `None` if it is unknown or several loaders have different
+    /// ones.
     pub parent: Option<ObjectId>,
     /// Number of classes that it defines.
     pub classes: u64,
@@ -51,6 +55,47 @@ pub struct ClassLoaderRow {
     pub shallow_bytes: u64,
     /// Retained size of the loader object; `None` if it is not a reachable object.
     pub retained_bytes: Option<u64>,
+}
+
+impl ClassLoaderRow {
+    /// Returns the loaders that the row represents.
+    pub fn ids(&self) -> impl Iterator<Item = ObjectId> + '_ {
+        std::iter::once(self.id).chain(self.others.iter().copied())
+    }
+
+    /// Returns the number of loaders that the row represents.
+    pub fn loaders(&self) -> u64 {
+        1 + self.others.len() as u64
+    }
+}
+
+/// Merges the rows of the loaders of accessors into one, of the first by ID.
+pub(super) fn merge_accessor_loaders(
+    summary: &Summary,
+    rows: Vec<ClassLoaderRow>,
+    sort_by: LoaderOrder,
+) -> Vec<ClassLoaderRow> {
+    let is_accessor = |row: &ClassLoaderRow| {
+        let class = row.class.and_then(|class| summary.class(class));
+        class.is_some_and(|class| is_accessor_loader(summary.class_name(class)))
+    };
+    let (mut of_accessors, mut rows): (Vec<ClassLoaderRow>, _) = rows.into_iter().partition(is_accessor);
+    of_accessors.sort_rows_by_key(|row| row.id);
+    rows.extend(of_accessors.into_iter().reduce(|mut all, row| {
+        all.others.push(row.id);
+        all.label = None;
+        all.parent = all.parent.filter(|parent| row.parent == Some(*parent));
+        all.classes += row.classes;
+        all.instances += row.instances;
+        all.shallow_bytes = all.shallow_bytes.saturating_add(row.shallow_bytes);
+        all.retained_bytes = match (all.retained_bytes, row.retained_bytes) {
+            (Some(all), Some(one)) => Some(all.saturating_add(one)),
+            (all, one) => all.or(one),
+        };
+        all
+    }));
+    sort(&mut rows, sort_by);
+    rows
 }
 
 /// Lists the boot loader, all loaders that classes name, and all objects that extend java.lang.ClassLoader.
@@ -89,6 +134,11 @@ pub fn loaders(objects: &ObjectReader<'_>, labels: &Labels<'_>, sort_by: LoaderO
             row.retained_bytes = graph.tree.retained_bytes_of(object);
         }
     }
+    sort(&mut rows, sort_by);
+    rows
+}
+
+fn sort(rows: &mut [ClassLoaderRow], sort_by: LoaderOrder) {
     let figure = |row: &ClassLoaderRow| match sort_by {
         LoaderOrder::Retained => row.retained_bytes.map_or(0, |bytes| bytes.saturating_add(1)),
         LoaderOrder::Classes => row.classes,
@@ -96,7 +146,6 @@ pub fn loaders(objects: &ObjectReader<'_>, labels: &Labels<'_>, sort_by: LoaderO
         LoaderOrder::Shallow => row.shallow_bytes,
     };
     rows.sort_rows_by_key(|row| (Reverse(figure(row)), row.id));
-    rows
 }
 
 /// A class whose name several loaders define.

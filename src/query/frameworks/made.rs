@@ -6,7 +6,7 @@ use std::time::Instant;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, Options as HeapOptions, Quiet};
 use hprof_parser::ObjectId;
-use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Options, Root, StackFrame, Value};
+use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Options, Root, StackFrame, Type, Value};
 
 use super::{FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks};
 use crate::objects::reader::ObjectReader;
@@ -16,13 +16,15 @@ struct Made {
     model: HeapModel,
     jdk: Jdk,
     classes: BTreeMap<String, ClassId>,
+    /// Objects and their fields that are references.
+    references: Vec<(hprof_writer::ObjectId, String)>,
 }
 
 impl Made {
     fn new() -> Self {
         let mut model = HeapModel::default();
         let jdk = Jdk::add_to(&mut model);
-        Self { model, jdk, classes: BTreeMap::new() }
+        Self { model, jdk, classes: BTreeMap::new(), references: Vec::new() }
     }
 
     fn class(&mut self, name: &str, fields: &[(&str, Value)]) -> ClassId {
@@ -45,6 +47,8 @@ impl Made {
         let class = self.class(class, fields);
         let object = self.model.instance_with(class, fields);
         self.model.root(object, Root::JniGlobal { reference: 0x7f00 });
+        let references = fields.iter().filter(|(_, value)| value.ty() == Type::Object);
+        self.references.extend(references.map(|(name, _)| (object, (*name).to_owned())));
         object.into()
     }
 
@@ -296,9 +300,8 @@ fn pools() {
     assert_eq!(says(&made.describe(pool)), (Some("object pool"), Some("1 of 8 in use"), None));
 }
 
-#[test]
-fn executors_say_what_their_threads_do() {
-    let mut made = Made::new();
+/// An executor with two threads and 200 tasks.
+fn executor(made: &mut Made) -> Value {
     let workers: Vec<(Value, Value)> = (1..3)
         .map(|number| {
             let thread =
@@ -320,10 +323,16 @@ fn executors_say_what_their_threads_do() {
         })
         .collect();
     let queue = made.list(&tasks);
-    let pool = made.object(
+    made.object(
         "java.util.concurrent.ThreadPoolExecutor",
         &[("workQueue", queue), ("workers", workers), ("maximumPoolSize", Value::Int(2))],
-    );
+    )
+}
+
+#[test]
+fn executors_say_what_their_threads_do() {
+    let mut made = Made::new();
+    let pool = executor(&mut made);
     let found = made.describe(pool);
     let text = "200 tasks wait, each with a Mail; 2 of 2 threads in Client.send";
     assert_eq!(says(&found), (Some("executor mail-sender"), Some(text), None));
@@ -399,6 +408,32 @@ fn content_is_no_alarm() {
 }
 
 #[test]
+fn ehcache() {
+    let mut made = Made::new();
+    let cell = made.object("org.ehcache.impl.internal.concurrent.CounterCell", &[("value", Value::Long(3))]);
+    let cells = made.array(&[cell, Value::NULL, cell]);
+    let map = [("baseCount", Value::Long(4)), ("counterCells", cells)];
+    let map = made.object("org.ehcache.impl.internal.concurrent.ConcurrentHashMap", &map);
+    let backend = made.object("org.ehcache.impl.internal.store.heap.SimpleBackend", &[("realMap", map)]);
+    let fields = [("map", backend), ("capacity", Value::Long(20)), ("byteSized", Value::Boolean(false))];
+    let store = made.object("org.ehcache.impl.internal.store.heap.OnHeapStore", &fields);
+    let content = Some(FrameworkVerdict::Content);
+    assert_eq!(
+        says(&made.describe(store)),
+        (Some("Ehcache store"), Some("10 of 20, as configured"), content)
+    );
+
+    let mut made = Made::new();
+    let segment =
+        made.object("net.sf.ehcache.store.chm.ConcurrentHashMap$Segment", &[("count", Value::Int(6))]);
+    let segments = made.array(&[segment, segment]);
+    let map = made.object("net.sf.ehcache.store.chm.SelectableConcurrentHashMap", &[("segments", segments)]);
+    let fields = [("map", map), ("maximumSize", Value::Int(0))];
+    let store = made.object("net.sf.ehcache.store.MemoryStore", &fields);
+    assert_eq!(says(&made.describe(store)), (Some("Ehcache store"), Some("12 entries, no bound"), None));
+}
+
+#[test]
 fn hibernate_and_caffeine() {
     let mut made = Made::new();
     let name = made.text("com.acme.Order");
@@ -469,5 +504,121 @@ fn classes_without_the_fields_or_without_a_rule_have_none() {
         assert_eq!(known.describe(index(other)), None);
         assert_eq!(known.called(index(bytes)), None);
         assert!(known.instances(0).is_empty());
+    });
+}
+
+#[test]
+fn fields_that_refer_to_anything_end_and_do_not_panic() {
+    let rules = Frameworks::bundled();
+    let mut random: u64 = 7;
+    let mut next = move |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(random >> 33).expect("31 bits") % below
+    };
+    let mut described = 0;
+    for _ in 0..40 {
+        let mut made = Made::new();
+        let (pool, store) = (executor(&mut made), sessions(&mut made, &[60, 1800]));
+        for _ in 0..60 {
+            let (object, field) = made.references[next(made.references.len())].clone();
+            let to = made.references[next(made.references.len())].0;
+            made.model.set_field(object, &field, to);
+        }
+        made.with(&rules, false, |known, index| {
+            for object in known.instances(0).into_iter().chain([index(pool), index(store)]) {
+                described += usize::from(known.describe(object).is_some());
+                let _ = (known.called(object), known.entries(object));
+            }
+        });
+    }
+    assert!(described >= 80, "{described}");
+}
+
+#[test]
+fn arenas_of_netty() {
+    let mut made = Made::new();
+    let fields = [("parent", Value::NULL), ("qInit", Value::NULL)];
+    let arena = made.object("io.netty.buffer.PoolArena$HeapArena < io.netty.buffer.PoolArena", &fields);
+    let chunk = |made: &mut Made, free: i32, unpooled: bool| {
+        let fields = [
+            ("arena", arena),
+            ("chunkSize", Value::Int(16 << 20)),
+            ("freeBytes", Value::Int(free)),
+            ("unpooled", Value::Boolean(unpooled)),
+        ];
+        made.object("io.netty.buffer.PoolChunk", &fields)
+    };
+    let full = chunk(&mut made, 0, false);
+    chunk(&mut made, 8 << 20, false);
+    chunk(&mut made, 0, true);
+    for (chunk, length) in [(full, 1 << 20), (Value::NULL, 1 << 20)] {
+        let fields = [("chunk", chunk), ("maxLength", Value::Int(length))];
+        made.object("io.netty.buffer.PooledHeapByteBuf < io.netty.buffer.PooledByteBuf", &fields);
+    }
+    let found = made.describe(arena);
+    let text = "24.0 MiB of 32.0 MiB allocated, 1.0 MiB of it in reachable buffers";
+    assert_eq!(says(&found), (Some("arena of a buffer pool"), Some(text), None));
+    assert_eq!(fact(&found, "chunks"), FrameworkFact::Whole(2));
+}
+
+#[test]
+fn kafka_spark_documents_and_logging_contexts() {
+    let mut made = Made::new();
+    let fetches: Vec<Value> = [("orders", 1, 9000), ("orders", 2, 100), ("prices", 1, 100)]
+        .iter()
+        .map(|(topic, partition, bytes)| {
+            let topic = made.text(topic);
+            let fields = [("topic", topic), ("partition", Value::Int(*partition))];
+            let partition = made.object("org.apache.kafka.common.TopicPartition", &fields);
+            let data: Value = made.model.prim_array(Elements::of_bytes(&vec![1; *bytes])).into();
+            let fields = [("partition", partition), ("data", data)];
+            made.object("org.apache.kafka.clients.consumer.internals.CompletedFetch", &fields)
+        })
+        .collect();
+    let fetches = made.list(&fetches);
+    let fields = [("completedFetches", fetches)];
+    let fetcher = made.object("org.apache.kafka.clients.consumer.internals.FetchBuffer", &fields);
+
+    let blocks: Vec<(Value, Value)> = [(7, 100), (9, 5000), (9, 100)]
+        .iter()
+        .map(|(rdd, bytes)| {
+            let key = made.object("org.apache.spark.storage.RDDBlockId", &[("rddId", Value::Int(*rdd))]);
+            let data: Value = made.model.prim_array(Elements::of_bytes(&vec![1; *bytes])).into();
+            (key, made.object("org.apache.spark.storage.memory.SerializedMemoryEntry", &[("buffer", data)]))
+        })
+        .collect();
+    let entries = made.map(&blocks);
+    let store = made.object("org.apache.spark.storage.memory.MemoryStore", &[("entries", entries)]);
+
+    let name = made.text("invoice");
+    let root = made.object("org.apache.xerces.dom.ElementImpl", &[("name", name)]);
+    let document = "org.apache.xerces.dom.DocumentImpl < org.apache.xerces.dom.CoreDocumentImpl";
+    let document = made.object(document, &[("docElement", root), ("fDocumentURI", Value::NULL)]);
+
+    let local = made.object("java.lang.ThreadLocal", &[]);
+    for text in ["short", &"long".repeat(1000)] {
+        let entries =
+            [("user", "me"), ("request", text)].map(|(key, value)| (made.text(key), made.text(value)));
+        let map = made.map(&entries);
+        let fields = [("referent", local), ("value", map)];
+        made.object("java.lang.ThreadLocal$ThreadLocalMap$Entry", &fields);
+    }
+    let fields = [("readWriteThreadLocalMap", local)];
+    let context = made.object("ch.qos.logback.classic.util.LogbackMDCAdapter", &fields);
+
+    let rules = Frameworks::bundled();
+    made.with(&rules, false, |known, index| {
+        let describe = |object| known.describe(index(object)).expect("a rule");
+        let text = "3 responses of brokers not polled, most of them of orders-1";
+        let called = "fetched records of a Kafka consumer";
+        assert_eq!(says(&describe(fetcher)), (Some(called), Some(text), None));
+        let text = "3 blocks: 3 of RDDs, most of them of RDD 9, 0 of broadcasts";
+        let content = Some(FrameworkVerdict::Content);
+        assert_eq!(says(&describe(store)), (Some("block store"), Some(text), content));
+        assert_eq!(says(&describe(document)).0, Some("DOM document of invoice"));
+        let found = describe(context);
+        assert_eq!(fact(&found, "key"), FrameworkFact::Text("request".into()));
+        let text = found.text.as_deref().expect("a sentence");
+        assert!(text.starts_with("2 threads, most in key request: ") && text.ends_with("KiB"), "{text}");
     });
 }

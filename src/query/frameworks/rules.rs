@@ -1,7 +1,7 @@
 //! Rules files: TOML without unknown keys, and errors with line and column.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -19,10 +19,11 @@ const MAX_PARTS: usize = 64;
 /// Name of the object in expressions.
 pub(super) const THIS: &str = "this";
 
-const TOP: &[&str] = &["framework", "versions", "source", "tried", "class", "passed"];
+const TOP: &[&str] = &["framework", "versions", "source", "tried", "class", "passed", "memory"];
 const CLASS: &[&str] = &["name", "fields", "called", "many", "entries", "named_entries", "facts", "says"];
 const SAYS: &[&str] = &["when", "text", "verdict", "retains"];
 const PASSED: &[&str] = &["classes"];
+const MEMORY: &[&str] = &["pooled"];
 
 /// Rules of frameworks, parsed and checked.
 #[derive(Debug, Clone, Default)]
@@ -30,7 +31,17 @@ pub struct Frameworks {
     pub(super) rules: Vec<Arc<FrameworkRule>>,
     /// Names of classes whose instances are only parts of other objects; a name that ends with `*` is a prefix.
     pub(super) passed: Vec<Arc<str>>,
+    pooled: Vec<PooledField>,
     about: Vec<FrameworkAbout>,
+}
+
+/// A field whose array is memory that a framework hands out in parts: what of it is unused is there by design.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PooledField {
+    /// Class name.
+    pub(crate) class: Arc<str>,
+    /// Name of the field.
+    pub(crate) field: Arc<str>,
 }
 
 /// Description of a rules file.
@@ -148,14 +159,13 @@ impl FrameworkRule {
 impl Frameworks {
     /// Reads the rules that are compiled in.
     pub fn bundled() -> Self {
-        let mut all = Self::default();
-        for (name, text) in BUNDLED {
+        static READ: LazyLock<Frameworks> = LazyLock::new(|| {
             // Bundled files have no errors: a test reads all of them.
-            if let Ok(with) = all.clone().with(text, name) {
-                all = with;
-            }
-        }
-        all
+            BUNDLED
+                .iter()
+                .fold(Frameworks::default(), |all, (name, text)| all.clone().with(text, name).unwrap_or(all))
+        });
+        READ.clone()
     }
 
     /// Adds the rules of a file. They take precedence over existing rules of the same class.
@@ -174,8 +184,14 @@ impl Frameworks {
         let older = std::mem::replace(&mut self.rules, read.rules.into_iter().map(Arc::new).collect());
         self.rules.extend(older);
         self.passed.extend(read.passed);
+        self.pooled.extend(read.pooled);
         self.about.push(read.about);
         Ok(self)
+    }
+
+    /// Returns the fields whose arrays are handed out in parts.
+    pub(crate) fn pooled(&self) -> &[PooledField] {
+        &self.pooled
     }
 
     /// Returns the descriptions of the files, in their order.
@@ -208,6 +224,7 @@ fn position(text: &str, at: usize) -> (u64, u64) {
 struct FrameworkFile {
     rules: Vec<FrameworkRule>,
     passed: Vec<Arc<str>>,
+    pooled: Vec<PooledField>,
     about: FrameworkAbout,
 }
 
@@ -236,16 +253,26 @@ fn read(text: &str) -> Result<FrameworkFile, Wrong> {
     for (class, at) in tables(table, "class")? {
         rules.extend(source.classes(class, at, &framework)?);
     }
+    let section = |key: &str, known: &[&str], name: &str| {
+        let Some(value) = table.get(key) else { return Ok(None) };
+        let of = value.get_ref().as_table();
+        let of = of.ok_or_else(|| Wrong::new(value.span().start, format!("`{key}` is a table")))?;
+        keys(of, known, name).map(|()| Some(of))
+    };
     let mut passed = Vec::new();
-    if let Some(value) = table.get("passed") {
-        let of = value
-            .get_ref()
-            .as_table()
-            .ok_or_else(|| Wrong::new(value.span().start, "`passed` is a table"))?;
-        keys(of, PASSED, "[passed]")?;
+    if let Some(of) = section("passed", PASSED, "[passed]")? {
         passed = strings(of, "classes")?.into_iter().map(|(name, _)| name.into()).collect();
     }
-    if rules.is_empty() && passed.is_empty() {
+    let mut pooled = Vec::new();
+    if let Some(of) = section("memory", MEMORY, "[memory]")? {
+        for (name, at) in strings(of, "pooled")? {
+            let (class, field) = name
+                .rsplit_once('.')
+                .ok_or_else(|| Wrong::new(at.start, "write class and field: \"com.acme.Pool.memory\""))?;
+            pooled.push(PooledField { class: class.into(), field: field.into() });
+        }
+    }
+    if rules.is_empty() && passed.is_empty() && pooled.is_empty() {
         return Err(Wrong::new(0, "there are no rules; a rule begins with [[class]]"));
     }
     let about = FrameworkAbout {
@@ -255,7 +282,7 @@ fn read(text: &str) -> Result<FrameworkFile, Wrong> {
         tried: owned("tried")?,
         rules: rules.iter().map(FrameworkRule::about).collect(),
     };
-    Ok(FrameworkFile { rules, passed, about })
+    Ok(FrameworkFile { rules, passed, pooled, about })
 }
 
 impl FrameworkRule {

@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use rustc_hash::FxHashMap;
+
 use crate::dominators::class_counts::{self, Counts};
 use crate::objects::collections::{Collections, Forms};
 use crate::objects::reader::ObjectReader;
@@ -60,6 +62,9 @@ pub struct Paths {
     /// `true` if the path is weak and contains a soft reference: what that keeps alive is freed before an
     /// OutOfMemoryError is thrown.
     pub is_soft: bool,
+    /// If the object is a thread that is a root itself: the local of its stack that leads to most of what it retains,
+    /// unless its fields do.
+    pub local: Option<RootView>,
     /// Names of other threads at which paths start.
     pub other_threads: Vec<String>,
     /// Last object or class of the application on the path, and its field that continues the path.
@@ -173,7 +178,26 @@ impl<'a> Evidence<'a> {
         }
         paths.other_threads.sort_unstable();
         paths.other_threads.dedup();
+        if paths.path.root.thread.is_some() && path.objects.len() == 1 {
+            paths.local = self.local_of(object);
+        }
         Some(paths)
+    }
+
+    /// Returns the local that leads to most of what a thread retains; `None` if its fields do.
+    fn local_of(&self, thread: ObjectIndex) -> Option<RootView> {
+        let tree = &self.graph.tree;
+        let class = |position| self.graph.objects.class(tree.object_at(position)?);
+        // Children are sorted by size: the first of a class is the largest.
+        let mut of_class: FxHashMap<Option<ClassNumber>, (u64, TreePosition)> = FxHashMap::default();
+        for child in tree.children(tree.reachable_position(thread)?) {
+            let (bytes, _) = of_class.entry(class(child)).or_insert((0, child));
+            *bytes = bytes.saturating_add(tree.retained_bytes(child));
+        }
+        let largest = of_class.into_values().max_by_key(|(bytes, first)| (*bytes, Reverse(*first)))?.1;
+        let found = beyond_frames::paths(&self.view.edges, tree.object_at(largest)?, 1, Excluded::all());
+        let path = found.paths.first().filter(|_| found.only_frames())?;
+        Some(self.view.start(*path.objects.first()?, Excluded::all()))
     }
 
     /// Collects the facts about a path.
@@ -187,6 +211,7 @@ impl<'a> Evidence<'a> {
             only_frames: false,
             is_weak,
             is_soft: is_weak && is_soft,
+            local: None,
             other_threads: Vec::new(),
             owner,
         }

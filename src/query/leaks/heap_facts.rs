@@ -13,10 +13,21 @@ use super::off_heap::{self, OffHeap};
 pub const MANY_FINALIZABLE: u64 = 100;
 /// Minimum number of off-heap bytes to be reported.
 pub const MUCH_OFF_HEAP: u64 = 1 << 20;
+/// Minimum number of bytes of direct buffers that are unusual: every program that uses channels has a buffer or two for
+/// each thread.
+const MUCH_DIRECT: u64 = 4 << 20;
+/// Minimum percentage of the heap from which they are unusual: less does not change how much memory the process takes.
+const MUCH_DIRECT_PERCENT: u64 = 10;
 /// Minimum percentage of unreachable bytes to be reported.
 pub const MUCH_GARBAGE: u64 = 20;
 /// Maximum number of frames of the thread that ran out of memory.
 const FRAMES: usize = 32;
+
+/// Returns whether direct buffers of this many bytes are unusual beside a heap of `heap_bytes`.
+pub fn is_much_direct(direct_bytes: u64, heap_bytes: u64) -> bool {
+    direct_bytes >= MUCH_DIRECT
+        && direct_bytes.saturating_mul(100) >= heap_bytes.saturating_mul(MUCH_DIRECT_PERCENT)
+}
 
 /// Facts about a heap besides its suspects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

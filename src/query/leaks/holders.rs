@@ -432,17 +432,19 @@ impl<'a> Holders<'a> {
         (shown, field.map(|(_, field)| field))
     }
 
-    /// Returns the field that holds an object, preferring static fields, and fields of the application to those of the
-    /// JDK.
+    /// Returns the field that holds an object, preferring static fields, fields of the application to those of the JDK,
+    /// and fields in source code to those of the compiler (`this$0`). Of several equal ones the first by name, as
+    /// addresses differ between dumps. What the object itself keeps alive does not hold it.
     fn field(&self, object: ObjectIndex) -> Option<(ObjectIndex, HolderField)> {
         let name = self.class_name(object);
-        let mut best: Option<(u8, ObjectIndex, HolderField)> = None;
+        let mut best: Option<((u8, bool), ObjectIndex, HolderField)> = None;
         // If many objects hold it, its dominator must not be missed.
         let tree = &self.graph.tree;
-        let dominator = tree.reachable_position(object).and_then(|position| tree.dominator(position));
-        let dominator = dominator.and_then(|position| tree.object_at(position));
+        let position = tree.reachable_position(object);
+        let dominator = position.and_then(|position| tree.object_at(tree.dominator(position)?));
+        let dominated = position.map_or(TreePosition(0)..TreePosition(0), |at| at..tree.end(at));
         for from in self.graph.referrers(object).take(MAX_REFERRERS).chain(dominator) {
-            if tree.reachable_position(from).is_none() {
+            if tree.reachable_position(from).is_none_or(|position| dominated.contains(&position)) {
                 continue;
             }
             let from_name = self.class_name(from);
@@ -466,10 +468,14 @@ impl<'a> Holders<'a> {
                     }
                     _ => continue,
                 };
-                if best.as_ref().is_none_or(|(known, ..)| rank < *known) {
+                let rank = (rank, field_name.contains('$'));
+                let is_better = |(known_rank, _, known): &(_, _, HolderField)| {
+                    (rank, class, field_name) < (*known_rank, &known.class, &known.name)
+                };
+                if best.as_ref().is_none_or(is_better) {
                     let field = HolderField {
                         name: field_name.to_owned(),
-                        is_static: rank == 0,
+                        is_static: rank.0 == 0,
                         class: class.to_owned(),
                         object: self.id(from),
                     };

@@ -8,15 +8,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dump::info::DumpInfo;
 use crate::objects::collections::Collections;
-use crate::objects::meaning::{self, Meanings};
-use crate::objects::reader::{Bits, Characters, ObjectReader, Record};
+use crate::objects::meaning::Meanings;
+use crate::objects::reader::{Bits, ObjectReader, Record};
 use crate::paths::root_index::RootIndex;
 use crate::threads::Threads;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassKind;
-use hprof_index::objects::fields::Fields;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::BasicType;
 use hprof_parser::ObjectId;
@@ -28,7 +27,6 @@ use super::value::{ExpressionValue, GroupKey, List};
 /// Maximum number of UTF-16 units of a text examined.
 pub(super) const MAX_TEXT: usize = 1 << 20;
 const HIDDEN: &str = "*";
-const ENUM: &str = "java.lang.Enum";
 /// Maximum number of elements of a list that `IN` searches.
 pub(super) const MAX_SEARCHED: usize = 1 << 24;
 
@@ -56,7 +54,7 @@ pub struct Evaluator<'o, 'a> {
     /// Fields that were met, by name: each has a table of its own.
     fields: Mutex<FxHashMap<Box<str>, Arc<CodeField>>>,
     /// By class number: `true` if its objects are java.lang.Strings.
-    strings: Vec<bool>,
+    pub(super) strings: Vec<bool>,
 }
 
 /// The object that a row represents, or the values of a row of a table.
@@ -64,7 +62,7 @@ pub struct Evaluator<'o, 'a> {
 pub(super) struct EvaluatedRow<'r, 'a> {
     /// Object index, or number of the row in its table.
     pub(super) number: u32,
-    record: OnceCell<Option<Record<'a>>>,
+    pub(super) record: OnceCell<Option<Record<'a>>>,
     /// Aggregates of the row's group.
     pub(super) aggregates: &'r [ExpressionValue],
     columns: &'r [ExpressionValue],
@@ -445,7 +443,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                     "value" | "val" => entry.1.clone(),
                     _ => ExpressionValue::Null,
                 },
-                (CodeStep::Field(field), value) if &*field.name == "length" => self
+                (CodeStep::Field(field), value) if matches!(&*field.name, "length" | "size") => self
                     .count(value)
                     .and_then(|count| i64::try_from(count).ok())
                     .map_or(ExpressionValue::Null, ExpressionValue::Whole),
@@ -466,6 +464,10 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 let Some(class) = self.graph.objects.class(object) else { return ExpressionValue::Null };
                 let places = field.places.get_or_init(|| self.objects.places(&field.name));
                 let place = places.get(class.0 as usize).copied().flatten();
+                if place.is_none() && &*field.name == "size" {
+                    // Not all collections have a field of this name: a ConcurrentHashMap has several counters.
+                    return self.size(&ExpressionValue::Object(object));
+                }
                 let bits = place.and_then(|place| self.objects.value_at(record.fields, place));
                 bits.map_or(ExpressionValue::Null, |bits| self.of_bits(bits))
             }
@@ -557,94 +559,6 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                 above.and_then(|at| tree.object_at(at)).map_or(ExpressionValue::Null, ExpressionValue::Object)
             }
         }
-    }
-
-    /// Returns whether the text of an object is hidden: names of classes and constants are those of the program.
-    fn is_hidden(&self, object: ObjectIndex) -> bool {
-        let is_constant = || {
-            let mut upwards = self
-                .graph
-                .objects
-                .class(object)
-                .into_iter()
-                .flat_map(|class| self.summary.class_table().upwards(class));
-            upwards.any(|class| {
-                self.summary.class(class).is_some_and(|class| self.summary.is_named(class, ENUM))
-            })
-        };
-        self.hides_values && self.class_of(object).is_none() && !is_constant()
-    }
-
-    /// Returns whether a value is a text, or a String.
-    pub(super) fn is_text(&self, value: &ExpressionValue) -> bool {
-        match value {
-            ExpressionValue::Text(_) | ExpressionValue::Char(_) => true,
-            ExpressionValue::Object(object) => {
-                let class = self.graph.objects.class(*object);
-                class.and_then(|class| self.strings.get(class.0 as usize)).copied().unwrap_or(false)
-            }
-            _ => false,
-        }
-    }
-
-    /// Returns the characters of a String.
-    pub(super) fn string(&self, object: ObjectIndex) -> Option<String> {
-        let class = self.graph.objects.class(object)?;
-        let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
-        is_string.then(|| self.objects.string(object).map(|text| text.text(MAX_TEXT))).flatten()
-    }
-
-    /// Returns the characters of a row that is a String, whose record is already read.
-    fn string_of_row(&self, row: &EvaluatedRow<'_, 'a>) -> Option<String> {
-        let Some(Some(Record::Instance(record))) = row.record.get() else { return None };
-        let class = self.graph.objects.class(row.object())?;
-        let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
-        let text = is_string
-            .then(|| self.objects.characters(&Fields::new(self.summary, class, record.fields)))
-            .flatten()?;
-        Some(text.text(MAX_TEXT))
-    }
-
-    /// Returns the text of a value.
-    pub(super) fn text(&self, value: &ExpressionValue) -> Option<String> {
-        Some(match value {
-            ExpressionValue::Null
-            | ExpressionValue::List(..)
-            | ExpressionValue::Slice(_)
-            | ExpressionValue::Many(_)
-            | ExpressionValue::Snapshot => {
-                return None;
-            }
-            ExpressionValue::SnapshotInfo => self.heap.path().display().to_string(),
-            ExpressionValue::Entry(entry) => {
-                let text = |value: &ExpressionValue| self.text(value).unwrap_or_else(|| "null".to_owned());
-                format!("{}={}", text(&entry.0), text(&entry.1))
-            }
-            ExpressionValue::Field(..) | ExpressionValue::Static(..) => return self.field_text(value),
-            ExpressionValue::Boolean(value) => value.to_string(),
-            ExpressionValue::Whole(value) => value.to_string(),
-            ExpressionValue::Float(value) => meaning::float(*value),
-            ExpressionValue::Double(value) => meaning::double(*value),
-            ExpressionValue::Text(text) => text.to_string(),
-            ExpressionValue::Char(unit) => character(*unit),
-            ExpressionValue::Missing(_) => return None,
-            ExpressionValue::Object(object) => return self.object_text(*object),
-        })
-    }
-
-    pub(super) fn object_text(&self, object: ObjectIndex) -> Option<String> {
-        if let Some(text) = self.string(object) {
-            return Some(text);
-        }
-        // All elements of an array, whereas its meaning is only the characters up to a zero.
-        if let Some(Record::PrimitiveArray(array)) = self.objects.record(object) {
-            return match array.element {
-                BasicType::Char => Some(Characters::Utf16Be(array.elements?).text(MAX_TEXT)),
-                BasicType::Byte => Some(Characters::Latin1(array.elements?).text(MAX_TEXT)),
-                _ => None,
-            };
-        }
-        self.meanings.meaning(object, MAX_TEXT).map(|meaning| meaning.text)
     }
 
     /// Returns the class name of an object.

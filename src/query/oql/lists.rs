@@ -3,6 +3,7 @@
 use crate::objects::collections::{CollectionKind, Collections};
 use crate::objects::reader::{Bits, Record};
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
 use hprof_parser::ObjectId;
 use hprof_parser::{BasicType, be_value};
 
@@ -39,6 +40,12 @@ impl<'a> Evaluator<'_, 'a> {
 
     fn collections(&self) -> &Collections<'_, 'a> {
         self.collections.get_or_init(|| Collections::new(self.objects))
+    }
+
+    /// Returns whether the instances of a class are collections.
+    pub(super) fn is_collection(&self, class: ClassNumber) -> bool {
+        let kind = self.collections().kind_of(class);
+        kind.is_some_and(|kind| kind != CollectionKind::Holder)
     }
 
     /// Returns the contents of a collection: elements; for maps, keys and values.

@@ -23,6 +23,7 @@ mod scan;
 mod selected;
 mod sort;
 mod source;
+mod texts;
 mod tree;
 mod value;
 

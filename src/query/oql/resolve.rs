@@ -357,7 +357,12 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
         };
         let rows = || (0u32..).zip(classes).filter(|(_, row)| **row).map(|(number, _)| ClassNumber(number));
         // Static fields are looked up at run time.
-        if of_class_objects || rows().next().is_none() || (name == "length" && rows().any(is_array)) {
+        let is_known = match name {
+            "length" => rows().any(is_array),
+            "size" => rows().any(|class| self.evaluator.is_collection(class)),
+            _ => false,
+        };
+        if of_class_objects || rows().next().is_none() || is_known {
             return self.field(name, at);
         }
         let declares: Vec<bool> = summary

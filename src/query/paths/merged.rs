@@ -29,9 +29,10 @@ pub struct Show {
     /// Maximum number of levels; all by default.
     pub depth: Option<u32>,
     /// Maximum number of branches, those with most objects first; all by default. An only child with all objects of its
-    /// holder is not a branch. If branches are limited, branches with less than a hundredth of the objects are
-    /// examples: each object has one at most, and a run without branches ends after a thousand objects.
+    /// holder is not a branch. If branches are limited, a run without branches ends after a thousand objects.
     pub branches: Option<usize>,
+    /// `true` if branches with less than a hundredth of the objects are examples: each object has one at most.
+    pub has_examples: bool,
 }
 
 /// Summary of omitted nodes.
@@ -228,7 +229,7 @@ impl Picker<'_, '_> {
 
     /// Returns whether a branch is shown only as an example.
     fn is_small(&self, objects: u32, all: u64) -> bool {
-        self.show.branches.is_some() && u64::from(objects) * 100 < all
+        self.show.has_examples && u64::from(objects) * 100 < all
     }
 
     fn is_shown(&self, node: usize) -> bool {

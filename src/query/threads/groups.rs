@@ -1,4 +1,5 @@
-//! Groups of threads of one pool with equal stacks, whose names differ only in numbers.
+//! Groups of threads: those of one pool with equal stacks, whose names differ only in numbers, or those with the same
+//! innermost frame outside the JDK.
 
 use std::cmp::Reverse;
 
@@ -15,12 +16,15 @@ use crate::dominators::retained_of_set::retained_by_tree;
 use crate::sorting::SortRows;
 
 use super::frames::Frame;
-use super::{SHARED_FRAMES, ThreadKind, ThreadQuery, ThreadRow, ThreadState, Threads};
+use super::{
+    MAX_SEARCHED, SHARED_FRAMES, ThreadGrouping, ThreadKind, ThreadQuery, ThreadRow, ThreadState, Threads,
+};
 
-/// A group of threads of one pool with equal stacks.
+/// A group of threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadGroup {
-    /// Common name, with `*` for the numbers in which several names differ; `None` if the threads have no name.
+    /// Common name, with `*` for the numbers in which several names differ; `None` if the threads have no name, or names
+    /// that differ in more.
     pub name: Option<String>,
     /// Number of threads.
     pub threads: u64,
@@ -34,11 +38,14 @@ pub struct ThreadGroup {
     pub retained_bytes: u64,
     /// Object IDs of the threads, ascending.
     pub objects: Vec<ObjectId>,
-    /// Stack frames, innermost first.
+    /// Innermost frame outside the JDK that the stacks share.
+    pub frame: Option<Frame>,
+    /// Stack frames, innermost first; of [`ThreadGrouping::Frame`] those that the stacks share, from [`Self::frame`] on.
     pub frames: Vec<Frame>,
     /// Number of omitted frames.
     pub frames_left_out: u64,
-    /// Objects held by the stacks, if requested; most retained bytes first.
+    /// Objects held by the stacks, if requested; most retained bytes first. Of [`ThreadGrouping::Frame`] those held by
+    /// [`Self::frame`] and the frames outside the JDK that led to it.
     pub locals: Vec<LocalsOfClass>,
 }
 
@@ -72,11 +79,22 @@ pub struct ThreadGroups {
     pub retained_bytes: u64,
 }
 
-/// Properties shared by the threads of a group: the form of their names, and the number of the stack.
-type ThreadGroupKey = (Option<String>, u32);
+/// Properties shared by the threads of a group.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum ThreadGroupKey {
+    /// The form of their names, and the number of the stack.
+    Stack(Option<String>, u32),
+    /// The number of a frame.
+    Frame(u32),
+}
 
-/// A thread of a group and its name.
-type Member<'n> = (&'n ThreadRow, Option<&'n str>);
+/// A thread of a group.
+struct Member<'n> {
+    row: &'n ThreadRow,
+    name: Option<&'n str>,
+    /// Number of the stack.
+    stack: u32,
+}
 
 /// Stacks of a dump; equal sequences of frames have one number.
 #[derive(Default)]
@@ -120,16 +138,31 @@ impl Stacks {
         number
     }
 
-    /// Returns a frame of a stack, counted from the innermost.
-    fn frame_at(&self, stack: u32, number: u32) -> Option<&Frame> {
-        self.frames.get(*self.stacks.get(stack as usize)?.get(number as usize)? as usize)
+    /// Returns the frames of a stack from a position on, counted from the innermost.
+    fn from(&self, stack: u32, position: usize) -> &[u32] {
+        self.stacks.get(stack as usize).and_then(|stack| stack.get(position..)).unwrap_or_default()
     }
 
-    /// Returns the innermost frames of a stack, and the number of omitted ones.
-    fn frames(&self, stack: u32, most: usize) -> (Vec<Frame>, u64) {
-        let Some(stack) = self.stacks.get(stack as usize) else { return (Vec::new(), 0) };
-        let frames = stack.iter().take(most).filter_map(|frame| self.frames.get(*frame as usize)).cloned();
-        (frames.collect(), stack.len() as u64)
+    /// Returns a frame of a stack, counted from the innermost.
+    fn frame_at(&self, stack: u32, position: u32) -> Option<&Frame> {
+        self.frames.get(*self.from(stack, position as usize).first()? as usize)
+    }
+
+    /// Returns the position of the innermost frame outside the JDK, as [`Threads::own_frame`] finds it.
+    fn own_position(&self, stack: u32) -> Option<usize> {
+        let is_own = |frame: &u32| self.frames.get(*frame as usize).is_some_and(Frame::is_own);
+        self.from(stack, 0).iter().take(MAX_SEARCHED).position(is_own)
+    }
+
+    /// Returns the frames that these stacks share, from their innermost ones outside the JDK on.
+    fn shared(&self, mut stacks: impl Iterator<Item = u32>) -> Vec<u32> {
+        let from_own = |stack| self.from(stack, self.own_position(stack).unwrap_or(0));
+        let first = stacks.next().map(from_own).unwrap_or_default();
+        let shared = stacks.fold(first.len(), |shared, stack| {
+            let equal = first.iter().zip(from_own(stack)).take_while(|(a, b)| a == b).count();
+            equal.min(shared)
+        });
+        first.iter().take(shared).copied().collect()
     }
 }
 
@@ -145,9 +178,21 @@ impl Threads<'_> {
         let names = self.names(rows.par_iter().map(|row| row.object));
         let mut stacks = Stacks::default();
         let mut groups: FxHashMap<ThreadGroupKey, Vec<Member<'_>>> = FxHashMap::default();
+        // By stack: the number of its innermost frame outside the JDK.
+        let mut own: IdMap<u32, Option<u32>> = IdMap::default();
         for (row, name) in rows.iter().zip(names.by_thread()) {
             let stack = stacks.stack(row.trace, self);
-            groups.entry((name.map(masked), stack)).or_default().push((row, name));
+            let frame = match question.group_by {
+                ThreadGrouping::Stack => None,
+                ThreadGrouping::Frame => *own.entry(stack).or_insert_with(|| {
+                    stacks.own_position(stack).and_then(|at| stacks.from(stack, at).first().copied())
+                }),
+            };
+            let key = match frame {
+                Some(frame) => ThreadGroupKey::Frame(frame),
+                None => ThreadGroupKey::Stack(name.map(masked), stack),
+            };
+            groups.entry(key).or_default().push(Member { row, name, stack });
         }
         let mut answer = ThreadGroups {
             matching: groups.len() as u64,
@@ -155,28 +200,41 @@ impl Threads<'_> {
             retained_bytes: retained_by_tree(&self.graph.tree, rows.iter().map(|row| row.object)),
             ..ThreadGroups::default()
         };
-        let mut groups: Vec<(u32, ThreadGroup)> =
-            groups.into_iter().map(|((_, stack), threads)| (stack, self.group(&threads))).collect();
-        groups.sort_rows_by(|(_, a), (_, b)| {
+        let mut groups: Vec<(ThreadGroupKey, Vec<Member<'_>>, ThreadGroup)> = groups
+            .into_iter()
+            .map(|(key, threads)| {
+                let group = self.group(&threads);
+                (key, threads, group)
+            })
+            .collect();
+        groups.sort_rows_by(|(.., a), (.., b)| {
             let key = |group: &ThreadGroup| (Reverse(group.retained_bytes), Reverse(group.threads));
             key(a).cmp(&key(b)).then_with(|| a.objects.first().cmp(&b.objects.first()))
         });
         groups.truncate(question.top.unwrap_or(usize::MAX));
         let (mut shown, mut shared) = (IdSet::default(), SHARED_FRAMES);
-        for (stack, mut group) in groups {
+        for (key, threads, mut group) in groups {
             let mut most = question.depth.unwrap_or(usize::MAX);
-            let is_shown_before = !shown.insert(stack);
-            if is_shown_before {
-                most = most.min(usize::try_from(shared).unwrap_or(usize::MAX));
-            }
-            let (frames, length) = stacks.frames(stack, most);
-            if is_shown_before {
-                shared = shared.saturating_sub(frames.len() as u64);
-            }
-            group.frames_left_out = length.saturating_sub(frames.len() as u64);
-            group.frames = frames;
+            let frames = match key {
+                ThreadGroupKey::Frame(_) => stacks.shared(distinct_stacks(&threads).into_iter()),
+                ThreadGroupKey::Stack(_, stack) => {
+                    if !shown.insert(stack) {
+                        most = most.min(usize::try_from(shared).unwrap_or(usize::MAX));
+                        shared = shared.saturating_sub(stacks.from(stack, 0).len().min(most) as u64);
+                    }
+                    stacks.from(stack, 0).to_vec()
+                }
+            };
+            let frame = |number: &u32| stacks.frames.get(*number as usize).cloned();
+            group.frame = threads.first().and_then(|first| {
+                let at = stacks.own_position(first.stack)?;
+                frame(stacks.from(first.stack, at).first()?)
+            });
+            group.frames = frames.iter().take(most).filter_map(frame).collect();
+            group.frames_left_out = frames.len().saturating_sub(group.frames.len()) as u64;
             if question.has_locals {
-                group.locals = self.held_by_all(&group.objects, &stacks, stack);
+                let is_by_frame = matches!(key, ThreadGroupKey::Frame(_));
+                group.locals = self.held_by_all(&threads, &stacks, is_by_frame);
             }
             answer.rows.push(group);
         }
@@ -199,45 +257,54 @@ impl Threads<'_> {
 
     /// Describes a group, without its stack.
     fn group(&self, threads: &[Member<'_>]) -> ThreadGroup {
-        let mut objects: Vec<ObjectIndex> = threads.iter().map(|(row, _)| row.object).collect();
+        let mut objects: Vec<ObjectIndex> = threads.iter().map(|thread| thread.row.object).collect();
         objects.sort_unstable();
-        let count = |state| threads.iter().filter(|(row, _)| row.state == state).count() as u64;
+        let count = |state| threads.iter().filter(|thread| thread.row.state == state).count() as u64;
         let states = ThreadState::ALL.into_iter().map(Some).chain([None]).map(|state| (state, count(state)));
-        let mut names: Vec<&str> = threads.iter().filter_map(|(_, name)| *name).collect();
+        let mut names: Vec<&str> = threads.iter().filter_map(|thread| thread.name).collect();
         names.sort_unstable();
         names.dedup();
+        let form = names.first().map(|name| masked(name));
+        let have_one_form = names.iter().all(|name| Some(masked(name)) == form);
         let name = names.into_iter().fold(None, |all, name| in_common(all, Some(name.to_owned())));
         ThreadGroup {
-            name: name.filter(|_| !self.labels.hides_values()),
+            name: name.filter(|_| have_one_form && !self.labels.hides_values()),
             threads: threads.len() as u64,
             states: states.filter(|(_, threads)| *threads > 0).collect(),
-            virtual_threads: threads.iter().filter(|(row, _)| row.kind == ThreadKind::Virtual).count() as u64,
+            virtual_threads: threads.iter().filter(|thread| thread.row.kind == ThreadKind::Virtual).count()
+                as u64,
             is_out_of_memory: objects.iter().any(|object| self.is_out_of_memory(*object)),
             retained_bytes: retained_by_tree(&self.graph.tree, objects.iter().copied()),
             objects: objects.iter().map(|object| self.id(*object)).collect(),
+            frame: None,
             frames: Vec::new(),
             frames_left_out: 0,
             locals: Vec::new(),
         }
     }
 
-    /// Returns the objects held by the equal stacks of some threads, by class.
-    fn held_by_all(&self, threads: &[ObjectId], stacks: &Stacks, stack: u32) -> Vec<LocalsOfClass> {
-        let addresses = &self.graph.objects.addresses;
-        // Class, object and frame number.
-        let mut held: Vec<(Option<ClassNumber>, ObjectIndex, u32)> = Vec::new();
-        for thread in threads.iter().filter_map(|thread| addresses.index_of(*thread)) {
-            for (_, frame, row) in self.locals_of(thread) {
-                let root = self.graph.roots.rows.get(*row as usize).filter(|root| root.object != thread);
-                held.extend(root.map(|root| (self.graph.objects.class(root.object), root.object, *frame)));
+    /// Returns the objects held by the stacks of some threads, by class; of `are_own` only those held by frames outside
+    /// the JDK.
+    fn held_by_all(&self, threads: &[Member<'_>], stacks: &Stacks, are_own: bool) -> Vec<LocalsOfClass> {
+        // Class, object, stack and position of the frame.
+        let mut held: Vec<(Option<ClassNumber>, ObjectIndex, u32, u32)> = Vec::new();
+        for Member { row, stack, .. } in threads {
+            let is_meant =
+                |position| !are_own || stacks.frame_at(*stack, position).is_some_and(Frame::is_own);
+            for (_, position, root) in self.locals_of(row.object).iter().filter(|(_, at, _)| is_meant(*at)) {
+                let root = self.graph.roots.rows.get(*root as usize).filter(|root| root.object != row.object);
+                held.extend(
+                    root.map(|root| (self.graph.objects.class(root.object), root.object, *stack, *position)),
+                );
             }
         }
         held.sort_unstable();
         let tree = &self.graph.tree;
         let of_class = held.chunk_by(|(a, ..), (b, ..)| a == b).map(|same| {
-            let mut objects: Vec<ObjectIndex> = same.iter().map(|(_, object, _)| *object).collect();
+            let mut objects: Vec<ObjectIndex> = same.iter().map(|(_, object, ..)| *object).collect();
             objects.dedup();
-            let mut frames: Vec<u32> = same.iter().map(|(.., frame)| *frame).collect();
+            let mut frames: Vec<(u32, u32)> =
+                same.iter().map(|(.., stack, position)| (*position, *stack)).collect();
             frames.sort_unstable();
             frames.dedup();
             let shallow = |object: &ObjectIndex| {
@@ -245,7 +312,9 @@ impl Threads<'_> {
             };
             LocalsOfClass {
                 class: same.first().and_then(|(class, ..)| *class),
-                methods: methods(frames.into_iter().filter_map(|frame| stacks.frame_at(stack, frame))),
+                methods: methods(
+                    frames.into_iter().filter_map(|(position, stack)| stacks.frame_at(stack, position)),
+                ),
                 objects: objects.len() as u64,
                 shallow_bytes: objects.iter().map(shallow).fold(0, u64::saturating_add),
                 retained_bytes: retained_by_tree(tree, objects),
@@ -256,6 +325,14 @@ impl Threads<'_> {
         rows.sort_rows_by_key(|row| (Reverse(row.retained_bytes), Reverse(row.objects)));
         rows
     }
+}
+
+/// Returns the numbers of the stacks of some threads, each once.
+fn distinct_stacks(threads: &[Member<'_>]) -> Vec<u32> {
+    let mut stacks: Vec<u32> = threads.iter().map(|thread| thread.stack).collect();
+    stacks.sort_unstable();
+    stacks.dedup();
+    stacks
 }
 
 /// Returns the methods of frames, each once (recursion repeats them), those of the JDK last.

@@ -66,6 +66,8 @@ pub struct ThreadQuery {
     pub states: Vec<ThreadState>,
     /// Kind of thread; any by default.
     pub kind: Option<ThreadKind>,
+    /// Property that the threads of a group share.
+    pub group_by: ThreadGrouping,
     /// Object ID of a thread whose group is queried: see [`Threads::groups`].
     pub group_of: Option<ObjectId>,
     /// Order of the rows.
@@ -85,6 +87,16 @@ impl ThreadQuery {
     pub fn named(name: ThreadPattern) -> Self {
         Self { name: Some(name), top: Some(1), depth: Some(0), ..Self::default() }
     }
+}
+
+/// Property that the threads of a group share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThreadGrouping {
+    /// The whole stack, and the form of their names.
+    #[default]
+    Stack,
+    /// The innermost frame outside the JDK; threads without one are grouped by [`ThreadGrouping::Stack`].
+    Frame,
 }
 
 /// Selection of threads by lifetime.

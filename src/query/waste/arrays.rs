@@ -15,6 +15,8 @@ use super::kinds::KINDS;
 use super::plan::Plan;
 use super::visited::{VisitedArray, VisitedTable};
 use super::{BlockCursor, WasteSearch, WasteWalk};
+use crate::frameworks::{Frameworks, PooledField};
+use crate::objects::class_set::ClassSet;
 use crate::objects::collections::usage::{Count, Usage};
 use crate::parallel;
 use crate::strings::contents::{self, Hashes, StringEncoding};
@@ -51,7 +53,7 @@ pub(super) fn read(
     let (texts, contents) = (Shares::new(&search.room), Shares::new(&search.room));
     let is_array: Vec<bool> =
         search.summary.classes().iter().map(|class| class.kind() != ClassKind::Instance).collect();
-    let of_jvm = arrays_of_jvm(search);
+    let (of_jvm, pooled) = (arrays_of_jvm(search), pooled_arrays(search));
     let chunk = |chunk: Range<u32>| {
         let mut here: Vec<Held> = Vec::new();
         for held in held {
@@ -65,6 +67,7 @@ pub(super) fn read(
             look,
             hooks,
             of_jvm: &of_jvm,
+            pooled: &pooled,
             cursor: BlockCursor::NONE,
             held: &here,
             texts: Vec::new(),
@@ -104,12 +107,25 @@ fn arrays_of_jvm(search: &WasteSearch<'_>) -> FxHashSet<u32> {
         .collect()
 }
 
+/// Returns the arrays that frameworks hand out in parts: what of them is unused is no waste.
+fn pooled_arrays(search: &WasteSearch<'_>) -> FxHashSet<u32> {
+    let mut arrays = FxHashSet::default();
+    for PooledField { class, field } in Frameworks::bundled().pooled() {
+        let pools = ClassSet::of_name_and_below(search.summary, class).all_objects(search.graph);
+        let fields = pools.into_iter().filter_map(|pool| search.objects.field(pool, field));
+        let ids = fields.filter(|value| value.kind == BasicType::Object).map(|value| ObjectId(value.bits));
+        arrays.extend(ids.filter_map(|id| Some(search.graph.objects.addresses.index_of(id)?.0)));
+    }
+    arrays
+}
+
 /// Visitor of arrays.
 struct ArrayPass<'v, 'a> {
     search: &'v WasteSearch<'a>,
     look: &'v CollectionLook<'v, 'a>,
     hooks: &'v Hooks,
     of_jvm: &'v FxHashSet<u32>,
+    pooled: &'v FxHashSet<u32>,
     cursor: BlockCursor,
     /// Statements of instances about this array and later ones.
     held: &'v [Held],
@@ -261,7 +277,8 @@ impl<'a> HeapVisitor<'a> for ArrayPass<'_, 'a> {
         if record.length == 0 {
             return self.zero_length(record.element);
         }
-        let Some(elements) = record.elements.filter(|_| !is_of_string) else { return };
+        let is_pooled = self.pooled.contains(&self.cursor.object().0);
+        let Some(elements) = record.elements.filter(|_| !is_of_string && !is_pooled) else { return };
         let width = record.element.dump_bytes(self.search.summary.id_size());
         let is_constant = record.length >= 2
             && elements.get(width..).is_some_and(|rest| elements.get(..rest.len()) == Some(rest));

@@ -66,6 +66,36 @@ fn fields_are_told_apart_and_elements_are_not() {
 }
 
 #[test]
+fn the_unit_that_the_program_adds_comes_before_what_is_in_it() {
+    let make = |sessions: usize, items: usize| {
+        let mut shop = Shop::new();
+        let class = shop.class("acme.Session", &[("items", Type::Object), ("data", Type::Object)]);
+        let blob = blob(&mut shop);
+        let sessions: Vec<ObjectId> = (0..sessions)
+            .map(|_| {
+                let items = blobs(&mut shop, blob, items);
+                let items = shop.list(&items, 32);
+                let data = shop.bytes(&[1; 100]);
+                shop.model.instance_with(class, &[("items", items.into()), ("data", data.into())])
+            })
+            .collect();
+        let sessions = shop.list(&sessions, 64);
+        shop.keep(sessions);
+        shop
+    };
+    let found = diff(make(5, 8), make(40, 8));
+    assert_eq!(labels(&found), [["java.util.ArrayList", "acme.Session"]]);
+    assert_eq!(found[0].1, (5, 40));
+    // Few are holders, and where each has one part, the part has the same number.
+    let inner =
+        ["java.util.ArrayList", "acme.Session.items", "java.util.ArrayList", "acme.Blob.data", "byte[]"];
+    for (old, new, objects) in [((2, 20), (8, 20), (40, 160)), ((5, 1), (40, 1), (5, 40))] {
+        let found = diff(make(old.0, old.1), make(new.0, new.1));
+        assert_eq!((labels(&found), found[0].1), (vec![inner.to_vec()], objects));
+    }
+}
+
+#[test]
 fn a_list_of_nodes_is_one_place() {
     let make = |count: usize| {
         let mut shop = Shop::new();

@@ -501,3 +501,28 @@ fn threads_are_told_by_where_they_are() {
         assert!(line.ends_with(&format!(": {expected}")), "{line}");
     }
 }
+
+/// A thread that holds objects by two ways, so that they accumulate in the thread itself.
+#[test]
+fn what_a_thread_has_in_locals_is_not_held_by_its_fields() {
+    for by_fields in [false, true] {
+        let mut heap = Heaped::new();
+        let (item, main) = (heap.class("app.Item", 1), heap.class("app.Main", 0));
+        let items = heap.many(item, 100, 1_000_000);
+        let [first, second] = [heap.array(&items), heap.array(&items)];
+        let class = heap.class_below("app.Worker", heap.jdk.thread, 2);
+        let thread = heap.instance(class, &[]);
+        let trace = heap.model.trace(1, &[StackFrame::new(main, "run", "Main.java", 3)]);
+        heap.model.root(thread, Root::ThreadObject { thread: 1, trace });
+        for (field, array) in [("field0", first), ("field1", second)] {
+            if by_fields {
+                heap.set(thread, field, array);
+            } else {
+                heap.model.root(array, Root::JavaFrame { thread: 1, frame: 0 });
+            }
+        }
+        let said = String::from_utf8(heap.dump().run(&["leaks"]).stdout).unwrap();
+        assert_eq!(said.contains("only has it in a local of app.Main.run."), !by_fields, "{said}");
+        assert_eq!(said.contains("keeps it alive by its own fields"), by_fields, "{said}");
+    }
+}

@@ -102,6 +102,21 @@ fn nothing_counts_twice_in_the_total() {
 }
 
 #[test]
+fn memory_that_a_framework_hands_out_in_parts_is_no_waste() {
+    let mut shop = Shop::new();
+    let chunk = shop.class("io.netty.buffer.PoolChunk", &[("memory", Type::Object), ("other", Type::Object)]);
+    for field in ["memory", "memory", "other"] {
+        // As good as unused, and all equal.
+        let memory = shop.model.prim_array(Elements::Zeros(Type::Byte, 4096));
+        shop.in_field(chunk, field, memory);
+    }
+    let one = shop.array_size(Type::Byte, 4096);
+    let waste = shop.waste();
+    assert_eq!(waste.sum("constant_arrays"), (1, one));
+    assert_eq!(waste.sum("duplicate_arrays"), (0, 0));
+}
+
+#[test]
 fn the_unused_ends_of_buffers() {
     let mut shop = Shop::new();
     let fields = |array: ObjectId, coder, count| {

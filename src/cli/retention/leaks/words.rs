@@ -9,6 +9,7 @@ use hprof_query::leaks::{
     Cause, Conclusion, Largest, Leaks, NamedElements, NamedObject, OtherHolder, Suspect, SuspectKind,
     SuspectObject, SuspectRule, Verdict,
 };
+use hprof_query::paths::steps::RootView;
 use hprof_query::threads::StackFrame;
 use hprof_query::threads::frames::Frame;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
@@ -392,6 +393,9 @@ fn thread(suspect: &Suspect) -> String {
     if paths.only_frames {
         return format!("Only frames of {name}{oom} hold it, the innermost is {}.", frame_name(&paths.path));
     }
+    if let Some(local) = &paths.local {
+        return format!("{}{oom} only has it in a local of {}.", capital(&name), frame_of(local));
+    }
     if own_id(&paths.path) {
         let owner = paths.owner.as_ref().map(|owner| format!(" {} of {}", owner.field, owner.class));
         let by = owner.map_or_else(|| " its own fields".to_owned(), |owner| format!(" field{owner}"));
@@ -414,7 +418,11 @@ fn frame(paths: &Paths) -> Option<String> {
 }
 
 fn frame_name(path: &Path) -> String {
-    path.root.frame.as_ref().map_or_else(|| "a frame".to_owned(), |frame| frame.qualified_method())
+    frame_of(&path.root)
+}
+
+fn frame_of(root: &RootView) -> String {
+    root.frame.as_ref().map_or_else(|| "a frame".to_owned(), |frame| frame.qualified_method())
 }
 
 /// Describes a queue.

@@ -8,7 +8,6 @@ use hprof_parser::{ObjectId, RootKind};
 use hprof_query::objects::selection::{Selected, Selection};
 use hprof_query::objects::strength::{Excluded, Strength};
 use hprof_query::paths::merged::Show;
-use hprof_report::Format;
 use hprof_report::answer::Declared;
 
 use crate::cli::Outcome;
@@ -29,7 +28,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const DEFAULT_BELOW: usize = 5;
 /// Default number of paths to each object.
 const DEFAULT_PATHS: u16 = 3;
-/// Default number of branches in a table.
+/// Number of branches in total, unless more are requested below a node.
 const DEFAULT_BRANCHES: usize = 24;
 
 /// Values of `--exclude`.
@@ -49,8 +48,8 @@ const STRENGTHS: &[Keyword<Strength>] = &[
 /// Builds the index on first use.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("top", |top| top.help(
-    "Show only the first N rows below each node of the tree of a class, those on paths to the most objects; 0 for all [default: 5 in a \
-     table, all in JSON and CSV]"
+    "Show only the first N rows; of a class, the branches below each node that lead to most objects, and in all 24 branches, or N \
+     if that is more; 0 for all [default: 5 in a table, all in JSON and CSV]"
 )))]
 pub(crate) struct PathsToRootArgs {
     #[command(flatten)]
@@ -110,13 +109,11 @@ impl PathsToRootArgs {
 
     /// Returns limits on what is shown of merged paths.
     fn show(&self) -> Show {
-        let format = self.output.format();
-        let limited = format == Format::Table && !self.top.is_given();
-        Show {
-            top: self.top.rows(format),
-            depth: self.depth.filter(|depth| *depth > 0),
-            branches: limited.then_some(DEFAULT_BRANCHES),
-        }
+        let top = self.top.rows(self.output.format());
+        // A limit below each node alone does not limit the answer: its levels multiply.
+        let branches = top.map(|top| top.max(DEFAULT_BRANCHES));
+        let has_examples = top.is_some() && !self.top.is_given();
+        Show { top, depth: self.depth.filter(|depth| *depth > 0), branches, has_examples }
     }
 
     /// Notes options that have no effect because they apply only to classes or only to objects.

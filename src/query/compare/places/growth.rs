@@ -6,7 +6,8 @@
 //! change of the place, or grew by so much more that the place hides it. Otherwise, where the number of objects at a
 //! place grew, that is the cause, and growth below them is its consequence; from there a single place below is followed
 //! only while it has at least [`MAJORITY`] percent of that growth (Eclipse MAT follows the largest child while it has
-//! 70 percent of its parent). So no place in the result contains another.
+//! 70 percent of its parent). If that leads from objects of the program to a multiple of them, the former are what the
+//! program adds: sessions, not the items in their carts. So no place in the result contains another.
 
 use std::cmp::Reverse;
 
@@ -14,9 +15,15 @@ use super::Aligned;
 use super::labels::Via;
 use crate::compare::{Change, Growth};
 use crate::sorting::SortRows;
+use hprof_parser::names;
 
 /// Minimum percentage of a growth that a place below has to account for.
 const MAJORITY: u64 = 70;
+
+/// Minimum number of objects that are units of growth: fewer are holders of what grew.
+const MANY: u64 = 10;
+/// Number of objects added at the deepest place for each unit from which the units are shown.
+const MULTIPLE: u64 = 2;
 
 /// Returns the places that explain the changes from the first dump to the last that are at least `least` bytes, largest
 /// growth first.
@@ -205,7 +212,22 @@ impl<'a> GrowthSearch<'a> {
         objects.unsigned_abs() > 1 && objects.signum() == self.aligned.delta(place).signum()
     }
 
-    /// Returns the deepest place that has most of the change of a place.
+    /// Returns by how much the number of objects at a place changed.
+    fn added(&self, place: u32) -> u64 {
+        let (old, new) = self.aligned.ends(place);
+        new.objects.abs_diff(old.objects)
+    }
+
+    /// Returns whether a place has many instances more, of a class of the program.
+    fn are_units(&self, place: u32) -> bool {
+        let label = self.aligned.label(place);
+        let class = label.class.as_deref().filter(|_| !label.is_class_object);
+        let is_of_program = class.is_some_and(|class| !names::is_of_jdk(class) && !class.ends_with("[]"));
+        is_of_program && self.added(place) >= MANY
+    }
+
+    /// Returns the deepest place that has most of the change of a place, or the units of the program that have several
+    /// of its objects each.
     fn deepest(&self, place: u32) -> u32 {
         let change = self.aligned.delta(place);
         let part = |below: u32| {
@@ -216,13 +238,14 @@ impl<'a> GrowthSearch<'a> {
                 && self.is_kind(below);
             is_next.then_some((part.unsigned_abs(), Reverse(below)))
         };
-        let mut at = place;
-        while let Some((_, Reverse(next))) =
-            self.aligned.below(at).iter().filter_map(|below| part(*below)).max()
-        {
+        let (mut at, mut units) = (place, None);
+        loop {
+            units = units.or_else(|| self.are_units(at).then_some(at));
+            let next = self.aligned.below(at).iter().filter_map(|below| part(*below)).max();
+            let Some((_, Reverse(next))) = next else { break };
             at = next;
         }
-        at
+        units.filter(|units| self.added(at) >= self.added(*units).saturating_mul(MULTIPLE)).unwrap_or(at)
     }
 }
 

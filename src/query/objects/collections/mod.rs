@@ -185,6 +185,11 @@ impl<'o, 'a> Collections<'o, 'a> {
         Self { objects, forms }
     }
 
+    /// Returns the kind of collection that the instances of a class are, if they are collections.
+    pub(crate) fn kind_of(&self, class: ClassNumber) -> Option<CollectionKind> {
+        self.forms.of_class(class).map(|of| of.kind)
+    }
+
     /// Returns the collection that an object is, if it is one.
     pub fn collection(&self, object: ObjectIndex) -> Option<Collection> {
         let (kind, mut form, mut class) = self.form(object)?;

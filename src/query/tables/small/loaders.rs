@@ -20,7 +20,8 @@ pub(in crate::tables) fn definition() -> Definition {
             Column::of(names::OBJECT).or_null("it is the boot loader"),
             Column::of(names::CLASS).few().or_null("it is the boot loader, or it is not in the dump"),
             Column::of(names::LABEL).or_null("there are none").secret(),
-            Column::of(names::PARENT).or_null("it is not known"),
+            Column::of(names::PARENT).or_null("it is not known, or differs"),
+            Column::of(names::LOADERS),
             Column::of(names::CLASSES),
             Column::of(names::INSTANCES),
             Column::of(names::SHALLOW_BYTES),
@@ -43,6 +44,7 @@ pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io
             .text(class.map(|class| summary.class_name(class)))
             .text(row.label.as_deref())
             .id(row.parent)
+            .count(row.loaders())
             .count(row.classes)
             .count(row.instances)
             .count(row.shallow_bytes)

@@ -1,0 +1,203 @@
+//! Rules about frameworks: as `show` tells them, with a file of the user's, and on heaps of real frameworks against what
+//! their programs did.
+
+use std::path::PathBuf;
+
+use hprof_index::Quiet;
+use hprof_query::frameworks::{
+    FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks,
+};
+use hprof_query::objects::reader::ObjectReader;
+use hprof_writer::{HeapModel, Jdk, Options, Root, Type, Value};
+use serde_json::json;
+
+use crate::kit::dump::Dump;
+
+const RULES: &str = r#"
+framework = "Acme"
+
+[[class]]
+name = "com.acme.Queue"
+fields = ["name"]
+called = "queue {name}"
+
+[class.facts]
+name = "this.name"
+waiting = "this.waiting"
+is_open = "this.open = 1"
+load = "waiting / 8"
+none = "this.nothing"
+
+[[class.says]]
+when = "waiting > 2"
+text = "{waiting:#order} wait"
+"#;
+
+/// A dump with a `com.acme.Queue`, and its object ID.
+fn queue() -> (Dump, String) {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let name = jdk.string(&mut model, "orders");
+    let fields = [("name", Type::Object), ("waiting", Type::Int), ("open", Type::Byte)];
+    let class = model.class("com.acme.Queue", Some(jdk.object), &fields);
+    let values = [("name", name.into()), ("waiting", Value::Int(12)), ("open", Value::Byte(1))];
+    let object = model.instance_with(class, &values);
+    model.root(object, Root::JniGlobal { reference: 0x7f00 });
+    (Dump::written(&model.write(&Options::hotspot())), format!("{:#x}", object.0))
+}
+
+#[test]
+fn show_tells_what_a_users_rule_says() {
+    let (dump, object) = queue();
+    let dir = tempfile::tempdir().unwrap();
+    let rules = dir.path().join("acme.toml");
+    std::fs::write(&rules, RULES).unwrap();
+    let rules = rules.to_str().unwrap();
+    let run = |arguments: &[&str]| {
+        let output = dump.run(&[&["show", &object, "--frameworks", rules], arguments].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let row = |arguments: &[&str]| {
+        let answer: serde_json::Value = serde_json::from_str(&run(arguments)).unwrap();
+        answer["rows"][0].clone()
+    };
+    let shown = row(&["--format", "json"]);
+    let facts = json!({"name": "orders", "waiting": 12, "is_open": true, "load": 1.5, "none": null});
+    assert_eq!((&shown["framework"], &shown["called"]), (&json!("Acme"), &json!("queue orders")));
+    assert_eq!((&shown["facts"], &shown["text"]), (&facts, &json!("12 orders wait")));
+    let table = run(&[]);
+    for line in ["framework  Acme", "called     queue orders", "says       12 orders wait"] {
+        assert!(table.contains(line), "{table}");
+    }
+    // Without the file there is no rule.
+    let output = dump.run(&["show", &object, "--format", "json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["rows"][0]["framework"], json!(null));
+    // What is wrong in a file is told with its place.
+    std::fs::write(rules, RULES.replace("waiting > 2", "waitng > 2")).unwrap();
+    let output = dump.run(&["show", &object, "--frameworks", rules]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("acme.toml:17:9: there is no name waitng"), "{said}");
+}
+
+/// What the programs of real frameworks did: dump, framework, name, sentence, verdict.
+const TRUTH: &[(&str, &str, &str, &str, Option<FrameworkVerdict>)] = &[
+    ("tomcat-sessions-t2", "Tomcat", "session store of /shop", "12,000 sessions, timeout 24 h", None),
+    ("spring-beans-t2", "Spring", "cache prices", "70,000 entries, no bound", None),
+    ("caches-t2", "Guava", "Guava cache", "40,000 entries, no bound", None),
+    ("caches-t2", "Caffeine", "Caffeine cache", "40,000 entries, no bound, expire 30 d after access", None),
+    (
+        "caches-t2",
+        "Caffeine",
+        "Caffeine cache",
+        "5,000 of 5,000, as configured",
+        Some(FrameworkVerdict::Content),
+    ),
+    (
+        "hikari-h2-t1",
+        "HikariCP",
+        "connection pool billing-pool",
+        "10 of 10 connections in use, 24 threads wait",
+        Some(FrameworkVerdict::Leak),
+    ),
+    (
+        "netty-backlog-t2",
+        "Netty",
+        "event loop nioEventLoopGroup-3-2",
+        "nioEventLoopGroup-3-2, in AuditDao.save, has 40,001 tasks waiting",
+        None,
+    ),
+    (
+        "netty-backlog-t2",
+        "Netty",
+        "outbound buffer of a channel",
+        "30,701 messages, 15.4 MiB, wait for a peer that does not read",
+        None,
+    ),
+    (
+        "executor-oom-t1",
+        "JDK",
+        "executor mail-sender",
+        "29,560 tasks wait, each with a Mail; 2 of 2 threads in SmtpClient.send",
+        None,
+    ),
+    ("executor-oom-t1", "JDK", "CompletableFuture", "never completed, 29,562 dependents wait for it", None),
+    ("activemq-t2", "ActiveMQ", "queue orders", "20,000 pending, no consumer", None),
+    (
+        "activemq-t2",
+        "ActiveMQ",
+        "subscription of client price-screen to prices",
+        "5,000 prefetched, not acknowledged",
+        None,
+    ),
+    (
+        "coroutines-t2",
+        "Kotlin coroutines",
+        "coroutines in OrderService.price",
+        "wait in OrderService.price, each with a Request",
+        None,
+    ),
+];
+
+/// Facts about the same: dump, name, fact, value.
+const FACTS: &[(&str, &str, &str, &str)] = &[
+    ("tomcat-sessions-t2", "session store of /shop", "timeout_seconds", "86,400"),
+    ("tomcat-sessions-t2", "session store of /shop", "attribute", "cart"),
+    ("spring-beans-t2", "bean factory", "beans", "24"),
+    ("caches-t2", "Guava cache", "max_weight", "-1"),
+    ("caches-t2", "Caffeine cache", "weight", "5,000"),
+    ("hikari-h2-t1", "connection pool billing-pool", "in_use", "10"),
+    ("hikari-h2-t1", "connection pool billing-pool", "open_statements", "10"),
+    ("netty-backlog-t2", "outbound buffer of a channel", "pending_bytes", "16,142,016"),
+    ("netty-backlog-t2", "outbound buffer of a channel", "flushed", "30,701"),
+    (
+        "netty-backlog-t2",
+        "event loop nioEventLoopGroup-3-2",
+        "doing",
+        "com.acme.quotes.QuoteServer$AuditDao.save",
+    ),
+    ("executor-oom-t1", "executor mail-sender", "running", "2"),
+    ("activemq-t2", "queue orders", "dequeued", "0"),
+    ("activemq-t2", "queue orders", "consumers", "0"),
+    ("coroutines-t2", "coroutines in OrderService.price", "label", "1"),
+    (
+        "vthreads-t2",
+        "virtual threads in PaymentGateway.charge",
+        "in",
+        "com.acme.checkout.CheckoutServer$PaymentGateway.charge",
+    ),
+];
+
+#[test]
+#[ignore = "needs heaps of frameworks in HPROF_CLI_FRAME_DUMPS, as NAME.hprof or NAME.hprof.zst"]
+fn real_heaps_are_told_as_their_users_would() {
+    let dir = PathBuf::from(std::env::var_os("HPROF_CLI_FRAME_DUMPS").expect("HPROF_CLI_FRAME_DUMPS"));
+    let rules = Frameworks::bundled();
+    let mut names: Vec<&str> = FACTS.iter().map(|(name, ..)| *name).collect();
+    names.dedup();
+    for name in names {
+        let path = ["hprof", "hprof.zst"].map(|end| dir.join(format!("{name}.{end}")));
+        let dump = Dump::at(Some(path.iter().find(|path| path.exists()).expect(name)));
+        let (heap, graph) = dump.open_graph();
+        let objects = ObjectReader::new(heap.summary(), &graph, heap.bytes(&Quiet).unwrap());
+        let known = KnownFrameworks::new(&heap, &objects, &rules);
+        let found = known.instances(0).into_iter().filter_map(|object| known.describe(object));
+        let found: Vec<FrameworkDescription> = found.collect();
+        for (_, called, fact, value) in FACTS.iter().filter(|(of, ..)| *of == name) {
+            let has = |(found, is): &(String, FrameworkFact)| found == fact && is.to_string() == *value;
+            let mut of_name = found.iter().filter(|of| of.called.as_deref() == Some(called));
+            assert!(of_name.any(|of| of.facts.iter().any(has)), "{name}: {called}: {fact} {value}");
+        }
+        for (_, framework, called, text, verdict) in TRUTH.iter().filter(|(of, ..)| *of == name) {
+            let is_it = |of: &FrameworkDescription| {
+                &*of.framework == *framework
+                    && of.called.as_deref() == Some(called)
+                    && of.text.as_deref() == Some(text)
+                    && of.verdict == *verdict
+            };
+            assert!(found.iter().any(is_it), "{name}: {called}: {text}");
+        }
+    }
+}
