@@ -16,7 +16,9 @@ use hprof_query::dominators::listing;
 use hprof_query::dominators::preorder::Start;
 use hprof_query::dominators::retained_of_set::retained;
 use hprof_query::dump::info;
-use hprof_query::leaks::{self, SuspectKind, Verdict, heap_facts};
+use hprof_query::frameworks::Frameworks;
+use hprof_query::leaks::heap_places::HeapPlaces;
+use hprof_query::leaks::{self, SuspectKind, SuspectRule, Verdict, heap_facts};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reference_names::Edges;
 use hprof_query::objects::refs::{Direction, Refs};
@@ -197,16 +199,30 @@ fn wasted(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
     }
 }
 
+/// Places that explain the heap, and what must hold of them.
+fn explained(graph: &ObjectGraph, places: &HeapPlaces, sum: &mut Sum) {
+    let mut all = 0u64;
+    for one in &places.explained.places {
+        all = all.saturating_add(one.retained_bytes);
+        sum.add(&(places.text(graph, one), one.objects, one.retained_bytes));
+    }
+    sum.check(all <= graph.tree.reachable_bytes(), "places that explain more than there is");
+}
+
 /// Leak suspects, and what must hold of them.
 fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
     for percent in [1, 10, 100] {
         // No place for a file to work in says nothing of the dump.
-        let Ok(found) = leaks::leaks(heap, graph, bytes, percent) else { continue };
+        let Ok(places) = HeapPlaces::new(heap, graph, bytes, &Frameworks::bundled(), percent) else {
+            continue;
+        };
+        let Ok(found) = leaks::leaks(heap, graph, bytes, percent, &places) else { continue };
+        explained(graph, &places, sum);
         let mut last = u64::MAX;
         for suspect in &found.suspects {
             let retained = suspect.retained_bytes;
             sum.check(retained > found.threshold_bytes, "a suspect that retains less than the threshold");
-            sum.check(retained <= last, "suspects that do not descend");
+            sum.check(suspect.rule != SuspectRule::Mat || retained <= last, "suspects that do not descend");
             sum.check(suspect.accumulated_bytes <= retained, "more accumulates than is retained");
             sum.check(suspect.shallow_bytes <= retained, "less is retained than is there");
             sum.check(

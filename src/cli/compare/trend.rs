@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::session::{AnswerSource, Session};
@@ -80,6 +81,9 @@ const ORDER: &[Keyword<DumpOrder>] = &[
 pub(crate) struct TrendArgs {
     #[command(flatten)]
     input: SeveralInput,
+
+    #[command(flatten)]
+    frameworks: FrameworksArgs,
 
     /// Order of the dumps
     #[arg(long, value_name = "ORDER", value_parser = keys(ORDER), default_value = "time", help_heading = "Input")]
@@ -212,8 +216,9 @@ fn by_place(
 ) -> anyhow::Result<TrendResult> {
     let (mut places, mut all, mut last): (Vec<DumpPlaces>, _, _) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
+    let frameworks = args.frameworks.rules()?;
     for (input, created) in inputs {
-        let (session, found) = Session::ask(cx, input, places_of)?;
+        let (session, found) = Session::ask(cx, input, |heap, graph| places_of(&frameworks, heap, graph))?;
         is_damaged |= session.is_damaged();
         all.push(OneDump::of(&session, *created));
         places.push(found);

@@ -17,7 +17,7 @@ use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, is_much_dir
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
-use hprof_query::leaks::{self, DEFAULT_THRESHOLD};
+use hprof_query::leaks::{self, Cause, Conclusion, DEFAULT_THRESHOLD};
 use hprof_query::threads::JavaThread;
 use hprof_query::waste::estimate::Estimate;
 use hprof_report::answer::{Answer, Declared, Section};
@@ -39,8 +39,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const FRAMES: usize = 9;
 /// Frames shown in a table.
 const SHOWN_FRAMES: usize = 4;
-/// Suspects shown in a table.
-const SHOWN_SUSPECTS: usize = 2;
+/// Suspects told in sentences below the headline.
+const SHOWN_SUSPECTS: usize = 1;
 /// Lines of a screen: the table of places is shortened to fit.
 const SCREEN: usize = 24;
 /// Minimum number of rows of that table.
@@ -78,21 +78,32 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         );
     }
     let frameworks = args.frameworks.rules()?;
-    let (session, (overview, places, (headline, suspects))) =
-        Session::ask(cx, &args.input, |heap, graph| {
+    let (session, (overview, places, (headline, suspects, untold))) = Session::ask(
+        cx,
+        &args.input,
+        |heap, graph| {
             let bytes = heap.bytes(&Quiet)?;
             let places = HeapPlaces::new(heap, graph, bytes, &frameworks, DEFAULT_THRESHOLD)?;
             let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places)?;
             let suspects: Vec<String> =
                 leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
+            let is_told = |(at, conclusion): &(usize, &Conclusion)| {
+                *at == 0
+                    || matches!(conclusion.cause, Cause::Suspect(at) if leaks.suspect_of_place.contains(&Some(at)))
+            };
+            let untold = leaks.conclusions.iter().enumerate().filter(|one| !is_told(one));
+            let untold = untold.map(|(_, one)| words::conclusion(&leaks, one)).collect();
             let overview = overview::overview(heap, graph, bytes, FRAMES)?;
-            Ok((overview, ExplainedPlaces::new(graph, &places, &leaks), (words::headline(&leaks), suspects)))
-        })?;
+            let places = ExplainedPlaces::new(graph, &places, &leaks);
+            Ok((overview, places, (words::headline(&leaks), suspects, untold)))
+        },
+    )?;
     let commands = Commands::of(&args.input);
     let facts = OverviewFacts {
         next: next::steps(&overview, suspects.len(), &commands),
         overview,
         places,
+        untold,
         suspects,
         headline,
     };
@@ -108,9 +119,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         above.push(Section::Line(String::new()));
         above.push(Section::Line(words::line(&facts.headline)));
     }
-    // A single suspect is already in the headline.
-    let sentences = facts.suspects.iter().take(SHOWN_SUSPECTS).filter(|_| facts.suspects.len() > 1);
-    for sentence in sentences {
+    for sentence in facts.untold.iter().take(SHOWN_SUSPECTS) {
         above.push(Section::Line(String::new()));
         above.push(Section::Line(words::line(&format!("Leak suspect: {sentence}"))));
     }
@@ -134,6 +143,8 @@ struct OverviewFacts {
     headline: String,
     /// Accumulation points, one sentence each.
     suspects: Vec<String>,
+    /// Those of them that are neither in the headline nor places of the table.
+    untold: Vec<String>,
     next: Vec<NextCommand>,
 }
 

@@ -77,6 +77,10 @@ impl Store {
         let objects =
             if name.is_some() { aligned.figures(0, elements.place).objects } else { elements.objects };
         let class = aligned.label(elements.place).class.as_deref().unwrap_or_default().to_owned();
+        if elements.is_chain {
+            // The first holds the others.
+            store.objects = 1;
+        }
         store.reason = Some(if elements.is_chain {
             Reason::Chain { class, objects, is_whole: true }
         } else {
@@ -206,11 +210,17 @@ impl Suspects {
         }
     }
 
-    /// Returns whether an object is the accumulation point of a holder.
+    /// Returns whether an object is the accumulation point of a holder, or little more.
     fn is_holder(&self, graph: &ObjectGraph, object: TreePosition) -> bool {
-        let id = graph.tree.object_at(object).and_then(|object| graph.objects.addresses.id_of(object));
         self.rows.iter().any(|row| {
-            row.verdict == Verdict::Holder && row.kind == SuspectKind::Single && Some(row.base.object) == id
+            let base = graph.objects.addresses.index_of(row.base.object);
+            let base = base.and_then(|base| graph.tree.reachable_position(base));
+            row.verdict == Verdict::Holder
+                && row.kind == SuspectKind::Single
+                && base.is_some_and(|base| {
+                    let bytes = |position| graph.tree.retained_bytes(position);
+                    graph.tree.dominates(object, base) && contents::is_most(bytes(base), bytes(object))
+                })
         })
     }
 

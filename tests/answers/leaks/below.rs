@@ -56,9 +56,10 @@ fn what_many_like_objects_store_is_one_suspect_with_the_sum() {
         .collect();
     // None of the ten is a tenth of the heap.
     let running = heap.array(&results);
-    let other = heap.bytes(MUCH * 3);
+    let other = heap.bytes(MUCH * 8);
     server(&mut heap, &[running, other]);
     let leaks = Leaks::of(&heap.dump());
+    assert_eq!(rules(&leaks.rows), [("mat", "holder", 1)]);
     let [store] = leaks.below.as_slice() else { panic!("{:#?}", leaks.below) };
     assert_eq!((number(&store["objects"]), text(&store["kind"])), (10, "group"));
     assert_eq!((text(&store["reason"]["class"]), number(&store["reason"]["objects"])), ("app.Row", 400));

@@ -18,6 +18,7 @@ use crate::cli::Outcome;
 use crate::cli::compare::pair::PairInput;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::keys::{Keyword, keys, word_of};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::stack::StackArgs;
@@ -90,6 +91,9 @@ const SORT: &[Keyword<HistogramOrder>] = &[
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     input: PairInput,
+
+    #[command(flatten)]
+    frameworks: FrameworksArgs,
 
     /// Only classes that match PATTERN, for example `com.acme.**`; with --group-by class, package, loader, superclass,
     /// sites. With --group-by cpu, cputime: only stacks with a frame of such a class

@@ -527,10 +527,11 @@ fn place(suspect: &Suspect) -> Option<String> {
 
 /// Describes what accumulates: `55,417 x orders.Order`.
 fn elements(suspect: &Suspect) -> Option<String> {
-    if let (SuspectRule::Below | SuspectRule::Framework, Some(Reason::Children { class, objects, .. })) =
-        (suspect.rule, &suspect.reason)
-    {
-        return Some(format!("{} x {class}", grouped(*objects)));
+    if suspect.rule != SuspectRule::Mat {
+        return match &suspect.reason {
+            Some(Reason::Children { class, objects, .. }) => Some(format!("{} x {class}", grouped(*objects))),
+            _ => None,
+        };
     }
     if let (SuspectKind::Group, Some(class)) = (suspect.kind, &suspect.group_class) {
         return Some(format!("{} x {class}", grouped(suspect.objects)));
