@@ -229,8 +229,9 @@ fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
                 (suspect.kind == SuspectKind::Single) == suspect.group_class.is_none(),
                 "a group without a class",
             );
-            let is_accumulation = suspect.verdict == Verdict::Accumulation;
-            sum.check(is_accumulation == suspect.reason.is_some(), "a verdict without a reason");
+            let has_reason = suspect.reason.is_some();
+            sum.check(suspect.verdict != Verdict::Accumulation || has_reason, "a verdict without a reason");
+            sum.check(suspect.verdict != Verdict::Holder || !has_reason, "a reason for nothing");
             let others = 0..found.suspects.len();
             sum.check(suspect.related.iter().all(|at| others.contains(at)), "related to no suspect");
             last = retained;

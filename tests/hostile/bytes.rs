@@ -19,6 +19,8 @@ use hprof_index::Error;
 use hprof_input::file::Compression;
 use hprof_parser::sniff::sniff;
 use hprof_parser::{mutf8, names};
+use hprof_query::frameworks::Frameworks;
+use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::{self, heap_facts};
 use hprof_query::waste::{self, FieldGroupBy};
 use hprof_writer::{
@@ -128,7 +130,8 @@ fn survive(dump: &Dump, mutated: &[u8], what: &dyn Fn() -> String) -> bool {
             assert!(*answer == again, "{}: two answers: {differ:#?}", what());
             let all = digest_graph(graph, bytes(heap), id_size);
             // A disk without room says nothing of the dump.
-            let _ = leaks::leaks(heap, graph, bytes(heap), 1);
+            let places = HeapPlaces::new(heap, graph, bytes(heap), &Frameworks::bundled(), 1);
+            let _ = places.and_then(|places| leaks::leaks(heap, graph, bytes(heap), 1, &places));
             heap_facts::facts(heap, graph, bytes(heap));
             let question =
                 waste::WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 3 };
