@@ -55,3 +55,51 @@ fn depth_and_minimum_leave_rows_out() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("percentages are from 0% to 100%"), "{}", stderr(&output));
 }
+
+/// The places of `overview` are disjoint, and each is one of `places`, with the same figures.
+#[test]
+fn the_places_of_the_overview_are_among_all() {
+    for name in ["leaks/s1", "leaks/s3", "leaks/s4", "leaks/s5", "leaks/s7-t3", "jdk/jdk17", "jdk/jdk8"] {
+        let place = Place::new("dump.hprof", &sample(name));
+        let all = document(&place, &["--min", "0"]);
+        let reachable = all["reachable"]["shallow_bytes"].as_u64().unwrap();
+        let output = place.run(&["overview", "--format", "json", "--quiet"]);
+        let overview: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let rows = overview["rows"][0]["places"].as_array().unwrap();
+        assert!(!rows.is_empty() && sum(rows, "retained_bytes") <= reachable, "{name}");
+        for row in rows {
+            let same = |key: &str, other: &Value| row[key] == other[key];
+            let is_it = |other: &&Value| same("place", other) && same("retained_bytes", other);
+            let found = all["rows"].as_array().unwrap().iter().find(is_it);
+            let found = found.unwrap_or_else(|| panic!("{name}: {row}"));
+            assert!(same("objects", found) && same("class", found) && same("depth", found), "{row} {found}");
+            assert!(row["own_bytes"].is_null() || same("own_bytes", found), "{name}: {row} {found}");
+            // None contains another.
+            let path = row["place"].as_str().unwrap();
+            let below = |other: &&Value| other["place"].as_str().unwrap().starts_with(&format!("{path} -> "));
+            assert_eq!(rows.iter().find(below), None, "{name}");
+        }
+    }
+}
+
+/// Whatever runs at the same time, and whoever wrote the index.
+#[test]
+fn the_overview_is_the_same_in_each_run() {
+    for name in ["leaks/s5", "jdk/jdk17"] {
+        let answers: Vec<Vec<u8>> = ["1", "2", "7"]
+            .iter()
+            .map(|threads| {
+                let place = Place::new("dump.hprof", &sample(name));
+                let run = |command: &str| {
+                    let mut command = place.command(&[command, "--format", "json", "-q"]);
+                    command.env("RAYON_NUM_THREADS", threads).output().unwrap().stdout
+                };
+                let answer = String::from_utf8([run("overview"), run("leaks")].concat()).unwrap();
+                // But for the directory, which is a new one each time.
+                answer.replace(place.path("").to_str().unwrap(), "").into_bytes()
+            })
+            .collect();
+        assert!(!answers[0].is_empty());
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{name}");
+    }
+}

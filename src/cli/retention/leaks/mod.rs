@@ -146,7 +146,8 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "leaks",
         variant: "",
         about: "A row is a suspect: an object that only GC roots dominate and that retains more than `--threshold` percent of \
-                the reachable bytes, or all other such objects of a class together; those that retain most first. The exit \
+                the reachable bytes, or all other such objects of a class together; those that retain most first. After these \
+                come suspects within holders, and those that a rule about a framework finds (`rule`). The exit \
                 code is 1 if no `verdict` is `accumulation`, or only of what is less than 1 percent of all objects.",
         rows: columns::columns().fields(),
         beside: beside::columns().fields(),

@@ -17,9 +17,12 @@ pub(in crate::tables) fn definition() -> Definition {
     Definition {
         name: "suspects".into(),
         meaning: "A leak suspect, as `leaks` shows: an object that only GC roots dominate and that retains more than 10 percent \
-                  of the reachable bytes, or all other such objects of a class"
+                  of the reachable bytes, or all other such objects of a class; or a store within a holder, or what a rule about a \
+                  framework finds (`rule`)"
             .into(),
-        order: "by retained bytes, most first".into(),
+        order: "those by MAT's rules, most retained bytes first; then those that rules about frameworks find; then those within \
+                holders"
+            .into(),
         columns: vec![
             Column::of(names::RANK),
             Column::of(names::OBJECT).or_null("it is a group"),
