@@ -106,7 +106,7 @@ const TRUTH: &[(&str, &str, &str, &str, Option<FrameworkVerdict>)] = &[
         "netty-backlog-t2",
         "Netty",
         "event loop nioEventLoopGroup-3-2",
-        "nioEventLoopGroup-3-2, in AuditDao.save, has 40,001 tasks waiting",
+        "in AuditDao.save, 40,001 tasks waiting",
         None,
     ),
     (

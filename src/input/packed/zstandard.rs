@@ -23,7 +23,9 @@ pub(super) struct ZstdReader<'a, R: Read>(Decoder<'a, BufReader<R>>);
 
 impl<R: Read> ZstdReader<'_, R> {
     pub(super) fn new(input: R) -> io::Result<Self> {
-        let mut decoder = Decoder::new(input)?;
+        // Nothing is read yet: only an allocation can fail.
+        let decoder = Decoder::new(input);
+        let mut decoder = decoder.map_err(|error| io::Error::new(io::ErrorKind::OutOfMemory, error))?;
         decoder.window_log_max(WINDOW_LOG)?;
         Ok(Self(decoder))
     }
