@@ -20,6 +20,7 @@ use super::adopted::{adopted, special};
 use super::held_by::{HeldBy, Holders, Slots};
 use super::keyed;
 use super::labels::LabelNumbers;
+use super::large;
 use super::named::{BeforePass, NamedObjects, named};
 use super::subtree::{self, References};
 use super::traits::traits;
@@ -96,15 +97,13 @@ pub(super) fn places(
             let look_up =
                 |object: ObjectIndex, class| LookedUp { object: object.0, class, by: held_by(None, object) };
             class_pass::pass(graph, graph.tree.all(), look_up, |_, depth, found, bytes| {
-                builder.object(depth, found, |_| VisitedBytes { own: bytes, all: bytes });
+                builder.object(depth, found, VisitedBytes::of(bytes));
             });
         }
         Extent::Large(least) => {
-            members = subtree::walk(&mut builder, &references, graph.tree.top(), least);
+            members = large::walk(&mut builder, &references, least);
         }
-        Extent::Below(tops) => {
-            subtree::walk(&mut builder, &references, tops.iter().copied(), 0);
-        }
+        Extent::Below(tops) => subtree::walk(&mut builder, &references, tops),
     }
     builder.close(0);
     Ok(DumpPlaces { hides_values: heap.hides_values(), members, ..builder.finish() })

@@ -26,6 +26,7 @@ mod growth;
 mod held_by;
 mod keyed;
 mod labels;
+mod large;
 mod named;
 mod one_heap;
 mod subtree;

@@ -1,7 +1,6 @@
 //! Places of some objects and of those that they dominate: a walk over parts of the dominator tree.
 //!
-//! The walk reads the records of the objects into which it descends, one at a time. It need not descend into objects that
-//! retain little; of a collection that retains much, it visits all elements, however small they are.
+//! The walk reads the records of the objects that it visits, one at a time.
 
 use rustc_hash::FxHashMap;
 
@@ -13,7 +12,6 @@ use hprof_index::objects::reader::{ObjectReader, Record};
 use hprof_parser::{BasicType, ObjectId};
 
 use super::held_by::{HeldBy, Slots};
-use super::traits::Role;
 use super::tree::{LookedUp, PlaceBuilder, VisitedBytes};
 
 /// References of single objects to those that they dominate.
@@ -44,7 +42,7 @@ impl<'o, 'a> References<'o, 'a> {
     }
 
     /// Appends the references of an object, in the order in which [`super::held_by::Holders`] processes them.
-    fn of(&self, holder: ObjectIndex, to: &mut Vec<(ObjectId, HeldBy)>) {
+    pub(super) fn of(&self, holder: ObjectIndex, to: &mut Vec<(ObjectId, HeldBy)>) {
         let first = to.len();
         let (graph, summary) = (self.objects.graph, self.objects.summary);
         if let Some(class) = graph.class_of_class_object(holder) {
@@ -77,56 +75,27 @@ impl<'o, 'a> References<'o, 'a> {
     }
 
     /// Returns the first reference to an object among those of its dominator, which are in the order of IDs.
-    fn find(&self, references: &[(ObjectId, HeldBy)], object: ObjectIndex) -> HeldBy {
+    pub(super) fn find(&self, references: &[(ObjectId, HeldBy)], object: ObjectIndex) -> HeldBy {
         let Some(id) = self.objects.graph.objects.addresses.id_of(object) else { return HeldBy::Unknown };
         let at = references.partition_point(|(other, _)| *other < id);
         references.get(at).filter(|(other, _)| *other == id).map_or(HeldBy::Unknown, |(_, by)| *by)
     }
 }
 
-/// Maximum number of objects of a place that are kept, and of all.
-const MAX_MEMBERS: usize = 1 << 16;
-const MAX_KEPT: usize = 1 << 20;
-/// Maximum number of small parts of collections into which a walk descends.
-const MAX_PARTS: usize = 1 << 22;
-
-/// Visits some objects and those below them. Descends into those that retain at least `least` bytes, and into the parts of
-/// collections. Returns, by place, those of the first that no other one of the place dominates, and objects at the top and
-/// those that have a name together.
-pub(super) fn walk(
-    builder: &mut PlaceBuilder<'_>,
-    references: &References<'_, '_>,
-    tops: impl Iterator<Item = TreePosition>,
-    least: u64,
-) -> Vec<Vec<TreePosition>> {
+/// Visits some objects and those that they dominate.
+pub(super) fn walk(builder: &mut PlaceBuilder<'_>, references: &References<'_, '_>, tops: &[TreePosition]) {
     let graph = builder.graph;
-    let mut walk = Walk {
-        builder,
-        references,
-        least,
-        parts: MAX_PARTS,
-        held: Vec::new(),
-        levels: Vec::new(),
-        members: Vec::new(),
-        kept: 0,
-    };
-    tops.for_each(|top| walk.below(&graph.tree, top));
-    walk.members
+    let mut walk = Walk { builder, references, held: Vec::new(), levels: Vec::new() };
+    tops.iter().for_each(|top| walk.below(&graph.tree, *top));
 }
 
 /// State of a walk.
 struct Walk<'w, 'b, 'o, 'a, 't> {
     builder: &'w mut PlaceBuilder<'b>,
     references: &'w References<'o, 'a>,
-    least: u64,
-    /// Number of small parts that can still be followed.
-    parts: usize,
     /// References of the objects on the current path, those of each object in the order of IDs.
     held: Vec<(ObjectId, HeldBy)>,
     levels: Vec<Level<'t>>,
-    members: Vec<Vec<TreePosition>>,
-    /// Number of all members.
-    kept: usize,
 }
 
 impl<'t> Walk<'_, '_, '_, '_, 't> {
@@ -150,41 +119,14 @@ impl<'t> Walk<'_, '_, '_, '_, 't> {
         let first = self.levels.last().map_or(0, |level| level.references);
         let by = self.references.find(self.held.get(first..).unwrap_or_default(), object);
         let class = graph.objects.class(object).map_or(NONE, |class| class.0);
-        let children = tree.children(position);
-        let is_leaf = children.clone().next().is_none();
-        let (shallow, retained) = (tree.shallow_bytes(position), tree.retained_bytes(position));
-        let is_large = retained >= self.least;
-        let mut is_followed = false;
-        let parts = &mut self.parts;
-        let bytes = |role| {
-            let is_part = !is_large && role == Role::Part && *parts > 0;
-            *parts -= usize::from(is_part && !is_leaf);
-            is_followed = is_large || is_part;
-            VisitedBytes { own: shallow, all: if is_followed { shallow } else { retained } }
-        };
         // Positions have 32 bits.
         let depth = u32::try_from(self.levels.len()).unwrap_or(u32::MAX);
-        let outermost = self.builder.object(depth, LookedUp { object: object.0, class, by }, bytes);
-        if let Some(place) = outermost.filter(|_| self.least > 0)
-            && (is_large || self.levels.is_empty() || self.builder.is_of_many(place))
-        {
-            self.keep(place, position);
-        }
-        if is_followed && !is_leaf {
+        let found = LookedUp { object: object.0, class, by };
+        self.builder.object(depth, found, VisitedBytes::of(tree.shallow_bytes(position)));
+        let children = tree.children(position);
+        if children.clone().next().is_some() {
             self.levels.push(Level { children, references: self.held.len() });
             self.references.of(object, &mut self.held);
-        }
-    }
-
-    fn keep(&mut self, place: u32, position: TreePosition) {
-        let at = place as usize;
-        if self.members.len() <= at {
-            self.members.resize_with(at + 1, Vec::new);
-        }
-        let members = self.members.get_mut(at).filter(|members| members.len() < MAX_MEMBERS);
-        if let Some(members) = members.filter(|_| self.kept < MAX_KEPT) {
-            members.push(position);
-            self.kept += 1;
         }
     }
 }

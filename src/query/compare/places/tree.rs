@@ -51,11 +51,11 @@ pub(super) struct OpenObject {
 
 /// Destination of an object.
 #[derive(Debug, Clone, Copy)]
-struct Destination {
-    place: u32,
-    role: Role,
+pub(super) struct Destination {
+    pub(super) place: u32,
+    pub(super) role: Role,
     /// `true` if it counts as an object of the place.
-    counts: bool,
+    pub(super) counts: bool,
 }
 
 /// A place under construction.
@@ -89,6 +89,27 @@ pub(super) struct VisitedBytes {
     pub(super) own: u64,
     /// The same, and the sizes of the objects below it that are not visited.
     pub(super) all: u64,
+}
+
+impl VisitedBytes {
+    /// Bytes of an object below which all are visited.
+    pub(super) fn of(shallow: u64) -> Self {
+        Self { own: shallow, all: shallow }
+    }
+}
+
+/// Objects of one class that the same objects hold, counted together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CountedObjects {
+    pub(super) to: Destination,
+    /// `true` if they are at the place of what holds them.
+    pub(super) is_within: bool,
+    /// The first of them.
+    pub(super) example: ObjectIndex,
+    pub(super) objects: u64,
+    pub(super) own_bytes: u64,
+    pub(super) retained_bytes: u64,
+    pub(super) largest_bytes: u64,
 }
 
 /// Data looked up for an object before the pass reaches it.
@@ -141,21 +162,15 @@ pub(super) struct PlaceBuilder<'a> {
 
 /// An object that dominates others, with the data that determines their places.
 #[derive(Debug, Clone, Copy)]
-struct Above {
-    place: u32,
-    class: u32,
-    role: Role,
+pub(super) struct Above {
+    pub(super) place: u32,
+    pub(super) class: u32,
+    pub(super) role: Role,
 }
 
 impl PlaceBuilder<'_> {
-    /// Visits the next object of the pass; its bytes may depend on its role. Returns its place, unless it is below another
-    /// object of that place.
-    pub(super) fn object(
-        &mut self,
-        depth: u32,
-        found: LookedUp,
-        bytes: impl FnOnce(Role) -> VisitedBytes,
-    ) -> Option<u32> {
+    /// Visits the next object of the pass. Returns its place, unless it is below another object of that place.
+    pub(super) fn object(&mut self, depth: u32, found: LookedUp, bytes: VisitedBytes) -> Option<u32> {
         self.close(depth);
         let object = ObjectIndex(found.object);
         let above =
@@ -178,7 +193,6 @@ impl PlaceBuilder<'_> {
             }
         }
         let is_first = is_new && self.enter(step.place);
-        let bytes = bytes(step.role);
         if let Some(node) = self.nodes.get_mut(step.place as usize) {
             node.objects += u64::from(step.counts);
             node.following += u64::from(step.counts && !is_new);
@@ -212,6 +226,54 @@ impl PlaceBuilder<'_> {
             last: (NONE, NONE, NONE),
         });
         (is_first || is_adopted).then_some(step.place)
+    }
+
+    /// Returns the number of open objects, and the innermost.
+    pub(super) fn innermost(&self) -> (usize, Option<Above>) {
+        let above = |open: &OpenObject| Above { place: open.place, class: open.class, role: open.role };
+        (self.open.len(), self.open.last().map(above))
+    }
+
+    /// Visits bytes of objects that are counted together with others.
+    pub(super) fn pass_by(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Visits another object of the innermost place, which the one before holds; `counts` as an object of the place or is a
+    /// part of one.
+    pub(super) fn add_link(&mut self, place: u32, counts: bool, bytes: u64) {
+        self.pass_by(bytes);
+        if let Some(node) = self.nodes.get_mut(place as usize) {
+            node.objects += u64::from(counts);
+            node.following += u64::from(counts);
+            node.own_bytes = node.own_bytes.saturating_add(bytes);
+        }
+    }
+
+    /// Adds objects whose bytes were visited. What holds them is open.
+    pub(super) fn add(&mut self, counted: &CountedObjects) {
+        let level = self.level;
+        let Some(node) = self.nodes.get_mut(counted.to.place as usize) else { return };
+        node.own_bytes = node.own_bytes.saturating_add(counted.own_bytes);
+        if counted.to.counts {
+            node.objects = node.objects.saturating_add(counted.objects);
+            if node.example.0 == NONE {
+                node.example = counted.example;
+            }
+        }
+        if counted.is_within {
+            node.following =
+                node.following.saturating_add(if counted.to.counts { counted.objects } else { 0 });
+        } else if node.open == 0 || node.level != level {
+            node.retained_bytes = node.retained_bytes.saturating_add(counted.retained_bytes);
+            node.largest_bytes = node.largest_bytes.max(counted.largest_bytes);
+        }
+    }
+
+    /// Returns the objects whose places do not follow from their class and what holds them.
+    pub(super) fn special_objects(&self) -> impl Iterator<Item = u32> {
+        let known = self.special.keys().chain(self.adopted.keys()).chain(self.keys.keys());
+        known.chain(self.named.called.keys()).chain(self.named.entries.keys()).copied()
     }
 
     /// Closes the objects at this depth and below.
@@ -280,7 +342,7 @@ impl PlaceBuilder<'_> {
     }
 
     /// Returns the destination of an object dominated by `above`, which is `None` at the top.
-    fn step(&mut self, above: Option<Above>, found: LookedUp) -> Destination {
+    pub(super) fn step(&mut self, above: Option<Above>, found: LookedUp) -> Destination {
         let of_class = self.traits.get(found.class as usize).copied().unwrap_or(NO_TRAIT);
         let class_object = if found.class == self.java_lang_class {
             self.graph.class_of_class_object(ObjectIndex(found.object))
