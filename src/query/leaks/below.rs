@@ -14,7 +14,7 @@ use crate::compare::places::Explained;
 use crate::frameworks::FrameworkDescription;
 
 use super::conclusions::accumulated_at;
-use super::contents::{self, Reason};
+use super::contents::{self, Level, Reason};
 use super::heap_places::{FrameworkLeak, HeapPlaces};
 use super::loaders::common_bytes;
 use super::other_holders::other_holders;
@@ -69,9 +69,9 @@ impl Store {
                 .filter(|store| store.description.as_ref().is_some_and(FrameworkDescription::is_content));
         };
         let name = places.heap.name_of_elements(&elements).map(str::to_owned);
-        let is_content = store.description.as_ref().is_some_and(FrameworkDescription::is_content);
+        let is_said = store.description.as_ref().is_some_and(|known| known.text.is_some());
         let is_told = elements.place != one.place || elements.is_chain || name.is_some();
-        if !is_told || !elements.is_of_one_kind && !is_content {
+        if !is_told || !elements.is_of_one_kind && !is_said {
             return None;
         }
         let objects =
@@ -88,6 +88,28 @@ impl Store {
         });
         store.elements = name.map(|name| NamedElements { name, objects });
         Some(store)
+    }
+
+    /// Returns the levels in which it accumulates: objects of a class, and their elements.
+    pub(super) fn levels(&self, class: &str) -> Vec<Level> {
+        let own = Level {
+            class: class.to_owned(),
+            objects: self.objects,
+            chain: 1,
+            retained_bytes: self.retained_bytes,
+            ..Level::default()
+        };
+        match &self.reason {
+            Some(Reason::Children { class, objects, retained_bytes }) => {
+                let (class, retained_bytes) = (class.clone(), *retained_bytes);
+                vec![own, Level { class, objects: *objects, chain: 1, retained_bytes, ..Level::default() }]
+            }
+            Some(Reason::Chain { objects, .. }) => {
+                let chain = u32::try_from(*objects).unwrap_or(u32::MAX);
+                vec![Level { objects: *objects, chain, ..own }]
+            }
+            _ => vec![own],
+        }
     }
 
     /// Returns the store of a leak that a rule reports.

@@ -111,7 +111,7 @@ pub struct Level {
     /// Retained size of the objects.
     pub retained_bytes: u64,
     /// Nodes of the merged tree.
-    nodes: Vec<usize>,
+    pub(super) nodes: Vec<usize>,
 }
 
 /// Objects of one class name that some objects dominate immediately.

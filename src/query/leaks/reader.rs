@@ -118,10 +118,14 @@ impl<'a> EvidenceReader<'a> {
         if reason.is_none() && children.is_empty() {
             children = kinds();
         }
-        if reason.is_some() && below.is_none() {
+        if reason.is_some() && below.is_none() && store.is_none() {
             below = Some(Below::new(self.summary, self.graph, &tops));
         }
-        let mut accumulated = below.map(|below| below.accumulated()).unwrap_or_default();
+        let mut accumulated = match &store {
+            // Known from its place; a pass over the tree is not needed.
+            Some(store) => store.levels(self.class_at(store.object)),
+            None => below.map(|below| below.accumulated()).unwrap_or_default(),
+        };
         for level in &mut accumulated {
             level.is_soft = !level.is_class_object && self.holders.is_soft(&level.class);
         }

@@ -58,6 +58,7 @@ pub(super) fn walk(
         held: Vec::new(),
         slots: Vec::new(),
         slot_of: FxHashMap::default(),
+        last_slot: None,
         levels_before: 0,
         by_classes: FxHashMap::default(),
         members: Vec::new(),
@@ -131,6 +132,8 @@ struct LargePass<'w, 'b, 'o, 'a, 't> {
     held: Vec<(ObjectId, HeldBy)>,
     slots: Vec<CountedObjects>,
     slot_of: FxHashMap<SlotKey, usize>,
+    /// The slot used last.
+    last_slot: Option<(SlotKey, usize)>,
     /// Number of all levels so far.
     levels_before: u32,
     /// By classes of holder and object: the field, the number of objects read, and `true` if their fields differ.
@@ -329,8 +332,15 @@ impl LargePass<'_, '_, '_, '_, '_> {
         let level = self.levels.last();
         let part = self.parts.last().map_or(NONE, |part| part.class);
         let key = (level.map_or(0, |level| level.number), part, found.class, found.by);
+        // Siblings are usually alike.
+        if let Some((last, slot)) = self.last_slot
+            && last == key
+        {
+            return slot;
+        }
         let next = self.slots.len();
         let slot = *self.slot_of.entry(key).or_insert(next);
+        self.last_slot = Some((key, slot));
         if slot < next {
             return slot;
         }

@@ -76,6 +76,9 @@ impl<'o, 'a> References<'o, 'a> {
 
     /// Returns the first reference to an object among those of its dominator, which are in the order of IDs.
     pub(super) fn find(&self, references: &[(ObjectId, HeldBy)], object: ObjectIndex) -> HeldBy {
+        if references.is_empty() {
+            return HeldBy::Unknown;
+        }
         let Some(id) = self.objects.graph.objects.addresses.id_of(object) else { return HeldBy::Unknown };
         let at = references.partition_point(|(other, _)| *other < id);
         references.get(at).filter(|(other, _)| *other == id).map_or(HeldBy::Unknown, |(_, by)| *by)
