@@ -245,8 +245,8 @@ fn spring() {
         let found = known.describe(index(cache)).expect("a rule");
         assert_eq!(says(&found), (Some("cache prices"), Some("1 entry, no bound"), None));
         assert_eq!(known.called(index(factory)).as_deref(), Some("bean factory"));
-        assert_eq!(known.entries(index(factory)), Some((index(beans), true)));
-        assert_eq!(known.entries(index(cache)), Some((index(store), false)));
+        assert_eq!(known.entries(index(factory)), Some((index(beans), Some("bean"))));
+        assert_eq!(known.entries(index(cache)), Some((index(store), None)));
         // By what it retains, or what its entries do.
         assert!(known.instances(u64::MAX).is_empty());
         assert_eq!(known.instances(1), [index(cache), index(factory)]);

@@ -138,7 +138,7 @@ fn unit_of_work(made: &mut Made, entities: usize, is_active: bool) -> Value {
         &[("cloneMapping", clones), ("cloneToOriginals", Value::NULL)],
     );
     let of = "org.eclipse.persistence.internal.jpa.transaction.EntityTransactionImpl";
-    let transaction = made.object(of, &[("active", Value::Bool(is_active))]);
+    let transaction = made.object(of, &[("active", Value::Boolean(is_active))]);
     let wrapper = made.object(
         "org.eclipse.persistence.internal.jpa.transaction.EntityTransactionWrapper",
         &[("entityTransaction", transaction), ("localUOW", Value::NULL), ("entityManager", unit)],
@@ -195,7 +195,7 @@ fn quartz() {
         .map(|number| {
             let (name, group) = (made.text(&number.to_string()), made.text("reminders"));
             let key = made.object("org.quartz.JobKey", &[("name", name), ("group", group)]);
-            let fields = [("jobClass", job_class.into()), ("durability", Value::Bool(true))];
+            let fields = [("jobClass", job_class.into()), ("durability", Value::Boolean(true))];
             let detail = made.object("org.quartz.impl.JobDetailImpl", &fields);
             (key, made.object("org.quartz.simpl.JobWrapper", &[("jobDetail", detail)]))
         })
