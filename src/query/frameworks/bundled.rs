@@ -17,6 +17,7 @@ pub(super) const BUNDLED: &[(&str, &str)] = &[
     ("hikari.toml", include_str!("rules/hikari.toml")),
     ("jetty.toml", include_str!("rules/jetty.toml")),
     ("kafka.toml", include_str!("rules/kafka.toml")),
+    ("logging.toml", include_str!("rules/logging.toml")),
     ("lucene.toml", include_str!("rules/lucene.toml")),
     ("netty.toml", include_str!("rules/netty.toml")),
     ("pools.toml", include_str!("rules/pools.toml")),

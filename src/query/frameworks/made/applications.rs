@@ -432,3 +432,20 @@ fn tomcat_names_a_thread_that_keeps_an_application() {
     let text = "the web application is STOPPED, but its classes are still reachable: thread sweeper-1 has its class loader";
     assert_eq!(found.text.as_deref(), Some(text));
 }
+
+#[test]
+fn diagnostic_contexts_by_key() {
+    let mut made = Made::new();
+    let (key, value) = (made.text("request"), made.text("7"));
+    let context = made.map(&[(key, value)]);
+    let local = made.object("java.lang.ThreadLocal", &[]);
+    for _ in 0..2 {
+        let fields = [("referent", local), ("value", context)];
+        made.object("java.lang.ThreadLocal$ThreadLocalMap$Entry", &fields);
+    }
+    let adapter =
+        made.object("ch.qos.logback.classic.util.LogbackMDCAdapter", &[("copyOnThreadLocal", local)]);
+    let found = made.describe(adapter);
+    assert_eq!(says(&found), (Some("Logback MDC"), Some("of 2 threads, mostly key request"), None));
+    assert_eq!(found.retains.len(), 1);
+}
