@@ -118,7 +118,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
     }
 
     /// Returns the reachable objects with a rule that retain at least `least` bytes, together if their rule names many, or
-    /// whose rule can report a leak. Of each rule, the 1,000 that retain most are returned, of one that names many 65,536, in
+    /// whose rule can report a leak or explains other objects. Of each rule, the 1,000 that retain most are returned, of one that names many 65,536, in
     /// address order.
     pub fn instances(&self, least: u64) -> Vec<ObjectIndex> {
         let summary = self.evaluator.summary();
@@ -143,7 +143,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
                 let entries = self.entries(object).and_then(|(of, _)| graph.tree.retained_bytes_of(of));
                 bytes = bytes.max(entries.unwrap_or(0));
             }
-            if (bytes >= least || rule.is_of_many || rule.can_leak())
+            if (bytes >= least || rule.is_of_many || rule.is_always_described())
                 && let Some(found) = of_rule.get_mut(id.0 as usize)
                 && let Some(sum) = sums.get_mut(id.0 as usize)
             {
@@ -159,7 +159,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         }
         let mut all: Vec<ObjectIndex> = Vec::new();
         for ((mut found, sum), rule) in of_rule.into_iter().zip(sums).zip(&self.rules) {
-            if sum >= least || rule.can_leak() {
+            if sum >= least || rule.is_always_described() {
                 found.sort_unstable();
                 all.extend(found.into_iter().take(rule.max_instances()).map(|(_, object)| object));
             }
@@ -174,9 +174,9 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         Some(self.facts(object, rule).fill(rule.called.as_ref()?))
     }
 
-    /// Returns whether an object's rule can report it as a leak however little it retains.
-    pub fn can_leak(&self, object: ObjectIndex) -> bool {
-        self.rule(object).is_some_and(|(_, rule)| rule.can_leak())
+    /// Returns whether an object is described however little it retains.
+    pub fn is_always_described(&self, object: ObjectIndex) -> bool {
+        self.rule(object).is_some_and(|(_, rule)| rule.is_always_described())
     }
 
     /// Returns whether one of the sentences of an object's rule holds.

@@ -1,5 +1,7 @@
 //! Rules about heaps made with the fields of the frameworks' classes, and hostile ones.
 
+mod applications;
+
 use std::collections::BTreeMap;
 use std::time::Instant;
 

@@ -150,9 +150,10 @@ pub(super) struct FrameworkSentence {
 }
 
 impl FrameworkRule {
-    /// Returns `true` if an object can be reported as a leak however little it retains.
-    pub(super) fn can_leak(&self) -> bool {
-        self.says.iter().any(|says| says.verdict == Some(FrameworkVerdict::Leak))
+    /// Returns `true` if an object is described however little it retains: it can be reported as a leak, or its sentence
+    /// explains other objects.
+    pub(super) fn is_always_described(&self) -> bool {
+        self.says.iter().any(|says| says.verdict == Some(FrameworkVerdict::Leak) || says.retains.is_some())
     }
 }
 

@@ -28,7 +28,7 @@ fn rules_are_read_in_order() {
     let [b, c, ..] = rules.rules.as_slice() else { panic!("rules") };
     assert_eq!((&*b.class, &*c.class), ("a.B", "a.C"), "a user's rules come first");
     assert_eq!(b.facts.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), ["second", "first"]);
-    assert!(b.can_leak() && b.named_entries.as_deref() == Some("bean") && b.entries.is_some());
+    assert!(b.is_always_described() && b.named_entries.as_deref() == Some("bean") && b.entries.is_some());
     assert_eq!(b.says.first().and_then(|says| says.verdict), Some(FrameworkVerdict::Leak));
 }
 

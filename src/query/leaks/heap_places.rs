@@ -79,7 +79,7 @@ impl HeapPlaces {
         let titles = places.titles();
         let title = |object: ObjectIndex| titles.get(&graph.objects.addresses.id_of(object)?).cloned();
         let is_told = |object: &ObjectIndex| {
-            known.can_leak(*object)
+            known.is_always_described(*object)
                 || graph.tree.retained_bytes_of(*object) >= Some(told)
                 || title(*object).is_some()
         };
