@@ -18,7 +18,7 @@ use hprof_query::dominators::retained_of_set::retained;
 use hprof_query::dump::info;
 use hprof_query::frameworks::Frameworks;
 use hprof_query::leaks::heap_places::HeapPlaces;
-use hprof_query::leaks::{self, SuspectKind, SuspectRule, Verdict, heap_facts};
+use hprof_query::leaks::{self, LeakEvidence, SuspectKind, SuspectRule, Verdict, heap_facts};
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::reference_names::Edges;
 use hprof_query::objects::refs::{Direction, Refs};
@@ -216,7 +216,9 @@ fn suspects(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], sum: &mut Sum) {
         let Ok(places) = HeapPlaces::new(heap, graph, bytes, &Frameworks::bundled(), percent) else {
             continue;
         };
-        let Ok(found) = leaks::leaks(heap, graph, bytes, percent, &places) else { continue };
+        let Ok(found) = leaks::leaks(heap, graph, bytes, percent, &places, LeakEvidence::All) else {
+            continue;
+        };
         explained(graph, &places, sum);
         let mut last = u64::MAX;
         for suspect in &found.suspects {

@@ -21,7 +21,7 @@ use hprof_parser::sniff::sniff;
 use hprof_parser::{mutf8, names};
 use hprof_query::frameworks::Frameworks;
 use hprof_query::leaks::heap_places::HeapPlaces;
-use hprof_query::leaks::{self, heap_facts};
+use hprof_query::leaks::{self, LeakEvidence, heap_facts};
 use hprof_query::waste::{self, FieldGroupBy};
 use hprof_writer::{
     DumpWriter, Elements, HeapModel, HeapTag, HeapWriter, IdSize, Jdk, Layout, Options, Order, Place, Root,
@@ -131,7 +131,8 @@ fn survive(dump: &Dump, mutated: &[u8], what: &dyn Fn() -> String) -> bool {
             let all = digest_graph(graph, bytes(heap), id_size);
             // A disk without room says nothing of the dump.
             let places = HeapPlaces::new(heap, graph, bytes(heap), &Frameworks::bundled(), 1);
-            let _ = places.and_then(|places| leaks::leaks(heap, graph, bytes(heap), 1, &places));
+            let _ = places
+                .and_then(|places| leaks::leaks(heap, graph, bytes(heap), 1, &places, LeakEvidence::All));
             heap_facts::facts(heap, graph, bytes(heap));
             let question =
                 waste::WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 3 };

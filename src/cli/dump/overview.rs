@@ -17,7 +17,7 @@ use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, is_much_dir
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
-use hprof_query::leaks::{self, Cause, Conclusion, DEFAULT_THRESHOLD};
+use hprof_query::leaks::{self, Cause, Conclusion, DEFAULT_THRESHOLD, LeakEvidence};
 use hprof_query::threads::JavaThread;
 use hprof_query::waste::estimate::Estimate;
 use hprof_report::answer::{Answer, Declared, Section};
@@ -84,7 +84,8 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         |heap, graph| {
             let bytes = heap.bytes(&Quiet)?;
             let places = HeapPlaces::new(heap, graph, bytes, &frameworks, DEFAULT_THRESHOLD)?;
-            let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places)?;
+            let leaks =
+                leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
             let suspects: Vec<String> =
                 leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
             let is_told = |(at, conclusion): &(usize, &Conclusion)| {

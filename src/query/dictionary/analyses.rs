@@ -21,7 +21,6 @@ names! {
     RETAINED_PERCENT: Float, "retained size in percent of the reachable bytes";
     THRESHOLD_BYTES: Integer, "retained size that a suspect exceeds";
     PARTS: Records, "parts, most bytes first; in CSV in words";
-    RULE_FOUND as "rule": Text, "rule by which a suspect was found: `mat`: those of Eclipse MAT, in its order; `below`: a store within a holder; `framework`: a rule of a framework says so";
     ALSO_HELD_BY: Texts, "other holders of what accumulates, in words: it is freed only if they let go of it, too";
     MEMBERS: Records, "of a group: the members that retain most, ten at most; in CSV their IDs";
     OWNER: Record, "the last object on the path whose class is not the JDK's; in CSV class and field";
@@ -108,7 +107,7 @@ names! {
     OLD: Record, "the old file";
 
     // Rules.
-    RULE: Text, "name of the rule; `damaged` of a damaged dump, `unreadable` of one that cannot be read";
+    RULE: Text, "name of the rule; `damaged` of a damaged dump, `unreadable` of one that cannot be read. Of a suspect the rules by which it was found: `mat`: those of Eclipse MAT, in its order; `below`: it is a store within a holder; `framework`: a rule about a framework says so";
     RULES: Text, "the rules file, as given";
     SEVERITY: Text, "`note`: odd, but the file was read completely; `damage`: part of the dump is missing or unreadable. Of rules `error`, `warning` or `note`";
     IS_PASSED: Boolean, "whether the dump satisfies the rule";

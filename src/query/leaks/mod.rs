@@ -174,6 +174,15 @@ pub struct OtherHolder {
     pub holder: Holder,
 }
 
+/// Extent of the evidence that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeakEvidence {
+    /// What sentences are made from.
+    Sentences,
+    /// Also the classes of all that each suspect retains.
+    All,
+}
+
 /// Many objects that a framework's rule gives a name together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedElements {
@@ -318,6 +327,7 @@ pub fn leaks(
     bytes: &[u8],
     percent: u8,
     places: &HeapPlaces,
+    evidence: LeakEvidence,
 ) -> io::Result<Leaks> {
     let threshold_bytes = suspects::threshold(graph, percent.into());
     let summary = heap.summary();
@@ -339,7 +349,7 @@ pub fn leaks(
             Reverse(first),
         )
     });
-    let reader = EvidenceReader::new(heap, graph, bytes, view);
+    let reader = EvidenceReader::new(heap, graph, bytes, view, evidence);
     let mut all = Suspects::default();
     for candidate in candidates {
         let positions = candidate.positions.clone();

@@ -15,8 +15,8 @@ use super::evidence::{self, ClassShare, Evidence};
 use super::holders::{Holder, Holders, InOnePlace};
 use super::thread_locals::ThreadLocals;
 use super::{
-    Candidate, NamedObject, OtherHolder, Suspect, SuspectKind, SuspectObject, SuspectRule, TOLD_MEMBERS,
-    Verdict, allocation,
+    Candidate, LeakEvidence, NamedObject, OtherHolder, Suspect, SuspectKind, SuspectObject, SuspectRule,
+    TOLD_MEMBERS, Verdict, allocation,
 };
 use crate::compare::stable_names::{in_common, masked};
 use crate::dominators::class_counts;
@@ -43,10 +43,17 @@ pub(super) struct EvidenceReader<'a> {
     threads: ClassSet,
     loaders: ClassSet,
     pub(super) all_threads: Threads<'a>,
+    extent: LeakEvidence,
 }
 
 impl<'a> EvidenceReader<'a> {
-    pub(super) fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
+    pub(super) fn new(
+        heap: &'a Heap,
+        graph: &'a ObjectGraph,
+        bytes: &'a [u8],
+        view: View<'a>,
+        extent: LeakEvidence,
+    ) -> Self {
         let summary = heap.summary();
         Self {
             summary,
@@ -58,6 +65,7 @@ impl<'a> EvidenceReader<'a> {
             threads: ClassSet::of_name_and_below(summary, "java.lang.Thread"),
             loaders: ClassSet::of_name_and_below(summary, "java.lang.ClassLoader"),
             all_threads: Threads::new(heap, graph, bytes),
+            extent,
         }
     }
 
@@ -210,7 +218,11 @@ impl<'a> EvidenceReader<'a> {
             accumulated_bytes,
             allocation: allocation::find(self.summary, self.graph, self.bytes, &tops, &accumulated),
             accumulated,
-            contents: contents.unwrap_or_else(|| self.contents(&tops)),
+            contents: match (contents, self.extent) {
+                (Some(contents), _) => contents,
+                (None, LeakEvidence::All) => self.contents(&tops),
+                (None, LeakEvidence::Sentences) => Vec::new(),
+            },
             thread_locals,
             frame: if what == SuspectObject::Thread { self.frame(object) } else { None },
             is_oom_thread: what == SuspectObject::Thread && positions.iter().any(is_oom),

@@ -30,7 +30,7 @@ impl<'a> SuspectLine<'a> {
 pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
     Columns::new([
         Column::of(names::KIND, |row: &SuspectLine<'a>| row.suspect.kind.name().into()),
-        Column::of(names::RULE_FOUND, |row: &SuspectLine<'a>| row.suspect.rule.name().into()),
+        Column::of(names::RULE, |row: &SuspectLine<'a>| row.suspect.rule.name().into()),
         Column::of(names::VERDICT, |row: &SuspectLine<'a>| row.suspect.verdict.name().into()),
         Column::of(names::WHAT, |row: &SuspectLine<'a>| row.suspect.what.name().into()),
         Column::of(names::CLASS, |row: &SuspectLine<'a>| {

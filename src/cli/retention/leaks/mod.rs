@@ -13,7 +13,7 @@ use hprof_index::Quiet;
 use hprof_query::dump::unreachable::Unreachable;
 use hprof_query::leaks::heap_facts::{self, HeapFacts};
 use hprof_query::leaks::heap_places::HeapPlaces;
-use hprof_query::leaks::{self, DEFAULT_THRESHOLD, Leaks};
+use hprof_query::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Leaks};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
@@ -109,7 +109,7 @@ pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> 
         let unreachable = Unreachable::of(heap.summary(), graph);
         let places = HeapPlaces::new(heap, graph, bytes, &frameworks, args.threshold)?;
         Ok(LeaksReport {
-            leaks: leaks::leaks(heap, graph, bytes, args.threshold, &places)?,
+            leaks: leaks::leaks(heap, graph, bytes, args.threshold, &places, LeakEvidence::All)?,
             facts: heap_facts::facts(heap, graph, bytes),
             unreachable: (unreachable.bytes, unreachable.all_bytes),
             is_damaged: heap.summary().is_damaged(),

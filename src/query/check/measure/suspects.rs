@@ -7,7 +7,7 @@ use super::{DumpData, MeasureDetails, Measured};
 use crate::check::{Measure, MeasureKind, Unit};
 use crate::frameworks::Frameworks;
 use crate::leaks::heap_places::HeapPlaces;
-use crate::leaks::{self, DEFAULT_THRESHOLD};
+use crate::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence};
 
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "suspects",
@@ -22,7 +22,7 @@ pub(super) const DEFINITION: MeasureKind = MeasureKind {
 fn measure(dump: &mut DumpData<'_>, _: &Measure) -> io::Result<Measured> {
     let (graph, bytes) = dump.graph()?;
     let places = HeapPlaces::new(dump.heap, graph, bytes, &Frameworks::bundled(), DEFAULT_THRESHOLD)?;
-    let leaks = leaks::leaks(dump.heap, graph, bytes, DEFAULT_THRESHOLD, &places)?;
+    let leaks = leaks::leaks(dump.heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
     let amount = leaks.largest().map_or(0, |largest| largest.retained_bytes());
     Ok(Measured::new(amount, leaks.reachable_bytes).with(MeasureDetails::Suspects(Arc::new(leaks))))
 }

@@ -59,7 +59,11 @@ pub(super) fn places(
     let mut numbers = LabelNumbers::new(summary, &slots);
     let least = keyed::least(graph.tree.reachable_bytes());
     let labels = Labels::new(heap, graph, bytes);
-    let mut keys = keyed::keys(&objects, forms.clone(), &labels, least, &mut numbers.vias);
+    let large = match extent {
+        Extent::Large(least) => Some(large::large_objects(&graph.tree, least)),
+        Extent::All | Extent::Below(_) => None,
+    };
+    let mut keys = keyed::keys(&objects, forms.clone(), &labels, least, large.as_deref(), &mut numbers.vias);
     let special = special(heap, graph, &labels, &mut numbers.vias);
     let edges = Edges::new(summary, graph, bytes);
     let mut adopted = adopted(&edges);

@@ -13,7 +13,7 @@ use crate::objects::collections::{CollectionKind, Collections, Forms};
 use crate::objects::label::Labels;
 use crate::objects::reader::{Bits, ObjectReader};
 use crate::sorting::SortRows;
-use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 
 use super::labels::{Pool, Via};
@@ -34,20 +34,32 @@ pub(super) fn least(reachable_bytes: u64) -> u64 {
     (reachable_bytes / PART).max(1)
 }
 
-/// Returns the values of small maps that retain at least `least`: object, and the number of its [`Via`].
+/// Returns the values of small maps that retain at least `least`: object, and the number of its [`Via`]. Only maps among
+/// `large` count, if given.
 pub(super) fn keys(
     objects: &ObjectReader<'_>,
     forms: Arc<Forms>,
     labels: &Labels<'_>,
     least: u64,
+    large: Option<&[TreePosition]>,
     vias: &mut Pool<Via>,
 ) -> FxHashMap<u32, u32> {
     let (summary, graph) = (objects.summary, objects.graph);
     let is_map = |class: &ClassNumber| {
         forms.of_class(*class).is_some_and(|of| of.kind == CollectionKind::Map && of.wraps.is_none())
     };
-    let maps: Vec<ClassNumber> = summary.numbered_classes().map(|(class, _)| class).filter(is_map).collect();
-    let maps = ClassSet::of(summary, &maps).all_objects(graph);
+    let maps: Vec<ObjectIndex> = match large {
+        None => {
+            let classes = summary.numbered_classes().map(|(class, _)| class).filter(is_map);
+            ClassSet::of(summary, &classes.collect::<Vec<_>>()).all_objects(graph)
+        }
+        Some(large) => {
+            let objects = large.iter().filter_map(|position| graph.tree.object_at(*position));
+            objects
+                .filter(|object| graph.objects.class(*object).is_some_and(|class| is_map(&class)))
+                .collect()
+        }
+    };
     let mut large: Vec<(u64, ObjectIndex)> = maps
         .into_par_iter()
         .filter_map(|map| Some((graph.tree.retained_bytes_of(map)?, map)))

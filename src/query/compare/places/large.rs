@@ -29,6 +29,38 @@ const AHEAD: u32 = 64;
 /// Number of objects of a class that are read to see by which field objects of another class hold them.
 const READ: u32 = 16;
 
+/// Returns the objects that retain at least `least` bytes, but only some of the links of long chains.
+pub(super) fn large_objects(tree: &Tree, least: u64) -> Vec<TreePosition> {
+    let mut found = Vec::new();
+    let mut stack = vec![tree.top()];
+    while let Some(children) = stack.last_mut() {
+        // In descending order.
+        let Some(position) = children.next().filter(|child| tree.retained_bytes(*child) >= least) else {
+            stack.pop();
+            continue;
+        };
+        found.push(position);
+        let mut link = position;
+        while let Some(ahead) = link_ahead(tree, link, tree.depth(link), least) {
+            link = ahead;
+        }
+        if link != position {
+            found.push(link);
+        }
+        stack.push(tree.children(link));
+    }
+    found
+}
+
+/// Returns the object some positions further on, if all between contain it, one in the other, and it is large.
+fn link_ahead(tree: &Tree, link: TreePosition, depth: u32, least: u64) -> Option<TreePosition> {
+    let ahead = TreePosition(link.0.saturating_add(AHEAD));
+    let is_link = ahead.0 < tree.reachable()
+        && tree.depth(ahead) == depth.saturating_add(AHEAD)
+        && tree.retained_bytes(ahead) >= least;
+    is_link.then_some(ahead)
+}
+
 /// Visits the objects that retain at least `least` bytes, and counts those that they dominate immediately. Returns, by place,
 /// the large objects there of which none dominates another, objects at the top, and those that have a name together.
 pub(super) fn walk(
@@ -233,14 +265,8 @@ impl LargePass<'_, '_, '_, '_, '_> {
             Some(level) => level.is_small |= !is_large,
             None => self.top_is_small |= !is_large,
         }
-        let ahead = TreePosition(position.0.saturating_add(AHEAD));
-        if is_large
-            && is_chain
-            && ahead.0 < self.tree.reachable()
-            && self.tree.depth(ahead) == depth.saturating_add(AHEAD)
-            && self.tree.retained_bytes(ahead) >= self.least
-        {
-            self.large_until = ahead;
+        if is_large && is_chain {
+            self.large_until = link_ahead(self.tree, position, depth, self.least).unwrap_or(self.large_until);
         }
         is_large
     }

@@ -7,7 +7,7 @@ use super::RowWriter;
 use crate::dictionary::names;
 use crate::frameworks::Frameworks;
 use crate::leaks::heap_places::HeapPlaces;
-use crate::leaks::{self, DEFAULT_THRESHOLD, Suspect, SuspectKind};
+use crate::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Suspect, SuspectKind};
 use crate::recordings::percent::hundredths;
 
 /// Returns the definition of the table.
@@ -29,7 +29,7 @@ pub(in crate::tables) fn definition() -> Definition {
             Column::of(names::CLASS).few()
                 .or_null("the dump does not say"),
             Column::of(names::KIND).few(),
-            Column::of(names::RULE_FOUND).few(),
+            Column::of(names::RULE).few(),
             Column::of(names::VERDICT).few(),
             Column::of(names::WHAT).few(),
             Column::of(names::LABEL)
@@ -63,7 +63,7 @@ pub(in crate::tables) fn definition() -> Definition {
 pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let Context { heap, graph, bytes, .. } = *context;
     let places = HeapPlaces::new(heap, graph, bytes, &Frameworks::bundled(), DEFAULT_THRESHOLD)?;
-    let found = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places)?;
+    let found = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::All)?;
     for (rank, suspect) in (1u64..).zip(&found.suspects) {
         let Suspect { object, point, paths, allocation, .. } = suspect;
         let is_single = suspect.kind == SuspectKind::Single;
