@@ -22,9 +22,10 @@ use super::keyed;
 use super::labels::LabelNumbers;
 use super::large;
 use super::named::{BeforePass, NamedObjects, named};
+use super::nodes::{LookedUp, VisitedBytes};
 use super::subtree::{self, References};
 use super::traits::traits;
-use super::tree::{LookedUp, PlaceBuilder, VisitedBytes};
+use super::tree::PlaceBuilder;
 
 /// Part of a heap whose places are found.
 #[derive(Debug, Clone, Copy)]

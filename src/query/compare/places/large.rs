@@ -15,9 +15,10 @@ use hprof_index::model::tables::NONE;
 use hprof_parser::ObjectId;
 
 use super::held_by::HeldBy;
+use super::nodes::{Above, CountedObjects, LookedUp, VisitedBytes};
 use super::subtree::References;
 use super::traits::Role;
-use super::tree::{Above, CountedObjects, LookedUp, PlaceBuilder, VisitedBytes};
+use super::tree::PlaceBuilder;
 
 /// Positions per step of the pass.
 const CHUNK: u32 = 1 << 14;

@@ -28,6 +28,7 @@ mod keyed;
 mod labels;
 mod large;
 mod named;
+mod nodes;
 mod one_heap;
 mod subtree;
 mod telling;

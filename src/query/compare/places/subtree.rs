@@ -12,7 +12,8 @@ use hprof_index::objects::reader::{ObjectReader, Record};
 use hprof_parser::{BasicType, ObjectId};
 
 use super::held_by::{HeldBy, Slots};
-use super::tree::{LookedUp, PlaceBuilder, VisitedBytes};
+use super::nodes::{LookedUp, VisitedBytes};
+use super::tree::PlaceBuilder;
 
 /// References of single objects to those that they dominate.
 pub(super) struct References<'o, 'a> {

@@ -14,6 +14,7 @@ use hprof_index::model::tables::NONE;
 use super::held_by::{HeldBy, Slots};
 use super::labels::{KEY, Label, LabelNumbers, Pool, STACK, UNKNOWN, VALUE, Via};
 use super::named::NamedObjects;
+use super::nodes::{Above, CountedObjects, Destination, LookedUp, OpenObject, PlaceNode, VisitedBytes};
 use super::traits::{NO_TRAIT, Role, Trait};
 use super::{DumpPlace, DumpPlaces};
 
@@ -28,103 +29,6 @@ const MAX_CHAIN: usize = 256;
 const MAX_ADOPTIONS: usize = 8;
 /// Maximum number of open objects, not counting those in a row at one place.
 const MAX_OPEN: usize = 1 << 20;
-
-/// An object that contains the current position; for objects in a row at one place, the first.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct OpenObject {
-    depth: u32,
-    place: u32,
-    class: u32,
-    role: Role,
-    /// `true` if it entered the place from above, with no other open object there.
-    is_first: bool,
-    /// Reachable bytes of all objects before, and the part of them that counts elsewhere.
-    before: u64,
-    moved_before: u64,
-    /// `true` if it is at a place below that of another object than its dominator.
-    is_adopted: bool,
-    /// Number of places first opened with it since an object that counts elsewhere.
-    opened: u32,
-    /// Place of the last object below, and the keys that it was found by: adjacent siblings are usually alike.
-    last: (u32, u32, u32),
-}
-
-/// Destination of an object.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Destination {
-    pub(super) place: u32,
-    pub(super) role: Role,
-    /// `true` if it counts as an object of the place.
-    pub(super) counts: bool,
-}
-
-/// A place under construction.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct PlaceNode {
-    parent: u32,
-    via: u32,
-    /// Number of the class name, doubled, plus 1 for class objects.
-    class: u32,
-    depth: u32,
-    is_of_jdk: bool,
-    /// Kind of collection of its objects.
-    kind: Option<CollectionKind>,
-    is_nesting: bool,
-    /// Number of open objects of the place since the last object that counts elsewhere.
-    open: u32,
-    /// Level of that object, counted from the top.
-    level: u32,
-    objects: u64,
-    own_bytes: u64,
-    retained_bytes: u64,
-    largest_bytes: u64,
-    following: u64,
-    example: ObjectIndex,
-}
-
-/// Bytes of a visited object.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct VisitedBytes {
-    /// Shallow size.
-    pub(super) own: u64,
-    /// The same, and the sizes of the objects below it that are not visited.
-    pub(super) all: u64,
-}
-
-impl VisitedBytes {
-    /// Bytes of an object below which all are visited.
-    pub(super) fn of(shallow: u64) -> Self {
-        Self { own: shallow, all: shallow }
-    }
-}
-
-/// Objects of one class that the same objects hold, counted together.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CountedObjects {
-    pub(super) to: Destination,
-    /// `true` if they are at the place of what holds them.
-    pub(super) is_within: bool,
-    /// The first of them.
-    pub(super) example: ObjectIndex,
-    pub(super) objects: u64,
-    pub(super) own_bytes: u64,
-    pub(super) retained_bytes: u64,
-    pub(super) largest_bytes: u64,
-}
-
-/// Data looked up for an object before the pass reaches it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LookedUp {
-    pub(super) object: u32,
-    pub(super) class: u32,
-    pub(super) by: HeldBy,
-}
-
-impl Default for LookedUp {
-    fn default() -> Self {
-        Self { object: NONE, class: NONE, by: HeldBy::Unknown }
-    }
-}
 
 /// State of the pass.
 pub(super) struct PlaceBuilder<'a> {
@@ -158,14 +62,6 @@ pub(super) struct PlaceBuilder<'a> {
     /// Places whose ancestors have to include adopted objects, and the size of these.
     pub(super) adoptions: Vec<(u32, u64)>,
     pub(super) is_cut: bool,
-}
-
-/// An object that dominates others, with the data that determines their places.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Above {
-    pub(super) place: u32,
-    pub(super) class: u32,
-    pub(super) role: Role,
 }
 
 impl PlaceBuilder<'_> {
