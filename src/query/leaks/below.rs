@@ -74,8 +74,9 @@ impl Store {
         if !is_told || !elements.is_of_one_kind && !is_said {
             return None;
         }
-        let objects =
-            if name.is_some() { aligned.figures(0, elements.place).objects } else { elements.objects };
+        // Those of the class that is named.
+        let is_part = name.is_some() || elements.is_mostly;
+        let objects = if is_part { aligned.figures(0, elements.place).objects } else { elements.objects };
         let class = aligned.label(elements.place).class.as_deref().unwrap_or_default().to_owned();
         if elements.is_chain {
             // The first holds the others.
@@ -116,14 +117,16 @@ impl Store {
     pub(super) fn of_rule(reader: &EvidenceReader<'_>, leak: &FrameworkLeak<'_>) -> Option<Self> {
         let tree = &reader.graph.tree;
         let largest = largest(tree, &leak.positions)?;
+        let class = reader.class_at(largest);
+        let alike = leak.positions.iter().filter(|position| reader.class_at(**position) == class);
         Some(Self {
             object: tree.reachable_position(leak.object).unwrap_or(largest),
             positions: leak.positions.clone(),
             objects: 1,
             retained_bytes: leak.retained_bytes,
             reason: Some(Reason::Children {
-                class: reader.class_at(largest).to_owned(),
-                objects: leak.description.retains.len() as u64,
+                class: class.to_owned(),
+                objects: alike.count() as u64,
                 retained_bytes: leak.retained_bytes,
             }),
             named: leak.description.called.clone(),

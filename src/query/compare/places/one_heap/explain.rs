@@ -40,7 +40,7 @@ pub struct Elements {
     pub is_mostly: bool,
     /// `true` if those at `place` have nearly all of the elements' retained size.
     pub is_of_one_kind: bool,
-    /// `true` if they hold one another.
+    /// `true` if each holds the next.
     pub is_chain: bool,
 }
 
@@ -142,7 +142,7 @@ fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
             retained_bytes: own.retained_bytes,
             is_mostly: false,
             is_of_one_kind: true,
-            is_chain,
+            is_chain: own.objects.saturating_sub(own.following) == 1,
         });
     }
     stored(aligned, place)
