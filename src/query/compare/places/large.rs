@@ -129,11 +129,12 @@ struct Level {
     slots: usize,
 }
 
-/// A small part of a collection that contains the current position.
+/// A small part of a collection, or a small link of a chain, that contains the current position.
 struct Part {
     depth: u32,
     object: ObjectIndex,
     class: u32,
+    role: Role,
 }
 
 /// The small object that contains the current position.
@@ -212,8 +213,10 @@ impl LargePass<'_, '_, '_, '_, '_> {
         }
         let slot = self.slot(found);
         let Some(counted) = self.slots.get(slot) else { return };
-        if counted.to.role == Role::Part {
-            self.parts.push(Part { depth, object, class });
+        let role = counted.to.role;
+        if role == Role::Part || counted.is_within && counted.to.counts {
+            // A part, or a small link at the end of a chain.
+            self.parts.push(Part { depth, object, class, role });
         } else if self.levels.is_empty() {
             self.keep(counted.to.place, position);
         }
@@ -328,9 +331,9 @@ impl LargePass<'_, '_, '_, '_, '_> {
 
     /// Returns the reference by which its dominator holds an object.
     fn held_by(&mut self, position: TreePosition, object: ObjectIndex, class: u32) -> HeldBy {
-        let (holder, of) = match (self.parts.last(), self.levels.last()) {
-            (Some(part), _) => (Some(part.object), part.class),
-            (None, Some(level)) if level.is_chain => (None, level.above.class),
+        let (part, holder, of) = match (self.parts.last(), self.levels.last()) {
+            (Some(part), _) => (Some(part.role), Some(part.object), part.class),
+            (None, Some(level)) if level.is_chain => (None, None, level.above.class),
             (None, Some(level)) => {
                 let own = self.held.get(level.references..).unwrap_or_default();
                 return self.references.find(own, object);
@@ -339,7 +342,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
         };
         // Only of keys and values it matters which field of a part holds an object.
         let slots = self.builder.slots.of(ClassNumber(of));
-        if holder.is_some() && !slots.iter().any(|slot| slot.name == "key") {
+        if part == Some(Role::Part) && !slots.iter().any(|slot| slot.name == "key") {
             return HeldBy::Unknown;
         }
         let known = self.by_classes.get(&(of, class)).copied();
@@ -357,8 +360,9 @@ impl LargePass<'_, '_, '_, '_, '_> {
     /// Returns the number of the slot where a small object is counted.
     fn slot(&mut self, found: LookedUp) -> usize {
         let level = self.levels.last();
-        let part = self.parts.last().map_or(NONE, |part| part.class);
-        let key = (level.map_or(0, |level| level.number), part, found.class, found.by);
+        let part = self.parts.last().map(|part| (part.class, part.role));
+        let of_part = part.map_or(NONE, |(class, _)| class);
+        let key = (level.map_or(0, |level| level.number), of_part, found.class, found.by);
         // Siblings are usually alike.
         if let Some((last, slot)) = self.last_slot
             && last == key
@@ -372,8 +376,8 @@ impl LargePass<'_, '_, '_, '_, '_> {
             return slot;
         }
         let above = level.map(|level| match part {
-            NONE => level.above,
-            class => Above { class, role: Role::Part, ..level.above },
+            None => level.above,
+            Some((class, role)) => Above { class, role, ..level.above },
         });
         let to = self.builder.step(above, found);
         self.slots.push(CountedObjects {
