@@ -1,5 +1,6 @@
 //! The reference of JSON and CSV, generated from the declarations of the commands: `docs/json-schema.md` lists the
-//! keys of each answer, `docs/names.md` explains each key once. `docs/frameworks.md` lists the rules about frameworks.
+//! keys of each answer, `docs/names.md` explains each key once. `docs/frameworks.md` lists the bundled rules about
+//! frameworks.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,11 +13,13 @@ use hprof_report::column::JsonField;
 
 /// Marker line: everything after it is generated.
 const BEGIN: &str = "<!-- The rest of this page is made from the declarations of the commands. -->\n";
+/// Marker line of the page about frameworks.
+const BEGIN_FRAMEWORKS: &str = "<!-- The rest of this page is made from the rules files. -->\n";
 
-/// Returns a page with its generated part; `None` if it lacks the marker line.
-fn page(present: &str, generated: &str) -> Option<String> {
-    let (written, _) = present.split_once(BEGIN)?;
-    Some(format!("{written}{BEGIN}{generated}"))
+/// Returns a page with its generated part, after the line `begin`; `None` if it lacks that line.
+fn page(present: &str, begin: &str, generated: &str) -> Option<String> {
+    let (written, _) = present.split_once(begin)?;
+    Some(format!("{written}{begin}{generated}"))
 }
 
 /// Returns the keys of all commands.
@@ -82,13 +85,13 @@ fn frameworks() -> String {
     for about in Frameworks::bundled().about() {
         let _ = write!(
             out,
-            "\n## {}\n\nVersions: {}. From the source of {}.",
+            "\n## {}\n\nVersions: {}. Written from the source of {}.",
             about.framework, about.versions, about.source
         );
-        let tried = about.tried.as_ref().map(|tried| format!("tried on heaps of {tried}"));
-        let tried = tried.unwrap_or_else(|| "only tried on heaps made for a test".to_owned());
+        let tested = about.tried.as_ref().map(|tried| format!("on heaps of {tried}"));
+        let tested = tested.unwrap_or_else(|| "only on synthetic heaps".to_owned());
         let _ =
-            write!(out, " Rules are {tried}.\n\n| class | called | facts | sentences |\n|---|---|---|---|\n");
+            write!(out, " Tested {tested}.\n\n| class | called | facts | sentences |\n|---|---|---|---|\n");
         for rule in &about.rules {
             let says = rule.says.iter().map(|(text, verdict)| match verdict {
                 Some(verdict) => format!("{text} ({})", verdict.name()),
@@ -101,8 +104,8 @@ fn frameworks() -> String {
     }
     out
 }
-/// Conditions under which each name is `null`.
 
+/// Conditions under which each name is `null`.
 #[derive(Default)]
 struct Nulls(BTreeMap<String, Vec<String>>);
 
@@ -156,12 +159,15 @@ mod tests {
     #[test]
     fn the_pages_say_what_the_declarations_say() {
         let declared = super::super::declared();
-        let pages =
-            [("json-schema", keys(&declared)), ("names", names(&declared)), ("frameworks", frameworks())];
-        for (name, generated) in pages {
+        let pages = [
+            ("json-schema", BEGIN, keys(&declared)),
+            ("names", BEGIN, names(&declared)),
+            ("frameworks", BEGIN_FRAMEWORKS, frameworks()),
+        ];
+        for (name, begin, generated) in pages {
             let path = format!("{}/docs/{name}.md", env!("CARGO_MANIFEST_DIR"));
             let present = std::fs::read_to_string(&path).unwrap();
-            let made = page(&present, &generated).unwrap();
+            let made = page(&present, begin, &generated).unwrap();
             if std::env::var_os("HPROF_CLI_BLESS").is_some() {
                 std::fs::write(path, made).unwrap();
             } else {

@@ -379,7 +379,7 @@ fn a_long_name_that_all_threads_have() {
     };
     let none = timed(&["--thread", "zzz"]);
     assert_eq!((none.status.code(), stdout(&none)), (Some(1), String::new()));
-    assert!(String::from_utf8_lossy(&none.stderr).contains("none of 400,000 threads matches"), "{none:?}");
+    assert!(String::from_utf8_lossy(&none.stderr).contains("none of the 400,000 threads match"), "{none:?}");
     let near = timed(&["--thread", "YYYY"]);
     assert!(String::from_utf8_lossy(&near.stderr).contains("did you mean yyyy"), "{near:?}");
     let first = stdout(&timed(&["--sort", "name", "--top", "1", "--format", "csv"]));

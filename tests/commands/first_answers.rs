@@ -260,9 +260,9 @@ fn nothing_found_says_so_and_what_may_be_meant() {
             &["traces", "--thread", "ordre-worker"],
             1,
             &[],
-            &["none of 1 threads", "did you mean order-worker?"],
+            &["none of the 1 threads", "did you mean order-worker?"],
         ),
-        case(&["roots", "--thread", "nope"], 1, &[], &["none of 1 threads matches"]),
+        case(&["roots", "--thread", "nope"], 1, &[], &["none of the 1 threads match"]),
         case(&["roots", "--thread", "ordre-worker"], 1, &[], &["did you mean order-worker?"]),
         case(&["roots", "--kind", "debugger"], 1, &[], &["the dump contains no root of these kinds"]),
         case(
@@ -273,7 +273,7 @@ fn nothing_found_says_so_and_what_may_be_meant() {
         ),
         case(&["strings", "--pattern", "nope"], 1, &[], &["no String matches"]),
         case(&["strings", "--duplicates"], 1, &[], &["no String has duplicates"]),
-        case(&["threads", "--thread", "nope"], 1, &[], &["none of 1 threads matches"]),
+        case(&["threads", "--thread", "nope"], 1, &[], &["none of the 1 threads match"]),
         case(&["dominators", "--min-retained", "1GiB"], 1, &[], &["no object retains 1.0 GiB or more"]),
     ];
     check(&place, &cases);

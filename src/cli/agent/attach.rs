@@ -120,7 +120,7 @@ impl Jvm {
         while !tmp.has_own_socket(socket)? {
             ensure!(
                 start.elapsed() < TO_OPEN,
-                "it opens no socket; was it started with -XX:+DisableAttachMechanism?"
+                "it did not open its attach socket; was it started with -XX:+DisableAttachMechanism?"
             );
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -151,7 +151,10 @@ impl Tmp {
                 .or_else(|_| rustix::fs::openat(&root, "tmp", flags | OFlags::NOFOLLOW, Mode::empty()))
         });
         let dir = opened.with_context(|| {
-            format!("cannot open {}, or it is a link out of the process's root", place.display())
+            format!(
+                "cannot open {}, or it is a symbolic link that leaves the process's root directory",
+                place.display()
+            )
         })?;
         Ok(Self { dir, place })
     }

@@ -49,7 +49,11 @@ const SORT: &[Keyword<HistogramOrder>] = &[
 
 /// Values of `--group-by`.
 const GROUP_BY: &[Keyword<HistogramGroupBy>] = &[
-    ("class", HistogramGroupBy::Class, "Class; those of different class loaders are separate rows"),
+    (
+        "class",
+        HistogramGroupBy::Class,
+        "Class; classes of the same name from different class loaders get separate rows",
+    ),
     ("package", HistogramGroupBy::Package, "Package"),
     ("loader", HistogramGroupBy::Loader, "Class loader"),
 ];

@@ -22,7 +22,7 @@ use crate::cli::shared::holder::cut;
 
 /// Maximum number of rows.
 const MAX_ROWS: usize = 10;
-/// Maximum number of characters of a place and of its text: labels may have names of 64 KB.
+/// Maximum number of characters of a place and of its text: labels may contain names of 64 KiB.
 const LONGEST: usize = 1 << 12;
 /// Reason why a row has no facts.
 const NO_RULE: &str = "no rule describes its object";
@@ -32,7 +32,7 @@ pub(super) struct ExplainedPlaces {
     pub(super) rows: Vec<ExplainedRow>,
     /// Bytes of the reachable heap.
     all_bytes: u64,
-    /// Upper limit of the size at any place without a row.
+    /// Upper limit of the size of any place without a row.
     largest_left: u64,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct ExplainedRow {
     figures: PlaceFigures,
     /// `true` if the shallow size of all objects at the place is known.
     is_whole: bool,
-    /// Number and class of what it stores.
+    /// Number and class of its elements.
     stored: Option<(u64, Option<String>)>,
     framework: Option<FrameworkDescription>,
     pub(super) retained_bytes: u64,
@@ -54,7 +54,7 @@ pub(super) struct ExplainedRow {
 }
 
 impl ExplainedPlaces {
-    /// Returns the places, in the words of the leak suspects that they are.
+    /// Returns the places; those that are leak suspects are described as such.
     pub(super) fn new(graph: &ObjectGraph, places: &HeapPlaces, leaks: &Leaks) -> Self {
         let aligned = &places.heap.aligned;
         let class = |place: u32| aligned.label(place).class.as_deref().map(str::to_owned);
@@ -78,7 +78,7 @@ impl ExplainedPlaces {
                 retained_percent: hundredths(*retained_bytes, all_bytes),
             }
         };
-        // What a sentence explains can be at several places: a queue, and the objects in it that others hold as well.
+        // A sentence can explain objects at several places: a queue, and the objects in it that others also hold.
         let mut rows: Vec<ExplainedRow> = Vec::new();
         for one in all.iter().zip(&leaks.suspect_of_place).map(row) {
             let is_same = |row: &&mut ExplainedRow| match (&row.framework, &one.framework) {
@@ -125,7 +125,7 @@ impl ExplainedPlaces {
 }
 
 impl ExplainedRow {
-    /// Adds a place that the same text describes.
+    /// Adds a place with the same text.
     fn add(&mut self, other: &Self, all_bytes: u64) {
         self.retained_bytes = self.retained_bytes.saturating_add(other.retained_bytes);
         self.retained_percent = hundredths(self.retained_bytes, all_bytes);

@@ -60,7 +60,7 @@ pub(crate) struct SitesArgs {
     #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Filter")]
     trace: Vec<u32>,
 
-    /// Omit rows below this fraction of the total, both in live and in allocated bytes, for example 0.0001
+    /// Omit rows below this fraction of the total, in both live and allocated bytes, for example 0.0001
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 

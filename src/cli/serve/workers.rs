@@ -67,8 +67,8 @@ impl Worker {
         command.env("RUST_BACKTRACE", "0").env("RUST_LIB_BACKTRACE", "0");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn().context("cannot start a process")?;
-        let (stdin, stdout) =
-            child.stdin.take().zip(child.stdout.take()).context("the process has no pipes")?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (stdin, stdout) = pipes.context("cannot open pipes to the process")?;
         Ok(Self { _child: child, stdin, stdout: BufReader::new(stdout), questions: 0, kind })
     }
 

@@ -118,7 +118,7 @@ impl Input {
         }
     }
 
-    /// Parses a dump with options as words, for callers without a command line of their own.
+    /// Parses a dump with options given as command-line arguments, for callers that have no command line.
     pub(crate) fn of_words(dump: &Path, options: &[OsString]) -> anyhow::Result<Self> {
         #[derive(clap::Parser)]
         struct Only {
@@ -129,7 +129,7 @@ impl Input {
         Ok(Only::try_parse_from(words.chain([OsStr::new("--"), dump.as_os_str()]))?.input)
     }
 
-    /// Returns the options that another command needs to open the same dump, as words.
+    /// Returns the options that another command needs to open the same dump, as command-line arguments.
     pub(crate) fn words(&self) -> Vec<OsString> {
         // The directory that was requested, even for a copy: it is used for other dumps too.
         let index_dir = self.asked_index_dir().map(index_dir_word);

@@ -37,8 +37,8 @@ impl FrameworksArgs {
             let file = File::open(path).with_context(fail)?;
             file.take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(fail)?;
             anyhow::ensure!(bytes.len() as u64 <= MAX_BYTES, "{shown} is larger than 1 MiB");
-            let text =
-                String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{shown} is not UTF-8, as TOML is"))?;
+            let text = String::from_utf8(bytes)
+                .map_err(|_| anyhow::anyhow!("{shown} is not valid UTF-8, which TOML requires"))?;
             Ok(rules.with(&text, &shown.to_string())?)
         })
     }

@@ -174,7 +174,7 @@ pub(crate) fn about_no_thread(
     if found.threads == 0 {
         return cx.say("note", "the dump contains no threads");
     }
-    cx.say("note", &format!("none of {} threads matches", grouped(found.threads)));
+    cx.say("note", &format!("none of the {} threads match", grouped(found.threads)));
     let suggested: Vec<String> = match name {
         Some(ThreadPattern::Object(id)) if graph.objects.addresses.index_of(*id).is_some() => {
             return cx.say("hint", &format!("{id:#x} is not a Thread object; `hprof-cli show` shows it"));

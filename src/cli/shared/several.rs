@@ -15,7 +15,10 @@ use hprof_report::value::Value;
 #[command(mut_arg("dump", |dump| dump
     .index(1)
     .value_name("DUMP")
-    .help("Heap dumps: HPROF binary, plain or compressed with gzip or zstd")))]
+    .help(
+        "Heap dumps in HPROF format: plain, compressed with gzip or zstd, or each the only dump in a tar or zip \
+         archive; one of them can be `-` for standard input"
+    )))]
 pub(crate) struct SeveralInput {
     #[command(flatten)]
     first: Input,

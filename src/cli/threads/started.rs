@@ -27,7 +27,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     let recorded = input.open(cx, Want::default())?;
     if recorded.profile.threads.is_empty() {
-        input.note(cx, "the file does not say which threads were started: only the HPROF agent records it");
+        input.note(cx, "the file does not say which threads were started: only the HPROF agent records this");
     }
     let found = started_threads::threads(&recorded.profile.threads, question);
     let answer = Answer::new(columns(), found.rows.iter().copied())
@@ -36,8 +36,8 @@ pub(super) fn run(
         .without_rows(NoRows::Nothing);
     let rows = recorded.show_as(cx, "threads", format, style, answer)?;
     if found.matching == 0 && !recorded.profile.threads.is_empty() {
-        input
-            .note(cx, &format!("none of {} threads matches", grouped(recorded.profile.threads.len() as u64)));
+        let threads = grouped(recorded.profile.threads.len() as u64);
+        input.note(cx, &format!("none of the {threads} threads match"));
         if let Some(wanted) = &question.name {
             messages::about_started(cx, input.input.quiet, wanted, &recorded.profile.threads);
         }

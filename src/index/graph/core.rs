@@ -212,7 +212,8 @@ fn sum_up(records: &mut [Record]) -> io::Result<(Vec<u64>, usize)> {
             base = sum;
             bases.push(base);
         }
-        let many = |_| io::Error::other("neighboring objects have too many references");
+        let many =
+            |_| io::Error::other("too many references: 16,384 neighboring objects have more than 4294967295");
         record.start = u32::try_from(sum - base).map_err(many)?;
         sum += u64::from(record.count);
     }

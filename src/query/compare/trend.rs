@@ -16,7 +16,7 @@ pub struct TrendRow {
     pub key: Option<ComparedKey>,
     /// Labels of the place, from the top.
     pub labels: Vec<String>,
-    /// The place on one line.
+    /// The place, formatted on one line.
     pub text: String,
     /// Bytes by dump: shallow size of a class, retained size of a place.
     pub bytes: Vec<u64>,

@@ -31,7 +31,7 @@ impl fmt::Display for FrameworkFact {
     }
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 pub(super) fn whole(number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{}", grouped(number.unsigned_abs()))

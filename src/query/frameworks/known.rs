@@ -18,12 +18,12 @@ use crate::oql::{Bindings, BoundExpression, BoundValue, Evaluator};
 
 /// Maximum number of elements of a list that an expression reads.
 const MAX_ELEMENTS: usize = 1 << 18;
-/// Maximum number of listed objects of a rule, and of one whose objects have a name together.
+/// Maximum number of listed objects of a rule, and of a rule whose objects share a name.
 const MAX_INSTANCES: usize = 1000;
 const MAX_OF_MANY: usize = 1 << 16;
 /// Maximum number of objects whose retained size a sentence explains.
 const MAX_RETAINED: usize = MAX_ELEMENTS;
-/// Objects of a rule whose entries are looked at.
+/// Maximum number of objects of a rule whose entries are examined.
 const MAX_WITH_ENTRIES: usize = 1 << 13;
 /// Maximum number of elements of a list in a fact, and of characters of a text.
 const MAX_LISTED: usize = 5;
@@ -117,9 +117,9 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         self.passed.get(class.0 as usize).copied().unwrap_or(false)
     }
 
-    /// Returns the reachable objects with a rule that retain at least `least` bytes, together if their rule names many, or
-    /// whose rule can report a leak or explains other objects. Of each rule, the 1,000 that retain most are returned, of one that names many 65,536, in
-    /// address order.
+    /// Returns the reachable objects with a rule that retain at least `least` bytes (together, if their rule names many), or
+    /// whose rule can report a leak or explains other objects. Of each rule, the 1,000 objects that retain the most are
+    /// returned (65,536, if the rule names many), in address order.
     pub fn instances(&self, least: u64) -> Vec<ObjectIndex> {
         let summary = self.evaluator.summary();
         let mut classes = summary.numbered_classes();
@@ -174,7 +174,7 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         Some(self.facts(object, rule).fill(rule.called.as_ref()?))
     }
 
-    /// Returns whether an object is described however little it retains.
+    /// Returns whether an object is described no matter how little it retains.
     pub fn is_always_described(&self, object: ObjectIndex) -> bool {
         self.rule(object).is_some_and(|(_, rule)| rule.is_always_described())
     }

@@ -1,4 +1,4 @@
-//! Rules about heaps made with the fields of the frameworks' classes, and hostile ones.
+//! Rules applied to synthetic heaps with the fields of the frameworks' classes, and to hostile heaps.
 
 mod applications;
 
@@ -13,7 +13,7 @@ use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Options, Root, StackFrame,
 use super::{FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks};
 use crate::objects::reader::ObjectReader;
 
-/// A heap. A class is made when an object of it is: with the fields that it has.
+/// A heap. Creating an object creates its class, with the fields of the object.
 struct Made {
     model: HeapModel,
     jdk: Jdk,
@@ -251,7 +251,7 @@ fn spring() {
         assert_eq!(known.called(index(factory)).as_deref(), Some("bean factory"));
         assert_eq!(known.entries(index(factory)), Some((index(beans), Some("bean"))));
         assert_eq!(known.entries(index(cache)), Some((index(store), None)));
-        // By what it retains, or what its entries do.
+        // By its retained size, or that of its entries.
         assert!(known.instances(u64::MAX).is_empty());
         assert_eq!(known.instances(1), [index(cache), index(factory)]);
     });
@@ -451,7 +451,7 @@ fn circles_end_and_large_maps_are_not_walked() {
     let mut made = Made::new();
     let one = made.object("a.Node", &[("next", Value::NULL), ("map", Value::NULL)]);
     let two = made.object("a.Node", &[("next", one), ("map", Value::NULL)]);
-    // A map of more entries than are examined.
+    // A map with more entries than are examined.
     let fields = [("hash", Value::Int(0)), ("key", one), ("value", two), ("next", Value::NULL)];
     let class = made.class("java.util.HashMap$Node", &fields);
     let nodes: Vec<_> = (0..300_000).map(|_| made.model.instance_with(class, &fields)).collect();
@@ -464,7 +464,7 @@ fn circles_end_and_large_maps_are_not_walked() {
     let found = made.with(&rules, false, |known, index| known.describe(index(one)).expect("a rule"));
     assert_eq!(fact(&found, "chained"), FrameworkFact::Whole(2));
     assert_eq!(fact(&found, "size"), FrameworkFact::Whole(300_000));
-    // More than are examined: no value rather than one of a part.
+    // More than are examined: no value instead of a partial one.
     assert_eq!(fact(&found, "most"), FrameworkFact::Null);
     assert_eq!(fact(&found, "first"), FrameworkFact::Whole(10));
     assert!(started.elapsed().as_secs() < 60, "{:?}", started.elapsed());

@@ -35,7 +35,7 @@ pub struct Frameworks {
     about: Vec<FrameworkAbout>,
 }
 
-/// A field whose array is memory that a framework hands out in parts: what of it is unused is there by design.
+/// A field whose array is memory that a framework hands out in slices: its unused parts are intended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PooledField {
     /// Class name.
@@ -53,7 +53,7 @@ pub struct FrameworkAbout {
     pub versions: String,
     /// Classes from which the rules were written.
     pub source: String,
-    /// Versions with which the rules were tried on a real heap.
+    /// Versions with which the rules were tested on a real heap.
     pub tried: Option<String>,
     /// For each rule: class, template of the name, and names of the facts.
     pub rules: Vec<FrameworkRuleAbout>,
@@ -114,12 +114,12 @@ impl FrameworkVerdict {
 /// Meaning of the name that a framework's rule gives objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Naming {
-    /// It tells an object apart from others: `session store of /shop`.
+    /// It distinguishes an object from others: `session store of /shop`.
     One,
     /// All objects of the rule have it: `executor`.
     #[default]
     Generic,
-    /// It is the name of many objects together, in plural: `coroutines in OrderService.price`.
+    /// Many objects share it, in plural: `coroutines in OrderService.price`.
     Many,
 }
 
@@ -131,7 +131,7 @@ pub(super) struct FrameworkRule {
     /// Fields that the class declares or inherits; without them the rule does not apply.
     pub(super) fields: Vec<String>,
     pub(super) called: Option<Template>,
-    /// `true` if the name is that of many instances together, each of which may retain little.
+    /// `true` if many instances share the name, each of which may retain little.
     pub(super) is_of_many: bool,
     pub(super) entries: Option<BoundExpression>,
     /// The word before the names of the entries, which may be empty, if their keys are names.
@@ -150,8 +150,8 @@ pub(super) struct FrameworkSentence {
 }
 
 impl FrameworkRule {
-    /// Returns `true` if an object is described however little it retains: it can be reported as a leak, or its sentence
-    /// explains other objects.
+    /// Returns `true` if an object is described no matter how little it retains: it can be reported as a leak, or its
+    /// sentence explains other objects.
     pub(super) fn is_always_described(&self) -> bool {
         self.says.iter().any(|says| says.verdict == Some(FrameworkVerdict::Leak) || says.retains.is_some())
     }
@@ -190,7 +190,7 @@ impl Frameworks {
         Ok(self)
     }
 
-    /// Returns the fields whose arrays are handed out in parts.
+    /// Returns the fields whose arrays are handed out in slices.
     pub(crate) fn pooled(&self) -> &[PooledField] {
         &self.pooled
     }

@@ -13,7 +13,7 @@ use hprof_parser::{TraceSerial, names};
 
 use super::contents::Level;
 
-/// Maximum number of objects whose traces are read, evenly distributed: each is somewhere else in the dump.
+/// Maximum number of objects whose traces are read, evenly distributed: each is in a different part of the dump.
 const MAX_READ: usize = 10_000;
 /// Maximum number of frames.
 const MAX_FRAMES: usize = 64;

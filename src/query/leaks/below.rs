@@ -1,8 +1,8 @@
 //! Accumulations within holders: where a bean factory, a server object or a thread holds nearly everything, each store
-//! below it that retains more than the threshold is a suspect, however deep.
+//! below it that retains more than the threshold is a suspect, at any depth.
 //!
-//! They are places that explain the heap ([`HeapPlaces`]), so many like objects whose contents accumulate alike (ten results
-//! with their rows, for example) are one suspect with the sum.
+//! They are places that explain the heap ([`HeapPlaces`]), so many similar objects with the same kind of contents
+//! (for example, ten results with their rows) are one suspect with the total size.
 
 use std::cmp::Reverse;
 
@@ -24,28 +24,28 @@ use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectObject, Suspe
 /// Maximum number of other holders of a suspect that are reported.
 const MAX_OTHER_HOLDERS: usize = 4;
 
-/// Objects that store many like elements, and what is known of them.
+/// Objects that store many similar elements, with their description.
 pub(super) struct Store {
     /// Objects of which none dominates another, ascending.
     pub(super) positions: Vec<TreePosition>,
-    /// Object that retains most, or that a framework's rule describes.
+    /// Object that retains the most, or that a framework's rule describes.
     pub(super) object: TreePosition,
     /// Number of objects at the place; can exceed the number of positions.
     pub(super) objects: u64,
     /// Retained size of all objects.
     pub(super) retained_bytes: u64,
-    /// Form of accumulation; `None` if it is only content.
+    /// Form of accumulation; `None` if the store is only content.
     pub(super) reason: Option<Reason>,
     /// Short description of the place, if it contains a name from the program.
     pub(super) named: Option<String>,
-    /// The elements, if they have a name together.
+    /// The elements, if they share a name.
     pub(super) elements: Option<NamedElements>,
     pub(super) description: Option<FrameworkDescription>,
 }
 
 impl Store {
-    /// Returns the store at explained places; `None` if these only are many themselves, or store nothing alike and are no
-    /// content.
+    /// Returns the store at explained places; `None` if they are only many objects themselves, or if they neither store
+    /// similar elements nor are content.
     pub(super) fn new(graph: &ObjectGraph, places: &HeapPlaces, one: &Explained) -> Option<Self> {
         let (tree, aligned) = (&graph.tree, &places.heap.aligned);
         let positions = places.heap.members(one);
@@ -79,7 +79,7 @@ impl Store {
         let objects = if is_part { aligned.figures(0, elements.place).objects } else { elements.objects };
         let class = aligned.label(elements.place).class.as_deref().unwrap_or_default().to_owned();
         if elements.is_chain {
-            // The first holds the others.
+            // The first one holds the others.
             store.objects = 1;
         }
         store.reason = Some(if elements.is_chain {
@@ -144,7 +144,7 @@ fn sum(tree: &Tree, positions: &[TreePosition]) -> u64 {
     positions.iter().fold(0, |sum, position| sum.saturating_add(tree.retained_bytes(*position)))
 }
 
-/// Suspects, and what the accumulations among them explain.
+/// Suspects, and the objects that the accumulations among them explain.
 #[derive(Default)]
 pub(super) struct Suspects {
     pub(super) rows: Vec<Suspect>,
@@ -152,7 +152,7 @@ pub(super) struct Suspects {
     pub(super) positions: Vec<Vec<TreePosition>>,
     /// By place that explains the heap: number of the suspect that explains the same.
     pub(super) of_places: Vec<Option<usize>>,
-    /// Numbers of those that are no holders, with the positions that they explain.
+    /// Numbers of those that are not holders, with the positions that they explain.
     explained: Vec<(usize, Vec<TreePosition>)>,
 }
 
@@ -163,8 +163,8 @@ impl Suspects {
         self.positions.push(positions);
     }
 
-    /// Adds the suspects within holders that retain more than `threshold` bytes. What is said of a suspect by a framework's
-    /// rule, or of its elements, is added to it.
+    /// Adds the suspects within holders that retain more than `threshold` bytes, with descriptions of them or their elements
+    /// by frameworks' rules.
     pub(super) fn add_below(
         &mut self,
         graph: &ObjectGraph,
@@ -181,7 +181,7 @@ impl Suspects {
         for one in &places.explained.places {
             let is_large = one.retained_bytes > threshold;
             let store = if is_large { Store::new(graph, places, one) } else { None };
-            // What MAT's rules call a holder is none by ours.
+            // A holder by MAT's rules is not a suspect by ours.
             let store = store.filter(|store| store.objects > 1 || !self.is_holder(graph, store.object));
             let at = match store {
                 Some(store) => self.add(graph, reader, SuspectRule::Below, store),
@@ -195,7 +195,7 @@ impl Suspects {
         self.find_other_holders(graph, reader, places);
     }
 
-    /// Adds what frameworks' rules say of the suspects by MAT's rules.
+    /// Adds descriptions by frameworks' rules to the suspects by MAT's rules.
     fn describe(&mut self, graph: &ObjectGraph, places: &HeapPlaces) {
         let position = |id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?);
         for (at, (row, positions)) in self.rows.iter_mut().zip(&self.positions).enumerate() {
@@ -210,8 +210,8 @@ impl Suspects {
         }
     }
 
-    /// Finds what else holds what accumulates. What the program is meant to hold is not a leak where something else holds it
-    /// as well.
+    /// Finds other holders of the accumulated objects. Objects that the program is meant to hold are not a leak if something
+    /// else also holds them.
     fn find_other_holders(&mut self, graph: &ObjectGraph, reader: &EvidenceReader<'_>, places: &HeapPlaces) {
         let position = |object| graph.tree.reachable_position(object);
         let of_id = |id| position(graph.objects.addresses.index_of(id)?);
@@ -249,7 +249,7 @@ impl Suspects {
         })
     }
 
-    /// Adds a suspect, or what is known of the store to the suspect that explains the same. Returns its number.
+    /// Adds a suspect, or adds the description of the store to the suspect that explains the same. Returns its number.
     fn add(
         &mut self,
         graph: &ObjectGraph,
@@ -281,7 +281,8 @@ impl Suspects {
         }
     }
 
-    /// Returns what is known of objects of which none dominates another, ascending.
+    /// Returns how a set of objects relates to the suspects found before. The objects are ascending, and none dominates
+    /// another.
     fn known(&self, tree: &Tree, positions: &[TreePosition]) -> Known {
         let own = sum(tree, positions);
         for (at, explained) in &self.explained {
@@ -301,18 +302,18 @@ enum Known {
     No,
     /// The suspect of this number explains most of them, and little else.
     Same(usize),
-    /// They are a part of what a suspect explains.
+    /// They are part of the objects that a suspect explains.
     Part,
 }
 
 impl Suspect {
-    /// Adds what a framework's rule says of it: its name, and whether it is content.
+    /// Adds the description by a framework's rule: the name, and whether it is content.
     fn describe(&mut self, description: Option<&FrameworkDescription>) {
         let Some(description) = description.filter(|_| self.framework.is_none()) else { return };
         if description.is_content() {
             self.verdict = Verdict::Content;
         }
-        // A factory has no sentence: which bean it is says more.
+        // A factory has no sentence: the name of the bean is more informative.
         let called = description.called.clone();
         self.named = if description.text.is_some() {
             called.or(self.named.take())

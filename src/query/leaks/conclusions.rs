@@ -55,8 +55,8 @@ impl Largest<'_> {
     }
 }
 
-/// A suspect that retains less than this fraction of all objects is only a row, not a conclusion: in a heap that is
-/// nearly all garbage, anything is 10 percent of the rest.
+/// A suspect that retains less than this fraction of all objects is listed, but is not a conclusion: if nearly
+/// all objects are garbage, anything can be 10 percent of the rest.
 const LEAST_PART: u64 = 100;
 
 impl Leaks {
@@ -83,8 +83,8 @@ impl Leaks {
         sum.min(self.reachable_bytes)
     }
 
-    /// Draws conclusions from suspects, given the positions of each in the dominator tree, and from class loaders. What
-    /// the loaders of one application retain is one cause, whatever holds each of them, unless most of it is in one
+    /// Draws conclusions from suspects, given the positions of each in the dominator tree, and from class loaders. The
+    /// memory that the loaders of one application retain is one cause, whatever holds each of them, unless most of it is in one
     /// suspect, or in loaders that retain more: those are more specific.
     pub(super) fn conclude(
         &self,

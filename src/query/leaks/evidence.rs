@@ -59,8 +59,8 @@ pub struct Paths {
     pub only_frames: bool,
     /// `true` if the paths exist only because weak, soft, phantom and finalizer references are followed.
     pub is_weak: bool,
-    /// `true` if the path is weak and contains a soft reference: what that keeps alive is freed before an
-    /// OutOfMemoryError is thrown.
+    /// `true` if the path is weak and contains a soft reference: the memory that it keeps alive is freed
+    /// before an OutOfMemoryError is thrown.
     pub is_soft: bool,
     /// If the object is a thread that is a root itself: the local of its stack that leads to most of what it retains,
     /// unless its fields do.

@@ -1,4 +1,4 @@
-//! Places of a heap that explain it, in the words of its frameworks: one judgement for the overview and the leak suspects.
+//! Places that explain a heap, in the terms of its frameworks. The overview and the leak suspects share them.
 
 use std::cmp::Reverse;
 use std::io;
@@ -87,7 +87,7 @@ impl HeapPlaces {
         instances.retain(is_told);
         instances.sort_by_key(|object| Reverse(graph.tree.retained_bytes_of(*object)));
         instances.truncate(MAX_DESCRIBED);
-        // One of many that have a name together says what each has.
+        // One of many objects that share a name represents them all.
         let many = explained.places.iter().filter_map(|one| one.elements);
         let many = many.filter(|elements| places.name_of_elements(elements).is_some());
         let example = |elements: Elements| places.aligned.figures(0, elements.place).example;
@@ -111,7 +111,7 @@ impl HeapPlaces {
         Some(&self.described.get(*self.numbers.get(&object.0)?)?.description)
     }
 
-    /// Returns the description of an object, or of the nearest that dominates it and retains little more.
+    /// Returns the description of an object, or of its nearest dominator that retains little more.
     pub(super) fn description_near(
         &self,
         graph: &ObjectGraph,
@@ -153,7 +153,7 @@ impl HeapPlaces {
         }
     }
 
-    /// Returns explained places in words: `session store of /shop: 12,000 sessions, timeout 24 h`.
+    /// Describes explained places: `session store of /shop: 12,000 sessions, timeout 24 h`.
     pub fn text(&self, graph: &ObjectGraph, explained: &Explained) -> String {
         let text = self.heap.described(explained);
         let said = self.description(graph, explained).and_then(|known| known.text.as_deref());

@@ -214,7 +214,7 @@ impl<'a> Holders<'a> {
         large.filter_map(group).collect()
     }
 
-    /// Returns groups of many threads that do the same and retain much together, with their positions; only roots
+    /// Returns groups of many threads that do the same and together retain much, with their positions; only roots
     /// dominate each thread.
     fn thread_groups(&self, threads: &Threads<'_>) -> Vec<(Holder, Vec<TreePosition>)> {
         let tree = &self.graph.tree;
@@ -434,7 +434,7 @@ impl<'a> Holders<'a> {
 
     /// Returns the field that holds an object, preferring static fields, fields of the application to those of the JDK,
     /// and fields in source code to those of the compiler (`this$0`). Of several equal ones the first by name, as
-    /// addresses differ between dumps. What the object itself keeps alive does not hold it.
+    /// addresses differ between dumps. Objects that the object itself keeps alive do not hold it.
     fn field(&self, object: ObjectIndex) -> Option<(ObjectIndex, HolderField)> {
         let name = self.class_name(object);
         let mut best: Option<((u8, bool), ObjectIndex, HolderField)> = None;
@@ -452,7 +452,7 @@ impl<'a> Holders<'a> {
             if from_name.ends_with("[]") {
                 continue;
             }
-            // A map's views and iterators reference it too.
+            // A map's views and iterators also reference it.
             if from_name.strip_prefix(name).is_some_and(|rest| rest.starts_with('$')) {
                 continue;
             }

@@ -112,8 +112,8 @@ impl Loaders {
     }
 }
 
-/// Finds the paths that keep the loaders of a group alive. Long paths are all alike, and each search follows all of
-/// one.
+/// Finds the paths that keep the loaders of a group alive, until these contain many objects: long paths are similar, and
+/// each search follows a whole one.
 fn paths(view: &View<'_>, loaders: &[ObjectId]) -> Vec<(ObjectId, Why)> {
     let (mut paths, mut length) = (Vec::new(), 0);
     for loader in loaders.iter().take(TOLD_LOADERS) {

@@ -113,7 +113,7 @@ pub enum SuspectRule {
     Mat,
     /// A store within a holder.
     Below,
-    /// A framework's rule says so.
+    /// A leak that a framework's rule reports.
     Framework,
 }
 
@@ -135,7 +135,7 @@ pub enum Verdict {
     Accumulation,
     /// The object is above parts of different kinds.
     Holder,
-    /// It is what the program is for, or a cache within its bound.
+    /// The program is meant to hold it: a table, or a cache within its bound.
     Content,
 }
 
@@ -165,7 +165,7 @@ pub struct NamedObject {
     pub retained_bytes: u64,
 }
 
-/// Another holder of what accumulates.
+/// Another holder of the accumulated objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherHolder {
     /// Its name by a framework's rule.
@@ -177,16 +177,16 @@ pub struct OtherHolder {
 /// Extent of the evidence that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeakEvidence {
-    /// What sentences are made from.
+    /// Only the evidence that sentences need.
     Sentences,
-    /// Also the classes of all that each suspect retains.
+    /// In addition, the classes of all objects that each suspect retains.
     All,
 }
 
-/// Many objects that a framework's rule gives a name together.
+/// Many objects that share a name by a framework's rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedElements {
-    /// Name in plural: `coroutines in OrderService.price`.
+    /// Plural name: `coroutines in OrderService.price`.
     pub name: String,
     /// Number of objects.
     pub objects: u64,
@@ -228,13 +228,13 @@ pub struct Suspect {
     pub reason: Option<Reason>,
     /// Recognizable place of the accumulation point: the collection that it is a part of, and the field that holds it.
     pub place: Option<Holder>,
-    /// The same by the name that the program gave it; `None` if there is none.
+    /// Its name from the program; `None` if it has none.
     pub named: Option<String>,
-    /// What accumulates, by the name of a framework's rule.
+    /// The accumulated objects, if a framework's rule names them.
     pub elements: Option<NamedElements>,
     /// Description by a framework's rule.
     pub framework: Option<FrameworkDescription>,
-    /// Other holders of what accumulates, and their names by frameworks' rules.
+    /// Other holders of the accumulated objects, with their names by frameworks' rules.
     pub also_held_by: Vec<OtherHolder>,
     /// Largest parts of what a holder retains.
     pub parts: Vec<RetainedPart>,

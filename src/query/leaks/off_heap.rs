@@ -45,7 +45,7 @@ pub struct BufferOwner {
 /// Off-heap memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OffHeap {
-    /// Direct ByteBuffers, without views of others and without what the JDK maps for itself.
+    /// Direct ByteBuffers, without views of others and without files that the JDK maps for itself.
     pub direct: Buffers,
     /// Mapped files.
     pub mapped: Buffers,

@@ -1,8 +1,8 @@
-//! Other holders of what accumulates: objects that are freed only if all of them let go.
+//! Other holders of accumulated objects, which are freed only if all holders release them.
 //!
-//! Objects that several holders keep are dominated by none of them. From a sample of the objects, references are followed
-//! back while there is a single one, and then to the objects below the common dominator from which the others come. Where
-//! these are the same for nearly all of the sample, they are holders.
+//! Objects that several holders reference are dominated by none of them. From a sample of the objects, references are
+//! followed back as long as there is a single referrer, and then to the objects below the common dominator that contain the
+//! referrers. Those that are the same for nearly all of the sample are holders.
 
 use rustc_hash::FxHashMap;
 
@@ -16,7 +16,7 @@ use super::contents;
 
 /// Number of objects examined.
 const SAMPLE: usize = 32;
-/// Minimum number of objects of which some can be examined.
+/// Minimum number of objects for a sample.
 const MANY: usize = 10;
 /// Maximum number of referrers of an object, and of single referrers followed one after another.
 const MAX_REFERRERS: usize = 64;
@@ -36,7 +36,7 @@ pub(super) fn other_holders(
     let tree = &edges.graph.tree;
     let step = positions.len().div_ceil(SAMPLE);
     let sample: Vec<TreePosition> = positions.iter().copied().step_by(step).collect();
-    // By the object below the common dominator: number of samples, and what all their referrers there have in common.
+    // By the object below the common dominator: number of samples, and the common dominator of their referrers there.
     let mut found: FxHashMap<TreePosition, (u64, TreePosition)> = FxHashMap::default();
     for position in &sample {
         let (held, referrers) = referrers(edges, *position);
@@ -45,7 +45,7 @@ pub(super) fn other_holders(
             referrers.into_iter().map(|from| (tree.dominator_at(from, depth), from)).collect();
         own.sort_unstable();
         own.dedup_by_key(|(branch, _)| *branch);
-        // Of a single branch, the dominator would be there.
+        // Referrers that the object itself dominates do not hold it.
         for (branch, from) in own.into_iter().filter(|(branch, _)| *branch != held) {
             let (count, common) = found.entry(branch).or_insert((0, from));
             *count += 1;
@@ -61,7 +61,7 @@ pub(super) fn other_holders(
     found.into_iter().take(MAX_HOLDERS).filter_map(|(_, (_, common))| tree.object_at(common)).collect()
 }
 
-/// Follows single strong references back. Returns the last object so found, and its referrers.
+/// Follows single strong references back. Returns the last object found, and its referrers.
 fn referrers(edges: &Edges<'_>, position: TreePosition) -> (TreePosition, Vec<TreePosition>) {
     let tree = &edges.graph.tree;
     let mut at = position;

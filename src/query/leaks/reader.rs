@@ -235,7 +235,7 @@ impl<'a> EvidenceReader<'a> {
     }
 
     /// Returns the outermost of the nodes of a tree or list that dominate one another down to `position`: a subtree
-    /// that retains most of the tree means nothing to a reader. Objects that reference others of their class without
+    /// that retains most of the tree is meaningless to a reader. Objects that reference others of their class without
     /// being nodes are kept: loaders, threads.
     fn top_of_nodes(&self, position: TreePosition) -> TreePosition {
         let (tree, objects) = (&self.graph.tree, &self.graph.objects);
@@ -257,7 +257,7 @@ impl<'a> EvidenceReader<'a> {
         self.all_threads.own_frame(thread)
     }
 
-    /// Describes another holder of what accumulates; `known` is its description by a framework's rule.
+    /// Describes another holder of the accumulated objects; `known` is its description by a framework's rule.
     pub(super) fn other_holder(
         &self,
         known: Option<&FrameworkDescription>,

@@ -52,7 +52,7 @@ pub(super) fn share(of: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(of) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
-/// Returns whether `below` is less than 70 percent of `above`: a walk down ends there.
+/// Returns whether `below` is less than 70 percent of `above`, which ends the walk down the tree.
 pub(super) fn is_drop(below: u64, above: u64) -> bool {
     u128::from(below) * 100 < u128::from(above) * u128::from(MOST_OF_IT)
 }

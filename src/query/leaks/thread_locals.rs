@@ -23,7 +23,7 @@ const TOLD: usize = 3;
 /// one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadLocalUse {
-    /// The ThreadLocal; of several, the one whose values retain most. Null if all of them were collected and only
+    /// The ThreadLocal; of several, the one whose values retain the most. Null if all of them were collected and only
     /// values are left.
     pub key: ObjectId,
     /// Number of ThreadLocals: more than one if classes of several loaders have a field of that name.
@@ -59,7 +59,7 @@ pub(super) struct ThreadLocals<'a> {
     entries: OnceLock<Vec<(TreePosition, ObjectIndex)>>,
 }
 
-/// Sum of what the examined threads hold under one or several keys.
+/// Total that the examined threads hold under one or several keys.
 #[derive(Default)]
 struct ThreadLocalSum<'a> {
     keys: u64,

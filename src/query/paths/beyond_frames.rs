@@ -40,7 +40,7 @@ pub struct Path {
 pub struct FoundPaths {
     /// Paths, shortest first. One more than requested if none of the shortest leads through fields.
     pub paths: Vec<Path>,
-    /// `true` if all paths lead over excluded references.
+    /// `true` if every path goes through an excluded reference.
     pub only_excluded: bool,
     /// `true` if there is no other path of either sort; `false` if the search gave up.
     pub are_all: bool,

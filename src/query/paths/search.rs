@@ -348,7 +348,7 @@ impl SearchPart {
         may_go
     }
 
-    /// Adds the way that starts at `start` and leads over a link to the target.
+    /// Adds the path from `start` through a link to the target.
     fn end(&mut self, start: ObjectIndex, at: usize) {
         let mut way = vec![start];
         let mut next = u32::try_from(at).unwrap_or(END);

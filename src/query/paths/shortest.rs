@@ -32,7 +32,7 @@ const MORE_WAYS: usize = 16;
 pub struct ShortestPaths {
     /// Objects from a root to the object, by index; shortest first.
     pub paths: Vec<Vec<ObjectIndex>>,
-    /// `true` if all paths lead over excluded references.
+    /// `true` if every path goes through an excluded reference.
     pub only_excluded: bool,
     /// `true` if there is no other path; `false` if the search gave up.
     pub are_all: bool,

@@ -45,10 +45,10 @@ const LEAST_MEMORY: u64 = 32 << 20;
 
 /// Query the dump as SQL tables
 ///
-/// Tables: classes, objects, refs, roots, strings, arrays, fields and more, and one for each class by its name in
-/// double quotes: "com.acme.Session" has its fields as columns. Functions in addition to SQLite's: text(object),
-/// value(object, 'a.b'), path(object), size(object), class_of(object), dominates(a, b); `name GLOB 'com.acme.**'` takes
-/// class patterns.
+/// Tables: classes, objects, refs, roots, strings, arrays, fields and more, and one for each class, named after it in
+/// double quotes; the columns of "com.acme.Session" are the fields of that class. Functions in addition to SQLite's:
+/// text(object), value(object, 'a.b'), path(object), size(object), class_of(object), dominates(a, b);
+/// `name GLOB 'com.acme.**'` takes class patterns.
 ///
 /// On a terminal, starts a shell if QUERY is missing. docs/sql.md is the reference. Builds the index on first use.
 #[derive(Debug, clap::Args)]

@@ -71,9 +71,9 @@ impl From {
 /// Show the biggest objects by retained size (dominator tree)
 ///
 /// An object dominates another if every path from the GC roots to the other passes through it. The retained size of an
-/// object is the shallow size of all objects that it dominates, including itself: what is freed if the object is freed.
-/// Counts only reachable objects. Builds the index on first use. For the retained size of several objects together, use
-/// `retained`.
+/// object is the shallow size of all objects that it dominates, including itself: the memory that would be freed with
+/// it. Counts only reachable objects. Builds the index on first use. For the retained size of several objects together,
+/// use `retained`.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("top", |top| top.help(
     "Show only the first N rows of each level, largest first; 0 for all [default: 20 in a table, all in JSON and CSV]"
@@ -134,7 +134,7 @@ impl DominatorsArgs {
         let given = [("--depth", self.depth.is_some()), ("--min-retained", self.min_retained > 0)];
         match (self.group_by, given.into_iter().find(|(_, given)| *given)) {
             (Some(group_by @ Grouping::Level(_)), Some((option, _))) => anyhow::bail!(
-                "{option} cannot be used with --group-by {}, which groups one level; omit it, or use --group-by class-tree",
+                "{option} cannot be used with --group-by {}, which has only one level; omit {option}, or use --group-by class-tree",
                 word_of(GROUP_BY, group_by)
             ),
             _ => Ok(()),

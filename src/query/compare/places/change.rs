@@ -86,7 +86,7 @@ impl Changes {
         self.sum(|delta| delta > 0)
     }
 
-    /// Returns all growth, of the places and of what no place explains. The heap grew by less if something shrank.
+    /// Returns all growth, including growth that no place explains. The heap grew by less if something shrank.
     pub fn all_grown_bytes(&self) -> u64 {
         let shrunk = i64::try_from(self.sum(|delta| delta < 0)).unwrap_or(i64::MAX);
         let all = self.reachable_bytes.delta().saturating_add(shrunk);

@@ -1,6 +1,7 @@
 //! Places that explain growth, as deep as possible.
 //!
-//! Each place is examined separately, however small the change above it: growth here can be offset by shrinkage there.
+//! Each place is examined separately, regardless of the change above it: growth of one part can be offset by shrinkage of
+//! another.
 //! A change is followed down from the top. Below a place that holds different things (a class object, a map by names,
 //! an object with several caches), each part that changed is followed separately, if the parts together account for the
 //! change of the place, or grew by so much more that the place hides it. Otherwise, where the number of objects at a
@@ -156,7 +157,7 @@ impl<'a> GrowthSearch<'a> {
     }
 
     /// Returns whether the growth below a place exceeds the place's own change by so much that the place does not
-    /// reflect it; for a place that shrank, shrinkage below counts too.
+    /// reflect it; for a place that shrank, shrinkage below also counts.
     fn hides(change: i64, below: Moved) -> bool {
         let most = if change < 0 { below.grown.max(below.shrunk) } else { below.grown };
         !is_most(change.unsigned_abs(), most)
@@ -218,7 +219,7 @@ impl<'a> GrowthSearch<'a> {
         new.objects.abs_diff(old.objects)
     }
 
-    /// Returns whether a place has many instances more, of a class of the program.
+    /// Returns whether a place gained many instances of a class of the program.
     fn are_units(&self, place: u32) -> bool {
         let label = self.aligned.label(place);
         let class = label.class.as_deref().filter(|_| !label.is_class_object);

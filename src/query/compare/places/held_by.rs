@@ -6,7 +6,7 @@
 //! target immediately dominated by the holder? The first such field of a record counts.
 //!
 //! Arrays are not read, since indices mean nothing across dumps, nor are instances of classes with a single reference
-//! field: what those dominate can be held by nothing else.
+//! field: only that field can hold the objects that they dominate.
 
 use std::io;
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! Places of large objects: a pass over the dominator tree in preorder that looks only into them.
 //!
-//! Siblings are in descending order of retained size, so the large ones come first, and of the others only the class and
-//! what holds them matter: they are counted together. Parts of collections are followed to the elements, however small
-//! these are. The links of a chain follow one another in preorder; they are one level. Only the records of large objects are
-//! read, and of a few of many like objects.
+//! Siblings are in descending order of retained size, so the large ones come first. The others are counted together, by
+//! class and holding reference. Parts of collections are followed to the elements, regardless of their size. The links of a
+//! chain are adjacent in preorder, and form one level. Only the records of large objects are read, and of many similar
+//! objects those of a few.
 
 use rustc_hash::FxHashMap;
 
@@ -53,7 +53,7 @@ pub(super) fn large_objects(tree: &Tree, least: u64) -> Vec<TreePosition> {
     found
 }
 
-/// Returns the object some positions further on, if all between contain it, one in the other, and it is large.
+/// Returns the object some positions further on, if it is large, and each object in between dominates the next.
 fn link_ahead(tree: &Tree, link: TreePosition, depth: u32, least: u64) -> Option<TreePosition> {
     let ahead = TreePosition(link.0.saturating_add(AHEAD));
     let is_link = ahead.0 < tree.reachable()
@@ -63,7 +63,7 @@ fn link_ahead(tree: &Tree, link: TreePosition, depth: u32, least: u64) -> Option
 }
 
 /// Visits the objects that retain at least `least` bytes, and counts those that they dominate immediately. Returns, by place,
-/// the large objects there of which none dominates another, objects at the top, and those that have a name together.
+/// the large objects there of which none dominates another, top-level objects, and objects that share a name.
 pub(super) fn walk(
     builder: &mut PlaceBuilder<'_>,
     references: &References<'_, '_>,
@@ -121,9 +121,9 @@ struct Level {
     /// Start of its references; they are not read for chains and at the top.
     references: usize,
     is_chain: bool,
-    /// `true` if a child was not large: those after it are not either.
+    /// `true` if a child was not large: then those after it are not large.
     is_small: bool,
-    /// Number of the level, unlike that of any other.
+    /// Unique number of the level.
     number: u32,
     /// Start of its slots.
     slots: usize,
@@ -144,7 +144,7 @@ struct Element {
     all_bytes: u64,
 }
 
-/// Level, class of the part between or [`NONE`], class of the objects, and what holds them.
+/// Level, class of the part in between or [`NONE`], class of the objects, and the reference that holds them.
 type SlotKey = (u32, u32, u32, HeldBy);
 
 struct LargePass<'w, 'b, 'o, 'a, 't> {
@@ -152,11 +152,11 @@ struct LargePass<'w, 'b, 'o, 'a, 't> {
     builder: &'w mut PlaceBuilder<'b>,
     references: &'w References<'o, 'a>,
     least: u64,
-    /// A bit for each object whose place does not follow from its class and what holds it.
+    /// A bit for each object whose place does not follow from its class and holding reference.
     special: Vec<u64>,
     levels: Vec<Level>,
     parts: Vec<Part>,
-    /// Maximum depth at which objects are looked at.
+    /// Maximum depth at which objects are examined.
     limit: u32,
     top_is_small: bool,
     /// Positions before this one and after a link of the current chain are large.
@@ -223,7 +223,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
         self.current = Some(Element { slot, own_bytes: bytes, all_bytes: bytes });
     }
 
-    /// Finishes what does not contain an object at this depth.
+    /// Finishes the levels and parts that do not contain an object at this depth.
     fn close(&mut self, depth: u32) {
         if let Some(element) = self.current.take() {
             self.builder.pass_by(element.all_bytes);
@@ -340,7 +340,7 @@ impl LargePass<'_, '_, '_, '_, '_> {
             }
             (None, None) => return HeldBy::Unknown,
         };
-        // Only of keys and values it matters which field of a part holds an object.
+        // Which field of a part holds an object matters only for keys and values.
         let slots = self.builder.slots.of(ClassNumber(of));
         if part == Some(Role::Part) && !slots.iter().any(|slot| slot.name == "key") {
             return HeldBy::Unknown;

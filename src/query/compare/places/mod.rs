@@ -6,12 +6,12 @@
 //! thousand lists can be there. No object ID, array index or address is part of a label.
 //!
 //! - The internals of a JDK collection, its table and its nodes, are at the place of the collection. The elements are
-//!   at places below it, keys of a map at others than values. The values of small maps that hold much have their keys
+//!   at places below it, keys and values of a map at different ones. The values of small maps that hold much have their keys
 //!   in their labels, if these are Strings, numbers or enum constants, and few and informative ([`Aligned::telling`]).
 //! - Objects that reference one another by a field of their own class (nodes of a list) are at one place; if the same
 //!   labels recur below each other (nested documents), they are the same place.
 //! - A class object is at a place at the top, with the name of the class, whatever dominates it. Numbers and addresses
-//!   in names of generated classes, and digits in names of threads, do not count (`stable_names`).
+//!   in names of generated classes, and digits in names of threads, are ignored (`stable_names`).
 //! - A field does not dominate an object that a thread's stack references as well. If a single object other than
 //!   threads refers to it, that one is considered its holder: a running method does not move a cache.
 //!
@@ -69,8 +69,8 @@ pub struct DumpPlace {
     pub largest_bytes: u64,
     /// Number of its objects that another one of them dominates, with nothing between: links of a chain.
     pub following: u64,
-    /// `true` if objects below it are at a place above it again: then its retained size includes what is nested in that
-    /// place.
+    /// `true` if objects below it are at a place above it again: then its retained size includes the objects nested in
+    /// that place.
     pub is_nesting: bool,
     /// One of the objects: the first in the dominator tree, where large ones come first.
     pub example: ObjectId,
@@ -88,8 +88,8 @@ impl DumpPlace {
 pub struct DumpPlaces {
     /// Places; each comes after its parent.
     pub places: Vec<DumpPlace>,
-    /// By place, from [`DumpPlaces::of_large`]: the large objects at it, none of which dominates another, at most 65,536. Objects at
-    /// the top and those with a name together are kept however small they are.
+    /// By place, from [`DumpPlaces::of_large`]: the large objects at it, none of which dominates another, at most 65,536.
+    /// Top-level objects, and objects that share a name, are kept regardless of size.
     pub members: Vec<Vec<TreePosition>>,
     /// Labels of the places.
     pub labels: Vec<Label>,
@@ -112,8 +112,8 @@ impl DumpPlaces {
         find::places(heap, graph, bytes, Extent::All, None)
     }
 
-    /// Like [`Self::new`], with objects named by rules about frameworks; of `tops` and the objects that they dominate only,
-    /// if given. None of these dominates another.
+    /// Like [`Self::new`], with objects named by rules about frameworks. If `tops` is given, finds only the places of these
+    /// objects and of those that they dominate. No top may dominate another.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -127,8 +127,9 @@ impl DumpPlaces {
         find::places(heap, graph, bytes, tops.map_or(Extent::All, Extent::Below), Some(frameworks))
     }
 
-    /// Like [`Self::named`], of the objects that retain at least `least` bytes and of those that they dominate immediately.
-    /// What smaller objects dominate is in no place but theirs, and only their shallow size is in `own_bytes`.
+    /// Like [`Self::named`], for the objects that retain at least `least` bytes and those that they dominate immediately.
+    /// Objects that smaller ones dominate have no places of their own; `own_bytes` has only the shallow size of the smaller
+    /// ones.
     ///
     /// # Errors
     /// As for [`Self::new`].

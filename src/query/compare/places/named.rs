@@ -1,5 +1,5 @@
-//! Objects of frameworks, by the names that users of the framework know: the session store of a web application, a bean, a
-//! cache.
+//! Objects of frameworks, with the names that users of the framework know: the session store of a web application, a bean,
+//! a cache.
 //!
 //! The name that a rule gives an object is part of the label of its place, so that each web application has its own place. The
 //! collection of the object's entries is at the place of the object, whichever object dominates it; if the rule states that
@@ -26,7 +26,7 @@ const MAX_ENTRIES: usize = 1 << 14;
 /// Maximum number of slots of the table of a collection whose entries are named.
 const MAX_SLOTS: usize = 1 << 16;
 
-/// Minimum fraction of the heap, as 1/N, that an object retains for its sentence to be sought.
+/// Minimum fraction of the heap, as 1/N, that an object must retain for its sentence to be evaluated.
 const PART_SAID: u64 = 100;
 
 /// Named objects of a dump.
@@ -41,7 +41,7 @@ pub(super) struct NamedObjects {
 /// By object whose place is not below its dominator: its holder, and the kind of reference.
 type Adopted<'a> = FxHashMap<u32, (ObjectIndex, ReferenceKind<'a>)>;
 
-/// What is known of objects and classes before the pass over the tree.
+/// Data about objects and classes, collected before the pass over the tree.
 pub(super) struct BeforePass<'b, 'a> {
     pub(super) numbers: &'b mut LabelNumbers,
     /// By object: number of the key under which a map has it.
@@ -78,7 +78,7 @@ pub(super) fn named<'a>(
         let Some(class) = graph.objects.class(object) else { continue };
         let class = numbers.of_class.get(class.0 as usize).copied().unwrap_or_default();
         let naming = known.naming(object);
-        // Of a small one nobody asks what it is made of.
+        // The contents of a small object do not matter.
         let is_large = graph.tree.retained_bytes_of(object) >= Some(graph.tree.reachable_bytes() / PART_SAID);
         let has_sentence = is_large && known.has_sentence(object);
         let called = CalledName { class, name: name.into(), naming, has_sentence };
@@ -91,7 +91,7 @@ pub(super) fn named<'a>(
         }
         let Some(collection) = collections.collection(entries) else { continue };
         let Some(word) = word else { continue };
-        // Maps that share one long empty table would be read again and again.
+        // Maps that share one long empty table would be read repeatedly.
         if collections.slots(&collection).is_some_and(|slots| slots > MAX_SLOTS) {
             continue;
         }

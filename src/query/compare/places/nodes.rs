@@ -1,4 +1,4 @@
-//! Data of the search for places: open objects, places under construction, and what is looked up of objects.
+//! Data of the search for places: open objects, places under construction, and data looked up for objects.
 
 use crate::objects::collections::CollectionKind;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -19,7 +19,7 @@ pub(super) struct OpenObject {
     /// Reachable bytes of all objects before, and the part of them that counts elsewhere.
     pub(super) before: u64,
     pub(super) moved_before: u64,
-    /// `true` if it is at a place below that of another object than its dominator.
+    /// `true` if it is at a place below that of an object other than its dominator.
     pub(super) is_adopted: bool,
     /// Number of places first opened with it since an object that counts elsewhere.
     pub(super) opened: u32,
@@ -65,7 +65,7 @@ pub(super) struct PlaceNode {
 pub(super) struct VisitedBytes {
     /// Shallow size.
     pub(super) own: u64,
-    /// The same, and the sizes of the objects below it that are not visited.
+    /// Shallow size plus the sizes of the objects below it that are not visited.
     pub(super) all: u64,
 }
 
@@ -76,11 +76,11 @@ impl VisitedBytes {
     }
 }
 
-/// Objects of one class that the same objects hold, counted together.
+/// Objects of one class with the same holders, counted together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CountedObjects {
     pub(super) to: Destination,
-    /// `true` if they are at the place of what holds them.
+    /// `true` if they are at the place of their holder.
     pub(super) is_within: bool,
     /// The first of them.
     pub(super) example: ObjectIndex,

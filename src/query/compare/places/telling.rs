@@ -18,12 +18,12 @@ use super::labels::{Label, Pool, Via};
 use crate::compare::stable_names;
 use crate::sorting::SortRows;
 
-/// Maximum number of names shown regardless of what is under them.
+/// Maximum number of names shown regardless of the size under them.
 const HANDFUL: usize = 8;
 /// Maximum number of visits of places, as a multiple of their number. Places nested in similar ones are found one after
 /// the other; after the limit, the remaining ones stay where they are.
 const MAX_VISITS: usize = 16;
-/// Number of keys shown because most is under them.
+/// Number of keys shown because most of the size or change is under them.
 const FEW: usize = 3;
 
 /// Keys of one place.

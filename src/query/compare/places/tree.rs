@@ -18,7 +18,7 @@ use super::nodes::{Above, CountedObjects, Destination, LookedUp, OpenObject, Pla
 use super::traits::{NO_TRAIT, Role, Trait};
 use super::{DumpPlace, DumpPlaces};
 
-/// Numbers of classes from here on are those of objects that are called something.
+/// First class number reserved for objects that a framework rule names.
 const CALLED: u32 = 1 << 31;
 /// Maximum number of distinct places.
 const MAX_PLACES: usize = 1 << 19;
@@ -38,7 +38,7 @@ pub(super) struct PlaceBuilder<'a> {
     /// Properties by class number.
     pub(super) traits: Vec<Trait>,
     pub(super) slots: &'a Slots<'a>,
-    /// By what an object is held by its dominator.
+    /// Reference by which an object's dominator holds it.
     pub(super) held_by: &'a (dyn Fn(Option<ObjectIndex>, ObjectIndex) -> HeldBy + Sync),
     pub(super) numbers: LabelNumbers,
     /// Values of maps that are distinguished by key: object, and the number of its [`Via`].
@@ -55,7 +55,7 @@ pub(super) struct PlaceBuilder<'a> {
     /// Retained size of the class objects and adopted objects so far: it does not count at the places of the objects
     /// above.
     pub(super) moved: u64,
-    /// Number of open objects that count elsewhere: what is below them is counted separately.
+    /// Number of open objects that count elsewhere: objects below them are counted separately.
     pub(super) level: u32,
     /// Values of `open` and `level` of places before they were opened: place, open, level.
     pub(super) before: Vec<(u32, u32, u32)>,
@@ -80,7 +80,7 @@ impl PlaceBuilder<'_> {
             self.level += 1;
         }
         if is_adopted {
-            // What it holds also counts at the places above, through the object that adopts it.
+            // Its contents also count at the places above, through the object that adopts it.
             let mut at = self.nodes.get(step.place as usize).map_or(NONE, |node| node.parent);
             while let Some(node) = self.nodes.get(at as usize) {
                 let parent = node.parent;
@@ -135,8 +135,8 @@ impl PlaceBuilder<'_> {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Visits another object of the innermost place, which the one before holds; `counts` as an object of the place or is a
-    /// part of one.
+    /// Visits another object of the innermost place, held by the one before. `counts` is `false` if it is only a part of an
+    /// object of the place.
     pub(super) fn add_link(&mut self, place: u32, counts: bool, bytes: u64) {
         self.pass_by(bytes);
         if let Some(node) = self.nodes.get_mut(place as usize) {
@@ -146,7 +146,7 @@ impl PlaceBuilder<'_> {
         }
     }
 
-    /// Adds objects whose bytes were visited. What holds them is open.
+    /// Adds objects whose bytes were visited. Their holder is open.
     pub(super) fn add(&mut self, counted: &CountedObjects) {
         let level = self.level;
         let Some(node) = self.nodes.get_mut(counted.to.place as usize) else { return };
@@ -166,7 +166,7 @@ impl PlaceBuilder<'_> {
         }
     }
 
-    /// Returns the objects whose places do not follow from their class and what holds them.
+    /// Returns the objects whose places do not follow from their class and holding reference.
     pub(super) fn special_objects(&self) -> impl Iterator<Item = u32> {
         let known = self.special.keys().chain(self.adopted.keys()).chain(self.keys.keys());
         known.chain(self.named.called.keys()).chain(self.named.entries.keys()).copied()
@@ -212,7 +212,7 @@ impl PlaceBuilder<'_> {
         owner.zip(node).is_some_and(|(called, node)| node.class == CALLED + called)
     }
 
-    /// Returns whether the objects at a place have a name together.
+    /// Returns whether the objects at a place share a name.
     pub(super) fn is_of_many(&self, place: u32) -> bool {
         let class = self.nodes.get(place as usize).map_or(NONE, |node| node.class);
         let called = class.checked_sub(CALLED).filter(|_| class != NONE);
@@ -261,7 +261,7 @@ impl PlaceBuilder<'_> {
                 Role::Collection | Role::Wrapper(_) | Role::Part if of_class.is_part => {
                     return same(Role::Part, false);
                 }
-                // Within a library's own table, arrays and references of the JDK are parts too.
+                // Within a library's own table, arrays and references of the JDK are also parts.
                 Role::Part if of_class.is_plumbing && self.is_in_library(above.class) => {
                     return same(Role::Part, false);
                 }
@@ -282,7 +282,7 @@ impl PlaceBuilder<'_> {
                 _ => {}
             }
         }
-        // A class object is at the top, whatever dominates it: that depends on whether there are instances, and where.
+        // A class object is at the top, whatever dominates it: its dominator depends on whether it has instances, and where.
         let above = above.filter(|_| class_object.is_none());
         let via = if class_object.is_some() { UNKNOWN } else { self.via(above, found, of_class) };
         let (name, is_class) = match class_object {
@@ -475,8 +475,8 @@ impl PlaceBuilder<'_> {
         }
     }
 
-    /// Returns the destination of an object that is referenced by a stack besides the field that is considered its
-    /// holder. `None` if it is not such an object, or if its dominator holds it by a field.
+    /// Returns the destination of an object that is referenced by a stack in addition to the field that is considered
+    /// its holder. `None` if it is not such an object, or if its dominator holds it by a field.
     fn adopted_step(
         &mut self,
         above: Option<Above>,

@@ -48,8 +48,8 @@ impl Aligned {
         self.path(place).into_iter().filter_map(via).collect()
     }
 
-    /// Returns a place on one line, first as [`Aligned::text`] does, then without some keys or all: in comparison with
-    /// another dump, keys that are not names are omitted.
+    /// Returns the spellings of a place on one line: first as [`Aligned::text`] does, then with some or all keys omitted,
+    /// as a comparison with another dump omits keys that are not names.
     pub fn spellings(&self, place: u32) -> Vec<String> {
         let words = self.words(place, simple, KeyDisplay::Shown);
         let mut keys: Vec<usize> = Vec::new();

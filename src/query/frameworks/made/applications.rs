@@ -1,4 +1,4 @@
-//! Rules about what applications store: indexes, trees, entities, jobs, scripts, documents, messages.
+//! Rules about data that applications store: indexes, trees, entities, jobs, scripts, documents, messages.
 
 use hprof_writer::{Elements, Value};
 
@@ -168,7 +168,7 @@ fn eclipselink() {
     let unit = unit_of_work(&mut made, 10, false);
     assert_eq!(made.describe(unit).text, None);
 
-    // Subclasses differ in what they keep.
+    // Subclasses differ in the objects that they hold.
     for (class, text, verdict) in [
         ("SoftCacheWeakIdentityMap < W", "1 entity, while they are referred to elsewhere", CONTENT),
         ("CacheIdentityMap", "1 of 100, as configured", CONTENT),
@@ -235,7 +235,7 @@ fn groovy() {
         .map(|name| (made.text(&name), made.class(&name, &[]).into()))
         .collect();
     let map = made.map(&classes);
-    // As from 2.5 on.
+    // As in 2.5 and later.
     let cache = made.object("org.codehaus.groovy.runtime.memoize.UnlimitedConcurrentCache", &[("map", map)]);
     let fields = [("classCache", cache), ("sourceCache", Value::NULL)];
     let loader = made.object("groovy.lang.GroovyClassLoader", &fields);

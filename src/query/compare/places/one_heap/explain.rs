@@ -1,8 +1,8 @@
 //! The places that explain one heap: the deepest that still account for it.
 //!
-//! From the top down, a place is replaced by places below it while one of them has most of its retained size, or several
-//! together have enough of it. The walk ends where many elements share the retained size of a place: they are what is stored
-//! there, and their contents follow from their number. No place found contains another.
+//! From the top down, a place is replaced by the places below it as long as one of them has most of its retained size, or
+//! several together have enough of it. The walk ends where many elements share the retained size of a place: they are stored
+//! there, and the size of their contents follows from their number. No place found contains another.
 
 use std::cmp::Reverse;
 
@@ -15,7 +15,8 @@ const MOST: u64 = 70;
 const TOGETHER: u64 = 50;
 /// Minimum percentage of a place's retained size that its elements must have.
 const OF_ELEMENTS: u64 = 80;
-/// Minimum percentage of the elements' retained size that those at one place have, and that is nearly all.
+/// Minimum percentages of the elements' retained size that those at one place have: to be reported, and to be the only
+/// kind.
 const OF_MOST: u64 = 50;
 const OF_ONE_KIND: u64 = 80;
 /// Minimum percentage of the objects that count as all.
@@ -27,10 +28,10 @@ const MAX_STEPS: usize = 64;
 /// Minimum number of elements that count as many.
 const MANY: u64 = 10;
 
-/// Many like objects at a place or right below it.
+/// Many similar objects at a place or immediately below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elements {
-    /// Place of the elements that retain most.
+    /// Place of the elements that retain the most.
     pub place: u32,
     /// Number of all elements.
     pub objects: u64,
@@ -44,7 +45,7 @@ pub struct Elements {
     pub is_chain: bool,
 }
 
-/// The places that explain a heap, each with its elements, and the largest size at a place that is not part of one.
+/// The places that explain a heap, each with its elements, and the size of the largest remaining place.
 #[derive(Debug, Default)]
 pub(super) struct Explanation {
     pub(super) places: Vec<(u32, Option<Elements>)>,
@@ -70,14 +71,14 @@ pub(super) fn explain(aligned: &Aligned, least: u64) -> Explanation {
     let mut own = 0;
     while let Some(place) = stack.pop() {
         let (path, elements) = fullest(aligned, place);
-        // Beside the elements of a place further down.
+        // The siblings of the places on the path to the elements.
         for (above, below) in path.iter().zip(path.iter().skip(1)) {
             own = own.max(aligned.figures(0, *above).own_bytes);
             split(aligned.below(*above), Some(*below), &mut stack);
         }
         let place = path.last().copied().unwrap_or(place);
         if elements.is_none() && !aligned.is_nesting(place) {
-            // A sentence about an object says more than its fields, and than several of its elements.
+            // A sentence about an object is more informative than its fields, or than several of its elements.
             let is_said = aligned.label(place).has_sentence;
             let is_field = |part: u32| matches!(aligned.label(part).via, Via::Field { .. });
             let parts = || aligned.below(place).iter().copied().filter(|part| bytes(*part) >= least);
@@ -96,9 +97,9 @@ pub(super) fn explain(aligned: &Aligned, least: u64) -> Explanation {
     found
 }
 
-/// Returns the path from `place` to the place at or below it that stores elements, and the elements. Ten results with
-/// thousands of rows each are rows in results; a thousand sessions with ten items each are sessions: the elements chosen are
-/// those with the largest number per container.
+/// Returns the path from `place` to the place at or below it that stores elements, and the elements: those with the
+/// largest number per container. For ten results with thousands of rows each, these are the rows; for a thousand sessions
+/// with ten items each, the sessions.
 fn fullest(aligned: &Aligned, place: u32) -> (Vec<u32>, Option<Elements>) {
     let first = match elements(aligned, place) {
         Some(first) if !aligned.label(place).has_sentence => first,
@@ -133,7 +134,7 @@ fn fullest(aligned: &Aligned, place: u32) -> (Vec<u32>, Option<Elements>) {
 /// Returns the elements that a place stores, if they are many and have most of its retained size.
 fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
     let own = aligned.figures(0, place);
-    // Links of a chain hold one another: the first of them retains all.
+    // Each link of a chain holds the next: the first one retains all.
     let is_chain = own.following >= MANY;
     if is_chain || is_shared(own.objects, own.largest_bytes, own.retained_bytes) {
         return Some(Elements {
@@ -163,7 +164,7 @@ fn stored(aligned: &Aligned, place: u32) -> Option<Elements> {
     };
     let first = *counted.iter().max_by_key(|place| (figures(place).retained_bytes, Reverse(**place)))?;
     let (first_objects, objects) = (figures(&first).objects, sum(counted, |of| of.objects));
-    // The locks of a queue are no elements.
+    // The locks of a queue are not elements.
     let objects = if is_share(first_objects, objects, OF_ALL) { first_objects } else { objects };
     let largest = counted.iter().map(|place| figures(place).largest_bytes).max()?;
     let bytes = sum(&all, |of| of.retained_bytes);

@@ -30,7 +30,7 @@ pub struct OneHeap {
 /// A place that explains a part of the heap, or several that have the same title.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
-    /// Number of the place; of several, the one that retains most.
+    /// Number of the place; of several, the one that retains the most.
     pub place: u32,
     /// Others with the same title.
     pub others: Vec<u32>,
@@ -42,12 +42,12 @@ pub struct Explained {
     pub elements: Option<Elements>,
 }
 
-/// The places that explain a heap, largest first, and the largest size at any other place.
+/// The places that explain a heap, largest first, and the size of the largest remaining place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExplainedHeap {
     /// Places, none of which contains another.
     pub places: Vec<Explained>,
-    /// Upper limit of the size at any other place that contains none of these.
+    /// Upper limit of the size of any other place that contains none of these.
     pub largest_left: u64,
 }
 
@@ -105,7 +105,7 @@ impl OneHeap {
         all
     }
 
-    /// Returns the names of single objects by rules, with the field that holds them if other objects have the same name.
+    /// Returns the names that rules give single objects, with the field that holds them if other objects have the same name.
     pub fn titles(&self) -> FxHashMap<ObjectId, String> {
         let aligned = &self.aligned;
         let named = aligned.places().filter(|place| {
@@ -120,14 +120,14 @@ impl OneHeap {
         self.aligned.described(explained)
     }
 
-    /// Returns the name of the elements together, if a framework's rule has one: `coroutines in OrderService.price`.
+    /// Returns the name that the elements share by a framework's rule, if any: `coroutines in OrderService.price`.
     pub fn name_of_elements(&self, elements: &Elements) -> Option<&str> {
         let label = self.aligned.label(elements.place);
         label.called.as_deref().filter(|_| label.naming == Naming::Many)
     }
 }
 
-/// Merges places with one title.
+/// Merges places with the same title.
 fn together(mut all: Vec<Explained>) -> Option<Explained> {
     all.sort_rows_by_key(|one| (Reverse(one.retained_bytes), one.place));
     let mut all = all.into_iter();

@@ -1,4 +1,4 @@
-//! Explanations of heaps whose places are written down.
+//! Explanations of heaps that are given as lists of places.
 
 use hprof_parser::ObjectId;
 

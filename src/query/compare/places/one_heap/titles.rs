@@ -1,4 +1,4 @@
-//! Names of places in a few words.
+//! Short names of places.
 
 use hprof_index::storage::human_bytes::grouped;
 use hprof_parser::names::{is_of_jdk, simple};
@@ -12,12 +12,12 @@ const OWNER_STEPS: usize = 10;
 /// Text for a class that is not in the dump.
 const UNKNOWN_CLASS: &str = "<unknown class>";
 
-/// A place in few words.
+/// Short name of a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceTitle {
-    /// The words.
+    /// The name.
     pub text: String,
-    /// `true` if they begin with a name that the program gave: a key of a map, or the name by a framework's rule.
+    /// `true` if it begins with a name from the program: a key of a map, or a name by a framework's rule.
     pub is_named: bool,
 }
 
@@ -29,7 +29,7 @@ fn library(class: &str) -> &str {
 }
 
 impl Aligned {
-    /// Returns a place in few words: `HashMap sessions of Chat`, `orderCache (LookupTable.map)`.
+    /// Returns the short name of a place: `HashMap sessions of Chat`, `orderCache (LookupTable.map)`.
     pub fn title(&self, place: u32) -> PlaceTitle {
         let mut path = self.path(place);
         path.pop();
@@ -101,7 +101,7 @@ impl Aligned {
         })
     }
 
-    /// Returns places and the elements that they store, in few words: `HashMap sessions of Chat: 12,000 x Session`.
+    /// Returns the short names of places and of the elements that they store: `HashMap sessions of Chat: 12,000 x Session`.
     pub(super) fn described(&self, explained: &Explained) -> String {
         let label = self.label(explained.place);
         let title = self.title(explained.place).text;
