@@ -160,7 +160,7 @@ impl HeapPlaces {
         let is_many =
             explained.elements.is_some_and(|elements| self.heap.name_of_elements(&elements).is_some());
         match said {
-            Some(said) if said.is_empty() => text,
+            Some("") => text,
             Some(said) if is_many => format!("{text}, {said}"),
             Some(said) => format!("{}: {said}", self.heap.aligned.title(explained.place).text),
             None => text,

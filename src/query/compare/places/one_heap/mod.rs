@@ -2,6 +2,7 @@
 
 mod explain;
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests;
 mod titles;
 
