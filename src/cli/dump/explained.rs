@@ -1,7 +1,5 @@
 //! Places that explain the heap, as rows of `overview`.
 
-use std::cmp::Reverse;
-
 use hprof_index::ObjectGraph;
 use hprof_parser::ObjectId;
 use hprof_query::compare::places::{Explained, PlaceFigures};
@@ -61,8 +59,10 @@ impl ExplainedPlaces {
         let all_bytes = graph.tree.reachable_bytes();
         let all = &places.explained.places;
         let row = |(one, suspect): (&Explained, &Option<usize>)| {
-            let Explained { place, retained_bytes, objects, elements, .. } = one;
+            let Explained { place, others, retained_bytes, objects, elements } = one;
             let figures = aligned.figures(0, *place);
+            let beside = others.iter().map(|other| aligned.figures(0, *other).own_bytes);
+            let own_bytes = beside.fold(figures.own_bytes, u64::saturating_add);
             let suspect = suspect.and_then(|at| leaks.suspects.get(at)).filter(|one| words::says_more(one));
             let known = suspect.and_then(|suspect| suspect.framework.as_ref());
             ExplainedRow {
@@ -73,24 +73,21 @@ impl ExplainedPlaces {
                 is_whole: places.heap.members(one).len() as u64 == *objects,
                 stored: elements.filter(|of| of.place != *place).map(|of| (of.objects, class(of.place))),
                 framework: known.or_else(|| places.description(graph, one)).cloned(),
-                figures: PlaceFigures { objects: *objects, ..figures },
+                figures: PlaceFigures { objects: *objects, own_bytes, ..figures },
                 retained_bytes: *retained_bytes,
                 retained_percent: hundredths(*retained_bytes, all_bytes),
             }
         };
         // A sentence can explain objects at several places: a queue, and the objects in it that others also hold.
         let mut rows: Vec<ExplainedRow> = Vec::new();
-        for one in all.iter().zip(&leaks.suspect_of_place).map(row) {
-            let is_same = |row: &&mut ExplainedRow| match (&row.framework, &one.framework) {
-                (Some(some), Some(other)) => some == other,
-                _ => row.text == one.text,
-            };
-            match rows.iter_mut().find(is_same) {
-                Some(row) => row.add(&one, all_bytes),
-                None => rows.push(one),
+        for mut one in all.iter().zip(&leaks.suspect_of_place).map(row) {
+            let is_said = |row: &ExplainedRow| row.framework.is_some() && row.framework == one.framework;
+            if rows.iter().any(is_said) {
+                let called = one.framework.as_ref().and_then(|known| known.called.as_deref());
+                one.text = format!("more of {}", called.unwrap_or(&one.text));
             }
+            rows.push(one);
         }
-        rows.sort_by_key(|row| Reverse(row.retained_bytes));
         let next = rows.get(MAX_ROWS).map_or(0, |row| row.retained_bytes);
         rows.truncate(MAX_ROWS);
         Self { rows, all_bytes, largest_left: next.max(places.explained.largest_left) }
@@ -124,16 +121,6 @@ impl ExplainedPlaces {
     }
 }
 
-impl ExplainedRow {
-    /// Adds a place with the same text.
-    fn add(&mut self, other: &Self, all_bytes: u64) {
-        self.retained_bytes = self.retained_bytes.saturating_add(other.retained_bytes);
-        self.retained_percent = hundredths(self.retained_bytes, all_bytes);
-        self.figures.objects = self.figures.objects.saturating_add(other.figures.objects);
-        self.is_whole = false;
-    }
-}
-
 pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
     let single = |row: &ExplainedRow| -> Option<ObjectId> {
         (row.figures.objects == 1).then_some(row.figures.example).and_then(ObjectId::non_null)
@@ -144,7 +131,7 @@ pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
         Column::of(names::OWN_BYTES, |row: &ExplainedRow| {
             row.is_whole.then_some(row.figures.own_bytes).into()
         })
-        .or_null("the objects are too small to be looked at one by one"),
+        .or_null("some of the objects are too small to be looked into"),
         Column::of(names::RETAINED_BYTES, |row: &ExplainedRow| row.retained_bytes.into()),
         Column::of(names::RETAINED_PERCENT, |row: &ExplainedRow| row.retained_percent.into()),
         Column::of(names::OBJECTS, |row: &ExplainedRow| row.figures.objects.into()),

@@ -44,7 +44,7 @@ const SHOWN_SUSPECTS: usize = 1;
 /// Lines of a screen: the table of places is shortened to fit.
 const SCREEN: usize = 24;
 /// Minimum number of rows of that table.
-const MIN_ROWS: usize = 2;
+const MIN_ROWS: usize = 1;
 /// Line width if stdout is not a terminal.
 const WIDTH: u16 = 80;
 
@@ -120,15 +120,19 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         above.push(Section::Line(String::new()));
         above.push(Section::Line(words::line(&facts.headline)));
     }
-    for sentence in facts.untold.iter().take(SHOWN_SUSPECTS) {
-        above.push(Section::Line(String::new()));
-        above.push(Section::Line(words::line(&format!("Leak suspect: {sentence}"))));
-    }
     let next = commands::lines(&facts.next, width);
+    // A header of two lines, and one for the omitted rows.
+    let used = |above: &[Section]| above.iter().map(|one| height(one, width)).sum::<usize>() + next.len() + 3;
+    for sentence in facts.untold.iter().take(SHOWN_SUSPECTS) {
+        let text = words::line(&format!("Leak suspect: {sentence}"));
+        let [blank, line] = [Section::Line(String::new()), Section::Line(text)];
+        if used(&above) + 1 + height(&line, width) + MIN_ROWS <= SCREEN {
+            above.extend([blank, line]);
+        }
+    }
     if !facts.places.rows.is_empty() {
-        // Two header lines, and one for the omitted rows.
-        let used = above.iter().map(|section| height(section, width)).sum::<usize>() + next.len() + 3;
-        above.push(Section::Table(facts.places.table(width, SCREEN.saturating_sub(used).max(MIN_ROWS))));
+        let rows = SCREEN.saturating_sub(used(&above)).max(MIN_ROWS);
+        above.push(Section::Table(facts.places.table(width, rows)));
     }
     let under = Section::Whole(next);
     let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);

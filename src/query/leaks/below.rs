@@ -116,11 +116,14 @@ impl Store {
     /// Returns the store of a leak that a rule reports.
     pub(super) fn of_rule(reader: &EvidenceReader<'_>, leak: &FrameworkLeak<'_>) -> Option<Self> {
         let tree = &reader.graph.tree;
-        let largest = largest(tree, &leak.positions)?;
+        let own = tree.reachable_position(leak.object);
+        let others: Vec<TreePosition> =
+            leak.positions.iter().copied().filter(|position| Some(*position) != own).collect();
+        let largest = largest(tree, &others).or(own)?;
         let class = reader.class_at(largest);
         let alike = leak.positions.iter().filter(|position| reader.class_at(**position) == class);
         Some(Self {
-            object: tree.reachable_position(leak.object).unwrap_or(largest),
+            object: own.unwrap_or(largest),
             positions: leak.positions.clone(),
             objects: 1,
             retained_bytes: leak.retained_bytes,

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use regex::Regex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dump::info::DumpInfo;
@@ -53,6 +54,8 @@ pub struct Evaluator<'o, 'a> {
     pub(super) hides_values: bool,
     /// Fields that were met, by name: each has a table of its own.
     fields: Mutex<FxHashMap<Box<str>, Arc<CodeField>>>,
+    /// Regular expressions that were compiled, by pattern.
+    pub(super) patterns: Mutex<FxHashMap<Box<str>, Regex>>,
     /// By class number: `true` if its objects are java.lang.Strings.
     pub(super) strings: Vec<bool>,
 }
@@ -108,6 +111,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             bound: None,
             hides_values: false,
             fields: Mutex::default(),
+            patterns: Mutex::default(),
             strings: summary.classes().iter().map(is_string).collect(),
         }
     }

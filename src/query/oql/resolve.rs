@@ -1,7 +1,7 @@
 //! Expressions with their names resolved: fields, columns, attributes, methods.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use regex::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
@@ -209,7 +209,17 @@ impl<'r, 'o, 'a> Resolver<'r, 'o, 'a> {
                 format!("a SELECT can have at most {MAX_FIELDS} regular expressions"),
             ));
         }
-        regex(pattern, at)
+        // Rules resolve their queries for each object anew.
+        let patterns = || self.evaluator.patterns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = patterns().get(pattern) {
+            return Ok(known.clone());
+        }
+        let compiled = regex(pattern, at)?;
+        let mut known = patterns();
+        if known.len() < MAX_FIELDS {
+            known.insert(pattern.into(), compiled.clone());
+        }
+        Ok(compiled)
     }
 
     /// Returns the code for the row itself.

@@ -56,8 +56,10 @@ const FORMAT: &[Keyword<Show>] = &[
 /// reachable heap, or all such objects of one class if together they retain more. Each is followed down to its
 /// accumulation point, as in Eclipse MAT. The verdict is `accumulation` if at least 80 percent of what is retained
 /// there is in many children of one class, in one chain, in one buffer, or in many similar threads or class loaders;
-/// otherwise it is a `holder` of different parts. The exit code is 1 if nothing accumulates, or only what makes up less
-/// than 1 percent of all objects. Builds the index on first use.
+/// otherwise it is a `holder` of different parts. Stores within holders are suspects, too, and so is what a rule about
+/// a framework calls a leak. What the program is meant to hold, such as a cache within its bound, is `content`. The exit
+/// code is 1 if nothing accumulates, or only what makes up less than 1 percent of all objects. Builds the index on
+/// first use.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LeaksArgs {
     #[command(flatten)]
@@ -147,7 +149,7 @@ pub(crate) fn declared() -> Vec<Declared> {
         variant: "",
         about: "A row is a suspect: an object that only GC roots dominate and that retains more than `--threshold` percent of \
                 the reachable bytes, or all other such objects of a class together; those that retain most first. After these \
-                come suspects within holders, and those that a rule about a framework finds (`rule`). The exit \
+                come those that rules about frameworks find, and those within holders (`rule`). The exit \
                 code is 1 if no `verdict` is `accumulation`, or only of what is less than 1 percent of all objects.",
         rows: columns::columns().fields(),
         beside: beside::columns().fields(),

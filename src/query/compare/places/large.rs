@@ -25,8 +25,8 @@ const CHUNK: u32 = 1 << 14;
 /// Maximum number of objects of a place that are kept, and of all.
 const MAX_MEMBERS: usize = 1 << 16;
 const MAX_KEPT: usize = 1 << 20;
-/// Number of positions by which the pass looks ahead in a chain.
-const AHEAD: u32 = 64;
+/// Numbers of positions by which the pass looks ahead in a chain.
+const AHEAD: [u32; 2] = [1 << 12, 1 << 6];
 /// Number of objects of a class that are read to see by which field objects of another class hold them.
 const READ: u32 = 16;
 
@@ -55,11 +55,13 @@ pub(super) fn large_objects(tree: &Tree, least: u64) -> Vec<TreePosition> {
 
 /// Returns the object some positions further on, if it is large, and each object in between dominates the next.
 fn link_ahead(tree: &Tree, link: TreePosition, depth: u32, least: u64) -> Option<TreePosition> {
-    let ahead = TreePosition(link.0.saturating_add(AHEAD));
-    let is_link = ahead.0 < tree.reachable()
-        && tree.depth(ahead) == depth.saturating_add(AHEAD)
-        && tree.retained_bytes(ahead) >= least;
-    is_link.then_some(ahead)
+    AHEAD.into_iter().find_map(|steps| {
+        let ahead = TreePosition(link.0.saturating_add(steps));
+        let is_link = ahead.0 < tree.reachable()
+            && tree.depth(ahead) == depth.saturating_add(steps)
+            && tree.retained_bytes(ahead) >= least;
+        is_link.then_some(ahead)
+    })
 }
 
 /// Visits the objects that retain at least `least` bytes, and counts those that they dominate immediately. Returns, by place,
@@ -94,6 +96,8 @@ pub(super) fn walk(
         last_slot: None,
         levels_before: 0,
         by_classes: FxHashMap::default(),
+        last_holder: None,
+        last_references: Vec::new(),
         members: Vec::new(),
         kept: 0,
     };
@@ -172,6 +176,9 @@ struct LargePass<'w, 'b, 'o, 'a, 't> {
     levels_before: u32,
     /// By classes of holder and object: the field, the number of objects read, and `true` if their fields differ.
     by_classes: FxHashMap<(u32, u32), (HeldBy, u32, bool)>,
+    /// The object whose references were read last, and they, in the order of IDs.
+    last_holder: Option<ObjectIndex>,
+    last_references: Vec<(ObjectId, HeldBy)>,
     members: Vec<Vec<TreePosition>>,
     kept: usize,
 }
@@ -351,7 +358,12 @@ impl LargePass<'_, '_, '_, '_, '_> {
         }
         let dominator = || self.tree.dominator(position).and_then(|above| self.tree.object_at(above));
         let Some(holder) = holder.or_else(dominator) else { return HeldBy::Unknown };
-        let by = self.references.held_by(holder, object);
+        if self.last_holder != Some(holder) {
+            self.last_references.clear();
+            self.references.of(holder, &mut self.last_references);
+            self.last_holder = Some(holder);
+        }
+        let by = self.references.find(&self.last_references, object);
         let (first, read, differ) = known.unwrap_or((by, 0, false));
         self.by_classes.insert((of, class), (first, read.saturating_add(1), differ || first != by));
         by

@@ -128,8 +128,8 @@ impl DumpPlaces {
     }
 
     /// Like [`Self::named`], for the objects that retain at least `least` bytes and those that they dominate immediately.
-    /// Objects that smaller ones dominate have no places of their own; `own_bytes` has only the shallow size of the smaller
-    /// ones.
+    /// Objects that smaller ones dominate have no places of their own, class objects included; `own_bytes` has only the
+    /// shallow size of the smaller ones.
     ///
     /// # Errors
     /// As for [`Self::new`].

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::frameworks::{Frameworks, KnownFrameworks};
+use crate::frameworks::{Frameworks, KnownFrameworks, Naming};
 use crate::objects::collections::{Collections, Forms};
 use crate::objects::label::Labels;
 use crate::objects::reader::ObjectReader;
@@ -74,7 +74,11 @@ pub(super) fn named<'a>(
     let mut found = NamedObjects::default();
     let collections = Collections::with(objects, forms.clone());
     for object in known.instances(least) {
-        let Some(name) = known.called(object).filter(|_| !heap.hides_values()) else { continue };
+        let Some(mut name) = known.called(object) else { continue };
+        if heap.hides_values() && known.naming(object) == Naming::One {
+            // Hidden names are told apart as the names are.
+            name = format!("{name} {}", found.called.len() + 1);
+        }
         let Some(class) = graph.objects.class(object) else { continue };
         let class = numbers.of_class.get(class.0 as usize).copied().unwrap_or_default();
         let naming = known.naming(object);
@@ -97,7 +101,10 @@ pub(super) fn named<'a>(
         }
         for entry in collections.entries(&collection).take(MAX_ENTRIES) {
             let value = entry.value.reference().and_then(|id| graph.objects.addresses.index_of(id));
-            let key = entry.key.and_then(|key| keyed::text(objects, labels, key));
+            let key = match heap.hides_values() {
+                true => Some((keys.len() + 1).to_string()),
+                false => entry.key.and_then(|key| keyed::text(objects, labels, key)),
+            };
             if let (Some(value), Some(key)) = (value, key) {
                 keys.insert(
                     value.0,

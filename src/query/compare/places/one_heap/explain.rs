@@ -68,16 +68,22 @@ pub(super) fn explain(aligned: &Aligned, least: u64) -> Explanation {
         }
     };
     split(&aligned.top, None, &mut stack);
+    // What is nested in a place counts there and again beside it.
+    let has_nesting = |place: u32| {
+        let parts = aligned.below(place).iter();
+        parts.into_iter().any(|part| aligned.is_nesting(*part) && bytes(*part) >= least)
+    };
     let mut own = 0;
     while let Some(place) = stack.pop() {
         let (path, elements) = fullest(aligned, place);
         // The siblings of the places on the path to the elements.
-        for (above, below) in path.iter().zip(path.iter().skip(1)) {
+        for (above, below) in path.iter().zip(path.iter().skip(1)).filter(|(above, _)| !has_nesting(**above))
+        {
             own = own.max(aligned.figures(0, *above).own_bytes);
             split(aligned.below(*above), Some(*below), &mut stack);
         }
         let place = path.last().copied().unwrap_or(place);
-        if elements.is_none() && !aligned.is_nesting(place) {
+        if elements.is_none() && !aligned.is_nesting(place) && !has_nesting(place) {
             // A sentence about an object is more informative than its fields, or than several of its elements.
             let is_said = aligned.label(place).has_sentence;
             let is_field = |part: u32| matches!(aligned.label(part).via, Via::Field { .. });

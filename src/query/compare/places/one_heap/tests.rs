@@ -131,3 +131,15 @@ fn no_row_contains_another() {
     let sum: u64 = explained.places.iter().map(|one| one.retained_bytes).sum();
     assert_eq!(sum, 1 << 20);
 }
+
+/// `E` has an `A` and a `B`, and each `A` another `E`: what is below `A` is at the place of `B` again.
+#[test]
+fn what_is_nested_counts_once() {
+    let mut heap = Heaped::new();
+    let outer = heap.place(None, Via::Root("JNI global"), "app.E", 1, 1000);
+    let nesting = heap.field(outer, "a", "app.A", 1, 900);
+    heap.0.places[nesting as usize].is_nesting = true;
+    heap.field(outer, "b", "app.B", 8, 800);
+    let (heap, explained) = heap.explain();
+    assert_eq!(texts(&heap, &explained), [("JNI global: E".to_owned(), 1000)]);
+}
