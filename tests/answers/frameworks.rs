@@ -8,7 +8,7 @@ use hprof_query::frameworks::{
     FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks,
 };
 use hprof_query::objects::reader::ObjectReader;
-use hprof_writer::{HeapModel, Jdk, Options, Root, Type, Value};
+use hprof_writer::{Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
 use serde_json::json;
 
 use crate::kit::dump::Dump;
@@ -80,6 +80,60 @@ fn show_tells_what_a_users_rule_says() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(said.contains("acme.toml:17:9: there is no name waitng"), "{said}");
+}
+
+/// A dump in which nearly all is in the items of such a queue.
+fn full_queue() -> Dump {
+    let mut model = HeapModel::default();
+    let jdk = Jdk::add_to(&mut model);
+    let name = jdk.string(&mut model, "orders");
+    let item = model.class("com.acme.Item", Some(jdk.object), &[("body", Type::Object)]);
+    let items: Vec<ObjectId> = (0..50)
+        .map(|_| {
+            let body = model.prim_array(Elements::Zeros(Type::Byte, 8_000));
+            model.instance_with(item, &[("body", body.into())])
+        })
+        .collect();
+    let items = model.object_array(jdk.object_array, &items);
+    let fields =
+        [("name", Type::Object), ("waiting", Type::Int), ("open", Type::Byte), ("items", Type::Object)];
+    let class = model.class("com.acme.Queue", Some(jdk.object), &fields);
+    let values = [("name", name.into()), ("waiting", Value::Int(12)), ("items", items.into())];
+    let object = model.instance_with(class, &values);
+    model.class_with_statics("com.acme.Server", Some(jdk.object), &[], &[("QUEUE", object.into())]);
+    model.root_boot_classes();
+    Dump::written(&model.write(&Options::hotspot()))
+}
+
+/// Each answer that names places has the words of the user's rule, and the same.
+#[test]
+fn answers_are_in_the_words_of_a_users_rule() {
+    let dump = full_queue();
+    let dir = tempfile::tempdir().unwrap();
+    let [rules, limits] = ["acme.toml", "limits.toml"].map(|name| dir.path().join(name));
+    std::fs::write(&rules, RULES).unwrap();
+    std::fs::write(&limits, "[[rule]]\nname = \"leaks\"\nmeasure = \"suspects\"\nmax = \"10 %\"\n").unwrap();
+    let [rules, limits] = [&rules, &limits].map(|path| path.to_str().unwrap());
+    let commands: [&[&str]; 6] = [
+        &["overview"],
+        &["overview", "--format", "json"],
+        &["leaks", "--format", "json"],
+        &["report", "--format", "json", "--sections", "overview"],
+        &["report"],
+        &["check", "--rules", limits],
+    ];
+    for command in commands {
+        let said = |arguments: &[&str]| {
+            let output = dump.run(&[command, arguments].concat());
+            String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let (own, without) = (said(&["--frameworks", rules, "--quiet"]), said(&["--quiet"]));
+        assert!(own.contains("queue orders: 12 orders wait"), "{command:?}: {own}");
+        assert!(
+            !without.contains("orders wait") && without.contains("com.acme.Item"),
+            "{command:?}: {without}"
+        );
+    }
 }
 
 /// What the programs of real frameworks did: dump, framework, name, sentence, verdict.

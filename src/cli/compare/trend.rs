@@ -216,7 +216,7 @@ fn by_place(
 ) -> anyhow::Result<TrendResult> {
     let (mut places, mut all, mut last): (Vec<DumpPlaces>, _, _) = (Vec::new(), Vec::new(), None);
     let mut is_damaged = false;
-    let frameworks = args.frameworks.rules()?;
+    let frameworks = args.frameworks.rules(cx)?;
     for (input, created) in inputs {
         let (session, found) = Session::ask(cx, input, |heap, graph| places_of(&frameworks, heap, graph))?;
         is_damaged |= session.is_damaged();

@@ -77,7 +77,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
             path.display()
         );
     }
-    let frameworks = args.frameworks.rules()?;
+    let frameworks = args.frameworks.rules(cx)?;
     let (session, (overview, places, (headline, suspects, untold))) = Session::ask(
         cx,
         &args.input,

@@ -17,6 +17,7 @@ use crate::cli::pages::document::Look;
 use crate::cli::pages::site::{Has, Site};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::context::{Note, RunContext};
+use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
 use hprof_query::dictionary::names;
@@ -55,6 +56,9 @@ pub(crate) struct ReportArgs {
         help_heading = "Input"
     )]
     baseline: Option<PathBuf>,
+
+    #[command(flatten)]
+    frameworks: FrameworksArgs,
 
     /// Only these sections, in this order
     #[arg(long, value_name = "SECTION,...", value_delimiter = ',', help_heading = "Output")]
@@ -156,8 +160,9 @@ pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome>
 /// Determines the contents of the file. Fails if it cannot be opened.
 fn about(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<About> {
     let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
+    let frameworks = args.frameworks.rules(cx)?;
     let mut about = About {
-        cx: cx.keeping_dumps(None, args.no_values),
+        cx: cx.keeping_dumps(None, args.no_values).with_frameworks(frameworks),
         site,
         has: Has { heap: false, recording: true, objects: 0 },
         is_damaged: false,

@@ -107,7 +107,7 @@ fn least(text: &str) -> Result<Least, String> {
 
 pub(crate) fn run(cx: &RunContext, args: &PlacesArgs) -> anyhow::Result<Outcome> {
     let top = args.top.rows(args.output.format());
-    let frameworks = args.frameworks.rules()?;
+    let frameworks = args.frameworks.rules(cx)?;
     let (session, found) = Session::ask(cx, &args.input, |heap, graph| {
         let places = places(args, &frameworks, heap, graph)?;
         let found = places.map(|places| -> anyhow::Result<_> {

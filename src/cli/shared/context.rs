@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hprof_index::{Heap, ObjectGraph, Options, Progress};
+use hprof_query::frameworks::Frameworks;
 use hprof_report::grid::Grid;
 
 use super::color::ColorArg;
@@ -41,6 +42,8 @@ pub(crate) struct RunContext {
     pub(crate) color: ColorArg,
     /// `true` if values of the heap are hidden.
     pub(crate) hides_values: bool,
+    /// Rules about frameworks, if the command that runs others was given a file of them.
+    pub(super) frameworks: Option<Frameworks>,
     /// Receiver of progress, instead of the terminal.
     pub(super) watcher: Option<Watcher>,
     /// Dumps that stay open for the next command, if there is one.
@@ -104,12 +107,25 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl RunContext {
     /// Creates the context of a command in a shell.
     pub(crate) fn shell() -> Self {
-        Self { color: ColorArg::Auto, hides_values: false, watcher: None, kept: None, taken: None }
+        Self {
+            color: ColorArg::Auto,
+            hides_values: false,
+            frameworks: None,
+            watcher: None,
+            kept: None,
+            taken: None,
+        }
     }
 
     /// Creates a context whose dumps stay open for the commands of [`RunContext::taking`].
     pub(crate) fn keeping_dumps(&self, watcher: Option<Watcher>, hides_values: bool) -> Self {
-        Self { color: self.color, hides_values, watcher, kept: Some(Arc::default()), taken: None }
+        let frameworks = self.frameworks.clone();
+        Self { color: self.color, hides_values, frameworks, watcher, kept: Some(Arc::default()), taken: None }
+    }
+
+    /// Adds rules about frameworks for the commands that run in it.
+    pub(crate) fn with_frameworks(self, frameworks: Frameworks) -> Self {
+        Self { frameworks: Some(frameworks), ..self }
     }
 
     /// Creates the context of one command that captures its notes and its answer of at most `limit` bytes. It shares the
@@ -118,6 +134,7 @@ impl RunContext {
         Self {
             color: self.color,
             hides_values: self.hides_values,
+            frameworks: self.frameworks.clone(),
             watcher: self.watcher.clone(),
             kept: self.kept.clone(),
             taken: Some(Taken { limit, said: Mutex::default() }),

@@ -10,6 +10,7 @@ use anyhow::Context;
 use hprof_query::frameworks::{FrameworkFact, Frameworks};
 use hprof_report::value::Value;
 
+use super::context::RunContext;
 use super::object;
 
 /// Maximum size of a rules file in bytes.
@@ -25,12 +26,13 @@ pub(crate) struct FrameworksArgs {
 }
 
 impl FrameworksArgs {
-    /// Returns the built-in rules and those of the files.
+    /// Returns the built-in rules, those of the command that runs this one, and those of the files.
     ///
     /// # Errors
     /// If a file cannot be read or contains an error; the message contains line and column.
-    pub(crate) fn rules(&self) -> anyhow::Result<Frameworks> {
-        self.frameworks.iter().try_fold(Frameworks::bundled(), |rules, path| {
+    pub(crate) fn rules(&self, cx: &RunContext) -> anyhow::Result<Frameworks> {
+        let known = cx.frameworks.clone().unwrap_or_else(Frameworks::bundled);
+        self.frameworks.iter().try_fold(known, |rules, path| {
             let shown = path.display();
             let fail = || format!("cannot read the rules file {shown}");
             let mut bytes = Vec::new();

@@ -9,6 +9,7 @@ use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::several::OneDump;
 use hprof_index::{Heap, Quiet};
 use hprof_query::check::{Measured, MeasuredDump, Needs, Rule, measure};
+use hprof_query::frameworks::Frameworks;
 use hprof_report::json::DumpHeader;
 
 /// A checked dump.
@@ -35,9 +36,9 @@ pub(super) enum CheckedState {
 
 impl Subject {
     /// Opens a dump and measures what the rules require.
-    pub(super) fn measure(cx: &RunContext, input: &Input, rules: &[&Rule]) -> Self {
+    pub(super) fn measure(cx: &RunContext, input: &Input, rules: &[&Rule], frameworks: &Frameworks) -> Self {
         let path = input.path().to_string_lossy().into_owned();
-        let state = read(cx, input, rules).unwrap_or_else(CheckedState::Unreadable);
+        let state = read(cx, input, rules, frameworks).unwrap_or_else(CheckedState::Unreadable);
         Self { path, state }
     }
 
@@ -50,14 +51,19 @@ impl Subject {
     }
 }
 
-fn read(cx: &RunContext, input: &Input, rules: &[&Rule]) -> anyhow::Result<CheckedState> {
+fn read(
+    cx: &RunContext,
+    input: &Input,
+    rules: &[&Rule],
+    frameworks: &Frameworks,
+) -> anyhow::Result<CheckedState> {
     let needs = rules.iter().map(|rule| rule.measure.needs()).max().unwrap_or(Needs::Summary);
     let rules = || rules.iter().copied();
     Ok(match needs {
         Needs::Summary => {
             let heap = input.open(cx)?;
             ensure_heap(&heap)?;
-            let measured = measure(rules(), MeasuredDump::Summary(&heap))?;
+            let measured = measure(rules(), MeasuredDump::Summary(&heap), frameworks)?;
             CheckedState::Read {
                 measured,
                 dump: owned(&heap, heap.dump()),
@@ -68,7 +74,7 @@ fn read(cx: &RunContext, input: &Input, rules: &[&Rule]) -> anyhow::Result<Check
         Needs::Graph => {
             let (session, measured) = Session::ask(cx, input, |heap, graph| {
                 ensure_heap(heap)?;
-                Ok(measure(rules(), MeasuredDump::Graph(heap, graph, heap.bytes(&Quiet)?))?)
+                Ok(measure(rules(), MeasuredDump::Graph(heap, graph, heap.bytes(&Quiet)?), frameworks)?)
             })?;
             CheckedState::Read {
                 measured,

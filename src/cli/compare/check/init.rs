@@ -22,6 +22,7 @@ use hprof_query::check::{
 use hprof_query::classes::histogram::{self, Scope};
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::compare::places::{Aligned, DumpPlaces, Via};
+use hprof_query::frameworks::Frameworks;
 use hprof_report::escape;
 use hprof_report::number::{self, grouped, human_bytes};
 
@@ -151,7 +152,7 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
     ];
     let examples: Vec<Example> = examples.into_iter().flatten().collect();
     let made: Vec<Rule> = examples.iter().map(|example| rule(&example.measure, any())).collect();
-    let measured = measure(&made, MeasuredDump::Graph(heap, graph, bytes))?;
+    let measured = measure(&made, MeasuredDump::Graph(heap, graph, bytes), &Frameworks::bundled())?;
     let mut text = head(heap);
     for (example, measured) in examples.iter().zip(&measured) {
         let (limit, now) = match &measured.found {

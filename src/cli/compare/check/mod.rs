@@ -13,12 +13,14 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::messages;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::{Outcome, is_closed_pipe};
 use hprof_query::check::{Rule, Severity, Status};
 use hprof_query::dictionary::names;
+use hprof_query::frameworks::Frameworks;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Column, Columns};
@@ -65,6 +67,9 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "OLD", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     baseline: Option<PathBuf>,
 
+    #[command(flatten)]
+    frameworks: FrameworksArgs,
+
     /// Do not fail if a dump is damaged; check what could be read
     #[arg(long, help_heading = "Filter")]
     allow_damaged: bool,
@@ -109,7 +114,8 @@ pub(crate) fn run(cx: &RunContext, args: &CheckArgs) -> anyhow::Result<Outcome> 
     // Created before a long read, so that an error is reported at once.
     let reports = Reports::create(args.junit.as_deref(), args.sarif.as_deref(), &read)?;
     let damage = if args.allow_damaged { Damage::IsAllowed } else { Damage::Fails };
-    let mut run = CheckRun { rules, baseline: None, subjects: Vec::new(), errors: Vec::new() };
+    let frameworks = args.frameworks.rules(cx)?;
+    let mut run = CheckRun { rules, frameworks, baseline: None, subjects: Vec::new(), errors: Vec::new() };
     let baseline = run.measure_baseline(cx, old.map(|old| first.of(&old)), damage);
     for input in &inputs {
         run.check(cx, input, &baseline, damage);
@@ -126,6 +132,8 @@ pub(crate) fn run(cx: &RunContext, args: &CheckArgs) -> anyhow::Result<Outcome> 
 /// A run, as far as it got.
 struct CheckRun {
     rules: Rules,
+    /// Rules about frameworks.
+    frameworks: Frameworks,
     /// The baseline, if a rule needs it; its only row reports damage.
     baseline: Option<Looked>,
     subjects: Vec<Looked>,
@@ -146,7 +154,7 @@ impl CheckRun {
         let Some(input) = input else { return Baseline::None };
         let growing: Vec<&Rule> =
             self.rules.rules.iter().filter(|rule| rule.measure.kind.needs_baseline).collect();
-        let subject = Subject::measure(cx, &input, &growing);
+        let subject = Subject::measure(cx, &input, &growing, &self.frameworks);
         let mut rows: Vec<RuleRow> = RuleRow::damaged(&subject, damage).into_iter().collect();
         let (dump, one, is_read, baseline) = match subject.state {
             CheckedState::Read { measured, dump, one, .. } => (dump, one, true, Baseline::Measured(measured)),
@@ -164,7 +172,7 @@ impl CheckRun {
 
     fn check(&mut self, cx: &RunContext, input: &Input, baseline: &Baseline, damage: Damage) {
         let rules: Vec<&Rule> = self.rules.rules.iter().collect();
-        let subject = Subject::measure(cx, input, &rules);
+        let subject = Subject::measure(cx, input, &rules, &self.frameworks);
         let rows = RuleRow::of(&subject, &self.rules, baseline, damage);
         let (dump, one, is_read) = match subject.state {
             CheckedState::Read { dump, one, .. } => (dump, one, true),

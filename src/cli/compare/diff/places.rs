@@ -23,7 +23,7 @@ use super::{DiffArgs, shown};
 
 pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old_input, new_input] = args.input.binary(cx)?;
-    let frameworks = args.frameworks.rules()?;
+    let frameworks = args.frameworks.rules(cx)?;
     let places = |heap: &_, graph: &_| -> anyhow::Result<DumpPlaces> { places_of(&frameworks, heap, graph) };
     let (old, before) = Session::ask(cx, &old_input, places)?;
     let (new, after) = Session::ask(cx, &new_input, places)?;

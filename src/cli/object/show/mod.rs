@@ -144,7 +144,7 @@ pub(crate) fn run(cx: &RunContext, args: &ShowArgs) -> anyhow::Result<Outcome> {
     if let Some((file, recorded)) = args.input.open_text(cx)? {
         return of_text(cx, args, &file, &recorded);
     }
-    let rules = args.frameworks.rules()?;
+    let rules = args.frameworks.rules(cx)?;
     let (session, found) = Session::ask(cx, &args.input.input, |heap, graph| {
         Ok(match find(args, heap, graph) {
             Ok(object) => Ok(look(args, heap, graph, object, &rules)?),

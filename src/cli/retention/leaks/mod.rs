@@ -105,7 +105,7 @@ struct LeaksReport {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> {
-    let frameworks = args.frameworks.rules()?;
+    let frameworks = args.frameworks.rules(cx)?;
     let (session, told) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let unreachable = Unreachable::of(heap.summary(), graph);

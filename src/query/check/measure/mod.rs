@@ -25,6 +25,7 @@ use crate::classes::suggestions;
 use crate::compare::places::DumpPlaces;
 use crate::dominators::class_counts::Counts;
 use crate::dominators::retained_of_set;
+use crate::frameworks::Frameworks;
 use crate::leaks::Leaks;
 use crate::objects::selection::{Selected, Selection};
 use crate::waste::Waste;
@@ -145,7 +146,7 @@ const MAX_TOLD_NAME: usize = 1 << 10;
 /// Error if the graph is missing.
 const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary is open";
 
-/// Measures what the rules need; for growth, the value in this dump.
+/// Measures what the rules need; for growth, the value in this dump. `frameworks` name what leak suspects are.
 ///
 /// # Errors
 /// If neither memory nor disk has space for a few numbers per object, or if a rule needs the graph and `opened` has
@@ -153,9 +154,10 @@ const NO_GRAPH: &str = "a rule needs the graph of the dump, but only the summary
 pub fn measure<'r>(
     rules: impl IntoIterator<Item = &'r Rule>,
     opened: MeasuredDump<'_>,
+    frameworks: &Frameworks,
 ) -> io::Result<Vec<Measured>> {
     let rules: Vec<&Rule> = rules.into_iter().collect();
-    let mut dump = DumpData::new(opened);
+    let mut dump = DumpData::new(opened, frameworks);
     waste::prepare(&mut dump, &rules)?;
     rules.into_iter().map(|rule| (rule.measure.kind.measure)(&mut dump, &rule.measure)).collect()
 }
@@ -168,6 +170,7 @@ fn no_class(pattern: &ClassPattern, suggestions: Vec<&str>) -> MeasureDetails {
 /// A dump, and what was computed from it.
 pub(super) struct DumpData<'a> {
     heap: &'a Heap,
+    frameworks: &'a Frameworks,
     summary: &'a Summary,
     graph: Option<(&'a ObjectGraph, &'a [u8])>,
     sizes: Sizes,
@@ -181,13 +184,14 @@ pub(super) struct DumpData<'a> {
 }
 
 impl<'a> DumpData<'a> {
-    fn new(opened: MeasuredDump<'a>) -> Self {
+    fn new(opened: MeasuredDump<'a>, frameworks: &'a Frameworks) -> Self {
         let (heap, graph) = match opened {
             MeasuredDump::Summary(heap) => (heap, None),
             MeasuredDump::Graph(heap, graph, bytes) => (heap, Some((graph, bytes))),
         };
         Self {
             heap,
+            frameworks,
             summary: heap.summary(),
             graph,
             sizes: Sizes::new(heap.summary(), None),

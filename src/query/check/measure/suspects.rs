@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::{DumpData, MeasureDetails, Measured};
 use crate::check::{Measure, MeasureKind, Unit};
-use crate::frameworks::Frameworks;
 use crate::leaks::heap_places::HeapPlaces;
 use crate::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence};
 
@@ -21,7 +20,7 @@ pub(super) const DEFINITION: MeasureKind = MeasureKind {
 /// Runs `leaks` without options, whatever the limit is: the threshold decides which objects are suspects.
 fn measure(dump: &mut DumpData<'_>, _: &Measure) -> io::Result<Measured> {
     let (graph, bytes) = dump.graph()?;
-    let places = HeapPlaces::new(dump.heap, graph, bytes, &Frameworks::bundled(), DEFAULT_THRESHOLD)?;
+    let places = HeapPlaces::new(dump.heap, graph, bytes, dump.frameworks, DEFAULT_THRESHOLD)?;
     let leaks = leaks::leaks(dump.heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
     let amount = leaks.largest().map_or(0, |largest| largest.retained_bytes());
     Ok(Measured::new(amount, leaks.reachable_bytes).with(MeasureDetails::Suspects(Arc::new(leaks))))
