@@ -38,7 +38,7 @@ pub enum LoaderOrder {
 pub struct ClassLoaderRow {
     /// Object ID; 0 is the boot loader.
     pub id: ObjectId,
-    /// Further loaders that the row represents: see [`merge_accessor_loaders`].
+    /// Further loaders that the row represents: see `merge_accessor_loaders`.
     pub others: Vec<ObjectId>,
     /// Class of the loader; `None` for the boot loader, and if the loader is not in the dump.
     pub class: Option<ClassNumber>,
