@@ -42,7 +42,8 @@ pub(crate) fn all(dir_of_all: &Path) -> Vec<Sample> {
         let mut files: Vec<_> =
             fs::read_dir(samples.join(dir)).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
-        for file in files {
+        // A reader of the README has tried the program on a sample: its index is a directory beside it.
+        for file in files.into_iter().filter(|file| file.is_file()) {
             let name = file.file_name().unwrap().to_str().unwrap().to_owned();
             let packed = fs::read(&file).unwrap();
             if let Some(name) = name.strip_suffix(".zst") {
