@@ -16,7 +16,7 @@ use crate::frameworks::FrameworkDescription;
 use super::conclusions::accumulated_at;
 use super::contents::{self, Level, Reason};
 use super::heap_places::{FrameworkLeak, HeapPlaces};
-use super::loaders::common_bytes;
+use super::loaders::{common_bytes, retained_bytes};
 use super::other_holders::other_holders;
 use super::reader::EvidenceReader;
 use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict};
@@ -141,10 +141,6 @@ impl Store {
 
 fn largest(tree: &Tree, positions: &[TreePosition]) -> Option<TreePosition> {
     positions.iter().copied().max_by_key(|position| (tree.retained_bytes(*position), Reverse(*position)))
-}
-
-fn sum(tree: &Tree, positions: &[TreePosition]) -> u64 {
-    positions.iter().fold(0, |sum, position| sum.saturating_add(tree.retained_bytes(*position)))
 }
 
 /// Suspects, and the objects that the accumulations among them explain.
@@ -287,11 +283,11 @@ impl Suspects {
     /// Returns how a set of objects relates to the suspects found before. The objects are ascending, and none dominates
     /// another.
     fn known(&self, tree: &Tree, positions: &[TreePosition]) -> Known {
-        let own = sum(tree, positions);
+        let own = retained_bytes(tree, positions);
         for (at, explained) in &self.explained {
             let common = common_bytes(tree, positions, explained);
             if common > 0 && contents::is_most(common, own) {
-                let is_same = contents::is_most(common, sum(tree, explained));
+                let is_same = contents::is_most(common, retained_bytes(tree, explained));
                 return if is_same { Known::Same(*at) } else { Known::Part };
             }
         }

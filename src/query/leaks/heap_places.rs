@@ -16,7 +16,7 @@ use crate::frameworks::{FrameworkDescription, FrameworkVerdict, Frameworks, Know
 use crate::objects::reader::ObjectReader;
 
 use super::contents;
-use super::loaders::common_bytes;
+use super::loaders::{common_bytes, retained_bytes};
 
 /// Minimum fraction of the heap, as 1/N, that an examined object retains.
 const PART: u64 = 1000;
@@ -130,8 +130,7 @@ impl HeapPlaces {
         tree: &Tree,
         positions: &[TreePosition],
     ) -> Option<&FrameworkDescription> {
-        let whole =
-            positions.iter().fold(0u64, |sum, position| sum.saturating_add(tree.retained_bytes(*position)));
+        let whole = retained_bytes(tree, positions);
         let several =
             self.described.iter().map(|known| &known.description).filter(|known| known.retains.len() > 1);
         several.into_iter().find(|known| {
@@ -175,10 +174,7 @@ impl HeapPlaces {
         let mut found: Vec<FrameworkLeak<'_>> = leaks
             .map(|Described { object, description }| {
                 let positions = tops(tree, description.retains.iter().copied());
-                let retained_bytes = positions
-                    .iter()
-                    .map(|position| tree.retained_bytes(*position))
-                    .fold(0, u64::saturating_add);
+                let retained_bytes = retained_bytes(tree, &positions);
                 FrameworkLeak { object: *object, description, positions, retained_bytes }
             })
             .collect();

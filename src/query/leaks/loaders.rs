@@ -139,6 +139,11 @@ fn has_many_loaders(summary: &Summary) -> bool {
     loaders.into_values().any(|loaders| loaders >= MANY_LOADERS)
 }
 
+/// Returns the sum of the retained sizes of objects of which none dominates another.
+pub(super) fn retained_bytes(tree: &Tree, positions: &[TreePosition]) -> u64 {
+    positions.iter().fold(0, |sum, position| sum.saturating_add(tree.retained_bytes(*position)))
+}
+
 /// Returns the size that both `some` and `others` retain, by the dominator tree. In each list no object dominates
 /// another; `others` are ascending.
 pub(super) fn common_bytes(tree: &Tree, some: &[TreePosition], others: &[TreePosition]) -> u64 {
