@@ -16,18 +16,18 @@ const RUNS: u32 = 4;
 pub fn text(bytes: &[u8]) {
     lines(bytes);
     let place = Place::new(bytes);
-    let Some(file) = TextFile::open(&place.file()).ok().flatten() else { return };
-    let Ok(report) = read(&file, None) else { return };
+    let path = place.file();
+    let Ok(Some((file, report))) = read(&path, None) else { return };
+    let runs = report.runs;
     let last = ask(&file, report);
-    let runs = read(&file, None).map_or(0, |report| report.runs);
     for run in 1..=runs.min(RUNS) {
-        let Ok(report) = read(&file, Some(run)) else {
+        let Ok(Some((file, report))) = read(&path, Some(run)) else {
             panic!("run {run} of {runs} is not there");
         };
         let sum = ask(&file, report);
         assert!(run < runs || sum == last, "the last run is what is read if none is asked for");
     }
-    assert!(read(&file, Some(runs.saturating_add(1))).is_err() && read(&file, Some(0)).is_err());
+    assert!(read(&path, Some(runs.saturating_add(1))).is_err() && read(&path, Some(0)).is_err());
 }
 
 /// Events and their line numbers.

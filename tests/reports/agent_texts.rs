@@ -31,7 +31,7 @@ impl Texts {
     }
 
     pub(crate) fn read(&self, text: impl AsRef<[u8]>) -> TextReport {
-        read(&self.file(text), None).unwrap()
+        read(&self.write(text.as_ref()), None).unwrap().expect("a text report").1
     }
 }
 

@@ -36,7 +36,7 @@ fn unpacked(path: &Path) -> String {
 }
 
 fn read_path(path: &Path) -> TextReport {
-    read(&TextFile::open(path).unwrap().unwrap(), None).unwrap()
+    read(path, None).unwrap().unwrap().1
 }
 
 /// The lines behind the header's explanation.
@@ -326,7 +326,7 @@ fn runs_that_were_appended() {
     let old = "count callee caller time\n3 a.B.c()V a.B.d()V 5\n";
     let text = format!("{ALL}{}{old}{old}", ALL.replace("200002, name=\"a\"", "200002, name=\"b\""));
     let file = texts.file(&text);
-    let of = |run| read(&file, run).unwrap();
+    let of = |run| read(file.path(), run).unwrap().unwrap().1;
     let names =
         |run| of(Some(run)).profile.threads.iter().map(|thread| thread.name.clone()).collect::<Vec<_>>();
     assert_eq!((of(None).runs, of(None).run), (3, 3));
@@ -334,7 +334,7 @@ fn runs_that_were_appended() {
     // The first table of calls follows a header, the second one follows calls.
     assert_eq!([of(Some(1)), of(Some(2)), of(None)].map(|report| report.profile.calls.len()), [0, 1, 1]);
     for run in [0, 4] {
-        let error = read(&file, Some(run)).unwrap_err().to_string();
+        let error = read(file.path(), Some(run)).unwrap_err().to_string();
         assert_eq!(error, format!("run {run} does not exist: the file contains 3"));
     }
 }
@@ -454,8 +454,7 @@ fn changed_texts_are_read_without_a_panic() {
             }
         }
         let path = texts.write(&text);
-        let Some(file) = TextFile::open(&path).unwrap() else { continue };
-        let mut report = read(&file, None).unwrap();
+        let Some((file, mut report)) = read(&path, None).unwrap() else { continue };
         find_loaders(&file, &mut report).unwrap();
         let question =
             show::TextObjectQuery { object: ObjectId(0x5000_1f93), elements: 0..u64::MAX, incoming: true };

@@ -11,7 +11,7 @@ use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::{self, Want};
-use hprof_query::recordings::profile::text::{self, TextReport};
+use hprof_query::recordings::profile::text::{self, TextError, TextReport};
 use hprof_query::threads::{self, Threads, stack_owners};
 use hprof_report::json;
 use hprof_report::number::grouped;
@@ -119,7 +119,11 @@ impl RecordedInput {
     /// Reads a text report and prints notes about it; `None` if the file is a binary dump.
     pub(crate) fn open_text(&self, cx: &RunContext) -> anyhow::Result<Option<(TextFile, Recorded)>> {
         let path = self.path_text();
-        let Some(file) = TextFile::open(self.input.path()).map_err(Error::from)? else {
+        let opened = text::read(self.input.path(), self.run).map_err(|error| match error {
+            TextError::Open(error) => Error::from(error).into(),
+            error => anyhow::Error::from(error).context(format!("cannot read {path}")),
+        })?;
+        let Some((file, mut report)) = opened else {
             anyhow::ensure!(
                 self.run.is_none(),
                 "{path} is a binary dump, which contains one run; omit --run, or select a heap dump with --heap-dump"
@@ -130,8 +134,6 @@ impl RecordedInput {
             self.input.heap_dump().is_none(),
             "{path} is a text report, which contains runs; omit --heap-dump, or select a run with --run"
         );
-        let mut report = text::read(&file, self.run)
-            .map_err(|error| anyhow::Error::from(error).context(format!("cannot read {path}")))?;
         about_text(cx, &report, &path, self.run, self.input.quiet);
         let profile = std::mem::take(&mut report.profile);
         let origin = RecordedFile::Text { report: Box::new(report), file_bytes: file.file_bytes() };

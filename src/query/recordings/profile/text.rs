@@ -10,9 +10,10 @@ mod run;
 pub mod show;
 
 use std::io;
+use std::path::Path;
 
 use super::Profile;
-use hprof_input::file::TextFile;
+use hprof_input::file::{OpenError, TextFile};
 use hprof_parser::ObjectId;
 use hprof_parser::text::{TextEvent, TextReader};
 
@@ -83,6 +84,9 @@ pub struct TextClass {
 /// Error while reading a text report.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
+    /// The file cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -109,14 +113,15 @@ const KEPT: usize = 32;
 /// Maximum number of bytes of each that are kept.
 const KEPT_BYTES: usize = 100;
 
-/// Reads a text report: the requested run, from 1, or the last.
+/// Opens and reads a text report: the requested run, from 1, or the last. `None` if the file is a binary dump.
 ///
 /// # Errors
-/// If the file cannot be read, or does not contain the run.
-pub fn read(file: &TextFile, run: Option<u32>) -> Result<TextReport, TextError> {
+/// If the file cannot be opened or read, or does not contain the run.
+pub fn read(path: &Path, run: Option<u32>) -> Result<Option<(TextFile, TextReport)>, TextError> {
+    let Some(file) = TextFile::open(path)? else { return Ok(None) };
     let mut report = TextReport::default();
     let mut kept = (0, run::ProfileRun::default());
-    report.runs = walk(file, |number, line, event| {
+    report.runs = walk(&file, |number, line, event| {
         if let TextEvent::Malformed { expected, text } = event {
             report.not_understood += 1;
             if report.malformed.len() < KEPT {
@@ -136,7 +141,7 @@ pub fn read(file: &TextFile, run: Option<u32>) -> Result<TextReport, TextError> 
     }
     report.run = kept.0;
     (report.profile, report.heap) = kept.1.finish();
-    Ok(report)
+    Ok(Some((file, report)))
 }
 
 /// Finds the classes of loaders that occur after their classes in the file. [`read`] finds the others.
