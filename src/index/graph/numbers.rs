@@ -14,7 +14,9 @@ pub struct ObjectIndex(pub u32);
 
 /// Position of an object in the dominator tree's preorder, from 0. Siblings are in descending order of
 /// retained size; unreachable objects come after all reachable ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 pub struct TreePosition(pub u32);
 
 macro_rules! number {

@@ -8,6 +8,7 @@ use super::error::Error;
 use super::estimate::{self, Estimate};
 use super::opening::{Opening, Verification};
 use super::options::Options;
+use super::places_file;
 use super::stages::{self, Purpose, Stages};
 use super::tree_file;
 use super::unpack::read_unpacked;
@@ -21,7 +22,7 @@ use crate::storage::store::Stage;
 use crate::storage::store::directory::{self, IndexDirectories};
 use crate::storage::store::format::{StageFile, Unusable};
 use hprof_input::file::Compression;
-use hprof_input::progress::Progress;
+use hprof_input::progress::{Progress, Quiet};
 
 /// A dump with its summary.
 #[derive(Debug)]
@@ -77,13 +78,17 @@ impl Heap {
         Self::open_graph_for(Purpose::Answer, Verification::OnOpen, path, options, progress)
     }
 
-    /// Builds the missing stages of a dump's permanent index.
+    /// Builds the missing stages of a dump's permanent index, except [`Stage::Places`], which the queries
+    /// keep ([`Heap::keep_places`]).
     ///
     /// # Errors
     /// Those of [`Heap::open_graph`]; [`Error::WriteIndex`] also if no permanent index can be written.
-    pub fn build_index(path: &Path, options: &Options, progress: &dyn Progress) -> Result<Self, Error> {
+    pub fn build_index(
+        path: &Path,
+        options: &Options,
+        progress: &dyn Progress,
+    ) -> Result<(Self, ObjectGraph), Error> {
         Self::open_graph_for(Purpose::Index, Verification::WhenRead, path, options, progress)
-            .map(|(heap, _)| heap)
     }
 
     fn open_graph_for(
@@ -153,6 +158,23 @@ impl Heap {
     /// Returns the counts of dangling references, if the index contains them: references were read.
     pub fn missing_objects(&self) -> Option<MissingObjects> {
         self.file.read(Stage::References, adjacency_file::read_missing)
+    }
+
+    /// Returns the answer that [`Heap::keep_places`] wrote to the index under this key.
+    pub fn kept_places(&self, key: u64) -> Option<Vec<u8>> {
+        self.file.read(Stage::Places, |file| places_file::read(file, key)).flatten()
+    }
+
+    /// Writes an answer about the places of large objects to the index, if there is one that can be written to.
+    /// The key stands for everything that the answer depends on except the dump.
+    pub fn keep_places(&self, key: u64, answer: &[u8]) {
+        let Ok((directory, _lock)) = self.file.directory(&Quiet) else { return };
+        if self.file.check_unchanged().is_ok() {
+            // Without it, the answer is computed again.
+            let _ = directory.write(&self.file.key(Stage::Places), places_file::SECTIONS, |writer| {
+                places_file::write(key, answer, writer)
+            });
+        }
     }
 
     /// Returns the data about the dump that needs no access to single objects.
@@ -226,6 +248,10 @@ impl Heap {
                 })
             };
             let mut found: Vec<StageReport> = opening.directories.existing().filter_map(report).collect();
+            // No command misses it.
+            if stage == Stage::Places && found.is_empty() {
+                continue;
+            }
             // A valid file is the one that commands use, wherever it is.
             found.sort_by_key(|report| report.state != StageState::Good);
             reports.push(found.into_iter().next().unwrap_or_else(|| StageReport {

@@ -4,7 +4,7 @@
 //! * `opening` manages the files of an open dump: mapped, unpacked (`unpack`), with the directories of
 //!   its index.
 //! * `stages` reads the stages of the graph, or builds and writes them. `summary_file`, `objects_file`,
-//!   `adjacency_file` and `tree_file` define their sections.
+//!   `adjacency_file`, `tree_file` and `places_file` define their sections.
 //! * [`spool`] copies the input of a pipe.
 //! * [`estimate`] estimates the cost of building; `error` contains the errors of opening a dump, with
 //!   remedies.
@@ -18,6 +18,7 @@ pub mod heap;
 mod objects_file;
 mod opening;
 pub(crate) mod options;
+mod places_file;
 pub mod spool;
 mod stages;
 mod summary_file;

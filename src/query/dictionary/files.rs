@@ -87,7 +87,7 @@ names! {
 
     // The index.
     INDEX_DIR: Text, "directory of the index";
-    STAGE: Text, "stage of the index: `unpacked` (compressed dumps only), `summary`, `objects`, `references`, `referrers`, `dominators`, in this order; `all` with `--remove`";
+    STAGE: Text, "stage of the index: `unpacked` (compressed dumps only), `summary`, `objects`, `references`, `referrers`, `dominators`, `places`, in this order; `all` with `--remove`";
     INDEX_BYTES: Integer, "length of the stage's file, for `unpacked` with the unpacked dump; 0 if it is missing; with `--remove` the bytes freed";
     IS_FITTING: Boolean, "whether memory and disk space suffice, as far as is known; true if the index exists";
     IS_BUILT: Boolean, "whether the index is complete";

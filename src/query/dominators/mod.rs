@@ -4,6 +4,7 @@ pub mod areas;
 pub(crate) mod avoiding_walk;
 pub mod class_counts;
 pub mod class_pass;
+pub mod counted_ranges;
 pub mod holder_field;
 pub mod listing;
 pub mod merged_by_class;

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::bundled::BUNDLED;
 use super::template::Template;
@@ -33,6 +34,8 @@ pub struct Frameworks {
     pub(super) passed: Vec<Arc<str>>,
     pooled: Vec<PooledField>,
     about: Vec<FrameworkAbout>,
+    /// Hash of the texts.
+    hash: u64,
 }
 
 /// A field whose array is memory that a framework hands out in slices: its unused parts are intended.
@@ -112,7 +115,9 @@ impl FrameworkVerdict {
 }
 
 /// Meaning of the name that a framework's rule gives objects.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub enum Naming {
     /// It distinguishes an object from others: `session store of /shop`.
     One,
@@ -187,7 +192,13 @@ impl Frameworks {
         self.passed.extend(read.passed);
         self.pooled.extend(read.pooled);
         self.about.push(read.about);
+        self.hash = xxh3_64_with_seed(text.as_bytes(), self.hash);
         Ok(self)
+    }
+
+    /// Returns a hash of the texts of all files.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
     }
 
     /// Returns the fields whose arrays are handed out in slices.

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use crate::dominators::class_counts::{self, Counts};
+use crate::dominators::counted_ranges::CountedRanges;
 use crate::objects::collections::{Collections, Forms};
 use crate::objects::reader::ObjectReader;
 use crate::objects::strength::{Excluded, Strength};
@@ -134,12 +135,25 @@ pub(super) struct Evidence<'a> {
     objects: ObjectReader<'a>,
     forms: std::sync::Arc<Forms>,
     pub(super) view: View<'a>,
+    /// Counts of what objects dominate: suspects are often within others.
+    counted: CountedRanges<'a>,
 }
 
 impl<'a> Evidence<'a> {
     pub(super) fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
         let objects = ObjectReader::new(summary, graph, bytes);
-        Self { summary, graph, objects, forms: std::sync::Arc::new(Forms::new(&objects)), view }
+        let forms = std::sync::Arc::new(Forms::new(&objects));
+        let counted = CountedRanges::new(graph, summary.classes().len());
+        Self { summary, graph, objects, forms, view, counted }
+    }
+
+    /// Returns the classes whose objects take up most of what `tops` retain.
+    pub(super) fn contents(&self, tops: &[TreePosition]) -> Vec<ClassShare> {
+        let counts = match tops {
+            [top] => self.counted.count(*top..self.graph.tree.end(*top)),
+            _ => class_counts::count_below(self.graph, tops, self.summary.classes().len()),
+        };
+        largest_classes(self.summary, &counts)
     }
 
     pub(super) fn named(&self, object: ObjectIndex) -> NamedObject {
@@ -272,7 +286,7 @@ impl<'a> Evidence<'a> {
         let mut parts: Vec<RetainedPart> = Vec::new();
         let own = |position: TreePosition| position..TreePosition(position.0.saturating_add(1));
         let mut count = |positions: std::ops::Range<TreePosition>| {
-            let counts = class_counts::count(self.graph, positions, classes);
+            let counts = self.counted.count(positions);
             all = class_counts::add(std::mem::take(&mut all), &counts);
             counts
         };
@@ -316,7 +330,7 @@ pub(super) fn kinds(children: &[ChildKind]) -> Vec<RetainedPart> {
 }
 
 /// Returns the classes whose objects take up most.
-pub(super) fn largest_classes(summary: &Summary, counts: &[Counts]) -> Vec<ClassShare> {
+fn largest_classes(summary: &Summary, counts: &[Counts]) -> Vec<ClassShare> {
     let counted = (0u32..).map(ClassNumber).zip(counts).filter(|(_, count)| count.objects > 0);
     let name = |class: ClassNumber| summary.class(class).map_or("", |row| summary.class_name(row));
     // Names may be long: only those of the few reported classes are copied.

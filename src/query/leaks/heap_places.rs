@@ -57,6 +57,18 @@ pub(super) struct FrameworkLeak<'h> {
     pub(super) retained_bytes: u64,
 }
 
+/// Keeps the places of the large objects of a heap in its index, by the rules that are compiled in.
+///
+/// # Errors
+/// Those of [`DumpPlaces::of_large`].
+pub fn keep_places(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<()> {
+    large(heap, graph, bytes, &Frameworks::bundled()).map(drop)
+}
+
+fn large(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], frameworks: &Frameworks) -> io::Result<DumpPlaces> {
+    DumpPlaces::of_large(heap, graph, bytes, frameworks, graph.tree.reachable_bytes() / PART)
+}
+
 impl HeapPlaces {
     /// Finds the places of the large objects of a heap, those that explain it and retain 2 percent, or `threshold` percent if
     /// that is less, and describes objects of frameworks.
@@ -71,7 +83,7 @@ impl HeapPlaces {
         threshold: u8,
     ) -> io::Result<Self> {
         let all = graph.tree.reachable_bytes();
-        let places = OneHeap::new(DumpPlaces::of_large(heap, graph, bytes, frameworks, all / PART)?);
+        let places = OneHeap::new(large(heap, graph, bytes, frameworks)?);
         let told = all / 100 * u64::from(threshold.min(TOLD_PERCENT));
         let explained = places.explain(told);
         let objects = ObjectReader::new(heap.summary(), graph, bytes);

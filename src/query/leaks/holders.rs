@@ -342,10 +342,11 @@ impl<'a> Holders<'a> {
     }
 
     /// Returns the recognizable place of an object: the collection that it is a part of, and the field that holds that.
-    pub(super) fn place(&self, object: ObjectIndex) -> Holder {
+    /// `is_searched` if the classes of its elements are to be found, and are not known already.
+    pub(super) fn place(&self, object: ObjectIndex, is_searched: bool) -> Holder {
         let (shown, field) = self.shown(object);
         let retained_bytes = self.graph.tree.retained_bytes_of(object).unwrap_or(0);
-        let held = self.held_by_collection(shown, MANY_ELEMENTS);
+        let held = self.held_by_collection(shown, if is_searched { MANY_ELEMENTS } else { MAX_ELEMENTS });
         Holder { instances: 1, retained_bytes, field, held, ..self.named(shown) }
     }
 

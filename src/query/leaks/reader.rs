@@ -11,7 +11,7 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::names;
 
 use super::contents::{self, Below, Reason};
-use super::evidence::{self, ClassShare, Evidence};
+use super::evidence::{self, Evidence};
 use super::holders::{Holder, Holders, InOnePlace};
 use super::thread_locals::ThreadLocals;
 use super::{
@@ -19,7 +19,6 @@ use super::{
     TOLD_MEMBERS, Verdict, allocation,
 };
 use crate::compare::stable_names::{in_common, masked};
-use crate::dominators::class_counts;
 use crate::frameworks::FrameworkDescription;
 use crate::objects::class_set::ClassSet;
 use crate::paths::steps::View;
@@ -141,7 +140,7 @@ impl<'a> EvidenceReader<'a> {
             SuspectKind::Single => base.and_then(|position| tree.object_at(position)).or(Some(object)),
             SuspectKind::Group => point,
         };
-        let mut place = shown.map(|object| self.holders.place(object));
+        let mut place = shown.map(|object| self.holders.place(object, store.is_none()));
         if let (Some(place), Some(store)) = (&mut place, &store) {
             place.instances = store.objects;
             place.held = place.held.take().filter(|_| store.objects == 1);
@@ -220,7 +219,7 @@ impl<'a> EvidenceReader<'a> {
             accumulated,
             contents: match (contents, self.extent) {
                 (Some(contents), _) => contents,
-                (None, LeakEvidence::All) => self.contents(&tops),
+                (None, LeakEvidence::All) => self.evidence.contents(&tops),
                 (None, LeakEvidence::Sentences) => Vec::new(),
             },
             thread_locals,
@@ -269,7 +268,7 @@ impl<'a> EvidenceReader<'a> {
         let tree = &self.graph.tree;
         let top = tree.reachable_position(object).map(|position| self.top_of_nodes(position));
         let object = top.and_then(|position| tree.object_at(position)).unwrap_or(object);
-        OtherHolder { called: None, holder: Holder { held: None, ..self.holders.place(object) } }
+        OtherHolder { called: None, holder: Holder { held: None, ..self.holders.place(object, false) } }
     }
 
     /// Returns the members of a group that retain most.
@@ -374,11 +373,5 @@ impl<'a> EvidenceReader<'a> {
             is_mostly: count < threads.len(),
             ..InOnePlace::default()
         }
-    }
-
-    /// Returns the classes whose objects take up most of what `tops` retain.
-    fn contents(&self, tops: &[TreePosition]) -> Vec<ClassShare> {
-        let counts = class_counts::count_below(self.graph, tops, self.summary.classes().len());
-        evidence::largest_classes(self.summary, &counts)
     }
 }

@@ -4,6 +4,8 @@ mod estimate;
 
 mod file;
 
+use std::path::Path;
+
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
@@ -11,8 +13,9 @@ use crate::cli::shared::messages;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::open::heap::{StageReport, StageState};
-use hprof_index::{Heap, Options};
+use hprof_index::{Heap, Options, Progress};
 use hprof_query::dictionary::names;
+use hprof_query::leaks::heap_places::keep_places;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::value::Value;
@@ -77,7 +80,7 @@ pub(crate) fn run(cx: &RunContext, args: &IndexArgs) -> anyhow::Result<Outcome> 
     if !args.verify {
         estimate::note(cx, &args.input, &options);
         let bar = Bar::new(cx, args.input.quiet);
-        let heap = args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar))??;
+        let heap = args.input.with_threads(|| build(args.input.path(), &options, &bar))??;
         drop(bar);
         messages::about(cx, &heap, args.input.quiet);
         damaged = heap.summary().is_damaged();
@@ -88,7 +91,7 @@ pub(crate) fn run(cx: &RunContext, args: &IndexArgs) -> anyhow::Result<Outcome> 
         // Opening did not notice the damage, so everything is rebuilt. A failed removal is reported below.
         let _ = Heap::remove_index(args.input.path(), &options);
         let bar = Bar::new(cx, args.input.quiet);
-        args.input.with_threads(|| Heap::build_index(args.input.path(), &options, &bar).map(drop))??;
+        args.input.with_threads(|| build(args.input.path(), &options, &bar).map(drop))??;
         drop(bar);
         reports = verify(false)?;
     }
@@ -99,6 +102,15 @@ pub(crate) fn run(cx: &RunContext, args: &IndexArgs) -> anyhow::Result<Outcome> 
         (true, true) => Outcome::Damaged,
         (true, false) => Outcome::Fine,
     })
+}
+
+/// Builds what is missing of an index, and finds the places of large objects, which are kept there.
+fn build(path: &Path, options: &Options, bar: &Bar) -> anyhow::Result<Heap> {
+    let (heap, graph) = Heap::build_index(path, options, bar)?;
+    bar.begin("finding places", 0);
+    keep_places(&heap, &graph, heap.bytes(bar)?)?;
+    bar.end();
+    Ok(heap)
 }
 
 /// Warns about index directories that are not used.

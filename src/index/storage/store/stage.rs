@@ -16,12 +16,21 @@ pub enum Stage {
     Referrers = 5,
     /// The dominator tree.
     Dominators = 6,
+    /// Places of large objects, which only some commands need.
+    Places = 7,
 }
 
 impl Stage {
     /// All stages, in build order.
-    pub const ALL: [Self; 6] =
-        [Self::Unpacked, Self::Summary, Self::Objects, Self::References, Self::Referrers, Self::Dominators];
+    pub const ALL: [Self; 7] = [
+        Self::Unpacked,
+        Self::Summary,
+        Self::Objects,
+        Self::References,
+        Self::Referrers,
+        Self::Dominators,
+        Self::Places,
+    ];
 
     /// Returns the name, which is also that of the file.
     pub const fn name(self) -> &'static str {
@@ -32,6 +41,7 @@ impl Stage {
             Self::References => "references",
             Self::Referrers => "referrers",
             Self::Dominators => "dominators",
+            Self::Places => "places",
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn special(
         let is_known_otherwise = graph.class_of_class_object(root.object).is_some()
             || class.is_some_and(|class| is_thread.contains(class));
         if !is_known_otherwise {
-            special.entry(root.object.0).or_insert_with(|| vias.number(Via::Root(root.kind.name())));
+            special.entry(root.object.0).or_insert_with(|| vias.number(Via::Root(root.kind.name().into())));
         }
     }
     for thread in is_thread.all_objects(graph).into_iter().take(MAX_THREADS) {

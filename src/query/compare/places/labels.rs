@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::compare::stable_names;
 use crate::frameworks::Naming;
@@ -11,7 +12,7 @@ use hprof_index::model::summary::{ClassNumber, Summary};
 use super::held_by::Slots;
 
 /// The reference by which an object is held.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Via {
     /// The dominator does not refer to it directly, or does so by an element of an array or of a collection other than
     /// a map.
@@ -41,13 +42,13 @@ pub enum Via {
     /// The stack of a thread.
     Stack,
     /// A GC root of this kind, if no single object holds it.
-    Root(&'static str),
+    Root(Arc<str>),
     /// The object is a thread with this name, `*` for digits.
     Thread(Arc<str>),
 }
 
 /// A label of a place.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Label {
     /// Reference by which its objects are held.
     pub via: Via,

@@ -24,6 +24,7 @@ mod change;
 mod find;
 mod growth;
 mod held_by;
+mod kept;
 mod keyed;
 mod labels;
 mod large;
@@ -38,6 +39,8 @@ mod words;
 
 use std::io;
 
+use serde::{Deserialize, Serialize};
+
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
@@ -45,6 +48,7 @@ use hprof_parser::ObjectId;
 use crate::frameworks::Frameworks;
 
 use find::Extent;
+use kept::KeptPlaces;
 
 pub use aligned::{Aligned, PlaceFigures};
 pub use change::{Changes, MapAbove, PlaceChange, least_of};
@@ -53,7 +57,7 @@ pub use labels::{Label, Via};
 pub use one_heap::{Elements, Explained, ExplainedHeap, OneHeap};
 
 /// A place of one dump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpPlace {
     /// Index of the parent place; `None` at the top.
     pub parent: Option<u32>,
@@ -73,6 +77,7 @@ pub struct DumpPlace {
     /// that place.
     pub is_nesting: bool,
     /// One of the objects: the first in the dominator tree, where large ones come first.
+    #[serde(with = "kept::object_id")]
     pub example: ObjectId,
 }
 
@@ -84,7 +89,7 @@ impl DumpPlace {
 }
 
 /// The places of one dump. They do not borrow from it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DumpPlaces {
     /// Places; each comes after its parent.
     pub places: Vec<DumpPlace>,
@@ -100,6 +105,7 @@ pub struct DumpPlaces {
     /// `true` if there were too many distinct places: omitted ones are counted with their parent.
     pub is_cut: bool,
     /// `true` if keys of maps and names of threads are hidden.
+    #[serde(skip)]
     pub hides_values: bool,
 }
 
@@ -129,7 +135,7 @@ impl DumpPlaces {
 
     /// Like [`Self::named`], for the objects that retain at least `least` bytes and those that they dominate immediately.
     /// Objects that smaller ones dominate have no places of their own, class objects included; `own_bytes` has only the
-    /// shallow size of the smaller ones.
+    /// shallow size of the smaller ones. They are kept in the index.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -140,6 +146,12 @@ impl DumpPlaces {
         frameworks: &Frameworks,
         least: u64,
     ) -> io::Result<Self> {
-        find::places(heap, graph, bytes, Extent::Large(least.max(1)), Some(frameworks))
+        let kept = KeptPlaces::new(heap, graph, frameworks, least);
+        if let Some(places) = kept.read() {
+            return Ok(places);
+        }
+        let places = find::places(heap, graph, bytes, Extent::Large(least.max(1)), Some(frameworks))?;
+        kept.write(&places);
+        Ok(places)
     }
 }

@@ -108,7 +108,7 @@ impl Aligned {
                 Via::ValueOf(key) => words.push(format!("{{{key}}}")),
                 Via::Entry(name) => words.push(name.to_string()),
                 Via::Stack => words.push("local variable".to_owned()),
-                Via::Root(kind) => words.push((*kind).to_owned()),
+                Via::Root(kind) => words.push(kind.to_string()),
                 Via::Thread(name) => {
                     let name = if self.hides_values { "*" } else { name };
                     let mut thread = String::from("thread ");

@@ -80,7 +80,7 @@ fn a_holder_is_passed_through_to_what_it_stores() {
 #[test]
 fn what_is_beside_the_elements_further_down_is_told() {
     let mut heap = Heaped::new();
-    let tenants = heap.place(None, Via::Root("JNI global"), "java.util.ArrayList", 1, 1000);
+    let tenants = heap.place(None, Via::Root("JNI global".into()), "java.util.ArrayList", 1, 1000);
     let tenant = heap.place(Some(tenants), Via::Unknown, "app.Tenant", 10, 990);
     let sessions = heap.field(tenant, "sessions", "java.util.HashMap", 10, 800);
     heap.place(Some(sessions), Via::Value, "app.Session", 5000, 780);
@@ -107,7 +107,7 @@ fn places_with_one_title_are_one_row() {
 #[test]
 fn no_row_contains_another() {
     let mut heap = Heaped::new();
-    let mut parents = vec![heap.place(None, Via::Root("JNI global"), "app.A", 1, 1 << 20)];
+    let mut parents = vec![heap.place(None, Via::Root("JNI global".into()), "app.A", 1, 1 << 20)];
     for depth in 1..6u32 {
         let bytes = (1u64 << 20) >> (2 * depth);
         parents = parents
@@ -136,7 +136,7 @@ fn no_row_contains_another() {
 #[test]
 fn what_is_nested_counts_once() {
     let mut heap = Heaped::new();
-    let outer = heap.place(None, Via::Root("JNI global"), "app.E", 1, 1000);
+    let outer = heap.place(None, Via::Root("JNI global".into()), "app.E", 1, 1000);
     let nesting = heap.field(outer, "a", "app.A", 1, 900);
     heap.0.places[nesting as usize].is_nesting = true;
     heap.field(outer, "b", "app.B", 8, 800);
