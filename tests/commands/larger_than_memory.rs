@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::kit::dump::Dump;
+use crate::kit::portion;
 use hprof_writer::{HeapModel, Options, Order, Root};
 
 /// A dump of many small objects that refer to one another here and there, of which some are reachable; with an array
@@ -201,9 +202,14 @@ fn a_limit_of_addresses_is_an_error_with_a_way_out() {
     assert!(codes.contains(&2) && codes.last() == Some(&0), "{codes:?}");
 }
 
-/// Dumps of millions of the same small record, which packs a thousand times: of each its name and its bytes, as gzip.
+/// Dumps of millions of the same small record, which packs a thousand times.
 #[cfg(target_os = "linux")]
-fn long_tables() -> Vec<(&'static str, Vec<u8>)> {
+const LONG_TABLES: &[&str] =
+    &["roots", "strings", "locals", "repeated", "segments", "threads", "traces", "classes"];
+
+/// Returns a dump of [`LONG_TABLES`] as gzip.
+#[cfg(target_os = "linux")]
+fn long_table(name: &str) -> Vec<u8> {
     const ROWS: usize = 4_000_000;
     let mut model = HeapModel::default();
     let object = model.class("java.lang.Object", None, &[]);
@@ -235,24 +241,25 @@ fn long_tables() -> Vec<(&'static str, Vec<u8>)> {
         (0..rows).step_by(40_000).flat_map(segment).collect::<Vec<u8>>()
     };
     let id_at = |at: u64| (1 << 40) + at * 16;
-    vec![
-        ("roots", packed(many(&root))),
-        ("locals", packed(many(&local))),
-        ("segments", packed(record(0x1c, &root).repeat(ROWS))),
-        ("strings", packed(record(0x01, &id).repeat(ROWS))),
-        ("traces", packed(record(0x05, &[0; 12]).repeat(ROWS))),
-        ("threads", packed_to(objects(ROWS, &|at| (id_at(at), thread.0)), &cut)),
-        ("repeated", packed(objects(2 * ROWS, &|_| (id_at(0), object.0)))),
-        ("classes", packed(objects(ROWS / 4, &|at| (id_at(at), (1 << 50) + at * 16)))),
-    ]
+    match name {
+        "roots" => packed(many(&root)),
+        "locals" => packed(many(&local)),
+        "segments" => packed(record(0x1c, &root).repeat(ROWS)),
+        "strings" => packed(record(0x01, &id).repeat(ROWS)),
+        "traces" => packed(record(0x05, &[0; 12]).repeat(ROWS)),
+        "threads" => packed_to(objects(ROWS, &|at| (id_at(at), thread.0)), &cut),
+        "repeated" => packed(objects(2 * ROWS, &|_| (id_at(0), object.0))),
+        "classes" => packed(objects(ROWS / 4, &|at| (id_at(at), (1 << 50) + at * 16))),
+        _ => panic!("{name}"),
+    }
 }
 
 /// The kernel gives no more than twice the budget, and a little: what was taken beyond ended the process by a signal.
 #[cfg(target_os = "linux")]
 #[test]
 fn tables_as_long_as_the_file_says_keep_within_the_budget() {
-    for (name, bytes) in long_tables() {
-        let (dump, dir) = (Dump::of(&bytes), tempfile::tempdir().unwrap());
+    for name in portion::samples(LONG_TABLES) {
+        let (dump, dir) = (Dump::of(&long_table(name)), tempfile::tempdir().unwrap());
         let run = |memory: &str, limit: &str, command: &str| {
             let arguments =
                 [command, dump.path.to_str().unwrap(), "--index-dir", dir.path().to_str().unwrap()];
@@ -275,8 +282,8 @@ fn tables_as_long_as_the_file_says_keep_within_the_budget() {
 #[cfg(target_os = "linux")]
 #[test]
 fn tables_as_long_as_the_file_says_are_refused_under_a_limit_of_addresses() {
-    for (name, bytes) in long_tables() {
-        let (dump, dir) = (Dump::of(&bytes), tempfile::tempdir().unwrap());
+    for name in portion::samples(LONG_TABLES) {
+        let (dump, dir) = (Dump::of(&long_table(name)), tempfile::tempdir().unwrap());
         let mut codes = Vec::new();
         for megabytes in [300, 400, 500, 1500] {
             let limit = format!("-v {}", megabytes * 1000);
@@ -353,11 +360,8 @@ fn largest(arguments: &[&str]) -> (Option<i32>, u64) {
 #[cfg(target_os = "linux")]
 #[test]
 fn long_tables_of_a_stored_index_keep_within_the_budget() {
-    for (name, bytes) in long_tables() {
-        if !["roots", "segments", "strings", "traces"].contains(&name) {
-            continue;
-        }
-        let dump = Dump::of(&bytes);
+    for name in portion::samples(&["roots", "segments", "strings", "traces"]) {
+        let dump = Dump::of(&long_table(name));
         let (fresh_dir, stored_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (fresh_dir, stored_dir) =
             (fresh_dir.path().to_str().unwrap(), stored_dir.path().to_str().unwrap());
