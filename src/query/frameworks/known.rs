@@ -179,6 +179,11 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         self.rule(object).is_some_and(|(_, rule)| rule.is_always_described())
     }
 
+    /// Returns whether the rule of an object has a fact of this name.
+    pub(crate) fn has_fact(&self, object: ObjectIndex, name: &str) -> bool {
+        self.rule(object).is_some_and(|(_, rule)| rule.facts.iter().any(|(fact, _)| fact == name))
+    }
+
     /// Returns whether one of the sentences of an object's rule holds.
     pub fn has_sentence(&self, object: ObjectIndex) -> bool {
         self.rule(object).is_some_and(|(_, rule)| self.sentence(rule, &self.facts(object, rule)).is_some())

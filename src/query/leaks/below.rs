@@ -6,15 +6,16 @@
 
 use std::cmp::Reverse;
 
-use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
+use hprof_index::{Heap, ObjectGraph};
 
 use crate::compare::places::Explained;
 use crate::frameworks::FrameworkDescription;
 
 use super::conclusions::accumulated_at;
 use super::contents::{self, Level, Reason};
+use super::fixed_buffers;
 use super::heap_places::{FrameworkLeak, HeapPlaces};
 use super::loaders::{common_bytes, retained_bytes};
 use super::other_holders::other_holders;
@@ -171,7 +172,6 @@ impl Suspects {
         places: &HeapPlaces,
         threshold: u64,
     ) {
-        self.describe(graph, places);
         let leaks = places.leaks(graph, threshold);
         let leaks = leaks.iter().filter_map(|leak| Store::of_rule(reader, leak));
         for store in leaks {
@@ -195,10 +195,16 @@ impl Suspects {
     }
 
     /// Adds descriptions by frameworks' rules to the suspects by MAT's rules.
-    fn describe(&mut self, graph: &ObjectGraph, places: &HeapPlaces) {
+    pub(super) fn describe(&mut self, heap: &Heap, graph: &ObjectGraph, bytes: &[u8], places: &HeapPlaces) {
         let position = |id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?);
         for (at, (row, positions)) in self.rows.iter_mut().zip(&self.positions).enumerate() {
             let near = |id| places.description_near(graph, position(id)?);
+            if matches!(row.reason, Some(Reason::Threads { .. }))
+                && let Some(local) = row.main_thread_local()
+            {
+                let buffers = fixed_buffers::describe(heap, graph, bytes, &places.frameworks, local);
+                row.describe(buffers.as_ref());
+            }
             row.describe(match row.kind {
                 SuspectKind::Group => places.description_of_set(&graph.tree, positions),
                 SuspectKind::Single => near(row.base.object).or_else(|| near(row.object.object)),

@@ -19,6 +19,7 @@ pub mod thread_locals;
 mod below;
 pub mod collection;
 mod conclusions;
+mod fixed_buffers;
 mod group_point;
 mod other_holders;
 mod reader;
@@ -355,6 +356,7 @@ pub fn leaks(
         let positions = candidate.positions.clone();
         all.push(reader.suspect(candidate), positions);
     }
+    all.describe(heap, graph, bytes, places);
     all.add_below(graph, &reader, places, threshold_bytes);
     let Suspects { mut rows, positions, of_places, .. } = all;
     evidence::relate(&mut rows);

@@ -472,6 +472,68 @@ fn thread_locals_of_many_loaders_are_all_counted() {
     assert_eq!((&told["key_count"], &told["values"]), (&260.into(), &5200.into()), "{told}");
 }
 
+/// A pool of 12 threads, at most `max`, each with a `byte[]` of a size under a ThreadLocal.
+fn pool_with_buffers(max: Option<i32>, sizes: [u64; 2]) -> Dump {
+    let mut heap = Heaped::new();
+    let (object, thread) = (heap.jdk.object, heap.jdk.thread);
+    let fields = [("target", Type::Object), ("held", Type::Object)];
+    let thread = heap.model.class("app.PoolThread", Some(thread), &fields);
+    let fields = [("this$0", Type::Object)];
+    let worker = heap.model.class("java.util.concurrent.ThreadPoolExecutor$Worker", Some(object), &fields);
+    let fields = [("elementData", Type::Object), ("size", Type::Int)];
+    let list = heap.model.class("java.util.ArrayList", Some(object), &fields);
+    let fields = [("workQueue", Type::Object), ("workers", Type::Object), ("maximumPoolSize", Type::Int)];
+    let executor = heap.model.class("java.util.concurrent.ThreadPoolExecutor", Some(object), &fields);
+    let pool = heap.model.instance_with(executor, &[]);
+    let (local, entry) = thread_locals(&mut heap);
+    let (key, buffer) = (heap.instance(local, &[]), heap.class("app.PageBuffer", 1));
+    let workers: Vec<ObjectId> = (1..=12)
+        .map(|serial| {
+            let bytes = heap.bytes(sizes[serial as usize % 2]);
+            let value = heap.instance(buffer, &[bytes]);
+            let fields = [("referent", key.into()), ("value", value.into())];
+            let entry = heap.model.instance_with(entry, &fields);
+            let worker = heap.model.instance_with(worker, &[]);
+            let table = heap.array(&[entry]);
+            let thread = heap.thread(thread, serial);
+            heap.set(thread, "held", table);
+            if max.is_some() {
+                heap.set(thread, "target", worker);
+                heap.set(worker, "this$0", pool);
+            }
+            worker
+        })
+        .collect();
+    let workers = heap.array(&workers);
+    let workers =
+        heap.model.instance_with(list, &[("elementData", workers.into()), ("size", Field::Int(12))]);
+    heap.model.set_field(pool, "workers", workers);
+    heap.model.set_field(pool, "maximumPoolSize", Field::Int(max.unwrap_or(12)));
+    heap.root(pool);
+    heap.dump()
+}
+
+/// What a pool within its maximum needs for its threads does not grow.
+#[test]
+fn one_buffer_of_a_fixed_size_in_each_thread_of_a_pool_is_content() {
+    let kept = "keeps one app.PageBuffer in each of 12 threads";
+    let (line, code) = headline(&pool_with_buffers(Some(16), [40_000; 2]));
+    let expected = format!("{kept}: 12 of at most 16 threads, a buffer of 39.1 KiB each: ");
+    assert!(line.starts_with("No leak suspect: ThreadLocal ") && line.contains(&expected), "{line}");
+    assert_eq!(code, 1);
+    // Buffers that grow, a pool without a maximum or above it, and threads of no pool.
+    for (max, sizes) in [
+        (Some(16), [40_000, 48_000]),
+        (Some(i32::MAX), [40_000; 2]),
+        (Some(11), [40_000; 2]),
+        (None, [40_000; 2]),
+    ] {
+        let (line, code) = headline(&pool_with_buffers(max, sizes));
+        assert!(line.starts_with("1 leak suspect, ") && line.ends_with(kept), "{line}");
+        assert_eq!(code, 0);
+    }
+}
+
 /// Many threads are described by what they do, virtual ones as virtual.
 #[test]
 fn threads_are_told_by_where_they_are() {

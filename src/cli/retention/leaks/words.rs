@@ -181,7 +181,13 @@ fn accumulation(suspect: &Suspect) -> Claim {
     let local = suspect.main_thread_local();
     let joint = if is_of_threads && local.is_none() { " retain " } else { ": " };
     let what = match local {
-        Some(local) => local_text(local, pool(suspect, local.threads)),
+        Some(local) => {
+            let text = local_text(local, pool(suspect, local.threads));
+            match said(suspect) {
+                Some(said) => format!("{text}: {said}"),
+                None => text,
+            }
+        }
         None => what_accumulates(suspect),
     };
     let what = if suspect.is_behind_soft { what + BEHIND_SOFT } else { what };
@@ -205,9 +211,13 @@ pub(crate) fn says_more(suspect: &Suspect) -> bool {
         || matches!(suspect.reason, Some(Reason::Threads { .. } | Reason::Loaders { .. }))
 }
 
+/// Returns the sentence of a framework's rule.
+fn said(suspect: &Suspect) -> Option<&str> {
+    suspect.framework.as_ref().and_then(|known| known.text.as_deref()).filter(|said| !said.is_empty())
+}
+
 fn what_accumulates(suspect: &Suspect) -> String {
-    let said =
-        suspect.framework.as_ref().and_then(|known| known.text.as_deref()).filter(|said| !said.is_empty());
+    let said = said(suspect);
     if let Some(NamedElements { name, objects }) = &suspect.elements {
         let said = said.map(|said| format!(", {said}")).unwrap_or_default();
         return match &suspect.reason {
