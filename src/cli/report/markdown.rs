@@ -23,7 +23,8 @@ pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[S
         Err(failure) => out.push_str(&format!("**No headline:** {}\n\n", text(&failure.text))),
     }
     out.push_str(if about.cx.hides_values {
-        "Without values: no texts, numbers, map keys, names of threads and class loaders, properties or arguments.\n"
+        "Without values: no texts, map keys, names of threads and class loaders, properties or arguments; sizes, counts, \
+         limits and states are included.\n"
     } else {
         "It contains texts of the heap, which may be secret; `--no-values` omits them.\n"
     });

@@ -58,6 +58,7 @@ fn value(fact: &FrameworkFact) -> Value<'_> {
         FrameworkFact::Whole(value) => (*value).into(),
         FrameworkFact::Double(value) => object::double(*value),
         FrameworkFact::Text(text) => text.into(),
+        FrameworkFact::Hidden => fact.to_string().into(),
     }
 }
 

@@ -257,7 +257,10 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
             return number;
         }
         let Some(mut items) = self.evaluator.items(value, MAX_LISTED + 1) else {
-            return text(value).map_or(FrameworkFact::Null, FrameworkFact::Text);
+            return match text(value) {
+                Some(text) if self.evaluator.is_hidden_text(&text) => FrameworkFact::Hidden,
+                text => text.map_or(FrameworkFact::Null, FrameworkFact::Text),
+            };
         };
         let is_cut = items.len() > MAX_LISTED;
         items.truncate(MAX_LISTED);

@@ -48,10 +48,14 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     });
     let conclusion = match (leaks.conclusions.as_slice(), holders.as_slice()) {
         ([first, others @ ..], _) => {
-            let what = claim(leaks, first).what;
-            let more = if others.is_empty() { "" } else { "; and others" };
+            let Claim { what, bytes, .. } = claim(leaks, first);
             let count = counted(leaks.conclusions.len() as u64, "leak suspect");
-            Some(format!("{count}, {} of {heap}: {what}{more}", share(leaks.concluded_bytes())))
+            let all = share(leaks.concluded_bytes());
+            Some(match others {
+                [] => format!("{count}, {all} of {heap}: {what}"),
+                // Each share stands beside what it belongs to.
+                _ => format!("{count} retain {all} of {heap}; the first {}: {what}", share(bytes)),
+            })
         }
         ([], [first, ..]) if first.verdict == Verdict::Content => {
             let (what, share) = (accumulation(first).what, share(first.retained_bytes));

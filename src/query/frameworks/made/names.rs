@@ -82,6 +82,17 @@ fn netty_names_the_peer_of_a_channel() {
         ];
         let buffer = made.object("io.netty.channel.ChannelOutboundBuffer", &fields);
         assert_eq!(made.describe(buffer).text.as_deref(), Some(expected));
+        // What is made from a hidden text is hidden, too.
+        let name = made.text("screen.example.com");
+        let of = |value| hprof_writer::ObjectId(super::id(value));
+        made.model.set_field(of(holder), "addr", hprof_writer::ObjectId::NULL);
+        made.model.set_field(of(holder), "hostname", of(name));
+        let expected = expected.replace("/127.0.0.1:43970", "screen.example.com:43970");
+        assert_eq!(made.describe(buffer).text.as_ref(), Some(&expected));
+        let rules = Frameworks::bundled();
+        let hidden = made.with(&rules, true, |known, index| known.describe(index(buffer)).expect("a rule"));
+        let expected = expected.replace("screen.example.com:43970", "(remote hidden)");
+        assert_eq!((fact(&hidden, "remote"), hidden.text), (FrameworkFact::Hidden, Some(expected)));
     }
 }
 
