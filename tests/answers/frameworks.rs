@@ -1,13 +1,12 @@
 //! Rules about frameworks: as `show` tells them, with a file of the user's, and on heaps of real frameworks against what
 //! their programs did.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use hprof_index::Quiet;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_query::frameworks::{
-    FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks,
+    FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks, Naming,
 };
 use hprof_query::objects::reader::ObjectReader;
 use hprof_writer::{Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
@@ -229,8 +228,8 @@ const TRUTH: &[(&str, &str, &str, &str, Option<FrameworkVerdict>)] = &[
     ),
 ];
 
-/// Maximum number of objects of a class that are described.
-const MAX_OF_CLASS: usize = 100;
+/// Maximum number of objects with a common name that are described.
+const MAX_OF_MANY: usize = 100;
 
 /// Facts about the same: dump, name, fact, value.
 const FACTS: &[(&str, &str, &str, &str)] = &[
@@ -275,11 +274,10 @@ fn real_heaps_are_told_as_their_users_would() {
         let objects = ObjectReader::new(heap.summary(), &graph, heap.bytes(&Quiet).unwrap());
         let known = KnownFrameworks::new(&heap, &objects, &rules);
         // Of thousands of coroutines a few are enough.
-        let mut seen = BTreeMap::new();
+        let mut seen = 0;
         let is_early = |object: &ObjectIndex| {
-            let count = seen.entry(graph.objects.class(*object)).or_insert(0);
-            *count += 1;
-            *count <= MAX_OF_CLASS
+            seen += usize::from(known.naming(*object) == Naming::Many);
+            known.naming(*object) != Naming::Many || seen <= MAX_OF_MANY
         };
         let instances = known.instances(0).into_iter().filter(is_early);
         let found = instances.filter_map(|object| known.describe(object));

@@ -480,6 +480,52 @@ fn thread_locals_of_many_loaders_are_all_counted() {
     assert_eq!((&told["key_count"], &told["values"]), (&260.into(), &5200.into()), "{told}");
 }
 
+/// What is kept about each class of leaking class loaders goes with these; a map of other classes does not.
+#[test]
+fn tables_of_the_classes_of_loaders_are_no_cause_of_their_own() {
+    for is_theirs in [true, false] {
+        let mut heap = Heaped::new();
+        let loader = super::verdicts::class_of_loaders(&mut heap, "app.ScriptLoader");
+        let scripts: Vec<(ObjectId, ClassId)> = (0..40)
+            .map(|number| super::verdicts::loaded(&mut heap, loader, &format!("Script{number}"), 64))
+            .collect();
+        for (loader, class) in &scripts {
+            heap.root(*loader);
+            let bytes = heap.bytes(10_000);
+            let held = heap.array(&[ObjectId(class.0), bytes]);
+            heap.set(*loader, "field0", held);
+        }
+        let object = heap.jdk.object;
+        let fields = [("key", Type::Object), ("value", Type::Object), ("next", Type::Object)];
+        let node = heap.model.class("java.util.HashMap$Node", Some(object), &fields);
+        let fields = [("table", Type::Object), ("size", Type::Int)];
+        let map = heap.model.class("java.util.HashMap", Some(object), &fields);
+        let about = heap.class("app.About", 1);
+        let values = heap.many(about, 40, 200_000);
+        let keys: Vec<ObjectId> = match is_theirs {
+            true => scripts.iter().map(|(_, class)| ObjectId(class.0)).collect(),
+            false => (0..40)
+                .map(|number| heap.class(&format!("app.Own{number}"), 0))
+                .map(|of| ObjectId(of.0))
+                .collect(),
+        };
+        let nodes: Vec<ObjectId> = (keys.iter().zip(values))
+            .map(|(key, value)| {
+                heap.model.instance_with(node, &[("key", (*key).into()), ("value", value.into())])
+            })
+            .collect();
+        let table = heap.array(&nodes);
+        let map = heap.model.instance_with(map, &[("table", table.into()), ("size", Field::Int(40))]);
+        heap.holder("app.Introspector", "ABOUT", map);
+        let (line, _) = headline(&heap.dump());
+        let (count, named) =
+            if is_theirs { ("1 leak suspect, ", true) } else { ("2 leak suspects retain ", false) };
+        let table = "with HashMap app.Introspector.ABOUT about these classes";
+        assert!(line.starts_with(count) && line.contains(table) == named, "{line}");
+        assert!(line.contains(": 40 class loaders of class app.ScriptLoader"), "{line}");
+    }
+}
+
 /// A pool of 12 threads, at most `max`, each with a `byte[]` of a size under a ThreadLocal.
 fn pool_with_buffers(max: Option<i32>, sizes: [u64; 2]) -> Dump {
     let mut heap = Heaped::new();

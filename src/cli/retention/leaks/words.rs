@@ -12,6 +12,7 @@ use hprof_query::leaks::{
 use hprof_query::paths::steps::RootView;
 use hprof_query::threads::StackFrame;
 use hprof_query::threads::frames::Frame;
+use hprof_query::waste::estimate::WastedPart;
 use hprof_report::number::{counted, grouped, human_bytes, percent};
 use hprof_report::{escape, fit};
 
@@ -98,6 +99,16 @@ fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
         Cause::Suspect(at) => leaks.suspects.get(*at).map(accumulation),
         Cause::Loaders { group, .. } => leaks.loaders.get(*group).map(loaders::claim),
     };
+    let tables = one.side_tables.iter().filter_map(|at| place(leaks.suspects.get(*at)?));
+    let tables: Vec<String> = tables.collect();
+    let claim = claim.map(|claim| match tables.as_slice() {
+        [] => claim,
+        tables => Claim {
+            what: format!("{}, with {} about these classes", claim.what, tables.join(" and ")),
+            bytes: one.retained_bytes,
+            ..claim
+        },
+    });
     claim.unwrap_or_else(|| Claim { what: String::new(), joint: "", bytes: one.retained_bytes })
 }
 
@@ -195,6 +206,12 @@ fn accumulation(suspect: &Suspect) -> Claim {
         None => what_accumulates(suspect),
     };
     let what = if suspect.is_behind_soft { what + BEHIND_SOFT } else { what };
+    let what = match &suspect.wasted {
+        Some(WastedPart { kind, bytes, of_bytes }) => {
+            format!("{what}, of which {} waste {}", kind.name, percent(*bytes, *of_bytes))
+        }
+        None => what,
+    };
     let what = match suspect.also_held_by.first() {
         Some(other) => format!("{what}, also held by {}", other_holder(other)),
         None => what,
