@@ -13,7 +13,7 @@ use hprof_query::paths::steps::RootView;
 use hprof_query::threads::StackFrame;
 use hprof_query::threads::frames::Frame;
 use hprof_query::waste::estimate::WastedPart;
-use hprof_report::number::{counted, grouped, human_bytes, percent};
+use hprof_report::number::{counted, grouped, human_bytes, percent, whole_percent};
 use hprof_report::{escape, fit};
 
 use crate::cli::shared::{holder, paths};
@@ -208,7 +208,7 @@ fn accumulation(suspect: &Suspect) -> Claim {
     let what = if suspect.is_behind_soft { what + BEHIND_SOFT } else { what };
     let what = match &suspect.wasted {
         Some(WastedPart { kind, bytes, of_bytes }) => {
-            format!("{what}, of which {} waste {}", kind.name, percent(*bytes, *of_bytes))
+            format!("{what}, of which {} waste about {}", kind.name, whole_percent(*bytes, *of_bytes))
         }
         None => what,
     };
