@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{DUMP, Place};
 use hprof_index::{Heap, Quiet};
+use hprof_query::frameworks::Frameworks;
 use hprof_query::sql::{self, SqlDump, SqlError, SqlLimits, SqlSource};
 
 /// Rows that are taken.
@@ -20,7 +21,8 @@ fn opened() -> &'static [Arc<SqlDump>] {
         let opened = Heap::open_graph(&place.file(), &place.options("index"), &Quiet);
         let (heap, graph) = opened.expect("the dump opens");
         // The files go when this returns; what is mapped of them stays.
-        let source = SqlSource { schema: "main".to_owned(), heap: Arc::new(heap), graph: Arc::new(graph) };
+        let (heap, graph) = (Arc::new(heap), Arc::new(graph));
+        let source = SqlSource { schema: "main".to_owned(), heap, graph, frameworks: Frameworks::bundled() };
         [Arc::new(SqlDump::new(source).expect("the dump has tables"))]
     })
 }

@@ -2,7 +2,9 @@
 //!
 //! Recognized in a cell: the lines of a tree, names of classes with their packages, outer classes and members, object
 //! IDs, quoted texts, and the places of stack frames. The least informative parts are shortened first. Object IDs are
-//! never shortened, simple class names and members last. `…` is the only mark of omissions, and a shortened class name
+//! never shortened, simple class names and members last. Names that the program gave its objects, such as beans, may look
+//! like class names, but their parts mean nothing alone: they follow a word such as `bean`, or are keys in braces, and
+//! are kept whole. `…` is the only mark of omissions, and a shortened class name
 //! is a pattern that matches the class. All texts are already escaped.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -19,6 +21,25 @@ const NO_LABEL: usize = 3;
 const SHORTEST_HELD: usize = 8;
 /// Minimum width of the lines of a tree: one level.
 const SHORTEST_TREE: usize = 3;
+
+/// Words before the name of an object.
+const NOUNS: &[&str] = &[
+    "bean",
+    "broker",
+    "cache",
+    "client",
+    "executor",
+    "loop",
+    "pool",
+    "queue",
+    "scheduler",
+    "store",
+    "table",
+    "thread",
+    "timer",
+    "Timer",
+    "topic",
+];
 
 /// Returns the width of a text in terminal columns; East Asian characters take two.
 pub fn width(text: &str) -> usize {
@@ -204,7 +225,11 @@ impl FitCell {
             } else if is_start && (c.is_alphabetic() || c == '_' || c == '$') {
                 let length = name_length(rest);
                 let (name, _) = rest.split_at(length);
-                cell.name(name);
+                if cell.is_before_name() {
+                    cell.push(PieceKind::Plain, name);
+                } else {
+                    cell.name(name);
+                }
                 (PieceKind::Plain, length)
             } else {
                 cell.push(PieceKind::Plain, c.encode_utf8(&mut [0; 4]));
@@ -230,6 +255,13 @@ impl FitCell {
             }
             _ => self.pieces.push(CellPiece { kind, text: text.to_owned(), width: width(text) }),
         }
+    }
+
+    /// Returns whether the text so far ends with a word or a brace before the name of an object.
+    fn is_before_name(&self) -> bool {
+        let Some(last) = self.pieces.last() else { return false };
+        let word = last.text.strip_suffix(' ').map(|text| text.rsplit(' ').next().unwrap_or(text));
+        last.text.ends_with('{') || word.is_some_and(|word| NOUNS.contains(&word))
     }
 
     /// Adds the parts of a name: `java.util.HashMap$Node.next`.
@@ -486,6 +518,27 @@ mod tests {
         let two = "java.util.HashMap of java.lang.String";
         assert_eq!(names(two, 33), "…util.HashMap of java.lang.String");
         assert_eq!(names(two, 24), "…HashMap of …lang.String");
+    }
+
+    #[test]
+    fn names_of_objects_are_no_class_names() {
+        for (text, room, expected) in [
+            (
+                "├─ bean ordersApplication.ReportScheduler: com.acme.OrdersApplication$ReportScheduler",
+                64,
+                "├─ bean ordersApplication.ReportScheduler: …$ReportScheduler",
+            ),
+            (
+                "bean com.acme.Cache (com.acme.LookupTable.map): 40,000 x Order",
+                44,
+                "bean com.acme.Cache (LookupTable.map): 40,0…",
+            ),
+            ("queue com.acme.Orders: 20,000 pending", 24, "queue com.acme.Orders: …"),
+            ("{com.acme.Region}: com.acme.region.Store", 30, "{com.acme.Region}: …Store"),
+            ("40,000 x com.acme.Order", 16, "40,000 x …Order"),
+        ] {
+            assert_eq!(names(text, room), expected);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod frameworks;
 mod hostile;
 mod html;
 #[path = "../kit/mod.rs"]

@@ -19,12 +19,14 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{DATA_FORMATS, Input, OutputFormat};
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{AnswerSource as _, ensure_right};
 use crate::cli::shared::several::{OneDump, SeveralInput};
 use crate::cli::shared::terminal::progress_bar::Bar;
 use hprof_index::{Heap, ObjectGraph, Progress};
+use hprof_query::frameworks::Frameworks;
 use hprof_query::tables::{About, Table, Tables, definitions};
 use hprof_report::number::counted;
 use hprof_report::tables::{Format, TableSource, Written, WrittenColumns};
@@ -98,6 +100,9 @@ enum Strings {
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     input: SeveralInput,
+
+    #[command(flatten)]
+    frameworks: FrameworksArgs,
 
     /// Only these tables; a class name selects the table of its instances [default: all tables except those of classes]
     #[arg(long, value_name = "TABLE,...", value_delimiter = ',', help_heading = "Filter")]
@@ -197,7 +202,7 @@ pub(crate) fn run(cx: &RunContext, args: &ExportArgs) -> anyhow::Result<Outcome>
         anyhow::bail!("--label {name} is given twice; a label has one value per dump");
     }
     begin(to)?;
-    let run = ExportRun { dumps: inputs.len(), args, to, format };
+    let run = ExportRun { dumps: inputs.len(), args, to, format, frameworks: args.frameworks.rules(cx)? };
     let mut exported = Exported { to: to.to_string_lossy().into_owned(), dumps: Vec::new(), heap: None };
     let mut errors = Vec::new();
     for (input, name) in inputs.iter().zip(names) {
@@ -287,6 +292,7 @@ struct ExportRun<'a> {
     args: &'a ExportArgs,
     to: &'a Path,
     format: Format,
+    frameworks: Frameworks,
 }
 
 impl ExportRun<'_> {
@@ -317,7 +323,7 @@ impl ExportRun<'_> {
     ) -> anyhow::Result<(Partitions, Vec<ExportedTable>)> {
         let bytes = heap.bytes(bar)?;
         let name = about.name.clone();
-        let tables = Tables::new(heap, graph, bytes, about);
+        let tables = Tables::with_frameworks(heap, graph, bytes, about, self.frameworks.clone());
         let asked = self.tables(cx, &tables)?;
         let named = |asked: &'_ Asked<'_>| match asked {
             Asked::Named(name) => tables.find(name),

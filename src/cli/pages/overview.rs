@@ -107,7 +107,7 @@ pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
     html! {
         div.scroll tabindex="0" role="group" aria-label="What retains most" { table {
             thead { tr { th.n scope="col" { "retained" } th.n scope="col" { "%" } th.name scope="col" { "what" } } }
-            tbody { @for each in row.list(names::LARGEST) {
+            tbody { @for each in retaining(row) {
                 @let bytes = each.number(names::RETAINED_BYTES).unwrap_or_default();
                 tr {
                     td."n b" { (grouped(bytes)) }
@@ -117,6 +117,12 @@ pub(crate) fn largest(row: &Json, links: &Links) -> Markup {
             } }
         } }
     }
+}
+
+/// Returns the places that explain the heap, as in `overview`; without a graph, the largest objects.
+pub(crate) fn retaining(row: &Json) -> &[Json] {
+    let places = row.list(names::PLACES);
+    if places.is_empty() { row.list(names::LARGEST) } else { places }
 }
 
 fn odd(row: &Json) -> Markup {

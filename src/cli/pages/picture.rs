@@ -1,17 +1,22 @@
 //! The dominator tree as a picture: a treemap, or an icicle. Each box is a link that zooms.
 
 use maud::{Markup, html};
+use rustc_hash::FxHashMap;
 
 use crate::cli::shared::args::Input;
 use crate::cli::shared::context::{Note, RunContext};
+use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::session::ensure_right;
-use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_index::model::summary::ClassNumber;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
 use hprof_query::dominators::areas::{self, Area, AreaObjects};
 use hprof_query::dominators::preorder::Start;
+use hprof_query::frameworks::{Frameworks, KnownFrameworks, Naming};
 use hprof_query::objects::label::Labels;
+use hprof_query::objects::reader::ObjectReader;
+use hprof_report::escape;
 use hprof_report::html::Links;
 use hprof_report::number::{grouped, human_bytes, percent};
 use hprof_report::picture::{self, Canvas, Hue, PictureBox};
@@ -110,12 +115,27 @@ pub(crate) fn figure(request: &Request<'_>, form: PictureForm, of: Option<&str>,
 /// The areas of a picture, and their class names.
 type Picture = (Area, PictureNames);
 
-/// Class names of a picture.
-pub(crate) struct PictureNames(Vec<String>);
+/// Class names of a picture, and the names of its objects by rules about frameworks.
+pub(crate) struct PictureNames {
+    classes: Vec<String>,
+    called: FxHashMap<ObjectId, String>,
+}
 
 impl PictureNames {
+    /// Adds the names of an area's single objects.
+    fn add_called(&mut self, area: &Area, graph: &ObjectGraph, known: &KnownFrameworks<'_, '_>) {
+        if let AreaObjects::Object { id, chain, .. } = &area.what {
+            for id in chain.iter().map(|link| link.id).chain([*id]) {
+                let object = graph.objects.addresses.index_of(id);
+                let object = object.filter(|object| known.naming(*object) != Naming::Many);
+                self.called.extend(object.and_then(|object| Some((id, known.called(object)?))));
+            }
+        }
+        area.children.iter().for_each(|child| self.add_called(child, graph, known));
+    }
+
     fn of(&self, class: Option<ClassNumber>) -> &str {
-        class.and_then(|class| self.0.get(class.0 as usize)).map_or("?", String::as_str)
+        class.and_then(|class| self.classes.get(class.0 as usize)).map_or("?", String::as_str)
     }
 }
 
@@ -155,12 +175,18 @@ pub(crate) fn area(
 ) -> anyhow::Result<(Option<Picture>, Vec<Note>)> {
     let input = Input::of_words(dump, &site.options)?;
     let cx = cx.taking(0);
-    let (_, graph, found) = input.with_graph(&cx, |heap, graph| area_in(heap, graph, of))?;
+    let frameworks = FrameworksArgs::default().rules(&cx)?;
+    let (_, graph, found) = input.with_graph(&cx, |heap, graph| area_in(heap, graph, of, &frameworks))?;
     ensure_right(&graph)?;
     Ok((found, cx.into_said().notes))
 }
 
-fn area_in(heap: &Heap, graph: &ObjectGraph, of: Option<&str>) -> anyhow::Result<Option<Picture>> {
+fn area_in(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    of: Option<&str>,
+    frameworks: &Frameworks,
+) -> anyhow::Result<Option<Picture>> {
     let start = match of {
         None => Some(Start::Roots),
         Some(of) => {
@@ -170,14 +196,16 @@ fn area_in(heap: &Heap, graph: &ObjectGraph, of: Option<&str>) -> anyhow::Result
         }
     };
     let Some(start) = start else { return Ok(None) };
-    let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
+    let bytes = heap.bytes(&Quiet)?;
+    let labels = Labels::new(heap, graph, bytes);
     let question = areas::AreaQuery { start, max_areas: AREAS, ..areas::AreaQuery::default() };
     let area = areas::areas(heap.summary(), graph, &labels, &question);
-    Ok(Some((area, names(heap.summary()))))
-}
-
-fn names(summary: &Summary) -> PictureNames {
-    PictureNames(summary.classes().iter().map(|class| summary.class_name(class).to_owned()).collect())
+    let summary = heap.summary();
+    let classes = summary.classes().iter().map(|class| summary.class_name(class).to_owned()).collect();
+    let mut names = PictureNames { classes, called: FxHashMap::default() };
+    let objects = ObjectReader::new(summary, graph, bytes);
+    names.add_called(&area, graph, &KnownFrameworks::new(heap, &objects, frameworks));
+    Ok(Some((area, names)))
 }
 
 /// Returns the displayed name of an object: its class, or, for a class object, the class it represents.
@@ -201,9 +229,13 @@ fn node(
             ("all reachable objects".to_owned(), "all reachable objects".to_owned(), None, Hue::Others)
         }
         AreaObjects::Object { id, class, represents, label, chain } => {
+            let called = |id, class, represents| match names.called.get(id) {
+                Some(called) => escape::text(called).into_owned(),
+                None => called(names, class, represents),
+            };
             let mut parts: Vec<String> =
-                chain.iter().map(|link| called(names, link.class, link.represents)).collect();
-            parts.push(called(names, *class, *represents));
+                chain.iter().map(|link| called(&link.id, link.class, link.represents)).collect();
+            parts.push(called(id, *class, *represents));
             let label = label.as_deref().filter(|_| represents.is_none());
             let label = label.map(|label| format!(" {label}")).unwrap_or_default();
             let full = names.of(represents.or(*class));

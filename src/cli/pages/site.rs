@@ -55,13 +55,15 @@ pub(crate) struct Site {
     pub(crate) has: Vec<OnceLock<Has>>,
     /// Options for opening that each question repeats, as words.
     pub(crate) options: Vec<OsString>,
+    /// Options for the user's rules about frameworks, as words, for the processes of a server.
+    pub(crate) frameworks: Vec<OsString>,
 }
 
 impl Site {
     /// Creates a site of these dumps.
     pub(crate) fn new(dumps: Vec<PathBuf>, baseline: Option<PathBuf>, options: Vec<OsString>) -> Self {
         let has = dumps.iter().map(|_| OnceLock::new()).collect();
-        Self { dumps, baseline, has, options }
+        Self { dumps, baseline, has, options, frameworks: Vec::new() }
     }
 
     /// Returns a dump by its number, from 1.

@@ -275,7 +275,7 @@ fn document(
                         h1 { (title) }
                         @if let Err(failure) = headline { (frame::failed(failure, &Links::none())) }
      @if about.cx.hides_values {
-    p.dim { "Made with --no-values: it contains no texts, numbers, map keys, names of threads and class loaders, properties or arguments. Names of classes, fields and methods and the file name are included." }
+    p.dim { "Made with --no-values: it contains no texts, map keys, names of threads and class loaders, properties or arguments. Sizes, counts, limits and states, names of classes, fields and methods, and the file name are included." }
                         } @else {
                             p.secret { b { "This report contains texts of the heap, which may be secret." } " Made with --no-values it has none." }
                         }

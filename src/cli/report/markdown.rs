@@ -23,7 +23,8 @@ pub(super) fn report(about: &About, conclusions: &Conclusions<'_>, sections: &[S
         Err(failure) => out.push_str(&format!("**No headline:** {}\n\n", text(&failure.text))),
     }
     out.push_str(if about.cx.hides_values {
-        "Without values: no texts, numbers, map keys, names of threads and class loaders, properties or arguments.\n"
+        "Without values: no texts, map keys, names of threads and class loaders, properties or arguments; sizes, counts, \
+         limits and states are included.\n"
     } else {
         "It contains texts of the heap, which may be secret; `--no-values` omits them.\n"
     });
@@ -83,7 +84,7 @@ fn failed(out: &mut String, failure: &Failure) {
     out.push_str(&format!("\n{}\n", text(&failure.text)));
 }
 
-/// Writes the overview: figures, and the biggest objects.
+/// Writes the overview: figures, and the places that explain the heap.
 fn overview(out: &mut String, row: &Json, document: &Json) {
     out.push_str(&format!("\n{}\n\n", text(&overview::about(row, document))));
     for (value, name) in overview::facts(row) {
@@ -94,7 +95,7 @@ fn overview(out: &mut String, row: &Json, document: &Json) {
         out.push_str(&format!("- thread {} ran out of memory\n", code(oom.text(names::NAME))));
     }
     out.push_str("\n| retained | what |\n| ---: | --- |\n");
-    for each in row.list(names::LARGEST) {
+    for each in overview::retaining(row) {
         let bytes = human_bytes(each.number(names::RETAINED_BYTES).unwrap_or_default());
         out.push_str(&format!("| {bytes} | {} |\n", table_cell(each.text(names::TEXT))));
     }

@@ -40,7 +40,7 @@ const MAX_BYTES: usize = 1 << 20;
 ///
 /// The report needs no network and no server. It is at most 1 MiB long, and states what was omitted and which command
 /// shows it. Dumps contain secrets, and so does the report; --no-values omits the contents of objects: strings,
-/// numbers, map keys, names of threads and class loaders, properties and arguments.
+/// map keys, names of threads and class loaders, properties and arguments. Sentences keep sizes, counts and limits.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump.help("Heap dump, or recording of the HPROF agent; plain or compressed")))]
 pub(crate) struct ReportArgs {
@@ -64,7 +64,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "SECTION,...", value_delimiter = ',', help_heading = "Output")]
     sections: Vec<Section>,
 
-    /// Omit the contents of objects: strings, numbers, map keys, names of threads and class loaders, properties,
+    /// Omit the contents of objects: strings, map keys, names of threads and class loaders, properties,
     /// arguments
     #[arg(long, help_heading = "Output")]
     no_values: bool,

@@ -26,6 +26,7 @@ use crate::cli::Outcome;
 use crate::cli::pages::site::Site;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks::FrameworksArgs;
 use hprof_query::objects::condition::size;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -54,6 +55,9 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     index: IndexDir,
+
+    #[command(flatten)]
+    frameworks: FrameworksArgs,
 
     /// Port to listen on; 0 for a free one
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Server")]
@@ -113,14 +117,16 @@ fn duration(text: &str) -> Result<Duration, String> {
 impl ServeArgs {
     fn site(&self) -> Site {
         let index_dir = self.index.given().into_iter().map(index_dir_word);
-        Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect())
+        let site = Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect());
+        Site { frameworks: self.frameworks.words(), ..site }
     }
 }
 
 pub(crate) fn run(cx: &RunContext, args: &ServeArgs) -> anyhow::Result<Outcome> {
     let site = args.site();
+    let frameworks = args.frameworks.rules(cx)?;
     if std::env::var_os(worker::VARIABLE).is_some() {
-        return worker::run(&site, args.question_memory);
+        return worker::run(&site, args.question_memory, frameworks);
     }
     for path in args.dumps.iter().chain(&args.baseline) {
         std::fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;

@@ -18,6 +18,7 @@ use crate::cli::shared::context::locked;
 use crate::cli::shared::spool::{self, Copied};
 use hprof_index::Progress;
 use hprof_input::file::TextFile;
+use hprof_query::frameworks::Frameworks;
 
 /// Environment variable that makes `serve` a worker.
 pub(super) const VARIABLE: &str = "HPROF_CLI_WORKER";
@@ -108,7 +109,7 @@ impl Progress for Teller {
 }
 
 /// Answers questions until stdin ends.
-pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
+pub(super) fn run(site: &Site, memory: Option<u64>, frameworks: Frameworks) -> anyhow::Result<Outcome> {
     if let Some(bytes) = memory {
         limit(bytes);
     }
@@ -116,6 +117,7 @@ pub(super) fn run(site: &Site, memory: Option<u64>) -> anyhow::Result<Outcome> {
         step_back();
     }
     let cx = RunContext::shell().keeping_dumps(Some(Arc::new(Teller::default())), false);
+    let cx = cx.with_frameworks(frameworks);
     let questions = read()?;
     while let Ok(line) = questions.recv() {
         match serde_json::from_str(&line)? {

@@ -55,7 +55,7 @@ impl Worker {
     pub(super) fn start(site: &Site, memory: Option<u64>, kind: WorkerKind) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         let variable = if kind == WorkerKind::Long { LONG } else { "1" };
-        command.arg("serve").env(VARIABLE, variable).args(&site.options);
+        command.arg("serve").env(VARIABLE, variable).args(&site.options).args(&site.frameworks);
         if let Some(bytes) = memory {
             command.arg(format!("--question-memory={bytes}"));
         }

@@ -1,6 +1,7 @@
 //! `--frameworks FILE`: the user's own rules about frameworks, and facts in answers.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
@@ -26,6 +27,12 @@ pub(crate) struct FrameworksArgs {
 }
 
 impl FrameworksArgs {
+    /// Returns the options as words.
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        let word = |file: &PathBuf| [OsString::from("--frameworks"), file.into()];
+        self.frameworks.iter().flat_map(word).collect()
+    }
+
     /// Returns the built-in rules, those of the command that runs this one, and those of the files.
     ///
     /// # Errors
@@ -58,6 +65,7 @@ fn value(fact: &FrameworkFact) -> Value<'_> {
         FrameworkFact::Whole(value) => (*value).into(),
         FrameworkFact::Double(value) => object::double(*value),
         FrameworkFact::Text(text) => text.into(),
+        FrameworkFact::Hidden => fact.to_string().into(),
     }
 }
 

@@ -15,8 +15,10 @@ pub enum FrameworkFact {
     Whole(i64),
     /// A number with a fraction.
     Double(f64),
-    /// A text: `*` if it is read from the dump and values are hidden.
+    /// A text.
     Text(String),
+    /// A text of the dump, if values are hidden.
+    Hidden,
 }
 
 impl fmt::Display for FrameworkFact {
@@ -27,6 +29,7 @@ impl fmt::Display for FrameworkFact {
             Self::Whole(value) => f.write_str(&whole(*value)),
             Self::Double(value) => write!(f, "{value:.1}"),
             Self::Text(text) => f.write_str(text),
+            Self::Hidden => f.write_str("*"),
         }
     }
 }

@@ -179,6 +179,11 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
         self.rule(object).is_some_and(|(_, rule)| rule.is_always_described())
     }
 
+    /// Returns whether the rule of an object has a fact of this name.
+    pub(crate) fn has_fact(&self, object: ObjectIndex, name: &str) -> bool {
+        self.rule(object).is_some_and(|(_, rule)| rule.facts.iter().any(|(fact, _)| fact == name))
+    }
+
     /// Returns whether one of the sentences of an object's rule holds.
     pub fn has_sentence(&self, object: ObjectIndex) -> bool {
         self.rule(object).is_some_and(|(_, rule)| self.sentence(rule, &self.facts(object, rule)).is_some())
@@ -252,7 +257,10 @@ impl<'o, 'a> KnownFrameworks<'o, 'a> {
             return number;
         }
         let Some(mut items) = self.evaluator.items(value, MAX_LISTED + 1) else {
-            return text(value).map_or(FrameworkFact::Null, FrameworkFact::Text);
+            return match text(value) {
+                Some(text) if self.evaluator.is_hidden_text(&text) => FrameworkFact::Hidden,
+                text => text.map_or(FrameworkFact::Null, FrameworkFact::Text),
+            };
         };
         let is_cut = items.len() > MAX_LISTED;
         items.truncate(MAX_LISTED);

@@ -1,6 +1,7 @@
 //! Rules applied to synthetic heaps with the fields of the frameworks' classes, and to hostile heaps.
 
 mod applications;
+mod names;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -167,19 +168,26 @@ fn tomcat() {
     let mut made = Made::new();
     let manager = sessions(&mut made, &[60, 1800, 300]);
     let found = made.describe(manager);
-    assert_eq!(says(&found), (Some("session store of /shop"), Some("3 sessions, timeout 30 min"), None));
+    assert_eq!(
+        says(&found),
+        (Some("session store of /shop"), Some("3 sessions, timeout 30 min, largest attribute cart"), None)
+    );
     assert_eq!(&*found.framework, "Tomcat");
     assert_eq!(fact(&found, "sessions"), FrameworkFact::Whole(3));
     assert_eq!(fact(&found, "attribute"), FrameworkFact::Text("cart".to_owned()));
     // Texts of the dump are hidden, numbers and names of classes are not.
     let hidden = made.with(&Frameworks::bundled(), true, |known, index| known.describe(index(manager)));
     let hidden = hidden.expect("a rule");
-    assert_eq!(says(&hidden), (Some("session store of *"), Some("3 sessions, timeout 30 min"), None));
-    assert_eq!(fact(&hidden, "attribute"), FrameworkFact::Text("*".to_owned()));
+    let text = "3 sessions, timeout 30 min, largest attribute (attribute hidden)";
+    assert_eq!(says(&hidden), (Some("session store of (path hidden)"), Some(text), None));
+    assert_eq!(fact(&hidden, "attribute"), FrameworkFact::Hidden);
 
     let mut made = Made::new();
     let never = sessions(&mut made, &[-1]);
-    assert_eq!(made.describe(never).text.as_deref(), Some("1 session, which never expire"));
+    assert_eq!(
+        made.describe(never).text.as_deref(),
+        Some("1 session, which never expire, largest attribute cart")
+    );
 
     let mut made = Made::new();
     let state = made.constant("org.apache.catalina.LifecycleState", "STOPPED");
@@ -228,6 +236,17 @@ fn jetty() {
         says(&made.describe(cache)),
         (Some("session store of _shop"), Some("1 session, timeout 2 h"), None)
     );
+
+    let mut made = Made::new();
+    let (name, size) = (made.text("portal"), made.atomic(120));
+    let jobs = made.object("org.eclipse.jetty.util.BlockingArrayQueue", &[("_size", size)]);
+    let threads = made.list(&[name, name]);
+    let pool = made.object(
+        "org.eclipse.jetty.util.thread.QueuedThreadPool",
+        &[("_threads", threads), ("_maxThreads", Value::Int(8)), ("_name", name), ("_jobs", jobs)],
+    );
+    let text = "120 tasks wait for 2 of at most 8 threads";
+    assert_eq!(says(&made.describe(pool)), (Some("thread pool portal"), Some(text), None));
 }
 
 #[test]

@@ -145,7 +145,10 @@ fn fill(parts: &[Part], value: &mut dyn FnMut(&str) -> FrameworkFact, out: &mut 
         match part {
             Part::Text(text) => out.push_str(text),
             Part::Fact(name, form) => {
-                let text = form.show(&value(name));
+                let text = match value(name) {
+                    FrameworkFact::Hidden => Some(format!("({} hidden)", name.replace('_', " "))),
+                    fact => form.show(&fact),
+                };
                 is_complete &= text.as_ref().is_some_and(|text| !text.is_empty());
                 out.push_str(text.as_deref().unwrap_or("?"));
             }
@@ -169,7 +172,7 @@ impl Form {
             _ => None,
         };
         Some(match (self, fact, number) {
-            (_, FrameworkFact::Null, _) => return None,
+            (_, FrameworkFact::Null | FrameworkFact::Hidden, _) => return None,
             (Self::Duration { per_second }, _, Some(number)) => duration(number / f64::from(*per_second)),
             (Self::Bytes, FrameworkFact::Whole(bytes), _) if *bytes >= 0 => {
                 HumanBytes(bytes.unsigned_abs()).to_string()

@@ -6,18 +6,20 @@
 
 use std::cmp::Reverse;
 
-use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::graph::tree::Tree;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::names::is_of_jdk;
 
-use crate::compare::places::Explained;
+use crate::compare::places::{Explained, library};
 use crate::frameworks::FrameworkDescription;
 
 use super::conclusions::accumulated_at;
 use super::contents::{self, Level, Reason};
+use super::fixed_buffers;
 use super::heap_places::{FrameworkLeak, HeapPlaces};
 use super::loaders::{common_bytes, retained_bytes};
-use super::other_holders::other_holders;
+use super::other_holders::{common_holder, other_holders};
 use super::reader::EvidenceReader;
 use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict};
 
@@ -41,6 +43,8 @@ pub(super) struct Store {
     /// The elements, if they share a name.
     pub(super) elements: Option<NamedElements>,
     pub(super) description: Option<FrameworkDescription>,
+    /// Largest object whose retained size a rule's sentence explains, besides the described one.
+    pub(super) largest: Option<TreePosition>,
 }
 
 impl Store {
@@ -62,6 +66,7 @@ impl Store {
             named: Some(title.text),
             elements: None,
             description,
+            largest: None,
             positions,
         };
         let Some(elements) = one.elements else {
@@ -135,6 +140,7 @@ impl Store {
             named: leak.description.called.clone(),
             elements: None,
             description: Some(leak.description.clone()),
+            largest: own.map(|_| largest).filter(|largest| Some(*largest) != own),
         })
     }
 }
@@ -171,7 +177,6 @@ impl Suspects {
         places: &HeapPlaces,
         threshold: u64,
     ) {
-        self.describe(graph, places);
         let leaks = places.leaks(graph, threshold);
         let leaks = leaks.iter().filter_map(|leak| Store::of_rule(reader, leak));
         for store in leaks {
@@ -195,10 +200,16 @@ impl Suspects {
     }
 
     /// Adds descriptions by frameworks' rules to the suspects by MAT's rules.
-    fn describe(&mut self, graph: &ObjectGraph, places: &HeapPlaces) {
+    pub(super) fn describe(&mut self, heap: &Heap, graph: &ObjectGraph, bytes: &[u8], places: &HeapPlaces) {
         let position = |id| graph.tree.reachable_position(graph.objects.addresses.index_of(id)?);
         for (at, (row, positions)) in self.rows.iter_mut().zip(&self.positions).enumerate() {
             let near = |id| places.description_near(graph, position(id)?);
+            if matches!(row.reason, Some(Reason::Threads { .. }))
+                && let Some(local) = row.main_thread_local()
+            {
+                let buffers = fixed_buffers::describe(heap, graph, bytes, &places.frameworks, local);
+                row.describe(buffers.as_ref());
+            }
             row.describe(match row.kind {
                 SuspectKind::Group => places.description_of_set(&graph.tree, positions),
                 SuspectKind::Single => near(row.base.object).or_else(|| near(row.object.object)),
@@ -231,6 +242,22 @@ impl Suspects {
                     row.also_held_by.push(other);
                 }
             }
+            if row.rule == SuspectRule::Framework && row.also_held_by.is_empty() {
+                // The objects that a sentence explains are the framework's; the program may hold them through more of these.
+                let mut libraries: Vec<&str> =
+                    positions.iter().map(|position| library(reader.class_at(*position))).collect();
+                libraries.extend(row.object.class.as_deref().map(library));
+                libraries.sort_unstable();
+                libraries.dedup();
+                let is_of_program = |object| {
+                    let field = reader.other_holder(None, object).holder.field;
+                    field.is_some_and(|field| {
+                        !is_of_jdk(&field.class) && !libraries.contains(&library(&field.class))
+                    })
+                };
+                let found = common_holder(&reader.evidence.view.edges, positions, &known, &is_of_program);
+                row.also_held_by.extend(found.map(|object| reader.other_holder(None, object)));
+            }
         }
     }
 
@@ -261,7 +288,8 @@ impl Suspects {
                 let positions = store.positions.clone();
                 let (named, description) = (store.named.clone(), store.description.clone());
                 let row = reader.suspect(within_holder(graph, store));
-                let mut row = Suspect { rule, named, ..row };
+                let covers = self.covered(&graph.tree, &positions);
+                let mut row = Suspect { rule, named, covers, ..row };
                 row.describe(description.as_ref());
                 let at = self.rows.len();
                 if row.verdict != Verdict::Holder {
@@ -278,6 +306,17 @@ impl Suspects {
             }
             Known::Part => None,
         }
+    }
+
+    /// Returns the numbers of the holders most of which some objects explain. The objects are ascending, and none dominates
+    /// another.
+    fn covered(&self, tree: &Tree, positions: &[TreePosition]) -> Vec<usize> {
+        let rows = self.rows.iter().zip(&self.positions).enumerate();
+        let is_covered = |row: &Suspect, of: &[TreePosition]| {
+            row.verdict == Verdict::Holder
+                && contents::is_most(common_bytes(tree, of, positions), row.retained_bytes)
+        };
+        rows.filter(|(_, (row, of))| is_covered(row, of)).map(|(at, _)| at).collect()
     }
 
     /// Returns how a set of objects relates to the suspects found before. The objects are ascending, and none dominates

@@ -15,8 +15,10 @@ use crate::sorting::SortRows;
 pub struct Conclusion {
     /// Cause of the conclusion.
     pub cause: Cause,
-    /// Size accumulated there, or retained by the class loaders.
+    /// Size accumulated there, or retained by the class loaders; includes that of the side tables.
     pub retained_bytes: u64,
+    /// Numbers of suspects that go with it: maps whose keys are classes of these class loaders.
+    pub side_tables: Vec<usize>,
 }
 
 /// Cause of a conclusion.
@@ -91,6 +93,7 @@ impl Leaks {
         graph: &ObjectGraph,
         places: &[Vec<TreePosition>],
         loaders: &Loaders,
+        side_tables: &[Option<usize>],
     ) -> Vec<Conclusion> {
         let common =
             |some: &[TreePosition], others: &[TreePosition]| loaders::common_bytes(&graph.tree, some, others);
@@ -119,7 +122,8 @@ impl Leaks {
                 suspects.filter(|(_, suspect)| is_part(suspect)).map(|(at, _)| at).collect();
             explained.extend(&suspects);
             within.push(found.tops.clone());
-            all.push(Conclusion { cause: Cause::Loaders { group, suspects }, retained_bytes });
+            let side_tables = Vec::new();
+            all.push(Conclusion { cause: Cause::Loaders { group, suspects }, retained_bytes, side_tables });
         }
         let mut rest: Vec<(usize, &Suspect)> =
             self.accumulations().filter(|(at, _)| !explained.contains(at)).collect();
@@ -132,11 +136,38 @@ impl Leaks {
                 |larger: &Vec<_>| contents::is_most(common(&own, larger), suspect.accumulated_bytes);
             if !told.iter().any(is_part) {
                 told.push(own);
-                all.push(Conclusion { cause: Cause::Suspect(at), retained_bytes: suspect.explained_bytes() });
+                let retained_bytes = suspect.explained_bytes();
+                all.push(Conclusion { cause: Cause::Suspect(at), retained_bytes, side_tables: Vec::new() });
             }
         }
+        Self::fold_side_tables(&mut all, side_tables);
         all.sort_rows_by_key(|one| Reverse(one.retained_bytes));
         all
+    }
+
+    /// Adds the conclusions about side tables to those about the class loaders that they belong to.
+    fn fold_side_tables(all: &mut Vec<Conclusion>, side_tables: &[Option<usize>]) {
+        let loaders_of = |one: &Conclusion| match one.cause {
+            Cause::Suspect(at) => Some((at, side_tables.get(at).copied().flatten()?)),
+            Cause::Loaders { .. } => None,
+        };
+        let of = |loaders: usize| {
+            move |one: &Conclusion| match &one.cause {
+                Cause::Suspect(at) => *at == loaders,
+                Cause::Loaders { suspects, .. } => suspects.contains(&loaders),
+            }
+        };
+        let tables: Vec<Conclusion> = all.extract_if(.., |one| loaders_of(one).is_some()).collect();
+        for table in tables {
+            let Some((at, loaders)) = loaders_of(&table) else { continue };
+            match all.iter_mut().find(|one| of(loaders)(one)) {
+                Some(one) => {
+                    one.retained_bytes = one.retained_bytes.saturating_add(table.retained_bytes);
+                    one.side_tables.push(at);
+                }
+                None => all.push(table),
+            }
+        }
     }
 
     /// Returns the most important finding. `None` if nothing is reachable, or next to nothing compared with the

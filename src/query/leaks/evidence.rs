@@ -31,6 +31,8 @@ const MIN_PATH: usize = 8;
 const MAX_NAMES: usize = 1 << 19;
 /// Maximum number of paths examined for threads at which they start.
 const LOOKED_AT_PATHS: usize = 4;
+/// Maximum number of objects examined for a path that is continued.
+const MAX_WAY: usize = 1 << 16;
 /// Maximum number of parts of a holder.
 const TOLD_PARTS: usize = 5;
 /// Maximum number of children that are separate parts; of more, those of one class are one part.
@@ -214,6 +216,44 @@ impl<'a> Evidence<'a> {
         Some(self.view.start(*path.objects.first()?, Excluded::all()))
     }
 
+    /// Continues the path to an object by the shortest one from there to `to`, if that is near.
+    pub(super) fn continued(&self, mut paths: Paths, to: ObjectIndex) -> Paths {
+        let index = |step: &ObjectStep| self.graph.objects.addresses.index_of(step.id);
+        let objects: Option<Vec<ObjectIndex>> = paths.path.steps.iter().map(index).collect();
+        if let Some(mut objects) = objects.filter(|_| paths.path.left_out.0 == 0)
+            && let Some(last) = objects.last()
+            && let Some(more) = self.way(*last, to)
+        {
+            objects.extend(more);
+            paths.path = self.path(&objects);
+        }
+        paths
+    }
+
+    /// Returns the objects after `from` on a shortest path of strong references to `to`.
+    fn way(&self, from: ObjectIndex, to: ObjectIndex) -> Option<Vec<ObjectIndex>> {
+        let edges = &self.view.edges;
+        let mut before: FxHashMap<ObjectIndex, ObjectIndex> = FxHashMap::default();
+        let mut queue = std::collections::VecDeque::from([from]);
+        while let Some(at) = queue.pop_front().filter(|_| before.len() < MAX_WAY) {
+            if at == to {
+                let back = std::iter::successors(Some(to), |at| before.get(at).copied());
+                let mut way: Vec<ObjectIndex> = back.take_while(|at| *at != from).collect();
+                way.reverse();
+                return Some(way);
+            }
+            for next in self.graph.references(at) {
+                let is_new = next != from && !before.contains_key(&next);
+                let is_class = self.graph.class_of_class_object(next).is_some();
+                if is_new && !is_class && edges.is_followed(at, next, Excluded::all()) {
+                    before.insert(next, at);
+                    queue.push_back(next);
+                }
+            }
+        }
+        None
+    }
+
     /// Collects the facts about a path.
     pub(super) fn along(&self, objects: &[ObjectIndex], is_weak: bool) -> Paths {
         let path = self.path(objects);
@@ -259,11 +299,15 @@ impl<'a> Evidence<'a> {
         })
     }
 
+    /// Returns the reader of collections.
+    pub(super) fn collections(&self) -> Collections<'_, 'a> {
+        Collections::with(&self.objects, self.forms.clone())
+    }
+
     /// Returns the facts about the collection that is shown for an object.
     pub(super) fn collection(&self, place: &Holder) -> Option<CollectionFacts> {
         let object = self.graph.objects.addresses.index_of(place.object).filter(|_| place.is_collection)?;
-        let collections = Collections::with(&self.objects, self.forms.clone());
-        Some(collection::facts(&self.objects, &collections, &self.view, object))
+        Some(collection::facts(&self.objects, &self.collections(), &self.view, object))
     }
 
     /// Returns the largest parts of what an object retains: its children, with those at the same place merged; or, if

@@ -36,6 +36,8 @@ pub struct HeapPlaces {
     pub heap: OneHeap,
     /// Places that explain the heap.
     pub explained: ExplainedHeap,
+    /// Rules that describe objects.
+    pub(super) frameworks: Frameworks,
     described: Vec<Described>,
     /// By object, and by collection of entries: its number in `described`.
     numbers: FxHashMap<u32, usize>,
@@ -104,7 +106,8 @@ impl HeapPlaces {
         let many = many.filter(|elements| places.name_of_elements(elements).is_some());
         let example = |elements: Elements| places.aligned.figures(0, elements.place).example;
         instances.extend(many.filter_map(|elements| graph.objects.addresses.index_of(example(elements))));
-        let mut found = Self { heap: places, explained, ..Self::default() };
+        let frameworks = frameworks.clone();
+        let mut found = Self { heap: places, explained, frameworks, ..Self::default() };
         for object in instances {
             let Some(mut description) = known.describe(object) else { continue };
             description.called = title(object).or(description.called);

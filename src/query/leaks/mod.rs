@@ -19,9 +19,11 @@ pub mod thread_locals;
 mod below;
 pub mod collection;
 mod conclusions;
+mod fixed_buffers;
 mod group_point;
 mod other_holders;
 mod reader;
+mod side_tables;
 mod suspects;
 
 use std::cmp::Reverse;
@@ -31,6 +33,7 @@ use crate::dump::unreachable::Unreachable;
 use crate::paths::steps::View;
 use crate::sorting::SortRows;
 use crate::threads::frames::Frame;
+use crate::waste::estimate::{WastedPart, most_wasted};
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::{Heap, ObjectGraph};
@@ -256,6 +259,10 @@ pub struct Suspect {
     pub is_oom_thread: bool,
     /// `true` if soft references keep the accumulated memory alive, or hold most of it: the JVM may clear them.
     pub is_behind_soft: bool,
+    /// Waste of one kind that makes up at least half of a store within a holder.
+    pub wasted: Option<WastedPart>,
+    /// Numbers of holders by MAT's rules of which it explains most.
+    pub covers: Vec<usize>,
     /// Numbers of other suspects whose paths share a prefix with this one's.
     pub related: Vec<usize>,
 }
@@ -355,9 +362,18 @@ pub fn leaks(
         let positions = candidate.positions.clone();
         all.push(reader.suspect(candidate), positions);
     }
+    all.describe(heap, graph, bytes, places);
     all.add_below(graph, &reader, places, threshold_bytes);
     let Suspects { mut rows, positions, of_places, .. } = all;
+    for (row, positions) in rows.iter_mut().zip(&positions) {
+        let is_plain = row.rule == SuspectRule::Below && row.framework.is_none();
+        if is_plain && row.verdict == Verdict::Accumulation {
+            let wasted = most_wasted(heap, graph, bytes, positions)?;
+            row.wasted = wasted.filter(|part| part.bytes >= part.of_bytes / 2);
+        }
+    }
     evidence::relate(&mut rows);
+    let side_tables = side_tables::side_tables(&reader, &rows);
     let largest =
         if rows.is_empty() { reader.holders.largest(TOLD_LARGEST, &reader.all_threads) } else { Vec::new() };
     let used_bytes = Unreachable::of(summary, graph).all_bytes;
@@ -373,7 +389,7 @@ pub fn leaks(
         suspect_of_place: of_places,
         used_bytes,
     };
-    leaks.conclusions = leaks.conclude(graph, &positions, &found);
+    leaks.conclusions = leaks.conclude(graph, &positions, &found, &side_tables);
     Ok(leaks)
 }
 

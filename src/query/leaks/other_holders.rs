@@ -21,6 +21,8 @@ const MANY: usize = 10;
 /// Maximum number of referrers of an object, and of single referrers followed one after another.
 const MAX_REFERRERS: usize = 64;
 const MAX_HOPS: usize = 8;
+/// Number of objects that lead to one, after which no more are searched.
+const MAX_NEAR: usize = 256;
 /// Maximum number of holders.
 const MAX_HOLDERS: usize = 64;
 
@@ -59,6 +61,60 @@ pub(super) fn other_holders(
     let mut found: Vec<(TreePosition, (u64, TreePosition))> = found.into_iter().filter(is_holder).collect();
     found.sort_rows_by_key(|(branch, _)| *branch);
     found.into_iter().take(MAX_HOLDERS).filter_map(|(_, (_, common))| tree.object_at(common)).collect()
+}
+
+/// Returns the nearest object that leads to nearly all of some objects and is one of the `wanted`, however many objects are
+/// between; none that contains `known`.
+pub(super) fn common_holder(
+    edges: &Edges<'_>,
+    positions: &[TreePosition],
+    known: &[TreePosition],
+    wanted: &dyn Fn(ObjectIndex) -> bool,
+) -> Option<ObjectIndex> {
+    let tree = &edges.graph.tree;
+    let step = positions.len().div_ceil(SAMPLE).max(1);
+    let sample: Vec<ObjectIndex> =
+        positions.iter().step_by(step).filter_map(|position| tree.object_at(*position)).collect();
+    if positions.len() < MANY {
+        return None;
+    }
+    // Number of samples, and sum of the ranks by distance.
+    let mut found: FxHashMap<ObjectIndex, (u64, usize)> = FxHashMap::default();
+    for object in &sample {
+        for (rank, object) in backwards(edges, *object).into_iter().enumerate().skip(1) {
+            let (count, ranks) = found.entry(object).or_default();
+            *count += 1;
+            *ranks += rank;
+        }
+    }
+    let contains_known = |object| {
+        tree.reachable_position(object)
+            .is_none_or(|position| known.iter().any(|known| tree.dominates(position, *known)))
+    };
+    let mut found: Vec<(ObjectIndex, (u64, usize))> = found
+        .into_iter()
+        .filter(|(object, (count, _))| {
+            contents::is_most(*count, sample.len() as u64) && !contains_known(*object)
+        })
+        .collect();
+    found.sort_rows_by_key(|(object, (_, ranks))| (*ranks, *object));
+    found.into_iter().map(|(object, _)| object).find(|object| wanted(*object))
+}
+
+/// Returns an object and those that lead to it by strong references, nearest first.
+fn backwards(edges: &Edges<'_>, object: ObjectIndex) -> Vec<ObjectIndex> {
+    let mut seen = vec![object];
+    let mut at = 0;
+    while let Some(to) = seen.get(at).copied().filter(|_| seen.len() < MAX_NEAR) {
+        for from in edges.graph.referrers(to).take(MAX_REFERRERS) {
+            let is_held = edges.is_followed(from, to, Excluded::all()) && !edges.is_stack_only(from, to);
+            if is_held && !seen.contains(&from) {
+                seen.push(from);
+            }
+        }
+        at += 1;
+    }
+    seen
 }
 
 /// Follows single strong references back. Returns the last object found, and its referrers.

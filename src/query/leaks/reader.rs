@@ -172,6 +172,13 @@ impl<'a> EvidenceReader<'a> {
                 value.or(shown).or(Some(object)).and_then(|object| self.evidence.paths(object))
             }
         };
+        // The path to a framework's object continues to what that holds.
+        let largest = store.as_ref().and_then(|store| store.largest);
+        let largest = largest.and_then(|position| tree.object_at(position));
+        let paths = match (paths, largest) {
+            (Some(paths), Some(largest)) => Some(self.evidence.continued(paths, largest)),
+            (paths, _) => paths,
+        };
         let accumulated_bytes = match kind {
             SuspectKind::Single if store.is_none() => tree.retained_bytes(base_position),
             _ => retained_bytes,
@@ -229,6 +236,8 @@ impl<'a> EvidenceReader<'a> {
             place,
             paths,
             is_behind_soft,
+            wasted: None,
+            covers: Vec::new(),
             related: Vec::new(),
         }
     }
@@ -287,7 +296,20 @@ impl<'a> EvidenceReader<'a> {
         object.and_then(|object| self.graph.objects.class(object)).map_or("", |class| self.class_name(class))
     }
 
-    fn class_name(&self, class: ClassNumber) -> &'a str {
+    /// Returns an object that is a class loader, or for a class object, the loader of the class that it represents.
+    pub(super) fn loader_of(&self, object: ObjectIndex) -> Option<ObjectIndex> {
+        match self.graph.class_of_class_object(object) {
+            Some(class) => {
+                let loader = self.summary.class(class)?.loader;
+                self.graph.objects.addresses.index_of(loader.into())
+            }
+            None => Some(object).filter(|object| {
+                self.graph.objects.class(*object).is_some_and(|class| self.loaders.contains(class))
+            }),
+        }
+    }
+
+    pub(super) fn class_name(&self, class: ClassNumber) -> &'a str {
         self.summary.class(class).map_or("", |row| self.summary.class_name(row))
     }
 

@@ -16,6 +16,8 @@ use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
+use super::fixed_buffers;
+
 /// Maximum number of ThreadLocals reported.
 const TOLD: usize = 3;
 
@@ -40,6 +42,10 @@ pub struct ThreadLocalUse {
     pub retained_bytes: u64,
     /// Value with the largest retained size, counted with its entry.
     pub largest: Option<ObjectIndex>,
+    /// Shallow size of the array of primitives that makes up most of each value; `None` if they differ.
+    pub buffer_bytes: Option<u64>,
+    /// Threads that hold a value, ascending.
+    pub(super) owners: Vec<TreePosition>,
 }
 
 impl ThreadLocalUse {
@@ -68,6 +74,8 @@ struct ThreadLocalSum<'a> {
     classes: FxHashMap<&'a str, u64>,
     retained_bytes: u64,
     largest: Option<(u64, ObjectIndex)>,
+    /// Size of the buffers found so far; the inner `None` if they differ.
+    buffers: Option<Option<u64>>,
 }
 
 impl ThreadLocalSum<'_> {
@@ -80,6 +88,11 @@ impl ThreadLocalSum<'_> {
             *self.classes.entry(class).or_default() += count;
         }
         self.retained_bytes = self.retained_bytes.saturating_add(other.retained_bytes);
+        self.add_buffer(other.buffers.flatten());
+    }
+
+    fn add_buffer(&mut self, bytes: Option<u64>) {
+        self.buffers = Some(self.buffers.unwrap_or(bytes).filter(|known| bytes == Some(*known)));
     }
 }
 
@@ -127,6 +140,7 @@ impl<'a> ThreadLocals<'a> {
                 sum.values += 1;
                 let bytes = tree.retained_bytes(*position);
                 sum.retained_bytes = sum.retained_bytes.saturating_add(bytes);
+                sum.add_buffer(fixed_buffers::buffer_bytes(self.graph, &self.objects, *position));
                 let value = reference("value").and_then(|id| self.graph.objects.addresses.index_of(id));
                 if let Some(value) = value
                     && sum.largest.is_none_or(|(most, _)| most < bytes)
@@ -160,19 +174,25 @@ impl<'a> ThreadLocals<'a> {
         fields.truncate(TOLD);
         fields
             .into_iter()
-            .map(|(key, field, sum)| ThreadLocalUse {
-                key,
-                keys: sum.keys,
-                field,
-                threads: sum.threads.len() as u64,
-                values: sum.values,
-                value_class: sum
-                    .classes
-                    .into_iter()
-                    .max_by_key(|(class, count)| (*count, Reverse(*class)))
-                    .map(|(class, _)| class.to_owned()),
-                retained_bytes: sum.retained_bytes,
-                largest: sum.largest.map(|(_, value)| value),
+            .map(|(key, field, sum)| {
+                let mut owners: Vec<TreePosition> = sum.threads.into_iter().collect();
+                owners.sort_unstable();
+                ThreadLocalUse {
+                    key,
+                    keys: sum.keys,
+                    field,
+                    threads: owners.len() as u64,
+                    values: sum.values,
+                    value_class: sum
+                        .classes
+                        .into_iter()
+                        .max_by_key(|(class, count)| (*count, Reverse(*class)))
+                        .map(|(class, _)| class.to_owned()),
+                    retained_bytes: sum.retained_bytes,
+                    largest: sum.largest.map(|(_, value)| value),
+                    buffer_bytes: sum.buffers.flatten(),
+                    owners,
+                }
             })
             .collect()
     }

@@ -8,7 +8,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 
 use super::error::Wrong;
-use super::evaluate::{EvaluatedRow, Evaluator};
+use super::evaluate::{EvaluatedRow, Evaluator, HIDDEN};
 use super::group::children;
 use super::parser;
 use super::resolve::{NameScope, Resolver};
@@ -170,6 +170,11 @@ impl<'o, 'a> Evaluator<'o, 'a> {
 
     pub(crate) fn graph(&self) -> &'a ObjectGraph {
         self.graph
+    }
+
+    /// Returns whether a text by [`Self::text_of`] stands for one that is hidden.
+    pub(crate) fn is_hidden_text(&self, text: &str) -> bool {
+        self.hides_values && text.starts_with(HIDDEN)
     }
 
     /// Returns the text of an object or a text value; it is hidden if values are.

@@ -27,7 +27,7 @@ use super::value::{ExpressionValue, GroupKey, List};
 
 /// Maximum number of UTF-16 units of a text examined.
 pub(super) const MAX_TEXT: usize = 1 << 20;
-const HIDDEN: &str = "*";
+pub(super) const HIDDEN: &str = "*";
 /// Maximum number of elements of a list that `IN` searches.
 pub(super) const MAX_SEARCHED: usize = 1 << 24;
 

@@ -5,7 +5,7 @@ use hprof_parser::ObjectId;
 use std::cmp::Ordering;
 
 use super::builtins::{Attribute, Method};
-use super::evaluate::{Evaluator, MAX_SEARCHED, MAX_TEXT, character, cut};
+use super::evaluate::{Evaluator, HIDDEN, MAX_SEARCHED, MAX_TEXT, character, cut};
 use super::tree::{Comparison, Function};
 use super::value::ExpressionValue;
 
@@ -59,7 +59,21 @@ impl Evaluator<'_, '_> {
             }
             _ => {}
         }
-        // The remaining methods are those of texts.
+        // The remaining methods are those of texts. A text made from a hidden one is hidden, too.
+        let is_text = matches!(
+            method,
+            Method::Concat
+                | Method::Replace
+                | Method::LowerCase
+                | Method::UpperCase
+                | Method::Trim
+                | Method::CharAt
+                | Method::Substring
+        );
+        let is_hidden = |value: &ExpressionValue| matches!(value, ExpressionValue::Object(object) if self.is_hidden(*object));
+        if is_text && (is_hidden(value) || arguments.iter().any(is_hidden)) {
+            return Some(ExpressionValue::Text(HIDDEN.into()));
+        }
         let text = match value {
             ExpressionValue::Text(text) => text.to_string(),
             ExpressionValue::Object(object) => self.string(*object)?,

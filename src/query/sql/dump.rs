@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::path_text;
+use crate::frameworks::Frameworks;
 use crate::objects::collections::{Collections, Forms};
 use crate::objects::condition::path::{Path, StepPlaces};
 use crate::objects::label::Labels;
@@ -26,6 +27,8 @@ pub struct SqlSource {
     pub heap: Arc<Heap>,
     /// Graph of the dump.
     pub graph: Arc<ObjectGraph>,
+    /// Rules about frameworks.
+    pub frameworks: Frameworks,
 }
 
 /// An opened dump and its tables. Tables borrow from the dump, and SQLite keeps its values for an arbitrary time, so
@@ -104,7 +107,13 @@ impl SqlDump {
             let bytes = source.heap.bytes(&Quiet)?;
             let about = About { name: source.schema.clone(), labels: Vec::new() };
             Ok::<_, hprof_index::Error>(Inside {
-                tables: Tables::new(&source.heap, &source.graph, bytes, about),
+                tables: Tables::with_frameworks(
+                    &source.heap,
+                    &source.graph,
+                    bytes,
+                    about,
+                    source.frameworks.clone(),
+                ),
                 of_classes: Mutex::new(Vec::new()),
                 labels: OnceLock::new(),
                 view: OnceLock::new(),

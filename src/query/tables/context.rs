@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::column_names::ColumnNames;
 use super::tree_rows::{TreeLookup, TreeRows};
+use crate::frameworks::Frameworks;
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
 use crate::sorting::SortRows;
@@ -33,6 +34,8 @@ pub struct Context<'a> {
     pub class_names: ColumnNames,
     /// Name and labels of the dump.
     pub about: About,
+    /// Rules about frameworks.
+    pub(super) frameworks: Frameworks,
     edges: OnceLock<Edges<'a>>,
     /// Threads of the dump, by object ID.
     pub(super) threads: OnceLock<(Threads<'a>, Vec<ThreadRow>)>,
@@ -54,7 +57,13 @@ pub struct About {
 
 impl<'a> Context<'a> {
     /// Creates the context of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
-    pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], about: About) -> Self {
+    pub fn new(
+        heap: &'a Heap,
+        graph: &'a ObjectGraph,
+        bytes: &'a [u8],
+        about: About,
+        frameworks: Frameworks,
+    ) -> Self {
         let summary = heap.summary();
         let names = summary.classes().iter().map(|class| summary.class_name(class));
         Self {
@@ -66,6 +75,7 @@ impl<'a> Context<'a> {
             sizes: Sizes::new(summary, None),
             class_names: Arc::new(names.collect()),
             about,
+            frameworks,
             edges: OnceLock::new(),
             threads: OnceLock::new(),
             by_name: OnceLock::new(),

@@ -25,6 +25,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::frameworks::Frameworks;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::storage::scratch::Array;
 use hprof_index::{Heap, ObjectGraph};
@@ -274,7 +275,18 @@ pub struct Tables<'a> {
 impl<'a> Tables<'a> {
     /// Creates the tables of an opened dump; `bytes` are the dump's ([`Heap::bytes`]).
     pub fn new(heap: &'a Heap, graph: &'a ObjectGraph, bytes: &'a [u8], about: About) -> Self {
-        let context = Arc::new(Context::new(heap, graph, bytes, about));
+        Self::with_frameworks(heap, graph, bytes, about, Frameworks::bundled())
+    }
+
+    /// Like [`Self::new`], with these rules about frameworks.
+    pub fn with_frameworks(
+        heap: &'a Heap,
+        graph: &'a ObjectGraph,
+        bytes: &'a [u8],
+        about: About,
+        frameworks: Frameworks,
+    ) -> Self {
+        let context = Arc::new(Context::new(heap, graph, bytes, about, frameworks));
         let open = |(definition, rows): &TableKind| match rows {
             InChunks(open) => open(context.clone()),
             AtOnce(make) => small::open(&context, definition(), *make),

@@ -20,6 +20,8 @@ use hprof_index::{Heap, ObjectGraph};
 const MAX_EXACT: u32 = 1 << 20;
 /// Number of windows of the sample, and objects in each.
 const WINDOWS: (u32, u32) = (256, 1 << 10);
+/// Maximum number of objects of a part of a heap that are examined.
+const MAX_BELOW: u32 = 1 << 15;
 /// Size above which objects are not in the sample: one that stands for a hundred others would dominate the result.
 const LARGE: u64 = 16 << 10;
 
@@ -84,6 +86,55 @@ pub fn estimate_with(
     let reachable_wasted_bytes = reachable_wasted_bytes.min(tree.reachable_bytes());
     let wasted_bytes = reachable_wasted_bytes.saturating_add(unreachable);
     Ok(Estimate { kinds, wasted_bytes, reachable_wasted_bytes, all_bytes, is_exact })
+}
+
+/// Waste of one kind among some objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WastedPart {
+    /// Kind of waste.
+    pub kind: &'static WasteKind,
+    /// Wasted bytes.
+    pub bytes: u64,
+    /// Shallow size of the objects in bytes.
+    pub of_bytes: u64,
+}
+
+/// Returns the kind that wastes most of what some objects retain, of which none dominates another; of many objects, of a
+/// sample. `None` if nothing is wasted.
+///
+/// # Errors
+/// As [`super::waste`].
+pub fn most_wasted(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    tops: &[TreePosition],
+) -> io::Result<Option<WastedPart>> {
+    let tree = &graph.tree;
+    let mut sample: Vec<Range<TreePosition>> = Vec::new();
+    let mut left = MAX_BELOW;
+    for top in tops {
+        if left == 0 {
+            break;
+        }
+        let length = tree.end(*top).0.saturating_sub(top.0);
+        let shift = |at: TreePosition| TreePosition(at.0.saturating_add(top.0));
+        if length <= left {
+            sample.push(*top..tree.end(*top));
+        } else {
+            let (_, each) = WINDOWS;
+            let some = windows(length, left.div_ceil(each), each).into_iter();
+            sample.extend(some.map(|window| shift(window.start)..shift(window.end).min(tree.end(*top))));
+        }
+        left = left.saturating_sub(length);
+    }
+    let of_bytes = sample.iter().flat_map(|window| tree.shallow_sizes(window.clone()));
+    let of_bytes = of_bytes.fold(0, u64::saturating_add);
+    let search = WasteSearch::new(heap, graph, bytes, Reachable::sample(graph, &sample, u64::MAX));
+    let kinds = KINDS.into_iter().filter(|kind| kind.is_sampled && kind.is_of_reachable()).collect();
+    let found = findings(&search, &WasteQuery { kinds, group_by: FieldGroupBy::Field, examples: 0 })?;
+    let parts = found.iter().map(|one| WastedPart { kind: one.kind, bytes: one.findings.bytes, of_bytes });
+    Ok(parts.filter(|part| part.bytes > 0).max_by_key(|part| (part.bytes, std::cmp::Reverse(part.kind))))
 }
 
 /// Returns `count` evenly spaced windows of `length` positions.

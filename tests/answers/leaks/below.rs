@@ -119,3 +119,88 @@ fn a_cache_of_soft_references_is_content() {
     assert_eq!(rules(&leaks.rows), [("mat", "content", 1)]);
     assert_eq!(leaks.code, 1);
 }
+
+/// A pool of a library whose connections the program holds through objects of that library.
+const POOL: &str = r#"
+framework = "Lib"
+[[class]]
+name = "lib.pool.Pool"
+fields = ["field0"]
+called = "pool"
+[[class.says]]
+text = "all in use"
+verdict = "leak"
+retains = "(SELECT OBJECTS e.field0 FROM OBJECTS (this.field0[0:-1]) e)"
+"#;
+
+#[test]
+fn a_leak_of_a_framework_names_the_programs_holder_and_what_it_holds() {
+    let mut heap = Heaped::new();
+    let [pool, entry, proxy] =
+        ["lib.pool.Pool", "lib.pool.Entry", "lib.pool.Proxy"].map(|name| heap.class(name, 1));
+    let connection = heap.class("lib.driver.Connection", 1);
+    let (export, service) = (heap.class("app.Export", 1), heap.class("app.ExportService", 1));
+    let connections = heap.many(connection, 10, MUCH * 4);
+    let [entries, exports] = [false, true].map(|is_of_program| {
+        let all: Vec<ObjectId> = (connections.iter())
+            .map(|connection| match is_of_program {
+                false => heap.instance(entry, &[*connection]),
+                true => {
+                    let proxy = heap.instance(proxy, &[*connection]);
+                    heap.instance(export, &[proxy])
+                }
+            })
+            .collect();
+        heap.array(&all)
+    });
+    let pool = heap.instance(pool, &[entries]);
+    heap.root(pool);
+    let service = heap.instance(service, &[exports]);
+    heap.root(service);
+    let dump = heap.dump();
+    let rules = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(rules.path(), POOL).unwrap();
+    let run = |format: &str| {
+        let rules = rules.path().to_str().unwrap();
+        dump.run(&["leaks", "--frameworks", rules, "--format", format]).stdout
+    };
+    let answer: Value = serde_json::from_slice(&run("json")).unwrap();
+    let [holder, leak] = answer["rows"].as_array().unwrap().as_slice() else { panic!("{answer:#}") };
+    assert_eq!((text(&holder["verdict"]), text(&leak["rule"])), ("holder", "framework"));
+    let others: Vec<&str> = leak["also_held_by"].as_array().unwrap().iter().map(text).collect();
+    assert!(matches!(others.as_slice(), [one] if one.contains("field0 of app.ExportService")), "{others:?}");
+    // The path continues to a connection.
+    let path: Vec<u64> = leak["path"].as_array().unwrap().iter().map(|step| id(&step["object"])).collect();
+    let [from, entries_of, _, to] = path[..] else { panic!("{path:x?}") };
+    assert_eq!((from, entries_of), (pool.0, entries.0));
+    assert!(connections.iter().any(|connection| connection.0 == to), "{path:x?}");
+    // Each names the other.
+    let said = String::from_utf8(run("table")).unwrap();
+    assert!(
+        said.contains("  explains: Holder 1\n") && said.contains("  explained by: Suspect 1\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_store_that_is_mostly_waste_is_told_so() {
+    let mut heap = Heaped::new();
+    let (order, row) = (heap.class("app.Order", 1), heap.class("app.Row", 1));
+    let zeros = items(&mut heap, order, 100);
+    let all: Vec<ObjectId> = (0..100)
+        .map(|number: u32| {
+            // No two are equal.
+            let bytes: Vec<u8> = (0..4_000_u32).map(|at| (at * 7 + number) as u8).collect();
+            let bytes = heap.model.prim_array(hprof_writer::Elements::of_bytes(&bytes));
+            heap.instance(row, &[bytes])
+        })
+        .collect();
+    let used = heap.array(&all);
+    server(&mut heap, &[zeros, used]);
+    let leaks = Leaks::of(&heap.dump());
+    let said: Vec<bool> = (leaks.below.iter())
+        .map(|row| text(&row["sentence"]).contains("app.Order, of which constant_arrays waste about 9"))
+        .collect();
+    assert_eq!(said, [false, true], "{:#?}", leaks.below);
+    assert!(!text(&leaks.below[0]["sentence"]).contains("waste"), "{:#?}", leaks.below);
+}

@@ -314,12 +314,20 @@ fn class_loaders_of_several_holders_are_one_cause() {
         heap.holder("app.Cache", "CACHE", cache);
         let dump = heap.dump();
         let (line, code) = headline(&dump);
-        assert!(line.starts_with("2 leak suspects, ") && line.ends_with("; and others"), "{line}");
         assert_eq!(code, 0, "{line}");
         let expected = if is_split { "are kept alive by" } else { "are held by Object[] app.Pool0.HELD" };
         assert!(line.contains(": 4 class loaders (app.WebLoader)") && line.contains(expected), "{line}");
         let answer = dump.run(&["leaks", "--format", "json"]);
         let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
+        // The sum is of both; what is named has its own share beside it.
+        let whole = super::number(&answer["total"]["reachable_bytes"]) as f64;
+        let conclusions = answer["conclusions"].as_array().unwrap();
+        let shares =
+            conclusions.iter().map(|one| super::number(&one["retained_bytes"]) as f64 * 100.0 / whole);
+        let [first, second] = shares.collect::<Vec<_>>()[..] else { panic!("{conclusions:?}") };
+        let expected = format!("2 leak suspects retain {:.1}% of the reachable heap of ", first + second);
+        assert!(line.starts_with(&expected), "{line}");
+        assert!(line.contains(&format!("; the first {first:.1}%: 4 class loaders")), "{line}");
         let rows = answer["rows"].as_array().unwrap();
         // The cache of 300,000 bytes comes before each half of the loaders, and after all of them.
         assert_eq!(rows.len(), if is_split { 3 } else { 2 });
@@ -470,6 +478,114 @@ fn thread_locals_of_many_loaders_are_all_counted() {
     let answer: Value = serde_json::from_slice(&answer.stdout).unwrap();
     let told = &answer["rows"][0]["thread_locals"][0];
     assert_eq!((&told["key_count"], &told["values"]), (&260.into(), &5200.into()), "{told}");
+}
+
+/// What is kept about each class of leaking class loaders goes with these; a map of other classes does not.
+#[test]
+fn tables_of_the_classes_of_loaders_are_no_cause_of_their_own() {
+    for is_theirs in [true, false] {
+        let mut heap = Heaped::new();
+        let loader = super::verdicts::class_of_loaders(&mut heap, "app.ScriptLoader");
+        let scripts: Vec<(ObjectId, ClassId)> = (0..40)
+            .map(|number| super::verdicts::loaded(&mut heap, loader, &format!("Script{number}"), 64))
+            .collect();
+        for (loader, class) in &scripts {
+            heap.root(*loader);
+            let bytes = heap.bytes(10_000);
+            let held = heap.array(&[ObjectId(class.0), bytes]);
+            heap.set(*loader, "field0", held);
+        }
+        let object = heap.jdk.object;
+        let fields = [("key", Type::Object), ("value", Type::Object), ("next", Type::Object)];
+        let node = heap.model.class("java.util.HashMap$Node", Some(object), &fields);
+        let fields = [("table", Type::Object), ("size", Type::Int)];
+        let map = heap.model.class("java.util.HashMap", Some(object), &fields);
+        let about = heap.class("app.About", 1);
+        let values = heap.many(about, 40, 200_000);
+        let keys: Vec<ObjectId> = match is_theirs {
+            true => scripts.iter().map(|(_, class)| ObjectId(class.0)).collect(),
+            false => (0..40)
+                .map(|number| heap.class(&format!("app.Own{number}"), 0))
+                .map(|of| ObjectId(of.0))
+                .collect(),
+        };
+        let nodes: Vec<ObjectId> = (keys.iter().zip(values))
+            .map(|(key, value)| {
+                heap.model.instance_with(node, &[("key", (*key).into()), ("value", value.into())])
+            })
+            .collect();
+        let table = heap.array(&nodes);
+        let map = heap.model.instance_with(map, &[("table", table.into()), ("size", Field::Int(40))]);
+        heap.holder("app.Introspector", "ABOUT", map);
+        let (line, _) = headline(&heap.dump());
+        let (count, named) =
+            if is_theirs { ("1 leak suspect, ", true) } else { ("2 leak suspects retain ", false) };
+        let table = "with HashMap app.Introspector.ABOUT about these classes";
+        assert!(line.starts_with(count) && line.contains(table) == named, "{line}");
+        assert!(line.contains(": 40 class loaders of class app.ScriptLoader"), "{line}");
+    }
+}
+
+/// A pool of 12 threads, at most `max`, each with a `byte[]` of a size under a ThreadLocal.
+fn pool_with_buffers(max: Option<i32>, sizes: [u64; 2]) -> Dump {
+    let mut heap = Heaped::new();
+    let (object, thread) = (heap.jdk.object, heap.jdk.thread);
+    let fields = [("target", Type::Object), ("held", Type::Object)];
+    let thread = heap.model.class("app.PoolThread", Some(thread), &fields);
+    let fields = [("this$0", Type::Object)];
+    let worker = heap.model.class("java.util.concurrent.ThreadPoolExecutor$Worker", Some(object), &fields);
+    let fields = [("elementData", Type::Object), ("size", Type::Int)];
+    let list = heap.model.class("java.util.ArrayList", Some(object), &fields);
+    let fields = [("workQueue", Type::Object), ("workers", Type::Object), ("maximumPoolSize", Type::Int)];
+    let executor = heap.model.class("java.util.concurrent.ThreadPoolExecutor", Some(object), &fields);
+    let pool = heap.model.instance_with(executor, &[]);
+    let (local, entry) = thread_locals(&mut heap);
+    let (key, buffer) = (heap.instance(local, &[]), heap.class("app.PageBuffer", 1));
+    let workers: Vec<ObjectId> = (1..=12)
+        .map(|serial| {
+            let bytes = heap.bytes(sizes[serial as usize % 2]);
+            let value = heap.instance(buffer, &[bytes]);
+            let fields = [("referent", key.into()), ("value", value.into())];
+            let entry = heap.model.instance_with(entry, &fields);
+            let worker = heap.model.instance_with(worker, &[]);
+            let table = heap.array(&[entry]);
+            let thread = heap.thread(thread, serial);
+            heap.set(thread, "held", table);
+            if max.is_some() {
+                heap.set(thread, "target", worker);
+                heap.set(worker, "this$0", pool);
+            }
+            worker
+        })
+        .collect();
+    let workers = heap.array(&workers);
+    let workers =
+        heap.model.instance_with(list, &[("elementData", workers.into()), ("size", Field::Int(12))]);
+    heap.model.set_field(pool, "workers", workers);
+    heap.model.set_field(pool, "maximumPoolSize", Field::Int(max.unwrap_or(12)));
+    heap.root(pool);
+    heap.dump()
+}
+
+/// What a pool within its maximum needs for its threads does not grow.
+#[test]
+fn one_buffer_of_a_fixed_size_in_each_thread_of_a_pool_is_content() {
+    let kept = "keeps one app.PageBuffer in each of 12 threads";
+    let (line, code) = headline(&pool_with_buffers(Some(16), [40_000; 2]));
+    let expected = format!("{kept}: 12 of at most 16 threads, a buffer of 39.1 KiB each: ");
+    assert!(line.starts_with("No leak suspect: ThreadLocal ") && line.contains(&expected), "{line}");
+    assert_eq!(code, 1);
+    // Buffers that grow, a pool without a maximum or above it, and threads of no pool.
+    for (max, sizes) in [
+        (Some(16), [40_000, 48_000]),
+        (Some(i32::MAX), [40_000; 2]),
+        (Some(11), [40_000; 2]),
+        (None, [40_000; 2]),
+    ] {
+        let (line, code) = headline(&pool_with_buffers(max, sizes));
+        assert!(line.starts_with("1 leak suspect, ") && line.ends_with(kept), "{line}");
+        assert_eq!(code, 0);
+    }
 }
 
 /// Many threads are described by what they do, virtual ones as virtual.

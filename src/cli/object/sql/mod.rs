@@ -13,6 +13,7 @@ use anyhow::Context;
 
 use hprof_index::storage::memory;
 use hprof_index::{Heap, ObjectGraph};
+use hprof_query::frameworks::Frameworks;
 use hprof_query::sql::{
     self, ErrorKind, MAX_ATTACHED, MAX_LEN, SqlDump, SqlError, SqlLimits, SqlRow, SqlValue,
 };
@@ -23,6 +24,7 @@ use hprof_report::json;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::query_text;
 use crate::cli::shared::session::{AnswerSource, KEPT, Session};
@@ -67,6 +69,9 @@ pub(crate) struct SqlArgs {
     /// Another dump to query, with tables NAME.classes and so on; may be repeated
     #[arg(long, value_name = "NAME=DUMP", help_heading = "Input", value_parser = attachment)]
     attach: Vec<(String, PathBuf)>,
+
+    #[command(flatten)]
+    frameworks: FrameworksArgs,
 
     /// Maximum duration of the query, for example 10min; 0 for no limit
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Filter", value_parser = time_limit)]
@@ -121,8 +126,9 @@ pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
         (None, None) if std::io::stdin().is_terminal() => return shell::run(cx, args),
         (None, None) => query_text::read(std::path::Path::new("-"), MAX_LEN)?,
     };
-    let (opened, found) =
-        with_all(cx, &inputs(args)?, Vec::new(), &|opened| Ok(answer(args, &dumps(args, opened)?, &query)))?;
+    let frameworks = args.frameworks.rules(cx)?;
+    let ask = |opened: &[OpenHeap]| Ok(answer(args, &dumps(args, &frameworks, opened)?, &query));
+    let (opened, found) = with_all(cx, &inputs(args)?, Vec::new(), &ask)?;
     let sessions = Sessions::new(args, opened)?;
     match found {
         Ok(first) => show(cx, args, &sessions, &query, first),
@@ -178,10 +184,11 @@ fn with_all<T: Send>(
 }
 
 /// Returns the tables of open dumps.
-fn dumps(args: &SqlArgs, opened: &[OpenHeap]) -> anyhow::Result<Vec<Arc<SqlDump>>> {
+fn dumps(args: &SqlArgs, frameworks: &Frameworks, opened: &[OpenHeap]) -> anyhow::Result<Vec<Arc<SqlDump>>> {
     let names = std::iter::once("main").chain(args.attach.iter().map(|(name, _)| name.as_str()));
     let dump = |(name, (heap, graph)): (&str, &OpenHeap)| {
-        let source = sql::SqlSource { schema: name.to_owned(), heap: heap.clone(), graph: graph.clone() };
+        let (heap, graph, frameworks) = (heap.clone(), graph.clone(), frameworks.clone());
+        let source = sql::SqlSource { schema: name.to_owned(), heap, graph, frameworks };
         Ok(Arc::new(SqlDump::new(source)?))
     };
     names.zip(opened).map(dump).collect()

@@ -36,8 +36,9 @@ columns, classes and functions.
 Ctrl+C discards the typed text; while a query runs it ends the shell.";
 /// Runs the shell until the user exits.
 pub(super) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
+    let frameworks = args.frameworks.rules(cx)?;
     let (opened, dumps): (Vec<OpenHeap>, Vec<Arc<SqlDump>>) =
-        with_all(cx, &inputs(args)?, Vec::new(), &|opened| dumps(args, opened))?;
+        with_all(cx, &inputs(args)?, Vec::new(), &|opened| dumps(args, &frameworks, opened))?;
     let sessions = Sessions::new(args, opened)?;
     let config = Config::builder().max_history_size(HISTORY)?.auto_add_history(true).build();
     let mut editor: Editor<Helper, FileHistory> = Editor::with_config(config)?;

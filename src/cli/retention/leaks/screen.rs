@@ -60,7 +60,10 @@ fn concluded(summary: &Summary, told: &LeaksReport, number: usize, conclusion: &
     match &conclusion.cause {
         Cause::Suspect(at) => {
             let suspect = told.leaks.suspects.get(*at);
-            suspect.map(|suspect| row(summary, told, *at, suspect)).unwrap_or_default()
+            let mut all = suspect.map(|suspect| row(summary, told, *at, suspect)).unwrap_or_default();
+            let parts = parts_of_it(&told.leaks, &conclusion.side_tables);
+            all.extend(parts.map(|parts| Section::Line(format!("  {parts}"))));
+            all
         }
         Cause::Loaders { group, suspects } => {
             let Some(group) = told.leaks.loaders.get(*group) else { return Vec::new() };
@@ -178,6 +181,18 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
             "thread local",
             format!("{}, {}", words::local_text(local, None), human_bytes(local.retained_bytes)),
         ));
+    }
+    let titles =
+        |rows: &[usize]| rows.iter().map(|at| words::title(leaks, *at)).collect::<Vec<_>>().join(", ");
+    if !suspect.covers.is_empty() {
+        all.push(("explains", titles(&suspect.covers)));
+    }
+    let at = leaks.suspects.iter().position(|one| std::ptr::eq(one, suspect));
+    let explained_by = |one: &Suspect| at.is_some_and(|at| one.covers.contains(&at));
+    let by: Vec<usize> =
+        (0..).zip(&leaks.suspects).filter(|(_, one)| explained_by(one)).map(|(by, _)| by).collect();
+    if !by.is_empty() {
+        all.push(("explained by", titles(&by)));
     }
     if !suspect.related.is_empty() {
         let titles: Vec<String> = suspect.related.iter().map(|at| words::title(leaks, *at)).collect();

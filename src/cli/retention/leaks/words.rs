@@ -12,7 +12,8 @@ use hprof_query::leaks::{
 use hprof_query::paths::steps::RootView;
 use hprof_query::threads::StackFrame;
 use hprof_query::threads::frames::Frame;
-use hprof_report::number::{counted, grouped, human_bytes, percent};
+use hprof_query::waste::estimate::WastedPart;
+use hprof_report::number::{counted, grouped, human_bytes, percent, whole_percent};
 use hprof_report::{escape, fit};
 
 use crate::cli::shared::{holder, paths};
@@ -48,10 +49,14 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
     });
     let conclusion = match (leaks.conclusions.as_slice(), holders.as_slice()) {
         ([first, others @ ..], _) => {
-            let what = claim(leaks, first).what;
-            let more = if others.is_empty() { "" } else { "; and others" };
+            let Claim { what, bytes, .. } = claim(leaks, first);
             let count = counted(leaks.conclusions.len() as u64, "leak suspect");
-            Some(format!("{count}, {} of {heap}: {what}{more}", share(leaks.concluded_bytes())))
+            let all = share(leaks.concluded_bytes());
+            Some(match others {
+                [] => format!("{count}, {all} of {heap}: {what}"),
+                // Each share stands beside what it belongs to.
+                _ => format!("{count} retain {all} of {heap}; the first {}: {what}", share(bytes)),
+            })
         }
         ([], [first, ..]) if first.verdict == Verdict::Content => {
             let (what, share) = (accumulation(first).what, share(first.retained_bytes));
@@ -94,6 +99,16 @@ fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
         Cause::Suspect(at) => leaks.suspects.get(*at).map(accumulation),
         Cause::Loaders { group, .. } => leaks.loaders.get(*group).map(loaders::claim),
     };
+    let tables = one.side_tables.iter().filter_map(|at| place(leaks.suspects.get(*at)?));
+    let tables: Vec<String> = tables.collect();
+    let claim = claim.map(|claim| match tables.as_slice() {
+        [] => claim,
+        tables => Claim {
+            what: format!("{}, with {} about these classes", claim.what, tables.join(" and ")),
+            bytes: one.retained_bytes,
+            ..claim
+        },
+    });
     claim.unwrap_or_else(|| Claim { what: String::new(), joint: "", bytes: one.retained_bytes })
 }
 
@@ -181,10 +196,22 @@ fn accumulation(suspect: &Suspect) -> Claim {
     let local = suspect.main_thread_local();
     let joint = if is_of_threads && local.is_none() { " retain " } else { ": " };
     let what = match local {
-        Some(local) => local_text(local, pool(suspect, local.threads)),
+        Some(local) => {
+            let text = local_text(local, pool(suspect, local.threads));
+            match said(suspect) {
+                Some(said) => format!("{text}: {said}"),
+                None => text,
+            }
+        }
         None => what_accumulates(suspect),
     };
     let what = if suspect.is_behind_soft { what + BEHIND_SOFT } else { what };
+    let what = match &suspect.wasted {
+        Some(WastedPart { kind, bytes, of_bytes }) => {
+            format!("{what}, of which {} waste about {}", kind.name, whole_percent(*bytes, *of_bytes))
+        }
+        None => what,
+    };
     let what = match suspect.also_held_by.first() {
         Some(other) => format!("{what}, also held by {}", other_holder(other)),
         None => what,
@@ -205,9 +232,13 @@ pub(crate) fn says_more(suspect: &Suspect) -> bool {
         || matches!(suspect.reason, Some(Reason::Threads { .. } | Reason::Loaders { .. }))
 }
 
+/// Returns the sentence of a framework's rule.
+fn said(suspect: &Suspect) -> Option<&str> {
+    suspect.framework.as_ref().and_then(|known| known.text.as_deref()).filter(|said| !said.is_empty())
+}
+
 fn what_accumulates(suspect: &Suspect) -> String {
-    let said =
-        suspect.framework.as_ref().and_then(|known| known.text.as_deref()).filter(|said| !said.is_empty());
+    let said = said(suspect);
     if let Some(NamedElements { name, objects }) = &suspect.elements {
         let said = said.map(|said| format!(", {said}")).unwrap_or_default();
         return match &suspect.reason {

@@ -54,6 +54,7 @@ pub use aligned::{Aligned, PlaceFigures};
 pub use change::{Changes, MapAbove, PlaceChange, least_of};
 pub use growth::{explained, explained_of};
 pub use labels::{Label, Via};
+pub(crate) use one_heap::library;
 pub use one_heap::{Elements, Explained, ExplainedHeap, OneHeap};
 
 /// A place of one dump.

@@ -5,7 +5,6 @@ use std::io;
 use super::super::{Column, Context, Definition};
 use super::RowWriter;
 use crate::dictionary::names;
-use crate::frameworks::Frameworks;
 use crate::leaks::heap_places::HeapPlaces;
 use crate::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Suspect, SuspectKind};
 use crate::recordings::percent::hundredths;
@@ -62,7 +61,7 @@ pub(in crate::tables) fn definition() -> Definition {
 /// Makes the rows.
 pub(in crate::tables) fn make(context: &Context<'_>, rows: &mut RowWriter) -> io::Result<()> {
     let Context { heap, graph, bytes, .. } = *context;
-    let places = HeapPlaces::new(heap, graph, bytes, &Frameworks::bundled(), DEFAULT_THRESHOLD)?;
+    let places = HeapPlaces::new(heap, graph, bytes, &context.frameworks, DEFAULT_THRESHOLD)?;
     let found = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::All)?;
     for (rank, suspect) in (1u64..).zip(&found.suspects) {
         let Suspect { object, point, paths, allocation, .. } = suspect;

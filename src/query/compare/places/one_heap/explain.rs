@@ -43,6 +43,8 @@ pub struct Elements {
     pub is_of_one_kind: bool,
     /// `true` if each holds the next.
     pub is_chain: bool,
+    /// `true` if there may be more: elements of objects that are nested in others of their place count elsewhere.
+    pub is_lower_bound: bool,
 }
 
 /// The places that explain a heap, each with its elements, and the size of the largest remaining place.
@@ -150,6 +152,7 @@ fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
             is_mostly: false,
             is_of_one_kind: true,
             is_chain: own.objects.saturating_sub(own.following) == 1,
+            is_lower_bound: false,
         });
     }
     stored(aligned, place)
@@ -184,6 +187,7 @@ fn stored(aligned: &Aligned, place: u32) -> Option<Elements> {
         is_mostly: first_objects < objects,
         is_of_one_kind: is_share(first_bytes, values, OF_ONE_KIND),
         is_chain: false,
+        is_lower_bound: aligned.is_nesting(place),
     })
 }
 

@@ -18,6 +18,7 @@ use crate::frameworks::Naming;
 use crate::sorting::SortRows;
 
 pub use explain::Elements;
+pub(crate) use titles::library;
 
 /// Places of one heap, without uninformative keys.
 #[derive(Debug, Clone, Default)]
@@ -141,6 +142,7 @@ fn together(mut all: Vec<Explained>) -> Option<Explained> {
             elements.objects = elements.objects.saturating_add(more.objects);
             elements.retained_bytes = elements.retained_bytes.saturating_add(more.retained_bytes);
             elements.is_mostly |= more.is_mostly;
+            elements.is_lower_bound |= more.is_lower_bound;
             elements.is_of_one_kind &= more.is_of_one_kind;
         }
     }

@@ -143,3 +143,13 @@ fn what_is_nested_counts_once() {
     let (heap, explained) = heap.explain();
     assert_eq!(texts(&heap, &explained), [("JNI global: E".to_owned(), 1000)]);
 }
+
+#[test]
+fn elements_below_a_nested_place_are_a_lower_bound() {
+    let mut heap = Heaped::new();
+    let outer = heap.place(None, Via::Root("JNI global"), "app.Group", 1, 1000);
+    heap.0.places[outer as usize].is_nesting = true;
+    heap.place(Some(outer), Via::Value, "app.Item", 20, 900);
+    let (heap, explained) = heap.explain();
+    assert_eq!(texts(&heap, &explained), [("JNI global: Group: at least 20 x Item".to_owned(), 1000)]);
+}

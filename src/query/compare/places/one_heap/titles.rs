@@ -22,7 +22,7 @@ pub struct PlaceTitle {
 }
 
 /// Returns the library of a class: the first two parts of its package.
-fn library(class: &str) -> &str {
+pub(crate) fn library(class: &str) -> &str {
     let package = class.rsplit_once('.').map_or("", |(package, _)| package);
     let end = package.match_indices('.').nth(1).map_or(package.len(), |(at, _)| at);
     package.get(..end).unwrap_or(package)
@@ -125,9 +125,10 @@ impl Aligned {
             return format!("{} {called}", grouped(self.figures(0, elements.place).objects));
         }
         let class = simple(of.class.as_deref().unwrap_or(UNKNOWN_CLASS));
+        let least = if elements.is_lower_bound { "at least " } else { "" };
         match elements.is_mostly {
-            true => format!("{title}: {all} elements, mostly {class}"),
-            false => format!("{title}: {all} x {class}"),
+            true => format!("{title}: {least}{all} elements, mostly {class}"),
+            false => format!("{title}: {least}{all} x {class}"),
         }
     }
 }

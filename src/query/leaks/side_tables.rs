@@ -1,0 +1,59 @@
+//! Tables beside class loaders: maps whose keys are their classes, or the loaders themselves, such as a cache of what is
+//! known about each class. They go with the loaders, and are no cause of their own.
+
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::ClassNumber;
+
+use super::contents;
+use super::reader::EvidenceReader;
+use super::{Suspect, SuspectKind, SuspectObject, Verdict};
+
+/// Number of keys examined.
+const SAMPLE: usize = 256;
+/// Minimum number of keys for a statement.
+const MANY: usize = 10;
+
+/// Returns for each suspect the number of the suspected class loaders whose classes are its keys.
+pub(super) fn side_tables(reader: &EvidenceReader<'_>, rows: &[Suspect]) -> Vec<Option<usize>> {
+    let are_loaders =
+        |row: &Suspect| row.what == SuspectObject::ClassLoader && row.verdict == Verdict::Accumulation;
+    let loaders: Vec<(usize, &Suspect)> =
+        rows.iter().enumerate().filter(|(_, row)| are_loaders(row)).collect();
+    let of_row = |row: &Suspect| {
+        if loaders.is_empty() || are_loaders(row) || row.verdict != Verdict::Accumulation {
+            return None;
+        }
+        let keys = keys(reader, row)?;
+        let is_of = |(_, of): &&(usize, &Suspect)| {
+            let count = keys.iter().filter(|loader| is_one_of(reader, **loader, of)).count();
+            contents::is_most(count as u64, keys.len() as u64)
+        };
+        loaders.iter().find(is_of).map(|(at, _)| *at)
+    };
+    rows.iter().map(of_row).collect()
+}
+
+/// Returns the class loaders of the keys of a suspect's map; `None` for one that is neither a loader nor defined by one.
+fn keys(reader: &EvidenceReader<'_>, row: &Suspect) -> Option<Vec<Option<ObjectIndex>>> {
+    let map = row.collection.as_ref()?.object;
+    let graph = reader.graph;
+    let collections = reader.evidence.collections();
+    let collection = collections.collection(graph.objects.addresses.index_of(map)?)?;
+    let keys: Vec<ObjectIndex> = collections
+        .entries(&collection)
+        .take(SAMPLE)
+        .filter_map(|entry| graph.objects.addresses.index_of(entry.key?.reference()?))
+        .collect();
+    (keys.len() >= MANY).then(|| keys.into_iter().map(|key| reader.loader_of(key)).collect())
+}
+
+fn is_one_of(reader: &EvidenceReader<'_>, loader: Option<ObjectIndex>, of: &Suspect) -> bool {
+    let Some(loader) = loader else { return false };
+    match of.kind {
+        SuspectKind::Single => reader.graph.objects.addresses.index_of(of.object.object) == Some(loader),
+        SuspectKind::Group => {
+            let class: Option<ClassNumber> = reader.graph.objects.class(loader);
+            class.is_some_and(|class| of.group_class.as_deref() == Some(reader.class_name(class)))
+        }
+    }
+}
