@@ -147,7 +147,7 @@ fn what_is_nested_counts_once() {
 #[test]
 fn elements_below_a_nested_place_are_a_lower_bound() {
     let mut heap = Heaped::new();
-    let outer = heap.place(None, Via::Root("JNI global"), "app.Group", 1, 1000);
+    let outer = heap.place(None, Via::Root("JNI global".into()), "app.Group", 1, 1000);
     heap.0.places[outer as usize].is_nesting = true;
     heap.place(Some(outer), Via::Value, "app.Item", 20, 900);
     let (heap, explained) = heap.explain();
