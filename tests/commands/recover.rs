@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::process::Output;
 
 use serde_json::Value as Json;
 
@@ -30,13 +31,11 @@ fn heap(base: u64) -> HeapModel {
     let orders = model.array_class(order);
     let customer = model.instance(empty, &[]);
     let all: Vec<_> = (0..ORDERS)
-        .map(|number| {
-            model.instance(order, &[Value::Int(number.cast_signed()), Value::Object(customer.into())])
-        })
+        .map(|number| model.instance(order, &[Value::Int(number.cast_signed()), customer.into()]))
         .collect();
     let table = model.object_array(orders, &all);
     model.prim_array(Elements::Byte(vec![7; 3000]));
-    let main = model.instance(thread, &[Value::Object(table.into())]);
+    let main = model.instance(thread, &[table.into()]);
     let serial = model.trace(1, &[]);
     model.root(main, Root::ThreadObject { thread: 1, trace: serial });
     model.root_boot_classes();
@@ -80,6 +79,13 @@ impl Unmerged {
     }
 }
 
+/// Runs the program in the folder.
+fn run(folder: &Folder, arguments: &[&str]) -> Output {
+    let output = folder.command(arguments).current_dir(folder.path("")).output().unwrap();
+    assert!(!stderr(&output).contains("panicked"), "{arguments:?}: {}", stderr(&output));
+    output
+}
+
 /// Figures of a dump, as its own reader sees it.
 #[derive(Debug, PartialEq)]
 struct Figures {
@@ -98,9 +104,9 @@ impl Figures {
 
     fn read(folder: &Folder, dump: &str, expected: i32) -> Self {
         // One without an index: another dump may have had this name.
-        let _ = fs::remove_dir_all(folder.path(&format!("{dump}.index")));
+        let _ = fs::remove_dir_all(folder.path("index"));
         let json = |command: &[&str]| -> Json {
-            let output = folder.run(&[command, &["--format", "json"]].concat());
+            let output = run(folder, &[command, &["--format", "json"]].concat());
             assert_eq!(code(&output), expected, "{command:?}: {}", stderr(&output));
             serde_json::from_slice(&output.stdout).unwrap()
         };
@@ -126,7 +132,7 @@ impl Figures {
 /// Runs `recover`; returns the exit code and the answer, and checks that no object is in the dump twice.
 fn recover(folder: &Folder, files: &[&str], more: &[&str]) -> (i32, Json) {
     let arguments = [&["recover"], files, &["-o", "out.hprof", "--format", "json"], more].concat();
-    let output = folder.run(&arguments);
+    let output = run(folder, &arguments);
     let status = code(&output);
     if !matches!(status, 0 | 3) {
         return (status, Json::String(stderr(&output)));
@@ -214,7 +220,7 @@ fn segments_that_were_not_merged() {
     assert_eq!(fs::read(folder.path("heap.hprof")).unwrap(), dump.names, "the files are not changed");
 
     // A segment that was not named is noticed.
-    let output = folder.run(&["recover", "heap.hprof", "heap.hprof.p0", "-o", "less.hprof"]);
+    let output = run(&folder, &["recover", "heap.hprof", "heap.hprof.p0", "-o", "less.hprof"]);
     assert!(stderr(&output).contains("heap.hprof.p1 is a segment of the same dump"), "{}", stderr(&output));
 }
 
@@ -225,7 +231,7 @@ fn a_jvm_killed_while_it_writes_leaves_classes_without_names() {
     folder.write("heap.hprof", dump.early_names());
     folder.write("heap.hprof.p0", &dump.segments[0]);
     // In the middle of an object.
-    folder.write("heap.hprof.p1", damage::cut(&dump.segments[1], dump.segments[1].len() - 700));
+    folder.write("heap.hprof.p1", damage::cut(&dump.segments[1], 1500));
     let files = ["heap.hprof", "heap.hprof.p0", "heap.hprof.p1"];
     let (status, answer) = recover(&folder, &files, &[]);
     assert_eq!(status, 3);
@@ -314,10 +320,10 @@ fn segments_without_their_names() {
     let (status, answer) = recover(&folder, &["heap.hprof", "heap.hprof.p0"], &[]);
     assert_eq!((status, &answer["unnamed_classes"]), (3, &6.into()));
     assert!(answer.to_string().contains("empty_file"), "{answer}");
-    assert_eq!(Figures::of(&folder, "out.hprof").verdict, "odd");
+    assert_ne!(Figures::of(&folder, "out.hprof").verdict, "damaged");
     // Nothing but names.
     folder.write("names.hprof", &dump.names);
-    let output = folder.run(&["recover", "names.hprof", "-o", "none.hprof"]);
+    let output = run(&folder, &["recover", "names.hprof", "-o", "none.hprof"]);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
     assert!(!folder.path("none.hprof").exists());
 }
@@ -338,7 +344,8 @@ fn truncated_dumps() {
         assert_ne!(figures.verdict, "damaged", "{cut}");
         assert_eq!((figures.histogram, figures.reachable), (damaged.histogram, damaged.reachable), "{cut}");
         // What is missing, in the same figures.
-        let doctor = folder.json(&["doctor", "heap.hprof", "--quick", "--format", "json"]);
+        let doctor = run(&folder, &["doctor", "heap.hprof", "--quick", "--format", "json"]);
+        let doctor: Json = serde_json::from_slice(&doctor.stdout).unwrap();
         for key in
             ["read_bytes", "expected_bytes", "skipped_bytes", "lost_records", "lost_places", "retained_sizes"]
         {
@@ -359,7 +366,7 @@ fn one_record_of_an_old_jvm() {
     let folder = Folder::new();
     let bytes = written.bytes();
     folder.write("heap.hprof", damage::cut(&bytes, bytes.len() - 4000));
-    let output = folder.run(&["recover", "heap.hprof", "-o", "out.hprof"]);
+    let output = run(&folder, &["recover", "heap.hprof", "-o", "out.hprof"]);
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     let out = fs::read(folder.path("out.hprof")).unwrap();
     assert!(out.starts_with(b"JAVA PROFILE 1.0.1\0") && out.len() < bytes.len());
@@ -379,7 +386,7 @@ fn compressed_files_without_an_end() {
     let zstd = zstd::encode_all(dump.whole.bytes().as_slice(), 1).unwrap();
     for packed in [&whole[..whole.len() - 300], &zstd[..zstd.len() - 40]] {
         folder.write("heap.hprof.packed", packed);
-        let output = folder.run(&["recover", "heap.hprof.packed", "-o", "out.hprof", "--force"]);
+        let output = run(&folder, &["recover", "heap.hprof.packed", "-o", "out.hprof", "--force"]);
         let said = stderr(&output);
         // Of a Zstandard frame that is a single block, nothing can be unpacked.
         assert!(matches!(code(&output), 3 | 2 | 1), "{said}");
@@ -426,7 +433,7 @@ fn no_file_is_overwritten() {
     folder.write("heap.hprof", &whole);
     folder.write("there.hprof", b"old");
     let fails = |arguments: &[&str], why: &str| {
-        let output = folder.run(&[&["recover"], arguments].concat());
+        let output = run(&folder, &[&["recover"], arguments].concat());
         assert!(code(&output) == 2 && stderr(&output).contains(why), "{arguments:?}: {}", stderr(&output));
     };
     fails(&["heap.hprof", "-o", "there.hprof"], "--force");
@@ -434,6 +441,9 @@ fn no_file_is_overwritten() {
     fails(&["heap.hprof", "-o", "./heap.hprof", "--force"], "it is an input file");
     fails(&["heap.hprof", "-o", ".", "--force"], "it is a directory");
     fails(&["heap.hprof", "there.hprof", "-o", "new.hprof"], "there.hprof");
+    let another = Unmerged::of(&heap(0x5_0000_0000));
+    folder.write("heap.hprof.p0", &another.segments[0]);
+    fails(&["heap.hprof", "heap.hprof.p0", "-o", "new.hprof"], "is a segment of another dump");
     folder.write("second.hprof", &whole);
     fails(&["heap.hprof", "second.hprof", "-o", "new.hprof"], "are two dumps");
     fails(&["heap.hprof", "missing.p0", "-o", "new.hprof"], "missing.p0");
@@ -447,7 +457,7 @@ fn no_file_is_overwritten() {
         fails(&["heap.hprof", "-o", "dangling.hprof"], "it is a symbolic link");
         assert!(!folder.path("nowhere.hprof").exists());
     }
-    assert_eq!(code(&folder.run(&["recover", "heap.hprof", "-o", "there.hprof", "--force"])), 0);
+    assert_eq!(code(&run(&folder, &["recover", "heap.hprof", "-o", "there.hprof", "--force"])), 0);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -469,7 +479,7 @@ fn four_byte_identifiers_and_no_end() {
     model.root(instance, Root::Unknown);
     let folder = Folder::new();
     folder.write("heap.hprof", model.write(&options).bytes());
-    let output = folder.run(&["recover", "heap.hprof", "-o", "out.hprof"]);
+    let output = run(&folder, &["recover", "heap.hprof", "-o", "out.hprof"]);
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     let figures = Figures::of(&folder, "out.hprof");
     assert_eq!((figures.count("com.acme.Order"), figures.reachable > 0), (1, true));

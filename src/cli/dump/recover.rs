@@ -17,7 +17,7 @@ use hprof_report::table::TableBuilder;
 use super::account::{self, exact, extent_lines};
 use super::doctor::{finding_columns, finding_lines};
 use crate::cli::Outcome;
-use crate::cli::shared::args::Output;
+use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
 use crate::cli::shared::session::AnswerSource;
@@ -44,6 +44,10 @@ pub(crate) struct RecoverArgs {
     #[arg(long, value_name = "OTHER", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     names: Option<PathBuf>,
 
+    /// Number of threads to use [default: all cores]
+    #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
     /// Write to FILE, which is created only when it is complete
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
     output: PathBuf,
@@ -66,10 +70,15 @@ pub(crate) fn run(cx: &RunContext, args: &RecoverArgs) -> anyhow::Result<Outcome
     // Created before a long read, so that an error is reported at once.
     let file = OutFile::create_private(&args.output, &inputs, existing)?;
     let bar = Bar::new(cx, args.quiet);
+    let threads = args.threads.map(|threads| format!("--threads={threads}").into());
+    let input = Input::of_words(&args.output, threads.as_slice())?;
     let open = |path: &PathBuf| RecoverSource::open(path, directory_of(&args.output), &bar);
-    let sources = args.files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    let other = args.names.as_ref().map(open).transpose()?;
-    let recovery = Recovery::read(&sources, other.as_ref(), &bar)?;
+    let opened = input.with_threads(|| {
+        let sources = args.files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        anyhow::Ok((sources, args.names.as_ref().map(open).transpose()?))
+    });
+    let (sources, other) = opened??;
+    let recovery = input.with_threads(|| Recovery::read(&sources, other.as_ref(), &bar))??;
     let report = recovery.report();
     if !args.quiet {
         about_others(cx, &args.files);

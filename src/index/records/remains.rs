@@ -28,6 +28,9 @@ const STEP: usize = 16 << 20;
 /// Maximum size of a range of several sub-records: ranges are the pieces that a record can be divided into.
 const MAX_RANGE: usize = 256 << 20;
 
+/// Number of heap dump records that are read at once.
+const BATCH: usize = 1024;
+
 /// One file of a dump: its bytes and its top-level records.
 #[derive(Debug)]
 pub struct DumpPart<'a> {
@@ -218,6 +221,24 @@ pub struct HeapRemains {
     pub skipped_bytes: u64,
 }
 
+impl HeapRemains {
+    /// Adds what was found in the next heap dump record.
+    fn add(&mut self, records: WholeRecords, found: Self) {
+        self.segments.push(records);
+        self.counts.add(&found.counts);
+        self.class_dumps.extend(found.class_dumps);
+        self.array_classes.extend(found.array_classes);
+        for (class, count) in found.of_unknown_classes {
+            *self.of_unknown_classes.entry(class).or_default() += count;
+        }
+        self.odd_instances += found.odd_instances;
+        self.damaged_regions += found.damaged_regions;
+        self.skipped_bytes += found.skipped_bytes;
+        self.problems.extend(found.problems);
+        self.problems.truncate(MAX_PROBLEMS);
+    }
+}
+
 /// The classes at the start of the parts' heap dumps, by which objects are found after a damaged region.
 #[derive(Debug)]
 pub struct ClassPreview(Preview);
@@ -279,32 +300,19 @@ pub fn read_heap(part: &DumpPart<'_>, preview: &ClassPreview, progress: &dyn Pro
             dump.segments.iter().map(move |segment| (number, is_only, *segment))
         })
         .collect();
-    let read: Vec<(WholeRecords, HeapRemains)> = segments
-        .into_par_iter()
-        .map(|(dump, is_only, segment)| {
-            let (offset, bytes) = (segment.start - RECORD_HEADER, part.bytes);
-            let record = Record::at(bytes, offset);
-            let is_single = is_only && record.is_some_and(|record| record.tag == tag::HEAP_DUMP);
-            let time_us = record.map_or(0, |record| record.time_us);
-            let (ranges, found) = read_segment(part, preview, segment);
-            progress.advance((segment.end - segment.start) as u64);
-            (WholeRecords { offset, dump, is_single, time_us, ranges }, found)
-        })
-        .collect();
+    let read = |(dump, is_only, segment): &(usize, bool, Segment)| {
+        let (offset, bytes) = (segment.start - RECORD_HEADER, part.bytes);
+        let record = Record::at(bytes, offset);
+        let is_single = *is_only && record.is_some_and(|record| record.tag == tag::HEAP_DUMP);
+        let time_us = record.map_or(0, |record| record.time_us);
+        let (ranges, found) = read_segment(part, preview, *segment);
+        progress.advance((segment.end - segment.start) as u64);
+        (WholeRecords { offset, dump: *dump, is_single, time_us, ranges }, found)
+    };
     let mut all = HeapRemains::default();
-    for (records, found) in read {
-        all.segments.push(records);
-        all.counts.add(&found.counts);
-        all.class_dumps.extend(found.class_dumps);
-        all.array_classes.extend(found.array_classes);
-        for (class, count) in found.of_unknown_classes {
-            *all.of_unknown_classes.entry(class).or_default() += count;
-        }
-        all.odd_instances += found.odd_instances;
-        all.damaged_regions += found.damaged_regions;
-        all.skipped_bytes += found.skipped_bytes;
-        all.problems.extend(found.problems);
-        all.problems.truncate(MAX_PROBLEMS);
+    for segments in segments.chunks(BATCH) {
+        let found: Vec<(WholeRecords, HeapRemains)> = segments.par_iter().map(read).collect();
+        found.into_iter().for_each(|(records, found)| all.add(records, found));
     }
     if all.damaged_regions > all.problems.len() as u64 {
         all.problems.push(chunks::more_regions(all.damaged_regions));
@@ -368,7 +376,11 @@ fn read_segment(
 
 /// Visits the whole sub-records of all segments, on all cores, each segment with a visitor of its own. Returns the
 /// visitors in file order.
-fn visit<V>(part: &DumpPart<'_>, segments: &[WholeRecords], new: impl Fn() -> V + Sync) -> Vec<V>
+fn visit<'s, V>(
+    part: &DumpPart<'_>,
+    segments: impl IntoIterator<Item = &'s WholeRecords>,
+    new: impl Fn() -> V + Sync,
+) -> Vec<V>
 where
     V: for<'a> HeapVisitor<'a> + Send,
 {
@@ -380,7 +392,8 @@ where
         }
         visitor
     };
-    segments.par_iter().map(walk).collect()
+    let segments: Vec<&WholeRecords> = segments.into_iter().collect();
+    segments.into_par_iter().map(walk).collect()
 }
 
 /// Returns the IDs of the instances of `classes`, in file order, up to a maximum number.
@@ -422,6 +435,8 @@ pub struct ReferenceSample {
 
 /// Maximum number of samples of a field in a segment.
 const MAX_SAMPLES: u32 = 4;
+/// Maximum number of segments from which samples are taken.
+const SAMPLED_SEGMENTS: usize = 256;
 
 /// Returns a few values, not null, of fields in the instances of each segment. `fields` has the offsets of the fields
 /// in the values of an instance, by class.
@@ -455,7 +470,9 @@ pub fn reference_samples(
     }
     let id_size = part.header.id_size;
     let new = || Sampler { fields, counts: IdMap::default(), found: Vec::new(), id_size };
-    visit(part, segments, new).into_iter().flat_map(|sampler| sampler.found).collect()
+    let step = segments.len().div_ceil(SAMPLED_SEGMENTS).max(1);
+    let sampled = segments.iter().step_by(step);
+    visit(part, sampled, new).into_iter().flat_map(|sampler| sampler.found).collect()
 }
 
 /// Returns the classes of those of `ids` that are arrays of references: ID of the array, ID of its class.

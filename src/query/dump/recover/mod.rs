@@ -38,6 +38,9 @@ pub enum RecoverError {
     /// Two files have a header: they are two dumps.
     #[error("{} and {} are two dumps: each has a header", .0.display(), .1.display())]
     TwoDumps(PathBuf, PathBuf),
+    /// A segment belongs to another dump.
+    #[error("{} is complete: {} is a segment of another dump", .0.display(), .1.display())]
+    NotAPart(PathBuf, PathBuf),
 }
 
 /// A finding, and the file that it is about; `None` if it is about all files together.
@@ -95,6 +98,8 @@ struct Parts<'s> {
     parts: Vec<DumpPart<'s>>,
     header: Header,
     has_header: bool,
+    /// `true` if a file is a segment, also if another file contains it.
+    has_segments: bool,
     findings: Vec<RecoverFinding>,
     /// `true` if a segment was found in another file too.
     is_merging: bool,
@@ -110,7 +115,8 @@ impl<'s> Recovery<'s> {
         other: Option<&RecoverSource>,
         progress: &dyn Progress,
     ) -> Result<Self, RecoverError> {
-        let Parts { sources, parts, header, has_header, mut findings, is_merging } = Parts::of(sources)?;
+        let Parts { sources, parts, header, has_header, has_segments, mut findings, is_merging } =
+            Parts::of(sources)?;
         let total = sources.iter().map(|source| source.bytes().len() as u64).sum();
         progress.begin("reading the files", total);
         let heaps = read_heaps(&sources, &parts, progress);
@@ -126,7 +132,6 @@ impl<'s> Recovery<'s> {
                 names::new_names(&ours, Some(&DumpClasses::of(&parts, &heaps)))
             }
         };
-        let has_segments = parts.len() > usize::from(has_header);
         for (number, (part, heap)) in parts.iter().zip(&heaps).enumerate() {
             let Some(source) = sources.get(number) else { continue };
             let problems = source.packed_error().map(Problem::of_packed).into_iter();
@@ -171,7 +176,7 @@ impl<'s> Recovery<'s> {
             all(Severity::Damage, Subject::ClassesByShape, text);
         }
         let ours = ours.shapes;
-        let account = account(&parts, &heaps, &ours, is_incomplete || names.by_shape > 0);
+        let account = account(&parts, &heaps, &ours, has_segments, is_incomplete || names.by_shape > 0);
         let threads = threads(&parts, &heaps, &ours, &names, &saved, account.heap_damaged);
         if !threads.is_empty() {
             let text = format!(
@@ -242,6 +247,7 @@ impl<'s> Parts<'s> {
             parts: Vec::new(),
             header,
             has_header: head.is_some(),
+            has_segments: !segments.is_empty(),
             findings,
             is_merging: false,
         };
@@ -281,6 +287,11 @@ impl<'s> Parts<'s> {
                 *part = shorter;
             }
         }
+        // The end is written after all segments are merged.
+        let is_complete = self.has_header && self.parts.first().is_some_and(DumpPart::has_end);
+        if let Some(head) = self.sources.first().filter(|_| is_new && is_complete) {
+            return Err(RecoverError::NotAPart(head.path().to_owned(), source.path().to_owned()));
+        }
         if is_new {
             let header = Header { len: 0, ..self.header };
             self.parts.push(DumpPart::read(bytes, header).map_err(no_memory(source))?);
@@ -300,10 +311,10 @@ fn account(
     parts: &[DumpPart<'_>],
     heaps: &[HeapRemains],
     classes: &[ClassShape<'_>],
+    has_segments: bool,
     is_incomplete: bool,
 ) -> Account {
     let mut account = Account { expected_bytes: Some(0), ..Account::default() };
-    let has_segments = parts.len() > 1;
     for (part, heap) in parts.iter().zip(heaps) {
         let len = part.bytes().len() as u64;
         account.file_bytes += len;

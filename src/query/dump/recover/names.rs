@@ -35,6 +35,8 @@ pub(super) struct ClassShape<'a> {
     pub(super) statics: Vec<Member<'a>>,
     /// Value of the static field that identifies the version of a class.
     serial_version: Option<u64>,
+    /// `true` if its members are listed.
+    is_listed: bool,
 }
 
 /// Name of that field.
@@ -46,6 +48,7 @@ fn shapes<'a>(parts: &[DumpPart<'a>], heaps: &[HeapRemains]) -> Vec<ClassShape<'
     let names: IdMap<ObjectId, u64> =
         parts.iter().flat_map(DumpPart::class_loads).map(|load| (load.id, load.name)).collect();
     let mut shapes: Vec<ClassShape<'a>> = Vec::new();
+    let mut members = 0;
     let mut numbers: IdMap<ObjectId, usize> = IdMap::default();
     let arrays = |id: &ObjectId| heaps.iter().any(|heap| heap.array_classes.contains(id));
     for (part, heap) in parts.iter().zip(heaps) {
@@ -55,7 +58,12 @@ fn shapes<'a>(parts: &[DumpPart<'a>], heaps: &[HeapRemains]) -> Vec<ClassShape<'
             }
             numbers.insert(class.id, shapes.len());
             let name = names.get(&class.id).and_then(|name| string(*name)).filter(|name| !name.is_empty());
-            shapes.push(shape(&class, name, arrays(&class.id), &string));
+            let mut shape = shape(&class, name, arrays(&class.id), &string);
+            members += shape.fields.len() + shape.statics.len();
+            if members > MAX_MEMBERS {
+                (shape.fields, shape.statics, shape.is_listed) = (Vec::new(), Vec::new(), false);
+            }
+            shapes.push(shape);
         }
     }
     for shape in &mut shapes {
@@ -93,9 +101,12 @@ fn shape<'a>(
         fields: class.fields().map(|field| member(field.name, field.kind, 0)).collect(),
         statics,
         serial_version,
+        is_listed: true,
     }
 }
 
+/// Maximum number of fields of all classes that are listed.
+const MAX_MEMBERS: usize = 4 << 20;
 /// Maximum number of pairs of classes that are compared.
 const MAX_COMPARED: u64 = 200_000_000;
 /// Maximum number of rounds; each may find classes by those of the round before.
@@ -235,7 +246,8 @@ impl Matcher<'_, '_> {
         let (Some(ours), Some(theirs)) = (self.ours.get(our), self.theirs.get(their)) else { return false };
         let Some(name) = theirs.name else { return false };
         // Of a class that no array has, it is not known whether it is one of arrays.
-        ours.is_of_boot_loader == theirs.is_of_boot_loader
+        (ours.is_listed && theirs.is_listed)
+            && ours.is_of_boot_loader == theirs.is_of_boot_loader
             && (!ours.is_array || name.starts_with(b"["))
             && ours.serial_version == theirs.serial_version
             && are_same(&ours.fields, &theirs.fields)

@@ -6,6 +6,7 @@ use std::ops::Range;
 use hprof_format::binary::record_head;
 use hprof_index::Progress;
 use hprof_index::remains::{HeapRemains, WholeRecords};
+use hprof_index::storage::id_map::IdSet;
 use hprof_parser::record::tag;
 use hprof_parser::{IdSize, RootKind, Version};
 
@@ -118,9 +119,9 @@ impl Recovery<'_> {
         for (id, name) in &self.names.members {
             write_string(writer, *id, name)?;
         }
+        let used: IdSet<u64> = self.names.members.iter().map(|(id, _)| *id).collect();
         let is_free = |id: &u64| self.parts.iter().all(|part| part.string(*id).is_none());
-        let mut ids =
-            (1..).filter(|id| is_free(id) && !self.names.members.iter().any(|(used, _)| used == id));
+        let mut ids = (1..).filter(|id| is_free(id) && !used.contains(id));
         for (serial, (class, name)) in (FIRST_SERIAL..).zip(&self.names.classes) {
             let Some(string) = ids.next() else { break };
             write_string(writer, string, name)?;
