@@ -222,6 +222,11 @@ fn segments_that_were_not_merged() {
     // A segment that was not named is noticed.
     let output = run(&folder, &["recover", "heap.hprof", "heap.hprof.p0", "-o", "less.hprof"]);
     assert!(stderr(&output).contains("heap.hprof.p1 is a segment of the same dump"), "{}", stderr(&output));
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        table.contains("verdict") && table.contains("class objects") && table.contains("less.hprof"),
+        "{table}"
+    );
 }
 
 #[test]

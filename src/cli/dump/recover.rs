@@ -215,7 +215,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![Declared {
         command: "recover",
         variant: "",
-        about: "What is missing from the recovered dump, in the words of `doctor`. A row is a finding about one of the files, or about all of them; similar findings about a file share a row. `objects` and `gc_roots_total` count what was saved, `account` what was read of all files together.",
+        about: "What is missing from the recovered dump, in the words of `doctor`. A row is a finding about one of the files, or about all of them; similar findings about a file share a row. Kinds are those of `doctor`, and `empty_file`, `overlap`, `segments_merged`, `segments_incomplete` and `classes_by_shape`. `objects` and `gc_roots_total` count what was saved, `account` what was read of all files together.",
         rows: columns().fields(),
         beside: beside().fields(),
     }]
