@@ -10,7 +10,7 @@ use hprof_index::remains::{self, ReferenceSample};
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_parser::{BasicType, IdSize, ObjectId};
 
-use super::names::{ClassShape, DumpClasses};
+use super::shapes::{ClassShape, DumpClasses};
 
 /// Maximum number of values that are examined in a dump.
 const MAX_SAMPLES: usize = 1 << 20;

@@ -6,11 +6,12 @@
 //! that is still there. Older JVMs write one file, which ends anywhere.
 //!
 //! * `source` opens the files and finds what they have in common.
-//! * `names` and `arrays` name the classes that no record names.
+//! * `shapes` reads the classes; `names` and `arrays` name those that no record names.
 //! * `write` writes the dump.
 
 mod arrays;
 mod names;
+mod shapes;
 mod source;
 mod write;
 
@@ -24,7 +25,8 @@ use hprof_index::{Error, Progress};
 use hprof_parser::{Header, ObjectId};
 
 use super::doctor::{self, Extent, Finding, RetainedSizes, Subject};
-use names::{ClassShape, DumpClasses, NewNames};
+use names::NewNames;
+use shapes::{ClassShape, DumpClasses};
 use source::SourceKind;
 
 pub use source::{RecoverSource, segments_beside};
