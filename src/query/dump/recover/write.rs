@@ -25,6 +25,8 @@ const MAX_SEGMENT: u64 = 1 << 30;
 struct Writer<'w> {
     out: &'w mut dyn Write,
     written: u64,
+    /// `true` if each heap dump is a single record.
+    is_single: bool,
     id_size: IdSize,
 }
 
@@ -53,7 +55,8 @@ impl Recovery<'_> {
     pub fn write(&self, out: &mut dyn Write, progress: &dyn Progress) -> io::Result<u64> {
         let total = self.parts.iter().map(|part| part.bytes().len() as u64).sum();
         progress.begin("writing the dump", total);
-        let mut writer = Writer { out, written: 0, id_size: self.header.id_size };
+        let (is_single, id_size) = (self.are_single(), self.header.id_size);
+        let mut writer = Writer { out, written: 0, is_single, id_size };
         self.write_header(&mut writer)?;
         let (mut has_names, mut is_open) = (false, false);
         let last_heap = self.heaps.iter().rposition(|heap| !heap.segments.is_empty());
@@ -94,18 +97,20 @@ impl Recovery<'_> {
         Ok(writer.written)
     }
 
-    /// Returns `true` if the heap dump fits into a single record.
-    fn fits(&self, segment: &WholeRecords, roots: usize) -> bool {
-        segment.is_single && u32::try_from(length(&segment.ranges) + roots as u64).is_ok()
+    /// Returns `true` if each heap dump is written as a single record, as in the files. With both forms in one
+    /// file, neither is certain.
+    fn are_single(&self) -> bool {
+        let roots = (self.threads.len() * (1 + self.header.id_size.bytes())) as u64;
+        let fits = |segment: &WholeRecords| {
+            segment.is_single && u32::try_from(length(&segment.ranges) + roots).is_ok()
+        };
+        self.heaps.iter().flat_map(|heap| &heap.segments).all(fits)
     }
 
     fn write_header(&self, writer: &mut Writer<'_>) -> io::Result<()> {
         // Older versions have no segments.
-        let roots = self.threads.len() * (1 + self.header.id_size.bytes());
-        let mut segments = self.heaps.iter().flat_map(|heap| &heap.segments);
-        let is_single = segments.all(|segment| self.fits(segment, roots));
         let version = match self.header.version {
-            Version::V1_0 | Version::V1_0_1 if !is_single => Version::V1_0_2,
+            Version::V1_0 | Version::V1_0_1 if !writer.is_single => Version::V1_0_2,
             version => version,
         };
         writer.bytes(version.name().as_bytes())?;
@@ -154,12 +159,15 @@ impl Recovery<'_> {
         roots: &[u8],
         progress: &dyn Progress,
     ) -> io::Result<bool> {
-        let is_single = self.fits(segment, roots.len());
+        let is_single = writer.is_single;
         let head = |length: u64| {
             let tag = if is_single { tag::HEAP_DUMP } else { tag::HEAP_DUMP_SEGMENT };
             record_head(tag, segment.time_us, u32::try_from(length).unwrap_or(u32::MAX))
         };
         let mut rest = segment.ranges.as_slice();
+        if is_single && rest.is_empty() && roots.is_empty() {
+            return Ok(false);
+        }
         if is_single {
             writer.bytes(&head(length(rest) + roots.len() as u64))?;
             for range in rest {
