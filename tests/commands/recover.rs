@@ -340,14 +340,18 @@ fn truncated_dumps() {
     let written = model.write(&options());
     let (bytes, segments) = (written.bytes(), at(&written, 0x1c));
     let folder = Folder::new();
-    for cut in [segments[2] + 5, segments[3], segments[4] + 700, *segments.last().unwrap() + 11] {
+    let roots = written.subs_of(0x08)[0].at as usize + 3;
+    for cut in [roots, segments[2] + 5, segments[3], segments[4] + 700, *segments.last().unwrap() + 11] {
         folder.write("heap.hprof", damage::cut(&bytes, cut));
         let (status, answer) = recover(&folder, &["heap.hprof"], &["--force"]);
         let figures = Figures::of(&folder, "out.hprof");
         let damaged = Figures::read(&folder, "heap.hprof", 3);
         assert_eq!(status, 3, "{cut}: {answer}");
         assert_ne!(figures.verdict, "damaged", "{cut}");
-        assert_eq!((figures.histogram, figures.reachable), (damaged.histogram, damaged.reachable), "{cut}");
+        let reachable = figures.reachable;
+        assert_eq!((figures.histogram, reachable), (damaged.histogram, damaged.reachable), "{cut}");
+        // A thread keeps its objects reachable, although its root is lost.
+        assert!(cut != roots || reachable > u64::from(ORDERS), "{reachable}");
         // What is missing, in the same figures.
         let doctor = run(&folder, &["doctor", "heap.hprof", "--quick", "--format", "json"]);
         let doctor: Json = serde_json::from_slice(&doctor.stdout).unwrap();
