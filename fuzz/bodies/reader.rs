@@ -2,8 +2,10 @@
 
 use super::answers::{Sum, of_graph, of_summary};
 use super::{Place, with_threads};
+use hprof_index::model::problem::Severity;
 use hprof_index::{Error, Heap, Quiet};
 use hprof_parser::sniff::sniff;
+use hprof_query::dump::recover::{RecoverSource, Recovery};
 
 /// Reads bytes as a dump, plain or compressed: whole, with its graph, with one thread and with two, and again from the
 /// index. All say the same.
@@ -19,6 +21,23 @@ pub fn reader(bytes: &[u8]) {
     assert_eq!(first.is_some(), graph.is_some(), "opens with its graph or without it, not both");
     let again = with_threads(false, || whole(&place, "one"));
     assert_eq!(again, other, "another answer from the index");
+    with_threads(true, || recovered(&place));
+}
+
+/// Recovers what is left of the bytes as a dump or as a segment: that is a dump without damage, and the files of a
+/// dump can be given twice.
+fn recovered(place: &Place) {
+    let open = || RecoverSource::open(&place.file(), &place.index_dir("."), &Quiet);
+    let Ok(source) = open() else { return };
+    let sources = [source];
+    let Ok(recovery) = Recovery::read(&sources, open().ok().as_ref(), &Quiet) else { return };
+    let mut out = Vec::new();
+    let written = recovery.write(&mut out, &Quiet).expect("memory takes bytes");
+    assert_eq!(written, out.len() as u64);
+    let saved = Place::new(&out);
+    let heap = Heap::open(&saved.file(), &saved.options("index"), &Quiet).expect("it has a header");
+    let damage = heap.summary().problems().into_iter().find(|problem| problem.severity == Severity::Damage);
+    assert!(damage.is_none(), "a recovered dump is damaged: {damage:?}");
 }
 
 fn check(error: &Error) {

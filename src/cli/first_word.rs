@@ -73,7 +73,8 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["references", "outbound", "with_outgoing_references"], "refs DUMP 0x1234"),
     (&["inbound", "referrers", "with_incoming_references", "incoming"], "refs DUMP 0x1234 --incoming"),
     (&["properties", "sysprops", "system_properties", "vm_flags", "header"], "info DUMP"),
-    (&["validate", "verify", "repair"], "doctor DUMP"),
+    (&["validate", "verify"], "doctor DUMP"),
+    (&["repair", "restore", "salvage", "merge"], "recover FILE... -o OUT"),
     (&["flame", "flame_graph", "flamegraphs"], "flamegraph DUMP"),
     (
         &[

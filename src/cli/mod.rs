@@ -164,6 +164,7 @@ commands! {
     "Housekeeping" {
         Info(InfoArgs) = "info" in dump::info;
         Doctor(DoctorArgs) = "doctor" in dump::doctor;
+        Recover(RecoverArgs) = "recover" in dump::recover;
         Index(IndexArgs) = "index" in dump::index;
         Completions(CompletionsArgs) = "completions" in meta::completions, "without rows";
         Man(ManArgs) = "man" in meta::man, "without rows";

@@ -28,5 +28,7 @@ pub use objects::object_graph::ObjectGraph;
 pub use open::error::Error;
 pub use open::heap::Heap;
 pub use open::options::Options;
+pub use open::unnamed_copy;
 pub use records::error::NoSuchHeapDump;
+pub use records::remains;
 pub use storage::column::IndexColumn;

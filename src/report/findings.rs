@@ -30,6 +30,17 @@ const fn subject_means(subject: Subject) -> &'static str {
         }
         Subject::LinesNotUnderstood => "they are skipped; the rest of the text is read",
         Subject::SeveralRuns => "each is a separate recording; the last one is read by default",
+        Subject::EmptyFile => "what the JVM had not written yet is missing",
+        Subject::SegmentsIncomplete => {
+            "all whole records of the segments are saved; objects that the JVM had not written yet, and the names and stack traces that it wrote last, are missing"
+        }
+        Subject::SegmentsMerged => {
+            "nothing is missing: the JVM merges segments after it has written all of them"
+        }
+        Subject::Overlap => "it is saved once",
+        Subject::ClassesByShape => {
+            "their objects and fields are saved; commands that look for well-known classes, such as `strings` and `threads`, do not find them"
+        }
     }
 }
 

@@ -43,6 +43,7 @@ mod overview;
 mod pipes;
 mod places;
 mod processes;
+mod recover;
 mod report;
 #[cfg(all(unix, feature = "sql"))]
 mod sources;

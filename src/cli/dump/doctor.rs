@@ -163,19 +163,23 @@ fn beside<'a>() -> Columns<'a, DoctorSummary<'a>> {
 }
 
 fn columns<'a>() -> Columns<'a, &'a Finding> {
-    type FindingRow<'a> = &'a Finding;
-    Columns::new([
-        Column::of(names::SEVERITY, |row: &FindingRow<'a>| {
-            serde_json::to_value(row.severity).unwrap_or_default().into()
+    Columns::new(finding_columns(|row: &&'a Finding| *row))
+}
+
+/// Returns the columns of a finding.
+pub(super) fn finding_columns<'c, R: 'c>(of: for<'r> fn(&'r R) -> &'r Finding) -> Vec<Column<'c, R>> {
+    vec![
+        Column::of(names::SEVERITY, move |row: &R| {
+            serde_json::to_value(of(row).severity).unwrap_or_default().into()
         }),
-        Column::of(names::KIND, |row: &FindingRow<'a>| row.subject.name().into()),
-        Column::of(names::TEXT, |row: &FindingRow<'a>| Value::from(&row.text)),
-        Column::of(names::PROBLEM_COUNT, |row: &FindingRow<'a>| row.count.into()),
-        Column::of(names::OFFSET, |row: &FindingRow<'a>| row.offset.into()).or_null("no single offset"),
-        Column::of(names::SKIPPED_BYTES, |row: &FindingRow<'a>| row.skipped_bytes.into()),
-        Column::of(names::MEANS, |row: &FindingRow<'a>| findings::means(row).into()),
-        Column::of(names::ADVICE, |row: &FindingRow<'a>| advice::finding(row.subject).into()),
-    ])
+        Column::of(names::KIND, move |row: &R| of(row).subject.name().into()),
+        Column::of(names::TEXT, move |row: &R| Value::from(&of(row).text)),
+        Column::of(names::PROBLEM_COUNT, move |row: &R| of(row).count.into()),
+        Column::of(names::OFFSET, move |row: &R| of(row).offset.into()).or_null("no single offset"),
+        Column::of(names::SKIPPED_BYTES, move |row: &R| of(row).skipped_bytes.into()),
+        Column::of(names::MEANS, move |row: &R| findings::means(of(row)).into()),
+        Column::of(names::ADVICE, move |row: &R| advice::finding(of(row).subject).into()),
+    ]
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
@@ -188,7 +192,11 @@ pub(crate) fn declared() -> Vec<Declared> {
     }]
 }
 
-fn finding_lines(findings: &[Finding], line: &mut dyn FnMut(&str, &str)) {
+/// Adds table lines about findings.
+pub(super) fn finding_lines<'a>(
+    findings: impl IntoIterator<Item = &'a Finding>,
+    line: &mut dyn FnMut(&str, &str),
+) {
     for finding in findings {
         let mut text = finding.text.clone();
         if let Some(offset) = finding.offset {

@@ -7,3 +7,4 @@ pub(crate) mod index;
 pub(crate) mod info;
 mod next;
 pub(crate) mod overview;
+pub(crate) mod recover;

@@ -184,6 +184,11 @@ pub(crate) const fn finding(subject: Subject) -> &'static str {
             "look at the line in the text: was it edited, wrapped, or written by two processes at once?"
         }
         Subject::SeveralRuns => "--run N reads another",
+        Subject::EmptyFile | Subject::SegmentsMerged | Subject::Overlap => "nothing",
+        Subject::SegmentsIncomplete => "if the program still runs somewhere, make a new dump",
+        Subject::ClassesByShape => {
+            "--names OTHER.hprof takes the names of classes from another dump of the same program"
+        }
     }
 }
 

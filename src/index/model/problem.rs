@@ -117,6 +117,14 @@ impl Problem {
         Self { severity: Severity::Damage, ..Self::note(kind, text, offset) }
     }
 
+    /// Creates the problem of a compressed file that could not be unpacked to its end.
+    pub fn of_packed(error: &str) -> Self {
+        let text = format!(
+            "the compressed file is truncated or damaged ({error}): only what could be unpacked was read"
+        );
+        Self::damage(ProblemKind::PackedCut, text, None)
+    }
+
     /// Sets the number of skipped bytes.
     pub(crate) fn skipping(self, bytes: usize) -> Self {
         Self { skipped_bytes: bytes as u64, ..self }

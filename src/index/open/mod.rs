@@ -24,3 +24,5 @@ mod stages;
 mod summary_file;
 mod tree_file;
 mod unpack;
+
+pub use unpack::unnamed_copy;

@@ -58,18 +58,8 @@ pub(crate) fn unpack(
     let Some(file) = named.as_ref().map(|file| file.as_file()).or(nameless.as_ref()) else {
         return Err(fail(io::ErrorKind::NotFound.into()));
     };
-    progress.begin("unpacking", dump.stamp().len);
-    dump.will_scan();
-    let copy = Copy::new(file, into.clone());
-    let unpacked = packed::unpack(dump.bytes(), compression, &copy, &|bytes| progress.advance(bytes));
-    progress.end();
-    let passed = copy.passed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let unpacked = unpacked.map_err(|error| match (error, passed.no_room) {
-        (_, Some(no_room)) => Error::NoRoom { path: path(), into: into.clone(), no_room },
-        (UnpackError::Output(error), None) => fail(error),
-        (UnpackError::Members(members), None) => Error::Members { path: path(), compression, members },
-    })?;
-    let (hash, error) = (passed.hash.digest(), unpacked.error);
+    let (unpacked, hash) = unpack_into(file, dump, compression, &into, progress)?;
+    let error = unpacked.error;
     if let Some(file) = nameless {
         let map = Mapped::of(&file, into.join(directory::UNPACKED_DATA), Content::Scratch)?;
         return Ok(Unpacked { map, error, kept: false });
@@ -91,6 +81,48 @@ pub(crate) fn unpack(
         })?;
     let map = directory.map(directory::UNPACKED_DATA)?;
     Ok(Unpacked { map, error, kept: true })
+}
+
+/// Unpacks a file into a file without a name in the directory `into`, which disappears with this process.
+/// Returns the unpacked bytes and the error that ended them, if the file is truncated or damaged.
+///
+/// # Errors
+/// [`Error::Unpack`], [`Error::NoRoom`] or [`Error::Members`].
+pub fn unnamed_copy(
+    packed: &Mapped,
+    compression: Compression,
+    into: &Path,
+    progress: &dyn Progress,
+) -> Result<(Mapped, Option<String>), Error> {
+    let fail = |error| Error::Unpack { path: packed.path().to_owned(), into: into.to_owned(), error };
+    let file = tempfile::tempfile_in(into).map_err(fail)?;
+    let (unpacked, _) = unpack_into(&file, packed, compression, into, progress)?;
+    Ok((Mapped::of(&file, into.to_owned(), Content::Scratch)?, unpacked.error))
+}
+
+/// Unpacks a file into `file`, which is in the directory `into`. Returns the result and the checksum of the
+/// unpacked bytes.
+fn unpack_into(
+    file: &File,
+    dump: &Mapped,
+    compression: Compression,
+    into: &Path,
+    progress: &dyn Progress,
+) -> Result<(packed::Unpacked, u64), Error> {
+    let path = || dump.path().to_owned();
+    let into = || into.to_owned();
+    progress.begin("unpacking", dump.stamp().len);
+    dump.will_scan();
+    let copy = Copy::new(file, into());
+    let unpacked = packed::unpack(dump.bytes(), compression, &copy, &|bytes| progress.advance(bytes));
+    progress.end();
+    let passed = copy.passed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let unpacked = unpacked.map_err(|error| match (error, passed.no_room) {
+        (_, Some(no_room)) => Error::NoRoom { path: path(), into: into(), no_room },
+        (UnpackError::Output(error), None) => Error::Unpack { path: path(), into: into(), error },
+        (UnpackError::Members(members), None) => Error::Members { path: path(), compression, members },
+    })?;
+    Ok((unpacked, passed.hash.digest()))
 }
 
 /// Returns the unpacked dump beside a valid `unpacked` file, if it has the expected length; with the

@@ -9,11 +9,15 @@ use rayon::prelude::*;
 
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::resync::{self, KnownClasses};
-use hprof_parser::{FormatError, IdSize};
+use hprof_parser::{FormatError, FormatErrorKind, IdSize};
 
 use super::preview::Preview;
 use super::source::DumpBytes;
 use super::top_level::HeapDump;
+use crate::model::problem::{Problem, ProblemKind};
+
+/// Maximum number of listed damaged regions of a heap dump.
+pub(crate) const MAX_PROBLEMS: usize = 50;
 
 /// A range of sub-records that one thread scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +41,41 @@ pub(crate) struct Skip {
     pub(crate) to: usize,
     /// `true` if an object was found there; otherwise it is the end of the chunk.
     pub(crate) found: bool,
+}
+
+impl Skip {
+    /// Returns the problem that is reported.
+    pub(crate) fn problem(&self, bytes: &[u8]) -> Problem {
+        let (kind, what) = match self.error.kind() {
+            FormatErrorKind::RecordCut { .. } if !self.found && self.to == bytes.len() => {
+                (ProblemKind::CutSubRecord, format!("sub-record {} is truncated", tag_at(bytes, self.from)))
+            }
+            FormatErrorKind::UnknownSubRecord(tag) => {
+                (ProblemKind::UnknownSubRecord, format!("unknown heap sub-record {tag:#04x}"))
+            }
+            FormatErrorKind::BasicType { found, tag } => {
+                (ProblemKind::BadSubRecord, format!("unknown basic type {found} in sub-record {tag:#04x}"))
+            }
+            _ => (
+                ProblemKind::BadSubRecord,
+                format!("sub-record {} does not fit its record", tag_at(bytes, self.from)),
+            ),
+        };
+        let to = if self.found { "the next object that could be found" } else { "the end of the record" };
+        let skipped = self.to - self.from;
+        let text = format!("{what}; skipped {skipped} bytes, to {to}");
+        Problem::damage(kind, text, Some(self.from as u64)).skipping(skipped)
+    }
+}
+
+fn tag_at(bytes: &[u8], at: usize) -> String {
+    bytes.get(at).map_or_else(|| "?".to_owned(), |tag| format!("{tag:#04x}"))
+}
+
+/// Returns the problem that is reported if there are more damaged regions than are listed.
+pub(crate) fn more_regions(count: u64) -> Problem {
+    let text = format!("{count} damaged regions in the heap dump; only the first are listed");
+    Problem::damage(ProblemKind::MorePlaces, text, None)
 }
 
 /// Walks over a chunk, and continues after a damaged region at the next object found. Calls `skipped` for

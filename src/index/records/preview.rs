@@ -8,6 +8,7 @@ use crate::storage::id_map::IdMap;
 
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::record::LoadClass;
 use hprof_parser::resync::KnownClasses;
 use hprof_parser::{BasicType, IdSize, ObjectId};
 
@@ -45,7 +46,30 @@ impl Preview {
                 break;
             }
         }
-        preview.resolve(contents);
+        preview.resolve(&contents.loads);
+        preview
+    }
+
+    /// Reads the start of each heap dump of several files, which are parts of one dump.
+    pub(crate) fn of_parts<'p>(
+        id_size: IdSize,
+        parts: impl Iterator<Item = (&'p [u8], &'p Contents)>,
+    ) -> Self {
+        let mut preview = Self { id_size: Some(id_size), ..Self::default() };
+        let mut loads = Vec::new();
+        for (bytes, contents) in parts {
+            loads.extend_from_slice(&contents.loads);
+            for dump in &contents.dumps {
+                preview.objects = 0;
+                for segment in &dump.segments {
+                    heap::walk(bytes, id_size, segment.start, segment.end, segment.end, &mut preview);
+                    if !preview.go_on() {
+                        break;
+                    }
+                }
+            }
+        }
+        preview.resolve(&loads);
         preview
     }
 
@@ -56,8 +80,8 @@ impl Preview {
     }
 
     /// Adds up the field sizes of each class and its superclasses, each class once.
-    fn resolve(&mut self, contents: &Contents) {
-        for load in &contents.loads {
+    fn resolve(&mut self, loads: &[LoadClass]) {
+        for load in loads {
             self.known.insert(load.id, None);
         }
         let numbers: IdMap<ObjectId, u32> = self.own.iter().map(|(id, ..)| *id).zip(0..).collect();

@@ -84,6 +84,8 @@ pub(crate) struct Contents {
     pub(crate) heap_summaries: Vec<u64>,
     /// Offsets of CONTROL SETTINGS records.
     pub(crate) control_settings: Vec<u64>,
+    /// Ranges of consecutive whole records other than heap dumps, in file order, with their headers.
+    pub(crate) records: Vec<Segment>,
     /// Heap dumps.
     pub(crate) dumps: Vec<HeapDump>,
     /// Problems at the top level: the first ones.

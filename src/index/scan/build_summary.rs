@@ -151,12 +151,7 @@ fn problems(
     classes: &class_rows::ClassRowBuilder<'_>,
     cut_open: bool,
 ) -> Vec<Problem> {
-    let packed = source.packed_error.map(|error| {
-        let text = format!(
-            "the compressed file is truncated or damaged ({error}): only what could be unpacked was read"
-        );
-        Problem::damage(ProblemKind::PackedCut, text, None)
-    });
+    let packed = source.packed_error.map(Problem::of_packed);
     let open = cut_open.then(|| {
         let text = "the heap dump has no GC root: its writer was interrupted before it knew the length";
         Problem::damage(ProblemKind::NoEnd, text, None)

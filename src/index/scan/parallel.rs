@@ -8,14 +8,11 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use hprof_parser::FormatErrorKind;
-
 use super::tallies::{Prev, PreviousObject, Scanned};
 use super::task::{Mode, Task, classes_between};
-use super::worker::{MAX_PROBLEMS, Worker};
-use crate::model::problem::{Problem, ProblemKind};
+use super::worker::Worker;
 use crate::objects::id_set::Misfit;
-use crate::records::chunks::{self, RecordChunk, Skip};
+use crate::records::chunks::{self, MAX_PROBLEMS, RecordChunk};
 
 /// Reason for repeating a scan with other settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,9 +77,7 @@ pub(crate) fn scan(task: &Task<'_>, mode: Mode<'_>) -> Result<Scanned, Retry> {
     // them.
     scan.problems.truncate(MAX_PROBLEMS);
     if scan.damaged_regions > scan.problems.len() as u64 {
-        let text =
-            format!("{} damaged regions in the heap dump; only the first are listed", scan.damaged_regions);
-        scan.problems.push(Problem::damage(ProblemKind::MorePlaces, text, None));
+        scan.problems.push(chunks::more_regions(scan.damaged_regions));
     }
     scan.repeated.sort_unstable();
     scan.repeated.dedup();
@@ -95,38 +90,11 @@ fn scan_chunk<'a>(task: &Task<'a>, worker: &mut Worker<'a>, chunk: &RecordChunk)
     worker.begin_chunk();
     let Task { bytes, id_size, known, .. } = *task;
     let end = chunks::walk(bytes, id_size, known, chunk, worker, |worker, skip| {
-        worker.problem(describe(bytes, &skip));
+        worker.problem(skip.problem(bytes));
         worker.break_run();
     });
     worker.end_chunk(chunk);
     end == chunk.end
-}
-
-/// Returns the problem for a region that a walk skipped.
-fn describe(bytes: &[u8], skip: &Skip) -> Problem {
-    let (kind, what) = match skip.error.kind() {
-        FormatErrorKind::RecordCut { .. } if !skip.found && skip.to == bytes.len() => {
-            (ProblemKind::CutSubRecord, format!("sub-record {} is truncated", tag_at(bytes, skip.from)))
-        }
-        FormatErrorKind::UnknownSubRecord(tag) => {
-            (ProblemKind::UnknownSubRecord, format!("unknown heap sub-record {tag:#04x}"))
-        }
-        FormatErrorKind::BasicType { found, tag } => {
-            (ProblemKind::BadSubRecord, format!("unknown basic type {found} in sub-record {tag:#04x}"))
-        }
-        _ => (
-            ProblemKind::BadSubRecord,
-            format!("sub-record {} does not fit its record", tag_at(bytes, skip.from)),
-        ),
-    };
-    let to = if skip.found { "the next object that could be found" } else { "the end of the record" };
-    let skipped = skip.to - skip.from;
-    let text = format!("{what}; skipped {skipped} bytes, to {to}");
-    Problem::damage(kind, text, Some(skip.from as u64)).skipping(skipped)
-}
-
-fn tag_at(bytes: &[u8], at: usize) -> String {
-    bytes.get(at).map_or_else(|| "?".to_owned(), |tag| format!("{tag:#04x}"))
 }
 
 /// Adds the distances between the last object of each run and the first of the next, and finds

@@ -20,14 +20,12 @@ use crate::model::measurements::{Lengths, OBJECT_LENGTHS, array_kind};
 use crate::model::problem::Problem;
 use crate::model::tables::{NONE, RootRow};
 use crate::objects::id_set::{AddressSetHandle, Misfit};
-use crate::records::chunks::RecordChunk;
+use crate::records::chunks::{MAX_PROBLEMS, RecordChunk};
 
 /// The fields of a class are unknown.
 const ANY_LENGTH: u64 = u64::MAX;
 /// `id` of a [`Prev`] without an object.
 const NOTHING: u64 = u64::MAX;
-/// Maximum number of listed damaged regions.
-pub(crate) const MAX_PROBLEMS: usize = 50;
 /// HotSpot truncates arrays so that a record's length fits u4
 /// (`DumperSupport::calculate_array_max_length`).
 const HOTSPOT_MAX_ARRAY_BYTES: u64 = u32::MAX as u64 - 64;

@@ -143,6 +143,11 @@ impl Temporary {
         self.named(|file| Ok(file.persist(path).map(drop)?))
     }
 
+    /// Renames the file within its directory, unless a file of that name exists.
+    pub fn publish_new(self, path: &Path) -> io::Result<()> {
+        self.named(|file| Ok(file.persist_noclobber(path).map(drop)?))
+    }
+
     /// Does what [`Temporary::publish`] does for a file in an index directory.
     pub(crate) fn publish_in(self, dir: &PrivateDir, name: &str) -> io::Result<()> {
         self.named(|file| dir.publish(file, name))

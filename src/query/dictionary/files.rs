@@ -82,6 +82,10 @@ names! {
     CUT_ARRAYS: Integer, "arrays as long as HotSpot can dump them: it may have truncated them";
     DANGLING_REFERENCES: Record, "dangling references; whole dumps of HotSpot have some, as it leaves out objects of its archive";
     RETAINED_SIZES: Text, "how far retained sizes can be trusted: `exact`; `lower_bounds`, if only elements of primitive arrays are missing; `of_what_is_there`, if objects, references or roots are missing: objects that held a lost object retain more in truth, those that shared an object with a lost one retain less";
+    RECOVERED_FILE as "output": Text, "the recovered dump";
+    RECOVERED_BYTES as "output_bytes": Integer, "length of the recovered dump";
+    UNNAMED_CLASSES: Integer, "classes whose names are lost: each is named `unnamed.ClassN` with its fields";
+    CLASSES_NAMED: Integer, "classes whose names are from the dump of `--names`";
     MEANS: Text, "consequence for the results, for people";
     IS_READABLE: Boolean, "whether it could be read";
 

@@ -1,6 +1,6 @@
 //! Problems of a dump, and the reliability of answers from it.
 
-use hprof_index::model::problem::{Account, ProblemKind, Severity};
+use hprof_index::model::problem::{Account, Problem, ProblemKind, Severity};
 use hprof_index::{Heap, MissingObjects, ObjectGraph};
 
 use crate::sorting::SortRows;
@@ -51,6 +51,16 @@ pub enum Subject {
     LinesNotUnderstood,
     /// A text report holds several runs.
     SeveralRuns,
+    /// A file of a dump to recover is empty.
+    EmptyFile,
+    /// The JVM was killed before all segments of a dump were written.
+    SegmentsIncomplete,
+    /// Segments of a dump that the JVM had not merged.
+    SegmentsMerged,
+    /// Parts of files that other files contain too.
+    Overlap,
+    /// Classes that no record names, which are named by their fields.
+    ClassesByShape,
 }
 
 impl Subject {
@@ -64,6 +74,11 @@ impl Subject {
             Self::SeveralHeapDumps => "several_heap_dumps",
             Self::LinesNotUnderstood => "lines_not_understood",
             Self::SeveralRuns => "several_runs",
+            Self::EmptyFile => "empty_file",
+            Self::SegmentsIncomplete => "segments_incomplete",
+            Self::SegmentsMerged => "segments_merged",
+            Self::Overlap => "overlap",
+            Self::ClassesByShape => "classes_by_shape",
         }
     }
 }
@@ -88,7 +103,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(severity: Severity, subject: Subject, text: String) -> Self {
+    pub(super) fn new(severity: Severity, subject: Subject, text: String) -> Self {
         Self { severity, subject, text, count: 1, offset: None, skipped_bytes: 0, read_until: None }
     }
 
@@ -136,29 +151,7 @@ pub struct Diagnosis {
 pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     let summary = heap.summary();
     let extent = Extent::of(heap);
-    let mut findings: Vec<Finding> = Vec::new();
-    for problem in summary.problems() {
-        let subject = Subject::Problem(problem.kind);
-        match findings.iter_mut().find(|finding| finding.subject == subject) {
-            Some(finding) => {
-                finding.count += 1;
-                finding.skipped_bytes += problem.skipped_bytes;
-            }
-            None => findings.push(Finding {
-                offset: problem.offset,
-                skipped_bytes: problem.skipped_bytes,
-                ..Finding::new(problem.severity, subject, problem.text)
-            }),
-        }
-    }
-    // A truncated file ends in its last record, whose start cannot be read either.
-    let until = findings.iter().filter(|finding| is_truncation(finding) && finding.skipped_bytes > 0);
-    let until = until.filter_map(|finding| finding.offset).min().unwrap_or(extent.account.file_bytes);
-    let file_cut =
-        findings.iter_mut().find(|finding| finding.subject == Subject::Problem(ProblemKind::FileCut));
-    if let Some(finding) = file_cut {
-        finding.read_until = Some(until);
-    }
+    let mut findings = findings_of(summary.problems(), extent.account.file_bytes);
     let mut note = |count: u64, subject: Subject, text: String| {
         if count > 0 {
             findings.push(Finding::new(Severity::Note, subject, text));
@@ -185,6 +178,34 @@ pub fn doctor(heap: &Heap, graph: Option<&ObjectGraph>) -> Diagnosis {
     note(u64::from(there > 1), Subject::SeveralHeapDumps, text);
     findings.sort_rows_by_key(|finding| std::cmp::Reverse(finding.severity));
     Diagnosis { extent, findings }
+}
+
+/// Merges similar problems of a file of this length.
+pub(super) fn findings_of(problems: impl IntoIterator<Item = Problem>, file_bytes: u64) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    for problem in problems {
+        let subject = Subject::Problem(problem.kind);
+        match findings.iter_mut().find(|finding| finding.subject == subject) {
+            Some(finding) => {
+                finding.count += 1;
+                finding.skipped_bytes += problem.skipped_bytes;
+            }
+            None => findings.push(Finding {
+                offset: problem.offset,
+                skipped_bytes: problem.skipped_bytes,
+                ..Finding::new(problem.severity, subject, problem.text)
+            }),
+        }
+    }
+    // A truncated file ends in its last record, whose start cannot be read either.
+    let until = findings.iter().filter(|finding| is_truncation(finding) && finding.skipped_bytes > 0);
+    let until = until.filter_map(|finding| finding.offset).min().unwrap_or(file_bytes);
+    let file_cut =
+        findings.iter_mut().find(|finding| finding.subject == Subject::Problem(ProblemKind::FileCut));
+    if let Some(finding) = file_cut {
+        finding.read_until = Some(until);
+    }
+    findings
 }
 
 fn is_truncation(finding: &Finding) -> bool {

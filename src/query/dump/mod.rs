@@ -3,4 +3,5 @@
 pub mod doctor;
 pub mod info;
 pub mod overview;
+pub mod recover;
 pub mod unreachable;

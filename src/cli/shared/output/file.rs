@@ -12,6 +12,14 @@ use hprof_index::storage::temporary_files::Temporary;
 pub(crate) struct OutFile {
     path: PathBuf,
     to: To,
+    existing: Existing,
+}
+
+/// Treatment of an existing file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Replace,
+    Keep,
 }
 
 enum To {
@@ -29,7 +37,7 @@ impl OutFile {
         // A symbolic link is kept; its target is replaced.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         anyhow::ensure!(
-            inputs.iter().all(|input| fs::canonicalize(input).ok().is_none_or(|input| input != real)),
+            !is_one_of(&real, inputs),
             "cannot write {}: it is {}; use another name",
             path.display(),
             if inputs.len() > 1 { "an input file" } else { "the input file" }
@@ -40,23 +48,40 @@ impl OutFile {
         }
         if there.as_ref().is_some_and(|there| !there.is_file()) {
             let file = File::options().write(true).open(&real).with_context(fail)?;
-            return Ok(Self { path: real, to: To::Directly(file) });
+            return Ok(Self { path: real, to: To::Directly(file), existing: Existing::Replace });
         }
-        let dir = real.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(PREFIX).suffix(SUFFIX);
+        let dir = directory_of(&real);
         #[cfg(unix)]
-        let permissions = {
-            use std::os::unix::fs::PermissionsExt;
+        let mode = {
             let there = there.map_or(0o666, |there| mode_of_copy(&there, group_in(dir)));
-            fs::Permissions::from_mode(there & mode_of_files(inputs, dir))
+            there & mode_of_files(inputs, dir)
         };
-        #[cfg(unix)]
-        builder.permissions(permissions);
-        // The system's message names a temporary file, which the user does not know.
-        let file = create(&builder, dir)
-            .map_err(|error| anyhow::anyhow!("cannot write {}: {}", path.display(), why(&error, dir)))?;
-        Ok(Self { path: real, to: To::Temporary(file) })
+        #[cfg(not(unix))]
+        let mode = 0o666;
+        let file = temporary(path, dir, mode)?;
+        Ok(Self { path: real, to: To::Temporary(file), existing: Existing::Replace })
+    }
+
+    /// Starts writing the file `path`, which only its owner may read: it contains a heap. Symbolic links are not
+    /// followed, input files are never replaced, and other existing files only if requested.
+    pub(crate) fn create_private(path: &Path, inputs: &[&Path], existing: Existing) -> anyhow::Result<Self> {
+        let refused = |why: &str| anyhow::anyhow!("cannot write {}: {why}", path.display());
+        match fs::symlink_metadata(path) {
+            Ok(there) if there.is_symlink() => {
+                return Err(refused("it is a symbolic link; use another name"));
+            }
+            Ok(there) if there.is_dir() => return Err(refused("it is a directory; name a file in it")),
+            Ok(there) if !there.is_file() => return Err(refused("it is not a regular file")),
+            Ok(_) if is_one_of(path, inputs) => {
+                return Err(refused("it is an input file; use another name"));
+            }
+            Ok(_) if existing == Existing::Keep => {
+                return Err(refused("it exists; use another name, or --force to replace it"));
+            }
+            _ => {}
+        }
+        let file = temporary(path, directory_of(path), 0o600)?;
+        Ok(Self { path: path.to_owned(), to: To::Temporary(file), existing })
     }
 
     /// Returns the final path of the file.
@@ -70,10 +95,38 @@ impl OutFile {
         match self.to {
             To::Directly(_) => Ok(()),
             To::Temporary(file) => {
-                file.publish(&self.path).with_context(|| format!("cannot write {}", self.path.display()))
+                let published = match self.existing {
+                    Existing::Replace => file.publish(&self.path),
+                    Existing::Keep => file.publish_new(&self.path),
+                };
+                published.with_context(|| format!("cannot write {}", self.path.display()))
             }
         }
     }
+}
+
+/// Returns `true` if `path` is one of these files.
+fn is_one_of(path: &Path, inputs: &[&Path]) -> bool {
+    let Ok(real) = fs::canonicalize(path) else { return false };
+    inputs.iter().any(|input| fs::canonicalize(input).is_ok_and(|input| input == real))
+}
+
+/// Returns the directory that contains `path`.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Creates the temporary file that becomes `path`, in its directory.
+fn temporary(path: &Path, dir: &Path, mode: u32) -> anyhow::Result<Temporary> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PREFIX).suffix(SUFFIX);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
+    #[cfg(not(unix))]
+    let _ = mode;
+    // The system's message names a temporary file, which the user does not know.
+    create(&builder, dir)
+        .map_err(|error| anyhow::anyhow!("cannot write {}: {}", path.display(), why(&error, dir)))
 }
 
 /// Returns the maximum permissions of a file in the directory `dir` that is made from these inputs: JVMs write dumps

@@ -14,7 +14,7 @@ use hprof_parser::{FormatError, Header};
 use heap_dump::HeapDumpForm;
 
 use super::search_budget::HeapDumpSearch;
-use super::top_level::{Contents, RecordLocation};
+use super::top_level::{Contents, RecordLocation, Segment};
 use crate::model::problem::{Problem, ProblemKind};
 use crate::storage::allowance::Allowance;
 use crate::storage::memory::NoMemory;
@@ -133,10 +133,21 @@ impl RecordWalk<'_> {
         } else if let Err(error) = self.keep(&record) {
             format!("{}; skipped", error_text(&error))
         } else {
-            return;
+            return self.keep_range(record.offset, record.body_offset() + record.length as usize);
         };
         let bytes = RECORD_HEADER + record.length as usize;
         self.lose(ProblemKind::BadRecord, text, record.offset, bytes);
+    }
+
+    /// Adds a whole record to those that can be copied.
+    fn keep_range(&mut self, start: usize, end: usize) {
+        let Self { contents, allowance, no_memory, .. } = self;
+        match contents.records.last_mut().filter(|last| last.end == start) {
+            Some(last) => last.end = end,
+            None => {
+                TableAppender { allowance, no_memory }.push(&mut contents.records, Segment { start, end });
+            }
+        }
     }
 
     /// Reports stray bytes up to the end of the file, with which nothing is lost.

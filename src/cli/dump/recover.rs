@@ -1,0 +1,222 @@
+//! `recover`: one well-formed dump of what is left of a damaged one.
+
+use std::borrow::Cow;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use hprof_query::dictionary::names;
+use hprof_query::dump::recover::{RecoverFinding, RecoverReport, RecoverSource, Recovery, segments_beside};
+use hprof_report::answer::{Answer, Declared};
+use hprof_report::column::{Column, Columns};
+use hprof_report::json::DumpHeader;
+use hprof_report::number::{counted, grouped};
+use hprof_report::table::TableBuilder;
+
+use super::account::{self, exact, extent_lines};
+use super::doctor::{finding_columns, finding_lines};
+use crate::cli::Outcome;
+use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
+use crate::cli::shared::session::AnswerSource;
+use crate::cli::shared::terminal::progress_bar::Bar;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli recover heap.hprof heap.hprof.p* -o whole.hprof   segments of a JVM that was killed
+  hprof-cli recover heap.hprof heap.hprof.p* -o whole.hprof --names older.hprof
+  hprof-cli recover truncated.hprof.gz -o readable.hprof";
+
+/// Make one well-formed dump of what is left of a damaged one
+///
+/// Saves all whole records of segments that the JVM did not merge (JDK 22 and later write FILE.p0, FILE.p1 and so
+/// on), of truncated dumps, of compressed dumps without an end, and of dumps with damaged regions. Prints what was
+/// saved and what is missing. The files themselves are not changed. Classes whose names are lost are named
+/// unnamed.ClassN with their fields, unless --names finds them in another dump of the same program.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RecoverArgs {
+    /// Files of one dump: the dump, plain or compressed, and its segments in any order
+    #[arg(value_name = "FILE", required = true, value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    files: Vec<PathBuf>,
+
+    /// Take the names of classes that have none from another dump of the same program
+    #[arg(long, value_name = "OTHER", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    names: Option<PathBuf>,
+
+    /// Number of threads to use [default: all cores]
+    #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// Write to FILE, which is created only when it is complete
+    #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
+    output: PathBuf,
+
+    /// Replace an existing file
+    #[arg(long, help_heading = "Output")]
+    force: bool,
+
+    #[command(flatten)]
+    format: Output,
+
+    /// Suppress the progress bar and notes on stderr
+    #[arg(short, long, overrides_with = "quiet", help_heading = "Output")]
+    quiet: bool,
+}
+
+pub(crate) fn run(cx: &RunContext, args: &RecoverArgs) -> anyhow::Result<Outcome> {
+    let inputs: Vec<&Path> = args.files.iter().chain(&args.names).map(PathBuf::as_path).collect();
+    let existing = if args.force { Existing::Replace } else { Existing::Keep };
+    // Created before a long read, so that an error is reported at once.
+    let file = OutFile::create_private(&args.output, &inputs, existing)?;
+    let bar = Bar::new(cx, args.quiet);
+    let threads = args.threads.map(|threads| format!("--threads={threads}").into());
+    let input = Input::of_words(&args.output, threads.as_slice())?;
+    let open = |path: &PathBuf| RecoverSource::open(path, directory_of(&args.output), &bar);
+    let opened = input.with_threads(|| {
+        let sources = args.files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        anyhow::Ok((sources, args.names.as_ref().map(open).transpose()?))
+    });
+    let (sources, other) = opened??;
+    let recovery = input.with_threads(|| Recovery::read(&sources, other.as_ref(), &bar))??;
+    let report = recovery.report();
+    if !args.quiet {
+        about_others(cx, &args.files);
+    }
+    if report.saved.objects() == 0 {
+        cx.say("note", "the files contain no whole object: no dump was written");
+        return Ok(Outcome::No);
+    }
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    let failed = || format!("cannot write {}", args.output.display());
+    let output_bytes = recovery.write(&mut out, &bar).with_context(failed)?;
+    let file = out.into_inner().map_err(|error| error.into_error()).with_context(failed)?;
+    if let Some(changed) = sources.iter().find(|source| source.was_written()) {
+        return Err(hprof_index::Error::Changed(changed.path().to_owned()).into());
+    }
+    file.commit()?;
+    drop(bar);
+    let recovered = RecoveredDump { path: &args.output, output_bytes, report };
+    let mut table = TableBuilder::pairs::<&str, &str>([]);
+    table_lines(&recovered, &mut |key, value| table.row([key, value]));
+    let answer =
+        Answer::new(columns(), &report.findings).beside(&beside(), &recovered).instead_of_table(table);
+    recovered.show(cx, "recover", &args.format, answer)?;
+    Ok(recovered.outcome(true))
+}
+
+/// Notes segments that were not named: without them, the dump is not complete.
+fn about_others(cx: &RunContext, files: &[PathBuf]) {
+    let others = files.iter().flat_map(|file| segments_beside(file)).filter(|other| !files.contains(other));
+    let others: Vec<String> = others.map(|other| other.display().to_string()).collect();
+    if let Some(first) = others.first() {
+        let text = match others.len() {
+            1 => format!("{first} is a segment of the same dump; name it too"),
+            count => format!("{first} and {} more are segments of the same dump; name them too", count - 1),
+        };
+        cx.say("hint", &text);
+    }
+}
+
+/// The recovered dump, as the file of the answer.
+struct RecoveredDump<'a> {
+    path: &'a Path,
+    output_bytes: u64,
+    report: &'a RecoverReport,
+}
+
+impl AnswerSource for RecoveredDump<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
+        DumpHeader {
+            path: self.path.to_string_lossy(),
+            file_bytes: Some(self.output_bytes),
+            is_damaged: Some(self.is_damaged()),
+            ..DumpHeader::default()
+        }
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.report.is_damaged()
+    }
+}
+
+fn table_lines(recovered: &RecoveredDump<'_>, line: &mut dyn FnMut(&str, &str)) {
+    let RecoveredDump { path, output_bytes, report } = recovered;
+    let RecoverReport { saved, extent, .. } = report;
+    let verdict = if report.is_damaged() {
+        "part of the dump is missing"
+    } else {
+        "everything that was dumped is saved"
+    };
+    line("verdict", verdict);
+    line("output", &format!("{}, {}", path.display(), exact(*output_bytes)));
+    let kinds = [
+        counted(saved.instances, "instance"),
+        counted(saved.object_arrays, "object array"),
+        counted(saved.primitive_arrays, "primitive array"),
+    ];
+    let objects = format!(
+        "{}: {}, {} class objects",
+        grouped(saved.objects()),
+        kinds.join(", "),
+        grouped(saved.classes)
+    );
+    line("objects", &objects);
+    line("GC roots", &grouped(saved.roots));
+    if report.unnamed_classes > 0 {
+        line("unnamed", &format!("{} classes are named by their fields", grouped(report.unnamed_classes)));
+    }
+    if report.classes_named > 0 {
+        line("named", &format!("{} classes are named by the other dump", grouped(report.classes_named)));
+    }
+    extent_lines(extent, &mut |key, value| line(key, &value));
+    let mut file: Option<&Path> = None;
+    for found in &report.findings {
+        if found.file.as_deref() != file {
+            file = found.file.as_deref();
+            line("file", &file.map_or(Cow::Borrowed("all files"), |file| file.to_string_lossy()));
+        }
+        finding_lines([&found.finding], line);
+    }
+}
+
+fn beside<'a>() -> Columns<'a, RecoveredDump<'a>> {
+    let kinds = Columns::new([
+        Column::of(names::INSTANCES, |of: &RecoverReport| of.saved.instances.into()),
+        Column::of(names::OBJECT_ARRAYS, |of: &RecoverReport| of.saved.object_arrays.into()),
+        Column::of(names::PRIMITIVE_ARRAYS, |of: &RecoverReport| of.saved.primitive_arrays.into()),
+        Column::of(names::CLASSES, |of: &RecoverReport| of.saved.classes.into()),
+        Column::of(names::TOTAL, |of: &RecoverReport| of.saved.objects().into()),
+    ]);
+    Columns::new([
+        Column::of(names::RECOVERED_FILE, |of: &RecoveredDump<'a>| {
+            of.path.to_string_lossy().into_owned().into()
+        }),
+        Column::of(names::RECOVERED_BYTES, |of: &RecoveredDump<'a>| of.output_bytes.into()),
+        Column::nested(names::OBJECTS_BY_KIND, kinds.fields(), move |of: &RecoveredDump<'a>| {
+            kinds.record(of.report)
+        }),
+        Column::of(names::GC_ROOTS_TOTAL, |of: &RecoveredDump<'a>| of.report.saved.roots.into()),
+        Column::of(names::UNNAMED_CLASSES, |of: &RecoveredDump<'a>| of.report.unnamed_classes.into()),
+        Column::of(names::CLASSES_NAMED, |of: &RecoveredDump<'a>| of.report.classes_named.into()),
+        account::column(|of: &RecoveredDump<'a>| Some(&of.report.extent)),
+    ])
+}
+
+fn columns<'a>() -> Columns<'a, &'a RecoverFinding> {
+    let file = Column::of(names::FILE, |row: &&'a RecoverFinding| {
+        row.file.as_ref().map(|file| file.to_string_lossy().into_owned()).into()
+    });
+    let file = file.or_null("of all files together");
+    Columns::new([file].into_iter().chain(finding_columns(|row: &&'a RecoverFinding| &row.finding)))
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "recover",
+        variant: "",
+        about: "What is missing from the recovered dump, in the words of `doctor`. A row is a finding about one of the files, or about all of them; similar findings about a file share a row. Kinds are those of `doctor`, and `empty_file`, `overlap`, `segments_merged`, `segments_incomplete` and `classes_by_shape`. `objects` and `gc_roots_total` count what was saved, `account` what was read of all files together.",
+        rows: columns().fields(),
+        beside: beside().fields(),
+    }]
+}
