@@ -117,21 +117,8 @@ impl Tree {
 
     /// Calls `visit` with the positions of a range of objects, in order.
     pub fn visit_positions(&self, objects: Range<ObjectIndex>, mut visit: impl FnMut(TreePosition)) {
-        let objects = objects.start.0..objects.end.0;
-        let end = objects.end.min(self.objects);
-        let mut positions = [0; BLOCK as usize];
-        for block in objects.start / BLOCK..end.div_ceil(BLOCK) {
-            if self.positions.decode(block, &mut positions).is_none() {
-                return;
-            }
-            let first = block.saturating_mul(BLOCK);
-            let rows = objects.start.saturating_sub(first)..(end - first).min(BLOCK);
-            positions
-                .get(rows.start as usize..rows.end as usize)
-                .unwrap_or_default()
-                .iter()
-                .for_each(|position| visit(TreePosition(*position)));
-        }
+        let objects = objects.start.0..objects.end.0.min(self.objects);
+        self.positions.visit(objects, |_, position| visit(TreePosition(position)));
     }
 
     /// Calls `visit` with the positions of some objects, in order. Efficient for many objects in ascending
@@ -168,6 +155,22 @@ impl Tree {
     #[inline]
     pub fn objects_at(&self, positions: Range<TreePosition>) -> impl Iterator<Item = ObjectIndex> + '_ {
         self.order.range(positions.start.0..positions.end.0.min(self.objects)).map(ObjectIndex)
+    }
+
+    /// Calls `visit` with the objects of a range of positions, in order.
+    #[inline]
+    pub fn visit_objects(&self, positions: Range<TreePosition>, mut visit: impl FnMut(ObjectIndex)) {
+        let positions = positions.start.0..positions.end.0.min(self.objects);
+        self.order.visit(positions, |_, object| visit(ObjectIndex(object)));
+    }
+
+    /// Calls `visit` with the shallow sizes of a range of positions, in order.
+    #[inline]
+    pub fn visit_sizes(&self, positions: Range<TreePosition>, mut visit: impl FnMut(u64)) {
+        let positions = positions.start.0..positions.end.0.min(self.objects);
+        self.sizes.visit(positions, |position, size| {
+            visit(whole(size, &self.sizes_apart, position).saturating_mul(self.unit));
+        });
     }
 
     /// Returns the number of subtrees that end right after a position of a reachable object.

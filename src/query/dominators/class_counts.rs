@@ -74,13 +74,16 @@ fn add_objects(
     is_meant: &impl Fn(ObjectIndex) -> bool,
 ) {
     let (tree, labels) = (&graph.tree, graph.labels());
-    let mut sizes = tree.shallow_sizes(positions.clone());
+    let mut sizes = Vec::new();
     for chunk in TreePosition::chunks(positions, CHUNK) {
+        sizes.clear();
+        tree.visit_sizes(chunk.clone(), |bytes| sizes.push(bytes));
+        let mut sizes = sizes.iter();
         each_class(tree, &labels, chunk, |object, class| {
             let (Some(bytes), true) = (sizes.next(), is_meant(object)) else { return };
             if let Some(count) = counts.get_mut(class as usize) {
                 count.objects += 1;
-                count.shallow_bytes = count.shallow_bytes.saturating_add(bytes);
+                count.shallow_bytes = count.shallow_bytes.saturating_add(*bytes);
             }
         });
     }

@@ -27,7 +27,8 @@ pub(super) fn each_class(
     positions: Range<TreePosition>,
     mut visit: impl FnMut(ObjectIndex, u32),
 ) {
-    let objects: Vec<ObjectIndex> = tree.objects_at(positions).collect();
+    let mut objects = Vec::with_capacity(positions.end.0.saturating_sub(positions.start.0) as usize);
+    tree.visit_objects(positions, |object| objects.push(object));
     for (at, object) in objects.iter().enumerate() {
         if let Some(ahead) = objects.get(at + AHEAD) {
             labels.prefetch(ahead.0);

@@ -122,6 +122,9 @@ impl ClassSet {
 
     /// Returns all objects of these classes, ascending.
     pub fn all_objects(&self, graph: &ObjectGraph) -> Vec<ObjectIndex> {
+        if self.is_empty() {
+            return Vec::new();
+        }
         let chunks = ObjectIndex::chunks(graph.objects.all(), CHUNK);
         parallel::map(&chunks, |chunk| self.objects(graph, chunk).collect::<Vec<_>>()).concat()
     }
