@@ -143,6 +143,11 @@ impl Temporary {
         self.named(|file| Ok(file.persist(path).map(drop)?))
     }
 
+    /// Gives the file its name within its directory, unless the name is taken.
+    pub fn publish_new(self, path: &Path) -> io::Result<()> {
+        self.named(|file| Ok(file.persist_noclobber(path).map(drop)?))
+    }
+
     /// Does what [`Temporary::publish`] does for a file in an index directory.
     pub(crate) fn publish_in(self, dir: &PrivateDir, name: &str) -> io::Result<()> {
         self.named(|file| dir.publish(file, name))
@@ -245,6 +250,23 @@ impl TemporaryDir {
     /// Returns the path.
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+}
+
+/// A directory of another owner, which is removed with its contents if a signal ends this process meanwhile.
+#[derive(Debug)]
+pub struct ListedTree {
+    _listed: Listed,
+}
+
+impl ListedTree {
+    /// Calls `create`, which creates the directory `path`.
+    pub fn create(path: &Path, create: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Self> {
+        let mut left = left_to_add();
+        create()?;
+        let name = Left::Tree(path.to_owned());
+        left.push(name.clone());
+        Ok(Self { _listed: Listed(name) })
     }
 }
 
