@@ -1,5 +1,6 @@
 //! Errors: what failed, where, and why. What to do next depends on the program that tells it.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -157,7 +158,7 @@ pub enum Error {
     },
     /// There is too little space for a dump.
     #[error(
-        "{place} has {free} bytes free, and the dump needs about {needed}{}",
+        "{} has {} free, and the dump needs about {}{}", place.display(), Size(*free), Size(*needed),
         if *is_twice { ": this JVM writes it in segments and then merges them, which takes its size twice" } else { "" }
     )]
     Space {
@@ -196,6 +197,12 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// The dump cannot be written to where it should go.
+    #[error("cannot write the dump")]
+    Output {
+        /// Why.
+        source: io::Error,
+    },
     /// A dump that passed through this process is incomplete.
     #[error("process {pid} wrote {said} bytes, and {received} arrived")]
     Incomplete {
@@ -214,12 +221,39 @@ pub enum Error {
         /// Time it was given.
         seconds: u64,
     },
-    /// A way of dumping that this JVM does not have.
-    #[error("process {pid} (JDK {version}) cannot write a heap dump without a disk")]
-    NeedsDisk {
-        /// Process ID.
-        pid: u32,
-        /// Its version.
-        version: String,
-    },
+}
+
+/// A number of bytes, for people.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u64, &str); 4] =
+            [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        match UNITS.iter().find(|(unit, _)| self.0 >= *unit) {
+            Some((unit, name)) => {
+                let tenths = u128::from(self.0) * 10 / u128::from(*unit);
+                write!(f, "{}.{} {name}", tenths / 10, tenths % 10)
+            }
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (20_971_520, "20.0 MiB"),
+            (u64::MAX, "16777215.9 TiB"),
+        ] {
+            assert_eq!(Size(bytes).to_string(), text);
+        }
+    }
 }

@@ -17,6 +17,9 @@ use crate::perfdata::PerfData;
 use crate::plan::{self, NAME, Plan, Way};
 use crate::private::{Keeper, PrivateDir};
 
+/// Name of the command in messages.
+const DUMP: &str = "GC.heap_dump";
+
 /// Time between two looks at the size of the dump.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -136,11 +139,7 @@ fn into_file(
         Target::Stream(out) => {
             watch.begin(if plan.compression.is_some() { "compressing" } else { "copying" }, length);
             let copied = compress::copy(&mut file, plan.compression, out, &mut |bytes| watch.advance(bytes));
-            let received = copied.map_err(|source| Error::File {
-                what: "cannot copy",
-                path: dir.place(NAME),
-                source,
-            })?;
+            let received = copied.map_err(|source| Error::Output { source })?;
             if received != length {
                 return Err(Error::Incomplete { pid, said: length, received });
             }
@@ -193,11 +192,7 @@ fn through_fifo(
         (written, received)
     });
     // If both failed, the JVM did because nobody read.
-    let received = received.map_err(|source| Error::File {
-        what: "cannot write what came through",
-        path: dir.place(NAME),
-        source,
-    })?;
+    let received = received.map_err(|source| Error::Output { source })?;
     Ok((written?, received))
 }
 
@@ -222,7 +217,10 @@ fn joined(asked: Asked<'_>) -> Result<Written, Error> {
 /// Sends the command for a dump. JVMs answer with code 0 also if it failed: only the text says so.
 fn answered(jvm: &Jvm, command: &str, arguments: &[&str]) -> Result<Written, Error> {
     let start = Instant::now();
-    let reply = jvm.ask(command, arguments, None)?;
+    let reply = jvm.ask(command, arguments, None).map_err(|error| match error {
+        Error::EndedDuring { pid, .. } => Error::EndedDuring { pid, command: DUMP.to_owned() },
+        error => error,
+    })?;
     let time = start.elapsed();
     if reply.code != 0 || !reply.text.contains("Heap dump file created") {
         let pid = jvm.process().pid();
@@ -230,7 +228,7 @@ fn answered(jvm: &Jvm, command: &str, arguments: &[&str]) -> Result<Written, Err
         let said = lines.iter().filter(|line| !line.starts_with("Dumping heap to"));
         let text = said.copied().collect::<Vec<_>>().join("; ");
         let text = if text.is_empty() { "no reason given".to_owned() } else { text };
-        return Err(Error::Refused { pid, command: "GC.heap_dump".to_owned(), text });
+        return Err(Error::Refused { pid, command: DUMP.to_owned(), text });
     }
     Ok(Written { bytes: bytes_of(&reply.text), time })
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -19,6 +20,8 @@ use hprof_index::storage::temporary_files::Temporary;
 use hprof_query::classes::suggestions;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::guard::Guards;
 use super::plan::{self, DumpResult, DumpRow};
@@ -217,6 +220,9 @@ fn free(path: &Path, is_forced: bool) -> anyhow::Result<Destination> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
             ensure!(dir.is_dir(), "cannot write {}: there is no directory {}", path.display(), dir.display());
+            let may_write =
+                rustix::fs::accessat(CWD, dir, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+            may_write.with_context(|| format!("cannot write {}", path.display()))?;
             return Ok(Destination::File(path.to_owned()));
         }
         Err(error) => return Err(error).with_context(|| format!("cannot write {}", path.display())),
@@ -298,28 +304,56 @@ fn take(
         Destination::File(path) if plan.way == Way::Beside => {
             Ok(run(Target::Path { path, is_forced: args.force })?)
         }
-        Destination::File(path) => into_file(path, args.force, |out| Ok(run(Target::Stream(out))?)),
+        Destination::File(path) => into_file(path, args.force, |out| run(Target::Stream(out))),
         Destination::Device(path) => {
             let device = File::options().write(true).open(path);
             let mut device = device.with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(run(Target::Stream(&mut device))?)
+            Ok(run(Target::Stream(&mut device)).map_err(|error| at(path, error))?)
         }
-        Destination::Stdout => Ok(run(Target::Stream(&mut io::stdout()))?),
+        Destination::Stdout => {
+            Ok(run(Target::Stream(&mut io::stdout())).map_err(|error| at(Path::new("stdout"), error))?)
+        }
+    }
+}
+
+/// Names the destination in an error about it.
+fn at(path: &Path, error: Error) -> Error {
+    match error {
+        Error::Output { source } => Error::File { what: "cannot write", path: path.to_owned(), source },
+        error => error,
     }
 }
 
 /// Writes a file that only its owner may read, and that appears when it is complete.
+///
+/// It has no name before, so that nothing is left of it if this process is killed, unless the file system requires one.
 fn into_file<T>(
     path: &Path,
     is_forced: bool,
-    write: impl FnOnce(&mut (dyn Write + Send)) -> anyhow::Result<T>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Error>,
 ) -> anyhow::Result<T> {
     let fail = || format!("cannot write {}", path.display());
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let unnamed = match rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) if !is_forced => Some(File::from(file)),
+        _ => None,
+    };
+    if let Some(mut file) = unnamed {
+        let written = write(&mut file).map_err(|error| at(path, error))?;
+        let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+        match rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW) {
+            Err(Errno::EXIST) => return Err(Error::Exists { path: path.to_owned() }.into()),
+            linked => linked.with_context(fail)?,
+        }
+        return Ok(written);
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".hprof-cli-").suffix(".part");
     let mut file = Temporary::create(&builder, dir).with_context(fail)?;
-    let written = write(&mut file)?;
+    // Others remove what is not locked.
+    let _ = file.as_file().lock();
+    let written = write(&mut file).map_err(|error| at(path, error))?;
     if is_forced {
         file.publish(path).with_context(fail)?;
     } else {
@@ -391,7 +425,7 @@ fn dump_native(
     bar.begin("waiting for the heap dump", 0);
     let dump = native_image::dump(process)?;
     drop(bar);
-    let copied = |out: &mut (dyn Write + Send)| Ok(dump.copy(args.compression(), out)?);
+    let copied = |out: &mut (dyn Write + Send)| dump.copy(args.compression(), out);
     match destination {
         Destination::File(path) => into_file(path, args.force, copied)?,
         Destination::Device(path) => copied(&mut File::options().write(true).open(path)?)?,

@@ -84,8 +84,8 @@ pub(crate) fn advice(error: &hprof_capture::Error) -> Option<String> {
             "build the native image with --enable-monitoring=heapdump".to_owned()
         }
         Error::Unhandled { .. } => {
-            "the JVM is still starting, or was started with -Xrs: restart it without -Xrs, or with \
-             -XX:+StartAttachListener"
+            "the JVM is still starting; or it was started with -Xrs, and the socket that it then opens at once, \
+             /tmp/.java_pidPID, was removed"
                 .to_owned()
         }
         Error::Disabled { .. } => {
@@ -96,6 +96,9 @@ pub(crate) fn advice(error: &hprof_capture::Error) -> Option<String> {
                 .to_owned()
         }
         Error::Space { .. } => "free space there, or write the dump elsewhere with --output FILE".to_owned(),
+        Error::File { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            "nothing was kept; free space there, or write the dump elsewhere with --output FILE".to_owned()
+        }
         Error::Exists { .. } => "--force replaces it".to_owned(),
         Error::Refused { text, .. } if text.contains("No space left") => {
             "the dump was removed; free space there, or write it elsewhere with --output FILE".to_owned()
