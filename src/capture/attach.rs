@@ -192,11 +192,10 @@ impl Jvm {
             }
         })??;
         match Reply::of(&answer) {
-            Some(reply) => Ok(reply),
-            None if self.process.status_now().is_none() => {
-                Err(Error::EndedDuring { pid, command: command.to_owned() })
-            }
-            None => Err(Error::Answer { pid }),
+            // JVMs since JDK 24 answer while they work: what they said may not be all.
+            Some(reply) if self.process.status_now().is_some() => Ok(reply),
+            None if self.process.status_now().is_some() => Err(Error::Answer { pid }),
+            _ => Err(Error::EndedDuring { pid, command: command.to_owned() }),
         }
     }
 

@@ -56,6 +56,8 @@ pub struct Status {
     pub identity: Identity,
     /// Bit mask of the handled signals.
     caught: u64,
+    /// Whether it has memory. A process that ends loses its memory, then its files, and then ends.
+    has_memory: bool,
 }
 
 /// What a process has mapped into its memory.
@@ -85,6 +87,7 @@ impl Status {
             namespace_pid: namespace_pid.parse().ok()?,
             identity: Identity { user: effective("Uid")?, group: effective("Gid")? },
             caught: u64::from_str_radix(field("SigCgt")?, 16).ok()?,
+            has_memory: field("VmSize").is_some(),
         })
     }
 
@@ -132,10 +135,11 @@ impl Process {
         &self.status
     }
 
-    /// Reads its status again; `None` if it has ended.
+    /// Reads its status again; `None` if it has ended, or is ending.
     pub fn status_now(&self) -> Option<Status> {
         let status = Status::of(&self.text("status")?)?;
-        (started(self.pid) == Some(self.started) && status.state != 'Z').then_some(status)
+        let lives = status.has_memory && status.state != 'Z' && started(self.pid) == Some(self.started);
+        lives.then_some(status)
     }
 
     /// Sends it a signal.

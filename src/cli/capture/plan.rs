@@ -83,7 +83,7 @@ pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
         Column::of(names::FILE_BYTES, |row: &DumpRow<'a>| {
             row.result.and_then(|result| result.file_bytes).into()
         })
-        .or_null(PLANNED),
+        .or_null("the dump was not taken (`--dry-run`), or did not go to a file"),
         Column::of(names::DUMP_BYTES, |row: &DumpRow<'a>| {
             row.result.map(|result| result.dumped.dump_bytes).into()
         })
