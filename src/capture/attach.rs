@@ -18,6 +18,7 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::identity::Identity;
 use crate::perfdata::PerfData;
+use crate::private::Keeper;
 use crate::processes::{Mapped, Process, VmKind};
 
 /// Maximum time for a JVM to open its socket.
@@ -41,9 +42,10 @@ const MAX_ANSWER: u64 = 16 << 20;
 
 /// A running JVM that accepts commands.
 #[derive(Debug)]
-pub struct Jvm {
+pub struct Jvm<'k> {
     process: Process,
     mapped: Mapped,
+    keeper: &'k dyn Keeper,
 }
 
 /// Answer of a JVM: 0 or an error code, and text.
@@ -55,22 +57,22 @@ pub struct Reply {
     pub text: String,
 }
 
-impl Jvm {
+impl<'k> Jvm<'k> {
     /// Finds the JVM with this process ID.
     ///
     /// # Errors
     ///
     /// If the process does not exist, is not a JVM of HotSpot, belongs to another user, or does not accept commands.
-    pub fn find(pid: u32) -> Result<Self, Error> {
-        Self::of(Process::find(pid)?)
+    pub fn find(pid: u32, keeper: &'k dyn Keeper) -> Result<Self, Error> {
+        Self::of(Process::find(pid)?, keeper)
     }
 
-    /// Takes a process for a JVM.
+    /// Takes a process for a JVM. The keeper looks after the files that are created for it.
     ///
     /// # Errors
     ///
     /// As [`Jvm::find`].
-    pub fn of(process: Process) -> Result<Self, Error> {
+    pub fn of(process: Process, keeper: &'k dyn Keeper) -> Result<Self, Error> {
         let pid = process.pid();
         let status = process.status();
         let own = Identity::own();
@@ -84,7 +86,7 @@ impl Jvm {
             Some(kind) => return Err(Error::OtherVm { pid, kind }),
             None => return Err(Error::NotJvm { pid, name: status.name.clone() }),
         }
-        let jvm = Self { process, mapped };
+        let jvm = Self { process, mapped, keeper };
         match jvm.process.status_now() {
             None => return Err(Error::Ended { pid }),
             Some(now) if matches!(now.state, 'T' | 't') => return Err(Error::Stopped { pid }),
@@ -99,6 +101,11 @@ impl Jvm {
     /// Returns the process.
     pub fn process(&self) -> &Process {
         &self.process
+    }
+
+    /// Returns who looks after files.
+    pub(crate) fn keeper(&self) -> &'k dyn Keeper {
+        self.keeper
     }
 
     /// Returns what it has mapped.
@@ -173,10 +180,19 @@ impl Jvm {
         let root = self.process.root().and_then(|root| root.below("tmp"));
         let place = self.process.proc_path("root/tmp").display().to_string();
         let tmp = root.map_err(|source| Error::Place { pid, place, source })?;
-        // Opened before this thread loses the right to look into the process.
-        let dir = Directory::open(&self.process.proc_path("cwd")).ok();
-        let answer = self.process.status().identity.run(|| {
-            let mut stream = self.connect(&tmp, dir.as_ref())?;
+        let identity = self.process.status().identity;
+        let stream = match identity.run(|| connected(&tmp, &self.socket(), pid))?? {
+            Some(stream) => stream,
+            None => {
+                let trigger = self.trigger();
+                let place = || tmp.place().join(&trigger).display().to_string();
+                let kept = self.keeper.keep_file(&tmp.path(""), &trigger);
+                let _kept = kept.map_err(|source| Error::Place { pid, place: place(), source })?;
+                identity.run(|| self.open(&tmp))??
+            }
+        };
+        let answer = identity.run(|| {
+            let mut stream = stream;
             let mut answer = Vec::new();
             let talked = stream.set_read_timeout(patience).and_then(|()| {
                 stream.write_all(request)?;
@@ -199,20 +215,24 @@ impl Jvm {
         }
     }
 
-    /// Connects to the JVM's socket; makes it open one first, if there is none or nobody listens to it: a JVM that had
-    /// the same process ID may have left its own.
-    fn connect(&self, tmp: &Directory, dir: Option<&Directory>) -> Result<UnixStream, Error> {
-        let (pid, inside) = (self.process.pid(), self.process.status().namespace_pid);
-        let socket = format!(".java_pid{inside}");
-        if let Some(stream) = connected(tmp, &socket, pid)? {
-            return Ok(stream);
-        }
+    fn socket(&self) -> String {
+        format!(".java_pid{}", self.process.status().namespace_pid)
+    }
+
+    fn trigger(&self) -> String {
+        format!("{TRIGGER}{}", self.process.status().namespace_pid)
+    }
+
+    /// Makes the JVM open its socket, and connects to it: there is none, or nobody listens to the one that a JVM with the
+    /// same process ID left.
+    fn open(&self, tmp: &Directory) -> Result<UnixStream, Error> {
+        let (pid, socket) = (self.process.pid(), self.socket());
         let now = self.process.status_now().ok_or(Error::Ended { pid })?;
         // Without a handler, the signal would end the process.
         if !now.handles(Signal::QUIT) {
             return Err(Error::Unhandled { pid, signal: "SIGQUIT" });
         }
-        let _trigger = Trigger::new(dir, tmp, &format!(".attach_pid{inside}"), pid)?;
+        let _trigger = Trigger::new(tmp, &self.trigger(), pid)?;
         self.process.signal(Signal::QUIT)?;
         let start = Instant::now();
         let mut is_again = false;
@@ -276,18 +296,18 @@ fn zero_terminated<'w>(words: impl IntoIterator<Item = &'w str>) -> Vec<u8> {
     words.into_iter().flat_map(|word| word.bytes().chain([0])).collect()
 }
 
-/// The file that makes a JVM open its socket; removed on drop.
+/// Start of the name of the file that makes a JVM open its socket; its process ID follows.
+pub const TRIGGER: &str = ".attach_pid";
+
+/// That file; removed on drop.
 struct Trigger<'d> {
     dir: &'d Directory,
     name: String,
 }
 
 impl<'d> Trigger<'d> {
-    /// Creates it in the JVM's working directory, as the JVM looks there first, or else in its `/tmp`.
-    fn new(dir: Option<&'d Directory>, tmp: &'d Directory, name: &str, pid: u32) -> Result<Self, Error> {
-        if let Some(Ok(trigger)) = dir.map(|dir| Self::create(dir, name)) {
-            return Ok(trigger);
-        }
+    /// Creates it in the JVM's `/tmp`. JVMs look for it in their working directory too, but need `/tmp` for the socket.
+    fn new(tmp: &'d Directory, name: &str, pid: u32) -> Result<Self, Error> {
         let place = || tmp.place().join(name).display().to_string();
         Self::create(tmp, name).map_err(|source| Error::Place { pid, place: place(), source })
     }
@@ -411,23 +431,16 @@ mod tests {
     }
 
     #[test]
-    fn triggers_are_made_where_the_jvm_looks_first_and_removed() {
-        let (root, dir, tmp) = root();
+    fn triggers_are_removed() {
+        let (_root, dir, tmp) = root();
         // No file is created through a link.
         symlink(dir.join("victim"), dir.join("trigger")).unwrap();
-        assert!(Trigger::new(None, &tmp, "trigger", 7).is_err() && !dir.join("victim").exists());
-        let trigger = Trigger::new(None, &tmp, "made", 7).unwrap();
+        assert!(Trigger::new(&tmp, "trigger", 7).is_err() && !dir.join("victim").exists());
+        let trigger = Trigger::new(&tmp, "made", 7).unwrap();
         assert!(dir.join("made").is_file());
         // Left by one that was killed.
-        let again = Trigger::new(None, &tmp, "made", 7).unwrap();
+        let again = Trigger::new(&tmp, "made", 7).unwrap();
         drop((trigger, again));
         assert!(!dir.join("made").exists());
-        let work = root.path().join("work");
-        fs::create_dir(&work).unwrap();
-        let opened = Directory::open(&work).unwrap();
-        let trigger = Trigger::new(Some(&opened), &tmp, "made", 7).unwrap();
-        assert!(work.join("made").is_file() && !dir.join("made").exists());
-        drop(trigger);
-        assert!(!work.join("made").exists());
     }
 }

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::fifo::FifoReader;
 use crate::perfdata::PerfData;
 use crate::plan::{self, NAME, Plan, Way};
-use crate::private::{Keeper, PrivateDir};
+use crate::private::PrivateDir;
 
 /// Name of the command in messages.
 const DUMP: &str = "GC.heap_dump";
@@ -68,17 +68,11 @@ struct Written {
 /// # Errors
 ///
 /// If the JVM does not write it, or it cannot be copied. Nothing is left then.
-pub fn run(
-    jvm: &Jvm,
-    plan: &Plan,
-    target: Target<'_>,
-    keeper: &dyn Keeper,
-    watch: &dyn Watch,
-) -> Result<Dumped, Error> {
+pub fn run(jvm: &Jvm<'_>, plan: &Plan, target: Target<'_>, watch: &dyn Watch) -> Result<Dumped, Error> {
     let pid = jvm.process().pid();
     let counters = || PerfData::of(jvm.process(), jvm.mapped())?.standstill_nanoseconds();
     let owner = jvm.process().status().identity;
-    let dir = PrivateDir::create(plan::open(plan, jvm)?, &plan.inner, owner, keeper)?;
+    let dir = PrivateDir::create(plan::open(plan, jvm)?, &plan.inner, owner, jvm.keeper())?;
     let before = counters();
     watch.begin("dumping", plan.dump_bytes);
     let (written, received) = match (plan.way, target) {
@@ -106,7 +100,7 @@ pub fn run(
 
 /// Has the JVM write a file, and brings it to its place.
 fn into_file(
-    jvm: &Jvm,
+    jvm: &Jvm<'_>,
     plan: &Plan,
     dir: &PrivateDir,
     target: Target<'_>,
@@ -150,7 +144,7 @@ fn into_file(
 
 /// Has the JVM write to a FIFO, and reads it.
 fn through_fifo(
-    jvm: &Jvm,
+    jvm: &Jvm<'_>,
     plan: &Plan,
     dir: &PrivateDir,
     out: &mut (dyn Write + Send),
@@ -215,7 +209,7 @@ fn joined(asked: Asked<'_>) -> Result<Written, Error> {
 }
 
 /// Sends the command for a dump. JVMs answer with code 0 also if it failed: only the text says so.
-fn answered(jvm: &Jvm, command: &str, arguments: &[&str]) -> Result<Written, Error> {
+fn answered(jvm: &Jvm<'_>, command: &str, arguments: &[&str]) -> Result<Written, Error> {
     let start = Instant::now();
     let reply = jvm.ask(command, arguments, None).map_err(|error| match error {
         Error::EndedDuring { pid, .. } => Error::EndedDuring { pid, command: DUMP.to_owned() },

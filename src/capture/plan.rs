@@ -94,7 +94,7 @@ impl Plan {
     /// # Errors
     ///
     /// If the JVM does not answer, or there is too little space.
-    pub fn new(jvm: &Jvm, request: Request<'_>) -> Result<Self, Error> {
+    pub fn new(jvm: &Jvm<'_>, request: Request<'_>) -> Result<Self, Error> {
         let process = jvm.process();
         let pid = process.pid();
         let row = jvms::row(process, jvm.mapped()).ok_or(Error::Ended { pid })?;
@@ -180,7 +180,7 @@ pub(crate) fn parent(file: &Path) -> &Path {
 }
 
 /// Returns the directory of the destination, if the JVM can reach it under the same name.
-fn reachable(to: &Path, jvm: &Jvm) -> Option<String> {
+fn reachable(to: &Path, jvm: &Jvm<'_>) -> Option<String> {
     let dir = fs::canonicalize(parent(to)).ok()?.to_str()?.to_owned();
     let jvms = jvm.process().status().identity;
     if jvms == Identity::own() {
@@ -194,7 +194,7 @@ fn reachable(to: &Path, jvm: &Jvm) -> Option<String> {
 }
 
 /// Returns whether the JVM writes a dump to a file that exists.
-fn can_overwrite(jvm: &Jvm) -> Result<bool, Error> {
+fn can_overwrite(jvm: &Jvm<'_>) -> Result<bool, Error> {
     match jvm.jcmd("help GC.heap_dump", Some(TO_ANSWER)) {
         Ok(help) => Ok(help.contains("-overwrite")),
         Err(Error::Refused { .. }) => Ok(false),
@@ -218,7 +218,7 @@ fn free_bytes(dir: &Path) -> Option<u64> {
 }
 
 /// Opens the directory in which the JVM writes.
-pub(crate) fn open(plan: &Plan, jvm: &Jvm) -> Result<Directory, Error> {
+pub(crate) fn open(plan: &Plan, jvm: &Jvm<'_>) -> Result<Directory, Error> {
     let opened = match plan.way {
         Way::Beside | Way::BesideAndCompress => Directory::open(&plan.place),
         Way::Inside | Way::Fifo => jvm.process().root().and_then(|root| root.below("tmp")),

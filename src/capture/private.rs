@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::collections::hash_map::RandomState;
+use std::fmt;
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher};
 use std::io;
@@ -18,15 +19,22 @@ use crate::plan::NAME;
 /// Prefix of their names.
 pub const PREFIX: &str = ".hprof-cli-dump-";
 
-/// Looks after a directory that has to be removed even if this process is killed.
-pub trait Keeper {
+/// Looks after what has to be removed even if this process is killed.
+pub trait Keeper: fmt::Debug + Sync {
+    /// Looks after a file, which is about to be created. It is removed by its owner; what is returned is dropped then.
+    ///
+    /// # Errors
+    ///
+    /// If nobody can look after it.
+    fn keep_file(&self, parent: &Path, name: &str) -> io::Result<Box<dyn Any>>;
+
     /// Calls `make`, which creates the directory `name` in `parent`. It is removed by its owner; what is returned is
     /// dropped then.
     ///
     /// # Errors
     ///
     /// Those of `make`.
-    fn keep(
+    fn keep_directory(
         &self,
         parent: &Path,
         name: &str,
@@ -34,12 +42,21 @@ pub trait Keeper {
     ) -> io::Result<Box<dyn Any>>;
 }
 
-/// Keeper of nothing: a killed process leaves the directory.
+/// Keeper of nothing: a killed process leaves its files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoKeeper;
 
 impl Keeper for NoKeeper {
-    fn keep(&self, _: &Path, _: &str, make: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Box<dyn Any>> {
+    fn keep_file(&self, _: &Path, _: &str) -> io::Result<Box<dyn Any>> {
+        Ok(Box::new(()))
+    }
+
+    fn keep_directory(
+        &self,
+        _: &Path,
+        _: &str,
+        make: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<Box<dyn Any>> {
         make()?;
         Ok(Box::new(()))
     }
@@ -81,7 +98,7 @@ impl PrivateDir {
             }
         };
         let path = parent.path("");
-        let kept = keeper.keep(&path, &name, &mut make).map_err(fail)?;
+        let kept = keeper.keep_directory(&path, &name, &mut make).map_err(fail)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(parent.fd(), name.as_str(), flags, Mode::empty());
         let opened = opened.and_then(|fd| {

@@ -38,10 +38,11 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     use hprof_capture::attach::{self, Jvm, TO_ANSWER};
     use hprof_report::escape;
 
+    use crate::cli::capture::Guards;
     use crate::cli::shared::output;
 
     let library = library::find()?;
-    let jvm = Jvm::find(pid)?;
+    let jvm = Jvm::find(pid, &Guards)?;
     let inside = jvm.outside(&library);
     let sees = inside.try_exists().with_context(|| format!("cannot access {}", inside.display()))?;
     ensure!(

@@ -23,9 +23,8 @@ use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::guard::Guards;
 use super::plan::{self, DumpResult, DumpRow};
-use super::{Machine, seconds};
+use super::{Guards, Machine, seconds};
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
@@ -125,7 +124,7 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
     if row.kind == VmKind::NativeImage {
         return dump_native(cx, args, &process, &row, &destination);
     }
-    let jvm = Jvm::of(process)?;
+    let jvm = Jvm::of(process, &Guards)?;
     let to = match &destination {
         Destination::File(path) => Some(path.as_path()),
         _ => None,
@@ -294,12 +293,12 @@ impl Watch for BarWatch {
 fn take(
     cx: &RunContext,
     args: &DumpArgs,
-    jvm: &Jvm,
+    jvm: &Jvm<'_>,
     plan: &Plan,
     destination: &Destination,
 ) -> anyhow::Result<Dumped> {
     let watch = BarWatch(Bar::new(cx, args.quiet));
-    let run = |target: Target<'_>| heap_dump::run(jvm, plan, target, &Guards, &watch);
+    let run = |target: Target<'_>| heap_dump::run(jvm, plan, target, &watch);
     match destination {
         Destination::File(path) if plan.way == Way::Beside => {
             Ok(run(Target::Path { path, is_forced: args.force })?)
@@ -335,17 +334,13 @@ fn into_file<T>(
     let fail = || format!("cannot write {}", path.display());
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let unnamed = match rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(file) if !is_forced => Some(File::from(file)),
-        _ => None,
-    };
-    if let Some(mut file) = unnamed {
+    if let Ok(file) = rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
+        let mut file = File::from(file);
         let written = write(&mut file).map_err(|error| at(path, error))?;
-        let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-        match rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW) {
-            Err(Errno::EXIST) => return Err(Error::Exists { path: path.to_owned() }.into()),
-            linked => linked.with_context(fail)?,
-        }
+        named(&file, path, is_forced).map_err(|error| match error {
+            Errno::EXIST => Error::Exists { path: path.to_owned() },
+            error => Error::File { what: "cannot write", path: path.to_owned(), source: error.into() },
+        })?;
         return Ok(written);
     }
     let mut builder = tempfile::Builder::new();
@@ -360,6 +355,23 @@ fn into_file<T>(
         file.publish_new(path).with_context(fail)?;
     }
     Ok(written)
+}
+
+/// Gives a file its name.
+fn named(file: &File, path: &Path, is_forced: bool) -> rustix::io::Result<()> {
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let link = |path: &Path| rustix::fs::linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW);
+    match link(path) {
+        // A file that is replaced is so at once.
+        Err(Errno::EXIST) if is_forced => {
+            let short = path.with_file_name(format!(".hprof-cli-{}.part", std::process::id()));
+            link(&short)?;
+            rustix::fs::rename(&short, path).inspect_err(|_| {
+                let _ = fs::remove_file(&short);
+            })
+        }
+        linked => linked,
+    }
 }
 
 fn result(dumped: Dumped, destination: &Destination) -> DumpResult {

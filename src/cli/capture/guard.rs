@@ -1,5 +1,5 @@
-//! A process that removes the private directory of a dump when the process that takes it has ended, however it ended: the
-//! JVM may go on writing secrets for minutes.
+//! A process that removes what another one created for a JVM when that has ended, however it ended: the JVM may go on
+//! writing a dump, which is full of secrets, for minutes.
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -8,42 +8,50 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 
+use hprof_capture::attach::TRIGGER;
 use hprof_capture::{Keeper, PREFIX, remove_abandoned};
-use hprof_index::storage::temporary_files;
+use hprof_index::storage::temporary_files::ListedPath;
 
 /// First argument of this program as a guard.
-pub(crate) const WORD: &str = "__remove-dump-directory";
+pub(crate) const WORD: &str = "__remove-after-end";
 
-/// Starts a guard for each directory, and has signals remove the directory at once.
-pub(super) struct Guards;
+/// Starts a guard for each file and directory, and has signals remove it at once.
+#[derive(Debug)]
+pub(crate) struct Guards;
 
-/// The guard of one directory.
+/// The guard of one of them.
 struct Guard {
     child: Child,
-    _listed: temporary_files::ListedTree,
+    listed: Option<ListedPath>,
+}
+
+impl Guard {
+    fn start(parent: &Path, name: &str) -> io::Result<Self> {
+        // In the directory: its path may lead there only while the JVM lives. A group of its own: signals of the terminal
+        // are not for it. No stdout: whoever reads ours would wait for its end.
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(WORD).arg(name).current_dir(parent).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Self { child: command.spawn()?, listed: None })
+    }
 }
 
 impl Keeper for Guards {
-    fn keep(
+    fn keep_file(&self, parent: &Path, name: &str) -> io::Result<Box<dyn Any>> {
+        let mut guard = Guard::start(parent, name)?;
+        guard.listed = Some(ListedPath::file(&parent.join(name)));
+        Ok(Box::new(guard))
+    }
+
+    fn keep_directory(
         &self,
         parent: &Path,
         name: &str,
         make: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<Box<dyn Any>> {
-        // A directory of its own in which to be: it may be reachable only while the JVM lives. A group of its own: signals
-        // of the terminal are not for it. No stdout: whoever reads ours would wait for its end.
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg(WORD).arg(name).current_dir(parent).process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn()?;
-        match temporary_files::ListedTree::create(&parent.join(name), make) {
-            Ok(listed) => Ok(Box::new(Guard { child, _listed: listed })),
-            Err(error) => {
-                drop(child.stdin.take());
-                let _ = child.wait();
-                Err(error)
-            }
-        }
+        let mut guard = Guard::start(parent, name)?;
+        guard.listed = Some(ListedPath::tree(&parent.join(name), make)?);
+        Ok(Box::new(guard))
     }
 }
 
@@ -55,14 +63,17 @@ impl Drop for Guard {
     }
 }
 
-/// Waits for the end of the process that holds the other end of stdin, and removes the directory.
+/// Waits for the end of the process that holds the other end of stdin, and removes what it created.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let name = arguments.get(2).and_then(|name| name.to_str());
-    let Some(name) = name.filter(|name| name.starts_with(PREFIX) && !name.contains('/')) else {
-        return ExitCode::from(2);
-    };
+    let Some(name) = name.filter(|name| !name.contains('/')) else { return ExitCode::from(2) };
     let mut bytes = Vec::new();
     let _ = io::stdin().lock().read_to_end(&mut bytes);
-    remove_abandoned(Path::new("."), name);
+    if name.starts_with(PREFIX) {
+        remove_abandoned(Path::new("."), name);
+    } else if name.starts_with(TRIGGER) {
+        // Usually it was removed.
+        let _ = std::fs::remove_file(name);
+    }
     ExitCode::SUCCESS
 }

@@ -5,7 +5,7 @@ mod guard;
 pub(crate) mod jvms;
 mod plan;
 
-pub(crate) use guard::{WORD as GUARD, run as run_guard};
+pub(crate) use guard::{Guards, WORD as GUARD, run as run_guard};
 
 use std::time::Duration;
 

@@ -253,20 +253,27 @@ impl TemporaryDir {
     }
 }
 
-/// A directory of another owner, which is removed with its contents if a signal ends this process meanwhile.
+/// An entry that its owner removes, and that is removed if a signal ends this process before.
 #[derive(Debug)]
-pub struct ListedTree {
+pub struct ListedPath {
     _listed: Listed,
 }
 
-impl ListedTree {
+impl ListedPath {
     /// Calls `create`, which creates the directory `path`.
-    pub fn create(path: &Path, create: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Self> {
+    pub fn tree(path: &Path, create: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Self> {
         let mut left = left_to_add();
         create()?;
         let name = Left::Tree(path.to_owned());
         left.push(name.clone());
         Ok(Self { _listed: Listed(name) })
+    }
+
+    /// Lists a file that is about to be created.
+    pub fn file(path: &Path) -> Self {
+        let name = Left::File(path.to_owned());
+        left_to_add().push(name.clone());
+        Self { _listed: Listed(name) }
     }
 }
 
