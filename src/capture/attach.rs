@@ -19,7 +19,8 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::perfdata::PerfData;
 use crate::private::Keeper;
-use crate::processes::{Mapped, Process, VmKind};
+use crate::processes::{Mapped, Process};
+use crate::vm_kind::VmKind;
 
 /// Maximum time for a JVM to open its socket.
 const TO_OPEN: Duration = Duration::from_secs(20);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::processes::VmKind;
+use crate::vm_kind::VmKind;
 
 /// Error of looking at a JVM or of taking a heap dump.
 #[derive(Debug, thiserror::Error)]

@@ -14,8 +14,8 @@ use crate::compress::{self, Encoder};
 use crate::error::Error;
 use crate::fifo::FifoReader;
 use crate::perfdata::PerfData;
-use crate::plan::{self, NAME, Plan, Way};
-use crate::private::PrivateDir;
+use crate::plan::{self, Plan, Way};
+use crate::private::{NAME, PrivateDir};
 
 /// Name of the command in messages.
 const DUMP: &str = "GC.heap_dump";

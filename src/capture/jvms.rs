@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::perfdata::PerfData;
-use crate::processes::{Mapped, Process, VmKind};
+use crate::processes::{Mapped, Process};
 use crate::users;
+use crate::vm_kind::VmKind;
 
 /// A running JVM.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -30,8 +30,10 @@ pub mod plan;
 mod private;
 pub mod processes;
 mod users;
+mod vm_kind;
 
 pub use compress::Compression;
 pub use error::Error;
 pub use identity::Identity;
 pub use private::{Keeper, NoKeeper, PREFIX, remove_abandoned};
+pub use vm_kind::VmKind;

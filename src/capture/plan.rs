@@ -28,9 +28,6 @@ const BYTES_PER_SECOND: u64 = 250_000_000;
 const GZIP_BYTES_PER_SECOND: u64 = 120_000_000;
 const ZSTD_BYTES_PER_SECOND: u64 = 200_000_000;
 
-/// Name of the dump in its directory, and that of its FIFO.
-pub(crate) const NAME: &str = "heap.hprof";
-
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'r> {

@@ -14,10 +14,12 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Uid};
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::plan::NAME;
 
 /// Prefix of their names.
 pub const PREFIX: &str = ".hprof-cli-dump-";
+
+/// Name of the dump in its directory, and that of its FIFO.
+pub(crate) const NAME: &str = "heap.hprof";
 
 /// Looks after what has to be removed even if this process is killed.
 pub trait Keeper: fmt::Debug + Sync {

@@ -15,6 +15,7 @@ use crate::directory::Directory;
 use crate::elf;
 use crate::error::Error;
 use crate::identity::Identity;
+use crate::vm_kind::VmKind;
 
 /// Maximum length of a file of `/proc` that is read. JVMs with many libraries and mapped files have maps of some hundred KiB.
 const MAX_TEXT: u64 = 64 << 20;
@@ -28,17 +29,6 @@ pub struct Process {
     started: u64,
     /// The process itself, unless the kernel is older than 5.3.
     handle: Option<OwnedFd>,
-}
-
-/// Kind of virtual machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VmKind {
-    /// HotSpot, the JVM of OpenJDK.
-    HotSpot,
-    /// Eclipse OpenJ9.
-    OpenJ9,
-    /// A program that GraalVM compiled: it contains its own virtual machine.
-    NativeImage,
 }
 
 /// Contents of `/proc/PID/status`.

@@ -220,8 +220,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut cx = RunContext::shell();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     #[cfg(target_os = "linux")]
-    if arguments.get(1).is_some_and(|word| word == capture::GUARD) {
-        return capture::run_guard(&arguments);
+    if arguments.get(1).is_some_and(|word| word == shared::guard::WORD) {
+        return shared::guard::run(&arguments);
     }
     if meta::version::is_verbose(&arguments) {
         return exit_code(&cx, meta::version::run(&cx).map(|()| Outcome::Fine));

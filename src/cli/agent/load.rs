@@ -38,7 +38,7 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     use hprof_capture::attach::{self, Jvm, TO_ANSWER};
     use hprof_report::escape;
 
-    use crate::cli::capture::Guards;
+    use crate::cli::shared::guard::Guards;
     use crate::cli::shared::output;
 
     let library = library::find()?;

@@ -13,8 +13,8 @@ use hprof_capture::heap_dump::{self, Dumped, Target, Watch};
 use hprof_capture::jvms::{self, JvmRow};
 use hprof_capture::native_image;
 use hprof_capture::plan::{Plan, Request, Way};
-use hprof_capture::processes::{Process, VmKind};
-use hprof_capture::{Compression, Error};
+use hprof_capture::processes::Process;
+use hprof_capture::{Compression, Error, VmKind};
 use hprof_index::Progress;
 use hprof_index::storage::temporary_files::Temporary;
 use hprof_query::classes::suggestions;
@@ -24,10 +24,11 @@ use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::plan::{self, DumpResult, DumpRow};
-use super::{Guards, Machine, seconds};
+use super::{Machine, seconds};
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::guard::Guards;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 

@@ -89,7 +89,7 @@ fn columns() -> Columns<'static, JvmRow> {
             .cell(|row: &JvmRow| {
                 let class = row.main_class.clone().unwrap_or_default();
                 match row.kind {
-                    hprof_capture::processes::VmKind::HotSpot => class,
+                    hprof_capture::VmKind::HotSpot => class,
                     other => format!("{class} ({})", kind(other)),
                 }
             }),

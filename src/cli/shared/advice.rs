@@ -27,7 +27,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     }
     #[cfg(target_os = "linux")]
     if let Some(error) = error.downcast_ref::<hprof_capture::Error>() {
-        return crate::cli::capture::advice(error).map(Cow::Owned);
+        return super::jvm_advice::of(error).map(Cow::Owned);
     }
     #[cfg(feature = "sql")]
     if let Some(error) = error.downcast_ref::<SqlError>() {
