@@ -23,3 +23,8 @@ public class Held {
     }
   }
 }
+
+/** The same under a name of its own. */
+class HeldByName {
+  public static void main(String[] args) throws Exception { Held.main(args); }
+}

@@ -24,8 +24,8 @@ def check(name, is_right, detail=''):
 class Jvm:
     """A JVM that holds some MiB; `prefix` starts it, such as unshare."""
 
-    def __init__(self, java, options=(), mebibytes=10, prefix=(), cwd=None):
-        command = [*prefix, java, '-Xmx1g', *options, '-cp', CLASSES, 'Held', str(mebibytes)]
+    def __init__(self, java, options=(), mebibytes=10, prefix=(), cwd=None, name='Held'):
+        command = [*prefix, java, '-Xmx1g', *options, '-cp', CLASSES, name, str(mebibytes)]
         self.cwd = cwd or tempfile.mkdtemp(prefix='cwd-', dir=WORK)
         os.chmod(self.cwd, 0o777)
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.cwd, text=True)
@@ -236,12 +236,15 @@ def run(java):
     check('no such name', code == 2 and 'no running JVM' in err, err)
 
     case('by name, and ambiguous')
-    code, _, err = cli('dump', 'Hel', '--yes', '--no-overview', '-o', new_out())
+    # Others may be running; NAME is unique.
+    named = Jvm(java, name='HeldByName')
+    code, _, err = cli('dump', 'HeldByN', '--yes', '--no-overview', '-o', new_out())
     check('by name', code == 0, err)
     second = Jvm(java)
     code, _, err = cli('dump', 'Held', '--yes')
     check('ambiguous', code == 2 and str(second.pid) in err and str(jvm.pid) in err, err)
     second.end()
+    named.end()
     jvm.end()
 
     case('-XX:+DisableAttachMechanism, with and without counters')
@@ -304,12 +307,77 @@ def run(java):
         contained.end()
 
 
+STAND_IN = r"""
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((section(".svm_heap"), used)) static char image[64] = "heap";
+static volatile sig_atomic_t asked;
+static void ask(int number) { asked = 1; }
+int main(int count, char **arguments) {
+  if (count > 1) signal(SIGUSR1, ask);
+  puts("READY"); fflush(stdout);
+  for (;;) {
+    pause();
+    if (!asked) continue;
+    char name[99], bytes[65536];
+    snprintf(name, sizeof name, "svm-heapdump-%d-20261126T014600Z.hprof", getpid());
+    int from = open(arguments[1], O_RDONLY), to = open(name, O_CREAT | O_WRONLY, 0644);
+    for (ssize_t length; (length = read(from, bytes, sizeof bytes)) > 0; usleep(2000)) write(to, bytes, length);
+    close(to);
+    asked = 0;
+  }
+}
+"""
+
+
+def others(java):
+    """Virtual machines that are not HotSpot, by stand-ins: programs with their marks, as neither was at hand."""
+    case('a native image (stand-in)')
+    jvm = Jvm(java)
+    given = dump(jvm)
+    jvm.end()
+    source, program = os.path.join(WORK, 'image.c'), os.path.join(WORK, 'image')
+    open(source, 'w').write(STAND_IN)
+    subprocess.run(['cc', '-w', '-o', program, source], check=True)
+    for arguments in ([given], []):
+        place = tempfile.mkdtemp(prefix='cwd-', dir=WORK)
+        image = subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, cwd=place)
+        image.stdout.readline()
+        out = new_out()
+        code, _, err = cli('dump', image.pid, '-o', out, '--yes', '--no-overview')
+        if arguments:
+            same = code == 0 and open(out, 'rb').read() == open(given, 'rb').read()
+            check('the dump arrives, mode 0600', same and os.stat(out).st_mode & 0o777 == 0o600, err)
+            check('nothing left', not os.listdir(place), str(os.listdir(place)))
+        else:
+            check('not built with dumps: no signal', code == 2 and '--enable-monitoring=heapdump' in err, err)
+        check('it goes on', image.poll() is None)
+        code, bytes_, err = cli('jvms', '--format', 'json')
+        row = next(row for row in json.loads(bytes_)['rows'] if row['pid'] == image.pid)
+        check('jvms', row['vm_kind'] == 'native image', str(row))
+        image.kill()
+
+    case('OpenJ9 (stand-in)')
+    for name in ('libjvm.so', 'libj9vm29.so'):
+        open(os.path.join(WORK, name), 'wb').write(bytes(4096))
+    code = 'import mmap,sys,time; m=[mmap.mmap(open(n,"rb").fileno(),0,prot=mmap.PROT_READ) for n in sys.argv[1:]]; print("READY",flush=True); time.sleep(60)'
+    openj9 = subprocess.Popen([sys.executable, '-c', code, 'libjvm.so', 'libj9vm29.so'], stdout=subprocess.PIPE, cwd=WORK)
+    openj9.stdout.readline()
+    code, _, err = cli('dump', openj9.pid, '--yes')
+    check('refused with its own words', code == 2 and 'OpenJ9' in err and 'Dump.heap' in err and openj9.poll() is None, err)
+    print('      ' + err.strip().replace('\n', ' | '))
+    openj9.kill()
+
+
 def main():
     os.makedirs(CLASSES)
     subprocess.run(['javac', '-nowarn', '--release', '11', '-d', CLASSES, os.path.join(HERE, 'Held.java')], check=True)
     try:
         for java in JAVAS:
             run(java)
+        others(JAVAS[0])
     finally:
         subprocess.run(['umount', os.path.join(WORK, 'small')], stderr=subprocess.DEVNULL)
         shutil.rmtree(WORK, ignore_errors=True)

@@ -178,6 +178,17 @@ def main():
                     ways.append(f'| {version} | {name} | {runs[0][2]["transfer"]} | {peak / 1e6:.0f} | {runs[0][2]["file_bytes"] / 1e6:.0f} | {stood:.2f} |')
                     for seen, modes in runs[0][3].seen.items():
                         traces.setdefault(f'{version} {name}', {})[seen] = ' '.join(sorted(modes))
+                before = jvm.safepoints()
+                child = subprocess.Popen([PROGRAM, 'dump', str(jvm.pid), '-o', '-', '--yes'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                watcher = Watch(OUT, '/tmp')
+                total = len(child.stdout.read(20 << 20))
+                time.sleep(5)
+                while block := child.stdout.read(1 << 20):
+                    total += len(block)
+                watcher.end()
+                assert child.wait() == 0
+                time.sleep(0.3)
+                ways.append(f'| {version} | to stdout, whose reader stops for 5 s after 20 MB | {"fifo" if watcher.peak == 0 else "copy"} | {watcher.peak / 1e6:.0f} | {total / 1e6:.0f} | {jvm.safepoints() - before:.2f} |')
             jvm.end()
     print('\n' + '\n'.join(ways) + '\n')
     for name, files in traces.items():

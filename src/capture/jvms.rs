@@ -1,6 +1,7 @@
 //! The JVMs of this machine that may be seen: from `/proc`, and from the counters that they publish. Nothing is sent to
 //! any of them.
 
+use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
@@ -216,6 +217,9 @@ fn heap_used(told: &PerfData) -> Option<u64> {
 /// Returns the version that the file `release` of the JDK has, two or three directories above the library.
 fn version_of_files(process: &Process, mapped: &Mapped) -> Option<String> {
     let library = mapped.libjvm.as_deref()?;
+    // The path of the library is as this process sees it, unless it sees other mounts.
+    let outside = fs::read_link(process.proc_path("root")).ok();
+    let library = outside.and_then(|outside| library.strip_prefix(outside).ok()).unwrap_or(library);
     let root = process.root().ok()?;
     let homes = library.ancestors().skip(3).take(3);
     homes.filter_map(|home| version_in(&root, home)).next()

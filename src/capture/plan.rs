@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, StatVfs};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, StatVfs, fstatvfs, statvfs};
 
 use crate::attach::{Jvm, TO_ANSWER};
 use crate::compress::Compression;
@@ -94,7 +94,7 @@ impl Plan {
     pub fn new(jvm: &Jvm<'_>, request: Request<'_>) -> Result<Self, Error> {
         let process = jvm.process();
         let pid = process.pid();
-        let row = jvms::row(process, jvm.mapped()).ok_or(Error::Ended { pid })?;
+        let mut row = jvms::row(process, jvm.mapped()).ok_or(Error::Ended { pid })?;
         let info = jvm.jcmd("GC.heap_info", Some(TO_ANSWER));
         // JDK 8 has no such command.
         let used = match info {
@@ -104,7 +104,9 @@ impl Plan {
         };
         let heap_used_bytes = used.or(row.heap_max_bytes).unwrap_or(0);
         let version = jvm.jcmd("VM.version", Some(TO_ANSWER))?;
-        let release = release(&version).ok_or(Error::Answer { pid })?;
+        let version = version_of(&version).ok_or(Error::Answer { pid })?;
+        let release = release(version).ok_or(Error::Answer { pid })?;
+        row.java_version.get_or_insert_with(|| version.to_owned());
         let is_segmented = release >= SEGMENTS_SINCE;
         let beside = request.to.filter(|_| process.sees_our_files()).and_then(|to| reachable(to, jvm));
         let is_stream = request.compression.is_some() || beside.is_none();
@@ -137,7 +139,10 @@ impl Plan {
             compression: request.compression,
             heap_used_bytes,
             dump_bytes,
-            free_bytes: free_bytes(&place).unwrap_or(u64::MAX),
+            free_bytes: open_dir(way, &place, jvm)
+                .ok()
+                .and_then(|dir| free(fstatvfs(dir.fd())))
+                .unwrap_or(u64::MAX),
             place,
             inner,
             needed_bytes,
@@ -162,7 +167,7 @@ impl Plan {
         // A compressed dump takes a tenth to a half; nobody knows before.
         let is_copy = matches!(self.way, Way::Inside | Way::Fifo) && self.compression.is_none();
         let Some(dir) = to.map(parent).filter(|_| is_copy) else { return Ok(()) };
-        match free_bytes(dir) {
+        match free(statvfs(dir)) {
             Some(free) if free < self.dump_bytes => {
                 Err(Error::Space { place: dir.to_owned(), free, needed: self.dump_bytes, is_twice: false })
             }
@@ -199,9 +204,13 @@ fn can_overwrite(jvm: &Jvm<'_>) -> Result<bool, Error> {
     }
 }
 
-/// Returns the feature release from the answer to `VM.version`: 8, 11, 17.
-fn release(text: &str) -> Option<u32> {
-    let version = text.lines().find_map(|line| line.trim().strip_prefix("JDK "))?;
+/// Returns the version in the answer to `VM.version`: 8.0_392, 17.0.15.
+fn version_of(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| line.trim().strip_prefix("JDK ")).filter(|version| !version.is_empty())
+}
+
+/// Returns the feature release of a version: 8, 17.
+fn release(version: &str) -> Option<u32> {
     let mut numbers = version.split(|letter: char| !letter.is_ascii_digit());
     match numbers.next()?.parse().ok()? {
         1 => numbers.next()?.parse().ok(),
@@ -209,18 +218,23 @@ fn release(text: &str) -> Option<u32> {
     }
 }
 
-fn free_bytes(dir: &Path) -> Option<u64> {
-    let StatVfs { f_bavail, f_frsize, .. } = rustix::fs::statvfs(dir).ok()?;
+/// Returns the bytes that are free on a file system.
+fn free(of: rustix::io::Result<StatVfs>) -> Option<u64> {
+    let StatVfs { f_bavail, f_frsize, .. } = of.ok()?;
     f_bavail.checked_mul(f_frsize)
 }
 
 /// Opens the directory in which the JVM writes.
 pub(crate) fn open(plan: &Plan, jvm: &Jvm<'_>) -> Result<Directory, Error> {
-    let opened = match plan.way {
-        Way::Beside | Way::BesideAndCompress => Directory::open(&plan.place),
-        Way::Inside | Way::Fifo => jvm.process().root().and_then(|root| root.below("tmp")),
-    };
+    let opened = open_dir(plan.way, &plan.place, jvm);
     opened.map_err(|source| Error::File { what: "cannot open", path: plan.place.clone(), source })
+}
+
+fn open_dir(way: Way, place: &Path, jvm: &Jvm<'_>) -> std::io::Result<Directory> {
+    match way {
+        Way::Beside | Way::BesideAndCompress => Directory::open(place),
+        Way::Inside | Way::Fifo => jvm.process().root().and_then(|root| root.below("tmp")),
+    }
 }
 
 #[cfg(test)]
@@ -238,7 +252,7 @@ mod tests {
             ("JDK ", None),
             ("", None),
         ] {
-            assert_eq!(release(text), expected, "{text}");
+            assert_eq!(version_of(text).and_then(release), expected, "{text}");
         }
         assert_eq!(
             (parent(Path::new("a.hprof")), parent(Path::new("/a/b"))),
