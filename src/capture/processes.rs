@@ -293,7 +293,7 @@ const CONTAINER_ID: usize = 64;
 /// ```
 fn container(text: &str) -> Option<String> {
     let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
-    let ids = paths.filter_map(|path| {
+    let mut ids = paths.filter_map(|path| {
         path.rsplit('/').find_map(|part| {
             let part = part.strip_suffix(".scope").unwrap_or(part);
             let words = part.split(['-', ':', '_', '.']);
@@ -303,7 +303,7 @@ fn container(text: &str) -> Option<String> {
             ids.next_back().map(str::to_owned)
         })
     });
-    ids.last()
+    ids.next_back()
 }
 
 #[cfg(test)]
