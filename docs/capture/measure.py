@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What dumps cost and contain, by JDK, collector and way: the tables of docs/capture.md.
 
-Usage: measure.py PROGRAM MEBIBYTES PAIRS JAVA... (paths of `java`; javac and jcmd are taken from the path).
+Usage: measure.py PROGRAM MEBIBYTES PAIRS JAVA... (paths of `java`; javac and jcmd are taken from the path). Without pairs, only
+the ways are measured.
 
 For each JDK and collector: the program's own classes in the dump against GC.class_histogram of the same moment; the time in
 safepoints, from the JVM's log, for `dump` and for `jcmd GC.heap_dump`, in pairs; for each way the disk that is used where
@@ -27,8 +28,11 @@ class Jvm:
         assert self.process.stdout.readline().startswith('READY')
 
     def safepoints(self):
-        """Sum of all safepoints in seconds: that of the longest of each kind is a dump's."""
-        return sum(int(time) for time in re.findall(r'Total: *(\d+) ns', open(self.log).read())) / 1e9
+        """Sum of all safepoints in seconds."""
+        log = open(self.log).read()
+        # JDK 11 has another line.
+        seconds = re.findall(r'threads were stopped: ([\d.]+) seconds', log)
+        return sum(map(float, seconds)) + sum(int(time) for time in re.findall(r'Total: *(\d+) ns', log)) / 1e9
 
     def jcmd(self, *command):
         return subprocess.run(['jcmd', str(self.pid), *command], capture_output=True, text=True, check=True).stdout
@@ -144,7 +148,7 @@ def main():
     ways = ['| JDK | way | transfer | disk where the JVM writes, MB | file MB | standstill s |\n|---|---|---|---|---|---|']
     for java in JAVAS:
         version = re.search(r'version "([^"]+)"', subprocess.run([java, '-version'], capture_output=True, text=True).stderr)[1]
-        for collector in ['G1', 'Serial', 'Parallel', 'Z']:
+        for collector in ['G1', 'Serial', 'Parallel', 'Z'][:4 if PAIRS else 1]:
             if version.startswith('11') and collector == 'Z':
                 continue
             jvm = Jvm(java, [f'-XX:+Use{collector}GC'])
@@ -168,8 +172,9 @@ def main():
                         time.sleep(0.3)
                         theirs.append(jvm.safepoints() - before)
                         os.remove(other)
-            a, b = statistics.median(ours), statistics.median(theirs)
-            print(f'| {version} | {collector} | {len(right)} of {len(mine)} equal | {", ".join(others) or "none"} | {row["dump_bytes"] / 1e6:.0f} | {a:.2f} | {b:.2f} | {a / b:.2f} | {statistics.median(told):.2f} |', flush=True)
+            if PAIRS:
+                a, b = statistics.median(ours), statistics.median(theirs)
+                print(f'| {version} | {collector} | {len(right)} of {len(mine)} equal | {", ".join(others) or "none"} | {row["dump_bytes"] / 1e6:.0f} | {a:.2f} | {b:.2f} | {a / b:.2f} | {statistics.median(told):.2f} |', flush=True)
             if collector == 'G1':
                 for name, options, to in [('file', [], 'a.hprof'), ('--gzip', ['--gzip'], 'a.hprof.gz'), ('--zstd', ['--zstd'], 'a.hprof.zst')]:
                     runs = [take(jvm, *options, to=to, watch=['/tmp']) for _ in range(3)]

@@ -148,7 +148,7 @@ pub(super) fn lines(plan: &Plan, output: Option<&Path>) -> Vec<String> {
     lines.push(format!("to: {to}"));
     let speed = human_bytes(plan.bytes_per_second);
     lines.push(format!(
-        "standstill: all threads of the program stop for about {}, at {speed} per second; other disks and heaps differ",
+        "standstill: all threads of the program stop for about {}, at {speed} per second; it depends on disk, processors and heap",
         seconds(plan.standstill)
     ));
     lines
