@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Every way in which `dump` and `jvms` may fail: message, exit code, what is left behind, and whether the JVM goes on.
 
-Usage, as root: hostile.py PROGRAM JAVA... (homes of `java`; javac is taken from the path). Exits with 1 if a check fails.
+Usage, as root: hostile.py PROGRAM JAVA... (paths of `java`; javac is taken from the path). Exits with 1 if a check fails.
+Nothing else may dump JVMs meanwhile: its directories in /tmp would count as left behind.
 """
 import json, os, re, shutil, signal, socket, subprocess, sys, tempfile, time
 
@@ -21,6 +22,9 @@ def check(name, is_right, detail=''):
         failed.append((name, detail))
 
 
+STARTED = []
+
+
 class Jvm:
     """A JVM that holds some MiB; `prefix` starts it, such as unshare."""
 
@@ -29,6 +33,7 @@ class Jvm:
         self.cwd = cwd or tempfile.mkdtemp(prefix='cwd-', dir=WORK)
         os.chmod(self.cwd, 0o777)
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.cwd, text=True)
+        STARTED.append(self.process)
         self.said = []
         while not (line := self.process.stdout.readline()).startswith('READY'):
             self.said.append(line)
@@ -78,7 +83,11 @@ def cli(*arguments, user=None, cwd=None, start=False):
 
 
 def healthy(path):
-    return subprocess.run([PROGRAM, 'doctor', path, '--index-dir', os.path.join(WORK, 'index')], capture_output=True).returncode == 0
+    """Whether `doctor` finds nothing; then nothing of the dump is kept, except the dump itself."""
+    index = os.path.join(WORK, 'index')
+    done = subprocess.run([PROGRAM, 'doctor', path, '--index-dir', index], capture_output=True)
+    shutil.rmtree(index, ignore_errors=True)
+    return done.returncode == 0
 
 
 def settle():
@@ -95,7 +104,7 @@ def new_out(name='heap.hprof'):
     return os.path.join(tempfile.mkdtemp(prefix='out-', dir=WORK), name)
 
 
-def dump(jvm, *options, name='heap.hprof', expect=0, says=None, **more):
+def dump(jvm, *options, name='heap.hprof', expect=0, says=None, is_kept=False, **more):
     out = new_out(name)
     code, _, err = cli('dump', jvm.pid, '-o', out, '--yes', '--no-overview', *options, **more)
     label = ' '.join(options)
@@ -110,6 +119,8 @@ def dump(jvm, *options, name='heap.hprof', expect=0, says=None, **more):
     settle()
     check('nothing left', not jvm.left() and not stays(out), str(jvm.left() + stays(out)))
     print('      ' + ' | '.join(line for line in err.strip().splitlines() if ': plan: ' not in line), flush=True)
+    if expect == 0 and not is_kept:
+        os.remove(out)
     return out
 
 
@@ -193,10 +204,9 @@ def run(java):
     dying = Jvm(java, mebibytes=300)
     out = new_out()
     child = cli('dump', dying.pid, '-o', out, '--yes', start=True)
-    time.sleep(1.0)
-    while not stays(out):
-        time.sleep(0.01)
-    time.sleep(0.2)
+    while not stays(out) and child.poll() is None:
+        time.sleep(0.005)
+    time.sleep(0.1)
     dying.end()
     _, err = child.communicate(timeout=60)
     settle()
@@ -216,6 +226,7 @@ def run(java):
             if os.path.exists(out):
                 whole += 1
                 check('whole', healthy(out))
+                os.remove(out)
             left += big.left() + stays(out)
         check(f'{kind.name} {options} x 12: {whole} were whole, nothing left', not left, str(left))
         check('the JVM goes on', big.lives())
@@ -336,7 +347,7 @@ def others(java):
     """Virtual machines that are not HotSpot, by stand-ins: programs with their marks, as neither was at hand."""
     case('a native image (stand-in)')
     jvm = Jvm(java)
-    given = dump(jvm)
+    given = dump(jvm, is_kept=True)
     jvm.end()
     source, program = os.path.join(WORK, 'image.c'), os.path.join(WORK, 'image')
     open(source, 'w').write(STAND_IN)
@@ -379,6 +390,9 @@ def main():
             run(java)
         others(JAVAS[0])
     finally:
+        for process in STARTED:
+            if process.poll() is None:
+                process.kill()
         subprocess.run(['umount', os.path.join(WORK, 'small')], stderr=subprocess.DEVNULL)
         shutil.rmtree(WORK, ignore_errors=True)
     print(f'{len(failed)} checks failed', *failed, sep='\n')
