@@ -330,7 +330,7 @@ int main(int count, char **arguments) {
   if (count > 1) signal(SIGUSR1, ask);
   puts("READY"); fflush(stdout);
   for (;;) {
-    pause();
+    usleep(10000);
     if (!asked) continue;
     char name[99], bytes[65536];
     snprintf(name, sizeof name, "svm-heapdump-%d-20261126T014600Z.hprof", getpid());
@@ -373,7 +373,7 @@ def others(java):
     case('OpenJ9 (stand-in)')
     for name in ('libjvm.so', 'libj9vm29.so'):
         open(os.path.join(WORK, name), 'wb').write(bytes(4096))
-    code = 'import mmap,sys,time; m=[mmap.mmap(open(n,"rb").fileno(),0,prot=mmap.PROT_READ) for n in sys.argv[1:]]; print("READY",flush=True); time.sleep(60)'
+    code = 'import mmap,sys,time; f=[open(n,"rb") for n in sys.argv[1:]]; m=[mmap.mmap(n.fileno(),0,prot=mmap.PROT_READ) for n in f]; print("READY",flush=True); time.sleep(60)'
     openj9 = subprocess.Popen([sys.executable, '-c', code, 'libjvm.so', 'libj9vm29.so'], stdout=subprocess.PIPE, cwd=WORK)
     openj9.stdout.readline()
     code, _, err = cli('dump', openj9.pid, '--yes')

@@ -95,17 +95,17 @@ pub fn dump(process: &Process) -> Result<NativeDump, Error> {
             return Err(Error::EndedDuring { pid, command: "SIGUSR1".to_owned() });
         }
         let new = dumps(&dir, &prefix).into_iter().find(|name| !old.contains(name));
-        let Some(name) = new else {
+        let there = new.and_then(|name| Some((fs::symlink_metadata(dir.path("").join(&name)).ok()?, name)));
+        let Some((there, name)) = there.filter(|(there, _)| there.len() > 0) else {
             if start.elapsed() > TO_BEGIN {
                 return Err(Error::NoNativeDump { pid, seconds: TO_BEGIN.as_secs() });
             }
             continue;
         };
-        let Ok(there) = fs::symlink_metadata(dir.path("").join(&name)) else { continue };
         let bytes = there.len();
         // It is complete when the program has closed it.
         let is_open = is_open(process, there.dev(), there.ino());
-        same = if !is_open && last == Some(bytes) && bytes > 0 { same + 1 } else { 0 };
+        same = if !is_open && last == Some(bytes) { same + 1 } else { 0 };
         last = Some(bytes);
         if same >= 2 && there.is_file() && there.uid() == process.status().identity.user {
             return Ok(NativeDump { pid, dir, name, bytes, time: start.elapsed() });
