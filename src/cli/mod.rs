@@ -5,6 +5,8 @@
 //! stderr, `terminal::progress_bar` shows progress.
 
 mod agent;
+#[cfg(target_os = "linux")]
+mod capture;
 mod class;
 mod compare;
 mod dump;
@@ -156,6 +158,12 @@ commands! {
         Flamegraph(FlamegraphArgs) = "flamegraph" in recording::flamegraph, "without rows";
         Convert(ConvertArgs) = "convert" in recording::convert, "without rows";
     }
+    "Running JVMs" {
+        #[cfg(target_os = "linux")]
+        Jvms(JvmsArgs) = "jvms" in capture::jvms;
+        #[cfg(target_os = "linux")]
+        Dump(DumpArgs) = "dump" in capture::dump;
+    }
     "Record" {
         Run(RunArgs) = "run" in agent::run, "without rows";
         Listen(ListenArgs) = "listen" in agent::listen;
@@ -212,6 +220,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
     let mut cx = RunContext::shell();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    #[cfg(target_os = "linux")]
+    if arguments.get(1).is_some_and(|word| word == shared::guard::WORD) {
+        return shared::guard::run(&arguments);
+    }
     if meta::version::is_verbose(&arguments) {
         return exit_code(&cx, meta::version::run(&cx).map(|()| Outcome::Fine));
     }

@@ -114,6 +114,17 @@ fn a_jvm_is_recorded_more_than_once() {
     });
 }
 
+/// Version 1 of the protocol has arguments of 1,024 bytes at most.
+#[test]
+fn long_options_are_for_jdk_24_and_later() {
+    each_jdk("long options", |jdk| {
+        let java = jdk.bare().jvm(&["-XX:+EnableDynamicAgentLoading"]).start(&["Wait"]);
+        java.wait_for("READY");
+        let options = format!("heap=some{}", "e".repeat(1500));
+        refused(&java, &options, if jdk.release < 24 { "at most 1024 bytes" } else { "heap=some" });
+    });
+}
+
 /// The signal that a JVM opens its socket at would end it.
 #[test]
 fn what_is_no_jvm_is_left_alone() {
@@ -122,7 +133,7 @@ fn what_is_no_jvm_is_left_alone() {
     let runs = sleep.try_wait().unwrap().is_none();
     sleep.kill().unwrap();
     sleep.wait().unwrap();
-    assert!(said.contains("does not handle SIGQUIT") && runs, "{said}");
+    assert!(said.contains("is not a JVM") && runs, "{said}");
     let said = load(u32::MAX, "dump").unwrap_err();
     assert!(said.contains("there is no process"), "{said}");
 }

@@ -1,4 +1,5 @@
-//! The agent in JVMs: what it records, against what the programs do and what the JVM says of itself.
+//! The agent in JVMs: what it records, against what the programs do and what the JVM says of itself. And heap dumps that
+//! are taken of JVMs.
 //!
 //! Tests need a JDK: that of `$HPROF_AGENT_JDKS` (homes, separated by colons), or `java` and `javac` on the path. Where there
 //! is none they say NOT RUN and pass.
@@ -15,6 +16,8 @@
 
 #[cfg(target_os = "linux")]
 mod again;
+#[cfg(target_os = "linux")]
+mod capture;
 mod cpu;
 mod dump;
 #[path = "../reports/grammar/mod.rs"]

@@ -9,12 +9,13 @@ use crate::sources::rust_files;
 /// The crates: name, folder, and folders of other crates in it.
 const CRATES: &[(&str, &str, &[&str])] = &[
     ("format", "format/src", &[]),
+    ("capture", "src/capture", &[]),
     ("hprof", "src/hprof", &[]),
     ("input", "src/input", &[]),
     ("index", "src/index", &[]),
     ("query", "src/query", &[]),
     ("report", "src/report", &[]),
-    ("cli", "src", &["hprof", "input", "index", "query", "report"]),
+    ("cli", "src", &["capture", "hprof", "input", "index", "query", "report"]),
     ("agent", "agent/src", &[]),
 ];
 

@@ -14,7 +14,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 ///
 /// Prints the agent's answer or why it refuses; `jcmd` prints only a number. `dump` writes what was recorded so far;
 /// `stop` does the same and ends the recording, after which another one can be started. The JVM must belong to the same
-/// user. Relative file names are resolved in the JVM's working directory.
+/// user, unless this is root. Relative file names are resolved in the JVM's working directory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoadArgs {
     /// Process ID of the JVM
@@ -35,13 +35,14 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
     use std::io::Write;
 
     use anyhow::{Context, bail, ensure};
+    use hprof_capture::attach::{self, Jvm, TO_ANSWER};
     use hprof_report::escape;
 
-    use super::attach::{self, Jvm};
+    use crate::cli::shared::guard::Guards;
     use crate::cli::shared::output;
 
     let library = library::find()?;
-    let jvm = Jvm::new(pid)?;
+    let jvm = Jvm::find(pid, &Guards)?;
     let inside = jvm.outside(&library);
     let sees = inside.try_exists().with_context(|| format!("cannot access {}", inside.display()))?;
     ensure!(
@@ -51,11 +52,11 @@ fn load(cx: &RunContext, pid: u32, options: &str) -> anyhow::Result<Outcome> {
         inside.display()
     );
     let library = library.to_str().context("a JVM accepts only UTF-8 paths")?;
-    let reply = jvm.ask("load", [library, "true", options])?;
+    let reply = jvm.ask("load", &[library, "true", options], Some(TO_ANSWER))?;
     let Some(code) = returned(&reply.text).filter(|_| reply.code == 0) else {
         bail!("process {pid} did not load the agent: {}", reply.text.trim());
     };
-    let said = jvm.ask("properties", [""; 3])?;
+    let said = jvm.ask("properties", &[], Some(TO_ANSWER))?;
     let said = attach::property(&said.text, hprof_format::AGENT_ANSWER).unwrap_or_default();
     if code != 0 {
         let reasons: Vec<_> = said.lines().map(|line| line.strip_prefix("HPROF: ").unwrap_or(line)).collect();

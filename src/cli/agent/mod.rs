@@ -1,7 +1,5 @@
 //! Commands about the HPROF agent: locate it, start a JVM with it, receive its recordings.
 
-#[cfg(target_os = "linux")]
-mod attach;
 pub(crate) mod library;
 pub(crate) mod listen;
 mod load;

@@ -25,6 +25,10 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     if let Some(error) = error.downcast_ref::<Error>() {
         return of_dump(error).map(Cow::Borrowed);
     }
+    #[cfg(target_os = "linux")]
+    if let Some(error) = error.downcast_ref::<hprof_capture::Error>() {
+        return super::jvm_advice::of(error).map(Cow::Owned);
+    }
     #[cfg(feature = "sql")]
     if let Some(error) = error.downcast_ref::<SqlError>() {
         return match error.kind {

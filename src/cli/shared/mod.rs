@@ -6,7 +6,11 @@ pub(crate) mod color;
 pub(crate) mod commands;
 pub(crate) mod context;
 pub(crate) mod frameworks;
+#[cfg(target_os = "linux")]
+pub(crate) mod guard;
 pub(crate) mod holder;
+#[cfg(target_os = "linux")]
+mod jvm_advice;
 pub(crate) mod keys;
 pub(crate) mod limit;
 pub(crate) mod messages;

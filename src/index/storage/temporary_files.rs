@@ -253,6 +253,30 @@ impl TemporaryDir {
     }
 }
 
+/// An entry that its owner removes, and that is removed if a signal ends this process before.
+#[derive(Debug)]
+pub struct ListedPath {
+    _listed: Listed,
+}
+
+impl ListedPath {
+    /// Calls `create`, which creates the directory `path`.
+    pub fn tree(path: &Path, create: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Self> {
+        let mut left = left_to_add();
+        create()?;
+        let name = Left::Tree(path.to_owned());
+        left.push(name.clone());
+        Ok(Self { _listed: Listed(name) })
+    }
+
+    /// Lists a file that is about to be created.
+    pub fn file(path: &Path) -> Self {
+        let name = Left::File(path.to_owned());
+        left_to_add().push(name.clone());
+        Self { _listed: Listed(name) }
+    }
+}
+
 /// Marks a directory as that of a running process.
 fn own(dir: &Path) -> io::Result<File> {
     // It is locked before others can find it by name.

@@ -170,6 +170,7 @@ macro_rules! names {
 mod analyses;
 mod files;
 mod objects;
+mod processes;
 mod threads;
 
 /// All names.
@@ -177,16 +178,18 @@ pub mod names {
     pub use super::analyses::*;
     pub use super::files::*;
     pub use super::objects::*;
+    pub use super::processes::*;
     pub use super::threads::*;
 }
 
 /// Returns all names by topic: title and names.
-pub fn topics() -> [(&'static str, &'static [Name]); 4] {
+pub fn topics() -> [(&'static str, &'static [Name]); 5] {
     [
         ("Objects, classes and references", objects::ALL),
         ("Threads and recordings", threads::ALL),
         ("Leaks, waste, growth and rules", analyses::ALL),
         ("Dumps, files and answers", files::ALL),
+        ("Running JVMs", processes::ALL),
     ]
 }
 

@@ -1,0 +1,55 @@
+//! The one fact about executables that is needed: whether a section has a name.
+
+use std::os::unix::fs::FileExt;
+
+/// Maximum length of the table of names. Those of native images take some hundred bytes.
+const MAX_NAMES: u64 = 1 << 16;
+
+/// Returns whether a 64-bit little-endian ELF file has a section of this name.
+pub(crate) fn has_section(file: &impl FileExt, name: &str) -> Option<bool> {
+    let mut header = [0; 64];
+    file.read_exact_at(&mut header, 0).ok()?;
+    if !header.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (table, size) = (number(&header, 40, 8)?, number(&header, 58, 2)?);
+    let (count, names) = (number(&header, 60, 2)?, number(&header, 62, 2)?);
+    if size != 64 || names >= count {
+        return Some(false);
+    }
+    let mut section = [0; 64];
+    file.read_exact_at(&mut section, table.checked_add(names.checked_mul(size)?)?).ok()?;
+    let (at, length) = (number(&section, 24, 8)?, number(&section, 32, 8)?.min(MAX_NAMES));
+    let mut names = vec![0; usize::try_from(length).ok()?];
+    file.read_exact_at(&mut names, at).ok()?;
+    // Names may end inside of others, but that of a whole section is one of these.
+    Some(names.split(|byte| *byte == 0).any(|one| one == name.as_bytes()))
+}
+
+fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(length)?)?;
+    Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_have_names() {
+        let own = std::fs::File::open("/proc/self/exe").unwrap();
+        assert_eq!(has_section(&own, ".text"), Some(true));
+        assert_eq!(has_section(&own, ".svm_heap"), Some(false));
+        let script = tempfile::tempfile().unwrap();
+        script.write_all_at(b"#!/bin/sh\n", 0).unwrap();
+        assert_eq!(has_section(&script, ".text"), None);
+        // Offsets that lead out of the file.
+        let hostile = tempfile::tempfile().unwrap();
+        let mut bytes = [0xff; 64];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[58..64].copy_from_slice(&[64, 0, 9, 0, 1, 0]);
+        hostile.write_all_at(&bytes, 0).unwrap();
+        assert_eq!(has_section(&hostile, ".text"), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! Taking a heap dump according to a plan.
+//!
+//! The JVM writes into a private directory, so that nobody else can read the dump at any moment, and nothing that looks
+//! like a dump is left if it fails.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::attach::Jvm;
+use crate::compress::{self, Encoder};
+use crate::error::Error;
+use crate::fifo::FifoReader;
+use crate::perfdata::PerfData;
+use crate::plan::{self, Plan, Way};
+use crate::private::{NAME, PrivateDir};
+
+/// Name of the command in messages.
+const DUMP: &str = "GC.heap_dump";
+
+/// Time between two looks at the size of the dump.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Where a dump goes.
+pub enum Target<'t> {
+    /// A file on which the JVM can write itself ([`Way::Beside`]).
+    Path {
+        /// Its name.
+        path: &'t Path,
+        /// Whether an existing file is replaced.
+        is_forced: bool,
+    },
+    /// Anything else.
+    Stream(&'t mut (dyn Write + Send)),
+}
+
+/// Receives the progress of a dump.
+pub trait Watch {
+    /// Starts a stage of about `bytes` bytes.
+    fn begin(&self, stage: &str, bytes: u64);
+    /// Reports another `bytes` as done.
+    fn advance(&self, bytes: u64);
+}
+
+/// What a dump did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dumped {
+    /// Length of the dump before compression.
+    pub dump_bytes: u64,
+    /// Time for which the JVM's threads stood still.
+    pub standstill: Duration,
+    /// Whether that was measured by the JVM: the time in safepoints, from its counters. Otherwise it is the time that the
+    /// whole command took, which is an upper bound.
+    pub is_measured: bool,
+}
+
+/// The JVM's answer to the command.
+struct Written {
+    /// Number of bytes that it wrote, if it says so.
+    bytes: Option<u64>,
+    time: Duration,
+}
+
+/// Takes the dump.
+///
+/// # Errors
+///
+/// If the JVM does not write it, or it cannot be copied. Nothing is left then.
+pub fn run(jvm: &Jvm<'_>, plan: &Plan, target: Target<'_>, watch: &dyn Watch) -> Result<Dumped, Error> {
+    let pid = jvm.process().pid();
+    let counters = || PerfData::of(jvm.process(), jvm.mapped())?.standstill_nanoseconds();
+    let owner = jvm.process().status().identity;
+    let dir = PrivateDir::create(plan::open(plan, jvm)?, &plan.inner, owner, jvm.keeper())?;
+    let before = counters();
+    watch.begin("dumping", plan.dump_bytes);
+    let (written, received) = match (plan.way, target) {
+        (Way::Fifo, Target::Stream(out)) => {
+            let (written, received) = through_fifo(jvm, plan, &dir, out, watch)?;
+            (written, Some(received))
+        }
+        (_, target) => (into_file(jvm, plan, &dir, target, watch)?, None),
+    };
+    let after = counters();
+    if let (Some(said), Some(received)) = (written.bytes, received)
+        && said != received
+    {
+        return Err(Error::Incomplete { pid, said, received });
+    }
+    let measured =
+        before.zip(after).map(|(before, after)| Duration::from_nanos(after.saturating_sub(before)));
+    let measured = measured.filter(|time| !time.is_zero());
+    Ok(Dumped {
+        dump_bytes: received.or(written.bytes).unwrap_or(0),
+        standstill: measured.unwrap_or(written.time),
+        is_measured: measured.is_some(),
+    })
+}
+
+/// Has the JVM write a file, and brings it to its place.
+fn into_file(
+    jvm: &Jvm<'_>,
+    plan: &Plan,
+    dir: &PrivateDir,
+    target: Target<'_>,
+    watch: &dyn Watch,
+) -> Result<Written, Error> {
+    let pid = jvm.process().pid();
+    let mode = if plan.is_live { "-live" } else { "-all" };
+    let path = dir.inner(NAME);
+    let written = std::thread::scope(|scope| {
+        let ask = || answered(jvm, "dumpheap", &[&path, mode]);
+        let asked = spawn(scope, ask)?;
+        let mut seen = 0;
+        while !asked.is_finished() {
+            std::thread::sleep(LOOK);
+            // Segments are removed as they are merged: the number may fall.
+            let bytes = dir.bytes().min(plan.dump_bytes);
+            watch.advance(bytes.saturating_sub(seen));
+            seen = seen.max(bytes);
+        }
+        joined(asked)
+    })?;
+    let (mut file, stat) = dir.open(NAME, pid)?;
+    let length = u64::try_from(stat.st_size).unwrap_or(0);
+    if let Some(said) = written.bytes.filter(|said| *said != length) {
+        return Err(Error::Incomplete { pid, said, received: length });
+    }
+    let written = Written { bytes: Some(length), ..written };
+    match target {
+        Target::Path { path, is_forced } => dir.publish(NAME, path, is_forced, pid)?,
+        Target::Stream(out) => {
+            watch.begin(if plan.compression.is_some() { "compressing" } else { "copying" }, length);
+            let copied = compress::copy(&mut file, plan.compression, out, &mut |bytes| watch.advance(bytes));
+            let received = copied.map_err(|source| Error::Output { source })?;
+            if received != length {
+                return Err(Error::Incomplete { pid, said: length, received });
+            }
+        }
+    }
+    Ok(written)
+}
+
+/// Has the JVM write to a FIFO, and reads it.
+fn through_fifo(
+    jvm: &Jvm<'_>,
+    plan: &Plan,
+    dir: &PrivateDir,
+    out: &mut (dyn Write + Send),
+    watch: &dyn Watch,
+) -> Result<(Written, u64), Error> {
+    let fail = |source| Error::File { what: "cannot read", path: dir.place(NAME), source };
+    let reader = FifoReader::create(dir.dir(), NAME, jvm.process().status().identity).map_err(fail)?;
+    let all = if plan.is_live { "" } else { "-all " };
+    let command = format!("GC.heap_dump {all}-overwrite {}", dir.inner(NAME));
+    let is_over = AtomicBool::new(false);
+    let (written, received) = std::thread::scope(|scope| {
+        let ask = || {
+            let written = answered(jvm, "jcmd", &[&command]);
+            is_over.store(true, Ordering::SeqCst);
+            written
+        };
+        let asked = match spawn(scope, ask) {
+            Ok(asked) => asked,
+            Err(error) => return (Err(error), Ok(0)),
+        };
+        let received = Encoder::new(plan.compression, out).and_then(|mut encoder| {
+            let received = reader.copy(&mut encoder, &is_over, |bytes| watch.advance(bytes))?;
+            Ok((received, encoder))
+        });
+        if received.is_err() {
+            dir.release();
+        }
+        let written = joined(asked);
+        // What is incomplete does not get an end.
+        let is_whole = |received: u64| {
+            written.as_ref().is_ok_and(|written| written.bytes.is_none_or(|said| said == received))
+        };
+        let received = received.and_then(|(received, encoder)| {
+            if is_whole(received) {
+                encoder.finish()?;
+            }
+            Ok(received)
+        });
+        (written, received)
+    });
+    // If both failed, the JVM did because nobody read.
+    let received = received.map_err(|source| Error::Output { source })?;
+    Ok((written?, received))
+}
+
+type Asked<'s> = ScopedJoinHandle<'s, Result<Written, Error>>;
+
+fn spawn<'s, 'e>(
+    scope: &'s std::thread::Scope<'s, 'e>,
+    ask: impl FnOnce() -> Result<Written, Error> + Send + 's,
+) -> Result<Asked<'s>, Error> {
+    let thread = std::thread::Builder::new().name("dump".to_owned());
+    thread.spawn_scoped(scope, ask).map_err(|source| Error::File {
+        what: "cannot start a thread for",
+        path: NAME.into(),
+        source,
+    })
+}
+
+fn joined(asked: Asked<'_>) -> Result<Written, Error> {
+    asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Sends the command for a dump. JVMs answer with code 0 also if it failed: only the text says so.
+fn answered(jvm: &Jvm<'_>, command: &str, arguments: &[&str]) -> Result<Written, Error> {
+    let start = Instant::now();
+    let reply = jvm.ask(command, arguments, None).map_err(|error| match error {
+        Error::EndedDuring { pid, .. } => Error::EndedDuring { pid, command: DUMP.to_owned() },
+        error => error,
+    })?;
+    let time = start.elapsed();
+    if reply.code != 0 || !reply.text.contains("Heap dump file created") {
+        let pid = jvm.process().pid();
+        let lines: Vec<&str> = reply.text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let said = lines.iter().filter(|line| !line.starts_with("Dumping heap to"));
+        let text = said.copied().collect::<Vec<_>>().join("; ");
+        let text = if text.is_empty() { "no reason given".to_owned() } else { text };
+        return Err(Error::Refused { pid, command: DUMP.to_owned(), text });
+    }
+    Ok(Written { bytes: bytes_of(&reply.text), time })
+}
+
+/// Returns the number of bytes that a JVM says it wrote: `Heap dump file created [607123456 bytes in 2.345 secs]`.
+fn bytes_of(text: &str) -> Option<u64> {
+    text.split_once("created [")?.1.split_once(" bytes")?.0.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jvms_say_how_much_they_wrote() {
+        assert_eq!(
+            bytes_of("Dumping heap to /a ...\nHeap dump file created [6071 bytes in 2.3 secs]\n"),
+            Some(6071)
+        );
+        assert_eq!(bytes_of("Heap dump file created\n"), None);
+    }
+}

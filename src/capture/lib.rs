@@ -1,0 +1,39 @@
+//! Running JVMs: which there are, how they are reached, and how a heap dump is taken of one.
+//!
+//! | question | where |
+//! |---|---|
+//! | Which JVMs are running? | [`jvms`] |
+//! | What does the system say about a process? | [`processes`] |
+//! | What does a JVM publish about itself? | [`perfdata`] |
+//! | How is a command sent to a JVM? | [`attach`] |
+//! | How is a heap dump taken? | [`plan`] says what would happen, [`heap_dump`] does it, [`fifo`] without a disk |
+//!
+//! The crate depends on no other one of the workspace, and nearly on nothing else: it is the base of a small program that
+//! runs beside a JVM in a container. Everything that it reads belongs to other processes, which may be hostile.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+#![cfg(target_os = "linux")]
+
+pub mod attach;
+mod compress;
+mod directory;
+mod elf;
+mod error;
+pub mod fifo;
+pub mod heap_dump;
+mod heap_info;
+mod identity;
+pub mod jvms;
+pub mod native_image;
+pub mod perfdata;
+pub mod plan;
+mod private;
+pub mod processes;
+mod users;
+mod vm_kind;
+
+pub use compress::Compression;
+pub use error::Error;
+pub use identity::Identity;
+pub use private::{Keeper, NoKeeper, PREFIX, remove_abandoned};
+pub use vm_kind::VmKind;

@@ -1,0 +1,263 @@
+//! What a heap dump would do, before it is taken: where the JVM writes, how much, and how long it stands still.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, StatVfs, fstatvfs, statvfs};
+
+use crate::attach::{Jvm, TO_ANSWER};
+use crate::compress::Compression;
+use crate::directory::Directory;
+use crate::error::Error;
+use crate::heap_info;
+use crate::identity::Identity;
+use crate::jvms::{self, JvmRow};
+
+/// First JDK that writes a dump in segments, which it merges afterwards.
+const SEGMENTS_SINCE: u32 = 22;
+
+/// Length of a dump as a share of the heap: each object has 25 bytes of its own, and references take 8 bytes each, which in
+/// most heaps take 4. Heaps of small objects give up to twice their size, those of large arrays as much as they have.
+const DUMP_PER_HEAP: (u64, u64) = (3, 2);
+
+/// Speed at which JVMs wrote dumps, in bytes per second, with the collection before: about the middle of what
+/// docs/capture.md lists, which was measured on a busy machine.
+const BYTES_PER_SECOND: u64 = 150_000_000;
+
+/// The same through a FIFO into gzip and zstd, whose compressors are slower than JVMs.
+const GZIP_BYTES_PER_SECOND: u64 = 75_000_000;
+const ZSTD_BYTES_PER_SECOND: u64 = 100_000_000;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'r> {
+    /// Whether the JVM collects garbage first and dumps only what is left.
+    pub is_live: bool,
+    /// Where the dump goes: a file; `None` for a stream.
+    pub to: Option<&'r Path>,
+    /// How it is compressed.
+    pub compression: Option<Compression>,
+}
+
+/// How the bytes of a dump get from the JVM to where they belong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// The JVM writes a file beside the destination, which gets its name at the end.
+    Beside,
+    /// The JVM writes a file beside the destination, which is then compressed.
+    BesideAndCompress,
+    /// The JVM writes a file in its own `/tmp`, from where it is copied.
+    Inside,
+    /// The JVM writes to a FIFO.
+    Fifo,
+}
+
+/// What a dump would do.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The JVM.
+    pub row: JvmRow,
+    /// Its feature release.
+    pub release: u32,
+    /// How the bytes get here.
+    pub way: Way,
+    /// Whether the JVM collects garbage first.
+    pub is_live: bool,
+    /// How the dump is compressed.
+    pub compression: Option<Compression>,
+    /// Bytes of the heap that are used now, with garbage.
+    pub heap_used_bytes: u64,
+    /// Estimated length of the dump before compression.
+    pub dump_bytes: u64,
+    /// Directory in which the JVM writes, as this process sees it.
+    pub place: PathBuf,
+    /// The same as the JVM sees it.
+    pub(crate) inner: String,
+    /// Bytes that the JVM needs there.
+    pub needed_bytes: u64,
+    /// Bytes that are free there.
+    pub free_bytes: u64,
+    /// Whether the JVM writes segments, and then merges them.
+    pub is_segmented: bool,
+    /// Estimated time for which the JVM's threads stand still.
+    pub standstill: Duration,
+    /// Speed on which that estimate is based.
+    pub bytes_per_second: u64,
+}
+
+impl Plan {
+    /// Makes the plan. It asks the JVM for its version and the size of its heap.
+    ///
+    /// # Errors
+    ///
+    /// If the JVM does not answer, or there is too little space.
+    pub fn new(jvm: &Jvm<'_>, request: Request<'_>) -> Result<Self, Error> {
+        let process = jvm.process();
+        let pid = process.pid();
+        let mut row = jvms::row(process, jvm.mapped()).ok_or(Error::Ended { pid })?;
+        let info = jvm.jcmd("GC.heap_info", Some(TO_ANSWER));
+        // JDK 8 has no such command.
+        let used = match info {
+            Ok(text) => heap_info::used_bytes(&text).or(row.heap_used_bytes),
+            Err(Error::Refused { .. }) => row.heap_used_bytes,
+            Err(error) => return Err(error),
+        };
+        let heap_used_bytes = used.or(row.heap_max_bytes).unwrap_or(0);
+        let version = jvm.jcmd("VM.version", Some(TO_ANSWER))?;
+        let version = version_of(&version).ok_or(Error::Answer { pid })?;
+        let release = release(version).ok_or(Error::Answer { pid })?;
+        row.java_version.get_or_insert_with(|| version.to_owned());
+        let is_segmented = release >= SEGMENTS_SINCE;
+        let beside = request.to.filter(|_| process.sees_our_files()).and_then(|to| reachable(to, jvm));
+        let is_stream = request.compression.is_some() || beside.is_none();
+        let way = match &beside {
+            _ if is_stream && !is_segmented && can_overwrite(jvm)? => Way::Fifo,
+            Some(_) if request.compression.is_some() => Way::BesideAndCompress,
+            Some(_) => Way::Beside,
+            None => Way::Inside,
+        };
+        let (place, inner) = match beside {
+            Some(dir) if way != Way::Fifo => (PathBuf::from(&dir), dir),
+            _ => (process.proc_path("root/tmp"), "/tmp".to_owned()),
+        };
+        let dump_bytes = heap_used_bytes.saturating_mul(DUMP_PER_HEAP.0) / DUMP_PER_HEAP.1;
+        let needed_bytes = match way {
+            Way::Fifo => 0,
+            _ if is_segmented => dump_bytes.saturating_mul(2),
+            _ => dump_bytes,
+        };
+        let bytes_per_second = match (way, request.compression) {
+            (Way::Fifo, Some(Compression::Gzip)) => GZIP_BYTES_PER_SECOND,
+            (Way::Fifo, Some(Compression::Zstd)) => ZSTD_BYTES_PER_SECOND,
+            _ => BYTES_PER_SECOND,
+        };
+        let plan = Self {
+            row,
+            release,
+            way,
+            is_live: request.is_live,
+            compression: request.compression,
+            heap_used_bytes,
+            dump_bytes,
+            free_bytes: open_dir(way, &place, jvm)
+                .ok()
+                .and_then(|dir| free(fstatvfs(dir.fd())))
+                .unwrap_or(u64::MAX),
+            place,
+            inner,
+            needed_bytes,
+            is_segmented,
+            standstill: Duration::from_millis(dump_bytes.saturating_mul(1000) / bytes_per_second),
+            bytes_per_second,
+        };
+        plan.check(request.to)?;
+        Ok(plan)
+    }
+
+    /// Checks that there is enough space, where the JVM writes and where the dump goes.
+    fn check(&self, to: Option<&Path>) -> Result<(), Error> {
+        if self.needed_bytes > self.free_bytes {
+            return Err(Error::Space {
+                place: self.place.clone(),
+                free: self.free_bytes,
+                needed: self.needed_bytes,
+                is_twice: self.is_segmented,
+            });
+        }
+        // A compressed dump takes a tenth to a half; nobody knows before.
+        let is_copy = matches!(self.way, Way::Inside | Way::Fifo) && self.compression.is_none();
+        let Some(dir) = to.map(parent).filter(|_| is_copy) else { return Ok(()) };
+        match free(statvfs(dir)) {
+            Some(free) if free < self.dump_bytes => {
+                Err(Error::Space { place: dir.to_owned(), free, needed: self.dump_bytes, is_twice: false })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the directory of a file.
+pub(crate) fn parent(file: &Path) -> &Path {
+    file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Returns the directory of the destination, if the JVM can reach it under the same name.
+fn reachable(to: &Path, jvm: &Jvm<'_>) -> Option<String> {
+    let dir = fs::canonicalize(parent(to)).ok()?.to_str()?.to_owned();
+    let jvms = jvm.process().status().identity;
+    if jvms == Identity::own() {
+        return Some(dir);
+    }
+    let is_reached = jvms.run(|| {
+        rustix::fs::accessat(CWD, dir.as_str(), Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+            && rustix::fs::open(dir.as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).is_ok()
+    });
+    is_reached.ok().filter(|is_reached| *is_reached).map(|_| dir)
+}
+
+/// Returns whether the JVM writes a dump to a file that exists.
+fn can_overwrite(jvm: &Jvm<'_>) -> Result<bool, Error> {
+    match jvm.jcmd("help GC.heap_dump", Some(TO_ANSWER)) {
+        Ok(help) => Ok(help.contains("-overwrite")),
+        Err(Error::Refused { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the version in the answer to `VM.version`: 8.0_392, 17.0.15.
+fn version_of(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| line.trim().strip_prefix("JDK ")).filter(|version| !version.is_empty())
+}
+
+/// Returns the feature release of a version: 8, 17.
+fn release(version: &str) -> Option<u32> {
+    let mut numbers = version.split(|letter: char| !letter.is_ascii_digit());
+    match numbers.next()?.parse().ok()? {
+        1 => numbers.next()?.parse().ok(),
+        release => Some(release),
+    }
+}
+
+/// Returns the bytes that are free on a file system.
+fn free(of: rustix::io::Result<StatVfs>) -> Option<u64> {
+    let StatVfs { f_bavail, f_frsize, .. } = of.ok()?;
+    f_bavail.checked_mul(f_frsize)
+}
+
+/// Opens the directory in which the JVM writes.
+pub(crate) fn open(plan: &Plan, jvm: &Jvm<'_>) -> Result<Directory, Error> {
+    let opened = open_dir(plan.way, &plan.place, jvm);
+    opened.map_err(|source| Error::File { what: "cannot open", path: plan.place.clone(), source })
+}
+
+fn open_dir(way: Way, place: &Path, jvm: &Jvm<'_>) -> std::io::Result<Directory> {
+    match way {
+        Way::Beside | Way::BesideAndCompress => Directory::open(place),
+        Way::Inside | Way::Fifo => jvm.process().root().and_then(|root| root.below("tmp")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_read_from_versions() {
+        for (text, expected) in [
+            ("OpenJDK 64-Bit Server VM version 25.0.3+9-LTS\nJDK 25.0.3\n", Some(25)),
+            ("OpenJDK 64-Bit Server VM version 17.0.15\nJDK 17.0.15\n", Some(17)),
+            ("OpenJDK 64-Bit Server VM version 25.392-b08\nJDK 8.0_392\n", Some(8)),
+            ("JDK 1.8.0", Some(8)),
+            ("JDK 26-internal", Some(26)),
+            ("JDK ", None),
+            ("", None),
+        ] {
+            assert_eq!(version_of(text).and_then(release), expected, "{text}");
+        }
+        assert_eq!(
+            (parent(Path::new("a.hprof")), parent(Path::new("/a/b"))),
+            (Path::new("."), Path::new("/a"))
+        );
+    }
+}

@@ -1,0 +1,222 @@
+//! A directory for one dump, in which nobody but the JVM's user can look: a dump is full of secrets, and the JVM creates
+//! it with permissions of its own. Removed on drop, with everything in it.
+
+use std::any::Any;
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, RenameFlags, Uid};
+
+use crate::directory::Directory;
+use crate::error::Error;
+use crate::identity::Identity;
+
+/// Prefix of their names.
+pub const PREFIX: &str = ".hprof-cli-dump-";
+
+/// Name of the dump in its directory, and that of its FIFO.
+pub(crate) const NAME: &str = "heap.hprof";
+
+/// Looks after what has to be removed even if this process is killed.
+pub trait Keeper: fmt::Debug + Sync {
+    /// Looks after a file, which is about to be created. It is removed by its owner; what is returned is dropped then.
+    ///
+    /// # Errors
+    ///
+    /// If nobody can look after it.
+    fn keep_file(&self, parent: &Path, name: &str) -> io::Result<Box<dyn Any>>;
+
+    /// Calls `make`, which creates the directory `name` in `parent`. It is removed by its owner; what is returned is
+    /// dropped then.
+    ///
+    /// # Errors
+    ///
+    /// Those of `make`.
+    fn keep_directory(
+        &self,
+        parent: &Path,
+        name: &str,
+        make: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<Box<dyn Any>>;
+}
+
+/// Keeper of nothing: a killed process leaves its files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoKeeper;
+
+impl Keeper for NoKeeper {
+    fn keep_file(&self, _: &Path, _: &str) -> io::Result<Box<dyn Any>> {
+        Ok(Box::new(()))
+    }
+
+    fn keep_directory(
+        &self,
+        _: &Path,
+        _: &str,
+        make: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<Box<dyn Any>> {
+        make()?;
+        Ok(Box::new(()))
+    }
+}
+
+/// The directory.
+pub(crate) struct PrivateDir {
+    parent: Directory,
+    name: String,
+    dir: Directory,
+    /// Path as the JVM sees it.
+    inner: String,
+    owner: Identity,
+    _kept: Box<dyn Any>,
+}
+
+impl PrivateDir {
+    /// Creates one in `parent`, which the JVM knows as `inner`, for the user of the JVM.
+    pub(crate) fn create(
+        parent: Directory,
+        inner: &str,
+        owner: Identity,
+        keeper: &dyn Keeper,
+    ) -> Result<Self, Error> {
+        let mut random = RandomState::new().build_hasher();
+        random.write_u32(std::process::id());
+        let name = format!("{PREFIX}{:016x}", random.finish());
+        let place = parent.place().join(&name);
+        let fail = |source| Error::File { what: "cannot create", path: place.clone(), source };
+        let mode = Mode::from_raw_mode(0o700);
+        let mut make = || -> io::Result<()> {
+            let made = owner.run(|| rustix::fs::mkdirat(parent.fd(), name.as_str(), mode));
+            match made {
+                Ok(Ok(())) => Ok(()),
+                // The JVM's user may not write here, but this one may.
+                _ if owner != Identity::own() => Ok(rustix::fs::mkdirat(parent.fd(), name.as_str(), mode)?),
+                Ok(Err(error)) => Err(error.into()),
+                Err(error) => Err(io::Error::other(error)),
+            }
+        };
+        let path = parent.path("");
+        let kept = keeper.keep_directory(&path, &name, &mut make).map_err(fail)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(parent.fd(), name.as_str(), flags, Mode::empty());
+        let opened = opened.and_then(|fd| {
+            if owner != Identity::own() {
+                rustix::fs::fchown(&fd, Some(Uid::from_raw(owner.user)), Some(Gid::from_raw(owner.group)))?;
+            }
+            rustix::fs::fchmod(&fd, mode)
+        });
+        let dir = Directory::open(&parent.path(&name));
+        let inner = format!("{}/{name}", inner.trim_end_matches('/'));
+        match opened.map_err(io::Error::from).and(dir) {
+            Ok(dir) => Ok(Self { parent, name, dir, inner, owner, _kept: kept }),
+            Err(error) => {
+                remove(&parent, &name);
+                Err(fail(error))
+            }
+        }
+    }
+
+    /// Returns the path of a file as the JVM sees it.
+    pub(crate) fn inner(&self, name: &str) -> String {
+        format!("{}/{name}", self.inner)
+    }
+
+    /// Returns the path of a file for messages.
+    pub(crate) fn place(&self, name: &str) -> PathBuf {
+        self.parent.place().join(&self.name).join(name)
+    }
+
+    /// Returns the open directory.
+    pub(crate) fn dir(&self) -> &Directory {
+        &self.dir
+    }
+
+    /// Ends the wait of a JVM that has opened its FIFO, or is about to, when nobody will read it.
+    pub(crate) fn release(&self) {
+        release(&self.dir);
+    }
+
+    /// Returns the number of bytes in it.
+    pub(crate) fn bytes(&self) -> u64 {
+        let entries = fs::read_dir(self.dir.path("")).into_iter().flatten().flatten();
+        entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
+    }
+
+    /// Opens a file of the JVM: one that it wrote itself, and nothing that it put in its place.
+    pub(crate) fn open(&self, name: &str, pid: u32) -> Result<(File, rustix::fs::Stat), Error> {
+        let odd = |why: String| Error::Odd { pid, path: self.place(name), why };
+        let (file, stat) = self.dir.file(name).map_err(|error| odd(error.to_string()))?;
+        if stat.st_uid != self.owner.user || stat.st_nlink != 1 {
+            return Err(odd("it belongs to another user, or has another name".to_owned()));
+        }
+        Ok((file, stat))
+    }
+
+    /// Gives a file its final name and permissions.
+    pub(crate) fn publish(&self, name: &str, to: &Path, is_forced: bool, pid: u32) -> Result<(), Error> {
+        let fail = |source: io::Error| Error::File { what: "cannot write", path: to.to_owned(), source };
+        let (file, stat) = self.open(name, pid)?;
+        let own = Identity::own();
+        if own != self.owner {
+            let ids = (Some(Uid::from_raw(own.user)), Some(Gid::from_raw(own.group)));
+            rustix::fs::fchown(&file, ids.0, ids.1).map_err(|error| fail(error.into()))?;
+        }
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(0o600)).map_err(|error| fail(error.into()))?;
+        let flags = if is_forced { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        match rustix::fs::renameat_with(self.dir.fd(), name, CWD, to, flags) {
+            // Some file systems lack the flag.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !to.exists() => {
+                rustix::fs::renameat(self.dir.fd(), name, CWD, to).map_err(|error| fail(error.into()))?;
+            }
+            Err(rustix::io::Errno::EXIST) => return Err(Error::Exists { path: to.to_owned() }),
+            renamed => renamed.map_err(|error| fail(error.into()))?,
+        }
+        // The JVM's user may have replaced it meanwhile.
+        let there =
+            rustix::fs::statat(CWD, to, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| fail(error.into()))?;
+        if (there.st_dev, there.st_ino) != (stat.st_dev, stat.st_ino) {
+            let _ = fs::remove_file(to);
+            return Err(Error::Odd { pid, path: self.place(name), why: "it was replaced".to_owned() });
+        }
+        Ok(())
+    }
+}
+
+fn release(dir: &Directory) {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // It stays open until nobody finds the FIFO any more: a JVM that has just opened it gets an error when it writes.
+    let _fifo = rustix::fs::openat(dir.fd(), NAME, flags, Mode::empty());
+    let _ = fs::remove_file(dir.path(NAME));
+}
+
+/// Number of attempts: the JVM may still create a file.
+const ATTEMPTS: u32 = 5;
+
+fn remove(parent: &Directory, name: &str) {
+    remove_abandoned(&parent.path(""), name);
+}
+
+/// Removes such a directory, whose process has ended, from `parent`. A JVM that waits for a reader of its FIFO is released
+/// first: it could accept no other command.
+pub fn remove_abandoned(parent: &Path, name: &str) {
+    let path = parent.join(name);
+    for _ in 0..ATTEMPTS {
+        if let Ok(dir) = Directory::open(&path) {
+            release(&dir);
+        }
+        if fs::remove_dir_all(&path).is_ok() || fs::symlink_metadata(&path).is_err() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+impl Drop for PrivateDir {
+    fn drop(&mut self) {
+        remove(&self.parent, &self.name);
+    }
+}

@@ -1,0 +1,389 @@
+//! What `/proc` says about a process: who it is, which JVM it is, and which container it is in.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+
+use crate::directory::Directory;
+use crate::elf;
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::vm_kind::VmKind;
+
+/// Maximum length of a file of `/proc` that is read. JVMs with many libraries and mapped files have maps of some hundred KiB.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// A process. It stays the same one: a new process that gets the ID is not taken for it.
+#[derive(Debug)]
+pub struct Process {
+    pid: u32,
+    status: Status,
+    /// Time at which it started, in clock ticks after the system did.
+    started: u64,
+    /// The process itself, unless the kernel is older than 5.3.
+    handle: Option<OwnedFd>,
+}
+
+/// Contents of `/proc/PID/status`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Name of the program, at most 15 bytes.
+    pub name: String,
+    /// One letter: `T` for a stopped process, `Z` for one that ended.
+    pub state: char,
+    /// Process ID; differs from the ID of a thread.
+    pub process: u32,
+    /// Process ID in the process's own PID namespace, which occurs in file names.
+    pub namespace_pid: u32,
+    /// Effective user and group.
+    pub identity: Identity,
+    /// Bit mask of the handled signals.
+    caught: u64,
+    /// Whether it has memory. A process that ends loses its memory, then its files, and then ends.
+    has_memory: bool,
+}
+
+/// What a process has mapped into its memory.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Mapped {
+    /// Path of `libjvm.so` as the process sees it.
+    pub libjvm: Option<PathBuf>,
+    /// Whether the JVM is OpenJ9.
+    is_openj9: bool,
+    /// Path of the file in which the JVM publishes its counters, as the process sees it.
+    pub perfdata: Option<String>,
+}
+
+impl Status {
+    /// Parses the file.
+    fn of(text: &str) -> Option<Self> {
+        let field = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+        };
+        let effective = |name: &str| field(name)?.split_whitespace().nth(1)?.parse().ok();
+        // Kernels without PID namespaces have no `NStgid`.
+        let namespace_pid = field("NStgid").or_else(|| field("Tgid"))?.split_whitespace().last()?;
+        Some(Self {
+            name: field("Name").unwrap_or_default().to_owned(),
+            state: field("State").and_then(|state| state.chars().next()).unwrap_or('?'),
+            process: field("Tgid")?.parse().ok()?,
+            namespace_pid: namespace_pid.parse().ok()?,
+            identity: Identity { user: effective("Uid")?, group: effective("Gid")? },
+            caught: u64::from_str_radix(field("SigCgt")?, 16).ok()?,
+            has_memory: field("VmSize").is_some(),
+        })
+    }
+
+    /// Returns whether the process handles a signal; others end it.
+    pub fn handles(&self, signal: Signal) -> bool {
+        let bit = u32::try_from(signal.as_raw()).unwrap_or(0).saturating_sub(1);
+        self.caught.checked_shr(bit).unwrap_or(0) & 1 == 1
+    }
+}
+
+impl Process {
+    /// Finds a process.
+    ///
+    /// # Errors
+    ///
+    /// If it does not exist, or is a thread of another one.
+    pub fn find(pid: u32) -> Result<Self, Error> {
+        // Opened first: what is read later is about this process, or it has ended.
+        let handle = raw(pid).and_then(|raw| pidfd_open(raw, PidfdFlags::empty()).ok());
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok();
+        let status = status.and_then(|text| Status::of(&text)).ok_or(Error::NoProcess { pid })?;
+        if status.process != pid {
+            return Err(Error::Thread { id: pid, pid: status.process });
+        }
+        let started = started(pid).ok_or(Error::NoProcess { pid })?;
+        Ok(Self { pid, status, started, handle })
+    }
+
+    /// Returns all processes that can be read, in order of their IDs.
+    pub fn all() -> Vec<Self> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let mut pids: Vec<u32> =
+            entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+        pids.sort_unstable();
+        pids.into_iter().filter_map(|pid| Self::find(pid).ok()).collect()
+    }
+
+    /// Returns the process ID.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Returns its status at the time when it was found.
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// Reads its status again; `None` if it has ended, or is ending.
+    pub fn status_now(&self) -> Option<Status> {
+        let status = Status::of(&self.text("status")?)?;
+        let lives = status.has_memory && status.state != 'Z' && started(self.pid) == Some(self.started);
+        lives.then_some(status)
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    ///
+    /// If it has ended, or belongs to another user.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<(), Error> {
+        let sent = match &self.handle {
+            Some(handle) => pidfd_send_signal(handle, signal),
+            None if started(self.pid) == Some(self.started) => {
+                raw(self.pid).ok_or(Errno::SRCH).and_then(|pid| kill_process(pid, signal))
+            }
+            None => Err(Errno::SRCH),
+        };
+        sent.map_err(|error| match error {
+            Errno::SRCH => Error::Ended { pid: self.pid },
+            error => Error::Signal { pid: self.pid, source: error.into() },
+        })
+    }
+
+    /// Returns the path of one of its files below `/proc`.
+    pub(crate) fn proc_path(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/{name}", self.pid))
+    }
+
+    /// Opens its root directory.
+    pub(crate) fn root(&self) -> std::io::Result<Directory> {
+        Directory::open(&self.proc_path("root"))
+    }
+
+    /// Returns whether it sees the same files under the same names as this process.
+    pub fn sees_our_files(&self) -> bool {
+        let same = |of: fn(&Path) -> Option<(u64, u64)>, name: &str| {
+            of(&self.proc_path(name)).is_some_and(|id| Some(id) == of(&Path::new("/proc/self").join(name)))
+        };
+        let id = |path: &Path| fs::metadata(path).ok().map(|there| (there.dev(), there.ino()));
+        same(id, "ns/mnt") && same(id, "root")
+    }
+
+    /// Reads a text below `/proc/PID`.
+    fn text(&self, name: &str) -> Option<String> {
+        self.bytes(name).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn bytes(&self, name: &str) -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(self.proc_path(name))?.take(MAX_TEXT).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Returns what it has mapped.
+    ///
+    /// # Errors
+    ///
+    /// If it belongs to another user, or has ended.
+    pub fn mapped(&self) -> Result<Mapped, Error> {
+        match self.bytes("maps") {
+            Ok(maps) => Ok(Mapped::of(&maps)),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                let Identity { user, .. } = self.status.identity;
+                Err(Error::OtherUser { pid: self.pid, user, own: Identity::own().user })
+            }
+            Err(_) => Err(Error::Ended { pid: self.pid }),
+        }
+    }
+
+    /// Returns the kind of its virtual machine, if it has one.
+    pub fn vm(&self, mapped: &Mapped) -> Option<VmKind> {
+        match mapped {
+            Mapped { is_openj9: true, .. } => Some(VmKind::OpenJ9),
+            Mapped { libjvm: Some(_), .. } => Some(VmKind::HotSpot),
+            // What GraalVM compiles has the image of its first heap in a section of its own.
+            _ => {
+                let program = File::open(self.proc_path("exe")).ok()?;
+                elf::has_section(&program, ".svm_heap")?.then_some(VmKind::NativeImage)
+            }
+        }
+    }
+
+    /// Returns its arguments; the first is the program.
+    pub fn arguments(&self) -> Vec<String> {
+        let bytes = self.bytes("cmdline").unwrap_or_default();
+        let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+        if bytes.is_empty() {
+            return Vec::new();
+        }
+        bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    }
+
+    /// Returns the ID of the container that it is in, from its control groups.
+    pub fn container(&self) -> Option<String> {
+        container(&self.text("cgroup")?)
+    }
+
+    /// Returns the time since it started.
+    pub fn uptime(&self) -> Option<Duration> {
+        let up = fs::read_to_string("/proc/uptime").ok()?;
+        let up: f64 = up.split_whitespace().next()?.parse().ok()?;
+        let started = Duration::from_millis(
+            self.started.saturating_mul(1000) / rustix::param::clock_ticks_per_second().max(1),
+        );
+        Some(Duration::try_from_secs_f64(up).ok()?.saturating_sub(started))
+    }
+}
+
+fn raw(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+/// Returns the time at which a process started.
+fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may contain spaces and parentheses.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+impl Mapped {
+    /// Parses `/proc/PID/maps`.
+    fn of(maps: &[u8]) -> Self {
+        let mut mapped = Self::default();
+        for line in maps.split(|byte| *byte == b'\n') {
+            // Address, permissions, offset, device, inode, path.
+            let Some(path) = line.iter().position(|byte| *byte == b'/').and_then(|at| line.get(at..)) else {
+                continue;
+            };
+            let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
+            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            if name == b"libjvm.so" && mapped.libjvm.is_none() {
+                mapped.libjvm = Some(std::ffi::OsString::from_vec(path.to_owned()).into());
+            } else if name.starts_with(b"libj9vm") {
+                mapped.is_openj9 = true;
+            } else if mapped.perfdata.is_none()
+                && let Some(path) = std::str::from_utf8(path).ok().filter(|path| is_perfdata(path))
+            {
+                mapped.perfdata = Some(path.to_owned());
+            }
+        }
+        mapped
+    }
+}
+
+/// Returns whether a path is that of a JVM's counters: `/tmp/hsperfdata_USER/PID`.
+fn is_perfdata(path: &str) -> bool {
+    let mut names = path.rsplit('/');
+    let pid = names.next().unwrap_or_default();
+    !pid.is_empty()
+        && pid.bytes().all(|byte| byte.is_ascii_digit())
+        && names.next().is_some_and(|dir| dir.starts_with("hsperfdata_"))
+}
+
+/// Length of the ID of a container, in hexadecimal digits.
+const CONTAINER_ID: usize = 64;
+
+/// Returns the innermost container of `/proc/PID/cgroup`. Version 1 has a line for each controller, version 2 one line:
+///
+/// ```text
+/// 4:memory:/docker/ID
+/// 0::/system.slice/docker-ID.scope
+/// 0::/kubepods.slice/kubepods-pod7.slice/cri-containerd-ID.scope
+/// ```
+fn container(text: &str) -> Option<String> {
+    let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    let mut ids = paths.filter_map(|path| {
+        path.rsplit('/').find_map(|part| {
+            let part = part.strip_suffix(".scope").unwrap_or(part);
+            let words = part.split(['-', ':', '_', '.']);
+            let mut ids = words.filter(|word| {
+                word.len() == CONTAINER_ID && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+            });
+            ids.next_back().map(str::to_owned)
+        })
+    });
+    ids.next_back()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_in_a_container_has_another_id_there() {
+        let text = "Name:\tjava\nState:\tT (stopped)\nTgid:\t4711\nPid:\t4711\nUid:\t1000\t1001\t1000\t1000\n\
+                    Gid:\t100\t101\t100\t100\nNStgid:\t4711\t7\nNSpid:\t4711\t7\nSigCgt:\t0000000181005ccf\n";
+        let status = Status::of(text).unwrap();
+        assert_eq!(status.identity, Identity { user: 1001, group: 101 });
+        assert_eq!((status.process, status.namespace_pid, status.state), (4711, 7, 'T'));
+        assert!(status.handles(Signal::QUIT) && !status.handles(Signal::KILL));
+        let old = "Tgid:\t4711\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nSigCgt:\t0000000000000001\n";
+        let status = Status::of(old).unwrap();
+        assert_eq!(status.namespace_pid, 4711);
+        assert!(!status.handles(Signal::QUIT));
+        assert_eq!(Status::of("Pid:\t1\n"), None);
+    }
+
+    #[test]
+    fn maps_have_the_library_and_the_counters() {
+        let maps = b"7f00-7f01 r--p 00000000 fe:00 12 /usr/lib/jvm/a b/lib/server/libjvm.so\n\
+            7f01-7f02 rw-p 00000000 00:00 0 \n7f02-7f03 rw-s 00000000 fe:00 9    /tmp/hsperfdata_app/7\n\
+            7f04-7f05 r--p 00000000 fe:00 12 /opt/libjvm.so.bak\n";
+        let mapped = Mapped::of(maps);
+        assert_eq!(mapped.libjvm.as_deref(), Some(Path::new("/usr/lib/jvm/a b/lib/server/libjvm.so")));
+        assert_eq!(mapped.perfdata.as_deref(), Some("/tmp/hsperfdata_app/7"));
+        assert!(!mapped.is_openj9);
+        let replaced = Mapped::of(
+            b"1-2 r-xp 0 0:0 1 /jre/lib/server/libjvm.so (deleted)\n1-2 r 0 0:0 1 /jre/lib/libj9vm29.so\n",
+        );
+        assert_eq!(replaced.libjvm.as_deref(), Some(Path::new("/jre/lib/server/libjvm.so")));
+        assert!(replaced.is_openj9);
+        for path in ["/tmp/hsperfdata_app/", "/tmp/hsperfdata_app/7x", "/tmp/other/7", "7"] {
+            assert!(!is_perfdata(path), "{path}");
+        }
+        assert_eq!(Mapped::of(b"\xff\xfe\n/\n"), Mapped::default());
+    }
+
+    #[test]
+    fn containers_are_found_in_both_versions_of_control_groups() {
+        let id = "0123456789abcdef".repeat(4);
+        for line in [
+            format!("4:memory:/docker/{id}"),
+            format!("0::/system.slice/docker-{id}.scope"),
+            format!("0::/kubepods.slice/kubepods-burstable-pod1_2.slice/cri-containerd-{id}.scope"),
+            format!("0::/../../cri-o-{id}.scope/container"),
+            format!("9:cpu:/kubepods/besteffort/pod7/{id}"),
+            format!("0::/machine.slice/libpod-{id}.scope/container"),
+            format!(
+                "11:memory:/system.slice/containerd.service/kubepods-besteffort-pod1.slice:cri-containerd:{id}"
+            ),
+        ] {
+            assert_eq!(container(&format!("12:name=systemd:/\n{line}\n")), Some(id.clone()), "{line}");
+        }
+        for line in
+            ["0::/", "0::/user.slice/user-0.slice/session-1.scope", "4:memory:/docker/0123", "", "4:memory"]
+        {
+            assert_eq!(container(line), None, "{line}");
+        }
+        // A container in a container: the inner one is the process's.
+        let inner = "f".repeat(64);
+        assert_eq!(container(&format!("0::/docker/{id}/docker/{inner}")), Some(inner));
+    }
+
+    #[test]
+    fn this_process_is_found_and_no_thread_of_it_is_taken_for_one() {
+        let own = Process::find(std::process::id()).unwrap();
+        assert_eq!(own.status().identity, Identity::own());
+        assert!(own.sees_our_files() && own.uptime().is_some() && own.status_now().is_some());
+        assert_eq!(own.vm(&own.mapped().unwrap()), None);
+        assert!(own.arguments().first().is_some_and(|program| program.contains("hprof_capture")));
+        let thread = std::thread::spawn(|| {
+            let id = u32::try_from(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            Process::find(id).map(|_| ()).unwrap_err()
+        });
+        assert!(matches!(thread.join().unwrap(), Error::Thread { pid, .. } if pid == own.pid()));
+        assert!(matches!(Process::find(u32::MAX), Err(Error::NoProcess { .. })));
+    }
+}

@@ -1,0 +1,30 @@
+//! Names of users, as this system has them.
+
+use std::fs;
+
+/// Returns the name of a user, if `/etc/passwd` has it.
+///
+/// Other sources of names are those of the C library; a number is shown in their place.
+pub(crate) fn name(user: u32) -> Option<String> {
+    in_passwd(&fs::read_to_string("/etc/passwd").ok()?, user)
+}
+
+fn in_passwd(text: &str, user: u32) -> Option<String> {
+    text.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|name| !name.is_empty())?;
+        (fields.nth(1)?.parse() == Ok(user)).then(|| name.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_have_names() {
+        let text = "root:x:0:0:root:/root:/bin/sh\n# comment\napp:x:1000:100::/:\n:x:7:7::/:\n";
+        assert_eq!(in_passwd(text, 1000).as_deref(), Some("app"));
+        assert_eq!((in_passwd(text, 7), in_passwd(text, 100)), (None, None));
+    }
+}

@@ -1,0 +1,12 @@
+//! Kinds of virtual machines.
+
+/// Kind of virtual machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VmKind {
+    /// HotSpot, the JVM of OpenJDK.
+    HotSpot,
+    /// Eclipse OpenJ9.
+    OpenJ9,
+    /// A program that GraalVM compiled: it contains its own virtual machine.
+    NativeImage,
+}

@@ -1,0 +1,108 @@
+//! `jvms`: the running JVMs of this machine.
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::Output;
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::AnswerSource;
+use hprof_capture::jvms::{self, JvmRow};
+use hprof_query::dictionary::names;
+use hprof_report::answer::{Answer, Declared, NoRows};
+use hprof_report::column::{Column, Columns, Fit};
+use hprof_report::number::{counted, human_bytes};
+use hprof_report::table::Align;
+
+use super::{Machine, kind, long_time, milliseconds};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli jvms
+  hprof-cli jvms --format json | jq '.rows[] | select(.container != null)'
+  sudo hprof-cli jvms             # those of all users";
+
+/// List the running JVMs of this machine
+///
+/// Also those in containers, whose process ID there is shown too. The facts come from /proc and from the counters that
+/// JVMs publish in /tmp; nothing is started in a JVM, and none notices. The heap used is what the JVM published last,
+/// for some collectors at the last collection. A JVM with -XX:-UsePerfData publishes nothing: what is not on its command
+/// line is unknown. The JVMs of other users are visible only to root. Requires Linux.
+#[derive(Debug, clap::Args)]
+pub(crate) struct JvmsArgs {
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
+    let list = jvms::list();
+    if !list.hidden.is_empty() {
+        let processes = counted(list.hidden.len() as u64, "process");
+        let processes = processes.replace("processs", "processes");
+        cx.say("note", &format!("{processes} of other users may be JVMs; root sees them"));
+    }
+    let found = !list.jvms.is_empty();
+    let answer = Answer::new(columns(), list.jvms).without_rows(NoRows::Line("no running JVM".into()));
+    Machine.show(cx, "jvms", &args.output, answer)?;
+    Ok(Machine.outcome(found))
+}
+
+/// Number of digits of a container's ID in a table, as other tools show.
+const SHORT_ID: usize = 12;
+
+fn columns() -> Columns<'static, JvmRow> {
+    const UNKNOWN: &str = "it is unknown: the JVM publishes no counters";
+    Columns::new([
+        Column::of(names::PID, |row: &JvmRow| u64::from(row.pid).into())
+            .header("PID")
+            // No number to calculate with: without separators.
+            .cell(|row: &JvmRow| row.pid.to_string()),
+        Column::of(names::NAMESPACE_PID, |row: &JvmRow| u64::from(row.namespace_pid).into())
+            .header("inside")
+            .cell(|row: &JvmRow| row.namespace_pid.to_string())
+            .fit(Fit::Secondary { priority: 1 }),
+        Column::of(names::USER, |row: &JvmRow| row.user.as_str().into()).header("user"),
+        Column::of(names::VM_KIND, |row: &JvmRow| kind(row.kind).into()),
+        Column::of(names::JAVA_VERSION, |row: &JvmRow| row.java_version.as_deref().into())
+            .or_null("it is unknown")
+            .header("JDK"),
+        Column::of(names::COLLECTOR, |row: &JvmRow| row.collector.as_deref().into())
+            .or_null(UNKNOWN)
+            .header("collector")
+            .fit(Fit::Secondary { priority: 2 }),
+        Column::of(names::HEAP_USED_BYTES, |row: &JvmRow| row.heap_used_bytes.into())
+            .or_null("the JVM publishes no counters, or publishes this one only when it collects garbage")
+            .header("used")
+            .cell(|row: &JvmRow| row.heap_used_bytes.map(human_bytes).unwrap_or_default()),
+        Column::of(names::HEAP_MAX_BYTES, |row: &JvmRow| row.heap_max_bytes.into())
+            .or_null(UNKNOWN)
+            .header("max")
+            .cell(|row: &JvmRow| row.heap_max_bytes.map(human_bytes).unwrap_or_default()),
+        Column::of(names::UPTIME_MS, |row: &JvmRow| row.uptime.map(milliseconds).into())
+            .or_null("it is unknown"),
+        Column::table("up", Align::Right, |row: &JvmRow| row.uptime.map(long_time).unwrap_or_default())
+            .fit(Fit::Secondary { priority: 0 }),
+        Column::of(names::CONTAINER, |row: &JvmRow| row.container.as_deref().into())
+            .or_null("the process is in no container, or in one whose control group has no ID")
+            .header("container")
+            .cell(|row: &JvmRow| row.container.iter().flat_map(|id| id.chars().take(SHORT_ID)).collect()),
+        Column::of(names::MAIN_CLASS, |row: &JvmRow| row.main_class.as_deref().into())
+            .or_null("it is unknown")
+            .header("main class")
+            .fit(Fit::Shorten { priority: 0 })
+            .cell(|row: &JvmRow| {
+                let class = row.main_class.clone().unwrap_or_default();
+                match row.kind {
+                    hprof_capture::VmKind::HotSpot => class,
+                    other => format!("{class} ({})", kind(other)),
+                }
+            }),
+        Column::of(names::IS_PUBLISHING, |row: &JvmRow| row.has_counters.into()),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "jvms",
+        variant: "",
+        about: "A row is a running JVM or native image; `dump.path` is `/proc`.",
+        rows: columns().fields(),
+        beside: Vec::new(),
+    }]
+}

@@ -1,0 +1,70 @@
+//! Commands about running JVMs: list them, and take heap dumps of them.
+
+pub(crate) mod dump;
+pub(crate) mod jvms;
+mod plan;
+
+use std::time::Duration;
+
+use crate::cli::shared::session::AnswerSource;
+use hprof_capture::VmKind;
+use hprof_report::json::DumpHeader;
+
+/// This machine, as the file of an answer.
+struct Machine;
+
+impl AnswerSource for Machine {
+    fn dump(&self) -> DumpHeader<'_> {
+        DumpHeader { path: "/proc".into(), ..DumpHeader::default() }
+    }
+
+    fn is_damaged(&self) -> bool {
+        false
+    }
+}
+
+/// Returns the name of a kind of virtual machine.
+fn kind(kind: VmKind) -> &'static str {
+    match kind {
+        VmKind::HotSpot => "HotSpot",
+        VmKind::OpenJ9 => "OpenJ9",
+        VmKind::NativeImage => "native image",
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Formats a short time: `1.4 s`.
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
+/// Formats a long time by its two largest units: `3 d 4 h`.
+fn long_time(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let first = units.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(units.len().saturating_sub(1));
+    let mut rest = seconds;
+    let parts = units.iter().skip(first).take(2).map(|(unit, name)| {
+        let count = rest / unit;
+        rest %= unit;
+        format!("{count} {name}")
+    });
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_two_units() {
+        for (seconds, text) in
+            [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3_600, "1 h 0 min"), (200_000, "2 d 7 h")]
+        {
+            assert_eq!(long_time(Duration::from_secs(seconds)), text);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The plan and the result of a dump: as lines for people, and as a row.
+
+use std::path::Path;
+
+use hprof_capture::heap_dump::Dumped;
+use hprof_capture::jvms::JvmRow;
+use hprof_capture::plan::{Plan, Way};
+use hprof_query::dictionary::names;
+use hprof_report::column::{Column, Columns};
+use hprof_report::number::human_bytes;
+
+use super::{kind, milliseconds, seconds};
+
+/// A dump that is planned, or was taken.
+pub(super) struct DumpRow<'a> {
+    pub(super) row: &'a JvmRow,
+    /// `None` for a native image.
+    pub(super) plan: Option<&'a Plan>,
+    pub(super) is_collected: bool,
+    pub(super) output: Option<&'a Path>,
+    pub(super) result: Option<DumpResult>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DumpResult {
+    pub(super) dumped: Dumped,
+    pub(super) file_bytes: Option<u64>,
+}
+
+fn transfer(way: Way) -> &'static str {
+    match way {
+        Way::Beside => "file",
+        Way::BesideAndCompress => "file and compress",
+        Way::Inside => "copy",
+        Way::Fifo => "fifo",
+    }
+}
+
+pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
+    const NATIVE: &str = "it is a native image";
+    const PLANNED: &str = "the dump was not taken (`--dry-run`)";
+    Columns::new([
+        Column::of(names::PID, |row: &DumpRow<'a>| u64::from(row.row.pid).into()),
+        Column::of(names::NAMESPACE_PID, |row: &DumpRow<'a>| u64::from(row.row.namespace_pid).into()),
+        Column::of(names::USER, |row: &DumpRow<'a>| row.row.user.as_str().into()),
+        Column::of(names::VM_KIND, |row: &DumpRow<'a>| kind(row.row.kind).into()),
+        Column::of(names::MAIN_CLASS, |row: &DumpRow<'a>| row.row.main_class.as_deref().into())
+            .or_null("it is unknown"),
+        Column::of(names::JAVA_VERSION, |row: &DumpRow<'a>| row.row.java_version.as_deref().into())
+            .or_null("it is unknown"),
+        Column::of(names::CONTAINER, |row: &DumpRow<'a>| row.row.container.as_deref().into())
+            .or_null("the process is in no container, or in one whose control group has no ID"),
+        Column::of(names::IS_COLLECTED, |row: &DumpRow<'a>| row.is_collected.into()),
+        Column::of(names::TRANSFER, |row: &DumpRow<'a>| row.plan.map(|plan| transfer(plan.way)).into())
+            .or_null(NATIVE),
+        Column::of(names::HEAP_USED_BYTES, |row: &DumpRow<'a>| {
+            row.plan.map(|plan| plan.heap_used_bytes).into()
+        })
+        .or_null(NATIVE),
+        Column::of(names::DUMP_ESTIMATE_BYTES, |row: &DumpRow<'a>| {
+            row.plan.map(|plan| plan.dump_bytes).into()
+        })
+        .or_null(NATIVE),
+        Column::of(names::DUMP_DIR, |row: &DumpRow<'a>| {
+            row.plan.map(|plan| plan.place.to_string_lossy().into_owned()).into()
+        })
+        .or_null(NATIVE),
+        Column::of(names::SPACE_NEEDED_BYTES, |row: &DumpRow<'a>| {
+            row.plan.map(|plan| plan.needed_bytes).into()
+        })
+        .or_null(NATIVE),
+        Column::of(names::SPACE_FREE_BYTES, |row: &DumpRow<'a>| row.plan.map(|plan| plan.free_bytes).into())
+            .or_null(NATIVE),
+        Column::of(names::STANDSTILL_ESTIMATE_MS, |row: &DumpRow<'a>| {
+            row.plan.map(|plan| milliseconds(plan.standstill)).into()
+        })
+        .or_null(NATIVE),
+        Column::of(names::FILE, |row: &DumpRow<'a>| {
+            row.output.map(|path| path.to_string_lossy().into_owned()).into()
+        })
+        .or_null("the dump goes to stdout"),
+        Column::of(names::FILE_BYTES, |row: &DumpRow<'a>| {
+            row.result.and_then(|result| result.file_bytes).into()
+        })
+        .or_null("the dump was not taken (`--dry-run`), or did not go to a file"),
+        Column::of(names::DUMP_BYTES, |row: &DumpRow<'a>| {
+            row.result.map(|result| result.dumped.dump_bytes).into()
+        })
+        .or_null(PLANNED),
+        Column::of(names::STANDSTILL_MS, |row: &DumpRow<'a>| {
+            row.result.map(|result| milliseconds(result.dumped.standstill)).into()
+        })
+        .or_null(PLANNED),
+        Column::of(names::IS_STANDSTILL_MEASURED, |row: &DumpRow<'a>| {
+            row.result.map(|result| result.dumped.is_measured).into()
+        })
+        .or_null(PLANNED),
+    ])
+}
+
+/// Returns one line about the JVM.
+pub(super) fn about(row: &JvmRow) -> String {
+    let class = row.main_class.as_deref().unwrap_or("unknown program");
+    let inside =
+        if row.namespace_pid == row.pid { String::new() } else { format!(" ({} inside)", row.namespace_pid) };
+    let version = row.java_version.as_deref().map(|version| format!("JDK {version}, ")).unwrap_or_default();
+    let collector = row.collector.as_deref().map(|name| format!("{name}, ")).unwrap_or_default();
+    format!("process {}{inside}: {class}, {version}{collector}user {}", row.pid, row.user)
+}
+
+/// Returns the lines of a plan.
+pub(super) fn lines(plan: &Plan, output: Option<&Path>) -> Vec<String> {
+    let to = output.map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());
+    let objects = if plan.is_live {
+        "reachable objects: the JVM collects garbage first (--all dumps everything)"
+    } else {
+        "all objects, also unreachable ones"
+    };
+    let size = human_bytes(plan.dump_bytes);
+    let mut lines = vec![
+        about(&plan.row),
+        format!("objects: {objects}"),
+        format!(
+            "size: about {size}: the heap has {} in use, garbage included",
+            human_bytes(plan.heap_used_bytes)
+        ),
+    ];
+    let place = plan.place.display();
+    let twice = if plan.is_segmented { " (twice the size: this JVM merges segments at the end)" } else { "" };
+    let space = || {
+        format!(
+            "needs about {}{twice}; {} are free",
+            human_bytes(plan.needed_bytes),
+            human_bytes(plan.free_bytes)
+        )
+    };
+    lines.push(match plan.way {
+        Way::Beside => format!("way: the JVM writes to {place}, which {}", space()),
+        Way::BesideAndCompress => format!("way: the JVM writes to {place}, which {}; then it is compressed", space()),
+        Way::Inside => format!("way: the JVM writes to {place}, which {}; then it is copied", space()),
+        Way::Fifo => {
+            "way: through a FIFO and this process, without a disk where the JVM runs; the JVM stands still while this process or \
+             the place it writes to stalls"
+                .to_owned()
+        }
+    });
+    lines.push(format!("to: {to}"));
+    let speed = human_bytes(plan.bytes_per_second);
+    lines.push(format!(
+        "standstill: all threads of the program stop for about {}, at {speed} per second; it depends on disk, processors and heap",
+        seconds(plan.standstill)
+    ));
+    lines
+}
+
+/// Returns one line about a dump that was taken.
+pub(super) fn done(result: &DumpResult, output: Option<&Path>) -> String {
+    let DumpResult { dumped, file_bytes } = result;
+    let to = output.map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());
+    let compressed = match file_bytes {
+        Some(bytes) if *bytes != dumped.dump_bytes => format!(", compressed to {}", human_bytes(*bytes)),
+        _ => String::new(),
+    };
+    let stood = seconds(dumped.standstill);
+    let standstill = if dumped.is_measured {
+        format!("the program's threads stood still for {stood} (safepoints, as the JVM measured)")
+    } else {
+        format!(
+            "the program's threads stood still for at most {stood} (the whole command; the JVM publishes no safepoint times)"
+        )
+    };
+    format!("wrote {to}: {}{compressed}; {standstill}", human_bytes(dumped.dump_bytes))
+}

@@ -1,0 +1,54 @@
+//! Advice about JVMs that cannot be reached, and dumps that cannot be taken.
+
+use std::io::ErrorKind;
+
+use hprof_capture::Error;
+use hprof_capture::VmKind;
+
+/// Returns one line of advice about an error.
+pub(super) fn of(error: &Error) -> Option<String> {
+    Some(match error {
+        Error::NoProcess { .. } | Error::NotJvm { .. } | Error::Ended { .. } => {
+            "`hprof-cli jvms` lists the running JVMs".to_owned()
+        }
+        Error::Thread { pid, .. } => format!("use {pid}"),
+        Error::OtherVm { kind: VmKind::OpenJ9, pid } => format!(
+            "`jcmd {pid} Dump.heap` makes a dump in IBM's PHD format, which this program does not read; Eclipse MAT does, with \
+             its DTFJ plugin"
+        ),
+        Error::OtherVm { kind: VmKind::NativeImage, .. } => {
+            "a native image accepts no commands; `hprof-cli dump` takes a heap dump of one that was built with \
+             --enable-monitoring=heapdump"
+                .to_owned()
+        }
+        Error::OtherUser { user, .. } => format!("run it as that user or as root: sudo -u '#{user}' hprof-cli ..."),
+        Error::Identity { .. } | Error::Signal { .. } => {
+            "run it as the JVM's user, or as root with all capabilities".to_owned()
+        }
+        Error::Stopped { pid } => format!("kill -CONT {pid} lets it go on"),
+        Error::Unhandled { signal: "SIGUSR1", .. } => {
+            "build the native image with --enable-monitoring=heapdump".to_owned()
+        }
+        Error::Unhandled { .. } => {
+            "the JVM is still starting; or it was started with -Xrs, and the socket that it then opens at once, \
+             /tmp/.java_pidPID, was removed"
+                .to_owned()
+        }
+        Error::Disabled { .. } => {
+            "restart it without that option; -XX:+HeapDumpOnOutOfMemoryError works with it".to_owned()
+        }
+        Error::NoSocket { .. } => {
+            "it may hang, or have been started with -XX:+DisableAttachMechanism; its stdout has a thread dump then"
+                .to_owned()
+        }
+        Error::Space { .. } => "free space there, or write the dump elsewhere with --output FILE".to_owned(),
+        Error::File { source, .. } if source.kind() == ErrorKind::StorageFull => {
+            "nothing was kept; free space there, or write the dump elsewhere with --output FILE".to_owned()
+        }
+        Error::Exists { .. } => "--force replaces it".to_owned(),
+        Error::Refused { text, .. } if text.contains("No space left") => {
+            "the dump was removed; free space there, or write it elsewhere with --output FILE".to_owned()
+        }
+        _ => return None,
+    })
+}
