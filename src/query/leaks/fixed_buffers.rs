@@ -5,14 +5,12 @@
 //! and `max_threads`.
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
-use hprof_index::model::tables::ClassKind;
 use hprof_index::storage::human_bytes::HumanBytes;
 use hprof_index::{Heap, ObjectGraph};
 
 use crate::frameworks::{FrameworkDescription, FrameworkFact, FrameworkVerdict, Frameworks, KnownFrameworks};
 use crate::objects::reader::ObjectReader;
 
-use super::contents;
 use super::thread_locals::ThreadLocalUse;
 
 /// Facts of a pool's rule.
@@ -22,24 +20,6 @@ const MAX_THREADS: &str = "max_threads";
 const MAX_STEPS: usize = 3;
 /// Maximum number of objects examined for the pool of a thread.
 const MAX_OBJECTS: usize = 64;
-
-/// Returns the shallow size of the array of primitives that makes up most of what an object retains; `None` if there is
-/// none.
-pub(super) fn buffer_bytes(
-    graph: &ObjectGraph,
-    objects: &ObjectReader<'_>,
-    top: TreePosition,
-) -> Option<u64> {
-    let tree = &graph.tree;
-    let all = tree.retained_bytes(top);
-    let is_most = |position: &TreePosition| contents::is_most(tree.retained_bytes(*position), all);
-    let down = std::iter::successors(Some(top), |above| tree.children(*above).next().filter(is_most));
-    let bottom = down.take(MAX_OBJECTS).last()?;
-    let class = graph.objects.class(tree.object_at(bottom)?)?;
-    let is_buffer = matches!(objects.summary.class(class)?.kind(), ClassKind::PrimitiveArray(_));
-    let bytes = tree.shallow_bytes(bottom);
-    (is_buffer && contents::is_most(bytes, all)).then_some(bytes)
-}
 
 /// Describes the buffers that threads keep under a ThreadLocal; `None` unless all of them are of one size, and all threads
 /// are of one pool within its maximum.

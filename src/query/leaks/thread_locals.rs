@@ -13,13 +13,16 @@ use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
 use crate::sorting::SortRows;
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::model::tables::ClassKind;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
-use super::fixed_buffers;
+use super::contents;
 
 /// Maximum number of ThreadLocals reported.
 const TOLD: usize = 3;
+/// Maximum number of objects between a value and the array in it.
+const MAX_DOWN: usize = 64;
 
 /// Values that threads hold under a ThreadLocal, or under those of one field: a class that is loaded again has another
 /// one.
@@ -140,7 +143,7 @@ impl<'a> ThreadLocals<'a> {
                 sum.values += 1;
                 let bytes = tree.retained_bytes(*position);
                 sum.retained_bytes = sum.retained_bytes.saturating_add(bytes);
-                sum.add_buffer(fixed_buffers::buffer_bytes(self.graph, &self.objects, *position));
+                sum.add_buffer(buffer_bytes(self.graph, &self.objects, *position));
                 let value = reference("value").and_then(|id| self.graph.objects.addresses.index_of(id));
                 if let Some(value) = value
                     && sum.largest.is_none_or(|(most, _)| most < bytes)
@@ -202,4 +205,18 @@ impl<'a> ThreadLocals<'a> {
         let object = self.graph.objects.addresses.index_of(key).filter(|_| !key.is_null())?;
         self.labels.static_of_thread_local(key).or_else(|| holder_field::field(&self.edges, object))
     }
+}
+
+/// Returns the shallow size of the array of primitives that makes up most of what an object retains; `None` if there is
+/// none.
+fn buffer_bytes(graph: &ObjectGraph, objects: &ObjectReader<'_>, top: TreePosition) -> Option<u64> {
+    let tree = &graph.tree;
+    let all = tree.retained_bytes(top);
+    let is_most = |position: &TreePosition| contents::is_most(tree.retained_bytes(*position), all);
+    let down = std::iter::successors(Some(top), |above| tree.children(*above).next().filter(is_most));
+    let bottom = down.take(MAX_DOWN).last()?;
+    let class = graph.objects.class(tree.object_at(bottom)?)?;
+    let is_buffer = matches!(objects.summary.class(class)?.kind(), ClassKind::PrimitiveArray(_));
+    let bytes = tree.shallow_bytes(bottom);
+    (is_buffer && contents::is_most(bytes, all)).then_some(bytes)
 }
