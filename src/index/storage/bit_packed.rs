@@ -12,7 +12,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::checked_column::CheckedColumn;
 
 /// Numbers in a frame. A frame of numbers of `width` bits takes `width` words.
-pub(crate) const FRAME_LEN: usize = 64;
+pub(crate) const FRAME_LEN: usize = FRAME_ROWS as usize;
+const FRAME_ROWS: u32 = 64;
 
 /// A frame of numbers.
 #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -85,14 +86,13 @@ impl BitPackedColumn {
     /// whole.
     #[inline]
     pub(crate) fn visit(&self, rows: std::ops::Range<u32>, mut visit: impl FnMut(u32, u32)) {
-        const LEN: u32 = FRAME_LEN as u32;
         let mut numbers = [0; FRAME_LEN];
-        for frame in rows.start / LEN..rows.end.div_ceil(LEN) {
+        for frame in rows.start / FRAME_ROWS..rows.end.div_ceil(FRAME_ROWS) {
             if self.decode(frame, &mut numbers).is_none() {
                 return;
             }
-            let first = frame.saturating_mul(LEN);
-            let here = rows.start.max(first)..rows.end.min(first.saturating_add(LEN));
+            let first = frame.saturating_mul(FRAME_ROWS);
+            let here = rows.start.max(first)..rows.end.min(first.saturating_add(FRAME_ROWS));
             let within = (here.start - first) as usize..here.end.saturating_sub(first) as usize;
             for (row, number) in here.zip(numbers.get(within).unwrap_or_default()) {
                 visit(row, *number);
