@@ -21,7 +21,7 @@ const MAX_EXACT: u32 = 1 << 20;
 /// Number of windows of the sample, and objects in each.
 const WINDOWS: (u32, u32) = (256, 1 << 10);
 /// Maximum number of objects of a part of a heap that are examined.
-const MAX_BELOW: u32 = 1 << 15;
+const MAX_BELOW: u32 = 1 << 13;
 /// Size above which objects are not in the sample: one that stands for a hundred others would dominate the result.
 const LARGE: u64 = 16 << 10;
 
