@@ -89,6 +89,21 @@ fn hidden_values_are_neither_kept_nor_read() {
 }
 
 #[test]
+fn an_answer_does_not_wait_for_a_process_that_builds() {
+    let dump = Dump::at(Some(&sample("jdk/jdk17.hprof.zst")));
+    let (heap, graph) = dump.open_graph();
+    let lock = fs::File::open(dump.index().join("lock")).unwrap();
+    lock.lock().unwrap();
+    let bytes = heap.bytes(&Quiet).unwrap();
+    let rules = Frameworks::bundled();
+    let found = DumpPlaces::of_large(&heap, &graph, bytes, &rules, 1_000).unwrap();
+    assert!(!found.places.is_empty() && !dump.index().join("places").exists());
+    drop(lock);
+    assert_eq!(DumpPlaces::of_large(&heap, &graph, bytes, &rules, 1_000).unwrap(), found);
+    assert!(dump.index().join("places").exists());
+}
+
+#[test]
 fn index_keeps_what_leaks_reads() {
     let dump = Dump::at(Some(&sample("jdk/jdk17.hprof.zst")));
     assert_eq!(dump.run(&["index"]).status.code(), Some(0));

@@ -22,7 +22,7 @@ use crate::storage::store::Stage;
 use crate::storage::store::directory::{self, IndexDirectories};
 use crate::storage::store::format::{StageFile, Unusable};
 use hprof_input::file::Compression;
-use hprof_input::progress::{Progress, Quiet};
+use hprof_input::progress::Progress;
 
 /// A dump with its summary.
 #[derive(Debug)]
@@ -165,10 +165,11 @@ impl Heap {
         self.file.read(Stage::Places, |file| places_file::read(file, key)).flatten()
     }
 
-    /// Writes an answer about the places of large objects to the index, if there is one that can be written to.
-    /// The key stands for everything that the answer depends on except the dump.
+    /// Writes an answer about the places of large objects to the index, if there is one that can be written to
+    /// and that no other process works on. The key stands for everything that the answer depends on except the
+    /// dump.
     pub fn keep_places(&self, key: u64, answer: &[u8]) {
-        let Ok((directory, _lock)) = self.file.directory(&Quiet) else { return };
+        let Some((directory, _lock)) = self.file.directories.idle() else { return };
         if self.file.check_unchanged().is_ok() {
             // Without it, the answer is computed again.
             let _ = directory.write(&self.file.key(Stage::Places), places_file::SECTIONS, |writer| {

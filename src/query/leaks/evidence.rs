@@ -235,20 +235,25 @@ impl<'a> Evidence<'a> {
         let edges = &self.view.edges;
         let mut before: FxHashMap<ObjectIndex, ObjectIndex> = FxHashMap::default();
         let mut queue = std::collections::VecDeque::from([from]);
-        while let Some(at) = queue.pop_front().filter(|_| before.len() < MAX_WAY) {
-            if at == to {
-                let back = std::iter::successors(Some(to), |at| before.get(at).copied());
-                let mut way: Vec<ObjectIndex> = back.take_while(|at| *at != from).collect();
-                way.reverse();
-                return Some(way);
-            }
+        while let Some(at) = queue.pop_front() {
             for next in self.graph.references(at) {
                 let is_new = next != from && !before.contains_key(&next);
                 let is_class = self.graph.class_of_class_object(next).is_some();
-                if is_new && !is_class && edges.is_followed(at, next, Excluded::all()) {
-                    before.insert(next, at);
-                    queue.push_back(next);
+                if !is_new || is_class || !edges.is_followed(at, next, Excluded::all()) {
+                    continue;
                 }
+                before.insert(next, at);
+                if next == to {
+                    let back = std::iter::successors(Some(to), |at| before.get(at).copied());
+                    let mut way: Vec<ObjectIndex> = back.take_while(|at| *at != from).collect();
+                    way.reverse();
+                    return Some(way);
+                }
+                // All elements of an array may be too many.
+                if before.len() >= MAX_WAY {
+                    return None;
+                }
+                queue.push_back(next);
             }
         }
         None

@@ -140,6 +140,7 @@ pub fn most_wasted(
 /// Returns `count` evenly spaced windows of `length` positions.
 fn windows(positions: u32, count: u32, length: u32) -> Vec<Range<TreePosition>> {
     let step = positions / count.max(1);
+    let length = length.min(step);
     let before = step.saturating_sub(length) / 2;
     let window = |number: u32| {
         let start = number.saturating_mul(step).saturating_add(before);

@@ -136,6 +136,15 @@ impl IndexDirectories {
         Err(passed_over.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
     }
 
+    /// Locks the first directory that exists and is trusted; `None` if another process holds the lock.
+    pub(crate) fn idle(&self) -> Option<(IndexDirectory, Lock)> {
+        let dir = self.existing().next()?;
+        let lock = lock::try_take(&dir)?;
+        let directory =
+            IndexDirectory { dir: Arc::new(dir), passed_over: None, is_new: false, is_kept: true };
+        Some((directory, lock))
+    }
+
     /// Returns the directories that exist and are trusted.
     pub(crate) fn existing(&self) -> impl Iterator<Item = PrivateDir> {
         self.candidates.iter().filter_map(|path| PrivateDir::open(path).ok())

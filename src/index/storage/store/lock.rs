@@ -105,6 +105,13 @@ pub(crate) fn take(dir: &PrivateDir, mut waiting: impl FnMut()) -> io::Result<Op
     }
 }
 
+/// Takes the lock of an open directory if no other process holds it, and there are locks.
+pub(crate) fn try_take(dir: &PrivateDir) -> Option<Lock> {
+    let file = dir.open_lock(LOCK).ok()?;
+    let is_taken = file.try_lock().is_ok() && dir.is_at(&file, LOCK);
+    is_taken.then(|| Lock { made: None, _touches: None, file: Some(Arc::new(file)) })
+}
+
 /// Opens and locks a directory, and creates it if it was removed. One that was created here, or before if
 /// `is_new`, is removed again if it stays empty.
 pub(crate) fn take_at(

@@ -49,7 +49,7 @@ impl<'h> KeptPlaces<'h> {
             })
     }
 
-    /// Keeps places, unless they are incomplete or were found with a damaged index.
+    /// Keeps places, unless values are hidden in them or they were found with a damaged index.
     pub(super) fn write(&self, places: &DumpPlaces) {
         if self.heap.hides_values() || self.graph.is_damaged() {
             return;
