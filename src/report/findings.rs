@@ -35,7 +35,7 @@ const fn subject_means(subject: Subject) -> &'static str {
             "all complete records of the files are saved; objects in other segments, objects that the JVM had not written yet, and the names and stack traces that it writes last, may be missing"
         }
         Subject::SegmentsMerged => {
-            "nothing is missing: the JVM merges segments after it has written all of them"
+            "nothing is missing if these are all of its segments: the JVM merges them after it has written all of them"
         }
         Subject::Overlap => "it is saved once",
         Subject::ClassesByShape => {

@@ -182,7 +182,7 @@ fn table_lines(recovered: &RecoveredDump<'_>, line: &mut dyn FnMut(&str, &str)) 
     } else if report.is_damaged() {
         "part of the dump is missing"
     } else {
-        "everything that was dumped is saved"
+        "everything in the files is saved, and nothing is known to be missing"
     };
     line("verdict", verdict);
     if let Some((path, bytes)) = output {
