@@ -32,10 +32,10 @@ const fn subject_means(subject: Subject) -> &'static str {
         Subject::SeveralRuns => "each is a separate recording; the last one is read by default",
         Subject::EmptyFile => "what the JVM had not written yet is missing",
         Subject::SegmentsIncomplete => {
-            "all whole records of the segments are saved; objects that the JVM had not written yet, and the names and stack traces that it wrote last, are missing"
+            "all complete records of the files are saved; objects in other segments, objects that the JVM had not written yet, and the names and stack traces that it writes last, may be missing"
         }
         Subject::SegmentsMerged => {
-            "nothing is missing: the JVM merges segments after it has written all of them"
+            "nothing is missing if these are all of its segments: the JVM merges them after it has written all of them"
         }
         Subject::Overlap => "it is saved once",
         Subject::ClassesByShape => {

@@ -219,14 +219,107 @@ fn segments_that_were_not_merged() {
     assert_eq!(Figures::of(&folder, "out.hprof"), whole);
     assert_eq!(fs::read(folder.path("heap.hprof")).unwrap(), dump.names, "the files are not changed");
 
-    // A segment that was not named is noticed.
-    let output = run(&folder, &["recover", "heap.hprof", "heap.hprof.p0", "-o", "less.hprof"]);
-    assert!(stderr(&output).contains("heap.hprof.p1 is a segment of the same dump"), "{}", stderr(&output));
-    let table = String::from_utf8(output.stdout).unwrap();
+    // A segment that was not named is noticed, by any path.
+    let output = run(&folder, &["recover", "./heap.hprof", "heap.hprof.p0", "-o", "less.hprof"]);
+    assert_eq!(code(&output), 3);
     assert!(
-        table.contains("verdict") && table.contains("class objects") && table.contains("less.hprof"),
-        "{table}"
+        stderr(&output).contains("heap.hprof.p1 is part of the same dump; name it"),
+        "{}",
+        stderr(&output)
     );
+    let table = String::from_utf8(output.stdout).unwrap();
+    for text in ["part of the dump is missing", "class objects", "less.hprof", "heap.hprof.p1 is part of"] {
+        assert!(table.contains(text), "{text} in {table}");
+    }
+    let output = run(&folder, &["recover", "heap.hprof.p0", "-o", "one.hprof"]);
+    let hint = "heap.hprof and 1 more file are parts of the same dump; name them too";
+    assert!(code(&output) == 3 && stderr(&output).contains(hint), "{}", stderr(&output));
+
+    // Each file once.
+    let files = ["heap.hprof", "./heap.hprof", "heap.hprof.p1", "heap.hprof.p0", "./heap.hprof.p1"];
+    let (status, answer) = recover(&folder, &files, &["--force"]);
+    assert_eq!((status, answer["rows"].as_array().unwrap().len()), (0, 1), "{answer}");
+
+    // A complete dump does not miss what is beside it.
+    folder.write("heap.hprof", dump.whole.bytes());
+    let output = run(&folder, &["recover", "heap.hprof", "-o", "out.hprof", "--force"]);
+    assert_eq!((code(&output), stderr(&output).contains("part of")), (0, false), "{}", stderr(&output));
+}
+
+#[test]
+fn segments_that_are_lost() {
+    let dump = Unmerged::of(&heap(0x1_0000_0000));
+    let starts = at(&dump.whole, 0x1c);
+    let (middle, end) = (starts[starts.len() / 2 + 2], at(&dump.whole, 0x2c)[0]);
+    let last = dump.whole.bytes()[middle..end].to_vec();
+    let second = dump.segments[1][..dump.segments[1].len() - last.len()].to_vec();
+    let all = [dump.segments[0].clone(), second, last];
+    let merged = [dump.names.as_slice(), &all[0], &all[1][..300]].concat();
+    for (head, given, why) in [
+        (&dump.names, &[0, 2][..], "segment .p1 is missing"),
+        (&dump.names, &[1, 2], "segment .p0 is missing"),
+        (&dump.names, &[2], "2 segments are missing, the first is .p0"),
+        (&merged, &[1, 2], ""),
+    ] {
+        let folder = Folder::new();
+        folder.write("heap.hprof", head);
+        let names = given.iter().map(|number| format!("heap.hprof.p{number}"));
+        let names: Vec<String> = names
+            .inspect(|name| {
+                folder.write(name, &all[name[12..].parse::<usize>().unwrap()]);
+            })
+            .collect();
+        let files: Vec<&str> =
+            std::iter::once("heap.hprof").chain(names.iter().map(String::as_str)).collect();
+        let (status, answer) = recover(&folder, &files, &[]);
+        let rows = answer["rows"].as_array().unwrap();
+        let text =
+            rows.iter().find(|row| row["kind"] == "segments_incomplete").map(|row| row["text"].clone());
+        let (expected, text) = (if why.is_empty() { 0 } else { 3 }, text.unwrap_or_else(|| "".into()));
+        assert_eq!((status, text.as_str()), (expected, Some(why)), "{given:?}: {answer}");
+    }
+}
+
+#[test]
+fn equal_records_are_compared_in_linear_time() {
+    const COUNT: usize = 150_000;
+    let record = |body: &[u8]| [&[0x1c, 0, 0, 0, 0][..], &(body.len() as u32).to_be_bytes(), body].concat();
+    let root = record(&[&[0xff][..], &0x1000_u64.to_be_bytes()].concat());
+    let array = [&[0x23][..], &0x1000_u64.to_be_bytes(), &[0, 0, 0, 0, 0, 0, 0, 8, 8], &[7; 8]].concat();
+    let first = record(&array);
+    let header = [&b"JAVA PROFILE 1.0.2\0"[..], &[0, 0, 0, 8], &[0; 8]].concat();
+    let folder = Folder::new();
+    folder.write("heap.hprof", [&header[..], &first, &root.repeat(COUNT), &first].concat());
+    folder.write("heap.hprof.p1", root.repeat(COUNT + 9));
+    let start = std::time::Instant::now();
+    let output = run(&folder, &["recover", "heap.hprof", "heap.hprof.p1", "-o", "out.hprof"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+}
+
+#[test]
+fn names_that_a_complete_dump_does_not_have() {
+    let written = heap(0x1_0000_0000).write(&Options { first_string: 1, ..options() });
+    let mut bytes = written.bytes();
+    // The STRING record of a class's name.
+    let load = at(&written, 2)[3];
+    let name = bytes[load + 9 + 16..load + 9 + 24].to_vec();
+    let string = at(&written, 1).into_iter().find(|at| bytes[at + 9..at + 17] == name[..]).unwrap();
+    let end = string + 9 + u4(&bytes, string + 5);
+    bytes.drain(string..end);
+    let folder = Folder::new();
+    folder.write("heap.hprof", &bytes);
+    assert_eq!(code(&run(&folder, &["doctor", "heap.hprof"])), 0);
+    let (status, answer) = recover(&folder, &["heap.hprof"], &[]);
+    assert_eq!((status, &answer["unnamed_classes"]), (0, &1.into()), "{answer}");
+    let text =
+        &answer["rows"].as_array().unwrap().iter().find(|row| row["kind"] == "classes_by_shape").unwrap();
+    assert_eq!(text["severity"], "note");
+    assert!(text["text"].as_str().unwrap().starts_with("1 class has no name"), "{text}");
+    // Whatever else refers to the lost name does not get another one.
+    let out = fs::read(folder.path("out.hprof")).unwrap();
+    let is_lost = |at: usize| out[at..].starts_with(&[1, 0, 0, 0, 0]) && out[at + 9..at + 17] == name[..];
+    assert!(!(0..out.len() - 17).any(is_lost));
 }
 
 #[test]
@@ -294,11 +387,21 @@ fn what_was_merged_is_saved_once() {
     let merged = [dump.names.as_slice(), first, second].concat();
     let last = [dump.names.len() + first.len(), dump.names.len() + 3];
     // Killed while the first or the second segment was appended: anywhere, also when it was appended but not removed.
-    for (number, cut) in
-        [(0, last[1] + 900), (0, last[0]), (1, last[0]), (1, last[0] + 1234), (1, merged.len())]
-    {
+    for (number, cut) in [
+        (0, last[1] - 2),
+        (0, last[1] + 2),
+        (0, last[1] + 6),
+        (0, last[1] + 900),
+        (0, last[0]),
+        (1, last[0]),
+        (1, last[0] + 1234),
+        (1, merged.len()),
+    ] {
         folder.write("heap.hprof", damage::cut(&merged, cut));
-        folder.write("heap.hprof.p0", first);
+        let _ = fs::remove_file(folder.path("heap.hprof.p0"));
+        if number == 0 {
+            folder.write("heap.hprof.p0", first);
+        }
         folder.write("heap.hprof.p1", second);
         let files: &[&str] = match number {
             0 => &["heap.hprof", "heap.hprof.p0", "heap.hprof.p1"],
@@ -310,6 +413,7 @@ fn what_was_merged_is_saved_once() {
     }
     // The same segment twice.
     folder.write("copy.p0", first);
+    folder.write("heap.hprof.p0", first);
     folder.write("heap.hprof", &dump.names);
     let files = ["heap.hprof", "heap.hprof.p0", "copy.p0", "heap.hprof.p1"];
     assert_eq!(recover(&folder, &files, &["--force"]).0, 0);
@@ -330,6 +434,11 @@ fn segments_without_their_names() {
     folder.write("names.hprof", &dump.names);
     let output = run(&folder, &["recover", "names.hprof", "-o", "none.hprof"]);
     assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("nothing is saved"), "{output:?}");
+    let output = run(&folder, &["recover", "names.hprof", "-o", "none.hprof", "--format", "json"]);
+    let answer: Json = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((code(&output), &answer["output"], &answer["output_bytes"]), (1, &Json::Null, &Json::Null));
+    assert_eq!(answer["rows"][0]["kind"], "no_heap_dump", "{answer}");
     assert!(!folder.path("none.hprof").exists());
 }
 
@@ -355,9 +464,17 @@ fn truncated_dumps() {
         // What is missing, in the same figures.
         let doctor = run(&folder, &["doctor", "heap.hprof", "--quick", "--format", "json"]);
         let doctor: Json = serde_json::from_slice(&doctor.stdout).unwrap();
-        for key in
-            ["read_bytes", "expected_bytes", "skipped_bytes", "lost_records", "lost_places", "retained_sizes"]
-        {
+        for key in [
+            "read_bytes",
+            "expected_bytes",
+            "skipped_bytes",
+            "lost_records",
+            "lost_places",
+            "retained_sizes",
+            "undumped_classes",
+            "objects_without_class",
+            "odd_instances",
+        ] {
             assert_eq!(answer["account"][key], doctor["account"][key], "{cut} {key}");
         }
         let texts = |of: &Json| -> Vec<String> {

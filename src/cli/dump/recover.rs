@@ -1,13 +1,14 @@
 //! `recover`: one well-formed dump of what is left of a damaged one.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
 use hprof_query::dictionary::names;
-use hprof_query::dump::recover::{RecoverFinding, RecoverReport, RecoverSource, Recovery, segments_beside};
+use hprof_query::dump::recover::{RecoverFinding, RecoverReport, RecoverSource, Recovery};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
 use hprof_report::json::DumpHeader;
@@ -24,13 +25,13 @@ use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  hprof-cli recover heap.hprof heap.hprof.p* -o whole.hprof   segments of a JVM that was killed
-  hprof-cli recover heap.hprof heap.hprof.p* -o whole.hprof --names older.hprof
+  hprof-cli recover heap.hprof heap.hprof.p* -o saved.hprof   segments of a JVM that was killed
+  hprof-cli recover heap.hprof heap.hprof.p* -o saved.hprof --names older.hprof
   hprof-cli recover truncated.hprof.gz -o readable.hprof";
 
 /// Make one well-formed dump of what is left of a damaged one
 ///
-/// Saves all whole records of segments that the JVM did not merge (JDK 22 and later write FILE.p0, FILE.p1 and so
+/// Saves all complete records of segments that the JVM did not merge (JDK 22 and later write FILE.p0, FILE.p1 and so
 /// on), of truncated dumps, of compressed dumps without an end, and of dumps with damaged regions. Prints what was
 /// saved and what is missing. The files themselves are not changed. Classes whose names are lost are named
 /// unnamed.ClassN with their fields, unless --names finds them in another dump of the same program.
@@ -65,7 +66,8 @@ pub(crate) struct RecoverArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &RecoverArgs) -> anyhow::Result<Outcome> {
-    let inputs: Vec<&Path> = args.files.iter().chain(&args.names).map(PathBuf::as_path).collect();
+    let files = distinct(&args.files);
+    let inputs: Vec<&Path> = files.iter().copied().chain(&args.names).map(PathBuf::as_path).collect();
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
     // Created before a long read, so that an error is reported at once.
     let file = OutFile::create_private(&args.output, &inputs, existing)?;
@@ -74,17 +76,19 @@ pub(crate) fn run(cx: &RunContext, args: &RecoverArgs) -> anyhow::Result<Outcome
     let input = Input::of_words(&args.output, threads.as_slice())?;
     let open = |path: &PathBuf| RecoverSource::open(path, directory_of(&args.output), &bar);
     let opened = input.with_threads(|| {
-        let sources = args.files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let sources = files.iter().copied().map(open).collect::<Result<Vec<_>, _>>()?;
         anyhow::Ok((sources, args.names.as_ref().map(open).transpose()?))
     });
     let (sources, other) = opened??;
     let recovery = input.with_threads(|| Recovery::read(&sources, other.as_ref(), &bar))??;
     let report = recovery.report();
     if !args.quiet {
-        about_others(cx, &args.files);
+        about_others(cx, &report.not_given);
     }
     if report.saved.objects() == 0 {
-        cx.say("note", "the files contain no whole object: no dump was written");
+        cx.say("note", "the files contain no complete object: no dump was written");
+        drop(bar);
+        show(cx, args, &RecoveredDump { input: &files, output: None, report })?;
         return Ok(Outcome::No);
     }
     let mut out = BufWriter::with_capacity(1 << 16, file);
@@ -96,23 +100,40 @@ pub(crate) fn run(cx: &RunContext, args: &RecoverArgs) -> anyhow::Result<Outcome
     }
     file.commit()?;
     drop(bar);
-    let recovered = RecoveredDump { path: &args.output, output_bytes, report };
-    let mut table = TableBuilder::pairs::<&str, &str>([]);
-    table_lines(&recovered, &mut |key, value| table.row([key, value]));
-    let answer =
-        Answer::new(columns(), &report.findings).beside(&beside(), &recovered).instead_of_table(table);
-    recovered.show(cx, "recover", &args.format, answer)?;
+    let recovered = RecoveredDump { input: &files, output: Some((&args.output, output_bytes)), report };
+    show(cx, args, &recovered)?;
     Ok(recovered.outcome(true))
 }
 
-/// Notes segments that were not named: without them, the dump is not complete.
-fn about_others(cx: &RunContext, files: &[PathBuf]) {
-    let others = files.iter().flat_map(|file| segments_beside(file)).filter(|other| !files.contains(other));
-    let others: Vec<String> = others.map(|other| other.display().to_string()).collect();
-    if let Some(first) = others.first() {
+/// Returns the files, each once.
+fn distinct(files: &[PathBuf]) -> Vec<&PathBuf> {
+    let mut seen = BTreeSet::new();
+    files
+        .iter()
+        .filter(|file| seen.insert(file.canonicalize().unwrap_or_else(|_| file.to_path_buf())))
+        .collect()
+}
+
+/// Shows the answer.
+fn show(cx: &RunContext, args: &RecoverArgs, recovered: &RecoveredDump<'_>) -> anyhow::Result<()> {
+    let report = recovered.report;
+    let mut table = TableBuilder::pairs::<&str, &str>([]);
+    table_lines(recovered, &mut |key, value| table.row([key, value]));
+    let answer =
+        Answer::new(columns(), &report.findings).beside(&beside(), recovered).instead_of_table(table);
+    recovered.show(cx, "recover", &args.format, answer)?;
+    Ok(())
+}
+
+/// Advises to name files that were not given: without them, the dump is not complete.
+fn about_others(cx: &RunContext, others: &[PathBuf]) {
+    if let Some(first) = others.first().map(|path| path.display()) {
         let text = match others.len() {
-            1 => format!("{first} is a segment of the same dump; name it too"),
-            count => format!("{first} and {} more are segments of the same dump; name them too", count - 1),
+            1 => format!("{first} is part of the same dump; name it too"),
+            count => {
+                let more = counted(count as u64 - 1, "more file");
+                format!("{first} and {more} are parts of the same dump; name them too")
+            }
         };
         cx.say("hint", &text);
     }
@@ -120,16 +141,25 @@ fn about_others(cx: &RunContext, files: &[PathBuf]) {
 
 /// The recovered dump, as the file of the answer.
 struct RecoveredDump<'a> {
-    path: &'a Path,
-    output_bytes: u64,
+    input: &'a [&'a PathBuf],
+    /// Path and length of the dump, if one was written.
+    output: Option<(&'a Path, u64)>,
     report: &'a RecoverReport,
+}
+
+impl<'a> RecoveredDump<'a> {
+    /// Returns the path of the dump, or of the first file if none was written.
+    fn path(&self) -> &'a Path {
+        let first = || self.input.first().map_or(Path::new(""), |path| path.as_path());
+        self.output.map_or_else(first, |(path, _)| path)
+    }
 }
 
 impl AnswerSource for RecoveredDump<'_> {
     fn dump(&self) -> DumpHeader<'_> {
         DumpHeader {
-            path: self.path.to_string_lossy(),
-            file_bytes: Some(self.output_bytes),
+            path: self.path().to_string_lossy(),
+            file_bytes: self.output.map(|(_, bytes)| bytes),
             is_damaged: Some(self.is_damaged()),
             ..DumpHeader::default()
         }
@@ -140,34 +170,42 @@ impl AnswerSource for RecoveredDump<'_> {
     }
 }
 
+fn classes(count: u64) -> String {
+    if count == 1 { "1 class is".to_owned() } else { format!("{} classes are", grouped(count)) }
+}
+
 fn table_lines(recovered: &RecoveredDump<'_>, line: &mut dyn FnMut(&str, &str)) {
-    let RecoveredDump { path, output_bytes, report } = recovered;
+    let RecoveredDump { output, report, .. } = recovered;
     let RecoverReport { saved, extent, .. } = report;
-    let verdict = if report.is_damaged() {
+    let verdict = if output.is_none() {
+        "nothing is saved: the files contain no complete object"
+    } else if report.is_damaged() {
         "part of the dump is missing"
     } else {
-        "everything that was dumped is saved"
+        "everything in the files is saved, and nothing is known to be missing"
     };
     line("verdict", verdict);
-    line("output", &format!("{}, {}", path.display(), exact(*output_bytes)));
+    if let Some((path, bytes)) = output {
+        line("output", &format!("{}, {}", path.display(), exact(*bytes)));
+    }
     let kinds = [
         counted(saved.instances, "instance"),
         counted(saved.object_arrays, "object array"),
         counted(saved.primitive_arrays, "primitive array"),
     ];
     let objects = format!(
-        "{}: {}, {} class objects",
+        "{}: {}, {}",
         grouped(saved.objects()),
         kinds.join(", "),
-        grouped(saved.classes)
+        counted(saved.classes, "class object")
     );
     line("objects", &objects);
     line("GC roots", &grouped(saved.roots));
     if report.unnamed_classes > 0 {
-        line("unnamed", &format!("{} classes are named by their fields", grouped(report.unnamed_classes)));
+        line("unnamed", &format!("{} named by their fields", classes(report.unnamed_classes)));
     }
     if report.classes_named > 0 {
-        line("named", &format!("{} classes are named by the other dump", grouped(report.classes_named)));
+        line("named", &format!("{} named by the other dump", classes(report.classes_named)));
     }
     extent_lines(extent, &mut |key, value| line(key, &value));
     let mut file: Option<&Path> = None;
@@ -180,6 +218,9 @@ fn table_lines(recovered: &RecoveredDump<'_>, line: &mut dyn FnMut(&str, &str)) 
     }
 }
 
+/// Reason for a file without output.
+const NOT_WRITTEN: &str = "no dump was written: the files contain no complete object";
+
 fn beside<'a>() -> Columns<'a, RecoveredDump<'a>> {
     let kinds = Columns::new([
         Column::of(names::INSTANCES, |of: &RecoverReport| of.saved.instances.into()),
@@ -190,9 +231,11 @@ fn beside<'a>() -> Columns<'a, RecoveredDump<'a>> {
     ]);
     Columns::new([
         Column::of(names::RECOVERED_FILE, |of: &RecoveredDump<'a>| {
-            of.path.to_string_lossy().into_owned().into()
-        }),
-        Column::of(names::RECOVERED_BYTES, |of: &RecoveredDump<'a>| of.output_bytes.into()),
+            of.output.map(|(path, _)| path.to_string_lossy().into_owned()).into()
+        })
+        .or_null(NOT_WRITTEN),
+        Column::of(names::RECOVERED_BYTES, |of: &RecoveredDump<'a>| of.output.map(|(_, bytes)| bytes).into())
+            .or_null(NOT_WRITTEN),
         Column::nested(names::OBJECTS_BY_KIND, kinds.fields(), move |of: &RecoveredDump<'a>| {
             kinds.record(of.report)
         }),

@@ -189,7 +189,9 @@ pub(crate) const fn finding(subject: Subject) -> &'static str {
         }
         Subject::SeveralRuns => "--run N reads another",
         Subject::EmptyFile | Subject::SegmentsMerged | Subject::Overlap => "nothing",
-        Subject::SegmentsIncomplete => "if the program still runs somewhere, make a new dump",
+        Subject::SegmentsIncomplete => {
+            "name all files of the dump; if some are lost and the program still runs somewhere, make a new dump"
+        }
         Subject::ClassesByShape => {
             "--names OTHER.hprof takes the names of classes from another dump of the same program"
         }

@@ -1,4 +1,4 @@
-//! The whole records of damaged files, for copying them: each file is a part of one dump.
+//! The complete records of damaged files, for copying them: each file is a part of one dump.
 //!
 //! The walks are those of a scan, so that the same regions are damaged, in the same words.
 
@@ -17,8 +17,9 @@ use super::chunks::{self, MAX_PROBLEMS, RecordChunk};
 use super::preview::Preview;
 use super::record_walk;
 use super::top_level::{Contents, Segment};
-use crate::model::problem::Problem;
+use crate::model::problem::{Problem, ProblemKind};
 use crate::storage::allowance::Allowance;
+use crate::storage::human_bytes::grouped;
 use crate::storage::id_map::{IdMap, IdSet};
 use crate::storage::memory::{self, NoMemory};
 
@@ -129,6 +130,17 @@ impl<'a> DumpPart<'a> {
         text.ok().filter(|_| record.end() <= self.bytes.len() as u64).map(|(_, text)| text)
     }
 
+    /// Returns the IDs of the strings that LOAD CLASS and STACK FRAME records refer to.
+    pub fn string_uses(&self) -> impl Iterator<Item = u64> + '_ {
+        let reader = BodyReader::new(self.bytes, self.header.id_size);
+        let frames = self.contents.frames.iter().filter_map(move |frame| {
+            let record = Record::at(self.bytes, usize::try_from(frame.offset).ok()?)?;
+            reader.frame(&record).ok()
+        });
+        let of_frames = frames.flat_map(|frame| [frame.method, frame.signature, frame.source]);
+        self.contents.loads.iter().map(|load| load.name).chain(of_frames)
+    }
+
     /// Returns the LOAD CLASS records that name classes, one for each class.
     pub fn class_loads(&self) -> &[LoadClass] {
         &self.contents.class_loads
@@ -185,6 +197,16 @@ impl SubRecordCounts {
     /// Returns the number of objects, including class objects.
     pub fn objects(&self) -> u64 {
         self.instances + self.object_arrays + self.primitive_arrays + self.classes
+    }
+
+    /// Subtracts other counts.
+    fn subtract(&mut self, other: &Self) {
+        self.instances -= other.instances;
+        self.object_arrays -= other.object_arrays;
+        self.primitive_arrays -= other.primitive_arrays;
+        self.classes -= other.classes;
+        self.roots -= other.roots;
+        self.thread_roots -= other.thread_roots;
     }
 
     /// Adds other counts.
@@ -258,6 +280,12 @@ struct Collector<'k> {
     last_array_class: ObjectId,
     /// Offset of the last object.
     last: usize,
+}
+
+impl<'k> Collector<'k> {
+    fn new(known: &'k Preview) -> Self {
+        Self { known, found: HeapRemains::default(), last_array_class: ObjectId::NULL, last: 0 }
+    }
 }
 
 impl<'a> HeapVisitor<'a> for Collector<'_> {
@@ -338,8 +366,7 @@ fn read_segment(
             None => ranges.push(range),
         }
     };
-    let found = HeapRemains::default();
-    let mut collector = Collector { known, found, last_array_class: ObjectId::NULL, last: 0 };
+    let mut collector = Collector::new(known);
     let mut at = start;
     while at < limit {
         // One walk if the record is not giant: a region that is damaged is one region.
@@ -366,12 +393,28 @@ fn read_segment(
         if u32::try_from(at - from).is_ok() {
             add(from..at);
         } else {
-            // No record can contain it, except one whose length has wrapped.
-            collector.found.damaged_regions += 1;
-            collector.found.skipped_bytes += (at - from) as u64;
+            // Only a record whose length has wrapped can contain it.
+            let mut one = Collector::new(known);
+            let _ = hprof_parser::heap::visit_one(bytes, id_size, from, limit, &mut one);
+            let found = &mut collector.found;
+            found.counts.subtract(&one.found.counts);
+            found.damaged_regions += 1;
+            found.skipped_bytes += (at - from) as u64;
+            if found.problems.len() < MAX_PROBLEMS {
+                found.problems.push(giant(from, at));
+            }
         }
     }
     (ranges, collector.found)
+}
+
+/// Returns the problem of a sub-record that is larger than a record can state.
+fn giant(from: usize, to: usize) -> Problem {
+    let text = format!(
+        "an object of {} bytes is not saved: no length of a record is that large",
+        grouped((to - from) as u64)
+    );
+    Problem::damage(ProblemKind::BadSubRecord, text, Some(from as u64)).skipping(to - from)
 }
 
 /// Visits the whole sub-records of all segments, on all cores, each segment with a visitor of its own. Returns the

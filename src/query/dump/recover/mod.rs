@@ -1,24 +1,27 @@
-//! Recovery of a dump: all whole records of what is left of it, in one well-formed file.
+//! Recovery of a dump: all complete records of what is left of it, in one well-formed file.
 //!
 //! JDK 22 and later write the objects into segment files, FILE.p0 and so on, and the header and the names into
 //! FILE; then they append each segment to FILE and remove it. A JVM that is killed leaves FILE without the names
 //! that it had not flushed, and segments that end anywhere; or, while it merges, FILE with the start of a segment
 //! that is still there. Older JVMs write one file, which ends anywhere.
 //!
-//! * `source` opens the files and finds what they have in common.
+//! * `source` opens the files; `segments` finds what they have in common, and which are missing.
 //! * `shapes` reads the classes; `names` and `arrays` name those that no record names.
 //! * `write` writes the dump.
 
 mod arrays;
 mod names;
+mod segments;
 mod shapes;
 mod source;
 mod write;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use hprof_index::model::problem::{Account, Problem, ProblemKind, Severity};
 use hprof_index::remains::{self, ClassPreview, DumpPart, HeapRemains, SubRecordCounts};
+use hprof_index::storage::human_bytes::grouped;
 use hprof_index::storage::id_map::IdSet;
 use hprof_index::storage::memory::NoMemory;
 use hprof_index::{Error, Progress};
@@ -26,10 +29,11 @@ use hprof_parser::{Header, ObjectId};
 
 use super::doctor::{self, Extent, Finding, RetainedSizes, Subject};
 use names::NewNames;
+use segments::RecordKeys;
 use shapes::{ClassShape, DumpClasses};
 use source::SourceKind;
 
-pub use source::{RecoverSource, segments_beside};
+pub use source::RecoverSource;
 
 /// Error of recovering a dump.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +58,12 @@ pub struct RecoverFinding {
     pub finding: Finding,
 }
 
+impl RecoverFinding {
+    fn is_damage(&self) -> bool {
+        self.finding.severity == Severity::Damage
+    }
+}
+
 /// Contents of the recovered dump, and what is missing.
 #[derive(Debug, Clone)]
 pub struct RecoverReport {
@@ -67,12 +77,14 @@ pub struct RecoverReport {
     pub unnamed_classes: u64,
     /// Number of classes that are named by another dump.
     pub classes_named: u64,
+    /// Files of the same dump beside those given.
+    pub not_given: Vec<PathBuf>,
 }
 
 impl RecoverReport {
     /// Returns `true` if part of the dump is missing.
     pub fn is_damaged(&self) -> bool {
-        self.findings.iter().any(|found| found.finding.severity == Severity::Damage)
+        self.findings.iter().any(RecoverFinding::is_damage)
     }
 }
 
@@ -98,13 +110,19 @@ const MAX_THREADS: usize = 1 << 20;
 struct Parts<'s> {
     sources: Vec<&'s RecoverSource>,
     parts: Vec<DumpPart<'s>>,
+    /// Heap dump records of each part.
+    keys: Vec<RecordKeys>,
     header: Header,
     has_header: bool,
     /// `true` if a file is a segment, also if another file contains it.
     has_segments: bool,
     findings: Vec<RecoverFinding>,
-    /// `true` if a segment was found in another file too.
+    /// `true` if the file with the header has part of a segment: the JVM had begun to merge.
     is_merging: bool,
+    /// Numbers of the segments, if all have one.
+    numbers: BTreeSet<u32>,
+    /// Files of the same dump beside those given.
+    not_given: Vec<PathBuf>,
 }
 
 impl<'s> Recovery<'s> {
@@ -117,9 +135,20 @@ impl<'s> Recovery<'s> {
         other: Option<&RecoverSource>,
         progress: &dyn Progress,
     ) -> Result<Self, RecoverError> {
-        let Parts { sources, parts, header, has_header, has_segments, mut findings, is_merging } =
-            Parts::of(sources)?;
-        let total = sources.iter().map(|source| source.bytes().len() as u64).sum();
+        let given = sources;
+        let Parts {
+            sources,
+            parts,
+            header,
+            has_header,
+            has_segments,
+            mut findings,
+            is_merging,
+            numbers,
+            not_given,
+            ..
+        } = Parts::of(given)?;
+        let total = given.iter().map(|source| source.bytes().len() as u64).sum();
         progress.begin("reading the files", total);
         let heaps = read_heaps(&sources, &parts, progress);
         progress.end();
@@ -137,7 +166,7 @@ impl<'s> Recovery<'s> {
         for (number, (part, heap)) in parts.iter().zip(&heaps).enumerate() {
             let Some(source) = sources.get(number) else { continue };
             let problems = source.packed_error().map(Problem::of_packed).into_iter();
-            // A segment has no end record, and a dump whose segments were not merged neither.
+            // A segment has no end record, nor does a dump whose segments were not merged.
             let is_normal =
                 |kind| has_segments && matches!(kind, ProblemKind::NoEnd | ProblemKind::NoHeapDump);
             let of_part = part.problems().iter().filter(|problem| !is_normal(problem.kind));
@@ -146,19 +175,29 @@ impl<'s> Recovery<'s> {
             let file = Some(source.path().to_owned());
             findings.extend(found.into_iter().map(|finding| RecoverFinding { file: file.clone(), finding }));
         }
-        let mut all = |severity, subject, text| {
+        let all = |findings: &mut Vec<RecoverFinding>, severity, subject, text| {
             let finding = Finding::new(severity, subject, text);
             findings.push(RecoverFinding { file: None, finding });
         };
         let mut saved = SubRecordCounts::default();
         heaps.iter().for_each(|heap| saved.add(&heap.counts));
-        let mut is_incomplete = !has_header;
+        let missing = if not_given.is_empty() {
+            segments::gap(&numbers, has_header && !is_merging)
+        } else {
+            Some(of_not_given(&not_given))
+        };
+        let mut is_incomplete = !has_header || missing.is_some();
+        let is_segment_missing = missing.is_some();
+        if let Some(text) = missing {
+            all(&mut findings, Severity::Damage, Subject::SegmentsIncomplete, text);
+        }
         if has_segments {
             let head = parts.first().filter(|_| has_header);
             match head.map(|head| is_merging || is_flushed(head)) {
+                Some(true) if is_segment_missing => {}
                 Some(true) => {
                     let text = "the JVM was killed while it merged the segments".to_owned();
-                    all(Severity::Note, Subject::SegmentsMerged, text);
+                    all(&mut findings, Severity::Note, Subject::SegmentsMerged, text);
                 }
                 state => {
                     is_incomplete = true;
@@ -166,30 +205,39 @@ impl<'s> Recovery<'s> {
                         Some(_) => "the JVM was killed before it had written all segments",
                         None => "no file has the header of the dump, which is in the file with its names",
                     };
-                    all(Severity::Damage, Subject::SegmentsIncomplete, text.to_owned());
+                    all(&mut findings, Severity::Damage, Subject::SegmentsIncomplete, text.to_owned());
                 }
             }
         }
         if names.by_shape > 0 {
-            let text = format!(
-                "{} classes have no name in the files; each is named unnamed.ClassN with its fields",
-                names.by_shape
-            );
-            all(Severity::Damage, Subject::ClassesByShape, text);
+            let text = match names.by_shape {
+                1 => {
+                    "1 class has no name in the files; it is named unnamed.ClassN with its fields".to_owned()
+                }
+                count => format!(
+                    "{} classes have no name in the files; each is named unnamed.ClassN with its fields",
+                    grouped(count)
+                ),
+            };
+            // The names of a dump from which nothing else is missing were never in it.
+            let is_part = is_incomplete || findings.iter().any(RecoverFinding::is_damage);
+            let severity = if is_part { Severity::Damage } else { Severity::Note };
+            all(&mut findings, severity, Subject::ClassesByShape, text);
         }
         let ours = ours.shapes;
-        let account = account(&parts, &heaps, &ours, has_segments, is_incomplete || names.by_shape > 0);
+        let account = account(&parts, &heaps, &ours, has_segments, is_incomplete);
         let threads = threads(&parts, &heaps, &ours, &names, &saved, account.heap_damaged);
         if !threads.is_empty() {
-            let text = format!(
-                "part of the dump is missing and it lists no threads; treating its {} Thread objects as roots",
-                threads.len()
-            );
-            all(Severity::Note, Subject::Problem(ProblemKind::ThreadsAssumed), text);
+            let objects = match threads.len() {
+                1 => "Thread object as a root".to_owned(),
+                count => format!("{} Thread objects as roots", grouped(count as u64)),
+            };
+            let text = format!("part of the dump is missing and it lists no threads; treating its {objects}");
+            all(&mut findings, Severity::Note, Subject::Problem(ProblemKind::ThreadsAssumed), text);
         }
         let extent = Extent { account, missing: None, retained: RetainedSizes::of(&account) };
         let (unnamed_classes, classes_named) = (names.by_shape, names.by_other);
-        let report = RecoverReport { findings, extent, saved, unnamed_classes, classes_named };
+        let report = RecoverReport { findings, extent, saved, unnamed_classes, classes_named, not_given };
         Ok(Self { sources, parts, heaps, header, names, threads, report })
     }
 
@@ -225,7 +273,7 @@ fn is_flushed(head: &DumpPart<'_>) -> bool {
 
 impl<'s> Parts<'s> {
     fn of(all: &'s [RecoverSource]) -> Result<Self, RecoverError> {
-        let (mut findings, mut segments) = (Vec::new(), Vec::new());
+        let (mut findings, mut segments, mut empty) = (Vec::new(), Vec::new(), Vec::new());
         let mut head: Option<(&RecoverSource, Header)> = None;
         for source in all {
             match source.kind()? {
@@ -235,6 +283,7 @@ impl<'s> Parts<'s> {
                 SourceKind::Dump(header) => head = Some((source, header)),
                 SourceKind::Segment => segments.push(source),
                 SourceKind::Empty => {
+                    empty.push(source);
                     let finding =
                         Finding::new(Severity::Damage, Subject::EmptyFile, "the file is empty".into());
                     findings.push(RecoverFinding { file: Some(source.path().to_owned()), finding });
@@ -247,17 +296,23 @@ impl<'s> Parts<'s> {
         let mut parts = Self {
             sources: Vec::new(),
             parts: Vec::new(),
+            keys: Vec::new(),
             header,
             has_header: head.is_some(),
             has_segments: !segments.is_empty(),
             findings,
             is_merging: false,
+            numbers: segments::numbers(&segments, &empty),
+            not_given: Vec::new(),
         };
         if let Some((source, header)) = head {
             let part = DumpPart::read(source.bytes(), header).map_err(no_memory(source))?;
             parts.is_merging = part.has_heap_dump();
-            parts.sources.push(source);
-            parts.parts.push(part);
+            parts.push(source, part);
+        }
+        // Files beside a complete dump are of another one.
+        if !parts.is_complete() {
+            parts.not_given = segments::not_given(all, head.map(|(source, _)| source));
         }
         for source in segments {
             parts.add(source)?;
@@ -268,13 +323,20 @@ impl<'s> Parts<'s> {
     /// Adds a segment, unless it is in another file. What another file has of its start is left to it.
     fn add(&mut self, source: &'s RecoverSource) -> Result<(), RecoverError> {
         let bytes = source.bytes();
+        let header = Header { len: 0, ..self.header };
+        let segment = DumpPart::read(bytes, header).map_err(no_memory(source))?;
+        let keys = RecordKeys::of(&segment);
         let mut is_new = true;
         for number in 0..self.parts.len() {
             let (Some(part), Some(of)) = (self.parts.get(number), self.sources.get(number)) else { continue };
-            let Some(offset) = source::overlap(part.bytes(), part.heap_records(), bytes) else { continue };
+            let Some(records) = self.keys.get(number) else { continue };
+            let offset = segments::overlap((part.bytes(), records), (bytes, &keys));
+            let Some(offset) = offset else { continue };
+            self.is_merging |= self.has_header && number == 0;
             let common = (part.bytes().len() - offset).min(bytes.len());
             let text = format!(
-                "{common} bytes from offset {offset:#x} are also the start of {}",
+                "{} from offset {offset:#x} are also the start of {}",
+                bytes_text(common),
                 source.path().display()
             );
             let finding = Finding::new(Severity::Note, Subject::Overlap, text);
@@ -285,22 +347,47 @@ impl<'s> Parts<'s> {
             }
             let before = part.bytes().get(..offset).unwrap_or_default();
             let shorter = DumpPart::read(before, *part.header()).map_err(no_memory(of))?;
-            if let Some(part) = self.parts.get_mut(number) {
-                *part = shorter;
+            if let (Some(part), Some(keys)) = (self.parts.get_mut(number), self.keys.get_mut(number)) {
+                (*keys, *part) = (RecordKeys::of(&shorter), shorter);
             }
         }
         // The end is written after all segments are merged.
-        let is_complete = self.has_header && self.parts.first().is_some_and(DumpPart::has_end);
-        if let Some(head) = self.sources.first().filter(|_| is_new && is_complete) {
+        if let Some(head) = self.sources.first().filter(|_| is_new && self.is_complete()) {
             return Err(RecoverError::NotAPart(head.path().to_owned(), source.path().to_owned()));
         }
         if is_new {
-            let header = Header { len: 0, ..self.header };
-            self.parts.push(DumpPart::read(bytes, header).map_err(no_memory(source))?);
-            self.sources.push(source);
+            self.push(source, segment);
         }
         Ok(())
     }
+
+    fn push(&mut self, source: &'s RecoverSource, part: DumpPart<'s>) {
+        self.sources.push(source);
+        self.keys.push(RecordKeys::of(&part));
+        self.parts.push(part);
+    }
+
+    /// Returns `true` if the file with the header has the end record.
+    fn is_complete(&self) -> bool {
+        self.has_header && self.parts.first().is_some_and(DumpPart::has_end)
+    }
+}
+
+/// Describes files that were not given.
+fn of_not_given(files: &[PathBuf]) -> String {
+    let first = files.first().map_or_else(String::new, |path| path.display().to_string());
+    match files.len() {
+        1 => format!("{first} is part of the same dump and was not given"),
+        2 => format!("{first} and 1 more file are parts of the same dump and were not given"),
+        count => format!(
+            "{first} and {} more files are parts of the same dump and were not given",
+            grouped(count as u64 - 1)
+        ),
+    }
+}
+
+fn bytes_text(count: usize) -> String {
+    if count == 1 { "1 byte".to_owned() } else { format!("{} bytes", grouped(count as u64)) }
 }
 
 fn no_memory(source: &RecoverSource) -> impl Fn(NoMemory) -> RecoverError {
@@ -334,14 +421,20 @@ fn account(
         account.heap_damaged |= heap.damaged_regions > 0 || (!has_segments && part.is_heap_damaged());
     }
     let dumped: IdSet<ObjectId> = classes.iter().map(|class| class.id).collect();
-    let mut undumped: IdSet<ObjectId> = IdSet::default();
+    // As in a scan: named by records, or by objects.
+    let loaded = parts.iter().flat_map(DumpPart::class_loads).map(|load| load.id);
+    let mut undumped: IdSet<ObjectId> =
+        loaded.chain(heaps.iter().flat_map(|heap| &heap.array_classes).copied()).collect();
     for (class, count) in heaps.iter().flat_map(|heap| &heap.of_unknown_classes) {
+        undumped.insert(*class);
         if !dumped.contains(class) {
-            undumped.insert(*class);
             account.objects_without_class += count;
         }
     }
-    account.undumped_classes = undumped.len() as u64;
+    undumped.retain(|class| !class.is_null() && !dumped.contains(class));
+    if parts.iter().any(DumpPart::has_heap_dump) {
+        account.undumped_classes = undumped.len() as u64;
+    }
     account.heap_damaged |= is_incomplete;
     if is_incomplete {
         account.expected_bytes = None;

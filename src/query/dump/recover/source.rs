@@ -84,8 +84,25 @@ impl RecoverSource {
 
     /// Returns the N of a file name that ends in `.pN`, possibly followed by another extension.
     pub(super) fn segment_number(&self) -> Option<u32> {
-        let name = self.path().file_name()?.to_string_lossy();
-        name.rsplit('.').take(2).find_map(|part| part.strip_prefix('p')?.parse().ok())
+        self.segment_name().map(|(_, number)| number)
+    }
+
+    /// Returns the path of the file to which the JVM appends this segment, by its name.
+    pub(super) fn head_path(&self) -> Option<PathBuf> {
+        self.segment_name().map(|(name, _)| self.path().with_file_name(name))
+    }
+
+    /// Returns the name before `.pN`, and N.
+    fn segment_name(&self) -> Option<(&str, u32)> {
+        let mut name = self.path().file_name()?.to_str()?;
+        for _ in 0..2 {
+            let (before, part) = name.rsplit_once('.')?;
+            if let Some(number) = part.strip_prefix('p').and_then(|number| number.parse().ok()) {
+                return Some((before, number));
+            }
+            name = before;
+        }
+        None
     }
 }
 
@@ -111,29 +128,8 @@ pub(super) fn missing_header(segment: &[u8]) -> Header {
     Header { version: Version::V1_0_2, id_size, created_ms: 0, len: 0 }
 }
 
-/// Number of bytes by which a place is found where two files may have the same content.
-const SAMPLE: usize = 256;
-
-/// Returns the offset in `bytes` from which on it contains the start of `segment`, or all of it, if it is one
-/// of `offsets`.
-pub(super) fn overlap(
-    bytes: &[u8],
-    mut offsets: impl Iterator<Item = usize>,
-    segment: &[u8],
-) -> Option<usize> {
-    let same = |a: &[u8], b: &[u8]| {
-        let common = a.len().min(b.len());
-        common >= RECORD_HEADER && a.get(..common) == b.get(..common)
-    };
-    let start = segment.get(..SAMPLE).unwrap_or(segment);
-    offsets.find(|offset| {
-        let tail = bytes.get(*offset..).unwrap_or_default();
-        same(tail.get(..SAMPLE).unwrap_or(tail), start) && same(tail, segment)
-    })
-}
-
 /// Returns the files beside `path` that the JVM wrote for the same dump, `.p0` and so on.
-pub fn segments_beside(path: &Path) -> Vec<PathBuf> {
+pub(super) fn segments_beside(path: &Path) -> Vec<PathBuf> {
     let file = |number: u32| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".p{number}"));

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use hprof_format::binary::record_head;
 use hprof_index::Progress;
-use hprof_index::remains::{HeapRemains, WholeRecords};
+use hprof_index::remains::{DumpPart, HeapRemains, WholeRecords};
 use hprof_index::storage::id_map::IdSet;
 use hprof_parser::record::tag;
 use hprof_parser::{IdSize, RootKind, Version};
@@ -124,9 +124,16 @@ impl Recovery<'_> {
         for (id, name) in &self.names.members {
             write_string(writer, *id, name)?;
         }
-        let used: IdSet<u64> = self.names.members.iter().map(|(id, _)| *id).collect();
-        let is_free = |id: &u64| self.parts.iter().all(|part| part.string(*id).is_none());
-        let mut ids = (1..).filter(|id| is_free(id) && !used.contains(id));
+        if self.names.classes.is_empty() {
+            return Ok(());
+        }
+        // IDs of names that are lost stay free. Those of JVMs are addresses or count up from 1.
+        let members = self.names.members.iter().map(|(id, _)| *id);
+        let used: IdSet<u64> = members.chain(self.parts.iter().flat_map(DumpPart::string_uses)).collect();
+        let is_free =
+            |id: &u64| !used.contains(id) && self.parts.iter().all(|part| part.string(*id).is_none());
+        let last = if self.header.id_size == IdSize::Four { u64::from(u32::MAX) } else { u64::MAX };
+        let mut ids = (1..last).rev().filter(is_free);
         for (serial, (class, name)) in (FIRST_SERIAL..).zip(&self.names.classes) {
             let Some(string) = ids.next() else { break };
             write_string(writer, string, name)?;
