@@ -187,7 +187,11 @@ impl<'k> Jvm<'k> {
 
     fn talk(&self, command: &str, request: &[u8], patience: Option<Duration>) -> Result<Reply, Error> {
         let pid = self.process.pid();
-        let root = self.process.root().and_then(|root| root.below("tmp"));
+        let root = self.process.root();
+        if root.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+            return Err(Error::Hidden { pid });
+        }
+        let root = root.and_then(|root| root.below("tmp"));
         let place = self.process.proc_path("root/tmp").display().to_string();
         let tmp = root.map_err(|source| Error::Place { pid, place, source })?;
         let identity = self.process.status().identity;

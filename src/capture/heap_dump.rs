@@ -92,8 +92,9 @@ pub fn run(jvm: &Jvm<'_>, plan: &Plan, target: Target<'_>, watch: &dyn Watch) ->
     {
         return Err(Error::Incomplete { pid, said, received });
     }
-    let measured =
-        before.zip(written.standstill).map(|(before, after)| Duration::from_nanos(after.saturating_sub(before)));
+    let measured = before
+        .zip(written.standstill)
+        .map(|(before, after)| Duration::from_nanos(after.saturating_sub(before)));
     let measured = measured.filter(|time| !time.is_zero());
     Ok(Dumped {
         dump_bytes: received.or(written.bytes).unwrap_or(0),

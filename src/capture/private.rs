@@ -221,9 +221,8 @@ pub fn remove_abandoned(parent: &Path, name: &str, user: u32) {
 
 fn remove(parent: &Directory, name: &str, user: u32) {
     let own = Identity::own().user;
-    let is_theirs = |dir: &Directory| {
-        rustix::fs::fstat(dir.fd()).is_ok_and(|there| [user, own].contains(&there.st_uid))
-    };
+    let is_theirs =
+        |dir: &Directory| rustix::fs::fstat(dir.fd()).is_ok_and(|there| [user, own].contains(&there.st_uid));
     for _ in 0..ATTEMPTS {
         // No link is followed: the directory's owner could have another one emptied.
         let Some(dir) = parent.entry(name).ok().filter(is_theirs) else { return };
