@@ -108,6 +108,8 @@ pub fn dump(process: &Process, keeper: &dyn Keeper) -> Result<NativeDump, Error>
     process.signal(Signal::USR1)?;
     let (mut last, mut same) = (None, 0);
     let mut found: Option<NativeDump> = None;
+    let user = process.status().identity.user;
+    let is_theirs = |there: &fs::Metadata| there.len() > 0 && there.is_file() && there.uid() == user;
     loop {
         std::thread::sleep(Duration::from_millis(100));
         if process.status_now().is_none() {
@@ -115,7 +117,7 @@ pub fn dump(process: &Process, keeper: &dyn Keeper) -> Result<NativeDump, Error>
         }
         let new = dumps(&dir, &prefix).into_iter().find(|name| !old.contains(name));
         let there = new.and_then(|name| Some((fs::symlink_metadata(dir.path("").join(&name)).ok()?, name)));
-        let Some((there, name)) = there.filter(|(there, _)| there.len() > 0) else {
+        let Some((there, name)) = there.filter(|(there, _)| is_theirs(there)) else {
             if start.elapsed() > TO_BEGIN {
                 return Err(Error::NoNativeDump { pid, seconds: TO_BEGIN.as_secs() });
             }
@@ -126,9 +128,6 @@ pub fn dump(process: &Process, keeper: &dyn Keeper) -> Result<NativeDump, Error>
         let is_open = is_open(process, there.dev(), there.ino());
         same = if !is_open && last == Some(bytes) { same + 1 } else { 0 };
         last = Some(bytes);
-        if !there.is_file() || there.uid() != process.status().identity.user {
-            continue;
-        }
         let dump = match &mut found {
             Some(dump) if dump.name == name => dump,
             found => {

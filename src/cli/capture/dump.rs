@@ -86,7 +86,7 @@ pub(crate) struct DumpArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Do not show the overview of the new dump, as for a compressed one
+    /// Do not show the overview of the new dump; that of a compressed one is never shown
     #[arg(long, help_heading = "Output")]
     no_overview: bool,
 
