@@ -158,3 +158,40 @@ fn is_open(process: &Process, device: u64, inode: u64) -> bool {
     open.filter_map(|entry| fs::metadata(entry.path()).ok())
         .any(|file| (file.dev(), file.ino()) == (device, inode))
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dump_is_removed_however_its_copy_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("svm-heapdump-7-1.hprof");
+        let dump = |length| {
+            fs::write(&path, "dump").unwrap();
+            NativeDump {
+                pid: 7,
+                dir: Directory::open(dir.path()).unwrap(),
+                name: "svm-heapdump-7-1.hprof".to_owned(),
+                is_there: true,
+                _kept: Box::new(()),
+                bytes: length,
+                time: Duration::ZERO,
+            }
+        };
+        let mut full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let failed = dump(4).copy(None, &mut full);
+        // The destination is at fault, not the dump.
+        assert!(matches!(failed, Err(Error::Output { .. })) && !path.exists(), "{failed:?}");
+        assert!(matches!(dump(5).copy(None, &mut Vec::new()), Err(Error::Odd { .. })) && !path.exists());
+        let mut good = dump(4);
+        good.copy(None, &mut Vec::new()).unwrap();
+        good.remove().unwrap();
+        assert!(!path.exists());
+        // What has the name by then is another one.
+        fs::write(&path, "other").unwrap();
+        drop(good);
+        assert!(path.exists());
+    }
+}
