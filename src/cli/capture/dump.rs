@@ -491,8 +491,40 @@ pub(crate) fn declared() -> Vec<Declared> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    fn put(path: &Path, is_forced: bool) -> anyhow::Result<()> {
+        written(&Destination::File(path.to_owned()), is_forced, |out| {
+            out.write_all(b"new").map_err(|source| Error::Output { source })
+        })
+    }
+
+    #[test]
+    fn a_file_is_replaced_at_once_and_only_if_forced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.hprof");
+        // Another user knows the process ID, and may write to the directory.
+        let guessed = dir.path().join(format!(".hprof-cli-{}.part", std::process::id()));
+        fs::write(&guessed, "other").unwrap();
+        fs::write(&path, "old").unwrap();
+        let error = put(&path, false).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(Error::Exists { .. })), "{error:#}");
+        put(&path, true).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), fs::read(&guessed).unwrap()), (b"new".into(), b"other".into()));
+        put(&dir.path().join("b.hprof"), false).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn errors_name_the_destination() {
+        let error = written(&Destination::Device("/dev/full".into()), false, |out| {
+            out.write_all(b"new").map_err(|source| Error::Output { source })
+        });
+        assert_eq!(error.unwrap_err().to_string(), "cannot write /dev/full");
+        assert!(find("").is_err_and(|error| error.to_string().contains("the name is empty")));
+    }
 
     #[test]
     fn dumps_are_named_after_the_program() {
