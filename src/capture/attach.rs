@@ -7,11 +7,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::directory::Directory;
@@ -88,11 +91,7 @@ impl<'k> Jvm<'k> {
             None => return Err(Error::NotJvm { pid, name: status.name.clone() }),
         }
         let jvm = Self { process, mapped, keeper };
-        match jvm.process.status_now() {
-            None => return Err(Error::Ended { pid }),
-            Some(now) if matches!(now.state, 'T' | 't') => return Err(Error::Stopped { pid }),
-            Some(_) => {}
-        }
+        jvm.check_running()?;
         if jvm.is_disabled() {
             return Err(Error::Disabled { pid });
         }
@@ -112,6 +111,16 @@ impl<'k> Jvm<'k> {
     /// Returns what it has mapped.
     pub fn mapped(&self) -> &Mapped {
         &self.mapped
+    }
+
+    /// Checks that it is neither stopped nor has ended.
+    pub(crate) fn check_running(&self) -> Result<(), Error> {
+        let pid = self.process.pid();
+        match self.process.status_now() {
+            None => Err(Error::Ended { pid }),
+            Some(now) if matches!(now.state, 'T' | 't') => Err(Error::Stopped { pid }),
+            Some(_) => Ok(()),
+        }
     }
 
     /// Returns whether it says that it accepts no commands: it would answer the signal with a thread dump on its stdout.
@@ -178,7 +187,11 @@ impl<'k> Jvm<'k> {
 
     fn talk(&self, command: &str, request: &[u8], patience: Option<Duration>) -> Result<Reply, Error> {
         let pid = self.process.pid();
-        let root = self.process.root().and_then(|root| root.below("tmp"));
+        let root = self.process.root();
+        if root.as_ref().is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+            return Err(Error::Hidden { pid });
+        }
+        let root = root.and_then(|root| root.below("tmp"));
         let place = self.process.proc_path("root/tmp").display().to_string();
         let tmp = root.map_err(|source| Error::Place { pid, place, source })?;
         let identity = self.process.status().identity;
@@ -259,23 +272,37 @@ impl<'k> Jvm<'k> {
     }
 }
 
-/// Connects to a socket, if it exists and somebody listens.
+/// Connects to a socket, if it exists and the JVM listens: another process of its user may have one of that name.
 ///
 /// # Errors
 ///
 /// If the file is not a socket or belongs to another user.
 fn connected(tmp: &Directory, name: &str, pid: u32) -> Result<Option<UnixStream>, Error> {
     let fail = |source| Error::Place { pid, place: tmp.place().join(name).display().to_string(), source };
-    let Ok(there) = fs::symlink_metadata(tmp.path(name)) else { return Ok(None) };
-    let is_own = there.uid() == Identity::own().user && there.mode() & 0o066 == 0;
-    if !there.file_type().is_socket() || !is_own {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = match rustix::fs::openat(tmp.fd(), name, flags, Mode::empty()) {
+        Ok(found) => found,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(fail(error.into())),
+    };
+    let there = rustix::fs::fstat(&found).map_err(|error| fail(error.into()))?;
+    let is_own = there.st_uid == Identity::own().user && there.st_mode & 0o066 == 0;
+    if FileType::from_raw_mode(there.st_mode) != FileType::Socket || !is_own {
         return Err(fail(io::Error::other("not a socket of the JVM's user alone")));
     }
-    match UnixStream::connect(tmp.path(name)) {
-        Ok(stream) => Ok(Some(stream)),
+    // The socket that was looked at, whatever has its name by now.
+    match UnixStream::connect(format!("/proc/self/fd/{}", found.as_raw_fd())) {
+        Ok(stream) => Ok(Some(stream).filter(|stream| is_peer(stream, pid))),
         Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => Ok(None),
         Err(error) => Err(fail(error)),
     }
+}
+
+/// Returns whether a process is the other end of a stream. Both IDs are those of this PID namespace; a process that has none
+/// here is another one.
+fn is_peer(stream: &UnixStream, pid: u32) -> bool {
+    rustix::net::sockopt::socket_peercred(stream)
+        .is_ok_and(|peer| u32::try_from(peer.pid.as_raw_nonzero().get()) == Ok(pid))
 }
 
 /// Returns a request in version 1: three arguments.
@@ -415,20 +442,23 @@ mod tests {
     #[test]
     fn only_sockets_of_this_user_alone_are_spoken_to() {
         let (_root, dir, tmp) = root();
-        assert!(connected(&tmp, "socket", 7).unwrap().is_none());
+        let own = std::process::id();
+        assert!(connected(&tmp, "socket", own).unwrap().is_none());
         let socket = dir.join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(connected(&tmp, "socket", 7).unwrap().is_some());
+        assert!(connected(&tmp, "socket", own).unwrap().is_some());
+        // Another process of the same user listens.
+        assert!(connected(&tmp, "socket", own + 1).unwrap().is_none());
         symlink(&socket, dir.join("link")).unwrap();
-        assert!(connected(&tmp, "link", 7).is_err());
+        assert!(connected(&tmp, "link", own).is_err());
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
-        let error = connected(&tmp, "socket", 7).unwrap_err().to_string();
+        let error = connected(&tmp, "socket", own).unwrap_err().to_string();
         assert!(error.contains(socket.to_str().unwrap()), "{error}");
         // Left by a JVM that has ended.
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).unwrap();
         drop(listener);
-        assert!(connected(&tmp, "socket", 7).unwrap().is_none());
+        assert!(connected(&tmp, "socket", own).unwrap().is_none());
     }
 
     #[test]

@@ -36,6 +36,13 @@ impl Directory {
         Ok(Self { fd: self.resolve(inner, FIND)?, place: self.place.join(inner) })
     }
 
+    /// Opens a directory in this one, which is not a link.
+    pub(crate) fn entry(&self, name: &str) -> std::io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, name, flags, Mode::empty())?;
+        Ok(Self { fd, place: self.place.join(name) })
+    }
+
     /// Opens what a path leads to, with links resolved as if this directory were the root.
     fn resolve(&self, inner: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
@@ -62,13 +69,13 @@ impl Directory {
     ///
     /// If it is something else.
     pub(crate) fn file(&self, inner: &str) -> std::io::Result<(File, rustix::fs::Stat)> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = self.resolve(inner, flags)?;
-        let stat = fstat(&fd)?;
+        // Looked at first: opening a device may do something.
+        let found = self.resolve(inner, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC)?;
+        let stat = fstat(&found)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(std::io::Error::other("not an ordinary file"));
         }
-        Ok((File::from(fd), stat))
+        Ok((File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?, stat))
     }
 
     /// Returns the open directory.

@@ -54,6 +54,12 @@ pub enum Error {
         /// User ID of this process.
         own: u32,
     },
+    /// The process may not be looked into, although its user is this one, or this one is root.
+    #[error("this process may not look into process {pid}")]
+    Hidden {
+        /// Process ID.
+        pid: u32,
+    },
     /// This process may not become the JVM's user.
     #[error("cannot become user {user} and group {group}")]
     Identity {

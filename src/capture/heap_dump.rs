@@ -61,6 +61,12 @@ struct Written {
     /// Number of bytes that it wrote, if it says so.
     bytes: Option<u64>,
     time: Duration,
+    /// Standstill so far according to its counters, right after the answer.
+    standstill: Option<u64>,
+}
+
+fn standstill(jvm: &Jvm<'_>) -> Option<u64> {
+    PerfData::of(jvm.process(), jvm.mapped())?.standstill_nanoseconds()
 }
 
 /// Takes the dump.
@@ -70,10 +76,9 @@ struct Written {
 /// If the JVM does not write it, or it cannot be copied. Nothing is left then.
 pub fn run(jvm: &Jvm<'_>, plan: &Plan, target: Target<'_>, watch: &dyn Watch) -> Result<Dumped, Error> {
     let pid = jvm.process().pid();
-    let counters = || PerfData::of(jvm.process(), jvm.mapped())?.standstill_nanoseconds();
     let owner = jvm.process().status().identity;
     let dir = PrivateDir::create(plan::open(plan, jvm)?, &plan.inner, owner, jvm.keeper())?;
-    let before = counters();
+    let before = standstill(jvm);
     watch.begin("dumping", plan.dump_bytes);
     let (written, received) = match (plan.way, target) {
         (Way::Fifo, Target::Stream(out)) => {
@@ -82,14 +87,14 @@ pub fn run(jvm: &Jvm<'_>, plan: &Plan, target: Target<'_>, watch: &dyn Watch) ->
         }
         (_, target) => (into_file(jvm, plan, &dir, target, watch)?, None),
     };
-    let after = counters();
     if let (Some(said), Some(received)) = (written.bytes, received)
         && said != received
     {
         return Err(Error::Incomplete { pid, said, received });
     }
-    let measured =
-        before.zip(after).map(|(before, after)| Duration::from_nanos(after.saturating_sub(before)));
+    let measured = before
+        .zip(written.standstill)
+        .map(|(before, after)| Duration::from_nanos(after.saturating_sub(before)));
     let measured = measured.filter(|time| !time.is_zero());
     Ok(Dumped {
         dump_bytes: received.or(written.bytes).unwrap_or(0),
@@ -151,6 +156,7 @@ fn through_fifo(
     watch: &dyn Watch,
 ) -> Result<(Written, u64), Error> {
     let fail = |source| Error::File { what: "cannot read", path: dir.place(NAME), source };
+    ready(jvm)?;
     let reader = FifoReader::create(dir.dir(), NAME, jvm.process().status().identity).map_err(fail)?;
     let all = if plan.is_live { "" } else { "-all " };
     let command = format!("GC.heap_dump {all}-overwrite {}", dir.inner(NAME));
@@ -169,9 +175,8 @@ fn through_fifo(
             let received = reader.copy(&mut encoder, &is_over, |bytes| watch.advance(bytes))?;
             Ok((received, encoder))
         });
-        if received.is_err() {
-            dir.release();
-        }
+        // Also if it has written everything: one that opens the FIFO once more would wait for a reader.
+        dir.release();
         let written = joined(asked);
         // What is incomplete does not get an end.
         let is_whole = |received: u64| {
@@ -188,6 +193,17 @@ fn through_fifo(
     // If both failed, the JVM did because nobody read.
     let received = received.map_err(|source| Error::Output { source })?;
     Ok((written?, received))
+}
+
+/// Maximum time for the answer to a command that takes none.
+const TO_ANSWER_QUICKLY: Duration = Duration::from_secs(20);
+
+/// Checks that the JVM is about to take the command: the FIFO is to exist as short as possible before it is opened. If
+/// this process and its guard were killed before that, the JVM would wait for a reader.
+fn ready(jvm: &Jvm<'_>) -> Result<(), Error> {
+    jvm.check_running()?;
+    jvm.jcmd("VM.version", Some(TO_ANSWER_QUICKLY))?;
+    jvm.check_running()
 }
 
 type Asked<'s> = ScopedJoinHandle<'s, Result<Written, Error>>;
@@ -215,7 +231,7 @@ fn answered(jvm: &Jvm<'_>, command: &str, arguments: &[&str]) -> Result<Written,
         Error::EndedDuring { pid, .. } => Error::EndedDuring { pid, command: DUMP.to_owned() },
         error => error,
     })?;
-    let time = start.elapsed();
+    let (time, standstill) = (start.elapsed(), standstill(jvm));
     if reply.code != 0 || !reply.text.contains("Heap dump file created") {
         let pid = jvm.process().pid();
         let lines: Vec<&str> = reply.text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -224,7 +240,7 @@ fn answered(jvm: &Jvm<'_>, command: &str, arguments: &[&str]) -> Result<Written,
         let text = if text.is_empty() { "no reason given".to_owned() } else { text };
         return Err(Error::Refused { pid, command: DUMP.to_owned(), text });
     }
-    Ok(Written { bytes: bytes_of(&reply.text), time })
+    Ok(Written { bytes: bytes_of(&reply.text), time, standstill })
 }
 
 /// Returns the number of bytes that a JVM says it wrote: `Heap dump file created [607123456 bytes in 2.345 secs]`.

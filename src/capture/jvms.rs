@@ -46,7 +46,7 @@ pub struct JvmRow {
 pub struct JvmList {
     /// JVMs in order of their process IDs.
     pub jvms: Vec<JvmRow>,
-    /// Process IDs of other users' processes whose program is named `java`.
+    /// Process IDs of processes that may not be looked into, as those of other users, whose program is named `java`.
     pub hidden: Vec<u32>,
 }
 
@@ -56,7 +56,9 @@ pub fn list() -> JvmList {
     for process in Process::all() {
         match process.mapped() {
             Ok(mapped) => list.jvms.extend(row(&process, &mapped)),
-            Err(Error::OtherUser { pid, .. }) if process.status().name == "java" => list.hidden.push(pid),
+            Err(Error::OtherUser { pid, .. } | Error::Hidden { pid }) if process.status().name == "java" => {
+                list.hidden.push(pid)
+            }
             Err(_) => {}
         }
     }
@@ -113,7 +115,7 @@ struct Launched {
 }
 
 /// Options of `java` whose value is the next argument.
-const WITH_VALUE: [&str; 12] = [
+const WITH_VALUE: [&str; 16] = [
     "-cp",
     "-classpath",
     "--class-path",
@@ -126,12 +128,22 @@ const WITH_VALUE: [&str; 12] = [
     "--add-reads",
     "--limit-modules",
     "--patch-module",
+    "--enable-native-access",
+    "--source",
+    "--describe-module",
+    "-d",
 ];
 
 /// Collectors by the words in their options and in the names of their counters.
-const COLLECTORS: [(&str, &str); 8] = [
+const COLLECTORS: [(&str, &str); 13] = [
     ("G1", "G1"),
     ("Serial", "Serial"),
+    // JDK 8 and 11: of the young generation, and of the old one.
+    ("Copy", "Serial"),
+    ("MSC", "Serial"),
+    ("ConcMarkSweep", "CMS"),
+    ("PCopy", "CMS"),
+    ("CMS", "CMS"),
     ("Parallel", "Parallel"),
     ("PSScavenge", "Parallel"),
     ("PSParallelCompact", "Parallel"),
@@ -182,10 +194,6 @@ pub(crate) fn size_of(text: &str) -> Option<u64> {
 
 fn collector(told: &PerfData) -> Option<&'static str> {
     let name = (0..3).find_map(|at| told.text(&format!("sun.gc.collector.{at}.name")))?;
-    // "Copy" and "MCS" are those of JDK 8 and 11.
-    if name == "Copy" || name == "MSC" {
-        return Some("Serial");
-    }
     COLLECTORS.iter().find(|(word, _)| name.starts_with(word)).map(|(_, collector)| *collector)
 }
 
@@ -198,7 +206,7 @@ fn heap_max(told: &PerfData) -> Option<u64> {
     let sizes = generations(told, "maxCapacity");
     match collector(told)? {
         // Each generation has a part of the heap.
-        "Serial" | "Parallel" => Some(sizes.iter().sum()),
+        "Serial" | "Parallel" | "CMS" => Some(sizes.into_iter().fold(0, u64::saturating_add)),
         // Each may take all of it.
         _ => sizes.into_iter().max(),
     }
@@ -265,6 +273,11 @@ mod tests {
             Some("/a.jar")
         );
         assert_eq!(of("java -m mod/app.Main").main_class.as_deref(), Some("mod/app.Main"));
+        for option in WITH_VALUE {
+            let launched = of(&format!("java {option} value app.Main value"));
+            assert_eq!(launched.main_class.as_deref(), Some("app.Main"), "{option}");
+        }
+        assert_eq!(of("java -XX:+UseConcMarkSweepGC app.Main").collector, Some("CMS"));
         assert_eq!(of("java"), Launched::default());
         assert_eq!(
             (size_of("4G"), size_of("1k"), size_of("12"), size_of("x"), size_of("")),

@@ -1,29 +1,37 @@
 //! Heap dumps of programs that GraalVM compiled: on SIGUSR1, those that were built for it write one into their working
 //! directory.
 
-use std::ffi::OsString;
+use std::any::Any;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use rustix::fs::AtFlags;
 use rustix::process::Signal;
 
 use crate::compress::{self, Compression};
 use crate::directory::Directory;
 use crate::error::Error;
+use crate::private::Keeper;
 use crate::processes::Process;
+
+/// Prefix of the names of their dumps; the process ID follows.
+pub const NATIVE_PREFIX: &str = "svm-heapdump-";
 
 /// Maximum time until the dump begins.
 const TO_BEGIN: Duration = Duration::from_secs(60);
 
 /// A dump that a native image wrote.
+/// It is removed on drop.
 #[derive(Debug)]
 pub struct NativeDump {
     pid: u32,
     dir: Directory,
-    name: OsString,
+    name: String,
+    is_there: bool,
+    _kept: Box<dyn Any>,
     /// Its length.
     pub bytes: u64,
     /// Time from the signal to its end: the program may have stood still for all of it.
@@ -38,9 +46,9 @@ impl NativeDump {
     /// If it cannot be read, or the copy cannot be written.
     pub fn copy(&self, compression: Option<Compression>, out: &mut (dyn Write + Send)) -> Result<(), Error> {
         let fail = |source| Error::File { what: "cannot copy", path: self.place(), source };
-        let name = self.name.to_str().unwrap_or_default();
-        let (mut file, _) = self.dir.file(name).map_err(fail)?;
-        let copied = compress::copy(&mut file, compression, out, &mut |_| {}).map_err(fail)?;
+        let (mut file, _) = self.dir.file(&self.name).map_err(fail)?;
+        let copied = compress::copy(&mut file, compression, out, &mut |_| {});
+        let copied = copied.map_err(|source| Error::Output { source })?;
         if copied != self.bytes {
             return Err(Error::Odd {
                 pid: self.pid,
@@ -56,13 +64,23 @@ impl NativeDump {
     /// # Errors
     ///
     /// If it cannot be removed.
-    pub fn remove(&self) -> io::Result<()> {
-        fs::remove_file(self.dir.path("").join(&self.name))
+    pub fn remove(&mut self) -> io::Result<()> {
+        rustix::fs::unlinkat(self.dir.fd(), self.name.as_str(), AtFlags::empty())?;
+        self.is_there = false;
+        Ok(())
     }
 
     /// Returns its path for messages.
     pub fn place(&self) -> PathBuf {
         self.dir.place().join(&self.name)
+    }
+}
+
+impl Drop for NativeDump {
+    fn drop(&mut self) {
+        if self.is_there {
+            let _ = self.remove();
+        }
     }
 }
 
@@ -75,8 +93,8 @@ pub fn has_heap_dumps(process: &Process) -> bool {
 ///
 /// # Errors
 ///
-/// If the program does not handle the signal, ends, or writes nothing.
-pub fn dump(process: &Process) -> Result<NativeDump, Error> {
+/// If the program does not handle the signal, ends, or writes nothing. What it has written is removed then.
+pub fn dump(process: &Process, keeper: &dyn Keeper) -> Result<NativeDump, Error> {
     let pid = process.pid();
     if !has_heap_dumps(process) {
         return Err(Error::Unhandled { pid, signal: "SIGUSR1" });
@@ -84,11 +102,14 @@ pub fn dump(process: &Process) -> Result<NativeDump, Error> {
     let place = process.proc_path("cwd");
     let dir = Directory::open(&place);
     let dir = dir.map_err(|source| Error::File { what: "cannot open", path: place.clone(), source })?;
-    let prefix = format!("svm-heapdump-{}-", process.status().namespace_pid);
+    let prefix = format!("{NATIVE_PREFIX}{}-", process.status().namespace_pid);
     let old = dumps(&dir, &prefix);
     let start = Instant::now();
     process.signal(Signal::USR1)?;
     let (mut last, mut same) = (None, 0);
+    let mut found: Option<NativeDump> = None;
+    let user = process.status().identity.user;
+    let is_theirs = |there: &fs::Metadata| there.len() > 0 && there.is_file() && there.uid() == user;
     loop {
         std::thread::sleep(Duration::from_millis(100));
         if process.status_now().is_none() {
@@ -96,7 +117,7 @@ pub fn dump(process: &Process) -> Result<NativeDump, Error> {
         }
         let new = dumps(&dir, &prefix).into_iter().find(|name| !old.contains(name));
         let there = new.and_then(|name| Some((fs::symlink_metadata(dir.path("").join(&name)).ok()?, name)));
-        let Some((there, name)) = there.filter(|(there, _)| there.len() > 0) else {
+        let Some((there, name)) = there.filter(|(there, _)| is_theirs(there)) else {
             if start.elapsed() > TO_BEGIN {
                 return Err(Error::NoNativeDump { pid, seconds: TO_BEGIN.as_secs() });
             }
@@ -107,20 +128,70 @@ pub fn dump(process: &Process) -> Result<NativeDump, Error> {
         let is_open = is_open(process, there.dev(), there.ino());
         same = if !is_open && last == Some(bytes) { same + 1 } else { 0 };
         last = Some(bytes);
-        if same >= 2 && there.is_file() && there.uid() == process.status().identity.user {
-            return Ok(NativeDump { pid, dir, name, bytes, time: start.elapsed() });
+        let dump = match &mut found {
+            Some(dump) if dump.name == name => dump,
+            found => {
+                let fail = |source| Error::File { what: "cannot open", path: place.clone(), source };
+                let kept = keeper.keep_file(&dir.path(""), &name).map_err(fail)?;
+                let dir = Directory::open(&dir.path("")).map_err(fail)?;
+                let time = Duration::ZERO;
+                found.insert(NativeDump { pid, dir, name, is_there: true, _kept: kept, bytes, time })
+            }
+        };
+        (dump.bytes, dump.time) = (bytes, start.elapsed());
+        if same >= 2
+            && let Some(dump) = found.take()
+        {
+            return Ok(dump);
         }
     }
 }
 
-fn dumps(dir: &Directory, prefix: &str) -> Vec<OsString> {
+fn dumps(dir: &Directory, prefix: &str) -> Vec<String> {
     let entries = fs::read_dir(dir.path("")).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name());
-    names.filter(|name| name.as_encoded_bytes().starts_with(prefix.as_bytes())).collect()
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with(prefix)).collect()
 }
 
 fn is_open(process: &Process, device: u64, inode: u64) -> bool {
     let open = fs::read_dir(process.proc_path("fd")).into_iter().flatten().flatten();
     open.filter_map(|entry| fs::metadata(entry.path()).ok())
         .any(|file| (file.dev(), file.ino()) == (device, inode))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dump_is_removed_however_its_copy_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("svm-heapdump-7-1.hprof");
+        let dump = |length| {
+            fs::write(&path, "dump").unwrap();
+            NativeDump {
+                pid: 7,
+                dir: Directory::open(dir.path()).unwrap(),
+                name: "svm-heapdump-7-1.hprof".to_owned(),
+                is_there: true,
+                _kept: Box::new(()),
+                bytes: length,
+                time: Duration::ZERO,
+            }
+        };
+        let mut full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let failed = dump(4).copy(None, &mut full);
+        // The destination is at fault, not the dump.
+        assert!(matches!(failed, Err(Error::Output { .. })) && !path.exists(), "{failed:?}");
+        assert!(matches!(dump(5).copy(None, &mut Vec::new()), Err(Error::Odd { .. })) && !path.exists());
+        let mut good = dump(4);
+        good.copy(None, &mut Vec::new()).unwrap();
+        good.remove().unwrap();
+        assert!(!path.exists());
+        // What has the name by then is another one.
+        fs::write(&path, "other").unwrap();
+        drop(good);
+        assert!(path.exists());
+    }
 }

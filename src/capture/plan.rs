@@ -53,6 +53,21 @@ pub enum Way {
     Fifo,
 }
 
+/// A place with less space than the dump takes if nothing in the heap is garbage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tight {
+    /// Directory.
+    pub place: PathBuf,
+    /// Free bytes.
+    pub free_bytes: u64,
+    /// Bytes needed, if nothing is garbage.
+    pub needed_bytes: u64,
+}
+
+/// Share of the space that a dump of reachable objects needs if nothing is garbage, without which it is not tried: JVMs
+/// collect when the heap is full, so that often most of what is used is garbage.
+const LEAST: u64 = 10;
+
 /// What a dump would do.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -76,8 +91,10 @@ pub struct Plan {
     pub(crate) inner: String,
     /// Bytes that the JVM needs there.
     pub needed_bytes: u64,
-    /// Bytes that are free there.
-    pub free_bytes: u64,
+    /// Bytes that are free there; `None` if the file system does not say.
+    pub free_bytes: Option<u64>,
+    /// Place where the dump fits only if much of the heap is garbage.
+    pub tight: Option<Tight>,
     /// Whether the JVM writes segments, and then merges them.
     pub is_segmented: bool,
     /// Estimated time for which the JVM's threads stand still.
@@ -132,7 +149,7 @@ impl Plan {
             (Way::Fifo, Some(Compression::Zstd)) => ZSTD_BYTES_PER_SECOND,
             _ => BYTES_PER_SECOND,
         };
-        let plan = Self {
+        let mut plan = Self {
             row,
             release,
             way,
@@ -140,10 +157,8 @@ impl Plan {
             compression: request.compression,
             heap_used_bytes,
             dump_bytes,
-            free_bytes: open_dir(way, &place, jvm)
-                .ok()
-                .and_then(|dir| free(fstatvfs(dir.fd())))
-                .unwrap_or(u64::MAX),
+            free_bytes: open_dir(way, &place, jvm).ok().and_then(|dir| free(&fstatvfs(dir.fd()).ok()?)),
+            tight: None,
             place,
             inner,
             needed_bytes,
@@ -151,29 +166,33 @@ impl Plan {
             standstill: Duration::from_millis(dump_bytes.saturating_mul(1000) / bytes_per_second),
             bytes_per_second,
         };
-        plan.check(request.to)?;
+        plan.tight = plan.check(request.to)?;
         Ok(plan)
     }
 
     /// Checks that there is enough space, where the JVM writes and where the dump goes.
-    fn check(&self, to: Option<&Path>) -> Result<(), Error> {
-        if self.needed_bytes > self.free_bytes {
-            return Err(Error::Space {
-                place: self.place.clone(),
-                free: self.free_bytes,
-                needed: self.needed_bytes,
-                is_twice: self.is_segmented,
-            });
-        }
+    fn check(&self, to: Option<&Path>) -> Result<Option<Tight>, Error> {
+        let inside = self.space(&self.place, self.free_bytes, self.needed_bytes, self.is_segmented)?;
         // A compressed dump takes a tenth to a half; nobody knows before.
         let is_copy = matches!(self.way, Way::Inside | Way::Fifo) && self.compression.is_none();
-        let Some(dir) = to.map(parent).filter(|_| is_copy) else { return Ok(()) };
-        match free(statvfs(dir)) {
-            Some(free) if free < self.dump_bytes => {
-                Err(Error::Space { place: dir.to_owned(), free, needed: self.dump_bytes, is_twice: false })
-            }
-            _ => Ok(()),
+        let Some(dir) = to.map(parent).filter(|_| is_copy) else { return Ok(inside) };
+        let free = statvfs(dir).ok().and_then(|stat| free(&stat));
+        Ok(inside.or(self.space(dir, free, self.dump_bytes, false)?))
+    }
+
+    fn space(
+        &self,
+        place: &Path,
+        free: Option<u64>,
+        needed: u64,
+        is_twice: bool,
+    ) -> Result<Option<Tight>, Error> {
+        let Some(free) = free.filter(|free| *free < needed) else { return Ok(None) };
+        let place = place.to_owned();
+        if self.is_live && free >= needed / LEAST {
+            return Ok(Some(Tight { place, free_bytes: free, needed_bytes: needed }));
         }
+        Err(Error::Space { place, free, needed, is_twice })
     }
 }
 
@@ -219,10 +238,12 @@ fn release(version: &str) -> Option<u32> {
     }
 }
 
-/// Returns the bytes that are free on a file system.
-fn free(of: rustix::io::Result<StatVfs>) -> Option<u64> {
-    let StatVfs { f_bavail, f_frsize, .. } = of.ok()?;
-    f_bavail.checked_mul(f_frsize)
+/// Returns the bytes that are free on a file system; `None` if it has no sizes, as some network mounts.
+fn free(stat: &StatVfs) -> Option<u64> {
+    if stat.f_blocks == 0 {
+        return None;
+    }
+    stat.f_bavail.checked_mul(stat.f_frsize)
 }
 
 /// Opens the directory in which the JVM writes.
@@ -241,6 +262,53 @@ fn open_dir(way: Way, place: &Path, jvm: &Jvm<'_>) -> std::io::Result<Directory>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vm_kind::VmKind;
+
+    #[test]
+    fn only_a_dump_without_garbage_has_a_size_that_is_known() {
+        let mut plan = Plan {
+            row: JvmRow {
+                pid: 7,
+                namespace_pid: 7,
+                user: String::new(),
+                kind: VmKind::HotSpot,
+                main_class: None,
+                java_version: None,
+                collector: None,
+                heap_used_bytes: None,
+                heap_max_bytes: None,
+                uptime: None,
+                container: None,
+                has_counters: false,
+            },
+            release: 21,
+            way: Way::Beside,
+            is_live: true,
+            compression: None,
+            heap_used_bytes: 1000,
+            dump_bytes: 1500,
+            place: PathBuf::from("/d"),
+            inner: "/d".to_owned(),
+            needed_bytes: 1500,
+            free_bytes: Some(1500),
+            tight: None,
+            is_segmented: false,
+            standstill: Duration::ZERO,
+            bytes_per_second: 1,
+        };
+        assert!(matches!(plan.check(None), Ok(None)));
+        plan.free_bytes = Some(150);
+        let tight = Tight { place: "/d".into(), free_bytes: 150, needed_bytes: 1500 };
+        assert!(matches!(plan.check(None), Ok(Some(found)) if found == tight));
+        plan.free_bytes = Some(149);
+        assert!(matches!(plan.check(None), Err(Error::Space { free: 149, needed: 1500, .. })));
+        (plan.is_live, plan.free_bytes) = (false, Some(1499));
+        assert!(matches!(plan.check(None), Err(Error::Space { .. })));
+        plan.free_bytes = None;
+        assert!(matches!(plan.check(None), Ok(None)));
+        // A file system of the kernel, which has no sizes.
+        assert_eq!(statvfs("/proc").ok().and_then(|stat| free(&stat)), None);
+    }
 
     #[test]
     fn releases_are_read_from_versions() {

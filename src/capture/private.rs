@@ -30,8 +30,8 @@ pub trait Keeper: fmt::Debug + Sync {
     /// If nobody can look after it.
     fn keep_file(&self, parent: &Path, name: &str) -> io::Result<Box<dyn Any>>;
 
-    /// Calls `make`, which creates the directory `name` in `parent`. It is removed by its owner; what is returned is
-    /// dropped then.
+    /// Calls `make`, which creates the directory `name` in `parent` for the user `user`. It is removed by its owner; what
+    /// is returned is dropped then.
     ///
     /// # Errors
     ///
@@ -40,6 +40,7 @@ pub trait Keeper: fmt::Debug + Sync {
         &self,
         parent: &Path,
         name: &str,
+        user: u32,
         make: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<Box<dyn Any>>;
 }
@@ -57,6 +58,7 @@ impl Keeper for NoKeeper {
         &self,
         _: &Path,
         _: &str,
+        _: u32,
         make: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<Box<dyn Any>> {
         make()?;
@@ -89,32 +91,29 @@ impl PrivateDir {
         let place = parent.place().join(&name);
         let fail = |source| Error::File { what: "cannot create", path: place.clone(), source };
         let mode = Mode::from_raw_mode(0o700);
+        let mut is_own = owner == Identity::own();
         let mut make = || -> io::Result<()> {
             let made = owner.run(|| rustix::fs::mkdirat(parent.fd(), name.as_str(), mode));
             match made {
                 Ok(Ok(())) => Ok(()),
                 // The JVM's user may not write here, but this one may.
-                _ if owner != Identity::own() => Ok(rustix::fs::mkdirat(parent.fd(), name.as_str(), mode)?),
+                _ if owner != Identity::own() => {
+                    is_own = true;
+                    Ok(rustix::fs::mkdirat(parent.fd(), name.as_str(), mode)?)
+                }
                 Ok(Err(error)) => Err(error.into()),
                 Err(error) => Err(io::Error::other(error)),
             }
         };
         let path = parent.path("");
-        let kept = keeper.keep_directory(&path, &name, &mut make).map_err(fail)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(parent.fd(), name.as_str(), flags, Mode::empty());
-        let opened = opened.and_then(|fd| {
-            if owner != Identity::own() {
-                rustix::fs::fchown(&fd, Some(Uid::from_raw(owner.user)), Some(Gid::from_raw(owner.group)))?;
-            }
-            rustix::fs::fchmod(&fd, mode)
-        });
-        let dir = Directory::open(&parent.path(&name));
+        let kept = keeper.keep_directory(&path, &name, owner.user, &mut make).map_err(fail)?;
+        let made = if is_own { Identity::own() } else { owner };
+        let dir = opened(&parent, &name, made, owner);
         let inner = format!("{}/{name}", inner.trim_end_matches('/'));
-        match opened.map_err(io::Error::from).and(dir) {
+        match dir {
             Ok(dir) => Ok(Self { parent, name, dir, inner, owner, _kept: kept }),
             Err(error) => {
-                remove(&parent, &name);
+                remove(&parent, &name, owner.user);
                 Err(fail(error))
             }
         }
@@ -143,7 +142,8 @@ impl PrivateDir {
     /// Returns the number of bytes in it.
     pub(crate) fn bytes(&self) -> u64 {
         let entries = fs::read_dir(self.dir.path("")).into_iter().flatten().flatten();
-        entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
+        // The files are another user's, and may have any length.
+        entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).fold(0, u64::saturating_add)
     }
 
     /// Opens a file of the JVM: one that it wrote itself, and nothing that it put in its place.
@@ -186,29 +186,51 @@ impl PrivateDir {
     }
 }
 
+/// Opens a directory that `made` has just created, and gives it to `owner`. All that follows is done with this open
+/// directory: whoever may write to its parent may put another one in its place.
+fn opened(parent: &Directory, name: &str, made: Identity, owner: Identity) -> io::Result<Directory> {
+    let dir = parent.entry(name)?;
+    let stat = rustix::fs::fstat(dir.fd())?;
+    if stat.st_uid != made.user || stat.st_mode & 0o077 != 0 {
+        return Err(io::Error::other("it was replaced"));
+    }
+    if made != owner {
+        rustix::fs::fchown(dir.fd(), Some(Uid::from_raw(owner.user)), Some(Gid::from_raw(owner.group)))?;
+    }
+    rustix::fs::fchmod(dir.fd(), Mode::from_raw_mode(0o700))?;
+    Ok(dir)
+}
+
 fn release(dir: &Directory) {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // It stays open until nobody finds the FIFO any more: a JVM that has just opened it gets an error when it writes.
     let _fifo = rustix::fs::openat(dir.fd(), NAME, flags, Mode::empty());
-    let _ = fs::remove_file(dir.path(NAME));
+    let _ = rustix::fs::unlinkat(dir.fd(), NAME, AtFlags::empty());
 }
 
 /// Number of attempts: the JVM may still create a file.
 const ATTEMPTS: u32 = 5;
 
-fn remove(parent: &Directory, name: &str) {
-    remove_abandoned(&parent.path(""), name);
+/// Removes such a directory, whose process has ended, from `parent`. A JVM that waits for a reader of its FIFO is released
+/// first: it could accept no other command. A directory that is not that of `user` or of this user is left alone.
+pub fn remove_abandoned(parent: &Path, name: &str, user: u32) {
+    if let Ok(parent) = Directory::open(parent) {
+        remove(&parent, name, user);
+    }
 }
 
-/// Removes such a directory, whose process has ended, from `parent`. A JVM that waits for a reader of its FIFO is released
-/// first: it could accept no other command.
-pub fn remove_abandoned(parent: &Path, name: &str) {
-    let path = parent.join(name);
+fn remove(parent: &Directory, name: &str, user: u32) {
+    let own = Identity::own().user;
+    let is_theirs =
+        |dir: &Directory| rustix::fs::fstat(dir.fd()).is_ok_and(|there| [user, own].contains(&there.st_uid));
     for _ in 0..ATTEMPTS {
-        if let Ok(dir) = Directory::open(&path) {
-            release(&dir);
+        // No link is followed: the directory's owner could have another one emptied.
+        let Some(dir) = parent.entry(name).ok().filter(is_theirs) else { return };
+        release(&dir);
+        for entry in fs::read_dir(dir.path("")).into_iter().flatten().flatten() {
+            let _ = rustix::fs::unlinkat(dir.fd(), entry.file_name(), AtFlags::empty());
         }
-        if fs::remove_dir_all(&path).is_ok() || fs::symlink_metadata(&path).is_err() {
+        if rustix::fs::unlinkat(parent.fd(), name, AtFlags::REMOVEDIR).is_ok() {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -217,6 +239,56 @@ pub fn remove_abandoned(parent: &Path, name: &str) {
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        remove(&self.parent, &self.name);
+        remove(&self.parent, &self.name, self.owner.user);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_removed_through_a_link() {
+        let (parent, victim) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = victim.path().join(NAME);
+        fs::write(&file, "another user's").unwrap();
+        let name = format!("{PREFIX}0");
+        symlink(victim.path(), parent.path().join(&name)).unwrap();
+        remove_abandoned(parent.path(), &name, Identity::own().user);
+        assert!(file.is_file());
+        // The directory of a dump is swapped while it is taken.
+        let opened = Directory::open(parent.path()).unwrap();
+        let dir = PrivateDir::create(opened, "/x", Identity::own(), &NoKeeper).unwrap();
+        let path = parent.path().join(&dir.name);
+        fs::write(path.join(NAME), "").unwrap();
+        fs::rename(&path, parent.path().join("moved")).unwrap();
+        symlink(victim.path(), &path).unwrap();
+        dir.release();
+        assert!(file.is_file() && !parent.path().join("moved").join(NAME).exists());
+        drop(dir);
+        assert!(file.is_file() && path.is_symlink());
+    }
+
+    #[test]
+    fn directories_are_private_and_removed_with_their_files() {
+        let parent = tempfile::tempdir().unwrap();
+        let opened = Directory::open(parent.path()).unwrap();
+        let dir = PrivateDir::create(opened, "/x", Identity::own(), &NoKeeper).unwrap();
+        let path = parent.path().join(&dir.name);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        for name in [NAME, "heap.hprof.p0"] {
+            fs::write(path.join(name), "1234").unwrap();
+        }
+        assert_eq!(dir.bytes(), 8);
+        drop(dir);
+        assert!(!path.exists());
+        // What is not private is not what was created.
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let (root, own) = (Directory::open(parent.path()).unwrap(), Identity::own());
+        assert!(super::opened(&root, path.file_name().unwrap().to_str().unwrap(), own, own).is_err());
     }
 }

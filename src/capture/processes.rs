@@ -97,8 +97,8 @@ impl Process {
     pub fn find(pid: u32) -> Result<Self, Error> {
         // Opened first: what is read later is about this process, or it has ended.
         let handle = raw(pid).and_then(|raw| pidfd_open(raw, PidfdFlags::empty()).ok());
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok();
-        let status = status.and_then(|text| Status::of(&text)).ok_or(Error::NoProcess { pid })?;
+        let status = lossy(&format!("/proc/{pid}/status")).and_then(|text| Status::of(&text));
+        let status = status.ok_or(Error::NoProcess { pid })?;
         if status.process != pid {
             return Err(Error::Thread { id: pid, pid: status.process });
         }
@@ -185,13 +185,12 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// If it belongs to another user, or has ended.
+    /// If it belongs to another user, may not be looked into, or has ended.
     pub fn mapped(&self) -> Result<Mapped, Error> {
         match self.bytes("maps") {
             Ok(maps) => Ok(Mapped::of(&maps)),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                let Identity { user, .. } = self.status.identity;
-                Err(Error::OtherUser { pid: self.pid, user, own: Identity::own().user })
+                Err(denied(self.pid, self.status.identity.user, Identity::own().user))
             }
             Err(_) => Err(Error::Ended { pid: self.pid }),
         }
@@ -240,9 +239,19 @@ fn raw(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
+/// Returns the error about a process that may not be looked into: its user may, and root with all capabilities.
+fn denied(pid: u32, user: u32, own: u32) -> Error {
+    if user == own || own == 0 { Error::Hidden { pid } } else { Error::OtherUser { pid, user, own } }
+}
+
+/// Reads a text with the name of a program in it, which may be any bytes.
+fn lossy(path: &str) -> Option<String> {
+    fs::read(path).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// Returns the time at which a process started.
 fn started(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = lossy(&format!("/proc/{pid}/stat"))?;
     // The name may contain spaces and parentheses.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
@@ -370,6 +379,34 @@ mod tests {
         // A container in a container: the inner one is the process's.
         let inner = "f".repeat(64);
         assert_eq!(container(&format!("0::/docker/{id}/docker/{inner}")), Some(inner));
+    }
+
+    #[test]
+    fn what_may_not_be_looked_into_is_not_always_another_users() {
+        assert!(matches!(denied(7, 1000, 1000), Error::Hidden { pid: 7 }));
+        assert!(matches!(denied(7, 1000, 0), Error::Hidden { .. }));
+        assert!(matches!(denied(7, 1000, 1001), Error::OtherUser { user: 1000, own: 1001, .. }));
+    }
+
+    #[test]
+    fn names_of_programs_may_be_any_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join(std::ffi::OsString::from_vec(b"\xff) 1 (x".to_vec()));
+        fs::copy("/bin/sleep", &program).unwrap();
+        let mut child = std::process::Command::new(&program).arg("60").spawn().unwrap();
+        // It gets its name a moment after it has started.
+        let is_named = |found: &Process| found.status().name.ends_with(") 1 (x");
+        let mut found = Process::find(child.id());
+        for _ in 0..100 {
+            if found.as_ref().is_ok_and(is_named) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            found = Process::find(child.id());
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.as_ref().is_ok_and(is_named), "{found:?}");
     }
 
     #[test]

@@ -191,32 +191,68 @@ fn a_jvm_that_accepts_no_commands_is_left_alone() {
     });
 }
 
+/// Returns the name of the directory that a running `dump` has created, or is about to: its guard has it.
+fn directory_of(dump: u32) -> Option<String> {
+    std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let stat = String::from_utf8_lossy(&std::fs::read(entry.path().join("stat")).ok()?).into_owned();
+        let parent: u32 = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
+        let arguments =
+            std::fs::read_to_string(entry.path().join("cmdline")).ok().filter(|_| parent == dump)?;
+        arguments.split('\0').find(|word| word.starts_with(".hprof-cli-dump-")).map(str::to_owned)
+    })
+}
+
 #[test]
 fn a_killed_dump_leaves_nothing_and_the_jvm_goes_on() {
     each_jdk("killed dumps", |jdk| {
         let java = jdk.bare().start(&["HeapZoo", "1", "120000"]);
         java.wait_for("READY");
+        // Where the JVM writes: beside the file, or to its /tmp.
+        let places = [java.path(""), "/tmp".into()];
+        let is_there = |name: &String| places.iter().any(|place| place.join(name).exists());
         for (signal, arguments) in [
             (Signal::KILL, &[][..]),
             (Signal::INT, &[]),
             (Signal::KILL, &["--gzip"]),
             (Signal::TERM, &["--zstd"]),
         ] {
-            for wait in [0, 20, 40, 60, 100, 200, 400] {
-                let path = java.path(&format!("killed-{wait}-{}.hprof", signal.as_raw()));
+            let mut met = 0;
+            // The last ones as soon as the directory exists.
+            let waits = [0, 20, 40, 60, 100, 200, 400].map(|wait| Some(Duration::from_millis(wait)));
+            for (at, wait) in waits.into_iter().chain([None; 3]).enumerate() {
+                let path = java.path(&format!("killed-{at}-{}.hprof", signal.as_raw()));
                 let to = ["--yes", "--no-overview", "--force", "--output", path.to_str().unwrap()];
                 let mut child = dump(java.pid(), &[&to, arguments].concat()).spawn().unwrap();
-                std::thread::sleep(Duration::from_millis(wait));
+                let start = Instant::now();
+                let mut directory = None;
+                while child.try_wait().unwrap().is_none() {
+                    directory = directory.or_else(|| directory_of(child.id()));
+                    let is_met = directory.as_ref().is_some_and(is_there);
+                    if wait.map_or(is_met, |wait| start.elapsed() >= wait) {
+                        met += u32::from(is_met);
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 let pid = rustix::process::Pid::from_child(&child);
                 let _ = rustix::process::kill_process(pid, signal);
                 let mut said = String::new();
                 child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
                 child.wait().unwrap();
                 nothing_is_left(&java);
+                let end = Instant::now();
+                while directory.as_ref().is_some_and(is_there) {
+                    assert!(
+                        end.elapsed() < Duration::from_secs(10),
+                        "{directory:?} {signal:?} {arguments:?}"
+                    );
+                    std::thread::sleep(Duration::from_millis(20));
+                }
                 if path.exists() {
                     cli("doctor", &path, &[]);
                 }
             }
+            assert!(met > 0, "no kill met a directory: {signal:?} {arguments:?}");
             dumped(&java, &format!("after-{}-{}.hprof", signal.as_raw(), arguments.len()), &[]);
         }
     });

@@ -29,6 +29,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::guard::Guards;
+use crate::cli::shared::output::file::directory_of;
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 
@@ -85,7 +86,7 @@ pub(crate) struct DumpArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Do not show the overview of the new dump
+    /// Do not show the overview of the new dump; that of a compressed one is never shown
     #[arg(long, help_heading = "Output")]
     no_overview: bool,
 
@@ -155,6 +156,7 @@ fn find(target: &str) -> anyhow::Result<Process> {
     if let Ok(pid) = target.parse() {
         return Ok(Process::find(pid)?);
     }
+    ensure!(!target.is_empty(), "the name is empty; `hprof-cli jvms` lists the running JVMs");
     let jvms = jvms::list().jvms;
     let named = |row: &JvmRow| row.main_class.clone().unwrap_or_default();
     let found: Vec<&JvmRow> = jvms.iter().filter(|row| named(row).contains(target)).collect();
@@ -218,7 +220,7 @@ fn free(path: &Path, is_forced: bool) -> anyhow::Result<Destination> {
     let there = match fs::metadata(path) {
         Ok(there) => there,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let dir = directory_of(path);
             ensure!(dir.is_dir(), "cannot write {}: there is no directory {}", path.display(), dir.display());
             let may_write =
                 rustix::fs::accessat(CWD, dir, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
@@ -304,15 +306,24 @@ fn take(
         Destination::File(path) if plan.way == Way::Beside => {
             Ok(run(Target::Path { path, is_forced: args.force })?)
         }
-        Destination::File(path) => into_file(path, args.force, |out| run(Target::Stream(out))),
+        destination => written(destination, args.force, |out| run(Target::Stream(out))),
+    }
+}
+
+/// Has a dump written to its destination, which errors name.
+fn written<T>(
+    destination: &Destination,
+    is_forced: bool,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Error>,
+) -> anyhow::Result<T> {
+    match destination {
+        Destination::File(path) => into_file(path, is_forced, write),
         Destination::Device(path) => {
             let device = File::options().write(true).open(path);
             let mut device = device.with_context(|| format!("cannot write {}", path.display()))?;
-            Ok(run(Target::Stream(&mut device)).map_err(|error| at(path, error))?)
+            Ok(write(&mut device).map_err(|error| at(path, error))?)
         }
-        Destination::Stdout => {
-            Ok(run(Target::Stream(&mut io::stdout())).map_err(|error| at(Path::new("stdout"), error))?)
-        }
+        Destination::Stdout => Ok(write(&mut io::stdout()).map_err(|error| at(Path::new("stdout"), error))?),
     }
 }
 
@@ -333,20 +344,18 @@ fn into_file<T>(
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Error>,
 ) -> anyhow::Result<T> {
     let fail = || format!("cannot write {}", path.display());
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = directory_of(path);
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     if let Ok(file) = rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
         let mut file = File::from(file);
         let written = write(&mut file).map_err(|error| at(path, error))?;
         named(&file, path, is_forced).map_err(|error| match error {
-            Errno::EXIST => Error::Exists { path: path.to_owned() },
-            error => Error::File { what: "cannot write", path: path.to_owned(), source: error.into() },
+            error if error.kind() == io::ErrorKind::AlreadyExists => Error::Exists { path: path.to_owned() },
+            source => Error::File { what: "cannot write", path: path.to_owned(), source },
         })?;
         return Ok(written);
     }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".hprof-cli-").suffix(".part");
-    let mut file = Temporary::create(&builder, dir).with_context(fail)?;
+    let mut file = Temporary::create(&builder(), dir).with_context(fail)?;
     // Others remove what is not locked.
     let _ = file.as_file().lock();
     let written = write(&mut file).map_err(|error| at(path, error))?;
@@ -358,20 +367,29 @@ fn into_file<T>(
     Ok(written)
 }
 
+/// Returns the names of temporary files.
+fn builder() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".hprof-cli-").suffix(".part");
+    builder
+}
+
 /// Gives a file its name.
-fn named(file: &File, path: &Path, is_forced: bool) -> rustix::io::Result<()> {
+fn named(file: &File, path: &Path, is_forced: bool) -> io::Result<()> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
     let link = |path: &Path| rustix::fs::linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW);
     match link(path) {
         // A file that is replaced is so at once.
         Err(Errno::EXIST) if is_forced => {
-            let short = path.with_file_name(format!(".hprof-cli-{}.part", std::process::id()));
-            link(&short)?;
-            rustix::fs::rename(&short, path).inspect_err(|_| {
-                let _ = fs::remove_file(&short);
-            })
+            // Others remove what is not locked.
+            let _ = file.lock();
+            let linked = Temporary::of(&builder(), directory_of(path), |short| {
+                link(short)?;
+                file.try_clone()
+            });
+            linked?.publish(path)
         }
-        linked => linked,
+        linked => Ok(linked?),
     }
 }
 
@@ -401,8 +419,17 @@ fn finish(cx: &RunContext, args: &DumpArgs, row: DumpRow<'_>) -> anyhow::Result<
         return Ok(Outcome::Fine);
     }
     match row.output.filter(|path| !args.no_overview && path.is_file()) {
+        // Its index needs the whole dump, whose bytes were to be kept from this disk.
+        Some(path) if args.compression().is_some() => {
+            if !args.quiet {
+                cx.say("note", &format!("`hprof-cli overview {}` shows what is in it", path.display()));
+            }
+            Ok(Outcome::Fine)
+        }
         Some(path) => {
-            let words = ["overview".into(), "--".into(), OsString::from(path)];
+            let quiet = args.quiet.then(|| "--quiet".into());
+            let words: Vec<OsString> =
+                ["overview".into()].into_iter().chain(quiet).chain(["--".into(), path.into()]).collect();
             crate::cli::answer(cx, &words).context("the dump is complete, but its overview failed")
         }
         None => Ok(Outcome::Fine),
@@ -436,15 +463,16 @@ fn dump_native(
     }
     let bar = Bar::new(cx, args.quiet);
     bar.begin("waiting for the heap dump", 0);
-    let dump = native_image::dump(process)?;
+    let mut dump = native_image::dump(process, &Guards)?;
     drop(bar);
-    let copied = |out: &mut (dyn Write + Send)| dump.copy(args.compression(), out);
-    match destination {
-        Destination::File(path) => into_file(path, args.force, copied)?,
-        Destination::Device(path) => copied(&mut File::options().write(true).open(path)?)?,
-        Destination::Stdout => copied(&mut io::stdout())?,
+    let copied = written(destination, args.force, |out| dump.copy(args.compression(), out));
+    // It is full of secrets, also if it could not be copied.
+    let removed =
+        dump.remove().with_context(|| format!("cannot remove {}; remove it", dump.place().display()));
+    match (copied, removed) {
+        (Err(error), Err(stays)) => return Err(error.context(format!("{stays:#}"))),
+        (copied, removed) => copied.and(removed)?,
     }
-    dump.remove().with_context(|| format!("cannot remove {}", dump.place().display()))?;
     let dumped = Dumped { dump_bytes: dump.bytes, standstill: dump.time, is_measured: false };
     if !args.quiet {
         cx.say("note", &format!("the heap dump was complete {} after the signal", seconds(dump.time)));
@@ -463,8 +491,40 @@ pub(crate) fn declared() -> Vec<Declared> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    fn put(path: &Path, is_forced: bool) -> anyhow::Result<()> {
+        written(&Destination::File(path.to_owned()), is_forced, |out| {
+            out.write_all(b"new").map_err(|source| Error::Output { source })
+        })
+    }
+
+    #[test]
+    fn a_file_is_replaced_at_once_and_only_if_forced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.hprof");
+        // Another user knows the process ID, and may write to the directory.
+        let guessed = dir.path().join(format!(".hprof-cli-{}.part", std::process::id()));
+        fs::write(&guessed, "other").unwrap();
+        fs::write(&path, "old").unwrap();
+        let error = put(&path, false).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(Error::Exists { .. })), "{error:#}");
+        put(&path, true).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), fs::read(&guessed).unwrap()), (b"new".into(), b"other".into()));
+        put(&dir.path().join("b.hprof"), false).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn errors_name_the_destination() {
+        let error = written(&Destination::Device("/dev/full".into()), false, |out| {
+            out.write_all(b"new").map_err(|source| Error::Output { source })
+        });
+        assert_eq!(error.unwrap_err().to_string(), "cannot write /dev/full");
+        assert!(find("").is_err_and(|error| error.to_string().contains("the name is empty")));
+    }
 
     #[test]
     fn dumps_are_named_after_the_program() {

@@ -8,7 +8,7 @@ use hprof_capture::jvms::{self, JvmRow};
 use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
-use hprof_report::number::{counted, human_bytes};
+use hprof_report::number::{grouped, human_bytes};
 use hprof_report::table::Align;
 
 use super::{Machine, kind, long_time, milliseconds};
@@ -33,9 +33,11 @@ pub(crate) struct JvmsArgs {
 pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
     let list = jvms::list();
     if !list.hidden.is_empty() {
-        let processes = counted(list.hidden.len() as u64, "process");
-        let processes = processes.replace("processs", "processes");
-        cx.say("note", &format!("{processes} of other users may be JVMs; root sees them"));
+        let note = match list.hidden.len() as u64 {
+            1 => "1 process of another user may be a JVM; root sees it".to_owned(),
+            count => format!("{} processes of other users may be JVMs; root sees them", grouped(count)),
+        };
+        cx.say("note", &note);
     }
     let found = !list.jvms.is_empty();
     let answer = Answer::new(columns(), list.jvms).without_rows(NoRows::Line("no running JVM".into()));

@@ -36,8 +36,11 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Formats a short time: `1.4 s`.
+/// Formats a short time: `1.4 s`, and `15 ms` below a tenth of a second, rounded up: it may be an upper bound.
 fn seconds(duration: Duration) -> String {
+    if duration < Duration::from_millis(100) {
+        return format!("{} ms", duration.as_nanos().div_ceil(1_000_000));
+    }
     format!("{:.1} s", duration.as_secs_f64())
 }
 
@@ -58,6 +61,15 @@ fn long_time(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_times_are_never_nothing() {
+        for (microseconds, text) in
+            [(0, "0 ms"), (1, "1 ms"), (14_001, "15 ms"), (100_000, "0.1 s"), (1_440_000, "1.4 s")]
+        {
+            assert_eq!(seconds(Duration::from_micros(microseconds)), text);
+        }
+    }
 
     #[test]
     fn times_have_two_units() {

@@ -70,8 +70,10 @@ pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
             row.plan.map(|plan| plan.needed_bytes).into()
         })
         .or_null(NATIVE),
-        Column::of(names::SPACE_FREE_BYTES, |row: &DumpRow<'a>| row.plan.map(|plan| plan.free_bytes).into())
-            .or_null(NATIVE),
+        Column::of(names::SPACE_FREE_BYTES, |row: &DumpRow<'a>| {
+            row.plan.and_then(|plan| plan.free_bytes).into()
+        })
+        .or_null("it is a native image, or the file system does not report it"),
         Column::of(names::STANDSTILL_ESTIMATE_MS, |row: &DumpRow<'a>| {
             row.plan.map(|plan| milliseconds(plan.standstill)).into()
         })
@@ -129,11 +131,8 @@ pub(super) fn lines(plan: &Plan, output: Option<&Path>) -> Vec<String> {
     let place = plan.place.display();
     let twice = if plan.is_segmented { " (twice the size: this JVM merges segments at the end)" } else { "" };
     let space = || {
-        format!(
-            "needs about {}{twice}; {} are free",
-            human_bytes(plan.needed_bytes),
-            human_bytes(plan.free_bytes)
-        )
+        let free = plan.free_bytes.map_or("an unknown number of bytes".to_owned(), human_bytes);
+        format!("needs about {}{twice}; {free} are free", human_bytes(plan.needed_bytes))
     };
     lines.push(match plan.way {
         Way::Beside => format!("way: the JVM writes to {place}, which {}", space()),
@@ -145,6 +144,14 @@ pub(super) fn lines(plan: &Plan, output: Option<&Path>) -> Vec<String> {
                 .to_owned()
         }
     });
+    if let Some(tight) = &plan.tight {
+        lines.push(format!(
+            "space: {} has {} free, and the dump needs {} if nothing in the heap is garbage: it may not fit, and nothing is kept then",
+            tight.place.display(),
+            human_bytes(tight.free_bytes),
+            human_bytes(tight.needed_bytes)
+        ));
+    }
     lines.push(format!("to: {to}"));
     let speed = human_bytes(plan.bytes_per_second);
     lines.push(format!(

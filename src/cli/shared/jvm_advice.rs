@@ -22,6 +22,8 @@ pub(super) fn of(error: &Error) -> Option<String> {
                 .to_owned()
         }
         Error::OtherUser { user, .. } => format!("run it as that user or as root: sudo -u '#{user}' hprof-cli ..."),
+        Error::Hidden { .. } => "that takes the capability CAP_SYS_PTRACE: run it as root, in a container with --cap-add SYS_PTRACE"
+            .to_owned(),
         Error::Identity { .. } | Error::Signal { .. } => {
             "run it as the JVM's user, or as root with all capabilities".to_owned()
         }

@@ -113,6 +113,15 @@ impl Temporary {
         Self::created(|| builder.tempfile_in(dir))
     }
 
+    /// Has `make` create a file in `dir`, with the names of `builder`.
+    pub fn of(
+        builder: &Builder<'_, '_>,
+        dir: &Path,
+        make: impl FnMut(&Path) -> io::Result<File>,
+    ) -> io::Result<Self> {
+        Self::created(|| builder.make_in(dir, make))
+    }
+
     /// Creates a file in an index directory, whose name starts with `prefix`.
     pub(crate) fn create_in(dir: &PrivateDir, prefix: &str) -> io::Result<Self> {
         Self::created(|| dir.temporary(prefix))
