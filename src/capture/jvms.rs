@@ -13,7 +13,7 @@ use crate::users;
 use crate::vm_kind::VmKind;
 
 /// A running JVM.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JvmRow {
     /// Process ID.
     pub pid: u32,

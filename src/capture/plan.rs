@@ -262,25 +262,11 @@ fn open_dir(way: Way, place: &Path, jvm: &Jvm<'_>) -> std::io::Result<Directory>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vm_kind::VmKind;
 
     #[test]
     fn only_a_dump_without_garbage_has_a_size_that_is_known() {
         let mut plan = Plan {
-            row: JvmRow {
-                pid: 7,
-                namespace_pid: 7,
-                user: String::new(),
-                kind: VmKind::HotSpot,
-                main_class: None,
-                java_version: None,
-                collector: None,
-                heap_used_bytes: None,
-                heap_max_bytes: None,
-                uptime: None,
-                container: None,
-                has_counters: false,
-            },
+            row: JvmRow { pid: 7, namespace_pid: 7, ..JvmRow::default() },
             release: 21,
             way: Way::Beside,
             is_live: true,

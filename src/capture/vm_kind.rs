@@ -1,9 +1,10 @@
 //! Kinds of virtual machines.
 
 /// Kind of virtual machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum VmKind {
     /// HotSpot, the JVM of OpenJDK.
+    #[default]
     HotSpot,
     /// Eclipse OpenJ9.
     OpenJ9,

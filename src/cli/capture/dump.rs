@@ -531,16 +531,8 @@ mod tests {
         let row = |class: &str| JvmRow {
             pid: 7,
             namespace_pid: 7,
-            user: String::new(),
-            kind: VmKind::HotSpot,
             main_class: Some(class.to_owned()),
-            java_version: None,
-            collector: None,
-            heap_used_bytes: None,
-            heap_max_bytes: None,
-            uptime: None,
-            container: None,
-            has_counters: false,
+            ..JvmRow::default()
         };
         for (class, start) in [
             ("com.acme.Main", "Main-7-2"),

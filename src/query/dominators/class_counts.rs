@@ -89,8 +89,7 @@ fn add_objects(
     }
 }
 
-/// Calls `visit` with the objects at some positions, in order, and their class numbers; [`NONE`] if unknown. Classes
-/// are scattered over memory, so they are prefetched.
+/// Adds counts, class by class.
 pub(crate) fn add(mut counts: Vec<Counts>, others: &[Counts]) -> Vec<Counts> {
     for (count, other) in counts.iter_mut().zip(others) {
         count.objects += other.objects;
