@@ -244,7 +244,7 @@ impl<'k> Jvm<'k> {
         let now = self.process.status_now().ok_or(Error::Ended { pid })?;
         // Without a handler, the signal would end the process.
         if !now.handles(Signal::QUIT) {
-            return Err(Error::Unhandled { pid, signal: "SIGQUIT" });
+            return Err(Error::Unhandled { pid, signal: "SIGQUIT".into() });
         }
         let _trigger = Trigger::new(tmp, &self.trigger(), pid)?;
         self.process.signal(Signal::QUIT)?;

@@ -2,8 +2,10 @@
 
 use std::io::{self, Read, Write};
 
+use serde::{Deserialize, Serialize};
+
 /// Format of compressed dumps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Compression {
     /// gzip, at its fastest level.
     Gzip,

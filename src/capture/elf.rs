@@ -1,4 +1,4 @@
-//! The one fact about executables that is needed: whether a section has a name.
+//! What has to be known of executables: whether a section has a name, and whether they need a loader.
 
 use std::os::unix::fs::FileExt;
 
@@ -26,6 +26,25 @@ pub(crate) fn has_section(file: &impl FileExt, name: &str) -> Option<bool> {
     Some(names.split(|byte| *byte == 0).any(|one| one == name.as_bytes()))
 }
 
+/// Returns whether a 64-bit little-endian ELF file needs no loader; `None` if it is something else.
+pub(crate) fn is_static(file: &[u8]) -> Option<bool> {
+    /// Type of the entry that names the loader.
+    const INTERP: u64 = 3;
+    if !file.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let table = usize::try_from(number(file, 32, 8)?).ok()?;
+    let (size, count) = (usize::try_from(number(file, 54, 2)?).ok()?, number(file, 56, 2)?);
+    let mut entry = table;
+    for _ in 0..count {
+        if number(file, entry, 4)? == INTERP {
+            return Some(false);
+        }
+        entry = entry.checked_add(size)?;
+    }
+    Some(true)
+}
+
 fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(length)?)?;
     Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
@@ -35,6 +54,13 @@ fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn programs_that_need_a_loader_name_it() {
+        let own = std::fs::read("/proc/self/exe").unwrap();
+        assert_eq!(is_static(&own), Some(cfg!(target_feature = "crt-static")));
+        assert_eq!((is_static(b"#!/bin/sh"), is_static(&own[..80])), (None, None));
+    }
 
     #[test]
     fn sections_have_names() {

@@ -1,13 +1,19 @@
 //! Errors: what failed, where, and why. What to do next depends on the program that tells it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
+use crate::remote::RemoteError;
 use crate::vm_kind::VmKind;
 
 /// Error of looking at a JVM or of taking a heap dump.
-#[derive(Debug, thiserror::Error)]
+///
+/// A helper sends it to the program that asked, which gives the same advice about it as about its own.
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no process with this ID.
@@ -68,6 +74,7 @@ pub enum Error {
         /// Group ID.
         group: u32,
         /// Why.
+        #[serde(with = "io_error")]
         source: io::Error,
     },
     /// The process has ended.
@@ -96,6 +103,7 @@ pub enum Error {
         /// Process ID.
         pid: u32,
         /// Why.
+        #[serde(with = "io_error")]
         source: io::Error,
     },
     /// A signal would end the process.
@@ -104,7 +112,7 @@ pub enum Error {
         /// Process ID.
         pid: u32,
         /// Name of the signal.
-        signal: &'static str,
+        signal: Cow<'static, str>,
     },
     /// The JVM was started without the attach mechanism.
     #[error("process {pid} was started with -XX:+DisableAttachMechanism: it accepts no commands")]
@@ -128,6 +136,7 @@ pub enum Error {
         /// File or directory as this process sees it.
         place: String,
         /// Why.
+        #[serde(with = "io_error")]
         source: io::Error,
     },
     /// An argument cannot be sent.
@@ -144,6 +153,7 @@ pub enum Error {
         /// Process ID.
         pid: u32,
         /// Why.
+        #[serde(with = "io_error")]
         source: io::Error,
     },
     /// The answer has no code.
@@ -187,10 +197,11 @@ pub enum Error {
     #[error("{what} {}", path.display())]
     File {
         /// What could not be done: "cannot create".
-        what: &'static str,
+        what: Cow<'static, str>,
         /// The file.
         path: PathBuf,
         /// Why.
+        #[serde(with = "io_error")]
         source: io::Error,
     },
     /// What the JVM left is not the file that it was asked for.
@@ -207,6 +218,7 @@ pub enum Error {
     #[error("cannot write the dump")]
     Output {
         /// Why.
+        #[serde(with = "io_error")]
         source: io::Error,
     },
     /// A dump that passed through this process is incomplete.
@@ -219,6 +231,24 @@ pub enum Error {
         /// Bytes that arrived.
         received: u64,
     },
+    /// What a native image wrote is a dump, full of secrets, that cannot be removed.
+    #[error("cannot remove {}, a heap dump that process {pid} wrote", path.display())]
+    Stays {
+        /// Process ID.
+        pid: u32,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[serde(with = "io_error")]
+        source: io::Error,
+    },
+    /// A dump was to be taken before it was planned.
+    #[error("no dump was planned")]
+    Unplanned,
+    /// The program that works in another place cannot be reached.
+    #[serde(skip)]
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
     /// A native image wrote no dump.
     #[error("process {pid} wrote no heap dump within {seconds} s after SIGUSR1")]
     NoNativeDump {
@@ -227,6 +257,22 @@ pub enum Error {
         /// Time it was given.
         seconds: u64,
     },
+}
+
+/// Errors of the system, as a number where they have one: it is the same on all Linux systems of an architecture.
+mod io_error {
+    use std::io;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(error: &io::Error, to: S) -> Result<S::Ok, S::Error> {
+        (error.raw_os_error(), error.to_string()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<io::Error, D::Error> {
+        let (number, text) = <(Option<i32>, String)>::deserialize(from)?;
+        Ok(number.map_or_else(|| io::Error::other(text), io::Error::from_raw_os_error))
+    }
 }
 
 /// A number of bytes, for people.

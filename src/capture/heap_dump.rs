@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::attach::Jvm;
 use crate::compress::{self, Encoder};
 use crate::error::Error;
@@ -45,12 +47,14 @@ pub trait Watch {
 }
 
 /// What a dump did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dumped {
     /// Length of the dump before compression.
     pub dump_bytes: u64,
     /// Time for which the JVM's threads stood still.
     pub standstill: Duration,
+    /// Bytes that came over a connection, if one was used.
+    pub sent_bytes: Option<u64>,
     /// Whether that was measured by the JVM: the time in safepoints, from its counters. Otherwise it is the time that the
     /// whole command took, which is an upper bound.
     pub is_measured: bool,
@@ -100,6 +104,7 @@ pub fn run(jvm: &Jvm<'_>, plan: &Plan, target: Target<'_>, watch: &dyn Watch) ->
         dump_bytes: received.or(written.bytes).unwrap_or(0),
         standstill: measured.unwrap_or(written.time),
         is_measured: measured.is_some(),
+        sent_bytes: None,
     })
 }
 
@@ -155,7 +160,7 @@ fn through_fifo(
     out: &mut (dyn Write + Send),
     watch: &dyn Watch,
 ) -> Result<(Written, u64), Error> {
-    let fail = |source| Error::File { what: "cannot read", path: dir.place(NAME), source };
+    let fail = |source| Error::File { what: "cannot read".into(), path: dir.place(NAME), source };
     ready(jvm)?;
     let reader = FifoReader::create(dir.dir(), NAME, jvm.process().status().identity).map_err(fail)?;
     let all = if plan.is_live { "" } else { "-all " };
@@ -214,7 +219,7 @@ fn spawn<'s, 'e>(
 ) -> Result<Asked<'s>, Error> {
     let thread = std::thread::Builder::new().name("dump".to_owned());
     thread.spawn_scoped(scope, ask).map_err(|source| Error::File {
-        what: "cannot start a thread for",
+        what: "cannot start a thread for".into(),
         path: NAME.into(),
         source,
     })

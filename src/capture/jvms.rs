@@ -6,6 +6,8 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
 use crate::perfdata::PerfData;
 use crate::processes::{Mapped, Process};
@@ -13,7 +15,7 @@ use crate::users;
 use crate::vm_kind::VmKind;
 
 /// A running JVM.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct JvmRow {
     /// Process ID.
     pub pid: u32,
@@ -42,7 +44,7 @@ pub struct JvmRow {
 }
 
 /// The JVMs, and how many processes look like one but may not be seen.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct JvmList {
     /// JVMs in order of their process IDs.
     pub jvms: Vec<JvmRow>,

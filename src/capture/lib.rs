@@ -7,6 +7,7 @@
 //! | What does a JVM publish about itself? | [`perfdata`] |
 //! | How is a command sent to a JVM? | [`attach`] |
 //! | How is a heap dump taken? | [`plan`] says what would happen, [`heap_dump`] does it, [`fifo`] without a disk |
+//! | And in another place? | [`machine`] is this one or another; [`remote`] brings a helper there |
 //!
 //! The crate depends on no other one of the workspace, and nearly on nothing else: it is the base of a small program that
 //! runs beside a JVM in a container. Everything that it reads belongs to other processes, which may be hostile.
@@ -19,21 +20,24 @@ mod compress;
 mod directory;
 mod elf;
 mod error;
-pub mod fifo;
+mod fifo;
+pub mod guard;
 pub mod heap_dump;
 mod heap_info;
 mod identity;
 pub mod jvms;
-pub mod native_image;
+pub mod machine;
+mod native_image;
 pub mod perfdata;
 pub mod plan;
 mod private;
 pub mod processes;
+pub mod remote;
 mod users;
 mod vm_kind;
 
 pub use compress::Compression;
 pub use error::Error;
 pub use identity::Identity;
-pub use private::{Keeper, NoKeeper, PREFIX, remove_abandoned};
+pub use private::{Keeper, NoKeeper};
 pub use vm_kind::VmKind;

@@ -18,7 +18,7 @@ use crate::private::Keeper;
 use crate::processes::Process;
 
 /// Prefix of the names of their dumps; the process ID follows.
-pub const NATIVE_PREFIX: &str = "svm-heapdump-";
+pub(crate) const NATIVE_PREFIX: &str = "svm-heapdump-";
 
 /// Maximum time until the dump begins.
 const TO_BEGIN: Duration = Duration::from_secs(60);
@@ -26,16 +26,16 @@ const TO_BEGIN: Duration = Duration::from_secs(60);
 /// A dump that a native image wrote.
 /// It is removed on drop.
 #[derive(Debug)]
-pub struct NativeDump {
+pub(crate) struct NativeDump {
     pid: u32,
     dir: Directory,
     name: String,
     is_there: bool,
     _kept: Box<dyn Any>,
     /// Its length.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Time from the signal to its end: the program may have stood still for all of it.
-    pub time: Duration,
+    pub(crate) time: Duration,
 }
 
 impl NativeDump {
@@ -44,8 +44,12 @@ impl NativeDump {
     /// # Errors
     ///
     /// If it cannot be read, or the copy cannot be written.
-    pub fn copy(&self, compression: Option<Compression>, out: &mut (dyn Write + Send)) -> Result<(), Error> {
-        let fail = |source| Error::File { what: "cannot copy", path: self.place(), source };
+    pub(crate) fn copy(
+        &self,
+        compression: Option<Compression>,
+        out: &mut (dyn Write + Send),
+    ) -> Result<(), Error> {
+        let fail = |source| Error::File { what: "cannot copy".into(), path: self.place(), source };
         let (mut file, _) = self.dir.file(&self.name).map_err(fail)?;
         let copied = compress::copy(&mut file, compression, out, &mut |_| {});
         let copied = copied.map_err(|source| Error::Output { source })?;
@@ -64,14 +68,14 @@ impl NativeDump {
     /// # Errors
     ///
     /// If it cannot be removed.
-    pub fn remove(&mut self) -> io::Result<()> {
+    pub(crate) fn remove(&mut self) -> io::Result<()> {
         rustix::fs::unlinkat(self.dir.fd(), self.name.as_str(), AtFlags::empty())?;
         self.is_there = false;
         Ok(())
     }
 
     /// Returns its path for messages.
-    pub fn place(&self) -> PathBuf {
+    pub(crate) fn place(&self) -> PathBuf {
         self.dir.place().join(&self.name)
     }
 }
@@ -85,8 +89,16 @@ impl Drop for NativeDump {
 }
 
 /// Returns whether the program was built with heap dumps: then it handles the signal, which otherwise ends it.
-pub fn has_heap_dumps(process: &Process) -> bool {
+fn has_heap_dumps(process: &Process) -> bool {
     process.status_now().is_some_and(|status| status.handles(Signal::USR1))
+}
+
+/// Checks that the program can be asked for a dump.
+pub(crate) fn check(process: &Process) -> Result<(), Error> {
+    if has_heap_dumps(process) {
+        return Ok(());
+    }
+    Err(Error::Unhandled { pid: process.pid(), signal: "SIGUSR1".into() })
 }
 
 /// Sends the signal and waits until the dump is complete.
@@ -94,14 +106,13 @@ pub fn has_heap_dumps(process: &Process) -> bool {
 /// # Errors
 ///
 /// If the program does not handle the signal, ends, or writes nothing. What it has written is removed then.
-pub fn dump(process: &Process, keeper: &dyn Keeper) -> Result<NativeDump, Error> {
+pub(crate) fn dump(process: &Process, keeper: &dyn Keeper) -> Result<NativeDump, Error> {
     let pid = process.pid();
-    if !has_heap_dumps(process) {
-        return Err(Error::Unhandled { pid, signal: "SIGUSR1" });
-    }
+    check(process)?;
     let place = process.proc_path("cwd");
     let dir = Directory::open(&place);
-    let dir = dir.map_err(|source| Error::File { what: "cannot open", path: place.clone(), source })?;
+    let dir =
+        dir.map_err(|source| Error::File { what: "cannot open".into(), path: place.clone(), source })?;
     let prefix = format!("{NATIVE_PREFIX}{}-", process.status().namespace_pid);
     let old = dumps(&dir, &prefix);
     let start = Instant::now();
@@ -131,7 +142,7 @@ pub fn dump(process: &Process, keeper: &dyn Keeper) -> Result<NativeDump, Error>
         let dump = match &mut found {
             Some(dump) if dump.name == name => dump,
             found => {
-                let fail = |source| Error::File { what: "cannot open", path: place.clone(), source };
+                let fail = |source| Error::File { what: "cannot open".into(), path: place.clone(), source };
                 let kept = keeper.keep_file(&dir.path(""), &name).map_err(fail)?;
                 let dir = Directory::open(&dir.path("")).map_err(fail)?;
                 let time = Duration::ZERO;

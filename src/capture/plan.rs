@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, StatVfs, fstatvfs, statvfs};
+use serde::{Deserialize, Serialize};
 
 use crate::attach::{Jvm, TO_ANSWER};
 use crate::compress::Compression;
@@ -41,7 +42,7 @@ pub struct Request<'r> {
 }
 
 /// How the bytes of a dump get from the JVM to where they belong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Way {
     /// The JVM writes a file beside the destination, which gets its name at the end.
     Beside,
@@ -54,7 +55,7 @@ pub enum Way {
 }
 
 /// A place with less space than the dump takes if nothing in the heap is garbage.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tight {
     /// Directory.
     pub place: PathBuf,
@@ -69,7 +70,7 @@ pub struct Tight {
 const LEAST: u64 = 10;
 
 /// What a dump would do.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Plan {
     /// The JVM.
     pub row: JvmRow,
@@ -166,18 +167,30 @@ impl Plan {
             standstill: Duration::from_millis(dump_bytes.saturating_mul(1000) / bytes_per_second),
             bytes_per_second,
         };
-        plan.tight = plan.check(request.to)?;
-        Ok(plan)
+        plan.tight = plan.check_inside()?;
+        plan.with_destination(request)
     }
 
-    /// Checks that there is enough space, where the JVM writes and where the dump goes.
-    fn check(&self, to: Option<&Path>) -> Result<Option<Tight>, Error> {
-        let inside = self.space(&self.place, self.free_bytes, self.needed_bytes, self.is_segmented)?;
+    /// Completes a plan by where the dump goes, which may be on another machine than the JVM.
+    ///
+    /// # Errors
+    ///
+    /// If there is too little space.
+    pub(crate) fn with_destination(mut self, request: Request<'_>) -> Result<Self, Error> {
+        self.compression = request.compression;
         // A compressed dump takes a tenth to a half; nobody knows before.
         let is_copy = matches!(self.way, Way::Inside | Way::Fifo) && self.compression.is_none();
-        let Some(dir) = to.map(parent).filter(|_| is_copy) else { return Ok(inside) };
-        let free = statvfs(dir).ok().and_then(|stat| free(&stat));
-        Ok(inside.or(self.space(dir, free, self.dump_bytes, false)?))
+        if let Some(dir) = request.to.map(parent).filter(|_| is_copy) {
+            let free = statvfs(dir).ok().and_then(|stat| free(&stat));
+            let tight = self.space(dir, free, self.dump_bytes, false)?;
+            self.tight = self.tight.or(tight);
+        }
+        Ok(self)
+    }
+
+    /// Checks that there is enough space where the JVM writes.
+    fn check_inside(&self) -> Result<Option<Tight>, Error> {
+        self.space(&self.place, self.free_bytes, self.needed_bytes, self.is_segmented)
     }
 
     fn space(
@@ -249,7 +262,7 @@ fn free(stat: &StatVfs) -> Option<u64> {
 /// Opens the directory in which the JVM writes.
 pub(crate) fn open(plan: &Plan, jvm: &Jvm<'_>) -> Result<Directory, Error> {
     let opened = open_dir(plan.way, &plan.place, jvm);
-    opened.map_err(|source| Error::File { what: "cannot open", path: plan.place.clone(), source })
+    opened.map_err(|source| Error::File { what: "cannot open".into(), path: plan.place.clone(), source })
 }
 
 fn open_dir(way: Way, place: &Path, jvm: &Jvm<'_>) -> std::io::Result<Directory> {
@@ -282,16 +295,16 @@ mod tests {
             standstill: Duration::ZERO,
             bytes_per_second: 1,
         };
-        assert!(matches!(plan.check(None), Ok(None)));
+        assert!(matches!(plan.check_inside(), Ok(None)));
         plan.free_bytes = Some(150);
         let tight = Tight { place: "/d".into(), free_bytes: 150, needed_bytes: 1500 };
-        assert!(matches!(plan.check(None), Ok(Some(found)) if found == tight));
+        assert!(matches!(plan.check_inside(), Ok(Some(found)) if found == tight));
         plan.free_bytes = Some(149);
-        assert!(matches!(plan.check(None), Err(Error::Space { free: 149, needed: 1500, .. })));
+        assert!(matches!(plan.check_inside(), Err(Error::Space { free: 149, needed: 1500, .. })));
         (plan.is_live, plan.free_bytes) = (false, Some(1499));
-        assert!(matches!(plan.check(None), Err(Error::Space { .. })));
+        assert!(matches!(plan.check_inside(), Err(Error::Space { .. })));
         plan.free_bytes = None;
-        assert!(matches!(plan.check(None), Ok(None)));
+        assert!(matches!(plan.check_inside(), Ok(None)));
         // A file system of the kernel, which has no sizes.
         assert_eq!(statvfs("/proc").ok().and_then(|stat| free(&stat)), None);
     }

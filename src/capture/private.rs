@@ -16,10 +16,17 @@ use crate::error::Error;
 use crate::identity::Identity;
 
 /// Prefix of their names.
-pub const PREFIX: &str = ".hprof-cli-dump-";
+pub(crate) const PREFIX: &str = ".hprof-cli-dump-";
 
 /// Name of the dump in its directory, and that of its FIFO.
 pub(crate) const NAME: &str = "heap.hprof";
+
+/// Returns a name that cannot be guessed.
+pub(crate) fn random_name(prefix: &str) -> String {
+    let mut random = RandomState::new().build_hasher();
+    random.write_u32(std::process::id());
+    format!("{prefix}{:016x}", random.finish())
+}
 
 /// Looks after what has to be removed even if this process is killed.
 pub trait Keeper: fmt::Debug + Sync {
@@ -85,11 +92,9 @@ impl PrivateDir {
         owner: Identity,
         keeper: &dyn Keeper,
     ) -> Result<Self, Error> {
-        let mut random = RandomState::new().build_hasher();
-        random.write_u32(std::process::id());
-        let name = format!("{PREFIX}{:016x}", random.finish());
+        let name = random_name(PREFIX);
         let place = parent.place().join(&name);
-        let fail = |source| Error::File { what: "cannot create", path: place.clone(), source };
+        let fail = |source| Error::File { what: "cannot create".into(), path: place.clone(), source };
         let mode = Mode::from_raw_mode(0o700);
         let mut is_own = owner == Identity::own();
         let mut make = || -> io::Result<()> {
@@ -158,7 +163,8 @@ impl PrivateDir {
 
     /// Gives a file its final name and permissions.
     pub(crate) fn publish(&self, name: &str, to: &Path, is_forced: bool, pid: u32) -> Result<(), Error> {
-        let fail = |source: io::Error| Error::File { what: "cannot write", path: to.to_owned(), source };
+        let fail =
+            |source: io::Error| Error::File { what: "cannot write".into(), path: to.to_owned(), source };
         let (file, stat) = self.open(name, pid)?;
         let own = Identity::own();
         if own != self.owner {
@@ -213,7 +219,7 @@ const ATTEMPTS: u32 = 5;
 
 /// Removes such a directory, whose process has ended, from `parent`. A JVM that waits for a reader of its FIFO is released
 /// first: it could accept no other command. A directory that is not that of `user` or of this user is left alone.
-pub fn remove_abandoned(parent: &Path, name: &str, user: u32) {
+pub(crate) fn remove_abandoned(parent: &Path, name: &str, user: u32) {
     if let Ok(parent) = Directory::open(parent) {
         remove(&parent, name, user);
     }

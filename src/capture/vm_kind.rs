@@ -1,7 +1,9 @@
 //! Kinds of virtual machines.
 
+use serde::{Deserialize, Serialize};
+
 /// Kind of virtual machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum VmKind {
     /// HotSpot, the JVM of OpenJDK.
     #[default]

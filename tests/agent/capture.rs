@@ -22,7 +22,7 @@ fn dump(pid: u32, arguments: &[&str]) -> Command {
     command
 }
 
-fn finish(mut command: Command) -> (Output, String) {
+pub fn finish(mut command: Command) -> (Output, String) {
     let output = process::finish(command.spawn().unwrap());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (output, said)
@@ -51,7 +51,7 @@ fn refused(java: &Waiting) -> String {
 }
 
 /// Waits until nothing of a dump is left where the JVM is: a process that was killed has a guard, which takes a moment.
-fn nothing_is_left(java: &Waiting) {
+pub fn nothing_is_left(java: &Waiting) {
     let own = std::fs::metadata(format!("/proc/{}", java.pid())).unwrap().uid();
     let start = Instant::now();
     loop {
@@ -75,7 +75,7 @@ fn nothing_is_left(java: &Waiting) {
     }
 }
 
-fn histogram(dump: &Path) -> BTreeMap<String, (u64, u64)> {
+pub fn histogram(dump: &Path) -> BTreeMap<String, (u64, u64)> {
     let rows = ask("histo", dump, &["--top", "0"]);
     let mut classes = BTreeMap::<String, (u64, u64)>::new();
     for row in rows["rows"].as_array().unwrap() {
@@ -87,7 +87,7 @@ fn histogram(dump: &Path) -> BTreeMap<String, (u64, u64)> {
 }
 
 /// The program's own classes, as the JVM counts them at this moment.
-fn own_classes(jdk: &Jdk, java: &Waiting) -> BTreeMap<String, (u64, u64)> {
+pub fn own_classes(jdk: &Jdk, java: &Waiting) -> BTreeMap<String, (u64, u64)> {
     let mut classes = class_histogram(&jdk.jcmd(java.pid(), &["GC.class_histogram"]));
     // Names of hidden classes differ.
     classes.retain(|class, _| class.starts_with("HeapZoo") && !class.contains("$$Lambda"));

@@ -32,3 +32,5 @@ mod process;
 mod report;
 mod sites;
 mod text;
+#[cfg(target_os = "linux")]
+mod via;

@@ -3,6 +3,7 @@
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::path::{Path, PathBuf};
 
+use super::installed;
 use crate::cli::shared::commands::quoted;
 
 /// Environment variable with the path of the library.
@@ -16,42 +17,23 @@ pub(super) use hprof_format::AGENT_USAGE as USAGE;
 ///
 /// If there is none; the message says how to build it.
 pub(crate) fn find() -> anyhow::Result<PathBuf> {
-    if let Some(path) = named() {
-        anyhow::ensure!(
-            path.is_file(),
-            "there is no agent library {}, which ${VARIABLE} names",
-            path.display()
-        );
-        // The JVM would search its own directory.
-        return Ok(std::path::absolute(path)?);
-    }
     let file = format!("{DLL_PREFIX}hprof_agent{DLL_SUFFIX}");
-    let program = std::env::current_exe().and_then(std::fs::canonicalize)?;
-    let dir = program.parent().unwrap_or(Path::new("."));
-    let found = places(dir).into_iter().map(|place| place.join(&file)).find(|path| path.is_file());
-    let found = found.and_then(|path| std::fs::canonicalize(path).ok());
-    found.ok_or_else(|| {
-        anyhow::anyhow!(
-            "there is no agent library ({file}) beside {}; `cargo build --release` in the repository builds \
-             both, and ${VARIABLE} can name one elsewhere",
-            program.display()
-        )
-    })
+    let found = installed::files(VARIABLE, &[&file])?.into_iter().next();
+    found.map_or_else(
+        || {
+            anyhow::bail!(
+                "there is no agent library ({file}) beside {}; `cargo build --release` in the repository builds \
+                 both, and ${VARIABLE} can name one elsewhere",
+                installed::program()?.display()
+            )
+        },
+        Ok,
+    )
 }
 
 /// Returns the path in `$HPROF_CLI_AGENT`.
 pub(crate) fn named() -> Option<PathBuf> {
-    std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
-}
-
-/// Returns possible paths of the library for a program in `dir`, nearest first: beside it, where packages install it,
-/// and where cargo builds it.
-fn places(dir: &Path) -> Vec<PathBuf> {
-    let mut places = vec![dir.to_owned(), dir.join("../lib"), dir.join("../lib/hprof-cli"), dir.join("deps")];
-    if dir.file_name().is_some_and(|name| name == "debug") {
-        places.push(dir.join("../release"));
-    }
-    places
+    installed::named(VARIABLE)
 }
 
 /// Returns the `java` argument that loads the library with these options; an empty text means the agent's defaults.
@@ -90,12 +72,6 @@ pub(super) fn is_option(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn packages_install_the_library_where_it_is_found() {
-        let (program, library) = (Path::new("/usr/bin"), Path::new("/usr/bin/../lib/hprof-cli"));
-        assert!(places(program).iter().any(|place| place == library));
-    }
 
     #[test]
     fn options_of_tools_are_quoted_as_the_jvm_reads_them() {

@@ -3,15 +3,17 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::guard::Guards;
 use crate::cli::shared::session::AnswerSource;
-use hprof_capture::jvms::{self, JvmRow};
+use hprof_capture::jvms::{JvmList, JvmRow};
 use hprof_query::dictionary::names;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::{grouped, human_bytes};
 use hprof_report::table::Align;
 
-use super::{Machine, kind, long_time, milliseconds};
+use super::via::ViaArgs;
+use super::{kind, long_time, milliseconds};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli jvms
@@ -27,11 +29,15 @@ pub(crate) const EXAMPLES: &str = "Examples:
 #[derive(Debug, clap::Args)]
 pub(crate) struct JvmsArgs {
     #[command(flatten)]
+    via: ViaArgs,
+
+    #[command(flatten)]
     output: Output,
 }
 
 pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
-    let list = jvms::list();
+    let mut place = args.via.place(&Guards)?;
+    let list: JvmList = place.machine().jvms()?;
     if !list.hidden.is_empty() {
         let note = match list.hidden.len() as u64 {
             1 => "1 process of another user may be a JVM; root sees it".to_owned(),
@@ -41,8 +47,8 @@ pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
     }
     let found = !list.jvms.is_empty();
     let answer = Answer::new(columns(), list.jvms).without_rows(NoRows::Line("no running JVM".into()));
-    Machine.show(cx, "jvms", &args.output, answer)?;
-    Ok(Machine.outcome(found))
+    place.show(cx, "jvms", &args.output, answer)?;
+    Ok(place.outcome(found))
 }
 
 /// Number of digits of a container's ID in a table, as other tools show.
@@ -103,7 +109,7 @@ pub(crate) fn declared() -> Vec<Declared> {
     vec![Declared {
         command: "jvms",
         variant: "",
-        about: "A row is a running JVM or native image; `dump.path` is `/proc`.",
+        about: "A row is a running JVM or native image; `dump.path` is `/proc`, or the command of `--via`.",
         rows: columns().fields(),
         beside: Vec::new(),
     }]

@@ -1,27 +1,14 @@
 //! Commands about running JVMs: list them, and take heap dumps of them.
 
+mod destination;
 pub(crate) mod dump;
 pub(crate) mod jvms;
 mod plan;
+mod via;
 
 use std::time::Duration;
 
-use crate::cli::shared::session::AnswerSource;
 use hprof_capture::VmKind;
-use hprof_report::json::DumpHeader;
-
-/// This machine, as the file of an answer.
-struct Machine;
-
-impl AnswerSource for Machine {
-    fn dump(&self) -> DumpHeader<'_> {
-        DumpHeader { path: "/proc".into(), ..DumpHeader::default() }
-    }
-
-    fn is_damaged(&self) -> bool {
-        false
-    }
-}
 
 /// Returns the name of a kind of virtual machine.
 fn kind(kind: VmKind) -> &'static str {

@@ -17,6 +17,8 @@ pub(super) struct DumpRow<'a> {
     /// `None` for a native image.
     pub(super) plan: Option<&'a Plan>,
     pub(super) is_collected: bool,
+    /// Command that leads to the JVM.
+    pub(super) via: Option<&'a str>,
     pub(super) output: Option<&'a Path>,
     pub(super) result: Option<DumpResult>,
 }
@@ -86,6 +88,10 @@ pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
             row.result.and_then(|result| result.file_bytes).into()
         })
         .or_null("the dump was not taken (`--dry-run`), or did not go to a file"),
+        Column::of(names::SENT_BYTES, |row: &DumpRow<'a>| {
+            row.result.and_then(|result| result.dumped.sent_bytes).into()
+        })
+        .or_null("the dump was not taken (`--dry-run`), or not with `--via`"),
         Column::of(names::DUMP_BYTES, |row: &DumpRow<'a>| {
             row.result.map(|result| result.dumped.dump_bytes).into()
         })
@@ -112,8 +118,8 @@ pub(super) fn about(row: &JvmRow) -> String {
 }
 
 /// Returns the lines of a plan.
-pub(super) fn lines(plan: &Plan, output: Option<&Path>) -> Vec<String> {
-    let to = output.map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());
+pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
+    let to = row.output.map_or_else(|| "stdout".to_owned(), |path| path.display().to_string());
     let objects = if plan.is_live {
         "reachable objects: the JVM collects garbage first (--all dumps everything)"
     } else {
@@ -138,12 +144,15 @@ pub(super) fn lines(plan: &Plan, output: Option<&Path>) -> Vec<String> {
         Way::Beside => format!("way: the JVM writes to {place}, which {}", space()),
         Way::BesideAndCompress => format!("way: the JVM writes to {place}, which {}; then it is compressed", space()),
         Way::Inside => format!("way: the JVM writes to {place}, which {}; then it is copied", space()),
-        Way::Fifo => {
-            "way: through a FIFO and this process, without a disk where the JVM runs; the JVM stands still while this process or \
-             the place it writes to stalls"
-                .to_owned()
-        }
+        Way::Fifo => format!(
+            "way: through a FIFO and {}, without a disk where the JVM runs; the JVM stands still while {} stalls",
+            if row.via.is_some() { "a helper beside the JVM" } else { "this process" },
+            if row.via.is_some() { "the connection, this process or the place it writes to" } else { "this process or the place it writes to" }
+        ),
     });
+    lines.extend(
+        row.via.map(|command| format!("connection: `{command}`; the dump is sent compressed with zstd")),
+    );
     if let Some(tight) = &plan.tight {
         lines.push(format!(
             "space: {} has {} free, and the dump needs {} if nothing in the heap is garbage: it may not fit, and nothing is kept then",
@@ -177,5 +186,10 @@ pub(super) fn done(result: &DumpResult, output: Option<&Path>) -> String {
             "the program's threads stood still for at most {stood} (the whole command; the JVM publishes no safepoint times)"
         )
     };
-    format!("wrote {to}: {}{compressed}; {standstill}", human_bytes(dumped.dump_bytes))
+    let sent = dumped.sent_bytes.map(|bytes| format!(", {} over the connection", human_bytes(bytes)));
+    format!(
+        "wrote {to}: {}{compressed}{}; {standstill}",
+        human_bytes(dumped.dump_bytes),
+        sent.unwrap_or_default()
+    )
 }

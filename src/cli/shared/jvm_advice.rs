@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 
 use hprof_capture::Error;
 use hprof_capture::VmKind;
+use hprof_capture::remote::RemoteError;
 
 /// Returns one line of advice about an error.
 pub(super) fn of(error: &Error) -> Option<String> {
@@ -28,7 +29,7 @@ pub(super) fn of(error: &Error) -> Option<String> {
             "run it as the JVM's user, or as root with all capabilities".to_owned()
         }
         Error::Stopped { pid } => format!("kill -CONT {pid} lets it go on"),
-        Error::Unhandled { signal: "SIGUSR1", .. } => {
+        Error::Unhandled { signal, .. } if signal == "SIGUSR1" => {
             "build the native image with --enable-monitoring=heapdump".to_owned()
         }
         Error::Unhandled { .. } => {
@@ -51,6 +52,36 @@ pub(super) fn of(error: &Error) -> Option<String> {
         Error::Refused { text, .. } if text.contains("No space left") => {
             "the dump was removed; free space there, or write it elsewhere with --output FILE".to_owned()
         }
+        Error::Stays { .. } => "remove it: it is full of secrets".to_owned(),
+        Error::Remote(error) => return remote(error),
+        _ => return None,
+    })
+}
+
+/// Returns one line of advice about an error of reaching another place.
+fn remote(error: &RemoteError) -> Option<String> {
+    /// What works without a helper in the place.
+    const OTHERWISE: &str = "a container can be dumped from its host without a helper, as root (`hprof-cli jvms` lists its JVMs, too); \
+         `kubectl debug --target` starts a container with a shell beside it; --via-program PATH uses a helper that is there";
+    Some(match error {
+        RemoteError::Ended { .. } => {
+            "the command has to run a program there with stdin and stdout: 'kubectl exec -i POD --', 'docker exec -i NAME', \
+             'ssh HOST'; without `sh` there, --via-program PATH uses a helper that is there"
+                .to_owned()
+        }
+        RemoteError::NotShell { .. } => {
+            "the command has to pass on stdin, and to use no terminal: -i without -t".to_owned()
+        }
+        RemoteError::NoHelper => {
+            "packages contain it; `cargo build --release` in the repository builds one for this machine; $HPROF_CLI_HELPER can name \
+             one elsewhere"
+                .to_owned()
+        }
+        RemoteError::Unsuitable { .. } => format!(
+            "packages contain a helper that needs no C library, and one that needs no chmod; {OTHERWISE}"
+        ),
+        RemoteError::NoPlace { .. } => OTHERWISE.to_owned(),
+        RemoteError::Version { .. } => "use the helper of this version".to_owned(),
         _ => return None,
     })
 }

@@ -20,6 +20,7 @@ names! {
     SPACE_NEEDED_BYTES: Integer, "bytes that the JVM needs there; twice the estimate since JDK 22, which merges segments";
     SPACE_FREE_BYTES: Integer, "bytes free there";
     STANDSTILL_ESTIMATE_MS: Integer, "estimated time for which the program's threads stand still, in milliseconds";
+    SENT_BYTES: Integer, "bytes of the compressed dump that came over the connection of `--via`";
     STANDSTILL_MS: Integer, "time for which the program's threads stood still, in milliseconds";
     IS_STANDSTILL_MEASURED: Boolean, "whether the JVM measured that time (its safepoints); otherwise it is the time that the whole command took, an upper bound";
 }

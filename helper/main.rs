@@ -1,0 +1,84 @@
+//! What `hprof-cli --via COMMAND` starts in another place: it answers on stdin and stdout which JVMs there are, and sends
+//! heap dumps of them. It belongs to `hprof-cli` of the same version, which brings it there; nobody starts it by hand.
+
+use std::process::ExitCode;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ffi::{OsStr, OsString};
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::AsRawFd;
+    use std::path::PathBuf;
+    use std::process::ExitCode;
+
+    use hprof_capture::guard::{self, Guards};
+    use hprof_capture::machine::LocalMachine;
+    use hprof_capture::remote::{self, REMOVE, SERVE};
+
+    /// Runs the helper with the arguments after its name.
+    ///
+    /// # Errors
+    ///
+    /// If stdin and stdout fail.
+    pub(super) fn run(arguments: &[OsString]) -> io::Result<ExitCode> {
+        let words: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
+        match words[..] {
+            [word, name] if word == guard::WORD => Ok(watched(name, None)),
+            [word, name, user] if word == guard::WORD => Ok(watched(name, Some(user))),
+            [word, file] if word == REMOVE => std::fs::remove_file(file).map(|()| ExitCode::SUCCESS),
+            [word, token] if word == SERVE => serve(token, itself()),
+            [word, token, file] if word == SERVE => {
+                std::fs::remove_file(file)?;
+                serve(token, itself())
+            }
+            [word, token, file, loader] if word == SERVE => {
+                let own = File::open(file)?;
+                std::fs::remove_file(file)?;
+                // The loader is the program: it has to find this one without a name.
+                rustix::io::fcntl_setfd(&own, rustix::io::FdFlags::empty())?;
+                let path = format!("/proc/self/fd/{}", own.as_raw_fd());
+                let guards = Guards::new(PathBuf::from(loader), vec![path.into()]);
+                let code = serve(token, guards);
+                drop(own);
+                code
+            }
+            _ => Ok(ExitCode::from(2)),
+        }
+    }
+
+    /// Returns how this program starts itself, also once its file is removed.
+    fn itself() -> Guards {
+        Guards::new(PathBuf::from("/proc/self/exe"), Vec::new())
+    }
+
+    fn watched(name: &OsStr, user: Option<&OsStr>) -> ExitCode {
+        if guard::watch(name, user) { ExitCode::SUCCESS } else { ExitCode::from(2) }
+    }
+
+    fn serve(token: &OsStr, guards: Guards) -> io::Result<ExitCode> {
+        let input = File::from(rustix::io::dup(rustix::stdio::stdin())?);
+        // Not through the standard library, which looks for the ends of lines.
+        let output = File::from(rustix::io::dup(rustix::stdio::stdout())?);
+        let mut machine = LocalMachine::new(&guards);
+        let own = guards.clone();
+        let end = move || {
+            own.end();
+            std::process::exit(0);
+        };
+        remote::serve(input, output, &token.to_string_lossy(), &mut machine, end)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    // Nobody reads more than the exit code: the program that asked notices that the connection has ended.
+    linux::run(&arguments).unwrap_or(ExitCode::FAILURE)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    ExitCode::from(2)
+}

@@ -1,0 +1,147 @@
+//! A command that runs, with pipes to it.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::RemoteError;
+
+/// Receives lines that a command writes to stderr. They may contain anything.
+pub type Note = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Maximum number of lines that are passed on, and of bytes of one.
+const LINES: usize = 50;
+const LINE_BYTES: u64 = 1000;
+
+/// Time for a command to end after its output has.
+const TO_END: Duration = Duration::from_secs(5);
+
+pub(super) struct Running {
+    /// The command without what was appended, for messages.
+    pub(super) command: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    pub(super) output: BufReader<ChildStdout>,
+    errors: Option<JoinHandle<()>>,
+    /// Until when it should work.
+    pub(super) when: &'static str,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("command", &self.command).finish_non_exhaustive()
+    }
+}
+
+impl Running {
+    /// Runs the command with more words, through a shell, as if it had been typed: it may quote its own words.
+    pub(super) fn start(command: &str, words: &str, note: &Note) -> Result<Self, RemoteError> {
+        let start = || -> io::Result<_> {
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg(format!("{command} {words}"));
+            shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = shell.spawn()?;
+            let missing = || io::Error::other("it has no pipe");
+            let input = child.stdin.take().ok_or_else(missing)?;
+            let output = child.stdout.take().ok_or_else(missing)?;
+            let errors = child.stderr.take().ok_or_else(missing)?;
+            let note = note.clone();
+            let errors = std::thread::Builder::new()
+                .name("stderr".to_owned())
+                .spawn(move || pass_on(BufReader::new(errors), &note))?;
+            Ok(Self {
+                command: command.to_owned(),
+                child,
+                input: Some(input),
+                output: BufReader::with_capacity(1 << 16, output),
+                errors: Some(errors),
+                when: "before the helper was there",
+            })
+        };
+        start().map_err(|source| RemoteError::Start { command: command.to_owned(), source })
+    }
+
+    /// Returns its stdin.
+    pub(super) fn input(&mut self) -> Result<&mut ChildStdin, RemoteError> {
+        match &mut self.input {
+            Some(input) => Ok(input),
+            None => Err(RemoteError::Lost {
+                command: self.command.clone(),
+                source: io::ErrorKind::BrokenPipe.into(),
+            }),
+        }
+    }
+
+    /// Ends its stdin.
+    pub(super) fn close(&mut self) {
+        self.input = None;
+    }
+
+    pub(super) fn damaged(&self, why: &str) -> RemoteError {
+        RemoteError::Damaged { command: self.command.clone(), why: why.to_owned() }
+    }
+
+    /// Returns the error for one of reading or writing.
+    pub(super) fn lost(&mut self, source: io::Error) -> RemoteError {
+        match source.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => self.ended(),
+            io::ErrorKind::InvalidData => self.damaged(&source.to_string()),
+            _ => RemoteError::Lost { command: self.command.clone(), source },
+        }
+    }
+
+    /// Returns the error for a command that has closed its output, once what it said has been passed on.
+    pub(super) fn ended(&mut self) -> RemoteError {
+        let status = self.end();
+        RemoteError::Ended { command: self.command.clone(), when: self.when, status }
+    }
+
+    /// Waits for its end, and returns how it ended. If it does not end by itself, it is killed.
+    fn end(&mut self) -> String {
+        self.close();
+        let start = Instant::now();
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break status.to_string(),
+                Ok(None) if start.elapsed() < TO_END => std::thread::sleep(Duration::from_millis(10)),
+                Ok(None) => {
+                    let _ = self.child.kill();
+                    let _ = self.child.wait();
+                    break "it was killed: its output had ended".to_owned();
+                }
+                Err(error) => break error.to_string(),
+            }
+        };
+        // A process that it left behind may hold stderr open.
+        if self.errors.as_ref().is_some_and(|errors| !errors.is_finished()) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        if let Some(errors) = self.errors.take().filter(JoinHandle::is_finished) {
+            let _ = errors.join();
+        }
+        status
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.errors.is_some() {
+            self.end();
+        }
+    }
+}
+
+/// Passes on lines of stderr. What is too much is read and dropped: the command would wait otherwise.
+fn pass_on(mut from: impl BufRead, note: &Note) {
+    for at in 0usize.. {
+        let mut line = Vec::new();
+        match from.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) if at < LINES => note(String::from_utf8_lossy(&line).trim_end()),
+            Ok(_) => {}
+        }
+    }
+}

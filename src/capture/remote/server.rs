@@ -1,0 +1,125 @@
+//! The helper's side of a connection.
+
+use std::io::{self, Read, Write};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::message::{Question, Reply};
+use super::wire::{self, Frame};
+use crate::compress::Compression;
+use crate::error::Error;
+use crate::heap_dump::{Dumped, Target, Watch};
+use crate::machine::{LocalMachine, Machine};
+use crate::plan::Request;
+
+/// Stream to the program that asks, which the progress and the bytes of a dump share.
+struct Connection<W> {
+    out: Mutex<W>,
+}
+
+impl<W: Write> Connection<W> {
+    fn out(&self) -> MutexGuard<'_, W> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, reply: &Reply) -> io::Result<()> {
+        wire::write_message(&mut *self.out(), reply)
+    }
+}
+
+impl<W: Write> Watch for Connection<W> {
+    // A connection that has ended is noticed by whoever writes the dump.
+    fn begin(&self, stage: &str, bytes: u64) {
+        let _ = self.send(&Reply::Began { stage: stage.to_owned(), bytes });
+    }
+
+    fn advance(&self, bytes: u64) {
+        let _ = self.send(&Reply::Advanced { bytes });
+    }
+}
+
+/// The bytes of a dump on their way.
+struct Bytes<'c, W> {
+    connection: &'c Connection<W>,
+    sent: u64,
+}
+
+impl<W: Write> Write for Bytes<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        wire::write_bytes(&mut *self.connection.out(), bytes)?;
+        self.sent = self.sent.saturating_add(bytes.len() as u64);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Answers what is asked on `input` until it ends; `on_end` is called then, also while a dump is being taken, and by a
+/// thread of its own: it is to end the process.
+///
+/// # Errors
+///
+/// If an answer cannot be written.
+pub fn serve(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send,
+    token: &str,
+    machine: &mut LocalMachine<'_>,
+    on_end: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let connection = Connection { out: Mutex::new(output) };
+    {
+        let mut out = connection.out();
+        // On a line of its own: a shell may have written something before.
+        out.write_all(format!("\n{}\n", super::hello(token)).as_bytes())?;
+        out.flush()?;
+    }
+    let (sender, questions) = sync_channel::<Question>(1);
+    let read = std::thread::Builder::new().name("questions".to_owned());
+    read.spawn(move || {
+        let (mut input, mut contents) = (input, Vec::new());
+        while let Ok(Frame::Message(question)) = wire::read(&mut input, &mut contents) {
+            if sender.send(question).is_err() {
+                break;
+            }
+        }
+        on_end();
+    })?;
+    for question in questions {
+        let reply = answer(machine, &connection, question).unwrap_or_else(Reply::Failed);
+        connection.send(&reply)?;
+    }
+    Ok(())
+}
+
+fn answer<W: Write + Send>(
+    machine: &mut LocalMachine<'_>,
+    connection: &Connection<W>,
+    question: Question,
+) -> Result<Reply, Error> {
+    let compression = Some(Compression::Zstd);
+    Ok(match question {
+        Question::Jvms => Reply::Jvms(machine.jvms()?),
+        Question::Find { pid } => Reply::Row(Box::new(machine.find(pid)?)),
+        Question::Plan { pid, is_live } => {
+            Reply::Plan(Box::new(machine.plan(pid, Request { is_live, to: None, compression })?))
+        }
+        Question::Take => taken(connection, |out| machine.take(Target::Stream(out), connection))?,
+        Question::CheckNative { pid } => {
+            machine.check_native(pid)?;
+            Reply::Fine
+        }
+        Question::TakeNative { pid } => taken(connection, |out| machine.take_native(pid, compression, out))?,
+    })
+}
+
+fn taken<W: Write + Send>(
+    connection: &Connection<W>,
+    take: impl FnOnce(&mut (dyn Write + Send)) -> Result<Dumped, Error>,
+) -> Result<Reply, Error> {
+    let mut bytes = Bytes { connection, sent: 0 };
+    let dumped = take(&mut bytes)?;
+    Ok(Reply::Taken { dumped, sent_bytes: bytes.sent })
+}

@@ -1,0 +1,241 @@
+//! Where a heap dump goes: a private file that appears when it is complete, a device, or stdout.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, bail, ensure};
+use hprof_capture::jvms::JvmRow;
+use hprof_capture::{Compression, Error};
+use hprof_index::storage::temporary_files::Temporary;
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::cli::shared::output::file::directory_of;
+
+/// Where the dump goes.
+pub(super) enum Destination {
+    Stdout,
+    /// A file that does not exist, or may be replaced.
+    File(PathBuf),
+    /// A device or FIFO.
+    Device(PathBuf),
+}
+
+impl Destination {
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Stdout => None,
+            Self::File(path) | Self::Device(path) => Some(path),
+        }
+    }
+}
+
+/// What is asked of the destination of a dump.
+pub(super) struct Asked<'a> {
+    /// `--output`.
+    pub(super) output: Option<&'a Path>,
+    pub(super) compression: Option<Compression>,
+    pub(super) is_forced: bool,
+    /// Whether stdout is free for a dump; if not, why.
+    pub(super) stdout: Result<(), &'static str>,
+}
+
+impl Destination {
+    /// Returns where the dump of a JVM goes, if nothing is in its way.
+    pub(super) fn of(asked: &Asked<'_>, row: &JvmRow) -> anyhow::Result<Self> {
+        match asked.output {
+            None => free(Path::new(&default_name(row, asked.compression)), asked.is_forced),
+            Some(path) if path.as_os_str() == "-" => match asked.stdout {
+                Ok(()) => Ok(Self::Stdout),
+                Err(why) => bail!(why),
+            },
+            Some(path) => free(path, asked.is_forced),
+        }
+    }
+}
+
+fn free(path: &Path, is_forced: bool) -> anyhow::Result<Destination> {
+    let there = match fs::metadata(path) {
+        Ok(there) => there,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let dir = directory_of(path);
+            ensure!(dir.is_dir(), "cannot write {}: there is no directory {}", path.display(), dir.display());
+            let may_write =
+                rustix::fs::accessat(CWD, dir, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS);
+            may_write.with_context(|| format!("cannot write {}", path.display()))?;
+            return Ok(Destination::File(path.to_owned()));
+        }
+        Err(error) => return Err(error).with_context(|| format!("cannot write {}", path.display())),
+    };
+    if there.is_dir() {
+        bail!("cannot write {}: it is a directory; name a file in it", path.display());
+    }
+    if !there.is_file() {
+        return Ok(Destination::Device(path.to_owned()));
+    }
+    if !is_forced {
+        return Err(Error::Exists { path: path.to_owned() }.into());
+    }
+    // A symbolic link is kept; its target is replaced.
+    Ok(Destination::File(fs::canonicalize(path)?))
+}
+
+/// Returns the name of a dump that was given none: `Main-4711-20261126T014600Z.hprof`.
+fn default_name(row: &JvmRow, compression: Option<Compression>) -> String {
+    let class = row.main_class.as_deref().unwrap_or("java");
+    let class = class.strip_suffix(".jar").unwrap_or(class);
+    let class = class.rsplit(['/', '.']).next().unwrap_or(class);
+    let class: String =
+        class.chars().filter(|letter| letter.is_ascii_alphanumeric() || "_-$".contains(*letter)).collect();
+    let class = class.trim_start_matches('-');
+    let class = if class.is_empty() { "java" } else { class };
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let time = jiff::Timestamp::from_second(i64::try_from(now).unwrap_or(0)).unwrap_or_default();
+    let time = time.strftime("%Y%m%dT%H%M%SZ");
+    format!("{class}-{}-{time}.hprof{}", row.pid, compression.map_or("", Compression::suffix))
+}
+
+/// Has a dump written to its destination, which errors name.
+pub(super) fn written<T>(
+    destination: &Destination,
+    is_forced: bool,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Error>,
+) -> anyhow::Result<T> {
+    match destination {
+        Destination::File(path) => into_file(path, is_forced, write),
+        Destination::Device(path) => {
+            let device = File::options().write(true).open(path);
+            let mut device = device.with_context(|| format!("cannot write {}", path.display()))?;
+            Ok(write(&mut device).map_err(|error| at(path, error))?)
+        }
+        Destination::Stdout => Ok(write(&mut io::stdout()).map_err(|error| at(Path::new("stdout"), error))?),
+    }
+}
+
+/// Names the destination in an error about it.
+fn at(path: &Path, error: Error) -> Error {
+    match error {
+        Error::Output { source } => {
+            Error::File { what: "cannot write".into(), path: path.to_owned(), source }
+        }
+        error => error,
+    }
+}
+
+/// Writes a file that only its owner may read, and that appears when it is complete.
+///
+/// It has no name before, so that nothing is left of it if this process is killed, unless the file system requires one.
+fn into_file<T>(
+    path: &Path,
+    is_forced: bool,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Error>,
+) -> anyhow::Result<T> {
+    let fail = || format!("cannot write {}", path.display());
+    let dir = directory_of(path);
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
+        let mut file = File::from(file);
+        let written = write(&mut file).map_err(|error| at(path, error))?;
+        named(&file, path, is_forced).map_err(|error| match error {
+            error if error.kind() == io::ErrorKind::AlreadyExists => Error::Exists { path: path.to_owned() },
+            source => Error::File { what: "cannot write".into(), path: path.to_owned(), source },
+        })?;
+        return Ok(written);
+    }
+    let mut file = Temporary::create(&builder(), dir).with_context(fail)?;
+    // Others remove what is not locked.
+    let _ = file.as_file().lock();
+    let written = write(&mut file).map_err(|error| at(path, error))?;
+    if is_forced {
+        file.publish(path).with_context(fail)?;
+    } else {
+        file.publish_new(path).with_context(fail)?;
+    }
+    Ok(written)
+}
+
+/// Returns the names of temporary files.
+fn builder() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".hprof-cli-").suffix(".part");
+    builder
+}
+
+/// Gives a file its name.
+fn named(file: &File, path: &Path, is_forced: bool) -> io::Result<()> {
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let link = |path: &Path| rustix::fs::linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW);
+    match link(path) {
+        // A file that is replaced is so at once.
+        Err(Errno::EXIST) if is_forced => {
+            // Others remove what is not locked.
+            let _ = file.lock();
+            let linked = Temporary::of(&builder(), directory_of(path), |short| {
+                link(short)?;
+                file.try_clone()
+            });
+            linked?.publish(path)
+        }
+        linked => Ok(linked?),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn put(path: &Path, is_forced: bool) -> anyhow::Result<()> {
+        written(&Destination::File(path.to_owned()), is_forced, |out| {
+            out.write_all(b"new").map_err(|source| Error::Output { source })
+        })
+    }
+
+    #[test]
+    fn a_file_is_replaced_at_once_and_only_if_forced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.hprof");
+        // Another user knows the process ID, and may write to the directory.
+        let guessed = dir.path().join(format!(".hprof-cli-{}.part", std::process::id()));
+        fs::write(&guessed, "other").unwrap();
+        fs::write(&path, "old").unwrap();
+        let error = put(&path, false).unwrap_err();
+        assert!(matches!(error.downcast_ref(), Some(Error::Exists { .. })), "{error:#}");
+        put(&path, true).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), fs::read(&guessed).unwrap()), (b"new".into(), b"other".into()));
+        put(&dir.path().join("b.hprof"), false).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn errors_name_the_destination() {
+        let error = written(&Destination::Device("/dev/full".into()), false, |out| {
+            out.write_all(b"new").map_err(|source| Error::Output { source })
+        });
+        assert_eq!(error.unwrap_err().to_string(), "cannot write /dev/full");
+    }
+
+    #[test]
+    fn dumps_are_named_after_the_program() {
+        let row = |class: &str| JvmRow {
+            pid: 7,
+            namespace_pid: 7,
+            main_class: Some(class.to_owned()),
+            ..JvmRow::default()
+        };
+        for (class, start) in [
+            ("com.acme.Main", "Main-7-2"),
+            ("/opt/my app/app.jar", "app-7-2"),
+            ("mod/com.acme.Main", "Main-7-2"),
+            ("-rf", "rf-7-2"),
+            ("../..", "java-7-2"),
+            ("\u{202e}x\n", "x-7-2"),
+        ] {
+            let name = default_name(&row(class), Some(Compression::Zstd));
+            assert!(name.starts_with(start) && name.ends_with("Z.hprof.zst"), "{name}");
+        }
+    }
+}

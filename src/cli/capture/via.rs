@@ -1,0 +1,83 @@
+//! Where JVMs are: on this machine, or where the command of `--via` leads.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use hprof_capture::Keeper;
+use hprof_capture::machine::{LocalMachine, Machine};
+use hprof_capture::remote::{self, Note};
+use hprof_report::escape;
+use hprof_report::json::DumpHeader;
+
+use crate::cli::agent::installed;
+use crate::cli::shared::session::AnswerSource;
+
+/// Environment variable with the path of the helper.
+const VARIABLE: &str = "HPROF_CLI_HELPER";
+
+/// Names of the helper's files. In packages the first one is static, and the second one is for places without `chmod`, in
+/// which only the loader of the GNU C library can start it.
+const FILES: [&str; 2] = ["hprof-helper", "hprof-helper-glibc"];
+
+/// Options of commands about running JVMs.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Place")]
+pub(super) struct ViaArgs {
+    /// Look where COMMAND leads, which runs a program there with stdin and stdout: 'kubectl exec -i POD --',
+    /// 'docker exec -i NAME', 'ssh HOST'. A helper is brought there, which needs `sh` and `cat`, and removes itself
+    #[arg(long, value_name = "COMMAND")]
+    via: Option<String>,
+
+    /// Helper that is already there: neither `sh` nor `cat` is needed
+    #[arg(long, value_name = "PATH", requires = "via")]
+    via_program: Option<String>,
+}
+
+/// The place.
+pub(super) struct Place<'k> {
+    machine: Box<dyn Machine + 'k>,
+    /// `/proc`, or the command that leads there.
+    path: String,
+}
+
+impl ViaArgs {
+    /// Returns the command that leads there.
+    pub(super) fn command(&self) -> Option<&str> {
+        self.via.as_deref()
+    }
+
+    /// Opens the place.
+    pub(super) fn place<'k>(&self, keeper: &'k dyn Keeper) -> anyhow::Result<Place<'k>> {
+        let Some(command) = &self.via else {
+            return Ok(Place { machine: Box::new(LocalMachine::new(keeper)), path: "/proc".to_owned() });
+        };
+        anyhow::ensure!(!command.trim().is_empty(), "the command of --via is empty");
+        let note: Note = Arc::new(|line: &str| {
+            // In one piece: other threads write there too. A closed stderr must not change the answer.
+            let _ = io::stderr().write_all(format!("hprof-cli: via: {}\n", escape::text(line)).as_bytes());
+        });
+        let machine = match &self.via_program {
+            Some(program) => remote::connect_to(command, program, &note),
+            None => remote::connect(command, &installed::files(VARIABLE, &FILES)?, &note),
+        };
+        let machine = Box::new(machine.map_err(hprof_capture::Error::from)?);
+        Ok(Place { machine, path: command.clone() })
+    }
+}
+
+impl Place<'_> {
+    pub(super) fn machine(&mut self) -> &mut dyn Machine {
+        self.machine.as_mut()
+    }
+}
+
+/// The place, as the file of an answer.
+impl AnswerSource for Place<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
+        DumpHeader { path: self.path.as_str().into(), ..DumpHeader::default() }
+    }
+
+    fn is_damaged(&self) -> bool {
+        false
+    }
+}
