@@ -11,6 +11,7 @@ umask 022
 name=hprof-cli
 target=x86_64-unknown-linux-gnu
 glibc=2.17 # what the agent's library may need: that of CentOS 7; Debian 11 has 2.31
+helper_glibc=2.34 # what the second helper may need: since then, the C library is one file
 
 say() { printf '==> %s\n' "$*" >&2; }
 fail() { printf 'dist/build.sh: %s\n' "$*" >&2; exit 2; }
@@ -113,7 +114,20 @@ library=$target_dir/agent/$target/dist/libhprof_agent.so
 needs=$(readelf -VW "$library" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
 [ "$(printf '%s\n' "$needs" "GLIBC_$glibc" | sort -V | tail -n 1)" = "GLIBC_$glibc" ] ||
   fail "the agent's library needs $needs"
-for file in "$program" "$library"; do
+say "the helper of --via: static, and against glibc $helper_glibc"
+cargo rustc --locked --profile helper --target $target -p hprof-helper --bin hprof-helper \
+  --config "target.$target.rustflags=[\"-Ctarget-feature=+crt-static\"$rust_flags]" -- -Cstrip=symbols
+helper=$target_dir/$target/helper/hprof-helper
+! readelf -lW "$helper" | grep -q INTERP || fail "the helper is not static"
+CARGO_TARGET_DIR=$target_dir/agent cargo zigbuild --locked --profile helper --target $target.$helper_glibc -p hprof-helper \
+  --config "target.$target.rustflags=[${rust_flags#, }]"
+dynamic_helper=$target_dir/agent/$target/helper/hprof-helper
+[ "$(readelf -dW "$dynamic_helper" | grep NEEDED | grep -o '\[.*\]')" = "[libc.so.6]" ] || fail "the helper needs more than libc.so.6"
+for file in "$helper" "$dynamic_helper"; do
+  [ "$(stat -c %s "$file")" -le 2000000 ] || fail "$file has more than 2 MB"
+done
+
+for file in "$program" "$library" "$helper" "$dynamic_helper"; do
   for path in "$source" "$target_dir" "$cargo_home"; do
     ! grep -aqF "$path/" "$file" || fail "$file contains the path $path"
   done
@@ -131,6 +145,8 @@ doc=$package/share/doc/$name
 mkdir -p "$package"/share/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d} "$doc"
 install -D -m 755 "$program" "$package/bin/$name"
 install -D -m 644 "$library" "$package/lib/$name/libhprof_agent.so"
+install -D -m 755 "$helper" "$package/lib/$name/hprof-helper"
+install -D -m 755 "$dynamic_helper" "$package/lib/$name/hprof-helper-glibc"
 "$program" man --output-dir "$package/share/man/man1"
 cp -r "$package/share/man/man1" "$manuals"
 gzip -9n "$manuals"/*
@@ -155,6 +171,8 @@ line=$(printf '=%.0s' {1..80})
   about --features parquet
   printf '%s\nThe agent\n' "$line"
   about -m agent/Cargo.toml
+  printf '%s\nThe helper\n' "$line"
+  about -m helper/Cargo.toml
   printf '%s\nNotices\n\n' "$line"
   notices
   printf '%s\nGNU Lesser General Public License 2.1\n\n' "$line"
@@ -204,6 +222,7 @@ cargo cyclonedx --format json --spec-version 1.5 --features parquet --target $ta
 sbom() { sed "s#file://$source#file:///source#g" "$1/$name.sbom.json" >"$out/$2-$version.cdx.json"; }
 sbom . $name
 sbom agent libhprof_agent
+sbom helper hprof-helper
 
 {
   printf 'commit %s\nSOURCE_DATE_EPOCH %s\n' "$commit" "$SOURCE_DATE_EPOCH"
