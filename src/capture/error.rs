@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::remote::RemoteError;
+use crate::remote_error::RemoteError;
 use crate::vm_kind::VmKind;
 
 /// Error of looking at a JVM or of taking a heap dump.

@@ -33,6 +33,7 @@ pub mod plan;
 mod private;
 pub mod processes;
 pub mod remote;
+mod remote_error;
 mod users;
 mod vm_kind;
 
@@ -40,4 +41,5 @@ pub use compress::Compression;
 pub use error::Error;
 pub use identity::Identity;
 pub use private::{Keeper, NoKeeper};
+pub use remote_error::RemoteError;
 pub use vm_kind::VmKind;

@@ -2,7 +2,6 @@
 
 use std::io::{self, BufRead, Read, Write};
 
-use super::RemoteError;
 use super::command::Running;
 use super::message::{Question, Reply};
 use super::wire::{self, Frame};
@@ -12,6 +11,7 @@ use crate::heap_dump::{Dumped, Target, Watch};
 use crate::jvms::{JvmList, JvmRow};
 use crate::machine::Machine;
 use crate::plan::{Plan, Request};
+use crate::remote_error::RemoteError;
 
 /// A place in which a helper works.
 pub struct RemoteMachine {

@@ -1,13 +1,12 @@
 //! A command that runs, with pipes to it.
 
+use crate::remote_error::RemoteError;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-use super::RemoteError;
 
 /// Receives lines that a command writes to stderr. They may contain anything.
 pub type Note = Arc<dyn Fn(&str) + Send + Sync>;

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::RemoteError;
 use super::facts::{Facts, loader};
 use crate::elf;
+use crate::remote_error::RemoteError;
 
 /// Maximum length of a helper.
 const MAX: u64 = 64 << 20;

@@ -7,9 +7,6 @@ use crate::heap_dump::Dumped;
 use crate::jvms::{JvmList, JvmRow};
 use crate::plan::Plan;
 
-/// Version of the messages and frames. A program and a helper work together only if they have the same.
-pub(super) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
-
 /// What is asked of a helper: the methods of [`Machine`](crate::machine::Machine). Dumps come compressed with zstd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Question {

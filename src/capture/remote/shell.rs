@@ -10,12 +10,12 @@
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 
-use super::RemoteError;
 use super::client::{RemoteMachine, greeted};
 use super::command::{Note, Running};
 use super::facts::{self, Facts};
 use super::helper::{Helper, Start};
 use crate::private;
+use crate::remote_error::RemoteError;
 
 /// Prefix of the names of helpers.
 const PREFIX: &str = ".hprof-cli-helper-";

@@ -34,7 +34,7 @@ impl Destination {
 }
 
 /// What is asked of the destination of a dump.
-pub(super) struct Asked<'a> {
+pub(super) struct DestinationRequest<'a> {
     /// `--output`.
     pub(super) output: Option<&'a Path>,
     pub(super) compression: Option<Compression>,
@@ -45,7 +45,7 @@ pub(super) struct Asked<'a> {
 
 impl Destination {
     /// Returns where the dump of a JVM goes, if nothing is in its way.
-    pub(super) fn of(asked: &Asked<'_>, row: &JvmRow) -> anyhow::Result<Self> {
+    pub(super) fn of(asked: &DestinationRequest<'_>, row: &JvmRow) -> anyhow::Result<Self> {
         match asked.output {
             None => free(Path::new(&default_name(row, asked.compression)), asked.is_forced),
             Some(path) if path.as_os_str() == "-" => match asked.stdout {

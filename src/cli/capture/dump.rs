@@ -16,7 +16,7 @@ use hprof_query::classes::suggestions;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
-use super::destination::{Asked, Destination, written};
+use super::destination::{Destination, DestinationRequest, written};
 use super::plan::{self, DumpResult, DumpRow};
 use super::seconds;
 use super::via::{Place, ViaArgs};
@@ -170,7 +170,7 @@ fn find(target: &str, machine: &mut dyn Machine) -> anyhow::Result<u32> {
 }
 
 impl DumpArgs {
-    fn asked(&self) -> Asked<'_> {
+    fn asked(&self) -> DestinationRequest<'_> {
         let is_free = self.dry_run || !io::stdout().is_terminal();
         let stdout = match is_free {
             false => Err("a heap dump is no text for a terminal; use --output FILE"),
@@ -179,7 +179,7 @@ impl DumpArgs {
             }
             true => Ok(()),
         };
-        Asked {
+        DestinationRequest {
             output: self.output.as_deref(),
             compression: self.compression(),
             is_forced: self.force,

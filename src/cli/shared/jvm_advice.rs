@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 
 use hprof_capture::Error;
+use hprof_capture::RemoteError;
 use hprof_capture::VmKind;
-use hprof_capture::remote::RemoteError;
 
 /// Returns one line of advice about an error.
 pub(super) fn of(error: &Error) -> Option<String> {
