@@ -2,18 +2,15 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, bail, ensure};
 use hprof_capture::jvms::JvmRow;
 use hprof_capture::{Compression, Error};
-use hprof_index::storage::temporary_files::Temporary;
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::{Access, AtFlags, CWD};
 
-use crate::cli::shared::output::file::directory_of;
+use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
 
 /// Where the dump goes.
 pub(super) enum Destination {
@@ -126,61 +123,16 @@ fn at(path: &Path, error: Error) -> Error {
 }
 
 /// Writes a file that only its owner may read, and that appears when it is complete.
-///
-/// It has no name before, so that nothing is left of it if this process is killed, unless the file system requires one.
 fn into_file<T>(
     path: &Path,
     is_forced: bool,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, Error>,
 ) -> anyhow::Result<T> {
-    let fail = || format!("cannot write {}", path.display());
-    let dir = directory_of(path);
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    if let Ok(file) = rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
-        let mut file = File::from(file);
-        let written = write(&mut file).map_err(|error| at(path, error))?;
-        named(&file, path, is_forced).map_err(|error| match error {
-            error if error.kind() == io::ErrorKind::AlreadyExists => Error::Exists { path: path.to_owned() },
-            source => Error::File { what: "cannot write".into(), path: path.to_owned(), source },
-        })?;
-        return Ok(written);
-    }
-    let mut file = Temporary::create(&builder(), dir).with_context(fail)?;
-    // Others remove what is not locked.
-    let _ = file.as_file().lock();
+    let existing = if is_forced { Existing::Replace } else { Existing::Keep };
+    let mut file = OutFile::create_private(path, &[], existing)?;
     let written = write(&mut file).map_err(|error| at(path, error))?;
-    if is_forced {
-        file.publish(path).with_context(fail)?;
-    } else {
-        file.publish_new(path).with_context(fail)?;
-    }
+    file.commit()?;
     Ok(written)
-}
-
-/// Returns the names of temporary files.
-fn builder() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".hprof-cli-").suffix(".part");
-    builder
-}
-
-/// Gives a file its name.
-fn named(file: &File, path: &Path, is_forced: bool) -> io::Result<()> {
-    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let link = |path: &Path| rustix::fs::linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW);
-    match link(path) {
-        // A file that is replaced is so at once.
-        Err(Errno::EXIST) if is_forced => {
-            // Others remove what is not locked.
-            let _ = file.lock();
-            let linked = Temporary::of(&builder(), directory_of(path), |short| {
-                link(short)?;
-                file.try_clone()
-            });
-            linked?.publish(path)
-        }
-        linked => Ok(linked?),
-    }
 }
 
 #[cfg(test)]
@@ -203,7 +155,7 @@ mod tests {
         fs::write(&guessed, "other").unwrap();
         fs::write(&path, "old").unwrap();
         let error = put(&path, false).unwrap_err();
-        assert!(matches!(error.downcast_ref(), Some(Error::Exists { .. })), "{error:#}");
+        assert!(format!("{error:#}").contains("it exists"), "{error:#}");
         put(&path, true).unwrap();
         assert_eq!((fs::read(&path).unwrap(), fs::read(&guessed).unwrap()), (b"new".into(), b"other".into()));
         put(&dir.path().join("b.hprof"), false).unwrap();

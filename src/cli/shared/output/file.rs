@@ -25,8 +25,22 @@ pub(crate) enum Existing {
 enum To {
     /// Temporary file beside the file that it will replace.
     Temporary(Temporary),
+    /// File without a name: nothing is left of it even if this process is killed.
+    #[cfg(target_os = "linux")]
+    Nameless(File),
     /// A device or pipe, which cannot be renamed.
     Directly(File),
+}
+
+impl To {
+    fn out(&mut self) -> &mut dyn Write {
+        match self {
+            Self::Temporary(file) => file,
+            #[cfg(target_os = "linux")]
+            Self::Nameless(file) => file,
+            Self::Directly(file) => file,
+        }
+    }
 }
 
 impl OutFile {
@@ -80,7 +94,12 @@ impl OutFile {
             }
             _ => {}
         }
-        let file = temporary(path, directory_of(path), 0o600)?;
+        let dir = directory_of(path);
+        #[cfg(target_os = "linux")]
+        if let Some(file) = nameless::create(dir) {
+            return Ok(Self { path: path.to_owned(), to: To::Nameless(file), existing });
+        }
+        let file = temporary(path, dir, 0o600)?;
         Ok(Self { path: path.to_owned(), to: To::Temporary(file), existing })
     }
 
@@ -91,16 +110,53 @@ impl OutFile {
 
     /// Renames the file to its final name.
     pub(crate) fn commit(mut self) -> anyhow::Result<()> {
-        self.flush().with_context(|| format!("cannot write {}", self.path.display()))?;
-        match self.to {
-            To::Directly(_) => Ok(()),
-            To::Temporary(file) => {
-                let published = match self.existing {
-                    Existing::Replace => file.publish(&self.path),
-                    Existing::Keep => file.publish_new(&self.path),
-                };
-                published.with_context(|| format!("cannot write {}", self.path.display()))
+        let fail = || format!("cannot write {}", self.path.display());
+        self.to.out().flush().with_context(fail)?;
+        let named = match (self.to, self.existing) {
+            (To::Directly(_), _) => Ok(()),
+            (To::Temporary(file), Existing::Replace) => file.publish(&self.path),
+            (To::Temporary(file), Existing::Keep) => file.publish_new(&self.path),
+            #[cfg(target_os = "linux")]
+            (To::Nameless(file), existing) => nameless::publish(&file, &self.path, existing),
+        };
+        named.with_context(fail)
+    }
+}
+
+/// Files that get their name when they are complete.
+#[cfg(target_os = "linux")]
+mod nameless {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+    use rustix::io::Errno;
+
+    use super::{Existing, File, PREFIX, Path, SUFFIX, Temporary, directory_of, io};
+
+    /// Creates one that only its owner may read, unless the file system requires a name.
+    pub(super) fn create(dir: &Path) -> Option<File> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        Some(File::from(rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR).ok()?))
+    }
+
+    /// Gives it its name.
+    pub(super) fn publish(file: &File, path: &Path, existing: Existing) -> io::Result<()> {
+        let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let link = |path: &Path| rustix::fs::linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW);
+        match link(path) {
+            // A file that is replaced is so at once.
+            Err(Errno::EXIST) if existing == Existing::Replace => {
+                // Others remove what is not locked.
+                let _ = file.lock();
+                let mut builder = tempfile::Builder::new();
+                builder.prefix(PREFIX).suffix(SUFFIX);
+                let linked = Temporary::of(&builder, directory_of(path), |short| {
+                    link(short)?;
+                    file.try_clone()
+                });
+                linked?.publish(path)
             }
+            linked => Ok(linked?),
         }
     }
 }
@@ -227,16 +283,10 @@ fn sweep(dir: &Path) {
 
 impl Write for OutFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.to {
-            To::Temporary(file) => file.write(bytes),
-            To::Directly(file) => file.write(bytes),
-        }
+        self.to.out().write(bytes)
     }
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.to {
-            To::Temporary(file) => file.flush(),
-            To::Directly(file) => file.flush(),
-        }
+        self.to.out().flush()
     }
 }
 
