@@ -54,6 +54,12 @@ loads() { # with the C library of the system
 }
 in_root() { chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"; }
 files() { (cd "$root" && ls "$@"); }
+helper_answers() {
+  local said
+  said=$(in_root hprof-cli dump 999999999 --via 'env A=1' 2>&1) || true
+  printf '%s\n' "$said"
+  grep -q 'there is no process 999999999' <<<"$said"
+}
 agent_path() { same "$1" "$(in_root "$2" agent --path)"; }
 recorded() { # LIBRARY: a JVM with the agent writes a report
   in_root sh -c "cd /tmp && rm -f r.txt && java -agentpath:$1=heap=sites,file=/tmp/r.txt -version" || return 1
@@ -84,6 +90,7 @@ for system in bullseye bookworm trixie; do
   try $system ".deb: install" in_root dpkg -i /tmp/hprof-cli.deb
   try $system ".deb: version" in_root hprof-cli --version --verbose
   try $system ".deb: overview" in_root hprof-cli overview --quiet /tmp/heap.hprof.zst
+  try $system ".deb: helper" helper_answers
   try $system ".deb: agent" agent_path /usr/lib/hprof-cli/libhprof_agent.so hprof-cli
   try $system ".deb: man pages" files usr/share/man/man1/hprof-cli.1.gz usr/share/man/man1/hprof-cli-histo.1.gz
   try $system ".deb: completions, licences" files usr/share/bash-completion/completions/hprof-cli \

@@ -8,13 +8,15 @@ mod linux {
     use std::ffi::{OsStr, OsString};
     use std::fs::File;
     use std::io;
-    use std::os::fd::AsRawFd;
     use std::path::PathBuf;
     use std::process::ExitCode;
 
     use hprof_capture::guard::{self, Guards};
     use hprof_capture::machine::LocalMachine;
-    use hprof_capture::remote::{self, REMOVE, SERVE};
+    use hprof_capture::remote::{self, CHECK, OWN_FILE, PatientWriter, REMOVE, SERVE};
+
+    /// Time for which the connection may stall, in seconds: a JVM that writes to a FIFO stands still meanwhile.
+    const PATIENCE: i64 = 30;
 
     /// Runs the helper with the arguments after its name.
     ///
@@ -26,6 +28,7 @@ mod linux {
         match words[..] {
             [word, name] if word == guard::WORD => Ok(watched(name, None)),
             [word, name, user] if word == guard::WORD => Ok(watched(name, Some(user))),
+            [word] if word == CHECK => Ok(ExitCode::SUCCESS),
             [word, file] if word == REMOVE => std::fs::remove_file(file).map(|()| ExitCode::SUCCESS),
             [word, token] if word == SERVE => serve(token, itself()),
             [word, token, file] if word == SERVE => {
@@ -33,15 +36,8 @@ mod linux {
                 serve(token, itself())
             }
             [word, token, file, loader] if word == SERVE => {
-                let own = File::open(file)?;
                 std::fs::remove_file(file)?;
-                // The loader is the program: it has to find this one without a name.
-                rustix::io::fcntl_setfd(&own, rustix::io::FdFlags::empty())?;
-                let path = format!("/proc/self/fd/{}", own.as_raw_fd());
-                let guards = Guards::new(PathBuf::from(loader), vec![path.into()]);
-                let code = serve(token, guards);
-                drop(own);
-                code
+                serve(token, Guards::new(PathBuf::from(loader), vec![OWN_FILE.into()]))
             }
             _ => Ok(ExitCode::from(2)),
         }
@@ -60,6 +56,7 @@ mod linux {
         let input = File::from(rustix::io::dup(rustix::stdio::stdin())?);
         // Not through the standard library, which looks for the ends of lines.
         let output = File::from(rustix::io::dup(rustix::stdio::stdout())?);
+        let output = PatientWriter::new(output, PATIENCE)?;
         let mut machine = LocalMachine::new(&guards);
         let own = guards.clone();
         let end = move || {

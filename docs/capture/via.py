@@ -205,16 +205,16 @@ def few(home):
         check('with space it works', code == 0, err)
         time.sleep(0.3)
         check('nothing left', not container.left(), str(container.left()))
-        refused('tty', r'does not answer like a shell|the input device is not a TTY|ended before', 'jvms', '--via',
+        refused('tty', r'is not a shell|the input device is not a TTY|ended before', 'jvms', '--via',
                 container.via.replace('-i', '-it'), helper=GLIBC)
         container.end()
         return
     dump(container, container.via, helper=GLIBC)
     dump(container, container.via, '--zstd', '--all', helper=GLIBC, name='heap.hprof.zst')
     dump(container, container.via, '--gzip', helper=GLIBC, name='heap.hprof.gz')
-    refused('a static helper does not fit', r'there is no chmod', 'jvms', '--via', container.via, helper=STATIC)
-    refused('-t', r'like a shell|ended before', 'jvms', '--via', container.via.replace('-i', '-it'), helper=GLIBC)
-    refused('without -i', r'like a shell|ended before', 'jvms', '--via', container.via.replace(' -i', ''), helper=GLIBC)
+    refused('a static helper does not fit', r'need chmod', 'jvms', '--via', container.via, helper=STATIC)
+    refused('-t', r'is not a shell|ended before', 'jvms', '--via', container.via.replace('-i', '-it'), helper=GLIBC)
+    refused('without -i', r'is not a shell|ended before', 'jvms', '--via', container.via.replace(' -i', ''), helper=GLIBC)
 
     case('a stand-in for kubectl')
     tools = os.path.join(WORK, 'tools')
@@ -227,7 +227,7 @@ def few(home):
 
     case('no directory is executable')
     noexec = Container(top, tmpfs='/tmp:size=16m,noexec', options=('--read-only-tmpfs=false',))
-    refused('refused', r'no directory there can take the helper', 'jvms', '--via', noexec.via, helper=GLIBC)
+    refused('refused', r'no usable directory for the helper', 'jvms', '--via', noexec.via, helper=GLIBC)
     check('nothing left', not noexec.left(), str(noexec.left()))
     noexec.end()
 
@@ -238,11 +238,11 @@ def few(home):
         out = new_out('heap.hprof')
         child = cli('dump', 'Held', '--via', container.via, '-o', out, '--yes', '--no-overview', helper=GLIBC, start=True)
         time.sleep(random.random() * 1.6)
-        kind = random.choice(('SIGKILL', 'SIGINT', 'SIGTERM', 'helper'))
-        if kind == 'helper':
+        kind = random.choice(('SIGKILL', 'SIGINT', 'SIGTERM', 'all there by SIGTERM', 'all there by SIGKILL'))
+        if kind.startswith('all'):
             for pid in container.processes():
                 try:
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, getattr(signal, kind.split()[-1]))
                 except OSError:
                     pass
         else:
@@ -266,9 +266,9 @@ def few(home):
         for name in empty:
             os.remove(f'/proc/{container.pid}/root/{name}')
         left = [name for name in left if name not in empty]
-        if left and kind == 'helper':
-            # All its processes were killed at once, the guard too.
-            kinds['left after all processes of the helper were killed'] += 1
+        if left and kind == 'all there by SIGKILL':
+            # The guard was killed, too.
+            kinds[f'left, {kind}'] += 1
             for name in left:
                 path = f'/proc/{container.pid}/root/{name}'
                 shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
@@ -281,6 +281,24 @@ def few(home):
         if container.processes() or not container.lives():
             check(f'{kind}: no process left, the JVM goes on', False, str(container.processes()))
     print(f'      {dict(kinds)}', flush=True)
+    check('the JVM still gives a dump', dump(container, container.via, helper=GLIBC) is not None)
+
+    case('a connection that stalls: the JVM goes on after half a minute')
+    child = cli('dump', 'Held', '--via', container.via, '-o', new_out('heap.hprof'), '--yes', '--no-overview', helper=GLIBC, start=True)
+    while not os.path.isdir(f'/proc/{container.pid}/root/tmp') or not any(
+            name.startswith('.hprof-cli-dump') for name in os.listdir(f'/proc/{container.pid}/root/tmp')):
+        time.sleep(0.005)
+    child.send_signal(signal.SIGSTOP)
+    begun = time.time()
+    while container.left() and time.time() - begun < 90:
+        time.sleep(0.1)
+    stalled = time.time() - begun
+    check('nothing left, no process left', not container.left() and not container.processes() and stalled < 60, str(container.left()))
+    print(f'      removed after {stalled:.0f} s', flush=True)
+    child.send_signal(signal.SIGCONT)
+    _, err = child.communicate()
+    check('said', child.returncode == 2 or stalled < 5, f'{child.returncode} {err}')
+    print(f'      {err.decode().strip().splitlines()[-1]}', flush=True)
     check('the JVM still gives a dump', dump(container, container.via, helper=GLIBC) is not None)
 
     case('a root without any tool: from the host, by its process ID')

@@ -1,4 +1,4 @@
-//! What has to be known of executables: whether a section has a name, and whether they need a loader.
+//! Facts about executables: whether a section has a name, the architecture, and whether they need a loader.
 
 use std::os::unix::fs::FileExt;
 
@@ -26,23 +26,35 @@ pub(crate) fn has_section(file: &impl FileExt, name: &str) -> Option<bool> {
     Some(names.split(|byte| *byte == 0).any(|one| one == name.as_bytes()))
 }
 
-/// Returns whether a 64-bit little-endian ELF file needs no loader; `None` if it is something else.
-pub(crate) fn is_static(file: &[u8]) -> Option<bool> {
+/// Facts about a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// Architecture, as `uname -m` names it.
+    pub(crate) machine: &'static str,
+    /// Whether it needs no loader.
+    pub(crate) is_static: bool,
+}
+
+/// Returns facts about a 64-bit little-endian ELF file; `None` if it is something else.
+pub(crate) fn program(file: &[u8]) -> Option<Program> {
     /// Type of the entry that names the loader.
     const INTERP: u64 = 3;
     if !file.starts_with(b"\x7fELF\x02\x01") {
         return None;
     }
-    let table = usize::try_from(number(file, 32, 8)?).ok()?;
-    let (size, count) = (usize::try_from(number(file, 54, 2)?).ok()?, number(file, 56, 2)?);
-    let mut entry = table;
+    let machine = match number(file, 18, 2)? {
+        62 => "x86_64",
+        183 => "aarch64",
+        _ => "an unknown architecture",
+    };
+    let (table, count) = (usize::try_from(number(file, 32, 8)?).ok()?, number(file, 56, 2)?);
+    let size = usize::try_from(number(file, 54, 2)?).ok()?;
+    let (mut entry, mut is_static) = (table, true);
     for _ in 0..count {
-        if number(file, entry, 4)? == INTERP {
-            return Some(false);
-        }
+        is_static &= number(file, entry, 4)? != INTERP;
         entry = entry.checked_add(size)?;
     }
-    Some(true)
+    Some(Program { machine, is_static })
 }
 
 fn number(bytes: &[u8], at: usize, length: usize) -> Option<u64> {
@@ -56,10 +68,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_that_need_a_loader_name_it() {
+    fn programs_have_an_architecture_and_may_need_a_loader() {
         let own = std::fs::read("/proc/self/exe").unwrap();
-        assert_eq!(is_static(&own), Some(cfg!(target_feature = "crt-static")));
-        assert_eq!((is_static(b"#!/bin/sh"), is_static(&own[..80])), (None, None));
+        let is_static = cfg!(target_feature = "crt-static");
+        assert_eq!(program(&own), Some(Program { machine: std::env::consts::ARCH, is_static }));
+        assert_eq!((program(b"#!/bin/sh"), program(&own[..80])), (None, None));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::vm_kind::VmKind;
 
 /// Error of looking at a JVM or of taking a heap dump.
 ///
-/// A helper sends it to the program that asked, which gives the same advice about it as about its own.
+/// A helper sends it to the program that asked.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Error {
@@ -245,7 +245,10 @@ pub enum Error {
     /// A dump was to be taken before it was planned.
     #[error("no dump was planned")]
     Unplanned,
-    /// The program that works in another place cannot be reached.
+    /// An error of a helper.
+    #[error(transparent)]
+    Elsewhere(Box<Error>),
+    /// Another place cannot be reached.
     #[serde(skip)]
     #[error(transparent)]
     Remote(#[from] RemoteError),

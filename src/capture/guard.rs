@@ -49,10 +49,11 @@ impl Guards {
     }
 
     /// Has all guards remove what they look after, and waits for them: nobody else would, where the first process, to which
-    /// they would belong, is a JVM.
+    /// they would belong, is a JVM. None can be started afterwards: this process is about to end.
     pub fn end(&self) {
-        let children = std::mem::take(&mut *running(&self.running));
-        children.into_iter().for_each(ended);
+        let mut children = running(&self.running);
+        children.drain(..).for_each(ended);
+        std::mem::forget(children);
     }
 
     /// Starts a guard for `name` in `parent`.
@@ -61,6 +62,16 @@ impl Guards {
     ///
     /// If the program cannot be started.
     pub fn start(&self, parent: &Path, name: &str, user: Option<u32>) -> io::Result<Guard> {
+        self.started(&mut running(&self.running), parent, name, user)
+    }
+
+    fn started(
+        &self,
+        children: &mut Vec<Child>,
+        parent: &Path,
+        name: &str,
+        user: Option<u32>,
+    ) -> io::Result<Guard> {
         // In the directory: its path may lead there only while the JVM lives. A group of its own: signals of the terminal
         // are not for it. No stdout: whoever reads ours would wait for its end.
         let mut command = Command::new(&self.program);
@@ -69,7 +80,7 @@ impl Guards {
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
         let id = child.id();
-        running(&self.running).push(child);
+        children.push(child);
         Ok(Guard { id, running: self.running.clone() })
     }
 }
@@ -86,9 +97,12 @@ impl Keeper for Guards {
         user: u32,
         make: &mut dyn FnMut() -> io::Result<()>,
     ) -> io::Result<Box<dyn Any>> {
-        let guard = self.start(parent, name, Some(user))?;
-        make()?;
-        Ok(Box::new(guard))
+        // Locked meanwhile: a guard that ends before the directory is created would not find it.
+        let mut children = running(&self.running);
+        let guard = self.started(&mut children, parent, name, Some(user))?;
+        let made = make();
+        drop(children);
+        made.map(|()| Box::new(guard) as Box<dyn Any>)
     }
 }
 
@@ -105,6 +119,8 @@ impl Drop for Guard {
 /// Waits for the end of the process that holds the other end of stdin, and removes what it created: the work of a guard,
 /// whose arguments these are. Returns whether they are those of a guard.
 pub fn watch(name: &OsStr, user: Option<&OsStr>) -> bool {
+    // It ends when its parent has, and not before.
+    ignore_signals();
     let Some(name) = name.to_str().filter(|name| !name.contains('/')) else { return false };
     let mut bytes = Vec::new();
     let _ = io::stdin().lock().read_to_end(&mut bytes);
@@ -117,4 +133,13 @@ pub fn watch(name: &OsStr, user: Option<&OsStr>) -> bool {
         let _ = std::fs::remove_file(name);
     }
     true
+}
+
+/// Ignores the signals that would end this process.
+#[allow(unsafe_code)]
+fn ignore_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: No code runs when the signal comes.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
 }

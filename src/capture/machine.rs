@@ -1,4 +1,4 @@
-//! Where JVMs run: this machine, or another place in which a helper works.
+//! Places in which JVMs run: this machine, or another one in which a helper works.
 
 use std::io::Write;
 

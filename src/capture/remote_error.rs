@@ -15,16 +15,22 @@ pub enum RemoteError {
     Start {
         /// The command.
         command: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// The command ended too early.
-    #[error("`{command}` ended {when} ({status})")]
+    /// The command ended before a helper answered.
+    #[error("`{command}` ended before the helper was there ({status})")]
     Ended {
         /// The command.
         command: String,
-        /// Until when it should have worked.
-        when: &'static str,
+        /// Its exit status.
+        status: String,
+    },
+    /// The command ended while the helper was working.
+    #[error("`{command}` ended before the helper had finished ({status})")]
+    Broken {
+        /// The command.
+        command: String,
         /// Its exit status.
         status: String,
     },
@@ -33,44 +39,44 @@ pub enum RemoteError {
     Lost {
         /// The command.
         command: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// What arrived is not what a helper sends.
-    #[error("what came through `{command}` is damaged: {why}")]
+    /// The data is not from a helper, or was changed.
+    #[error("the data from `{command}` is damaged: {why}")]
     Damaged {
         /// The command.
         command: String,
-        /// Why.
+        /// Cause.
         why: String,
     },
-    /// What answers is no shell, or sits on a terminal.
-    #[error("`{command}` does not answer like a shell")]
+    /// The command is not a shell, or uses a terminal.
+    #[error("`{command}` is not a shell, or uses a terminal")]
     NotShell {
         /// The command.
         command: String,
     },
     /// There is no helper here.
-    #[error("there is no helper program beside this one")]
+    #[error("no helper program found")]
     NoHelper,
     /// A helper cannot be read, or is no program.
     #[error("cannot use the helper {}", path.display())]
     Helper {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// No helper runs there.
-    #[error("the helper does not run there: {why}")]
+    #[error("no helper runs there: {why}")]
     Unsuitable {
-        /// Why.
+        /// Cause.
         why: String,
     },
     /// The helper finds no directory there.
-    #[error("no directory there can take the helper: {why}")]
+    #[error("no usable directory for the helper: {why}")]
     NoPlace {
-        /// What is wrong with each.
+        /// Cause for each.
         why: String,
     },
     /// The helper is that of another version.

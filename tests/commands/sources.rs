@@ -80,8 +80,8 @@ fn the_documents_name_the_files_with_unsafe_code() {
     }
     with_unsafe.sort();
     for (document, title, folder) in [
-        ("CONTRIBUTING.md", "`unsafe_code` is denied except in five files", "src/"),
-        ("docs/ARCHITECTURE.md", "In five files", ""),
+        ("CONTRIBUTING.md", "`unsafe_code` is denied except in six files", "src/"),
+        ("docs/ARCHITECTURE.md", "In six files", ""),
     ] {
         let text = fs::read_to_string(root.join(document)).unwrap();
         let (_, list) = text.split_once(title).unwrap_or_else(|| panic!("{document} has no list"));

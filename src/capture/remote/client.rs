@@ -2,56 +2,64 @@
 
 use std::io::{self, BufRead, Read, Write};
 
-use super::command::Running;
-use super::message::{Question, Reply};
+use super::command::RunningCommand;
+use super::message::{HelperReply, HelperRequest};
 use super::wire::{self, Frame};
 use crate::compress::{Compression, Encoder};
 use crate::error::Error;
 use crate::heap_dump::{Dumped, Target, Watch};
 use crate::jvms::{JvmList, JvmRow};
 use crate::machine::Machine;
-use crate::plan::{Plan, Request};
+use crate::plan::{Plan, Request, Way};
 use crate::remote_error::RemoteError;
 
 /// A place in which a helper works.
 pub struct RemoteMachine {
-    running: Running,
+    running: RunningCommand,
     contents: Vec<u8>,
     /// JVM of the last plan, and how its dump is to be compressed here.
     planned: Option<(u32, Option<Compression>)>,
 }
 
 impl RemoteMachine {
-    pub(super) fn new(running: Running) -> Self {
+    pub(super) fn new(running: RunningCommand) -> Self {
         Self { running, contents: Vec::new(), planned: None }
     }
 
-    fn ask(&mut self, question: &Question) -> Result<(), Error> {
+    fn ask(&mut self, question: &HelperRequest) -> Result<(), Error> {
         wire::write_message(&mut self.running.input()?, question)
             .map_err(|error| self.running.lost(error).into())
     }
 
-    /// Returns the answer to a question that has no other one.
-    fn answered(&mut self, question: &Question) -> Result<Reply, Error> {
+    /// Returns the only answer to a request.
+    fn answered(&mut self, question: &HelperRequest) -> Result<HelperReply, Error> {
         self.ask(question)?;
         match wire::read(&mut self.running.output, &mut self.contents) {
-            Ok(Frame::Message(Reply::Failed(error))) => Err(error),
+            Ok(Frame::Message(HelperReply::Failed(error))) => Err(Error::Elsewhere(Box::new(error))),
             Ok(Frame::Message(reply)) => Ok(reply),
             Ok(Frame::Bytes(_)) => Err(self.odd()),
             Err(error) => Err(self.running.lost(error).into()),
         }
     }
 
-    /// Error about an answer to another question.
+    /// Error about an answer to another request.
     fn odd(&self) -> Error {
-        self.running.damaged("an answer to another question").into()
+        self.running.damaged("an answer to another request").into()
+    }
+
+    /// Error about bytes of a dump, which are damaged, or cannot be written here.
+    fn unwritten(&self, sink: &Sink<'_>, source: io::Error) -> Error {
+        match sink.has_failed() {
+            true => Error::Output { source },
+            false => self.running.damaged(&source.to_string()).into(),
+        }
     }
 
     /// Receives a dump.
     fn receive(
         &mut self,
         pid: u32,
-        question: &Question,
+        question: &HelperRequest,
         compression: Option<Compression>,
         out: &mut (dyn Write + Send),
         watch: &dyn Watch,
@@ -64,20 +72,22 @@ impl RemoteMachine {
             match wire::read(&mut self.running.output, &mut self.contents) {
                 Ok(Frame::Bytes(bytes)) => {
                     received = received.saturating_add(bytes.len() as u64);
-                    sink.write(bytes).map_err(output)?;
+                    sink.write(bytes).map_err(|error| self.unwritten(&sink, error))?;
                 }
-                Ok(Frame::Message(Reply::Began { stage, bytes })) => watch.begin(&stage, bytes),
-                Ok(Frame::Message(Reply::Advanced { bytes })) => watch.advance(bytes),
-                Ok(Frame::Message(Reply::Failed(error))) => return Err(error),
-                Ok(Frame::Message(Reply::Taken { dumped, sent_bytes })) => {
+                Ok(Frame::Message(HelperReply::Began { stage, bytes })) => watch.begin(&stage, bytes),
+                Ok(Frame::Message(HelperReply::Advanced { bytes })) => watch.advance(bytes),
+                Ok(Frame::Message(HelperReply::Failed(error))) => {
+                    return Err(Error::Elsewhere(Box::new(error)));
+                }
+                Ok(Frame::Message(HelperReply::Taken { dumped, sent_bytes })) => {
                     let said = dumped.dump_bytes;
                     if received != sent_bytes {
                         return Err(Error::Incomplete { pid, said: sent_bytes, received });
                     }
-                    if let Some(received) = sink.finish().map_err(output)?
-                        && received != said
-                    {
-                        return Err(Error::Incomplete { pid, said, received });
+                    sink.flush().map_err(|error| self.unwritten(&sink, error))?;
+                    let arrived = sink.finish().map_err(output)?;
+                    if arrived != said {
+                        return Err(Error::Incomplete { pid, said, received: arrived });
                     }
                     return Ok(Dumped { sent_bytes: Some(received), ..dumped });
                 }
@@ -90,22 +100,23 @@ impl RemoteMachine {
 
 impl Machine for RemoteMachine {
     fn jvms(&mut self) -> Result<JvmList, Error> {
-        match self.answered(&Question::Jvms)? {
-            Reply::Jvms(list) => Ok(list),
+        match self.answered(&HelperRequest::Jvms)? {
+            HelperReply::Jvms(list) => Ok(list),
             _ => Err(self.odd()),
         }
     }
 
     fn find(&mut self, pid: u32) -> Result<JvmRow, Error> {
-        match self.answered(&Question::Find { pid })? {
-            Reply::Row(row) => Ok(*row),
+        match self.answered(&HelperRequest::Find { pid })? {
+            HelperReply::Row(row) => Ok(*row),
             _ => Err(self.odd()),
         }
     }
 
     fn plan(&mut self, pid: u32, request: Request<'_>) -> Result<Plan, Error> {
-        match self.answered(&Question::Plan { pid, is_live: request.is_live })? {
-            Reply::Plan(plan) => {
+        match self.answered(&HelperRequest::Plan { pid, is_live: request.is_live })? {
+            // No JVM there writes a file here.
+            HelperReply::Plan(plan) if matches!(plan.way, Way::Fifo | Way::Inside) => {
                 self.planned = Some((pid, request.compression));
                 plan.with_destination(request)
             }
@@ -116,15 +127,15 @@ impl Machine for RemoteMachine {
     fn take(&mut self, target: Target<'_>, watch: &dyn Watch) -> Result<Dumped, Error> {
         let (pid, compression) = self.planned.take().ok_or(Error::Unplanned)?;
         match target {
-            Target::Stream(out) => self.receive(pid, &Question::Take, compression, out, watch),
+            Target::Stream(out) => self.receive(pid, &HelperRequest::Take, compression, out, watch),
             // No JVM writes here.
             Target::Path { .. } => Err(Error::Unplanned),
         }
     }
 
     fn check_native(&mut self, pid: u32) -> Result<(), Error> {
-        match self.answered(&Question::CheckNative { pid })? {
-            Reply::Fine => Ok(()),
+        match self.answered(&HelperRequest::CheckNative { pid })? {
+            HelperReply::Fine => Ok(()),
             _ => Err(self.odd()),
         }
     }
@@ -135,7 +146,7 @@ impl Machine for RemoteMachine {
         compression: Option<Compression>,
         out: &mut (dyn Write + Send),
     ) -> Result<Dumped, Error> {
-        self.receive(pid, &Question::TakeNative { pid }, compression, out, &Unwatched)
+        self.receive(pid, &HelperRequest::TakeNative { pid }, compression, out, &Unwatched)
     }
 }
 
@@ -146,66 +157,92 @@ impl Watch for Unwatched {
     fn advance(&self, _: u64) {}
 }
 
-/// Destination of a dump that comes compressed with zstd.
-enum Sink<'w> {
-    /// It stays so.
-    Same(&'w mut (dyn Write + Send)),
-    /// It is compressed otherwise, or not at all.
-    Other(Box<zstd::stream::write::Decoder<'static, Counter<'w>>>),
+/// Destination of a dump that arrives compressed with zstd. It is decompressed in any case, and counted.
+struct Sink<'w> {
+    decoder: zstd::stream::write::Decoder<'static, Counter<'w>>,
 }
 
-/// Counts what is written.
+/// Counts the bytes of a dump, and writes them, unless those that arrived are written.
 struct Counter<'w> {
-    to: Encoder<'w>,
-    written: u64,
+    to: Destination<'w>,
+    counted: u64,
+    has_failed: bool,
+}
+
+enum Destination<'w> {
+    /// The bytes stay compressed as they are.
+    Same(&'w mut (dyn Write + Send)),
+    Other(Box<Encoder<'w>>),
+}
+
+impl Counter<'_> {
+    fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        self.has_failed |= done.is_err();
+        done
+    }
 }
 
 impl Write for Counter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let length = self.to.write(bytes)?;
-        self.written = self.written.saturating_add(length as u64);
+        let written = match &mut self.to {
+            Destination::Same(_) => Ok(bytes.len()),
+            Destination::Other(encoder) => encoder.write(bytes),
+        };
+        let length = self.noted(written)?;
+        self.counted = self.counted.saturating_add(length as u64);
         Ok(length)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
+        Ok(())
     }
 }
 
 impl<'w> Sink<'w> {
     fn new(compression: Option<Compression>, out: &'w mut (dyn Write + Send)) -> io::Result<Self> {
-        Ok(match compression {
-            Some(Compression::Zstd) => Self::Same(out),
-            other => {
-                let counter = Counter { to: Encoder::new(other, out)?, written: 0 };
-                Self::Other(Box::new(zstd::stream::write::Decoder::new(counter)?))
-            }
-        })
+        let to = match compression {
+            Some(Compression::Zstd) => Destination::Same(out),
+            other => Destination::Other(Box::new(Encoder::new(other, out)?)),
+        };
+        let counter = Counter { to, counted: 0, has_failed: false };
+        Ok(Self { decoder: zstd::stream::write::Decoder::new(counter)? })
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Same(out) => out.write_all(bytes),
-            Self::Other(decoder) => decoder.write_all(bytes),
+        self.decoder.write_all(bytes)?;
+        let counter = self.decoder.get_mut();
+        match &mut counter.to {
+            Destination::Same(out) => {
+                let written = out.write_all(bytes);
+                counter.noted(written)
+            }
+            Destination::Other(_) => Ok(()),
         }
     }
 
-    /// Ends the stream. Returns the number of bytes before compression, if it was counted.
-    fn finish(self) -> io::Result<Option<u64>> {
-        match self {
-            Self::Same(out) => out.flush().map(|()| None),
-            Self::Other(mut decoder) => {
-                decoder.flush()?;
-                let counter = decoder.into_inner();
-                counter.to.finish()?;
-                Ok(Some(counter.written))
-            }
+    /// Decompresses what has arrived.
+    fn flush(&mut self) -> io::Result<()> {
+        self.decoder.flush()
+    }
+
+    /// Returns `true` if an error was that of writing, not of what arrived.
+    fn has_failed(&self) -> bool {
+        self.decoder.get_ref().has_failed
+    }
+
+    /// Ends the stream. Returns the length of the dump.
+    fn finish(self) -> io::Result<u64> {
+        let counter = self.decoder.into_inner();
+        match counter.to {
+            Destination::Same(out) => out.flush()?,
+            Destination::Other(encoder) => encoder.finish()?,
         }
+        Ok(counter.counted)
     }
 }
 
 /// Reads lines until the helper says that it is there.
-pub(super) fn greeted(running: &mut Running, token: &str) -> Result<(), RemoteError> {
+pub(super) fn greeted(running: &mut RunningCommand, token: &str) -> Result<(), RemoteError> {
     /// Maximum length of what precedes: shells may print greetings of their own.
     const MAX: u64 = 1 << 16;
     let hello = super::hello(token);

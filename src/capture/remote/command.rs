@@ -18,24 +18,24 @@ const LINE_BYTES: u64 = 1000;
 /// Time for a command to end after its output has.
 const TO_END: Duration = Duration::from_secs(5);
 
-pub(super) struct Running {
+pub(super) struct RunningCommand {
     /// The command without what was appended, for messages.
     pub(super) command: String,
     child: Child,
     input: Option<ChildStdin>,
     pub(super) output: BufReader<ChildStdout>,
     errors: Option<JoinHandle<()>>,
-    /// Until when it should work.
-    pub(super) when: &'static str,
+    /// `true` if a helper has answered.
+    pub(super) is_connected: bool,
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for RunningCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("command", &self.command).finish_non_exhaustive()
+        f.debug_struct("RunningCommand").field("command", &self.command).finish_non_exhaustive()
     }
 }
 
-impl Running {
+impl RunningCommand {
     /// Runs the command with more words, through a shell, as if it had been typed: it may quote its own words.
     pub(super) fn start(command: &str, words: &str, note: &Note) -> Result<Self, RemoteError> {
         let start = || -> io::Result<_> {
@@ -57,7 +57,7 @@ impl Running {
                 input: Some(input),
                 output: BufReader::with_capacity(1 << 16, output),
                 errors: Some(errors),
-                when: "before the helper was there",
+                is_connected: false,
             })
         };
         start().map_err(|source| RemoteError::Start { command: command.to_owned(), source })
@@ -95,7 +95,11 @@ impl Running {
     /// Returns the error for a command that has closed its output, once what it said has been passed on.
     pub(super) fn ended(&mut self) -> RemoteError {
         let status = self.end();
-        RemoteError::Ended { command: self.command.clone(), when: self.when, status }
+        let command = self.command.clone();
+        match self.is_connected {
+            true => RemoteError::Broken { command, status },
+            false => RemoteError::Ended { command, status },
+        }
     }
 
     /// Waits for its end, and returns how it ended. If it does not end by itself, it is killed.
@@ -109,7 +113,7 @@ impl Running {
                 Ok(None) => {
                     let _ = self.child.kill();
                     let _ = self.child.wait();
-                    break "it was killed: its output had ended".to_owned();
+                    break "killed after closing its output".to_owned();
                 }
                 Err(error) => break error.to_string(),
             }
@@ -125,7 +129,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         if self.errors.is_some() {
             self.end();

@@ -1,52 +1,53 @@
-//! What a shell in another place says about it: where a helper may be put, and how it may be started.
+//! Facts about another place, from a shell there: directories for a helper, and ways to start it.
 
-/// Line that makes a shell say it, after which it waits for the next one. Only `sh` and `cat` have to be there.
+/// Maximum number of directories in an answer.
+const DIRECTORIES: usize = 8;
+
+/// Command of a shell that prints them. Only `sh` and `cat` have to be there.
 pub(super) fn question(token: &str) -> String {
     // No external program but `cat` and, where it is, `uname`.
     format!(
-        "umask 077; echo; echo {token}-begin; \
-         for d in \"$TMPDIR\" /tmp /var/tmp /dev/shm /run \"$HOME\"; do if [ -n \"$d\" ] && [ -d \"$d\" ]; then \
-         w=read; [ -w \"$d\" ] && w=write; s=shared; {{ [ -k \"$d\" ] || [ -O \"$d\" ]; }} 2>/dev/null && s=own; \
-         echo \"{token}-dir $w $s $d\"; fi; done; \
+        "for d in \"$TMPDIR\" /tmp /var/tmp /dev/shm /run \"$HOME\"; do if [ -n \"$d\" ] && [ -d \"$d\" ]; then \
+         w=read; [ -w \"$d\" ] && w=write; echo \"{token}-dir $w $d\"; fi; done; \
          command -v chmod >/dev/null 2>&1 && echo {token}-chmod; [ -t 0 ] && echo {token}-terminal; \
          echo \"{token}-machine $(uname -m 2>/dev/null)\"; \
          for l in {}; do [ -r $l ] && echo \"{token}-loader $l\"; done; \
-         echo {token}-mounts; cat /proc/self/mounts 2>/dev/null; echo; echo {token}-end\n",
+         echo {token}-mounts; cat /proc/self/mounts 2>/dev/null",
         LOADERS.map(|(_, path)| path).join(" ")
     )
 }
 
-/// Loaders of the GNU C library: the machine, as `uname -m` and [`std::env::consts::ARCH`] name it, and the path.
+/// Loaders of the GNU C library: the machine, as `uname -m` names it, and the path.
 const LOADERS: [(&str, &str); 2] =
     [("x86_64", "/lib64/ld-linux-x86-64.so.2"), ("aarch64", "/lib/ld-linux-aarch64.so.1")];
 
-/// Returns the path of the loader for programs of this machine.
-pub(super) fn loader() -> Option<&'static str> {
-    LOADERS.iter().find(|(machine, _)| *machine == std::env::consts::ARCH).map(|(_, path)| *path)
+/// Returns the path of the loader for programs of a machine.
+pub(super) fn loader(machine: &str) -> Option<&'static str> {
+    LOADERS.iter().find(|(of, _)| *of == machine).map(|(_, path)| *path)
 }
 
-/// What it said.
+/// Facts about the place.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
-    /// Directories in which the helper may be put and started, best first.
+pub(super) struct PlaceFacts {
+    /// Directories in which the helper may be put and started.
     pub(super) directories: Vec<String>,
-    /// Why others are none.
+    /// Other directories, with reasons.
     pub(super) refused: Vec<String>,
-    /// Whether its stdin is a terminal, which changes bytes.
+    /// `true` if its stdin is a terminal, which changes bytes.
     pub(super) is_terminal: bool,
-    /// Whether there is `chmod`.
+    /// `true` if there is `chmod`.
     pub(super) has_chmod: bool,
-    /// Architecture, if it says so.
+    /// Architecture; empty if it is unknown.
     pub(super) machine: String,
     /// Loaders of the GNU C library.
     pub(super) loaders: Vec<String>,
 }
 
-impl Facts {
+impl PlaceFacts {
     /// Reads the lines between begin and end.
     pub(super) fn of(lines: &[String], token: &str) -> Self {
         let mut facts = Self::default();
-        let (mut writable, mut shared) = (Vec::new(), Vec::new());
+        let mut writable = Vec::new();
         let mut lines = lines.iter();
         for line in lines.by_ref() {
             let Some(said) = line.strip_prefix(token).and_then(|rest| rest.strip_prefix('-')) else {
@@ -59,23 +60,19 @@ impl Facts {
                 "machine" => facts.machine = rest.to_owned(),
                 "loader" => facts.loaders.push(rest.to_owned()),
                 "mounts" => break,
-                "dir" => {
-                    let mut words = rest.splitn(3, ' ');
-                    let (is_writable, is_own) = (words.next() == Some("write"), words.next() == Some("own"));
-                    let path = words.next().unwrap_or_default();
+                "dir" if writable.len() + facts.refused.len() < DIRECTORIES => {
+                    let (access, path) = rest.split_once(' ').unwrap_or_default();
                     // It becomes part of a command.
                     let is_plain = path.starts_with('/')
                         && path
                             .chars()
                             .all(|letter| letter.is_ascii_alphanumeric() || "/._-".contains(letter));
-                    if !is_plain || writable.iter().chain(&shared).any(|known| known == path) {
+                    if !is_plain || writable.iter().any(|known| known == path) {
                         continue;
                     }
-                    match (is_writable, is_own) {
-                        (false, _) => facts.refused.push(format!("{path} may not be written to")),
-                        (true, true) => writable.push(path.to_owned()),
-                        // Others may rename what is in it, so it comes last.
-                        (true, false) => shared.push(path.to_owned()),
+                    match access {
+                        "write" => writable.push(path.to_owned()),
+                        _ => facts.refused.push(format!("{path} may not be written to")),
                     }
                 }
                 _ => {}
@@ -87,7 +84,7 @@ impl Facts {
                 Some((unescaped(fields.nth(1)?), fields.nth(1)?))
             })
             .collect();
-        for path in writable.into_iter().chain(shared) {
+        for path in writable {
             match options(&mounts, &path).split(',').find(|option| ["noexec", "ro"].contains(option)) {
                 Some("ro") => facts.refused.push(format!("{path} is read-only")),
                 Some(_) => facts.refused.push(format!("{path} is mounted with noexec")),
@@ -97,7 +94,7 @@ impl Facts {
         facts
     }
 
-    /// Returns what is wrong with all directories.
+    /// Returns the reasons why there is no directory.
     pub(super) fn why(&self) -> String {
         if self.refused.is_empty() { "there is none".to_owned() } else { self.refused.join(", ") }
     }
@@ -123,14 +120,13 @@ mod tests {
 
     #[test]
     fn directories_are_those_that_can_be_written_to_and_executed_from() {
-        let text = "T-begin\nT-dir write shared /data\nT-dir write own /tmp\nT-dir read own /var/tmp\n\
-            T-dir write own /dev/shm\nT-dir write own /r\nT-dir write own /a b\nT-dir write own /$(x)\n\
-            T-dir write own /tmp\nX-dir write own /x\nT-chmod\nT-terminal\nT-machine x86_64\n\
+        let text = "T-dir write /tmp\nT-dir read /var/tmp\nT-dir write /dev/shm\nT-dir write /r\n\
+            T-dir write /a b\nT-dir write /$(x)\nT-dir write /tmp\nT-dir write /data\nX-dir write /x\nT-chmod\nT-terminal\nT-machine x86_64\n\
             T-loader /lib64/ld-linux-x86-64.so.2\nT-mounts\noverlay / overlay ro 0 0\n\
             tmpfs /tmp tmpfs rw,noexec 0 0\ntmpfs /tmp tmpfs rw,nosuid 0 0\nshm /dev/shm tmpfs rw,nosuid,noexec 0 0\n\
-            d /data ext4 rw 0 0\nT-dir write own /late\n";
+            d /data ext4 rw 0 0\nT-dir write /late\n";
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let facts = Facts::of(&lines, "T");
+        let facts = PlaceFacts::of(&lines, "T");
         assert_eq!(facts.directories, ["/tmp", "/data"]);
         assert_eq!(
             facts.why(),
@@ -139,6 +135,8 @@ mod tests {
         assert!(
             facts.has_chmod && facts.is_terminal && facts.machine == "x86_64" && facts.loaders.len() == 1
         );
-        assert_eq!(Facts::of(&[], "T").why(), "there is none");
+        assert_eq!(PlaceFacts::of(&[], "T").why(), "there is none");
+        let many: Vec<String> = (0..1000).map(|at| format!("T-dir write /d{at}")).collect();
+        assert_eq!(PlaceFacts::of(&many, "T").directories.len(), DIRECTORIES);
     }
 }

@@ -1,31 +1,50 @@
-//! Files of the helper: which one fits.
+//! Files of the helper, and the one that fits.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::facts::{Facts, loader};
+use super::facts::{PlaceFacts, loader};
 use crate::elf;
 use crate::remote_error::RemoteError;
 
 /// Maximum length of a helper.
 const MAX: u64 = 64 << 20;
 
+/// Path of the helper's file while it is started: the shell holds it open.
+const FILE: &str = "/proc/$$/fd/7";
+
 /// A helper's file.
 pub(super) struct Helper {
     path: PathBuf,
     pub(super) bytes: Vec<u8>,
-    /// Whether it needs no C library there.
-    is_static: bool,
+    program: elf::Program,
 }
 
-/// How a helper is started there.
+/// The way in which a helper is started there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum Launch {
     /// As a program.
     Itself,
-    /// By the loader of the C library, to which it is only a file: where no `chmod` is, nothing becomes a program.
+    /// By the loader of the C library, to which it is only a file: without `chmod`, nothing becomes a program.
     Loader(&'static str),
+}
+
+impl Launch {
+    /// Returns the words of a shell that start it.
+    pub(super) fn program(self) -> String {
+        match self {
+            Self::Itself => FILE.to_owned(),
+            Self::Loader(loader) => format!("{loader} {FILE}"),
+        }
+    }
+
+    pub(super) fn loader(self) -> Option<&'static str> {
+        match self {
+            Self::Itself => None,
+            Self::Loader(loader) => Some(loader),
+        }
+    }
 }
 
 impl Helper {
@@ -33,51 +52,46 @@ impl Helper {
         let fail = |source| RemoteError::Helper { path: path.to_owned(), source };
         let mut bytes = Vec::new();
         File::open(path).and_then(|file| file.take(MAX).read_to_end(&mut bytes)).map_err(fail)?;
-        let is_static = elf::is_static(&bytes).ok_or_else(|| fail(io::Error::other("not a program")))?;
-        Ok(Self { path: path.to_owned(), bytes, is_static })
+        let program = elf::program(&bytes).ok_or_else(|| fail(io::Error::other("not a program")))?;
+        Ok(Self { path: path.to_owned(), bytes, program })
     }
 
-    /// Chooses one of these files, and how it is started there.
-    pub(super) fn choose(files: &[PathBuf], facts: &Facts) -> Result<(Self, Start), RemoteError> {
-        let helpers = files.iter().map(|path| Self::read(path)).collect::<Result<Vec<_>, _>>()?;
-        if helpers.is_empty() {
-            return Err(RemoteError::NoHelper);
+    /// Returns the way in which it is started in a place, if it runs there.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if not.
+    fn launch(&self, facts: &PlaceFacts) -> Result<Launch, String> {
+        let machine = self.program.machine;
+        if !facts.machine.is_empty() && facts.machine != machine {
+            return Err(format!("is for {machine}, and the machine there is {}", facts.machine));
         }
-        let own = std::env::consts::ARCH;
-        if !facts.machine.is_empty() && facts.machine != own {
-            let why = format!("it is for {own}, and the machine there is {}", facts.machine);
-            return Err(RemoteError::Unsuitable { why });
-        }
-        let loader = loader().filter(|loader| facts.loaders.iter().any(|there| there == loader));
-        let has_loader = loader.is_some();
-        let start = match loader {
-            _ if facts.has_chmod => Start::Itself,
-            Some(loader) => Start::Loader(loader),
-            None => {
-                let why = "there is neither chmod, to make it a program, nor the loader of the GNU C library";
-                return Err(RemoteError::Unsuitable { why: why.to_owned() });
-            }
-        };
-        let fits = |helper: &Self| match start {
-            // A static one runs everywhere.
-            Start::Itself => helper.is_static || has_loader,
+        let loader = loader(machine).filter(|loader| facts.loaders.iter().any(|there| there == loader));
+        match (loader, self.program.is_static) {
+            (_, true) if facts.has_chmod => Ok(Launch::Itself),
+            (Some(_), false) if facts.has_chmod => Ok(Launch::Itself),
+            (Some(loader), false) => Ok(Launch::Loader(loader)),
+            (None, false) => Err("needs the GNU C library, which is not there".to_owned()),
             // The loader starts only what is linked for it.
-            Start::Loader(_) => !helper.is_static,
-        };
-        let paths: Vec<String> = helpers.iter().map(|helper| helper.path.display().to_string()).collect();
-        let fitting = helpers.into_iter().filter(|helper| fits(helper));
-        // The static one, if both fit: the C library there may be too old for the other.
-        let found = fitting.max_by_key(|helper| helper.is_static);
-        let found = found.ok_or_else(|| RemoteError::Unsuitable {
-            why: match start {
-                Start::Itself => format!("{} needs the GNU C library, which is not there", paths.join(", ")),
-                Start::Loader(_) => format!(
-                    "there is no chmod, so that only a helper that is linked dynamically can be started, and {} is static",
-                    paths.join(", ")
-                ),
-            },
-        })?;
-        Ok((found, start))
+            (_, true) => Err("is static, which makes it need chmod, and there is none".to_owned()),
+        }
+    }
+
+    /// Chooses one of these files: the static one, if several fit, as the C library there may be too old for the other.
+    pub(super) fn choose(files: &[PathBuf], facts: &PlaceFacts) -> Result<(Self, Launch), RemoteError> {
+        let (mut best, mut refused) = (None::<(Self, Launch)>, Vec::new());
+        for path in files {
+            let helper = Self::read(path)?;
+            match helper.launch(facts) {
+                Ok(_) if best.as_ref().is_some_and(|(best, _)| best.program.is_static) => {}
+                Ok(launch) => best = Some((helper, launch)),
+                Err(why) => refused.push(format!("{} {why}", helper.path.display())),
+            }
+        }
+        best.ok_or_else(|| match refused.is_empty() {
+            true => RemoteError::NoHelper,
+            false => RemoteError::Unsuitable { why: refused.join("; ") },
+        })
     }
 }
 
@@ -86,9 +100,10 @@ impl Helper {
 mod tests {
     use super::*;
 
-    fn program(is_static: bool) -> Vec<u8> {
+    fn program(is_static: bool, machine: u8) -> Vec<u8> {
         let mut bytes = vec![0; 64 + 56];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[18] = machine;
         bytes[32] = 64;
         bytes[54] = 56;
         bytes[56] = 1;
@@ -103,34 +118,33 @@ mod tests {
             std::fs::write(dir.path().join(name), bytes).unwrap();
             dir.path().join(name)
         };
-        let (fixed, dynamic) = (file("static", &program(true)), file("dynamic", &program(false)));
-        let both = [dynamic.clone(), fixed.clone()];
-        let loader = loader().unwrap();
-        let facts = |has_chmod: bool, has_loader: bool| Facts {
+        let (fixed, dynamic) = (file("static", &program(true, 62)), file("dynamic", &program(false, 62)));
+        let arm = file("arm", &program(true, 183));
+        let all = [dynamic.clone(), fixed.clone(), arm.clone()];
+        let loader = loader("x86_64").unwrap();
+        let facts = |has_chmod: bool, has_loader: bool, machine: &str| PlaceFacts {
             has_chmod,
             loaders: has_loader.then(|| loader.to_owned()).into_iter().collect(),
-            ..Facts::default()
+            machine: machine.to_owned(),
+            ..PlaceFacts::default()
         };
-        let choose = |files: &[PathBuf], facts: &Facts| {
+        let choose = |files: &[PathBuf], facts: &PlaceFacts| {
             Helper::choose(files, facts)
-                .map(|(helper, start)| (helper.path, start))
+                .map(|(helper, launch)| (helper.path, launch))
                 .map_err(|error| error.to_string())
         };
-        assert_eq!(choose(&both, &facts(true, true)), Ok((fixed.clone(), Start::Itself)));
-        assert_eq!(choose(&both, &facts(true, false)), Ok((fixed.clone(), Start::Itself)));
-        assert_eq!(choose(&both[..1], &facts(true, true)), Ok((dynamic.clone(), Start::Itself)));
-        assert_eq!(choose(&both, &facts(false, true)), Ok((dynamic, Start::Loader(loader))));
+        let here = "x86_64";
+        assert_eq!(choose(&all, &facts(true, true, here)), Ok((fixed.clone(), Launch::Itself)));
+        assert_eq!(choose(&all, &facts(true, false, here)), Ok((fixed, Launch::Itself)));
+        assert_eq!(choose(&all[..1], &facts(true, true, "")), Ok((dynamic.clone(), Launch::Itself)));
+        assert_eq!(choose(&all, &facts(false, true, here)), Ok((dynamic, Launch::Loader(loader))));
+        assert_eq!(choose(&all, &facts(true, false, "aarch64")), Ok((arm, Launch::Itself)));
         for (files, facts, why) in [
-            (&both[..1], facts(true, false), "needs the GNU C library"),
-            (&both[1..], facts(false, true), "there is no chmod"),
-            (&both[..], facts(false, false), "there is neither chmod"),
-            (
-                &both[..],
-                Facts { machine: "riscv64".to_owned(), ..facts(true, true) },
-                "the machine there is riscv64",
-            ),
-            (&[][..], facts(true, true), "there is no helper"),
-            (&[file("text", b"#!/bin/sh")][..], facts(true, true), "cannot use the helper"),
+            (&all[..1], facts(true, false, here), "needs the GNU C library"),
+            (&all[1..], facts(false, true, here), "need chmod"),
+            (&all[..], facts(true, true, "riscv64"), "the machine there is riscv64"),
+            (&[][..], facts(true, true, here), "no helper program"),
+            (&[file("text", b"#!/bin/sh")][..], facts(true, true, here), "cannot use the helper"),
         ] {
             let error = choose(files, &facts).unwrap_err();
             assert!(error.contains(why), "{error}");

@@ -1,4 +1,4 @@
-//! Messages: what the program asks the helper, and what it answers.
+//! Messages between a program and its helper.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use crate::heap_dump::Dumped;
 use crate::jvms::{JvmList, JvmRow};
 use crate::plan::Plan;
 
-/// What is asked of a helper: the methods of [`Machine`](crate::machine::Machine). Dumps come compressed with zstd.
+/// A request to a helper: a method of [`Machine`](crate::machine::Machine). Dumps are sent compressed with zstd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Question {
+pub(super) enum HelperRequest {
     Jvms,
     Find { pid: u32 },
     Plan { pid: u32, is_live: bool },
@@ -18,9 +18,9 @@ pub(super) enum Question {
     TakeNative { pid: u32 },
 }
 
-/// What a helper answers. The bytes of a dump, and its progress, precede the answer.
+/// An answer of a helper. The bytes of a dump, and its progress, precede the answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Reply {
+pub(super) enum HelperReply {
     Jvms(JvmList),
     Row(Box<JvmRow>),
     Plan(Box<Plan>),
@@ -31,7 +31,7 @@ pub(super) enum Reply {
     Advanced {
         bytes: u64,
     },
-    /// The dump is complete: so many bytes of frames have come.
+    /// The dump is complete; `sent_bytes` were sent.
     Taken {
         dumped: Dumped,
         sent_bytes: u64,

@@ -15,6 +15,7 @@ mod command;
 mod facts;
 mod helper;
 mod message;
+mod patient;
 mod server;
 mod shell;
 mod wire;
@@ -23,6 +24,7 @@ use crate::remote_error::VERSION;
 
 pub use client::RemoteMachine;
 pub use command::Note;
+pub use patient::PatientWriter;
 pub use server::serve;
 pub use shell::{connect, connect_to};
 
@@ -32,6 +34,12 @@ pub const SERVE: &str = "serve";
 
 /// First argument of a helper that only removes its own file, which follows.
 pub const REMOVE: &str = "remove";
+
+/// Only argument of a helper that does nothing: it can be started.
+pub const CHECK: &str = "check";
+
+/// Path by which a helper that was brought finds its own file, which has no name any more: the shell held it open.
+pub const OWN_FILE: &str = "/proc/self/fd/7";
 
 /// Returns the line by which a helper says that it is there.
 fn hello(token: &str) -> String {

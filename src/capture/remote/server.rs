@@ -4,12 +4,12 @@ use std::io::{self, Read, Write};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::message::{Question, Reply};
+use super::message::{HelperReply, HelperRequest};
 use super::wire::{self, Frame};
 use crate::compress::Compression;
 use crate::error::Error;
 use crate::heap_dump::{Dumped, Target, Watch};
-use crate::machine::{LocalMachine, Machine};
+use crate::machine::Machine;
 use crate::plan::Request;
 
 /// Stream to the program that asks, which the progress and the bytes of a dump share.
@@ -22,7 +22,7 @@ impl<W: Write> Connection<W> {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn send(&self, reply: &Reply) -> io::Result<()> {
+    fn send(&self, reply: &HelperReply) -> io::Result<()> {
         wire::write_message(&mut *self.out(), reply)
     }
 }
@@ -30,11 +30,11 @@ impl<W: Write> Connection<W> {
 impl<W: Write> Watch for Connection<W> {
     // A connection that has ended is noticed by whoever writes the dump.
     fn begin(&self, stage: &str, bytes: u64) {
-        let _ = self.send(&Reply::Began { stage: stage.to_owned(), bytes });
+        let _ = self.send(&HelperReply::Began { stage: stage.to_owned(), bytes });
     }
 
     fn advance(&self, bytes: u64) {
-        let _ = self.send(&Reply::Advanced { bytes });
+        let _ = self.send(&HelperReply::Advanced { bytes });
     }
 }
 
@@ -66,7 +66,7 @@ pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write + Send,
     token: &str,
-    machine: &mut LocalMachine<'_>,
+    machine: &mut dyn Machine,
     on_end: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
     let connection = Connection { out: Mutex::new(output) };
@@ -76,7 +76,7 @@ pub fn serve(
         out.write_all(format!("\n{}\n", super::hello(token)).as_bytes())?;
         out.flush()?;
     }
-    let (sender, questions) = sync_channel::<Question>(1);
+    let (sender, questions) = sync_channel::<HelperRequest>(1);
     let read = std::thread::Builder::new().name("questions".to_owned());
     read.spawn(move || {
         let (mut input, mut contents) = (input, Vec::new());
@@ -88,38 +88,40 @@ pub fn serve(
         on_end();
     })?;
     for question in questions {
-        let reply = answer(machine, &connection, question).unwrap_or_else(Reply::Failed);
+        let reply = answer(machine, &connection, question).unwrap_or_else(HelperReply::Failed);
         connection.send(&reply)?;
     }
     Ok(())
 }
 
 fn answer<W: Write + Send>(
-    machine: &mut LocalMachine<'_>,
+    machine: &mut dyn Machine,
     connection: &Connection<W>,
-    question: Question,
-) -> Result<Reply, Error> {
+    question: HelperRequest,
+) -> Result<HelperReply, Error> {
     let compression = Some(Compression::Zstd);
     Ok(match question {
-        Question::Jvms => Reply::Jvms(machine.jvms()?),
-        Question::Find { pid } => Reply::Row(Box::new(machine.find(pid)?)),
-        Question::Plan { pid, is_live } => {
-            Reply::Plan(Box::new(machine.plan(pid, Request { is_live, to: None, compression })?))
+        HelperRequest::Jvms => HelperReply::Jvms(machine.jvms()?),
+        HelperRequest::Find { pid } => HelperReply::Row(Box::new(machine.find(pid)?)),
+        HelperRequest::Plan { pid, is_live } => {
+            HelperReply::Plan(Box::new(machine.plan(pid, Request { is_live, to: None, compression })?))
         }
-        Question::Take => taken(connection, |out| machine.take(Target::Stream(out), connection))?,
-        Question::CheckNative { pid } => {
+        HelperRequest::Take => taken(connection, |out| machine.take(Target::Stream(out), connection))?,
+        HelperRequest::CheckNative { pid } => {
             machine.check_native(pid)?;
-            Reply::Fine
+            HelperReply::Fine
         }
-        Question::TakeNative { pid } => taken(connection, |out| machine.take_native(pid, compression, out))?,
+        HelperRequest::TakeNative { pid } => {
+            taken(connection, |out| machine.take_native(pid, compression, out))?
+        }
     })
 }
 
 fn taken<W: Write + Send>(
     connection: &Connection<W>,
     take: impl FnOnce(&mut (dyn Write + Send)) -> Result<Dumped, Error>,
-) -> Result<Reply, Error> {
+) -> Result<HelperReply, Error> {
     let mut bytes = Bytes { connection, sent: 0 };
     let dumped = take(&mut bytes)?;
-    Ok(Reply::Taken { dumped, sent_bytes: bytes.sent })
+    Ok(HelperReply::Taken { dumped, sent_bytes: bytes.sent })
 }

@@ -1,27 +1,30 @@
 //! How a helper gets to a place where only `sh` and `cat` are.
 //!
-//! Two commands run at the same time. In the first, a shell says where it is ([`facts`](super::facts)), waits, and at last
-//! becomes the helper. If it ends before, it removes the helper's file. In the second, `cat` writes that file; only the end
-//! of its stdin ends it, so that it needs a command of its own. Lines are sent to a shell one at a time, when it has nothing
-//! else to read: some shells read more than a line, and what follows is not for them.
+//! Two commands run at the same time. In the first, a shell answers questions about its place ([`facts`](super::facts)),
+//! creates the helper's file, waits, and at last becomes the helper. If it ends before, it removes the file. In the second,
+//! `cat` fills the file; only the end of its stdin ends it, so that it needs a command of its own. It opens the file through
+//! the first shell, which holds it open, and so does everything that follows: others who may write to the directory can put
+//! another file in its place, but it is neither written nor started.
 //!
-//! The only word that is appended to the command is `sh`: `ssh` joins words, and another shell splits them again.
+//! Lines are sent to a shell one at a time, when it has nothing else to read: some shells read more than a line, and what
+//! follows is not for them. The only word that is appended to the command is `sh`: `ssh` joins words, and another shell
+//! splits them again.
 
 use std::io::{BufRead, Read, Write};
 use std::path::PathBuf;
 
 use super::client::{RemoteMachine, greeted};
-use super::command::{Note, Running};
-use super::facts::{self, Facts};
-use super::helper::{Helper, Start};
+use super::command::{Note, RunningCommand};
+use super::facts::{self, PlaceFacts};
+use super::helper::{Helper, Launch};
 use crate::private;
 use crate::remote_error::RemoteError;
 
 /// Prefix of the names of helpers.
 const PREFIX: &str = ".hprof-cli-helper-";
 
-/// Maximum number of bytes that a shell says about its place.
-const MAX_SAID: u64 = 4 << 20;
+/// Maximum number of bytes that a shell answers.
+const MAX_ANSWER: u64 = 1 << 20;
 
 /// Brings one of these helpers to where the command leads, and starts it.
 ///
@@ -30,39 +33,25 @@ const MAX_SAID: u64 = 4 << 20;
 /// If the command fails, or no helper runs there.
 pub fn connect(command: &str, helpers: &[PathBuf], note: &Note) -> Result<RemoteMachine, RemoteError> {
     let token = private::random_name("hprof-");
-    let mut shell = Running::start(command, "sh", note)?;
+    let mut shell = RunningCommand::start(command, "sh", note)?;
     let facts = ask(&mut shell, &token)?;
-    let (helper, start) = Helper::choose(helpers, &facts)?;
+    let (helper, launch) = Helper::choose(helpers, &facts)?;
     let mut failed = Vec::new();
     for directory in &facts.directories {
         let file = private::random_name(&format!("{}/{PREFIX}", directory.trim_end_matches('/')));
-        let (program, loader) = match start {
-            Start::Itself => (format!("'{file}'"), String::new()),
-            Start::Loader(loader) => (format!("{loader} '{file}'"), format!(" {loader}")),
-        };
-        // Without `rm`, a helper that arrived removes its own file. What arrived in part is emptied.
-        let remove = format!(
-            "rm -f '{file}' 2>/dev/null || {program} {} '{file}' 2>/dev/null || {{ [ -e '{file}' ] && true >|'{file}'; }}",
-            super::REMOVE
-        );
-        // `exec` is no end.
-        tell(&mut shell, &format!("trap \"{remove}\" EXIT; trap 'exit 1' HUP INT TERM\n"))?;
-        match send(command, &token, &file, &helper.bytes, note)? {
-            Ok(()) => {}
-            Err(why) => {
-                failed.push(format!("{directory}: {why}"));
-                tell(&mut shell, &format!("{remove}\n"))?;
-                continue;
+        match bring(&mut shell, command, &token, &file, &helper, &launch, note)? {
+            Ok(()) => {
+                let loader = launch.loader().map(|loader| format!(" {loader}")).unwrap_or_default();
+                let serve = format!("exec {} {} {token} '{file}'{loader}\n", launch.program(), super::SERVE);
+                tell(&mut shell, &serve)?;
+                let connected = hello(shell, &token);
+                if connected.is_err() {
+                    remove_afterwards(command, &token, &file, note);
+                }
+                return connected;
             }
+            Err(why) => failed.push(format!("{directory}: {why}")),
         }
-        tell(&mut shell, &format!("exec {program} {} {token} '{file}'{loader}\n", super::SERVE))?;
-        let connected = hello(shell, &token);
-        if connected.is_err() {
-            // What became of the shell may have failed before it removed the file, as without its libraries.
-            let mut shell = Running::start(command, "sh", note)?;
-            tell(&mut shell, &format!("{remove}\n"))?;
-        }
-        return connected;
     }
     let why = if failed.is_empty() { facts.why() } else { failed.join("; ") };
     Err(RemoteError::NoPlace { why })
@@ -76,25 +65,25 @@ pub fn connect(command: &str, helpers: &[PathBuf], note: &Note) -> Result<Remote
 pub fn connect_to(command: &str, program: &str, note: &Note) -> Result<RemoteMachine, RemoteError> {
     let token = private::random_name("hprof-");
     let quoted = format!("'{}'", program.replace('\'', "'\\''"));
-    let running = Running::start(command, &format!("{quoted} {} {token}", super::SERVE), note)?;
+    let running = RunningCommand::start(command, &format!("{quoted} {} {token}", super::SERVE), note)?;
     hello(running, &token)
 }
 
-fn hello(mut running: Running, token: &str) -> Result<RemoteMachine, RemoteError> {
+fn hello(mut running: RunningCommand, token: &str) -> Result<RemoteMachine, RemoteError> {
     greeted(&mut running, token)?;
-    running.when = "before it had answered";
+    running.is_connected = true;
     Ok(RemoteMachine::new(running))
 }
 
-fn tell(shell: &mut Running, line: &str) -> Result<(), RemoteError> {
+fn tell(shell: &mut RunningCommand, line: &str) -> Result<(), RemoteError> {
     let written = shell.input()?.write_all(line.as_bytes());
     written.map_err(|error| shell.lost(error))
 }
 
 /// Reads lines until one is `last`. Returns those after `first`; `None` if the output ended before.
-fn lines(shell: &mut Running, first: &str, last: &str) -> Result<Option<Vec<String>>, RemoteError> {
+fn lines(shell: &mut RunningCommand, first: &str, last: &str) -> Result<Option<Vec<String>>, RemoteError> {
     let mut found = None;
-    let mut left = MAX_SAID;
+    let mut left = MAX_ANSWER;
     loop {
         let mut line = Vec::new();
         let read = shell.output.by_ref().take(left).read_until(b'\n', &mut line);
@@ -108,59 +97,115 @@ fn lines(shell: &mut Running, first: &str, last: &str) -> Result<Option<Vec<Stri
             None if line == first => found = Some(Vec::new()),
             None => {}
             Some(lines) if line == last => return Ok(Some(std::mem::take(lines))),
+            Some(_) if line.is_empty() => {}
             Some(lines) => lines.push(line),
         }
     }
 }
 
-/// Asks the shell about its place.
-fn ask(shell: &mut Running, token: &str) -> Result<Facts, RemoteError> {
-    tell(shell, &facts::question(token))?;
-    let (begin, end) = (format!("{token}-begin"), format!("{token}-end"));
-    match lines(shell, &begin, &end)?.map(|lines| Facts::of(&lines, token)) {
-        Some(facts) if facts.is_terminal => {
-            // The end of our output does not end what sits on a terminal.
-            tell(shell, "exit\n")?;
-            Err(RemoteError::NotShell { command: shell.command.clone() })
-        }
-        Some(facts) => Ok(facts),
-        None => Err(match shell.ended() {
-            RemoteError::Ended { command, status, .. } if status.ends_with(": 0") => {
-                RemoteError::NotShell { command }
-            }
-            error => error,
-        }),
+/// Has a shell run a line, and returns what it prints.
+fn answered(shell: &mut RunningCommand, token: &str, line: &str) -> Result<Vec<String>, RemoteError> {
+    tell(shell, &format!("echo; echo {token}-begin; {line}; echo; echo {token}-end\n"))?;
+    match lines(shell, &format!("{token}-begin"), &format!("{token}-end"))? {
+        Some(lines) => Ok(lines),
+        None => Err(shell.ended()),
     }
 }
 
-/// Writes the helper to a file there. Returns why it could not be written.
-fn send(
+/// Asks the shell about its place.
+fn ask(shell: &mut RunningCommand, token: &str) -> Result<PlaceFacts, RemoteError> {
+    let not_shell = |shell: &RunningCommand| RemoteError::NotShell { command: shell.command.clone() };
+    match answered(shell, token, &facts::question(token)) {
+        Ok(lines) => {
+            let facts = PlaceFacts::of(&lines, token);
+            if facts.is_terminal {
+                // The end of our output does not end what uses a terminal.
+                tell(shell, "exit\n")?;
+                return Err(not_shell(shell));
+            }
+            Ok(facts)
+        }
+        Err(RemoteError::Ended { status, .. }) if status.ends_with(": 0") => Err(not_shell(shell)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Brings the helper to a file there, and tries whether it can be started. Returns why not.
+fn bring(
+    shell: &mut RunningCommand,
     command: &str,
     token: &str,
     file: &str,
+    helper: &Helper,
+    launch: &Launch,
+    note: &Note,
+) -> Result<Result<(), String>, RemoteError> {
+    let remove = format!(
+        "rm -f '{file}' 2>/dev/null || {} {} '{file}' 2>/dev/null || {{ true >|/proc/$$/fd/7; }} 2>/dev/null",
+        launch.program(),
+        super::REMOVE
+    );
+    // The trap comes first: the connection may end at any moment. `exec` of a program is no end. `-C` creates only files that do
+    // not exist. `command`: the shell would end if it failed.
+    let create = format!(
+        "trap \"{remove}\" EXIT; trap 'exit 1' HUP INT TERM; umask 077; set -C; command exec 8>'{file}' && \
+         echo {token}-shell $$ || trap - EXIT"
+    );
+    let made = answered(shell, token, &create)?;
+    let process =
+        made.iter().find_map(|line| line.strip_prefix(token)?.strip_prefix("-shell ")?.parse::<u32>().ok());
+    let Some(process) = process else { return Ok(Err("no file can be created there".to_owned())) };
+    let failed = match send(command, token, process, &helper.bytes, note)? {
+        // Open for writing, it would be no program.
+        Ok(()) => {
+            let start = format!(
+                "chmod 700 /proc/$$/fd/8 2>/dev/null; exec 7</proc/$$/fd/8 8>&-; {} {} && echo {token}-starts",
+                launch.program(),
+                super::CHECK
+            );
+            let starts = answered(shell, token, &start)?;
+            let starts = starts.iter().any(|line| line.strip_prefix(token) == Some("-starts"));
+            if starts { None } else { Some("the helper cannot be started there".to_owned()) }
+        }
+        Err(why) => {
+            answered(shell, token, "exec 7</proc/$$/fd/8 8>&-")?;
+            Some(why)
+        }
+    };
+    let Some(why) = failed else { return Ok(Ok(())) };
+    answered(shell, token, &format!("{remove}; trap - EXIT"))?;
+    Ok(Err(why))
+}
+
+/// Writes the helper to the file that a shell there holds open. Returns why it could not be written.
+fn send(
+    command: &str,
+    token: &str,
+    process: u32,
     bytes: &[u8],
     note: &Note,
 ) -> Result<Result<(), String>, RemoteError> {
-    let mut shell = Running::start(command, "sh", note)?;
-    // `set -C` creates only files that do not exist. `exit`: if `cat` fails, the rest of the helper is no script.
+    let mut shell = RunningCommand::start(command, "sh", note)?;
+    // `exit`: if `cat` fails, the rest of the helper is no script.
     let line = format!(
-        "umask 077; set -C; echo; if true >'{file}'; then echo {token}-ready; echo {token}-go; cat >>'{file}'; \
-         echo {token}-written $?; chmod 700 '{file}' 2>/dev/null; else echo {token}-ready; echo {token}-refused; \
-         echo {token}-go; fi; echo {token}-end; exit\n"
+        "echo; echo {token}-begin; cat >/proc/{process}/fd/8 && echo {token}-written; echo {token}-end; exit\n"
     );
     tell(&mut shell, &line)?;
-    let ended = |shell: &mut Running| Err(shell.ended());
-    let Some(ready) = lines(&mut shell, &format!("{token}-ready"), &format!("{token}-go"))? else {
-        return ended(&mut shell);
-    };
-    if !ready.is_empty() {
-        return Ok(Err("it cannot be written to".to_owned()));
+    // The shell has read the line when it answers. What `cat` cannot write, it says on stderr, which is passed on.
+    if lines(&mut shell, "", &format!("{token}-begin"))?.is_none() {
+        return Err(shell.ended());
     }
-    // If `cat` fails, it says so on stderr, which is passed on.
     let _ = shell.input()?.write_all(bytes);
     shell.close();
-    match lines(&mut shell, &format!("{token}-written 0"), &format!("{token}-end"))? {
+    match lines(&mut shell, &format!("{token}-written"), &format!("{token}-end"))? {
         Some(_) => Ok(Ok(())),
-        None => Ok(Err("writing the helper failed".to_owned())),
+        None => Ok(Err("the helper cannot be written there".to_owned())),
+    }
+}
+
+/// Removes the file of a helper that did not answer: what became of the shell may not have come so far.
+fn remove_afterwards(command: &str, token: &str, file: &str, note: &Note) {
+    if let Ok(mut shell) = RunningCommand::start(command, "sh", note) {
+        let _ = answered(&mut shell, token, &format!("rm -f '{file}' 2>/dev/null"));
     }
 }

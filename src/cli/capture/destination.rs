@@ -1,4 +1,4 @@
-//! Where a heap dump goes: a private file that appears when it is complete, a device, or stdout.
+//! Destinations of heap dumps: a private file that appears when it is complete, a device, or stdout.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
 
-/// Where the dump goes.
+/// Destination of a dump.
 pub(super) enum Destination {
     Stdout,
     /// A file that does not exist, or may be replaced.
@@ -30,13 +30,13 @@ impl Destination {
     }
 }
 
-/// What is asked of the destination of a dump.
+/// Options for the destination of a dump.
 pub(super) struct DestinationRequest<'a> {
     /// `--output`.
     pub(super) output: Option<&'a Path>,
     pub(super) compression: Option<Compression>,
     pub(super) is_forced: bool,
-    /// Whether stdout is free for a dump; if not, why.
+    /// `Ok` if stdout is free for a dump, or else the reason.
     pub(super) stdout: Result<(), &'static str>,
 }
 

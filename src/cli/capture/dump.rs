@@ -15,6 +15,7 @@ use hprof_index::Progress;
 use hprof_query::classes::suggestions;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::escape;
 
 use super::destination::{Destination, DestinationRequest, written};
 use super::plan::{self, DumpResult, DumpRow};
@@ -99,9 +100,8 @@ pub(crate) struct DumpArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
-    let mut place = args.via.place(&Guards)?;
-    let machine = place.machine();
-    let pid = find(&args.target, machine)?;
+    let (mut machine, place) = args.via.place(&Guards)?;
+    let pid = find(&args.target, machine.as_mut())?;
     let row = machine.find(pid)?;
     let destination = Destination::of(&args.asked(), &row)?;
     let planned = DumpRow {
@@ -114,7 +114,7 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
     };
     if row.kind == VmKind::NativeImage {
         machine.check_native(pid)?;
-        return dump_native(cx, args, &mut place, planned, &destination);
+        return dump_native(cx, args, machine, &place, planned, &destination);
     }
     let to = match &destination {
         Destination::File(path) => Some(path.as_path()),
@@ -130,7 +130,7 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
     if !confirmed(cx, args, &lines)? {
         return Ok(Outcome::No);
     }
-    let dumped = take(cx, args, place.machine(), &plan, &destination)?;
+    let dumped = take(cx, args, machine, &plan, &destination)?;
     finish(cx, args, &place, DumpRow { result: Some(result(dumped, &destination)), ..planned })
 }
 
@@ -223,7 +223,8 @@ struct BarWatch(Bar);
 
 impl Watch for BarWatch {
     fn begin(&self, stage: &str, bytes: u64) {
-        self.0.begin(stage, bytes);
+        // It may be that of a helper.
+        self.0.begin(&escape::text(stage), bytes);
     }
 
     fn advance(&self, bytes: u64) {
@@ -231,11 +232,11 @@ impl Watch for BarWatch {
     }
 }
 
-/// Takes the dump.
+/// Takes the dump. The machine is left then: a helper there takes memory.
 fn take(
     cx: &RunContext,
     args: &DumpArgs,
-    machine: &mut dyn Machine,
+    mut machine: Box<dyn Machine + '_>,
     plan: &Plan,
     destination: &Destination,
 ) -> anyhow::Result<Dumped> {
@@ -261,7 +262,7 @@ fn result(dumped: Dumped, destination: &Destination) -> DumpResult {
 fn show(
     cx: &RunContext,
     args: &DumpArgs,
-    place: &Place<'_>,
+    place: &Place,
     row: DumpRow<'_>,
     lines: Vec<String>,
 ) -> anyhow::Result<()> {
@@ -272,7 +273,7 @@ fn show(
 }
 
 /// Tells what was done, and shows the overview.
-fn finish(cx: &RunContext, args: &DumpArgs, place: &Place<'_>, row: DumpRow<'_>) -> anyhow::Result<Outcome> {
+fn finish(cx: &RunContext, args: &DumpArgs, place: &Place, row: DumpRow<'_>) -> anyhow::Result<Outcome> {
     if let Some(result) = row.result.filter(|_| !args.quiet) {
         cx.say("note", &plan::done(&result, row.output));
     }
@@ -302,7 +303,8 @@ fn finish(cx: &RunContext, args: &DumpArgs, place: &Place<'_>, row: DumpRow<'_>)
 fn dump_native(
     cx: &RunContext,
     args: &DumpArgs,
-    place: &mut Place<'_>,
+    mut machine: Box<dyn Machine + '_>,
+    place: &Place,
     planned: DumpRow<'_>,
     destination: &Destination,
 ) -> anyhow::Result<Outcome> {
@@ -320,10 +322,9 @@ fn dump_native(
     }
     let bar = Bar::new(cx, args.quiet);
     bar.begin("waiting for the heap dump", 0);
-    let machine = place.machine();
     let dumped =
         written(destination, args.force, |out| machine.take_native(planned.row.pid, args.compression(), out));
-    drop(bar);
+    drop((bar, machine));
     let dumped = dumped?;
     if !args.quiet {
         let time = seconds(dumped.standstill);

@@ -36,8 +36,9 @@ pub(crate) struct JvmsArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &JvmsArgs) -> anyhow::Result<Outcome> {
-    let mut place = args.via.place(&Guards)?;
-    let list: JvmList = place.machine().jvms()?;
+    let (mut machine, place) = args.via.place(&Guards)?;
+    let list: JvmList = machine.jvms()?;
+    drop(machine);
     if !list.hidden.is_empty() {
         let note = match list.hidden.len() as u64 {
             1 => "1 process of another user may be a JVM; root sees it".to_owned(),

@@ -151,7 +151,7 @@ pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
         ),
     });
     lines.extend(
-        row.via.map(|command| format!("connection: `{command}`; the dump is sent compressed with zstd")),
+        row.via.map(|command| format!("connection: `{command}`; the dump is sent compressed with zstd; if it is slower than that, the program stands still longer")),
     );
     if let Some(tight) = &plan.tight {
         lines.push(format!(

@@ -1,4 +1,4 @@
-//! Where JVMs are: on this machine, or where the command of `--via` leads.
+//! The place of JVMs: this machine, or the one to which the command of `--via` leads.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -33,12 +33,8 @@ pub(super) struct ViaArgs {
     via_program: Option<String>,
 }
 
-/// The place.
-pub(super) struct Place<'k> {
-    machine: Box<dyn Machine + 'k>,
-    /// `/proc`, or the command that leads there.
-    path: String,
-}
+/// Name of the place, as the file of an answer: `/proc`, or the command that leads there.
+pub(super) struct Place(String);
 
 impl ViaArgs {
     /// Returns the command that leads there.
@@ -47,9 +43,9 @@ impl ViaArgs {
     }
 
     /// Opens the place.
-    pub(super) fn place<'k>(&self, keeper: &'k dyn Keeper) -> anyhow::Result<Place<'k>> {
+    pub(super) fn place<'k>(&self, keeper: &'k dyn Keeper) -> anyhow::Result<(Box<dyn Machine + 'k>, Place)> {
         let Some(command) = &self.via else {
-            return Ok(Place { machine: Box::new(LocalMachine::new(keeper)), path: "/proc".to_owned() });
+            return Ok((Box::new(LocalMachine::new(keeper)), Place("/proc".to_owned())));
         };
         anyhow::ensure!(!command.trim().is_empty(), "the command of --via is empty");
         let note: Note = Arc::new(|line: &str| {
@@ -61,20 +57,13 @@ impl ViaArgs {
             None => remote::connect(command, &installed::files(VARIABLE, &FILES)?, &note),
         };
         let machine = Box::new(machine.map_err(hprof_capture::Error::from)?);
-        Ok(Place { machine, path: command.clone() })
+        Ok((machine, Place(command.clone())))
     }
 }
 
-impl Place<'_> {
-    pub(super) fn machine(&mut self) -> &mut dyn Machine {
-        self.machine.as_mut()
-    }
-}
-
-/// The place, as the file of an answer.
-impl AnswerSource for Place<'_> {
+impl AnswerSource for Place {
     fn dump(&self) -> DumpHeader<'_> {
-        DumpHeader { path: self.path.as_str().into(), ..DumpHeader::default() }
+        DumpHeader { path: self.0.as_str().into(), ..DumpHeader::default() }
     }
 
     fn is_damaged(&self) -> bool {

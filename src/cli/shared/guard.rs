@@ -46,8 +46,6 @@ impl Keeper for Guards {
 
 /// Does the work of a guard.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
-    // It ends when its parent has, and not before.
-    crate::cli::shared::signals::ignore();
     let is_done =
         arguments.get(2).is_some_and(|name| guard::watch(name, arguments.get(3).map(OsString::as_os_str)));
     if is_done { ExitCode::SUCCESS } else { ExitCode::from(2) }

@@ -53,8 +53,32 @@ pub(super) fn of(error: &Error) -> Option<String> {
             "the dump was removed; free space there, or write it elsewhere with --output FILE".to_owned()
         }
         Error::Stays { .. } => "remove it: it is full of secrets".to_owned(),
+        Error::Elsewhere(error) => return elsewhere(error),
         Error::Remote(error) => return remote(error),
         _ => return None,
+    })
+}
+
+/// Returns one line of advice about an error of a helper.
+fn elsewhere(error: &Error) -> Option<String> {
+    Some(match error {
+        Error::NoProcess { .. } | Error::NotJvm { .. } | Error::Ended { .. } => {
+            "`hprof-cli jvms` with the same --via lists the running JVMs there".to_owned()
+        }
+        Error::OtherUser { user, .. } => {
+            format!("the command of --via has to run programs there as user {user}, or as root")
+        }
+        Error::Stopped { pid } => format!("kill -CONT {pid}, there, lets it go on"),
+        Error::Space { .. } => {
+            "free space there; the JVM writes in its own /tmp, whatever --output says; up to JDK 21 it needs no space".to_owned()
+        }
+        Error::Refused { text, .. } if text.contains("No space left") => {
+            "the dump was removed; free space there".to_owned()
+        }
+        Error::File { source, .. } if source.kind() == ErrorKind::StorageFull => {
+            "nothing was kept; free space there".to_owned()
+        }
+        error => return of(error),
     })
 }
 
@@ -78,7 +102,8 @@ fn remote(error: &RemoteError) -> Option<String> {
                 .to_owned()
         }
         RemoteError::Unsuitable { .. } => format!(
-            "packages contain a helper that needs no C library, and one that needs no chmod; {OTHERWISE}"
+            "packages contain a helper that needs no C library, and one that needs no chmod, for x86-64; $HPROF_CLI_HELPER can name \
+             another one; {OTHERWISE}"
         ),
         RemoteError::NoPlace { .. } => OTHERWISE.to_owned(),
         RemoteError::Version { .. } => "use the helper of this version".to_owned(),

@@ -8,8 +8,6 @@
 //!
 //! All `unsafe` code for signals is here.
 
-#[cfg(target_os = "linux")]
-pub(crate) use unix::ignore;
 #[cfg(unix)]
 pub(crate) use unix::{install, instead, uninstall};
 
@@ -87,14 +85,6 @@ mod unix {
             if get(signal).is_ok_and(|old| old.sa_sigaction == libc::SIG_DFL) {
                 let _ = set(signal, on_end as Handler as libc::sighandler_t);
             }
-        }
-    }
-
-    /// Ignores the signals that would end the process, for one that ends with another.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn ignore() {
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            let _ = set(signal, libc::SIG_IGN);
         }
     }
 
