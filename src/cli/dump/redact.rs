@@ -14,6 +14,7 @@ use hprof_input::packed::Compression;
 use hprof_input::packed::encode::Encoder;
 use hprof_query::dictionary::names;
 use hprof_query::dump::recover::RecoverSource;
+use hprof_query::dump::redact::proof::{ProofDump, ProofRow};
 use hprof_query::dump::redact::{
     self, KEY_BYTES, KeptTexts, Key, Plan, RedactOptions, Redacted, TextPatterns,
 };
@@ -23,19 +24,20 @@ use hprof_report::json::DumpHeader;
 use hprof_report::number::{counted, grouped};
 use hprof_report::table::TableBuilder;
 
-use self::manifest::Manifest;
 use super::account::exact;
 use crate::cli::Outcome;
-use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::args::{IndexDir, Input, Output, index_dir_word};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::output::background::in_background;
 use crate::cli::shared::output::file::{Existing, OutFile, directory_of};
-use crate::cli::shared::session::AnswerSource;
+use crate::cli::shared::session::{AnswerSource, ensure_right};
 use crate::cli::shared::terminal::progress_bar::Bar;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli redact heap.hprof -o safe.hprof.zst         values go, every object and reference stays
   ssh host cat heap.hprof.gz | hprof-cli redact - -o safe.hprof
-  hprof-cli redact heap.hprof -o safe.hprof --keep 'order-*' --thread-names";
+  hprof-cli redact heap.hprof -o safe.hprof --keep 'order-*' --thread-names --prove
+  hprof-cli redact --check heap.hprof safe.hprof        compares the analyses, searches for texts";
 
 /// Write a dump without its values: every object stays, and the analyses stay the same
 ///
@@ -48,6 +50,10 @@ pub(crate) struct RedactArgs {
     /// Dump, plain or compressed with gzip or zstd; `-` reads standard input, once, in bounded memory
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     file: PathBuf,
+
+    /// Redacted dump to compare with, for --check
+    #[arg(value_name = "OUT", value_hint = clap::ValueHint::FilePath, help_heading = "Input", requires = "check")]
+    redacted: Option<PathBuf>,
 
     /// Number of threads to use [default: all cores]
     #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -79,9 +85,27 @@ pub(crate) struct RedactArgs {
     #[arg(long, value_name = "KEYFILE", value_hint = clap::ValueHint::FilePath, help_heading = "What goes")]
     key: Option<PathBuf>,
 
+    /// Analyse both dumps and compare the results, object by object; search for texts of the dump in the redacted one
+    #[arg(long, help_heading = "Proof")]
+    prove: bool,
+
+    /// Like --prove, for a dump that was redacted before: `redact --check FILE OUT`
+    #[arg(long, help_heading = "Proof", requires = "redacted", conflicts_with_all = ["output", "prove", "key", "force"])]
+    check: bool,
+
+    #[command(flatten)]
+    index: IndexDir,
+
     /// Write to OUT, which is created only when it is complete; compressed if its name ends in .gz or .zst
-    #[arg(short, long, value_name = "OUT", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
-    output: PathBuf,
+    #[arg(
+        short,
+        long,
+        value_name = "OUT",
+        value_hint = clap::ValueHint::FilePath,
+        help_heading = "Output",
+        required_unless_present = "check"
+    )]
+    output: Option<PathBuf>,
 
     /// Replace existing files
     #[arg(long, help_heading = "Output")]
@@ -96,40 +120,110 @@ pub(crate) struct RedactArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &RedactArgs) -> anyhow::Result<Outcome> {
-    let threads = args.threads.map(|threads| format!("--threads={threads}").into());
-    let input = Input::of_words(&args.output, threads.as_slice())?;
     let options = args.options()?;
+    match (&args.redacted, &args.output) {
+        (Some(redacted), None) => check(cx, args, &options, redacted),
+        (_, Some(output)) => write(cx, args, &options, output),
+        (None, None) => anyhow::bail!("name the redacted dump with --output"),
+    }
+}
+
+/// Writes the redacted dump.
+fn write(
+    cx: &RunContext,
+    args: &RedactArgs,
+    options: &RedactOptions,
+    output: &Path,
+) -> anyhow::Result<Outcome> {
+    let is_file =
+        args.file.as_os_str() != "-" && std::fs::metadata(&args.file).is_ok_and(|there| there.is_file());
+    ensure!(is_file || !args.prove, "--prove reads the dump again; give a file");
     let existing = if args.force { Existing::Replace } else { Existing::Keep };
     // Created before a long read, so that an error is reported at once.
     let inputs: Vec<&Path> = [args.file.as_path()].into_iter().chain(args.key.as_deref()).collect();
-    let file = OutFile::create_private(&args.output, &inputs, existing)?;
-    let manifest_path = with_suffix(&args.output, ".manifest.json");
-    let manifest_file = OutFile::create_private(&manifest_path, &inputs, existing)?;
+    let file = OutFile::create_private(output, &inputs, existing)?;
+    let manifest_path = with_suffix(output, ".manifest.json");
+    let mut manifest_file = OutFile::create_private(&manifest_path, &inputs, existing)?;
     let key = key(args.key.as_deref())?;
     let bar = Bar::new(cx, args.quiet);
-    let failed = || format!("cannot write {}", args.output.display());
-    let compression = Compression::of_name(&args.output);
-    let out = Encoder::new(compression, Hashed::new(BufWriter::with_capacity(1 << 16, file)));
-    let mut out = out.with_context(failed)?;
-    let redaction = Redaction { args, options: &options, key, bar: &bar };
-    let done = input.with_threads(|| redaction.run(&mut out))??;
+    let failed = || format!("cannot write {}", output.display());
+    let out = Hashed::new(BufWriter::with_capacity(1 << 16, file));
+    let mut out = Encoder::new(Compression::of_name(output), out).with_context(failed)?;
+    let redaction = Redaction { path: &args.file, options, key, bar: &bar };
+    let (done, written) = args
+        .input(output)?
+        .with_threads(|| in_background(&mut out, |out| redaction.run(is_file, directory_of(output), out)))?;
+    // What could not be written is the cause if both failed.
+    written.with_context(failed)?;
+    let done = done?;
     let out = out.finish().with_context(failed)?;
     let (output_hash, output_bytes) = (out.hash(), out.bytes);
     let file = out.inner.into_inner().map_err(|error| error.into_error()).with_context(failed)?;
-    let result = RedactedDump { args, done, output_bytes, output_hash, manifest: &manifest_path };
-    let manifest = Manifest::new(&result);
-    let mut manifest_file = manifest_file;
-    let text = manifest.to_text();
-    let failed = || format!("cannot write {}", manifest_path.display());
-    manifest_file.write_all(text.as_bytes()).with_context(failed)?;
     file.commit()?;
-    manifest_file.commit()?;
     drop(bar);
+    let proof = if args.prove { Some(proof(cx, args, options, output)?) } else { None };
+    let manifest = &manifest_path;
+    let result = RedactedDump { args, output, done, output_bytes, output_hash, manifest, proof };
+    let text = manifest::text(&result);
+    manifest_file
+        .write_all(text.as_bytes())
+        .with_context(|| format!("cannot write {}", manifest_path.display()))?;
+    manifest_file.commit()?;
     show(cx, args, &result)?;
-    Ok(result.outcome(true))
+    Ok(result.outcome(result.proof.iter().flatten().all(ProofRow::is_equal)))
+}
+
+/// Compares a dump with the redacted one.
+fn check(
+    cx: &RunContext,
+    args: &RedactArgs,
+    options: &RedactOptions,
+    redacted: &Path,
+) -> anyhow::Result<Outcome> {
+    let rows = proof(cx, args, options, redacted)?;
+    let input = args.input(redacted)?;
+    let heap = input.open_quietly(cx)?;
+    heap.show(cx, "redact", &args.format, Answer::new(columns(), &rows))?;
+    Ok(heap.outcome(rows.iter().all(ProofRow::is_equal)))
+}
+
+/// Analyses both dumps and compares them.
+fn proof(
+    cx: &RunContext,
+    args: &RedactArgs,
+    options: &RedactOptions,
+    redacted: &Path,
+) -> anyhow::Result<Vec<ProofRow>> {
+    let (input, output) = (args.input(&args.file)?, args.input(redacted)?);
+    let nothing = |_: &_, _: &_| Ok(());
+    let (heap, graph, ()) = input.with_graph(cx, nothing)?;
+    let (redacted_heap, redacted_graph, ()) = output.with_graph(cx, nothing)?;
+    let bar = Bar::new(cx, args.quiet);
+    let bytes = heap.bytes(&bar)?;
+    let original = ProofDump { heap: &heap, graph: &graph, bytes };
+    let bytes = redacted_heap.bytes(&bar)?;
+    let redacted = ProofDump { heap: &redacted_heap, graph: &redacted_graph, bytes };
+    let rows = input.with_threads(|| {
+        let plan = Plan::read(&mut &*original.bytes)?;
+        let kept = redact::kept_texts_of_file(&plan, options, original.bytes);
+        redact::proof::prove(&plan, &kept, original, redacted, &bar)
+    })?;
+    let rows = rows.with_context(|| format!("cannot analyse {}", args.file.display()))?;
+    ensure_right(&graph)?;
+    ensure_right(&redacted_graph)?;
+    Ok(rows)
 }
 
 impl RedactArgs {
+    /// Returns how to read a dump.
+    fn input(&self, dump: &Path) -> anyhow::Result<Input> {
+        let threads = self.threads.map(|threads| format!("--threads={threads}").into());
+        let words: Vec<_> = self.index.given().map(index_dir_word).into_iter().chain(threads).collect();
+        let mut input = Input::of_words(dump, &words)?;
+        input.quiet = self.quiet;
+        Ok(input)
+    }
+
     fn options(&self) -> anyhow::Result<RedactOptions> {
         let mut keep = TextPatterns::default();
         for pattern in &self.keep {
@@ -217,7 +311,7 @@ impl<R: Read> Read for Hashed<R> {
 
 /// What is done with an input.
 struct Redaction<'a> {
-    args: &'a RedactArgs,
+    path: &'a Path,
     options: &'a RedactOptions,
     key: Key,
     bar: &'a Bar,
@@ -234,39 +328,44 @@ struct Done {
 }
 
 impl Redaction<'_> {
-    fn run(self, out: &mut (dyn Write + Send)) -> anyhow::Result<Done> {
-        let path = &self.args.file;
-        let is_stdin = path.as_os_str() == "-";
-        let is_file = !is_stdin && std::fs::metadata(path).is_ok_and(|there| there.is_file());
-        if is_stdin {
+    fn run(self, is_file: bool, dir: &Path, out: &mut dyn Write) -> anyhow::Result<Done> {
+        if is_file {
+            return self.file(dir, out);
+        }
+        if self.path.as_os_str() == "-" {
             return self.pipe(Box::new(io::stdin().lock()), out);
         }
-        if is_file {
-            return self.file(out);
-        }
-        let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
-        ensure!(!file.metadata()?.is_dir(), "cannot read {}: it is a directory", path.display());
+        let failed = || format!("cannot read {}", self.path.display());
+        let file = File::open(self.path).with_context(failed)?;
+        ensure!(!file.metadata().with_context(failed)?.is_dir(), "{}: it is a directory", failed());
         self.pipe(Box::new(file), out)
     }
 
-    /// Reads a file twice.
-    fn file(self, out: &mut (dyn Write + Send)) -> anyhow::Result<Done> {
-        let source = RecoverSource::open(&self.args.file, directory_of(&self.args.output), self.bar)?;
+    /// Reads a file twice. A compressed one is unpacked in `dir`, without a name.
+    fn file(self, dir: &Path, out: &mut dyn Write) -> anyhow::Result<Done> {
+        let source = RecoverSource::open(self.path, dir, self.bar)?;
         let bytes = source.bytes();
+        let failed = || format!("cannot read {}", self.path.display());
         self.bar.begin("reading classes and names", bytes.len() as u64);
-        let plan = Plan::read(&mut Progressing { bytes, bar: self.bar })
-            .with_context(|| format!("cannot read {}", self.args.file.display()))?;
+        let plan = Plan::read(&mut FileReader::new(&source, Some(self.bar))).with_context(failed)?;
         let kept = redact::kept_texts_of_file(&plan, self.options, bytes);
-        let redacted = self.redacted(&plan, &kept, &mut &*bytes, bytes.len() as u64, out)?;
+        let mut from = FileReader::new(&source, None);
+        let redacted = self.redacted(&plan, &kept, &mut from, bytes.len() as u64, out)?;
         if source.was_written() {
-            return Err(hprof_index::Error::Changed(self.args.file.clone()).into());
+            return Err(hprof_index::Error::Changed(self.path.to_owned()).into());
         }
-        let mut hash = Hashed::new(io::sink());
-        io::copy(&mut &*source.packed_bytes(), &mut hash)?;
+        let mut hash = from.hash;
+        if source.packed_bytes().len() != bytes.len()
+            || source.packed_error().is_some()
+            || redacted.end.bytes != bytes.len() as u64
+        {
+            hash = Hashed::new(io::sink());
+            io::copy(&mut &*source.packed_bytes(), &mut hash).with_context(failed)?;
+        }
         Ok(Done {
             redacted,
             input_hash: hash.hash(),
-            input_bytes: hash.bytes,
+            input_bytes: source.packed_bytes().len() as u64,
             packed_error: source.packed_error().map(str::to_owned),
             is_pipe: false,
         })
@@ -284,16 +383,13 @@ impl Redaction<'_> {
         let advance = |bytes| self.bar.advance(bytes);
         let redacted = redact::redact(plan, kept, self.options, self.key.clone(), from, out, &advance);
         self.bar.end();
-        redacted.with_context(|| format!("cannot write {}", self.args.output.display()))
+        redacted.with_context(|| format!("cannot redact {}", self.path.display()))
     }
 
     /// Reads a pipe once.
     fn pipe(self, from: Box<dyn Read + '_>, out: &mut dyn Write) -> anyhow::Result<Done> {
-        let name = if self.args.file.as_os_str() == "-" {
-            "standard input".into()
-        } else {
-            self.args.file.to_string_lossy()
-        };
+        let name =
+            if self.path.as_os_str() == "-" { "standard input".into() } else { self.path.to_string_lossy() };
         let failed = || format!("cannot redact {name}");
         let mut from = Hashed::new(from);
         let mut start = Vec::new();
@@ -328,16 +424,36 @@ impl Redaction<'_> {
     }
 }
 
-/// Bytes that advance the progress bar when they are read.
-struct Progressing<'b> {
-    bytes: &'b [u8],
-    bar: &'b Bar,
+/// Number of bytes after which pages of the file are released.
+const RELEASED: usize = 32 << 20;
+
+/// Bytes of a file that are read once from the start: pages that were read are released.
+struct FileReader<'s> {
+    source: &'s RecoverSource,
+    at: usize,
+    released: usize,
+    bar: Option<&'s Bar>,
+    hash: Hashed<io::Sink>,
 }
 
-impl Read for Progressing<'_> {
+impl<'s> FileReader<'s> {
+    fn new(source: &'s RecoverSource, bar: Option<&'s Bar>) -> Self {
+        Self { source, at: 0, released: 0, bar, hash: Hashed::new(io::sink()) }
+    }
+}
+
+impl Read for FileReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.bytes.read(buffer)?;
-        self.bar.advance(read as u64);
+        let read = self.source.bytes().get(self.at..).unwrap_or_default().read(buffer)?;
+        self.at += read;
+        match self.bar {
+            Some(bar) => bar.advance(read as u64),
+            None => self.hash.pass(buffer.get(..read).unwrap_or_default()),
+        }
+        if self.at - self.released >= RELEASED {
+            self.source.give_back(self.released..self.at);
+            self.released = self.at;
+        }
         Ok(read)
     }
 }
@@ -367,16 +483,19 @@ impl<R: Read> Read for UntilError<'_, R> {
 /// The redacted dump, as the file of the answer.
 struct RedactedDump<'a> {
     args: &'a RedactArgs,
+    output: &'a Path,
     done: Done,
     output_bytes: u64,
     output_hash: String,
     manifest: &'a Path,
+    /// `None` if no proof was requested.
+    proof: Option<Vec<ProofRow>>,
 }
 
 impl AnswerSource for RedactedDump<'_> {
     fn dump(&self) -> DumpHeader<'_> {
         DumpHeader {
-            path: self.args.output.to_string_lossy(),
+            path: self.output.to_string_lossy(),
             file_bytes: Some(self.output_bytes),
             is_damaged: Some(self.is_damaged()),
             ..DumpHeader::default()
@@ -391,14 +510,15 @@ impl AnswerSource for RedactedDump<'_> {
 fn show(cx: &RunContext, args: &RedactArgs, result: &RedactedDump<'_>) -> anyhow::Result<()> {
     let mut table = TableBuilder::pairs::<&str, &str>([]);
     table_lines(result, &mut |key, value| table.row([key, value]));
-    let answer = Answer::new(columns(), &[] as &[()]).beside(&beside(), result).instead_of_table(table);
+    let rows = result.proof.as_deref().unwrap_or_default();
+    let answer = Answer::new(columns(), rows).beside(&beside(), result).instead_of_table(table);
     result.show(cx, "redact", &args.format, answer)?;
     Ok(())
 }
 
 fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
     let counts = &result.done.redacted.counts;
-    line("output", &format!("{}, {}", result.args.output.display(), exact(result.output_bytes)));
+    line("output", &format!("{}, {}", result.output.display(), exact(result.output_bytes)));
     line("manifest", &result.manifest.display().to_string());
     let kept: u64 = counts.arrays_kept.values().sum();
     line(
@@ -424,6 +544,14 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
         "symbols",
         &format!("{} mapped, {} kept as names", grouped(counts.symbols_mapped), grouped(counts.symbols_kept)),
     );
+    for row in result.proof.iter().flatten() {
+        let verdict = match (row.differences, row.allowed) {
+            (0, 0) => "equal, or nothing found".to_owned(),
+            (0, allowed) => format!("{} that may stay: {}", grouped(allowed), row.reason.unwrap_or_default()),
+            (count, _) => format!("FAILED: {}", counted(count, "difference")),
+        };
+        line(row.what, &verdict);
+    }
     if let Some(offset) = result.done.redacted.end.lost_from {
         line("damage", &format!("everything after offset {offset:#x} is missing"));
     }
@@ -441,16 +569,31 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
 
 fn beside<'a>() -> Columns<'a, RedactedDump<'a>> {
     Columns::new([
-        Column::of(names::REDACTED_FILE, |of: &RedactedDump<'a>| of.args.output.to_string_lossy().into()),
+        Column::of(names::REDACTED_FILE, |of: &RedactedDump<'a>| of.output.to_string_lossy().into()),
         Column::of(names::REDACTED_BYTES, |of: &RedactedDump<'a>| of.output_bytes.into()),
         Column::of(names::MANIFEST_FILE, |of: &RedactedDump<'a>| of.manifest.to_string_lossy().into()),
     ])
 }
 
-fn columns<'a>() -> Columns<'a, &'a ()> {
-    Columns::new([])
+/// Reason why a row has no `reason`.
+const NOTHING_STAYS: &str = "if nothing may stay";
+
+fn columns<'a>() -> Columns<'a, &'a ProofRow> {
+    Columns::new([
+        Column::of(names::PROOF_WHAT, |row: &&'a ProofRow| row.what.into()),
+        Column::of(names::IS_EQUAL, |row: &&'a ProofRow| row.is_equal().into()),
+        Column::of(names::DIFFERENCES, |row: &&'a ProofRow| row.differences.into()),
+        Column::of(names::ALLOWED, |row: &&'a ProofRow| row.allowed.into()),
+        Column::of(names::PROOF_REASON, |row: &&'a ProofRow| row.reason.into()).or_null(NOTHING_STAYS),
+    ])
 }
 
 pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared { command: "redact", variant: "", about: "", rows: Vec::new(), beside: beside().fields() }]
+    vec![Declared {
+        command: "redact",
+        variant: "",
+        about: "With `--prove` and `--check`, a row is an analysis whose results were compared, or a search for texts; there are no rows without them, and nothing beside `rows` with `--check`.",
+        rows: columns().fields(),
+        beside: beside().fields(),
+    }]
 }

@@ -70,7 +70,7 @@ impl RecoverSource {
     }
 
     /// Releases the pages of bytes that were read.
-    pub(super) fn give_back(&self, range: std::ops::Range<usize>) {
+    pub fn give_back(&self, range: std::ops::Range<usize>) {
         self.unpacked.as_ref().map_or(&self.map, |(unpacked, _)| unpacked).give_back(range);
     }
 

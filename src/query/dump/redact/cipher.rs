@@ -9,8 +9,12 @@ use hprof_parser::BasicType;
 use super::prf::{Absorb, Key, Prf, STREAM_BYTES, Stream};
 use super::symbol::{Class, Symbol, class_of};
 
-/// Number of rounds of a Feistel network.
+/// Number of rounds of a Feistel network of sequences, and of small values.
 const ROUNDS: u64 = 8;
+/// Number of rounds of a Feistel network of values with many bits.
+const FEW_ROUNDS: u64 = 6;
+/// Number of bits of such values.
+const MANY_BITS: u32 = 24;
 /// Maximum number of values that pass a Feistel network of two halves.
 const SHORT: usize = 32;
 /// Number of values of the first part of longer sequences: the nonce of the rest.
@@ -69,14 +73,15 @@ impl Cipher {
         let (low, high) = (bits / 2, bits - bits / 2);
         let mask = |bits: u32| (1_u64 << bits) - 1;
         let mut start = self.values.start();
-        start.word(class.radix);
-        start.word(tweak);
+        // Radixes of a type differ in the upper bits, tweaks are small.
+        start.word(class.radix ^ tweak.rotate_right(16));
+        let rounds = if bits < MANY_BITS { ROUNDS } else { FEW_ROUNDS };
         let mut place = class.place(value);
         // A permutation of a power of two, of which the radix is more than half: it is applied until the place is
         // one of the class.
         loop {
             let (mut left, mut right) = (place >> low, place & mask(low));
-            for round in 0..ROUNDS / 2 {
+            for round in 0..rounds / 2 {
                 let function = |round: u64, half: u64| {
                     let mut state = start;
                     state.word(half ^ (round << 56));

@@ -17,11 +17,20 @@ pub(super) struct KeptField {
     fields: Vec<&'static str>,
 }
 
+#[cfg(test)]
+impl KeptField {
+    /// Returns the names of the fields.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.fields.iter().copied()
+    }
+}
+
 /// Names of the list.
 #[derive(Debug, Default)]
 pub(super) struct FieldList {
     pub(super) stay: Vec<KeptField>,
     /// Names that are read only to show the value.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares them with the sources"))]
     pub(super) shown: Vec<&'static str>,
 }
 

@@ -15,6 +15,8 @@ pub enum KeptReason {
     FrameName,
     /// Name or value of a system property that says which JVM it is.
     Property,
+    /// Name that the JDK gives to one of its class loaders.
+    LoaderName,
     /// Name of a thread or thread group.
     ThreadName,
     /// Text that `--keep` matches.
@@ -23,11 +25,12 @@ pub enum KeptReason {
 
 impl KeptReason {
     /// All reasons.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::ClassName,
         Self::FieldName,
         Self::FrameName,
         Self::Property,
+        Self::LoaderName,
         Self::ThreadName,
         Self::Requested,
     ];
@@ -39,6 +42,7 @@ impl KeptReason {
             Self::FieldName => "field_name",
             Self::FrameName => "frame_name",
             Self::Property => "property",
+            Self::LoaderName => "loader_name",
             Self::ThreadName => "thread_name",
             Self::Requested => "requested",
         }
@@ -151,8 +155,8 @@ impl KeptTexts {
         self.patterns.matches(&text()?).then_some(KeptReason::Requested)
     }
 
-    /// Returns why a text stays.
-    pub fn reason_of(&self, text: &str) -> Option<KeptReason> {
-        self.of_text(text.as_bytes())
+    /// Calls `visit` with all texts, except those that only patterns match.
+    pub fn visit(&self, visit: &mut dyn FnMut(&[u8])) {
+        self.texts.keys().for_each(|text| visit(text));
     }
 }

@@ -4,6 +4,7 @@
 //! * `kept` are the texts that stay, `fields` the numbers that stay, with a reason for each in `kept_fields.txt`.
 //! * `plan` reads what must be known before: the fields of classes, and the names. `heap_texts` reads the names of
 //!   threads and the properties from a file.
+//! * `proof` compares a dump with the redacted one.
 //! * `stream` reads the records once; `filter` and `values` write the redacted ones.
 
 mod cipher;
@@ -15,6 +16,7 @@ mod heap_texts;
 mod kept;
 mod plan;
 mod prf;
+pub mod proof;
 mod stream;
 mod symbol;
 #[cfg(test)]

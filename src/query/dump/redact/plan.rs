@@ -7,7 +7,7 @@ use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{BodyReader, RECORD_HEADER, Record, tag};
-use hprof_parser::{BasicType, Header, IdSize, ObjectId, mutf8};
+use hprof_parser::{BasicType, Header, IdSize, ObjectId, mutf8, names};
 
 use super::fields::{FieldTreatment, treatment};
 use super::kept::{KeptReason, KeptTexts};
@@ -54,6 +54,9 @@ pub struct Plan {
     pub(super) thread_classes: IdSet<ObjectId>,
     /// Parts of the file with instances of these.
     pub(super) thread_ranges: Vec<Range<u64>>,
+    /// Names of numeric fields of classes of the JDK and of Android.
+    #[cfg(test)]
+    pub(super) numeric_fields: Vec<String>,
     /// Object in `java.lang.System.props`.
     pub(super) props: Option<ObjectId>,
 }
@@ -83,6 +86,9 @@ impl Plan {
 
     /// Adds the names of classes, fields and frames to the texts that stay.
     pub(super) fn add_names(&self, kept: &mut KeptTexts, thread_names: bool) {
+        for name in ["app", "platform", "bootstrap"] {
+            kept.add(name, KeptReason::LoaderName);
+        }
         for (text, used) in &self.texts {
             match used {
                 SymbolUse::Class => {
@@ -132,7 +138,9 @@ impl PlanBuilder {
         self.judged = self.classes.len();
         let is_thread = |id: &ObjectId| {
             let name = self.loads.get(id).and_then(|name| self.strings.get(name));
-            name.is_some_and(|name| matches!(&**name, b"java/lang/Thread" | b"java/lang/ThreadGroup"))
+            // The agent and Android use names of Java source.
+            let is = |name: &[u8]| THREADS.iter().any(|thread| name == *thread);
+            name.is_some_and(|name| is(name))
         };
         let is_below = |id: &ObjectId| {
             let mut above = std::iter::successors(Some(*id), |id| Some(self.classes.get(id)?.above));
@@ -151,6 +159,8 @@ impl PlanBuilder {
         let name = |class: ObjectId| self.loads.get(&class).and_then(|id| text(*id)).unwrap_or_default();
         let mut classes: IdMap<ObjectId, ClassFields> = IdMap::default();
         let mut class_names = IdMap::default();
+        #[cfg(test)]
+        let mut numeric_fields = Vec::new();
         for (id, raw) in &self.classes {
             let class = name(*id);
             let mut fields = ClassFields::default();
@@ -162,6 +172,14 @@ impl PlanBuilder {
                         fields.references.push((fields.bytes, name.into()));
                     }
                 } else {
+                    #[cfg(test)]
+                    if ["java", "jdk/", "sun/", "android", "libcore"]
+                        .iter()
+                        .any(|start| class.starts_with(start))
+                        && *kind != BasicType::Boolean
+                    {
+                        numeric_fields.push(name);
+                    }
                     fields.changes.push((fields.bytes, *kind, treatment));
                 }
                 fields.bytes = fields.bytes.saturating_add(kind.dump_bytes(header.id_size) as u32);
@@ -181,7 +199,8 @@ impl PlanBuilder {
         let texts = self.symbols.iter();
         let texts = texts.filter_map(|(id, used)| Some((self.strings.get(id)?.to_vec(), *used))).collect();
         let system = self.references.iter().find(|(class, field, _)| {
-            name(*class) == "java/lang/System" && text(*field).is_some_and(|field| field == "props")
+            names::java_class_name(&name(*class)) == "java.lang.System"
+                && text(*field).is_some_and(|field| field == "props")
         });
         let props = system.map(|(_, _, object)| *object);
         Ok(Plan {
@@ -195,6 +214,8 @@ impl PlanBuilder {
             ranges: self.ranges,
             thread_classes: self.thread_classes,
             thread_ranges: self.thread_ranges,
+            #[cfg(test)]
+            numeric_fields,
         })
     }
 
@@ -215,6 +236,9 @@ impl PlanBuilder {
 const MAX_DEPTH: usize = 1 << 10;
 /// Maximum number of classes between a class of threads and `java.lang.Thread`.
 const MAX_THREAD_DEPTH: usize = 64;
+/// Classes of threads and groups.
+const THREADS: [&[u8]; 4] =
+    [b"java/lang/Thread", b"java/lang/ThreadGroup", b"java.lang.Thread", b"java.lang.ThreadGroup"];
 /// References by which texts are found.
 const FOLLOWED: [&str; 9] = ["name", "map", "table", "key", "val", "value", "next", "first", "props"];
 
@@ -320,6 +344,8 @@ impl<'a> HeapVisitor<'a> for PlanVisitor<'_> {
         self.see(record.id);
     }
     fn class(&mut self, record: ClassDump<'a>) {
+        // It may be a class of threads, with instances that follow.
+        self.has_threads = true;
         let fields: Vec<_> = record.fields().map(|field| (field.name, field.kind)).collect();
         for (name, _) in &fields {
             self.plan.uses(*name, SymbolUse::Field);

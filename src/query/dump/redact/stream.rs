@@ -59,13 +59,13 @@ impl Input<'_> {
     /// Returns the next `wanted` bytes, or all if there are fewer.
     fn peek(&mut self, wanted: usize) -> io::Result<&[u8]> {
         if self.end - self.start < wanted && !self.is_over {
-            self.buffer.copy_within(self.start..self.end, 0);
-            self.end -= self.start;
-            self.start = 0;
-            if self.buffer.len() < wanted {
-                self.buffer.resize(wanted, 0);
+            // The buffer has twice the size of a window: it is seldom moved.
+            if self.start + wanted > self.buffer.len() {
+                self.buffer.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.start = 0;
             }
-            while self.end < wanted {
+            while self.end - self.start < wanted {
                 match self.from.read(self.buffer.get_mut(self.end..).unwrap_or_default()) {
                     Ok(0) => {
                         self.is_over = true;
@@ -93,7 +93,7 @@ impl Input<'_> {
 /// Those of reading and of the sink; [`io::ErrorKind::InvalidData`] with a
 /// [`hprof_parser::FormatError`] if the header is invalid.
 pub(super) fn read_records(from: &mut dyn Read, sink: &mut dyn RecordSink) -> io::Result<StreamEnd> {
-    let input = Input { from, buffer: vec![0; WINDOW], start: 0, end: 0, offset: 0, is_over: false };
+    let input = Input { from, buffer: vec![0; 2 * WINDOW], start: 0, end: 0, offset: 0, is_over: false };
     let mut records = Records { input, id_size: IdSize::Eight, sink };
     let lost_from = records.all()?.then_some(records.input.offset);
     Ok(StreamEnd { bytes: records.input.offset, lost_from })
@@ -177,7 +177,9 @@ impl Records<'_> {
         let mut left = u64::from(record.length);
         while left > 0 {
             let offset = self.input.offset;
-            let window = self.input.peek(WINDOW)?;
+            // What follows a segment is not needed to read it.
+            let wanted = if is_single { WINDOW } else { at_most(left, WINDOW) };
+            let window = self.input.peek(wanted)?;
             if window.is_empty() {
                 return Ok(true);
             }

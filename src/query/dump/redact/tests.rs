@@ -147,3 +147,63 @@ fn blocks_of_a_large_array_depend_on_those_before() {
     assert_ne!(map(&block).1, map(&other).1);
     assert_ne!(map(&block).0, map(&block).1);
 }
+
+/// Names of numeric fields of the JDK and of Android that the sources read: each is in the list, so a new one fails.
+#[test]
+fn fields_that_the_analyser_reads_are_in_the_list() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let samples = root.parent().unwrap().join("samples");
+    let dumps = ["jdk/jdk8", "jdk/jdk17", "jdk/jdk25", "public/android-leak_service_binder"];
+    let mut numeric = std::collections::BTreeSet::new();
+    for name in dumps {
+        let path = samples.join(format!("{name}.hprof.zst"));
+        let dir = tempfile::tempdir().unwrap();
+        let source =
+            super::super::recover::RecoverSource::open(&path, dir.path(), &hprof_index::Quiet).unwrap();
+        let plan = super::Plan::read(&mut source.bytes()).unwrap();
+        numeric.extend(plan.numeric_fields.iter().cloned());
+    }
+    assert!(numeric.len() > 500 && numeric.contains("threadStatus"), "{}", numeric.len());
+    let list = &*super::fields::FIELDS;
+    let is_listed = |name: &str| {
+        list.shown.contains(&name) || list.stay.iter().any(|rule| rule.names().any(|field| field == name))
+    };
+    let mut missing = std::collections::BTreeSet::new();
+    let mut dirs: Vec<_> = [
+        "query/objects",
+        "query/waste",
+        "query/threads",
+        "query/leaks",
+        "query/strings",
+        "query/dump",
+        "index/objects",
+        "index/scan",
+        "index/layout",
+        "query/classes",
+    ]
+    .iter()
+    .map(|dir| root.join(dir))
+    .collect();
+    let literal = regex::Regex::new(r#""([a-zA-Z_][A-Za-z0-9_]*)""#).unwrap();
+    while let Some(dir) = dirs.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                dirs.push(path);
+                continue;
+            }
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if !name.ends_with(".rs") || name == "tests.rs" || path.to_str().unwrap().contains("/redact/") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            for found in literal.captures_iter(code) {
+                if numeric.contains(&found[1]) && !is_listed(&found[1]) {
+                    missing.insert(format!("{}: {}", path.display(), &found[1]));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "in neither list of kept_fields.txt: {missing:#?}");
+}
