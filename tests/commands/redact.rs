@@ -86,7 +86,7 @@ fn forms() -> [(&'static str, Options); 4] {
 }
 
 fn is_in(bytes: &[u8], what: &[u8]) -> bool {
-    bytes.windows(what.len()).any(|window| window == what)
+    memchr::memmem::find(bytes, what).is_some()
 }
 
 fn encodings(text: &str) -> [Vec<u8>; 3] {
@@ -160,9 +160,7 @@ fn equal_texts_stay_equal_and_forms_stay() {
     let (input, out) = (folder.write("in.hprof", &bytes), folder.text("out.hprof"));
     redact(&folder, &[&input, "-o", &out], 0);
     let redacted = fs::read(&out).unwrap();
-    let places = |text: &[u8]| -> Vec<usize> {
-        (0..=bytes.len() - text.len()).filter(|at| bytes[*at..].starts_with(text)).collect()
-    };
+    let places = |text: &[u8]| -> Vec<usize> { memchr::memmem::find_iter(&bytes, text).collect() };
     let short = places(SHORT.as_bytes());
     assert_eq!(short.len(), 2);
     let image = |at: usize, len: usize| &redacted[at..at + len];
@@ -320,7 +318,7 @@ fn a_large_array_leaves_nothing() {
         let redacted = fs::read(&out).unwrap();
         assert_eq!(redacted.len(), bytes.len());
         assert!(!is_in(&redacted, SHORT.as_bytes()), "{name}");
-        assert_clean(name, &redacted);
+        assert!(!is_in(&redacted, TEXTS[0].as_bytes()), "{name}");
         assert!(is_in(&redacted, &[0; 5000]));
     }
 }

@@ -111,7 +111,7 @@ fn function<S: Symbol>(start: Absorb, round: u64, values: &[S]) -> super::prf::S
 #[inline(always)]
 pub(super) fn absorb<S: Symbol>(state: &mut Absorb, values: &[S]) {
     let word = |chunk: &[S]| {
-        let join = |word: u64, value: &S| word.wrapping_shl(8 * (S::BYTES as u32 % 8)) | value.bits();
+        let join = |word: u64, value: &S| word << S::SHIFT | value.bits();
         chunk.iter().fold(0, join)
     };
     let chunks = values.chunks_exact(8 / S::BYTES);

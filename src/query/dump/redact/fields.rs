@@ -30,7 +30,6 @@ impl KeptField {
 pub(super) struct FieldList {
     pub(super) stay: Vec<KeptField>,
     /// Names that are read only to show the value.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares them with the sources"))]
     pub(super) shown: Vec<&'static str>,
 }
 

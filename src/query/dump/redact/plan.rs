@@ -153,7 +153,8 @@ impl PlanBuilder {
         self.symbols.entry(symbol).and_modify(|before| *before = used.min(*before)).or_insert(used);
     }
 
-    fn finish(self) -> io::Result<Plan> {
+    fn finish(mut self) -> io::Result<Plan> {
+        self.find_thread_classes();
         let header = self.header.ok_or(io::ErrorKind::InvalidData)?;
         let text = |id: u64| self.strings.get(&id).map(|bytes| mutf8::decode(bytes).into_owned());
         let name = |class: ObjectId| self.loads.get(&class).and_then(|id| text(*id)).unwrap_or_default();
@@ -182,7 +183,8 @@ impl PlanBuilder {
                     }
                     fields.changes.push((fields.bytes, *kind, treatment));
                 }
-                fields.bytes = fields.bytes.saturating_add(kind.dump_bytes(header.id_size) as u32);
+                let bytes = u32::try_from(kind.dump_bytes(header.id_size)).unwrap_or(u32::MAX);
+                fields.bytes = fields.bytes.saturating_add(bytes);
             }
             class_names.insert(*id, class);
             classes.insert(*id, fields);

@@ -191,16 +191,17 @@ impl Stream {
 }
 
 #[inline(always)]
-fn quarter(x: &mut [[u32; LANES]; 16], [a, b, c, d]: [usize; 4]) {
+fn quarter(x: &mut [[u32; LANES]; 16], rows: [usize; 4]) {
     #[inline(always)]
-    fn step(x: &mut [[u32; LANES]; 16], to: usize, from: usize, rotated: usize, by: u32) {
-        for lane in 0..LANES {
-            x[to][lane] = x[to][lane].wrapping_add(x[from][lane]);
-            x[rotated][lane] = (x[rotated][lane] ^ x[to][lane]).rotate_left(by);
+    fn step(to: &mut [u32; LANES], from: &[u32; LANES], rotated: &mut [u32; LANES], by: u32) {
+        for ((to, from), rotated) in to.iter_mut().zip(from).zip(rotated) {
+            *to = to.wrapping_add(*from);
+            *rotated = (*rotated ^ *to).rotate_left(by);
         }
     }
-    step(x, a, b, d, 16);
-    step(x, c, d, b, 12);
-    step(x, a, b, d, 8);
-    step(x, c, d, b, 7);
+    let Ok([a, b, c, d]) = x.get_disjoint_mut(rows) else { return };
+    step(a, b, d, 16);
+    step(c, d, b, 12);
+    step(a, b, d, 8);
+    step(c, d, b, 7);
 }

@@ -134,6 +134,8 @@ pub(super) const fn class_of_box(kind: BasicType, value: u64) -> Class {
 pub(super) trait Symbol: Copy + PartialEq {
     /// Size in bytes.
     const BYTES: usize;
+    /// Size in bits, modulo 64.
+    const SHIFT: u32;
     /// Number of bytes of key stream for a value.
     const NOISE: usize;
     /// Number of values of 64 random bits.
@@ -151,6 +153,7 @@ macro_rules! symbol {
     ($type:ty, $noise:ty, $per_word:literal) => {
         impl Symbol for $type {
             const BYTES: usize = size_of::<$type>();
+            const SHIFT: u32 = <$type>::BITS % 64;
             const NOISE: usize = size_of::<$noise>();
             const PER_WORD: usize = $per_word;
 

@@ -235,7 +235,7 @@ impl Filter {
     fn places(print: u64) -> [(usize, u64); 3] {
         let one = print.wrapping_mul(0xd6e8_feb8_6659_fd93);
         [one, one.rotate_left(21) ^ print, one.rotate_left(42).wrapping_add(print)].map(|hash| {
-            let bit = (hash >> (64 - FILTER_BITS)) as usize;
+            let bit = usize::try_from(hash >> (64 - FILTER_BITS)).unwrap_or(0);
             (bit / 64, 1 << (bit % 64))
         })
     }
