@@ -1,13 +1,13 @@
 //! `redact`: a dump without its values, which answers as before; and the proof that it does.
 
 mod manifest;
+mod passing;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use xxhash_rust::xxh3::Xxh3;
 
 use hprof_index::Progress;
 use hprof_input::packed::Compression;
@@ -24,6 +24,7 @@ use hprof_report::json::DumpHeader;
 use hprof_report::number::{counted, grouped};
 use hprof_report::table::TableBuilder;
 
+use self::passing::{FileReader, Hashed, UntilError};
 use super::account::exact;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{IndexDir, Input, Output, index_dir_word};
@@ -183,7 +184,9 @@ fn check(
     let rows = proof(cx, args, options, redacted)?;
     let input = args.input(redacted)?;
     let heap = input.open_quietly(cx)?;
-    heap.show(cx, "redact", &args.format, Answer::new(columns(), &rows))?;
+    let mut table = TableBuilder::pairs::<&str, &str>([]);
+    proof_lines(&rows, &mut |key, value| table.row([key, value]));
+    heap.show(cx, "redact", &args.format, Answer::new(columns(), &rows).instead_of_table(table))?;
     Ok(heap.outcome(rows.iter().all(ProofRow::is_equal)))
 }
 
@@ -267,48 +270,6 @@ fn key(path: Option<&Path>) -> anyhow::Result<Key> {
     Ok(Key::new(bytes))
 }
 
-/// A reader or writer with the hash of what passed.
-struct Hashed<T> {
-    inner: T,
-    hash: Xxh3,
-    bytes: u64,
-}
-
-impl<T> Hashed<T> {
-    fn new(inner: T) -> Self {
-        Self { inner, hash: Xxh3::new(), bytes: 0 }
-    }
-
-    fn pass(&mut self, bytes: &[u8]) {
-        self.hash.update(bytes);
-        self.bytes += bytes.len() as u64;
-    }
-
-    fn hash(&self) -> String {
-        format!("{:032x}", self.hash.digest128())
-    }
-}
-
-impl<W: Write> Write for Hashed<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.inner.write(bytes)?;
-        self.pass(bytes.get(..written).unwrap_or_default());
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
-impl<R: Read> Read for Hashed<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.pass(buffer.get(..read).unwrap_or_default());
-        Ok(read)
-    }
-}
-
 /// What is done with an input.
 struct Redaction<'a> {
     path: &'a Path,
@@ -360,7 +321,7 @@ impl Redaction<'_> {
             || redacted.end.bytes != bytes.len() as u64
         {
             hash = Hashed::new(io::sink());
-            io::copy(&mut &*source.packed_bytes(), &mut hash).with_context(failed)?;
+            io::copy(&mut source.packed_bytes(), &mut hash).with_context(failed)?;
         }
         Ok(Done {
             redacted,
@@ -421,62 +382,6 @@ impl Redaction<'_> {
             packed_error: error,
             is_pipe: true,
         })
-    }
-}
-
-/// Number of bytes after which pages of the file are released.
-const RELEASED: usize = 32 << 20;
-
-/// Bytes of a file that are read once from the start: pages that were read are released.
-struct FileReader<'s> {
-    source: &'s RecoverSource,
-    at: usize,
-    released: usize,
-    bar: Option<&'s Bar>,
-    hash: Hashed<io::Sink>,
-}
-
-impl<'s> FileReader<'s> {
-    fn new(source: &'s RecoverSource, bar: Option<&'s Bar>) -> Self {
-        Self { source, at: 0, released: 0, bar, hash: Hashed::new(io::sink()) }
-    }
-}
-
-impl Read for FileReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.source.bytes().get(self.at..).unwrap_or_default().read(buffer)?;
-        self.at += read;
-        match self.bar {
-            Some(bar) => bar.advance(read as u64),
-            None => self.hash.pass(buffer.get(..read).unwrap_or_default()),
-        }
-        if self.at - self.released >= RELEASED {
-            self.source.give_back(self.released..self.at);
-            self.released = self.at;
-        }
-        Ok(read)
-    }
-}
-
-/// A decompressor whose errors end the stream.
-struct UntilError<'e, R> {
-    from: R,
-    is_packed: bool,
-    error: &'e mut Option<String>,
-}
-
-impl<R: Read> Read for UntilError<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.error.is_some() {
-            return Ok(0);
-        }
-        match self.from.read(buffer) {
-            Err(error) if self.is_packed && error.kind() != io::ErrorKind::Interrupted => {
-                *self.error = Some(error.to_string());
-                Ok(0)
-            }
-            result => result,
-        }
     }
 }
 
@@ -544,14 +449,7 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
         "symbols",
         &format!("{} mapped, {} kept as names", grouped(counts.symbols_mapped), grouped(counts.symbols_kept)),
     );
-    for row in result.proof.iter().flatten() {
-        let verdict = match (row.differences, row.allowed) {
-            (0, 0) => "equal, or nothing found".to_owned(),
-            (0, allowed) => format!("{} that may stay: {}", grouped(allowed), row.reason.unwrap_or_default()),
-            (count, _) => format!("FAILED: {}", counted(count, "difference")),
-        };
-        line(row.what, &verdict);
-    }
+    proof_lines(result.proof.as_deref().unwrap_or_default(), line);
     if let Some(offset) = result.done.redacted.end.lost_from {
         line("damage", &format!("everything after offset {offset:#x} is missing"));
     }
@@ -567,6 +465,23 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
     }
 }
 
+fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
+    for row in rows {
+        let is_search = row.what.starts_with("texts");
+        let mut verdict = match (row.differences, is_search) {
+            (0, false) => "equal".to_owned(),
+            (0, true) => "nothing found".to_owned(),
+            (count, false) => format!("FAILED: {}", counted(count, "difference")),
+            (count, true) => format!("FAILED: {} found", grouped(count)),
+        };
+        if row.allowed > 0 {
+            let reason = row.reason.unwrap_or_default();
+            verdict.push_str(&format!("; {} that may differ or stay: {reason}", grouped(row.allowed)));
+        }
+        line(row.what, &verdict);
+    }
+}
+
 fn beside<'a>() -> Columns<'a, RedactedDump<'a>> {
     Columns::new([
         Column::of(names::REDACTED_FILE, |of: &RedactedDump<'a>| of.output.to_string_lossy().into()),
@@ -575,8 +490,8 @@ fn beside<'a>() -> Columns<'a, RedactedDump<'a>> {
     ])
 }
 
-/// Reason why a row has no `reason`.
-const NOTHING_STAYS: &str = "if nothing may stay";
+/// Case in which a row has no `allowed_because`.
+const NOTHING_STAYS: &str = "nothing may stay";
 
 fn columns<'a>() -> Columns<'a, &'a ProofRow> {
     Columns::new([
@@ -584,7 +499,7 @@ fn columns<'a>() -> Columns<'a, &'a ProofRow> {
         Column::of(names::IS_EQUAL, |row: &&'a ProofRow| row.is_equal().into()),
         Column::of(names::DIFFERENCES, |row: &&'a ProofRow| row.differences.into()),
         Column::of(names::ALLOWED, |row: &&'a ProofRow| row.allowed.into()),
-        Column::of(names::PROOF_REASON, |row: &&'a ProofRow| row.reason.into()).or_null(NOTHING_STAYS),
+        Column::of(names::ALLOWED_BECAUSE, |row: &&'a ProofRow| row.reason.into()).or_null(NOTHING_STAYS),
     ])
 }
 

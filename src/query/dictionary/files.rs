@@ -90,8 +90,8 @@ names! {
     PROOF_WHAT as "what": Text, "analysis that was compared, or text that was searched for";
     IS_EQUAL as "equal": Boolean, "whether both dumps have the same result; for a search, whether nothing was found";
     DIFFERENCES: Integer, "number of differences, or of texts that were found";
-    ALLOWED: Integer, "number of texts that were found and may stay, as `reason` says";
-    PROOF_REASON as "reason": Text, "why these may stay";
+    ALLOWED: Integer, "number of texts that were found and may stay, and of differences that are expected, as `allowed_because` says";
+    ALLOWED_BECAUSE as "allowed_because": Text, "why these may stay or differ";
     UNNAMED_CLASSES: Integer, "classes whose names are lost: each is named `unnamed.ClassN` with its fields";
     CLASSES_NAMED: Integer, "classes whose names are from the dump of `--names`";
     MEANS: Text, "consequence for the results, for people";

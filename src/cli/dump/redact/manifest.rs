@@ -68,7 +68,7 @@ pub(super) fn text(result: &RedactedDump<'_>) -> String {
                 "equal": row.is_equal(),
                 "differences": row.differences,
                 "allowed": row.allowed,
-                "reason": row.reason,
+                "allowed_because": row.reason,
             });
             rows.iter().map(row).collect::<Vec<_>>()
         }),

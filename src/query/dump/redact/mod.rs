@@ -20,6 +20,7 @@ pub mod proof;
 mod stream;
 mod symbol;
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 mod tests;
 mod values;
 

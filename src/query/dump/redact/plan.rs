@@ -139,8 +139,7 @@ impl PlanBuilder {
         let is_thread = |id: &ObjectId| {
             let name = self.loads.get(id).and_then(|name| self.strings.get(name));
             // The agent and Android use names of Java source.
-            let is = |name: &[u8]| THREADS.iter().any(|thread| name == *thread);
-            name.is_some_and(|name| is(name))
+            name.is_some_and(|name| THREADS.contains(&&**name))
         };
         let is_below = |id: &ObjectId| {
             let mut above = std::iter::successors(Some(*id), |id| Some(self.classes.get(id)?.above));

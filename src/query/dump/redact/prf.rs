@@ -136,7 +136,8 @@ pub(super) struct Stream {
 impl Stream {
     /// Starts the key stream for a key and a nonce.
     pub(super) fn new(key: &Key, nonce: [u64; 2]) -> Self {
-        let low = |word: u64| (word & u64::from(u32::MAX)) as u32;
+        #[allow(clippy::cast_possible_truncation)] // The lower half.
+        let low = |word: u64| word as u32;
         let high = |word: u64| (word >> 32) as u32;
         let [a, b, c, d] = key.words();
         let state = [
