@@ -74,6 +74,7 @@ const HABITS: &[(&[&str], &str)] = &[
     (&["inbound", "referrers", "with_incoming_references", "incoming"], "refs DUMP 0x1234 --incoming"),
     (&["properties", "sysprops", "system_properties", "vm_flags", "header"], "info DUMP"),
     (&["validate", "verify"], "doctor DUMP"),
+    (&["anonymize", "sanitize", "scrub", "mask", "strip"], "redact DUMP -o OUT"),
     (&["repair", "restore", "salvage", "merge"], "recover FILE... -o OUT"),
     (&["flame", "flame_graph", "flamegraphs"], "flamegraph DUMP"),
     (

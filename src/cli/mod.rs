@@ -173,6 +173,7 @@ commands! {
         Info(InfoArgs) = "info" in dump::info;
         Doctor(DoctorArgs) = "doctor" in dump::doctor;
         Recover(RecoverArgs) = "recover" in dump::recover;
+        Redact(RedactArgs) = "redact" in dump::redact;
         Index(IndexArgs) = "index" in dump::index;
         Completions(CompletionsArgs) = "completions" in meta::completions, "without rows";
         Man(ManArgs) = "man" in meta::man, "without rows";

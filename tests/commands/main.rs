@@ -44,6 +44,7 @@ mod pipes;
 mod places;
 mod processes;
 mod recover;
+mod redact;
 mod report;
 #[cfg(all(unix, feature = "sql"))]
 mod sources;

@@ -65,7 +65,7 @@ pub struct Summary {
 }
 
 /// System properties that identify the JVM and reveal nothing about its user.
-const PUBLIC_PROPERTIES: &[&str] = &[
+pub const PUBLIC_PROPERTIES: &[&str] = &[
     "java.class.version",
     "java.runtime.name",
     "java.runtime.version",

@@ -6,6 +6,7 @@
 
 mod archive;
 mod blocks;
+pub mod encode;
 mod gzip;
 mod member;
 mod stream;
@@ -81,7 +82,10 @@ impl Compression {
     }
 
     /// Returns a reader that decompresses `input`; for a compressed archive, only the outer compression.
-    pub(crate) fn reader<'a>(self, input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn reader<'a>(self, input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
         Ok(match self {
             Self::Gzip | Self::TarGzip => Box::new(gzip::GzipReader::new(input)),
             Self::Zstd | Self::TarZstd => Box::new(zstandard::ZstdReader::new(input)?),

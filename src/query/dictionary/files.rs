@@ -84,6 +84,14 @@ names! {
     RETAINED_SIZES: Text, "how far retained sizes can be trusted: `exact`; `lower_bounds`, if only elements of primitive arrays are missing; `of_what_is_there`, if objects, references or roots are missing: objects that held a lost object retain more in truth, those that shared an object with a lost one retain less";
     RECOVERED_FILE as "output": Text, "the recovered dump";
     RECOVERED_BYTES as "output_bytes": Integer, "length of the recovered dump";
+    REDACTED_FILE as "redacted": Text, "the redacted dump";
+    REDACTED_BYTES as "redacted_bytes": Integer, "length of the redacted dump";
+    MANIFEST_FILE as "manifest": Text, "the manifest beside the redacted dump";
+    PROOF_WHAT as "what": Text, "analysis that was compared, or text that was searched for";
+    IS_EQUAL as "equal": Boolean, "whether both dumps have the same result; for a search, whether nothing was found";
+    DIFFERENCES: Integer, "number of differences, or of texts that were found";
+    ALLOWED: Integer, "number of texts that were found and may stay, and of differences that are expected, as `allowed_because` says";
+    ALLOWED_BECAUSE as "allowed_because": Text, "why these may stay or differ";
     UNNAMED_CLASSES: Integer, "classes whose names are lost: each is named `unnamed.ClassN` with its fields";
     CLASSES_NAMED: Integer, "classes whose names are from the dump of `--names`";
     MEANS: Text, "consequence for the results, for people";

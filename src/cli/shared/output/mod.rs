@@ -1,5 +1,6 @@
 //! Writing an answer to stdout.
 
+pub(crate) mod background;
 pub(crate) mod file;
 
 use std::io::{self, BufWriter, Write};

@@ -49,21 +49,28 @@ impl RecoverSource {
         self.map.path()
     }
 
+    /// Returns the bytes of the file as given.
+    pub fn packed_bytes(&self) -> &[u8] {
+        self.map.bytes()
+    }
+
     /// Returns `true` if somebody has written to the file since it was opened.
     pub fn was_written(&self) -> bool {
         self.map.was_written()
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// Returns the bytes, unpacked if the file is compressed.
+    pub fn bytes(&self) -> &[u8] {
         self.unpacked.as_ref().map_or(&self.map, |(unpacked, _)| unpacked).bytes()
     }
 
-    pub(super) fn packed_error(&self) -> Option<&str> {
+    /// Returns the error that ended the unpacked bytes early.
+    pub fn packed_error(&self) -> Option<&str> {
         self.unpacked.as_ref()?.1.as_deref()
     }
 
     /// Releases the pages of bytes that were read.
-    pub(super) fn give_back(&self, range: std::ops::Range<usize>) {
+    pub fn give_back(&self, range: std::ops::Range<usize>) {
         self.unpacked.as_ref().map_or(&self.map, |(unpacked, _)| unpacked).give_back(range);
     }
 

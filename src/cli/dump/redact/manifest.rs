@@ -1,0 +1,77 @@
+//! The manifest beside a redacted dump.
+
+use serde_json::{Value, json};
+
+use hprof_query::dump::redact::KeptReason;
+use hprof_query::dump::redact::proof::ProofRow;
+
+use super::RedactedDump;
+
+/// Returns the text of the manifest.
+pub(super) fn text(result: &RedactedDump<'_>) -> String {
+    let (args, done) = (result.args, &result.done);
+    let counts = &done.redacted.counts;
+    let kept: serde_json::Map<String, Value> = KeptReason::ALL
+        .iter()
+        .map(|reason| (reason.name().to_owned(), counts.arrays_kept.get(reason).copied().unwrap_or(0).into()))
+        .collect();
+    let manifest = json!({
+        "manifest_version": 1,
+        "program": concat!("hprof-cli ", env!("CARGO_PKG_VERSION")),
+        "input": {
+            "file": args.file.file_name().map(|name| name.to_string_lossy()),
+            "bytes": done.input_bytes,
+            "xxh3_128": done.input_hash,
+            "read": if done.is_pipe { "once, as a pipe" } else { "twice, as a file" },
+        },
+        "output": {
+            "file": result.output.file_name().map(|name| name.to_string_lossy()),
+            "bytes": result.output_bytes,
+            "xxh3_128": result.output_hash,
+            "unpacked_bytes": done.redacted.written,
+        },
+        "options": {
+            "keep": args.keep,
+            "thread_names": args.thread_names || done.is_pipe,
+            "properties": if done.is_pipe { "all mapped" } else { "mapped except public ones" },
+            "lines": args.lines,
+            "strict_numbers": args.strict_numbers,
+            "zero": args.zero,
+            "key": if args.key.is_some() { "kept in a file: whoever has it can undo the redaction" } else { "random, not kept" },
+        },
+        "counts": {
+            "arrays": counts.arrays,
+            "arrays_mapped": counts.arrays_mapped,
+            "arrays_of_one_value_mapped": counts.arrays_repeated,
+            "arrays_without_values": counts.arrays_without_values,
+            "arrays_kept": kept,
+            "numbers_mapped": counts.numbers_mapped,
+            "numbers_kept": counts.numbers_kept,
+            "counters_kept": counts.counters_kept,
+            "hashes_mapped": counts.hashes_mapped,
+            "symbols_mapped": counts.symbols_mapped,
+            "symbols_kept": counts.symbols_kept,
+            "lines_removed": counts.lines_removed,
+            "instances_of_unknown_classes": counts.unknown_instances,
+            "damaged_regions": counts.damaged_regions,
+            "lost_from_offset": done.redacted.end.lost_from,
+            "packed_error": done.packed_error,
+        },
+        "notes": [
+            "cached hashes match neither the texts nor the buckets of hash tables any more",
+            "equal contents are equal and lengths are the same: see docs/redact.md for what this reveals",
+            "Strings that share a char[] (up to JDK 6) are no longer equal to Strings with the same text in another array",
+        ],
+        "proof": result.proof.as_ref().map(|rows| {
+            let row = |row: &ProofRow| json!({
+                "what": row.what,
+                "equal": row.is_equal(),
+                "differences": row.differences,
+                "allowed": row.allowed,
+                "allowed_because": row.reason,
+            });
+            rows.iter().map(row).collect::<Vec<_>>()
+        }),
+    });
+    format!("{manifest:#}\n")
+}

@@ -1,0 +1,108 @@
+//! Bytes that pass: with their hash, with progress, until an error.
+
+use std::io::{self, Read, Write};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use hprof_index::Progress;
+use hprof_query::dump::recover::RecoverSource;
+
+use crate::cli::shared::terminal::progress_bar::Bar;
+
+/// A reader or writer with the hash of what passed.
+pub(super) struct Hashed<T> {
+    pub(super) inner: T,
+    hash: Xxh3,
+    pub(super) bytes: u64,
+}
+
+impl<T> Hashed<T> {
+    pub(super) fn new(inner: T) -> Self {
+        Self { inner, hash: Xxh3::new(), bytes: 0 }
+    }
+
+    pub(super) fn pass(&mut self, bytes: &[u8]) {
+        self.hash.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+
+    pub(super) fn hash(&self) -> String {
+        format!("{:032x}", self.hash.digest128())
+    }
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.pass(bytes.get(..written).unwrap_or_default());
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.pass(buffer.get(..read).unwrap_or_default());
+        Ok(read)
+    }
+}
+
+/// Number of bytes after which pages of the file are released.
+const RELEASED: usize = 32 << 20;
+
+/// Bytes of a file that are read once from the start: pages that were read are released.
+pub(super) struct FileReader<'s> {
+    source: &'s RecoverSource,
+    at: usize,
+    released: usize,
+    bar: Option<&'s Bar>,
+    pub(super) hash: Hashed<io::Sink>,
+}
+
+impl<'s> FileReader<'s> {
+    pub(super) fn new(source: &'s RecoverSource, bar: Option<&'s Bar>) -> Self {
+        Self { source, at: 0, released: 0, bar, hash: Hashed::new(io::sink()) }
+    }
+}
+
+impl Read for FileReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.bytes().get(self.at..).unwrap_or_default().read(buffer)?;
+        self.at += read;
+        match self.bar {
+            Some(bar) => bar.advance(read as u64),
+            None => self.hash.pass(buffer.get(..read).unwrap_or_default()),
+        }
+        if self.at - self.released >= RELEASED {
+            self.source.give_back(self.released..self.at);
+            self.released = self.at;
+        }
+        Ok(read)
+    }
+}
+
+/// A decompressor whose errors end the stream.
+pub(super) struct UntilError<'e, R> {
+    pub(super) from: R,
+    pub(super) is_packed: bool,
+    pub(super) error: &'e mut Option<String>,
+}
+
+impl<R: Read> Read for UntilError<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.error.is_some() {
+            return Ok(0);
+        }
+        match self.from.read(buffer) {
+            Err(error) if self.is_packed && error.kind() != io::ErrorKind::Interrupted => {
+                *self.error = Some(error.to_string());
+                Ok(0)
+            }
+            result => result,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Writing in a thread of its own, while the next bytes are computed.
+
+use std::io::{self, Write};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+/// Number of bytes that are passed to the thread at once.
+const CHUNK: usize = 1 << 20;
+/// Maximum number of chunks in memory.
+const CHUNKS: usize = 16;
+
+/// Runs `work` with a writer whose bytes another thread writes to `out`. Returns the result of `work`, and that of
+/// writing.
+pub(crate) fn in_background<T>(
+    out: &mut (dyn Write + Send),
+    work: impl FnOnce(&mut dyn Write) -> T,
+) -> (T, io::Result<()>) {
+    thread::scope(|scope| {
+        let (sender, chunks) = sync_channel::<Vec<u8>>(CHUNKS);
+        let write = move || -> io::Result<()> { chunks.iter().try_for_each(|chunk| out.write_all(&chunk)) };
+        let writer = match thread::Builder::new().name("writer".to_owned()).spawn_scoped(scope, write) {
+            Ok(writer) => writer,
+            Err(error) => {
+                // The receiver is gone: the first write fails.
+                let result = work(&mut Chunks { sender, chunk: Vec::new() });
+                return (result, Err(error));
+            }
+        };
+        let mut writing = Chunks { sender, chunk: Vec::with_capacity(CHUNK) };
+        let result = work(&mut writing);
+        let flushed = writing.flush();
+        drop(writing);
+        let written = writer.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread failed")));
+        (result, written.and(flushed))
+    })
+}
+
+/// Writer that passes chunks to the thread.
+struct Chunks {
+    sender: SyncSender<Vec<u8>>,
+    chunk: Vec<u8>,
+}
+
+impl Write for Chunks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.chunk.extend_from_slice(bytes);
+        if self.chunk.len() >= CHUNK {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.chunk.is_empty() {
+            return Ok(());
+        }
+        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK));
+        // The thread has ended with an error, which `in_background` returns.
+        self.sender.send(chunk).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}

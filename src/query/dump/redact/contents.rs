@@ -1,0 +1,200 @@
+//! Contents of primitive arrays: what they become depends on the key, the type of the elements, their number and their
+//! values, and not on who holds the array. Equal arrays stay equal, and different ones different.
+//!
+//! Let D be all arrays of a type and length whose elements have the same classes, position by position. `cipher` is a
+//! permutation of D. Some arrays must stay what they are (kept texts), and those of one repeated value must stay such
+//! arrays, for which there is another permutation. An array that would become one of these passes the permutation
+//! again, until it does not: that is a permutation of the other arrays of D.
+
+use hprof_parser::BasicType;
+
+use super::cipher::{Cipher, absorb};
+use super::kept::KeptTexts;
+use super::prf::Key;
+use super::symbol::{Symbol, class_of, class_of_box};
+
+/// Maximum length of a block in bytes. Longer arrays are mapped block by block; what a block becomes depends on those
+/// before it.
+pub(super) const BLOCK: usize = 8 << 20;
+
+/// Treatment of an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Treatment {
+    /// It has no values except zero, or booleans.
+    Nothing,
+    /// A text that stays.
+    Kept,
+    /// One repeated value, which became another.
+    Repeated,
+    /// Mapped.
+    Mapped,
+}
+
+/// Position in an array whose blocks are mapped one after the other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockChain {
+    /// Number of elements of the array.
+    length: u64,
+    /// Depends on the previous blocks; 0 for the first.
+    before: u64,
+    is_single: bool,
+}
+
+impl BlockChain {
+    pub(super) fn new(length: u64, bytes: u64) -> Self {
+        Self { length, before: 0, is_single: bytes <= BLOCK as u64 }
+    }
+}
+
+/// Mapping of contents and numbers.
+#[derive(Debug)]
+pub(super) struct Contents {
+    cipher: Cipher,
+}
+
+/// Tweaks of values by their use.
+const REPEATED: u64 = 1 << 8;
+const NUMBER: u64 = 2 << 8;
+const BOXED: u64 = 3 << 8;
+
+impl Contents {
+    pub(super) fn new(key: Key) -> Self {
+        Self { cipher: Cipher::new(key) }
+    }
+
+    /// Returns what the value of a field becomes.
+    pub(super) fn number(&self, kind: BasicType, bits: u64, is_box: bool) -> u64 {
+        if kind == BasicType::Boolean {
+            return u64::from(bits != 0);
+        }
+        let (class, tweak) =
+            if is_box { (class_of_box(kind, bits), BOXED) } else { (class_of(kind, bits), NUMBER) };
+        self.cipher.value(class, tweak | u64::from(kind.code()), bits)
+    }
+
+    /// Replaces the elements of an array, or of its next block.
+    pub(super) fn array(
+        &self,
+        kept: &KeptTexts,
+        kind: BasicType,
+        chain: &mut BlockChain,
+        data: &mut [u8],
+    ) -> Treatment {
+        match kind {
+            BasicType::Boolean => self.elements::<u8>(kept, BasicType::Boolean, chain, data),
+            BasicType::Byte => self.elements::<u8>(kept, BasicType::Byte, chain, data),
+            BasicType::Char => self.elements::<u16>(kept, BasicType::Char, chain, data),
+            BasicType::Short => self.elements::<u16>(kept, BasicType::Short, chain, data),
+            BasicType::Float => self.elements::<u32>(kept, BasicType::Float, chain, data),
+            BasicType::Int => self.elements::<u32>(kept, BasicType::Int, chain, data),
+            BasicType::Double => self.elements::<u64>(kept, BasicType::Double, chain, data),
+            BasicType::Long | BasicType::Object => self.elements::<u64>(kept, BasicType::Long, chain, data),
+        }
+    }
+
+    #[inline(always)]
+    fn elements<S: Symbol>(
+        &self,
+        kept: &KeptTexts,
+        kind: BasicType,
+        chain: &mut BlockChain,
+        data: &mut [u8],
+    ) -> Treatment {
+        let Some(last) = data.iter().rposition(|byte| *byte != 0) else { return Treatment::Nothing };
+        let is_kept = |data: &[u8]| chain.is_single && kept.contains(kind, data);
+        if is_kept(data) {
+            return Treatment::Kept;
+        }
+        if let Some(value) = repeated::<S>(data) {
+            let class = class_of(kind, value.bits());
+            if class.is_fixed() {
+                return Treatment::Nothing;
+            }
+            let mut value = value.bits();
+            loop {
+                value = self.cipher.value(class, REPEATED | u64::from(kind.code()), value);
+                data.chunks_exact_mut(S::BYTES).for_each(|element| S::of_bits(value).put(element));
+                if !is_kept(data) {
+                    return Treatment::Repeated;
+                }
+            }
+        }
+        let used = (last / S::BYTES + 1) * S::BYTES;
+        let (values, pattern) = self.gather::<S>(kind, data.get(..used).unwrap_or_default());
+        if values.is_empty() {
+            return Treatment::Nothing;
+        }
+        let mut values = values;
+        let mut tweak = self.cipher.tweak();
+        for word in [u64::from(kind.code()), chain.length, values.len() as u64, pattern, chain.before] {
+            tweak.word(word);
+        }
+        let mut tweak = tweak.finish();
+        let tweak = [tweak.next(), tweak.next()];
+        if !chain.is_single {
+            let mut before = self.cipher.tweak();
+            before.word(chain.before);
+            before.word(pattern);
+            absorb(&mut before, &values);
+            // Never 0, which is the first block.
+            chain.before = before.finish().next() | 1;
+        }
+        let has_all = values.len() * S::BYTES == data.len();
+        loop {
+            self.cipher.sequence(kind, tweak, &mut values);
+            if has_all && is_all_same(&values) && values.len() > 1 {
+                continue;
+            }
+            scatter(kind, &values, data.get_mut(..used).unwrap_or_default());
+            if !is_kept(data) {
+                return Treatment::Mapped;
+            }
+        }
+    }
+
+    /// Returns the values that are not alone in their class, and a number for the places of the others.
+    #[inline(always)]
+    fn gather<S: Symbol>(&self, kind: BasicType, data: &[u8]) -> (Vec<S>, u64) {
+        let elements = || data.chunks_exact(S::BYTES).map(S::get);
+        let is_fixed = |value: &S| class_of(kind, value.bits()).is_fixed();
+        if !elements().any(|value| is_fixed(&value)) {
+            return (elements().collect(), 0);
+        }
+        let mut values = Vec::with_capacity(data.len() / S::BYTES);
+        let mut pattern = self.cipher.tweak();
+        for chunk in data.chunks(S::BYTES * 64) {
+            let mut bits = 0_u64;
+            for value in chunk.chunks_exact(S::BYTES).map(S::get) {
+                bits = bits << 1 | u64::from(is_fixed(&value));
+                if !is_fixed(&value) {
+                    values.push(value);
+                }
+            }
+            pattern.word(bits);
+        }
+        (values, pattern.finish().next())
+    }
+}
+
+#[inline(always)]
+fn scatter<S: Symbol>(kind: BasicType, values: &[S], data: &mut [u8]) {
+    if values.len() * S::BYTES == data.len() {
+        data.chunks_exact_mut(S::BYTES).zip(values).for_each(|(element, value)| value.put(element));
+        return;
+    }
+    let is_free = |element: &&mut [u8]| !class_of(kind, S::get(element).bits()).is_fixed();
+    let elements = data.chunks_exact_mut(S::BYTES).filter(is_free);
+    elements.zip(values).for_each(|(element, value)| value.put(element));
+}
+
+fn is_all_same<S: Symbol>(values: &[S]) -> bool {
+    values.split_first().is_some_and(|(first, rest)| rest.iter().all(|value| value == first))
+}
+
+/// Returns the value that all elements have.
+#[inline(always)]
+fn repeated<S: Symbol>(data: &[u8]) -> Option<S> {
+    let mut elements = data.chunks_exact(S::BYTES).map(S::get);
+    let first = elements.next()?;
+    elements.all(|value| value == first).then_some(first)
+}

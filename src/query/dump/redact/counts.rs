@@ -1,0 +1,75 @@
+//! Counts of what was done.
+
+use std::collections::BTreeMap;
+
+use super::contents::Treatment;
+use super::kept::KeptReason;
+
+/// Counts of arrays and values by treatment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RedactCounts {
+    /// Primitive arrays.
+    pub arrays: u64,
+    /// Arrays without values: zeros only.
+    pub arrays_without_values: u64,
+    /// Arrays that were mapped.
+    pub arrays_mapped: u64,
+    /// Arrays of one repeated value, which was mapped.
+    pub arrays_repeated: u64,
+    /// Arrays that stay, because they are texts that stay.
+    pub arrays_kept: BTreeMap<KeptReason, u64>,
+    /// Numbers in fields, statics and constants that were mapped.
+    pub numbers_mapped: u64,
+    /// Numbers that the analyser reads, and booleans, which stay.
+    pub numbers_kept: u64,
+    /// Cached hashes that were mapped.
+    pub hashes_mapped: u64,
+    /// Values of counters (AtomicInteger, AtomicLong, LongAdder) that stay.
+    pub counters_kept: u64,
+    /// Symbols that are names, which stay.
+    pub symbols_kept: u64,
+    /// Symbols that were mapped.
+    pub symbols_mapped: u64,
+    /// Line numbers that were removed.
+    pub lines_removed: u64,
+    /// Instances of classes that were not dumped before them: their fields were set to 0.
+    pub unknown_instances: u64,
+    /// Number of damaged regions that were not copied.
+    pub damaged_regions: u64,
+}
+
+impl RedactCounts {
+    pub(super) fn array(&mut self, treatment: Treatment, reason: Option<KeptReason>) {
+        self.arrays += 1;
+        match treatment {
+            Treatment::Nothing => self.arrays_without_values += 1,
+            Treatment::Mapped => self.arrays_mapped += 1,
+            Treatment::Repeated => self.arrays_repeated += 1,
+            Treatment::Kept => {
+                if let Some(reason) = reason {
+                    *self.arrays_kept.entry(reason).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    /// Adds the counts of another part.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.arrays += other.arrays;
+        self.arrays_without_values += other.arrays_without_values;
+        self.arrays_mapped += other.arrays_mapped;
+        self.arrays_repeated += other.arrays_repeated;
+        for (reason, count) in &other.arrays_kept {
+            *self.arrays_kept.entry(*reason).or_default() += count;
+        }
+        self.numbers_mapped += other.numbers_mapped;
+        self.numbers_kept += other.numbers_kept;
+        self.hashes_mapped += other.hashes_mapped;
+        self.counters_kept += other.counters_kept;
+        self.symbols_kept += other.symbols_kept;
+        self.symbols_mapped += other.symbols_mapped;
+        self.lines_removed += other.lines_removed;
+        self.unknown_instances += other.unknown_instances;
+        self.damaged_regions += other.damaged_regions;
+    }
+}

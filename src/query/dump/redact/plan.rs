@@ -1,0 +1,367 @@
+//! What must be known of a dump before its values are mapped: the fields of classes, and the names that stay.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use hprof_index::storage::id_map::{IdMap, IdSet};
+use hprof_parser::class_dump::ClassDump;
+use hprof_parser::heap::{self, HeapVisitor};
+use hprof_parser::record::{BodyReader, RECORD_HEADER, Record, tag};
+use hprof_parser::{BasicType, Header, IdSize, ObjectId, mutf8, names};
+
+use super::fields::{FieldTreatment, treatment};
+use super::kept::{KeptReason, KeptTexts};
+use super::stream::{RecordSink, read_records};
+
+/// Fields that a class itself declares.
+#[derive(Debug, Default)]
+pub(super) struct ClassFields {
+    /// Primitive fields whose values change: start among the class's own fields, type, treatment.
+    pub(super) changes: Vec<(u32, BasicType, FieldTreatment)>,
+    /// References that `heap_texts` follows: start and name.
+    pub(super) references: Vec<(u32, Box<str>)>,
+    /// Size of the fields in bytes.
+    pub(super) bytes: u32,
+    /// Nearest superclass with fields.
+    pub(super) above: Option<ObjectId>,
+}
+
+/// Kind of use of a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SymbolUse {
+    Class,
+    Field,
+    Frame,
+    /// Name of a thread or group in a START THREAD record.
+    Thread,
+}
+
+/// Knowledge of a dump that mapping it needs.
+#[derive(Debug)]
+pub struct Plan {
+    pub(super) header: Header,
+    pub(super) classes: IdMap<ObjectId, ClassFields>,
+    /// Symbols that are names.
+    pub(super) symbols: IdMap<u64, SymbolUse>,
+    /// Names of classes by class object, in Java source form; for the treatment of statics.
+    pub(super) class_names: IdMap<ObjectId, String>,
+    /// Names of static fields.
+    pub(super) static_names: IdMap<u64, String>,
+    /// Ranges of IDs of the objects of each part of the file.
+    pub(super) ranges: Vec<IdRange>,
+    pub(super) texts: Vec<(Vec<u8>, SymbolUse)>,
+    /// Classes of threads and thread groups.
+    pub(super) thread_classes: IdSet<ObjectId>,
+    /// Parts of the file with instances of these.
+    pub(super) thread_ranges: Vec<Range<u64>>,
+    /// Names of numeric fields of classes of the JDK and of Android.
+    #[cfg(test)]
+    pub(super) numeric_fields: Vec<String>,
+    /// Object in `java.lang.System.props`.
+    pub(super) props: Option<ObjectId>,
+}
+
+/// Lowest and highest ID of the objects in a range of the file.
+#[derive(Debug, Clone)]
+pub(super) struct IdRange {
+    pub(super) bytes: Range<u64>,
+    pub(super) ids: (u64, u64),
+}
+
+impl Plan {
+    /// Reads a dump, or its start.
+    ///
+    /// # Errors
+    /// Those of reading; [`io::ErrorKind::InvalidData`] if it is not a dump.
+    pub fn read(from: &mut dyn Read) -> io::Result<Self> {
+        let mut builder = PlanBuilder::default();
+        read_records(from, &mut builder)?;
+        builder.finish()
+    }
+
+    /// Returns the size of identifiers.
+    pub(super) fn id_size(&self) -> IdSize {
+        self.header.id_size
+    }
+
+    /// Adds the names of classes, fields and frames to the texts that stay.
+    pub(super) fn add_names(&self, kept: &mut KeptTexts, thread_names: bool) {
+        for name in ["app", "platform", "bootstrap"] {
+            kept.add(name, KeptReason::LoaderName);
+        }
+        for (text, used) in &self.texts {
+            match used {
+                SymbolUse::Class => {
+                    kept.add_name(text, KeptReason::ClassName);
+                    let dotted: Vec<u8> =
+                        text.iter().map(|byte| if *byte == b'/' { b'.' } else { *byte }).collect();
+                    kept.add_name(&dotted, KeptReason::ClassName);
+                }
+                SymbolUse::Field => kept.add_name(text, KeptReason::FieldName),
+                SymbolUse::Frame => kept.add_name(text, KeptReason::FrameName),
+                SymbolUse::Thread if thread_names => {}
+                SymbolUse::Thread => kept.add_name(text, KeptReason::ThreadName),
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct RawClass {
+    above: ObjectId,
+    fields: Vec<(u64, BasicType)>,
+}
+
+#[derive(Default)]
+struct PlanBuilder {
+    header: Option<Header>,
+    strings: IdMap<u64, Box<[u8]>>,
+    symbols: IdMap<u64, SymbolUse>,
+    loads: IdMap<ObjectId, u64>,
+    classes: IdMap<ObjectId, RawClass>,
+    statics: IdSet<u64>,
+    /// References in static fields named `props`: class, field, object.
+    references: Vec<(ObjectId, u64, ObjectId)>,
+    ranges: Vec<IdRange>,
+    thread_classes: IdSet<ObjectId>,
+    /// Number of classes among which `thread_classes` are.
+    judged: usize,
+    thread_ranges: Vec<Range<u64>>,
+}
+
+impl PlanBuilder {
+    /// Finds the classes of threads among those read so far.
+    fn find_thread_classes(&mut self) {
+        if self.judged == self.classes.len() {
+            return;
+        }
+        self.judged = self.classes.len();
+        let is_thread = |id: &ObjectId| {
+            let name = self.loads.get(id).and_then(|name| self.strings.get(name));
+            // The agent and Android use names of Java source.
+            name.is_some_and(|name| THREADS.contains(&&**name))
+        };
+        let is_below = |id: &ObjectId| {
+            let mut above = std::iter::successors(Some(*id), |id| Some(self.classes.get(id)?.above));
+            above.by_ref().take(MAX_THREAD_DEPTH).any(|id| is_thread(&id))
+        };
+        self.thread_classes = self.classes.keys().copied().filter(is_below).collect();
+    }
+
+    fn uses(&mut self, symbol: u64, used: SymbolUse) {
+        self.symbols.entry(symbol).and_modify(|before| *before = used.min(*before)).or_insert(used);
+    }
+
+    fn finish(mut self) -> io::Result<Plan> {
+        self.find_thread_classes();
+        let header = self.header.ok_or(io::ErrorKind::InvalidData)?;
+        let text = |id: u64| self.strings.get(&id).map(|bytes| mutf8::decode(bytes).into_owned());
+        let name = |class: ObjectId| self.loads.get(&class).and_then(|id| text(*id)).unwrap_or_default();
+        let mut classes: IdMap<ObjectId, ClassFields> = IdMap::default();
+        let mut class_names = IdMap::default();
+        #[cfg(test)]
+        let mut numeric_fields = Vec::new();
+        for (id, raw) in &self.classes {
+            let class = name(*id);
+            let mut fields = ClassFields::default();
+            for (field, kind) in &raw.fields {
+                let name = text(*field).unwrap_or_default();
+                let treatment = treatment(&class, &name, *kind);
+                if treatment == FieldTreatment::Reference {
+                    if FOLLOWED.contains(&name.as_str()) {
+                        fields.references.push((fields.bytes, name.into()));
+                    }
+                } else {
+                    #[cfg(test)]
+                    if ["java", "jdk/", "sun/", "android", "libcore"]
+                        .iter()
+                        .any(|start| class.starts_with(start))
+                        && *kind != BasicType::Boolean
+                    {
+                        numeric_fields.push(name);
+                    }
+                    fields.changes.push((fields.bytes, *kind, treatment));
+                }
+                let bytes = u32::try_from(kind.dump_bytes(header.id_size)).unwrap_or(u32::MAX);
+                fields.bytes = fields.bytes.saturating_add(bytes);
+            }
+            class_names.insert(*id, class);
+            classes.insert(*id, fields);
+        }
+        // Links to superclasses without fields are followed once each: those of a class are set when it is met.
+        let above: Vec<(ObjectId, Option<ObjectId>)> =
+            self.classes.iter().map(|(id, raw)| (*id, self.above_with_fields(raw.above))).collect();
+        for (id, above) in above {
+            if let Some(fields) = classes.get_mut(&id) {
+                fields.above = above;
+            }
+        }
+        let static_names = self.statics.iter().filter_map(|id| Some((*id, text(*id)?))).collect();
+        let texts = self.symbols.iter();
+        let texts = texts.filter_map(|(id, used)| Some((self.strings.get(id)?.to_vec(), *used))).collect();
+        let system = self.references.iter().find(|(class, field, _)| {
+            names::java_class_name(&name(*class)) == "java.lang.System"
+                && text(*field).is_some_and(|field| field == "props")
+        });
+        let props = system.map(|(_, _, object)| *object);
+        Ok(Plan {
+            header,
+            classes,
+            class_names,
+            static_names,
+            texts,
+            props,
+            symbols: self.symbols,
+            ranges: self.ranges,
+            thread_classes: self.thread_classes,
+            thread_ranges: self.thread_ranges,
+            #[cfg(test)]
+            numeric_fields,
+        })
+    }
+
+    fn above_with_fields(&self, mut class: ObjectId) -> Option<ObjectId> {
+        // Chains of classes of programs are short; a cycle ends the search.
+        for _ in 0..MAX_DEPTH {
+            let raw = self.classes.get(&class)?;
+            if !raw.fields.is_empty() {
+                return Some(class);
+            }
+            class = raw.above;
+        }
+        None
+    }
+}
+
+/// Maximum number of superclasses without fields in a row.
+const MAX_DEPTH: usize = 1 << 10;
+/// Maximum number of classes between a class of threads and `java.lang.Thread`.
+const MAX_THREAD_DEPTH: usize = 64;
+/// Classes of threads and groups.
+const THREADS: [&[u8]; 4] =
+    [b"java/lang/Thread", b"java/lang/ThreadGroup", b"java.lang.Thread", b"java.lang.ThreadGroup"];
+/// References by which texts are found.
+const FOLLOWED: [&str; 9] = ["name", "map", "table", "key", "val", "value", "next", "first", "props"];
+
+impl RecordSink for PlanBuilder {
+    fn header(&mut self, header: &Header, _: &[u8]) -> io::Result<()> {
+        self.header = Some(*header);
+        Ok(())
+    }
+
+    fn record(&mut self, record: &Record, body: &[u8]) -> io::Result<()> {
+        let Some(header) = self.header else { return Ok(()) };
+        // The reader of bodies starts at a record's header.
+        let bytes = [&[0; RECORD_HEADER], body].concat();
+        let (record, reader) = (Record { offset: 0, ..*record }, BodyReader::new(&bytes, header.id_size));
+        match record.tag {
+            tag::STRING => {
+                if let Ok((id, text)) = reader.string(&record) {
+                    self.strings.insert(id, text.into());
+                }
+            }
+            tag::LOAD_CLASS => {
+                if let Ok(load) = reader.load_class(&record) {
+                    self.loads.insert(load.id, load.name);
+                    self.uses(load.name, SymbolUse::Class);
+                }
+            }
+            tag::FRAME => {
+                if let Ok(frame) = reader.frame(&record) {
+                    for id in [frame.method, frame.signature, frame.source] {
+                        self.uses(id, SymbolUse::Frame);
+                    }
+                }
+            }
+            tag::START_THREAD => {
+                if let Ok(thread) = reader.start_thread(&record) {
+                    for id in [thread.name, thread.group, thread.parent_group] {
+                        self.uses(id, SymbolUse::Thread);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn head(&mut self, _: &Record) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sub_records(&mut self, bytes: &[u8], offset: u64, pieces: &[Range<usize>]) -> io::Result<()> {
+        let Some(header) = self.header else { return Ok(()) };
+        for piece in pieces {
+            self.find_thread_classes();
+            let mut visitor = PlanVisitor { plan: self, ids: (u64::MAX, 0), has_threads: false };
+            heap::walk(bytes, header.id_size, piece.start, piece.end, piece.end, &mut visitor);
+            let (ids, has_threads) = (visitor.ids, visitor.has_threads);
+            let bytes = offset + piece.start as u64..offset + piece.end as u64;
+            if has_threads {
+                self.thread_ranges.push(bytes.clone());
+            }
+            if ids.0 <= ids.1 {
+                self.ranges.push(IdRange { bytes, ids });
+            }
+        }
+        Ok(())
+    }
+
+    fn plain(&mut self, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn elements(&mut self, _: BasicType, _: u64, _: bool, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn damaged(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct PlanVisitor<'p> {
+    plan: &'p mut PlanBuilder,
+    ids: (u64, u64),
+    has_threads: bool,
+}
+
+impl PlanVisitor<'_> {
+    #[inline(always)]
+    fn see(&mut self, id: ObjectId) {
+        self.ids = (self.ids.0.min(id.0), self.ids.1.max(id.0));
+    }
+}
+
+impl<'a> HeapVisitor<'a> for PlanVisitor<'_> {
+    fn instance(&mut self, record: heap::Instance<'a>) {
+        self.see(record.id);
+        self.has_threads = self.has_threads || self.plan.thread_classes.contains(&record.class);
+    }
+    fn object_array(&mut self, record: heap::ObjectArray<'a>) {
+        self.see(record.id);
+    }
+    fn primitive_array(&mut self, record: heap::PrimitiveArray<'a>) {
+        self.see(record.id);
+    }
+    fn class(&mut self, record: ClassDump<'a>) {
+        // It may be a class of threads, with instances that follow.
+        self.has_threads = true;
+        let fields: Vec<_> = record.fields().map(|field| (field.name, field.kind)).collect();
+        for (name, _) in &fields {
+            self.plan.uses(*name, SymbolUse::Field);
+        }
+        for field in record.statics() {
+            self.plan.uses(field.name, SymbolUse::Field);
+            self.plan.statics.insert(field.name);
+            let is_props = || self.plan.strings.get(&field.name).is_some_and(|name| &**name == b"props");
+            if field.kind == BasicType::Object && is_props() {
+                self.plan.references.push((record.id, field.name, ObjectId(field.value)));
+            }
+        }
+        self.plan.classes.insert(record.id, RawClass { above: record.super_class, fields });
+    }
+    fn heap_info(&mut self, _: usize, _: u32, name: u64) {
+        self.plan.uses(name, SymbolUse::Field);
+    }
+}

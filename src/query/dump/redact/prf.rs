@@ -1,0 +1,208 @@
+//! Keyed functions that look random to who does not have the key: SipHash-2-4 and the key stream of ChaCha8.
+
+use std::fmt;
+
+/// Size of a key in bytes.
+pub const KEY_BYTES: usize = 32;
+
+/// Key of a redaction. Who has it can undo the redaction.
+#[derive(Clone)]
+pub struct Key([u8; KEY_BYTES]);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+impl Key {
+    /// Creates a key from random bytes.
+    pub fn new(bytes: [u8; KEY_BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the words of the key.
+    fn words(&self) -> [u64; 4] {
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(self.0.as_chunks().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        words
+    }
+
+    /// Returns a pseudorandom function for one purpose. Those of different purposes are independent.
+    pub(super) fn prf(&self, purpose: u64) -> Prf {
+        let [a, b, c, d] = self.words();
+        let derive = |key: (u64, u64), part: u64| {
+            let mut state = Prf::of(key).start();
+            state.word(purpose);
+            state.word(part);
+            state.finish().next()
+        };
+        // Both halves of the key count.
+        Prf::of((derive((a, b), 0) ^ derive((c, d), 1), derive((a, b), 2) ^ derive((c, d), 3)))
+    }
+}
+
+/// A pseudorandom function: SipHash-2-4, with 128 bits of output and more.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prf([u64; 4]);
+
+/// State of a [`Prf`] that is given its input.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Absorb([u64; 4]);
+
+/// Output of a [`Prf`]: any number of words.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Squeeze([u64; 4]);
+
+#[inline(always)]
+fn round(state: &mut [u64; 4]) {
+    let [mut a, mut b, mut c, mut d] = *state;
+    a = a.wrapping_add(b);
+    b = b.rotate_left(13) ^ a;
+    a = a.rotate_left(32);
+    c = c.wrapping_add(d);
+    d = d.rotate_left(16) ^ c;
+    a = a.wrapping_add(d);
+    d = d.rotate_left(21) ^ a;
+    c = c.wrapping_add(b);
+    b = b.rotate_left(17) ^ c;
+    c = c.rotate_left(32);
+    *state = [a, b, c, d];
+}
+
+impl Prf {
+    fn of((a, b): (u64, u64)) -> Self {
+        Self([
+            a ^ 0x736f_6d65_7073_6575,
+            b ^ 0x646f_7261_6e64_6f6d ^ 0xee,
+            a ^ 0x6c79_6765_6e65_7261,
+            b ^ 0x7465_6462_7974_6573,
+        ])
+    }
+
+    /// Starts with no input.
+    pub(super) fn start(&self) -> Absorb {
+        Absorb(self.0)
+    }
+}
+
+impl Absorb {
+    /// Adds a word to the input.
+    #[inline(always)]
+    pub(super) fn word(&mut self, word: u64) {
+        self.0[3] ^= word;
+        round(&mut self.0);
+        round(&mut self.0);
+        self.0[0] ^= word;
+    }
+
+    /// Returns the output for the input so far.
+    #[inline(always)]
+    pub(super) fn finish(mut self) -> Squeeze {
+        self.0[2] ^= 0xee;
+        for _ in 0..4 {
+            round(&mut self.0);
+        }
+        Squeeze(self.0)
+    }
+}
+
+impl Squeeze {
+    /// Returns the next word.
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> u64 {
+        let [a, b, c, d] = self.0;
+        self.0[1] ^= 0xdd;
+        for _ in 0..4 {
+            round(&mut self.0);
+        }
+        a ^ b ^ c ^ d
+    }
+}
+
+/// Number of blocks of the key stream that are made at once.
+const LANES: usize = 8;
+/// Number of bytes of the key stream that are made at once.
+pub(super) const STREAM_BYTES: usize = LANES * 64;
+
+/// Key stream of ChaCha8.
+#[derive(Debug)]
+pub(super) struct Stream {
+    state: [u32; 16],
+}
+
+impl Stream {
+    /// Starts the key stream for a key and a nonce.
+    pub(super) fn new(key: &Key, nonce: [u64; 2]) -> Self {
+        #[allow(clippy::cast_possible_truncation)] // The lower half.
+        let low = |word: u64| word as u32;
+        let high = |word: u64| (word >> 32) as u32;
+        let [a, b, c, d] = key.words();
+        let state = [
+            0x6170_7865,
+            0x3320_646e,
+            0x7962_2d32,
+            0x6b20_6574,
+            low(a),
+            high(a),
+            low(b),
+            high(b),
+            low(c),
+            high(c),
+            low(d),
+            high(d),
+            0,
+            low(nonce[0]),
+            high(nonce[0]),
+            low(nonce[1]) ^ high(nonce[1]).rotate_left(16),
+        ];
+        Self { state }
+    }
+
+    /// Makes the next bytes.
+    pub(super) fn fill(&mut self, out: &mut [u8; STREAM_BYTES]) {
+        let mut start = [[0_u32; LANES]; 16];
+        for (lanes, word) in start.iter_mut().zip(self.state) {
+            *lanes = [word; LANES];
+        }
+        if let Some(counters) = start.get_mut(12) {
+            for (counter, lane) in counters.iter_mut().zip(0_u32..) {
+                *counter = counter.wrapping_add(lane);
+            }
+        }
+        let mut x = start;
+        for _ in 0..4 {
+            quarter(&mut x, [0, 4, 8, 12]);
+            quarter(&mut x, [1, 5, 9, 13]);
+            quarter(&mut x, [2, 6, 10, 14]);
+            quarter(&mut x, [3, 7, 11, 15]);
+            quarter(&mut x, [0, 5, 10, 15]);
+            quarter(&mut x, [1, 6, 11, 12]);
+            quarter(&mut x, [2, 7, 8, 13]);
+            quarter(&mut x, [3, 4, 9, 14]);
+        }
+        let words = x.iter().zip(&start).flat_map(|(x, start)| x.iter().zip(start));
+        for ((x, start), bytes) in words.zip(out.as_chunks_mut().0) {
+            *bytes = x.wrapping_add(*start).to_le_bytes();
+        }
+        self.state[12] = self.state[12].wrapping_add(8);
+    }
+}
+
+#[inline(always)]
+fn quarter(x: &mut [[u32; LANES]; 16], rows: [usize; 4]) {
+    #[inline(always)]
+    fn step(to: &mut [u32; LANES], from: &[u32; LANES], rotated: &mut [u32; LANES], by: u32) {
+        for ((to, from), rotated) in to.iter_mut().zip(from).zip(rotated) {
+            *to = to.wrapping_add(*from);
+            *rotated = (*rotated ^ *to).rotate_left(by);
+        }
+    }
+    let Ok([a, b, c, d]) = x.get_disjoint_mut(rows) else { return };
+    step(a, b, d, 16);
+    step(c, d, b, 12);
+    step(a, b, d, 8);
+    step(c, d, b, 7);
+}

@@ -1,0 +1,346 @@
+//! Records of a dump while it is read once, from a file or a pipe, in bounded memory.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use hprof_parser::heap::{self, HeapVisitor};
+use hprof_parser::record::{RECORD_HEADER, Record, is_known, tag};
+use hprof_parser::{BasicType, FormatErrorKind, Header, IdSize, be_u32, heap_tag};
+
+use super::contents::BLOCK;
+
+/// Number of bytes of sub-records that are passed on at once.
+const WINDOW: usize = 16 << 20;
+/// Approximate number of bytes of sub-records for one task of a thread.
+const PIECE: usize = 256 << 10;
+/// Size of the longest header in bytes.
+const LONGEST_HEADER: usize = 31;
+/// Number of sub-records that confirm a boundary after a damaged region.
+const CONVINCED: usize = 24;
+
+/// Receiver of the records of a dump.
+pub(super) trait RecordSink {
+    /// Receives the header.
+    fn header(&mut self, header: &Header, bytes: &[u8]) -> io::Result<()>;
+    /// Receives a record that is not a heap dump. `body` is complete.
+    fn record(&mut self, record: &Record, body: &[u8]) -> io::Result<()>;
+    /// Receives the header of a record whose body follows in parts.
+    fn head(&mut self, record: &Record) -> io::Result<()>;
+    /// Receives complete sub-records; `offset` is that of the first, and pieces start at sub-records.
+    fn sub_records(&mut self, bytes: &[u8], offset: u64, pieces: &[Range<usize>]) -> io::Result<()>;
+    /// Receives bytes without values.
+    fn plain(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Receives the next elements of an array of `length` elements that is larger than a window.
+    fn elements(&mut self, kind: BasicType, length: u64, is_first: bool, bytes: &[u8]) -> io::Result<()>;
+    /// Receives the length of a damaged region within a heap dump.
+    fn damaged(&mut self, bytes: u64) -> io::Result<()>;
+}
+
+/// End of a dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StreamEnd {
+    /// Number of bytes read.
+    pub bytes: u64,
+    /// Offset from which nothing was read: the rest is truncated, or not a record.
+    pub lost_from: Option<u64>,
+}
+
+struct Input<'r> {
+    from: &'r mut dyn Read,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Offset of `start`.
+    offset: u64,
+    is_over: bool,
+}
+
+impl Input<'_> {
+    /// Returns the next `wanted` bytes, or all if there are fewer.
+    fn peek(&mut self, wanted: usize) -> io::Result<&[u8]> {
+        if self.end - self.start < wanted && !self.is_over {
+            // The buffer has twice the size of a window: it is seldom moved.
+            if self.start + wanted > self.buffer.len() {
+                self.buffer.copy_within(self.start..self.end, 0);
+                self.end -= self.start;
+                self.start = 0;
+            }
+            while self.end - self.start < wanted {
+                match self.from.read(self.buffer.get_mut(self.end..).unwrap_or_default()) {
+                    Ok(0) => {
+                        self.is_over = true;
+                        break;
+                    }
+                    Ok(read) => self.end += read,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        let end = self.end.min(self.start.saturating_add(wanted));
+        Ok(self.buffer.get(self.start..end).unwrap_or_default())
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.start = self.end.min(self.start.saturating_add(bytes));
+        self.offset += bytes as u64;
+    }
+}
+
+/// Reads all records of `from`, and passes them to `sink`.
+///
+/// # Errors
+/// Those of reading and of the sink; [`io::ErrorKind::InvalidData`] with a
+/// [`hprof_parser::FormatError`] if the header is invalid.
+pub(super) fn read_records(from: &mut dyn Read, sink: &mut dyn RecordSink) -> io::Result<StreamEnd> {
+    let input = Input { from, buffer: vec![0; 2 * WINDOW], start: 0, end: 0, offset: 0, is_over: false };
+    let mut records = Records { input, id_size: IdSize::Eight, sink };
+    let lost_from = records.all()?.then_some(records.input.offset);
+    Ok(StreamEnd { bytes: records.input.offset, lost_from })
+}
+
+struct Records<'r> {
+    input: Input<'r>,
+    id_size: IdSize,
+    sink: &'r mut dyn RecordSink,
+}
+
+impl Records<'_> {
+    /// Returns `true` if the end is missing.
+    fn all(&mut self) -> io::Result<bool> {
+        let start = self.input.peek(LONGEST_HEADER)?;
+        let header =
+            Header::parse(start).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        self.id_size = header.id_size;
+        self.sink.header(&header, start.get(..header.len).unwrap_or_default())?;
+        self.input.advance(header.len);
+        let mut is_open = false;
+        loop {
+            let head = self.input.peek(RECORD_HEADER)?;
+            if head.is_empty() {
+                return Ok(is_open);
+            }
+            let Some(record) = Record::at(head, 0).filter(|record| is_known(record.tag)) else {
+                return Ok(true);
+            };
+            is_open = match record.tag {
+                tag::HEAP_DUMP_SEGMENT => true,
+                tag::HEAP_DUMP_END => false,
+                _ => is_open,
+            };
+            let is_lost = match record.tag {
+                tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => self.heap(&record)?,
+                tag::ALLOC_SITES | tag::CPU_SAMPLES => {
+                    self.sink.head(&record)?;
+                    self.input.advance(RECORD_HEADER);
+                    self.copy(record.length.into())?
+                }
+                _ => self.small(&record)?,
+            };
+            if is_lost {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn small(&mut self, record: &Record) -> io::Result<bool> {
+        let length = record.length as usize;
+        if length > WINDOW {
+            return Ok(true);
+        }
+        let bytes = self.input.peek(RECORD_HEADER + length)?;
+        let Some(body) = bytes.get(RECORD_HEADER..RECORD_HEADER + length) else { return Ok(true) };
+        self.sink.record(record, body)?;
+        self.input.advance(RECORD_HEADER + length);
+        Ok(false)
+    }
+
+    /// Passes `left` bytes on. Returns `true` if there are fewer.
+    fn copy(&mut self, mut left: u64) -> io::Result<bool> {
+        while left > 0 {
+            let bytes = self.input.peek(at_most(left, WINDOW))?;
+            if bytes.is_empty() {
+                return Ok(true);
+            }
+            self.sink.plain(bytes)?;
+            let passed = bytes.len();
+            left -= passed as u64;
+            self.input.advance(passed);
+        }
+        Ok(false)
+    }
+
+    fn heap(&mut self, record: &Record) -> io::Result<bool> {
+        self.sink.head(record)?;
+        self.input.advance(RECORD_HEADER);
+        let is_single = record.tag == tag::HEAP_DUMP;
+        let mut left = u64::from(record.length);
+        while left > 0 {
+            let offset = self.input.offset;
+            // What follows a segment is not needed to read it.
+            let wanted = if is_single { WINDOW } else { at_most(left, WINDOW) };
+            let window = self.input.peek(wanted)?;
+            if window.is_empty() {
+                return Ok(true);
+            }
+            let end = at_most(left, window.len());
+            // The length of a HEAP DUMP of more than 4 GiB is stated modulo 2^32.
+            let limit = if is_single { window.len() } else { end };
+            let mut cuts = Pieces::default();
+            let walked = heap::walk(window, self.id_size, 0, end, limit, &mut cuts);
+            if walked.next > 0 {
+                let next = walked.next;
+                cuts.finish(next);
+                let bytes = window.get(..next).unwrap_or_default();
+                self.sink.sub_records(bytes, offset, &cuts.pieces)?;
+                self.input.advance(next);
+                if next as u64 > left {
+                    left += 1 << 32;
+                }
+                left -= next as u64;
+                continue;
+            }
+            let is_cut =
+                walked.error.is_some_and(|error| matches!(error.kind(), FormatErrorKind::RecordCut { .. }));
+            if is_cut && window.len() < WINDOW && (window.len() as u64) < left {
+                // Truncated: the record states a length that is not there.
+                return Ok(true);
+            }
+            if is_cut
+                && window.len() == WINDOW
+                && let Some(array) = LargeArray::at(window, self.id_size)
+            {
+                let bytes = array.head as u64 + array.bytes;
+                if bytes <= left || is_single {
+                    if bytes > left {
+                        left += 1 << 32;
+                    }
+                    left = left.saturating_sub(bytes);
+                    if self.large(&array)? {
+                        return Ok(true);
+                    }
+                    continue;
+                }
+            }
+            // A damaged region: it is passed over, and not passed on.
+            let skipped = next_boundary(window, self.id_size, end).unwrap_or(end);
+            self.sink.damaged(skipped as u64)?;
+            self.input.advance(skipped);
+            left -= skipped as u64;
+        }
+        Ok(false)
+    }
+
+    /// Passes on an array that is larger than a window. Returns `true` if its end is missing.
+    fn large(&mut self, array: &LargeArray) -> io::Result<bool> {
+        self.sink.plain(self.input.peek(array.head)?)?;
+        self.input.advance(array.head);
+        let Some(kind) = array.kind else { return self.copy(array.bytes) };
+        let mut left = array.bytes;
+        let mut is_first = true;
+        while left > 0 {
+            let wanted = at_most(left, BLOCK);
+            let bytes = self.input.peek(wanted)?;
+            if bytes.len() < wanted {
+                return Ok(true);
+            }
+            self.sink.elements(kind, array.length, std::mem::replace(&mut is_first, false), bytes)?;
+            self.input.advance(wanted);
+            left -= wanted as u64;
+        }
+        Ok(false)
+    }
+}
+
+fn at_most(left: u64, bytes: usize) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).min(bytes)
+}
+
+/// An array whose record is larger than a window.
+struct LargeArray {
+    /// Type of the elements; `None` for references.
+    kind: Option<BasicType>,
+    length: u64,
+    /// Size of the elements in bytes.
+    bytes: u64,
+    /// Size of what precedes them.
+    head: usize,
+}
+
+impl LargeArray {
+    fn at(window: &[u8], id_size: IdSize) -> Option<Self> {
+        let w = id_size.bytes();
+        let length = u64::from(be_u32(window, 5 + w)?);
+        let (kind, bytes, head) = match *window.first()? {
+            heap_tag::PRIMITIVE_ARRAY => {
+                let kind = BasicType::from_code(*window.get(9 + w)?)?;
+                (Some(kind), length * kind.dump_bytes(id_size) as u64, 10 + w)
+            }
+            heap_tag::OBJECT_ARRAY => (None, length * w as u64, 9 + 2 * w),
+            _ => return None,
+        };
+        Some(Self { kind, length, bytes, head })
+    }
+}
+
+/// Cuts sub-records into pieces.
+#[derive(Default)]
+struct Pieces {
+    pieces: Vec<Range<usize>>,
+    start: usize,
+}
+
+impl Pieces {
+    #[inline(always)]
+    fn end(&mut self, end: usize) {
+        if end - self.start >= PIECE {
+            self.finish(end);
+        }
+    }
+
+    fn finish(&mut self, end: usize) {
+        if end > self.start {
+            self.pieces.push(self.start..end);
+            self.start = end;
+        }
+    }
+}
+
+impl<'a> HeapVisitor<'a> for Pieces {
+    fn instance(&mut self, record: heap::Instance<'a>) {
+        self.end(record.end);
+    }
+    fn object_array(&mut self, record: heap::ObjectArray<'a>) {
+        self.end(record.end);
+    }
+    fn primitive_array(&mut self, record: heap::PrimitiveArray<'a>) {
+        self.end(record.end);
+    }
+    fn class(&mut self, record: hprof_parser::class_dump::ClassDump<'a>) {
+        self.end(record.offset + record.len);
+    }
+}
+
+/// Returns the next offset at which sub-records seem to start: many of them follow one another.
+fn next_boundary(window: &[u8], id_size: IdSize, end: usize) -> Option<usize> {
+    struct Count(usize);
+    impl HeapVisitor<'_> for Count {
+        fn go_on(&mut self) -> bool {
+            self.0 += 1;
+            self.0 <= CONVINCED
+        }
+    }
+    let mut budget = WINDOW;
+    (1..end).find(|at| {
+        let tag = window.get(*at).copied().unwrap_or(0);
+        let is_object =
+            matches!(tag, heap_tag::INSTANCE | heap_tag::OBJECT_ARRAY | heap_tag::PRIMITIVE_ARRAY);
+        if !is_object || budget == 0 {
+            return false;
+        }
+        let mut count = Count(0);
+        let walked = heap::walk(window, id_size, *at, end, end, &mut count);
+        budget = budget.saturating_sub(count.0 * 32);
+        walked.error.is_none() && (count.0 > CONVINCED || walked.next == end)
+    })
+}
