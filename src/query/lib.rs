@@ -17,10 +17,12 @@ pub mod oql;
 mod parallel;
 pub mod paths;
 pub mod recordings;
+pub mod secrets;
 mod sorting;
 #[cfg(feature = "sql")]
 pub mod sql;
 pub mod strings;
 pub mod tables;
 pub mod threads;
+mod toml_file;
 pub mod waste;

@@ -8,3 +8,4 @@ pub(crate) mod info;
 mod next;
 pub(crate) mod overview;
 pub(crate) mod recover;
+pub(crate) mod secrets;

@@ -21,7 +21,7 @@ names! {
     ARRAY: Id, "the array that contains the characters of the String";
     ARRAY_BYTES: Integer, "shallow size of that array; Strings may share one";
     ARRAY_LENGTH: Integer, "length of the collection's array of elements";
-    LENGTH: Integer, "number of elements of an array; of a String UTF-16 units, as `String.length()` returns";
+    LENGTH: Integer, "number of elements of an array; of a String UTF-16 units, as `String.length()` returns; of a credential characters, of a key bytes";
     SIZE: Integer, "number of elements that the collection states";
     CAPACITY: Integer, "maximum number of elements of a queue";
     ELEMENT: Text, "`object`, or the primitive type of the elements";

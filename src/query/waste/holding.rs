@@ -11,14 +11,16 @@ use rustc_hash::FxHashMap;
 
 use super::WasteSearch;
 use super::fields::{self, FieldGroupBy, FieldSum, Label, NOTHING, ReferredBy, Sums};
-use super::findings::{Findings, Saving};
+use super::findings::{Findings, Reachable, Saving};
 use super::kind::Frees;
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::{FieldPlace, Record};
+use crate::strings::holders;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_index::objects::object_table::BLOCK;
+use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{BasicType, ObjectId, names};
 
 /// Objects per chunk of a thread.
@@ -84,6 +86,36 @@ fn attribute(search: &WasteSearch<'_>, findings: &Findings) -> Sums {
         some.into_iter().for_each(|(label, sum)| add(&mut all, label, sum));
         all
     })
+}
+
+/// Returns class and field that hold each object: the nearest field of the program, as in [`fields`]. Of an unreachable
+/// object the first field that refers to it; `None` if only a thread's stack or another GC root holds it, or nothing.
+pub(crate) fn held_by(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    objects: &[ObjectIndex],
+) -> Vec<Option<String>> {
+    let search = WasteSearch::new(heap, graph, bytes, Reachable::of(graph));
+    let climber = Climber::new(&search);
+    let holder = |known: &mut HoldingCache, object: &ObjectIndex| {
+        if !search.reachable.contains(*object) {
+            let first = holders::holders(&search.objects, &[*object]).into_iter().next()?;
+            return Some(match first.field {
+                Some(field) if field != "[]" => format!("{}.{field}", first.class),
+                _ => first.class,
+            });
+        }
+        let (holder, target) = climber.holder(*object, known)?;
+        let mut sums = Sums::default();
+        climber.read(&[Held { holder: holder.0, target: target.0, bytes: 0 }], known, &mut sums);
+        fields::named(&search, sums, FieldGroupBy::Field).pop()?.name()
+    };
+    let of_chunk = |objects: &[ObjectIndex]| -> Vec<Option<String>> {
+        let mut known = HoldingCache::default();
+        objects.iter().map(|object| holder(&mut known, object)).collect()
+    };
+    objects.par_chunks(CHUNK).flat_map_iter(of_chunk).collect()
 }
 
 /// An object that holds another, and the bytes attributed to it.
