@@ -45,6 +45,7 @@ mod places;
 mod processes;
 mod recover;
 mod report;
+mod secrets;
 #[cfg(all(unix, feature = "sql"))]
 mod sources;
 mod sql;

@@ -62,8 +62,8 @@ pub(crate) struct SecretsArgs {
     #[command(flatten)]
     input: Input,
 
-    /// TOML file with rules in addition to the built-in ones, which it replaces if IDs are equal (see docs/secrets.md);
-    /// may be repeated
+    /// File with the rules, in TOML, in addition to the built-in ones, of which it replaces those with the same ID (see
+    /// docs/secrets.md); may be repeated
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     rules: Vec<PathBuf>,
 

@@ -45,8 +45,9 @@ pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: 
     } else {
         bytes.len() >= SHORTEST_TOKEN && mask::is_mixed(bytes)
     };
-    // `password` is the label of a field, a parameter, or another name.
-    let is_name = rules.names.as_ref().is_some_and(|names| names.contain(bytes));
+    // `password` is the label of a field, a parameter, or another name; these have no digits.
+    let has_digit = bytes.iter().any(u8::is_ascii_digit);
+    let is_name = !has_digit && rules.names.as_ref().is_some_and(|names| names.contain(bytes));
     is_long && !is_name && !mask::is_name(bytes) && !bytes.iter().any(u8::is_ascii_whitespace)
 }
 
