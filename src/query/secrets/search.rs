@@ -216,6 +216,10 @@ impl<'r> TextSearch<'r> {
                 &scratch.buffer
             }
         };
+        // Nearly all windows have no match, and that is faster to find out without groups.
+        if !regex.is_match(text) {
+            return;
+        }
         for groups in regex.captures_iter(text) {
             let Some(whole) = groups.get(0) else { continue };
             // The text before the window may belong to it.
