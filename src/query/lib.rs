@@ -24,5 +24,4 @@ pub mod sql;
 pub mod strings;
 pub mod tables;
 pub mod threads;
-mod toml_file;
 pub mod waste;

@@ -8,8 +8,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::bundled::BUNDLED;
 use super::template::Template;
+use super::toml_file::{self, Wrong, boolean, keys, position, string, strings, tables, text_of};
 use crate::oql::BoundExpression;
-use crate::toml_file::{self, Wrong, boolean, keys, position, string, strings, tables, text_of};
 
 /// Maximum number of rules of all files, and of facts and of sentences of a rule.
 const MAX_RULES: usize = 4096;

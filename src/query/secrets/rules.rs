@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use regex::bytes::{Regex, RegexBuilder};
 use toml::de::DeTable;
 
-use crate::toml_file::{self, Wrong, boolean, keys, number, position, string, strings, tables};
+use crate::frameworks::toml_file::{self, Wrong, boolean, keys, number, position, string, strings, tables};
 
 /// Maximum number of rules of all files, and of keywords of a rule.
 const MAX_RULES: usize = 4096;

@@ -10,7 +10,7 @@ use crate::secrets::{self, SecretRules};
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "secrets",
     unit: Unit::Count,
-    of: Of::Optional("a rule of `hprof-cli secrets`, for example \"jwt\""),
+    of: Of::Optional("a rule about credentials, for example \"jwt\""),
     check,
     subject,
     measure,
@@ -24,7 +24,7 @@ fn check(of: &str, quoted: &str, _: bool) -> Result<(), RuleError> {
         return Ok(());
     }
     let hint = suggestions::did_you_mean_one_of(of, &ids, 3, "docs/secrets.md lists them, for example");
-    Err(RuleError::Of(format!("unknown rule of secrets `{quoted}`; {hint}")))
+    Err(RuleError::Of(format!("unknown rule about credentials `{quoted}`; {hint}")))
 }
 
 fn subject(measure: &Measure) -> String {
