@@ -8,6 +8,7 @@
 mod arrays;
 mod from_name;
 mod held;
+mod keywords;
 mod mask;
 mod rules;
 mod search;

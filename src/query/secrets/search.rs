@@ -1,9 +1,9 @@
 //! Search for credentials in one text: keywords first, then expressions around them.
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::keywords::KeywordSet;
 use super::mask;
 use super::rules::{SecretRules, TextRule};
 use super::view::View;
@@ -49,6 +49,8 @@ enum User {
 #[derive(Debug)]
 struct Keyword {
     is_wide: bool,
+    /// Number of bytes.
+    bytes: usize,
     users: Vec<User>,
 }
 
@@ -56,7 +58,7 @@ struct Keyword {
 #[derive(Debug)]
 pub(super) struct TextSearch<'r> {
     pub(super) rules: &'r SecretRules,
-    automaton: Option<AhoCorasick>,
+    set: KeywordSet,
     keywords: Vec<Keyword>,
     seed: u64,
 }
@@ -95,18 +97,12 @@ impl<'r> TextSearch<'r> {
             });
             // Contained in UTF-16 of both byte orders.
             let wide: Vec<u8> = keyword.iter().flat_map(|byte| [0, *byte]).skip(1).collect();
-            keywords.push(Keyword { is_wide: true, users: again.collect() });
+            keywords.push(Keyword { is_wide: true, bytes: wide.len(), users: again.collect() });
             patterns.push(wide);
-            keywords.push(Keyword { is_wide: false, users });
+            keywords.push(Keyword { is_wide: false, bytes: keyword.len(), users });
             patterns.push(keyword);
         }
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(&patterns)
-            // Too many keywords of a user's file for this kind.
-            .or_else(|_| AhoCorasick::builder().ascii_case_insensitive(true).build(&patterns));
-        Self { rules, automaton: automaton.ok(), keywords, seed }
+        Self { rules, set: KeywordSet::new(patterns), keywords, seed }
     }
 
     /// Calls `found` with the secrets in an array, without overlaps, and returns whether the array is a name that says
@@ -119,20 +115,21 @@ impl<'r> TextSearch<'r> {
         scratch: &mut Scratch,
         found: &mut impl FnMut(TextFinding),
     ) -> bool {
-        let Some(automaton) = &self.automaton else { return false };
-        scratch.windows.resize(self.rules.texts.len() * View::COUNT, (0, 0));
+        if scratch.windows.is_empty() {
+            scratch.windows.resize(self.rules.texts.len() * View::COUNT, (0, 0));
+        }
         let mut may_be_name = None;
-        for hit in automaton.find_overlapping_iter(elements) {
-            let Some(keyword) = self.keywords.get(hit.pattern().as_usize()) else { continue };
+        self.set.each(elements, |number, start| {
+            let Some(keyword) = self.keywords.get(number) else { return };
             let view = match (keyword.is_wide, element) {
-                (false, BasicType::Char) => continue,
+                (false, BasicType::Char) => return,
                 (false, _) => View::Narrow,
                 (true, BasicType::Char) => View::HighFirst,
-                (true, _) if hit.start() % 2 == 1 => View::HighFirst,
+                (true, _) if start % 2 == 1 => View::HighFirst,
                 (true, _) => View::LowFirst,
             };
-            let (start, end) = (hit.start() / view.width(), (hit.end() - 1) / view.width() + 1);
-            let bytes = elements.get(hit.range()).unwrap_or_default();
+            let bytes = elements.get(start..start + keyword.bytes).unwrap_or_default();
+            let (start, end) = (start / view.width(), (start + keyword.bytes - 1) / view.width() + 1);
             for user in &keyword.users {
                 match user {
                     User::Names => may_be_name = Some(view),
@@ -144,7 +141,7 @@ impl<'r> TextSearch<'r> {
                     }
                 }
             }
-        }
+        });
         for number in std::mem::take(&mut scratch.open) {
             self.close(number, elements, array, scratch);
         }
