@@ -259,11 +259,11 @@ def few(home):
                 break
             time.sleep(0.1)
         left = container.left()
-        # A file without contents stays if the place has no `rm`, as here, and the helper was not yet started.
-        empty = [name for name in left if '.hprof-cli-helper' in name and
-                 os.path.getsize(f'/proc/{container.pid}/root/{name}') == 0]
-        kinds['empty file left'] += len(empty)
+        # The helper's file stays, without contents, if the place has no `rm`, as here, and the helper was not yet started.
+        empty = [name for name in left if '.hprof-cli-helper' in name]
         for name in empty:
+            size = os.path.getsize(f'/proc/{container.pid}/root/{name}')
+            kinds['empty file of a helper left' if size == 0 else 'part of a helper left'] += 1
             os.remove(f'/proc/{container.pid}/root/{name}')
         left = [name for name in left if name not in empty]
         if left and kind == 'all there by SIGKILL':

@@ -135,6 +135,9 @@ commands! {
         Trend(TrendArgs) = "trend" in compare::trend;
         Check(CheckArgs) = "check" in compare::check;
     }
+    "Before you share a dump" {
+        Secrets(SecretsArgs) = "secrets" in dump::secrets;
+    }
     "For other engines" {
         Export(ExportArgs) = "export" in export;
     }

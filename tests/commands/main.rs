@@ -46,6 +46,7 @@ mod processes;
 mod recover;
 mod redact;
 mod report;
+mod secrets;
 #[cfg(all(unix, feature = "sql"))]
 mod sources;
 mod sql;

@@ -141,7 +141,7 @@ fn bring(
     note: &Note,
 ) -> Result<Result<(), String>, RemoteError> {
     let remove = format!(
-        "rm -f '{file}' 2>/dev/null || {} {} '{file}' 2>/dev/null || {{ true >|/proc/$$/fd/7; }} 2>/dev/null",
+        "rm -f '{file}' 2>/dev/null || {} {} '{file}' 2>/dev/null || {{ true >|/proc/$$/fd/8 || true >|/proc/$$/fd/7; }} 2>/dev/null",
         launch.program(),
         super::REMOVE
     );

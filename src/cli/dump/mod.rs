@@ -9,3 +9,4 @@ mod next;
 pub(crate) mod overview;
 pub(crate) mod recover;
 pub(crate) mod redact;
+pub(crate) mod secrets;

@@ -44,7 +44,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 ///
 /// Characters of Strings, elements of primitive arrays and numbers in fields are replaced by others, with a random key
 /// that is thrown away. Objects, references, classes, sizes, roots, stacks and names of classes, fields and methods
-/// stay. Equal texts stay equal, and lengths stay. OUT.manifest.json says what was done. What somebody can still learn
+/// stay. Equal texts stay equal, and lengths stay. FILE.manifest.json, beside the output, says what was done. What somebody can still learn
 /// from the dump is in docs/redact.md.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedactArgs {
@@ -97,18 +97,18 @@ pub(crate) struct RedactArgs {
     #[command(flatten)]
     index: IndexDir,
 
-    /// Write to OUT, which is created only when it is complete; compressed if its name ends in .gz or .zst
+    /// Write to FILE, which is created only when it is complete; compressed if its name ends in .gz or .zst
     #[arg(
         short,
         long,
-        value_name = "OUT",
+        value_name = "FILE",
         value_hint = clap::ValueHint::FilePath,
         help_heading = "Output",
         required_unless_present = "check"
     )]
     output: Option<PathBuf>,
 
-    /// Replace existing files
+    /// Replace an existing file, and its manifest
     #[arg(long, help_heading = "Output")]
     force: bool,
 
@@ -495,7 +495,7 @@ const NOTHING_STAYS: &str = "nothing may stay";
 
 fn columns<'a>() -> Columns<'a, &'a ProofRow> {
     Columns::new([
-        Column::of(names::PROOF_WHAT, |row: &&'a ProofRow| row.what.into()),
+        Column::of(names::WHAT, |row: &&'a ProofRow| row.what.into()),
         Column::of(names::IS_EQUAL, |row: &&'a ProofRow| row.is_equal().into()),
         Column::of(names::DIFFERENCES, |row: &&'a ProofRow| row.differences.into()),
         Column::of(names::ALLOWED, |row: &&'a ProofRow| row.allowed.into()),

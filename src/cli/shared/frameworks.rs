@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
@@ -40,17 +40,24 @@ impl FrameworksArgs {
     pub(crate) fn rules(&self, cx: &RunContext) -> anyhow::Result<Frameworks> {
         let known = cx.frameworks.clone().unwrap_or_else(Frameworks::bundled);
         self.frameworks.iter().try_fold(known, |rules, path| {
-            let shown = path.display();
-            let fail = || format!("cannot read the rules file {shown}");
-            let mut bytes = Vec::new();
-            let file = File::open(path).with_context(fail)?;
-            file.take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(fail)?;
-            anyhow::ensure!(bytes.len() as u64 <= MAX_BYTES, "{shown} is larger than 1 MiB");
-            let text = String::from_utf8(bytes)
-                .map_err(|_| anyhow::anyhow!("{shown} is not valid UTF-8, which TOML requires"))?;
-            Ok(rules.with(&text, &shown.to_string())?)
+            let text = read(path)?;
+            Ok(rules.with(&text, &path.display().to_string())?)
         })
     }
+}
+
+/// Reads a file with rules.
+///
+/// # Errors
+/// If it cannot be read, is too long, or is not UTF-8.
+pub(crate) fn read(path: &Path) -> anyhow::Result<String> {
+    let shown = path.display();
+    let fail = || format!("cannot read the rules file {shown}");
+    let mut bytes = Vec::new();
+    let file = File::open(path).with_context(fail)?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).with_context(fail)?;
+    anyhow::ensure!(bytes.len() as u64 <= MAX_BYTES, "{shown} is larger than 1 MiB");
+    String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("{shown} is not valid UTF-8, which TOML requires"))
 }
 
 /// Facts as a record: `{"sessions": 12000, "path": "/shop"}`.

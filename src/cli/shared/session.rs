@@ -48,9 +48,17 @@ pub(crate) trait AnswerSource {
         Self: Sized,
     {
         if output.is_markdown() {
-            return answer.with_erased(|answer| show_markdown(cx, self, answer));
+            return self.show_markdown(cx, answer);
         }
         self.show_as(cx, command, output.format(), output::style(cx, output), answer)
+    }
+
+    /// Shows an answer on stdout as Markdown. Returns the number of rows.
+    fn show_markdown<R>(&self, cx: &RunContext, answer: Answer<'_, R>) -> anyhow::Result<u64>
+    where
+        Self: Sized,
+    {
+        answer.with_erased(|answer| show_markdown(cx, self, answer))
     }
 
     /// Like [`Source::show`], for a command whose `--format` has more values than [`Format`].

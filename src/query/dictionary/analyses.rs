@@ -107,7 +107,11 @@ names! {
     OLD: Record, "the old file";
 
     // Rules.
-    RULE: Text, "name of the rule; `damaged` of a damaged dump, `unreadable` of one that cannot be read. Of a suspect the rules by which it was found: `mat`: those of Eclipse MAT, in its order; `below`: it is a store within a holder; `framework`: a rule about a framework says so";
+    RULE: Text, "name of the rule; `damaged` of a damaged dump, `unreadable` of one that cannot be read. Of a suspect the rules by which it was found: `mat`: those of Eclipse MAT, in its order; `below`: it is a store within a holder; `framework`: a rule about a framework says so. Of a credential the ID of its rule";
+    HELD_BY as "holder": Text, "class and field of the program that hold the credential, past arrays and the JDK's collections";
+    IS_REACHABLE_NOW as "reachable": Boolean, "whether the object with the credential is reachable from GC roots";
+    OMITTED: Integer, "number of findings beyond the limits of a search";
+    MASKED: Text, "beginning and end of the credential: at most four and two characters, none of a short one, none of a key";
     RULES: Text, "the rules file, as given";
     SEVERITY: Text, "`note`: odd, but the file was read completely; `damage`: part of the dump is missing or unreadable. Of rules `error`, `warning` or `note`";
     IS_PASSED: Boolean, "whether the dump satisfies the rule";

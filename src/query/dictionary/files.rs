@@ -87,7 +87,6 @@ names! {
     REDACTED_FILE as "redacted": Text, "the redacted dump";
     REDACTED_BYTES as "redacted_bytes": Integer, "length of the redacted dump";
     MANIFEST_FILE as "manifest": Text, "the manifest beside the redacted dump";
-    PROOF_WHAT as "what": Text, "analysis that was compared, or text that was searched for";
     IS_EQUAL as "equal": Boolean, "whether both dumps have the same result; for a search, whether nothing was found";
     DIFFERENCES: Integer, "number of differences, or of texts that were found";
     ALLOWED: Integer, "number of texts that were found and may stay, and of differences that are expected, as `allowed_because` says";

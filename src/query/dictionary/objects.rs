@@ -7,7 +7,7 @@ names! {
     LABEL: Text, "short description that distinguishes the object from others of its class: a thread's name, the text of a String, the class that a class object represents, a file's path. At most 120 characters, except in `strings`; for people, can change in any version";
     FIRST_LABEL: Text, "label of `first_object`";
     KIND: Text, "kind of the row's subject. Of objects `instance`, `object_array`, `primitive_array` or `class`; of references `field`, `element`, `static`, `class`, `super`, `loader` or `local`; of roots a kind of `gc_roots`; of leak suspects `single` or `group`; of waste a kind of waste; of problems a kind of problem, see `info` and `doctor`";
-    WHAT: Text, "what the row is about: `instance`, `class`, `class_loader` or `thread`; of waste a class or a description";
+    WHAT: Text, "what the row is about: `instance`, `class`, `class_loader` or `thread`; of waste a class or a description; of a proof the analysis that was compared, or the text that was searched for";
     SHALLOW_BYTES: Integer, "shallow size: bytes of the objects themselves, in the layout of the JVM";
     RETAINED_BYTES: Integer, "retained size: bytes that would be freed with the objects, themselves included";
     OWN_BYTES: Integer, "shallow size of the objects at a place, that of the parts of collections included";
@@ -21,7 +21,7 @@ names! {
     ARRAY: Id, "the array that contains the characters of the String";
     ARRAY_BYTES: Integer, "shallow size of that array; Strings may share one";
     ARRAY_LENGTH: Integer, "length of the collection's array of elements";
-    LENGTH: Integer, "number of elements of an array; of a String UTF-16 units, as `String.length()` returns";
+    LENGTH: Integer, "number of elements of an array; of a String UTF-16 units, as `String.length()` returns; of a credential characters, of a key bytes";
     SIZE: Integer, "number of elements that the collection states";
     CAPACITY: Integer, "maximum number of elements of a queue";
     ELEMENT: Text, "`object`, or the primitive type of the elements";

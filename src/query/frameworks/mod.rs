@@ -14,6 +14,7 @@ mod rules;
 mod template;
 #[cfg(test)]
 mod tests;
+pub(crate) mod toml_file;
 
 pub use fact::FrameworkFact;
 pub use known::{FrameworkDescription, FrameworkRuleId, KnownFrameworks};

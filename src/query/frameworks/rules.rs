@@ -3,17 +3,14 @@
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::bundled::BUNDLED;
 use super::template::Template;
-use crate::classes::suggestions;
+use super::toml_file::{self, Wrong, boolean, keys, position, string, strings, tables, text_of};
 use crate::oql::BoundExpression;
 
-/// Maximum size of a file in bytes.
-const MAX_BYTES: usize = 1 << 20;
 /// Maximum number of rules of all files, and of facts and of sentences of a rule.
 const MAX_RULES: usize = 4096;
 const MAX_PARTS: usize = 64;
@@ -212,27 +209,6 @@ impl Frameworks {
     }
 }
 
-/// An error at a byte of a file.
-struct Wrong {
-    at: usize,
-    what: String,
-}
-
-impl Wrong {
-    fn new(at: usize, what: impl Into<String>) -> Self {
-        Self { at, what: what.into() }
-    }
-}
-
-/// Returns the line and the column (in characters) of a byte, both from 1.
-fn position(text: &str, at: usize) -> (u64, u64) {
-    let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    let before = text.get(..at).unwrap_or_default();
-    let line = before.bytes().filter(|byte| *byte == b'\n').count() as u64 + 1;
-    let start = before.rfind('\n').map_or(0, |end| end + 1);
-    (line, before.get(start..).unwrap_or_default().chars().count() as u64 + 1)
-}
-
 struct FrameworkFile {
     rules: Vec<FrameworkRule>,
     passed: Vec<Arc<str>>,
@@ -240,20 +216,12 @@ struct FrameworkFile {
     about: FrameworkAbout,
 }
 
-type TomlValue<'i> = Spanned<DeValue<'i>>;
-
 /// Text of a file, used to locate errors within values.
 #[derive(Clone, Copy)]
 struct Source<'t>(&'t str);
 
 fn read(text: &str) -> Result<FrameworkFile, Wrong> {
-    if text.len() > MAX_BYTES {
-        return Err(Wrong::new(0, "the file is larger than 1 MiB"));
-    }
-    let table = DeTable::parse(text).map_err(|error| {
-        let said: String = error.message().replace('\n', ", ").chars().take(300).collect();
-        Wrong::new(error.span().map_or(0, |span| span.start), format!("this is not TOML: {said}"))
-    })?;
+    let table = toml_file::parse(text)?;
     let source = Source(text);
     let table = table.get_ref();
     keys(table, TOP, "the file")?;
@@ -452,51 +420,4 @@ impl Source<'_> {
         let written = self.0.get(span.clone()).unwrap_or_default();
         written.find(text).map_or(span.start, |start| span.start + start + at)
     }
-}
-
-fn keys(table: &DeTable<'_>, known: &[&str], place: &str) -> Result<(), Wrong> {
-    let unknown = table.iter().find(|(key, _)| !known.contains(&&**key.get_ref()));
-    let Some((key, _)) = unknown else { return Ok(()) };
-    let name: &str = key.get_ref();
-    let all = format!("the keys of {place} are");
-    let hint = suggestions::did_you_mean_one_of(name, known, known.len(), &all);
-    let name: String = name.chars().take(60).collect();
-    Err(Wrong::new(key.span().start, format!("unknown key `{}`; {hint}", name.escape_debug())))
-}
-
-fn text_of<'v>(value: &'v TomlValue<'_>, key: &str) -> Result<&'v str, Wrong> {
-    let found = value.get_ref().type_str();
-    let what =
-        || Wrong::new(value.span().start, format!("`{key}` is of type {found}; expected a text in quotes"));
-    value.get_ref().as_str().ok_or_else(what)
-}
-
-/// Returns a text and its range in the file.
-fn string<'v>(table: &'v DeTable<'_>, key: &str) -> Result<Option<(&'v str, Range<usize>)>, Wrong> {
-    let Some(value) = table.get(key) else { return Ok(None) };
-    Ok(Some((text_of(value, key)?, value.span())))
-}
-
-fn strings<'v>(table: &'v DeTable<'_>, key: &str) -> Result<Vec<(&'v str, Range<usize>)>, Wrong> {
-    let Some(value) = table.get(key) else { return Ok(Vec::new()) };
-    let what = || Wrong::new(value.span().start, format!("`{key}` is a list of texts"));
-    let array = value.get_ref().as_array().ok_or_else(what)?;
-    array.iter().map(|value| Ok((text_of(value, key)?, value.span()))).collect()
-}
-
-fn boolean(table: &DeTable<'_>, key: &str) -> Result<bool, Wrong> {
-    let Some(value) = table.get(key) else { return Ok(false) };
-    let what = || Wrong::new(value.span().start, format!("`{key}` is true or false"));
-    value.get_ref().as_bool().ok_or_else(what)
-}
-
-fn tables<'v>(table: &'v DeTable<'v>, key: &str) -> Result<Vec<(&'v DeTable<'v>, usize)>, Wrong> {
-    let Some(value) = table.get(key) else { return Ok(Vec::new()) };
-    let what = |at| Wrong::new(at, format!("`{key}` is a list of tables, each after [[...{key}]]"));
-    let array = value.get_ref().as_array().ok_or_else(|| what(value.span().start))?;
-    let tables = array.iter().map(|value| {
-        let at = value.span().start;
-        value.get_ref().as_table().map(|table| (table, at)).ok_or_else(|| what(at))
-    });
-    tables.collect()
 }

@@ -50,7 +50,7 @@ pub struct Holder {
 }
 
 /// Returns the objects that refer to most of these copies, of which at most [`SAMPLE`] may be given.
-pub(super) fn holders(objects: &ObjectReader<'_>, copies: &[ObjectIndex]) -> Vec<Holder> {
+pub(crate) fn holders(objects: &ObjectReader<'_>, copies: &[ObjectIndex]) -> Vec<Holder> {
     let graph = objects.graph;
     let mut counts: FxHashMap<(ClassNumber, HeldThrough), u64> = FxHashMap::default();
     let mut of_copy = Vec::new();

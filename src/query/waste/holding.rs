@@ -7,18 +7,20 @@
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::WasteSearch;
 use super::fields::{self, FieldGroupBy, FieldSum, Label, NOTHING, ReferredBy, Sums};
-use super::findings::{Findings, Saving};
+use super::findings::{Findings, Reachable, Saving};
 use super::kind::Frees;
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::{FieldPlace, Record};
+use crate::strings::holders;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_index::objects::object_table::BLOCK;
+use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{BasicType, ObjectId, names};
 
 /// Objects per chunk of a thread.
@@ -32,6 +34,9 @@ const MANY_REFERRERS: usize = 16;
 const MAX_KNOWN: usize = 1 << 20;
 /// Maximum number of fields of a class, with those of its superclasses, that are searched.
 const MAX_FIELDS: usize = 1 << 12;
+/// Maximum number of objects among which the nearest field is searched, and of referrers of one.
+const MAX_NEAREST: usize = 1 << 10;
+const MAX_REFERRERS: usize = 64;
 
 /// Returns the fields that hold the findings, or groups of them.
 pub(super) fn fields(
@@ -84,6 +89,36 @@ fn attribute(search: &WasteSearch<'_>, findings: &Findings) -> Sums {
         some.into_iter().for_each(|(label, sum)| add(&mut all, label, sum));
         all
     })
+}
+
+/// Returns class and field that hold each object: the nearest field of the program, as in [`fields`]. Of an unreachable
+/// object the first field that refers to it; `None` if only a thread's stack or another GC root holds it, or nothing.
+pub(crate) fn held_by(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    objects: &[ObjectIndex],
+) -> Vec<Option<String>> {
+    let search = WasteSearch::new(heap, graph, bytes, Reachable::of(graph));
+    let climber = Climber::new(&search);
+    let holder = |known: &mut HoldingCache, object: &ObjectIndex| {
+        if !search.reachable.contains(*object) {
+            let first = holders::holders(&search.objects, &[*object]).into_iter().next()?;
+            return Some(match first.field {
+                Some(field) if field != "[]" => format!("{}.{field}", first.class),
+                _ => first.class,
+            });
+        }
+        let (holder, target) = climber.field_above(*object, known)?;
+        let mut sums = Sums::default();
+        climber.read(&[Held { holder: holder.0, target: target.0, bytes: 0 }], known, &mut sums);
+        fields::named(&search, sums, FieldGroupBy::Field).pop()?.name()
+    };
+    let of_chunk = |objects: &[ObjectIndex]| -> Vec<Option<String>> {
+        let mut known = HoldingCache::default();
+        objects.iter().map(|object| holder(&mut known, object)).collect()
+    };
+    objects.par_chunks(CHUNK).flat_map_iter(of_chunk).collect()
 }
 
 /// An object that holds another, and the bytes attributed to it.
@@ -240,6 +275,49 @@ impl<'s, 'a> Climber<'s, 'a> {
         let up = self.climb(first, known);
         let instance = referrers.instance.map(|instance| (instance, object));
         up.end.or(instance).or(up.instance).or(Some((first, object)))
+    }
+
+    /// Returns the same as [`Self::holder`]; if no field of the program is above the object in the dominator tree, because
+    /// a thread's stack refers to its collection too, the nearest one by referrers.
+    fn field_above(
+        &self,
+        object: ObjectIndex,
+        known: &mut HoldingCache,
+    ) -> Option<(ObjectIndex, ObjectIndex)> {
+        let held = self.holder(object, known);
+        let is_end = |holder: ObjectIndex| {
+            let class = self.search.class(holder);
+            self.search.graph.class_of_class_object(holder).is_some()
+                || class.is_some_and(|class| self.of_program.get(class.0 as usize) == Some(&true))
+        };
+        if held.is_some_and(|(holder, _)| is_end(holder)) {
+            return held;
+        }
+        self.nearest(object).or(held)
+    }
+
+    /// Returns the nearest field of the program, by referrers, breadth first.
+    fn nearest(&self, object: ObjectIndex) -> Option<(ObjectIndex, ObjectIndex)> {
+        let mut seen: Vec<ObjectIndex> = vec![object];
+        let mut known: FxHashSet<ObjectIndex> = seen.iter().copied().collect();
+        let mut at = 0;
+        while let Some(here) = seen.get(at).copied() {
+            at += 1;
+            if let Some(end) = self.referrers(here).end {
+                return Some((end, here));
+            }
+            for from in self.search.graph.referrers(here).take(MAX_REFERRERS) {
+                let is_thread = self.search.class(from).is_some_and(|class| self.threads.contains(class));
+                if seen.len() < MAX_NEAREST
+                    && !is_thread
+                    && self.search.reachable.contains(from)
+                    && known.insert(from)
+                {
+                    seen.push(from);
+                }
+            }
+        }
+        None
     }
 
     fn climb(&self, from: ObjectIndex, known: &mut HoldingCache) -> Up {

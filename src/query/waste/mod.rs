@@ -47,6 +47,7 @@ use hprof_parser::heap::HeapVisitor;
 pub use fields::{FieldGroupBy, FieldSum};
 pub use findings::{Example, FindingPart};
 use findings::{Findings, Reachable};
+pub(crate) use holding::held_by;
 pub use kind::WasteKind;
 use kind::{Finds, Hooks, KindFindings, Passes};
 pub use kinds::KINDS;

@@ -147,6 +147,12 @@ fn text_of(heap: &Heap, graph: &ObjectGraph) -> anyhow::Result<String> {
             Some("duplicate_strings"),
         )
         .map(|example| Example { more: "severity = \"warning\"\n", ..example }),
+        Example::new(
+            "Credentials, as in `hprof-cli secrets`; `of` is one of its rules.",
+            "no more credentials",
+            "secrets",
+            None,
+        ),
         largest_static(&DumpPlaces::new(heap, graph, bytes)?)
             .and_then(|place| Example::new(PLACE, "a place", "place", Some(&place))),
     ];

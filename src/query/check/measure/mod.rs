@@ -7,6 +7,7 @@ mod instances;
 mod loaders;
 mod place;
 mod retained;
+mod secrets;
 mod shallow;
 mod suspects;
 mod waste;
@@ -28,13 +29,14 @@ use crate::dominators::retained_of_set;
 use crate::frameworks::Frameworks;
 use crate::leaks::Leaks;
 use crate::objects::selection::{Selected, Selection};
+use crate::secrets::Secrets;
 use crate::waste::Waste;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::{Heap, ObjectGraph};
 
 /// All measures, in the order in which messages list them.
-pub const MEASURES: [&MeasureKind; 10] = [
+pub const MEASURES: [&MeasureKind; 11] = [
     &heap::DEFINITION,
     &retained::DEFINITION,
     &shallow::DEFINITION,
@@ -43,6 +45,7 @@ pub const MEASURES: [&MeasureKind; 10] = [
     &duplicate_classes::DEFINITION,
     &suspects::DEFINITION,
     &waste::DEFINITION,
+    &secrets::DEFINITION,
     &place::DEFINITION,
     &growth::DEFINITION,
 ];
@@ -179,6 +182,7 @@ pub(super) struct DumpData<'a> {
     /// Bytes by class name.
     class_bytes: FxHashMap<Scope, Arc<FxHashMap<String, u64>>>,
     waste: Option<Waste>,
+    secrets: Option<Secrets>,
     loaders: Option<Vec<LoaderRow>>,
     places: Option<Arc<PlacesOfDump>>,
 }
@@ -198,6 +202,7 @@ impl<'a> DumpData<'a> {
             counts: FxHashMap::default(),
             class_bytes: FxHashMap::default(),
             waste: None,
+            secrets: None,
             loaders: None,
             places: None,
         }

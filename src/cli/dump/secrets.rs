@@ -1,0 +1,250 @@
+//! `secrets`: credentials in a dump.
+
+use std::path::PathBuf;
+
+use hprof_index::Quiet;
+use hprof_query::dictionary::names;
+use hprof_query::secrets::{self, SecretLevel, SecretRow, SecretRules, Secrets};
+use hprof_report::Format;
+use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::ci::sarif::{self, Level};
+use hprof_report::column::{Column, Columns, Fit};
+use hprof_report::number::{counted, grouped};
+use hprof_report::value::{Value, id};
+
+use crate::cli::Outcome;
+use crate::cli::shared::args::Input;
+use crate::cli::shared::color::ColorArg;
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::frameworks;
+use crate::cli::shared::keys::{Keyword, keys};
+use crate::cli::shared::limit::Top;
+use crate::cli::shared::output;
+use crate::cli::shared::session::{AnswerSource, Session};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli secrets heap.hprof
+  hprof-cli secrets heap.hprof --live --rules ours.toml
+  hprof-cli secrets heap.hprof --format sarif > secrets.sarif
+  hprof-cli secrets heap.hprof --format json | jq '[.rows[].rule] | unique'";
+
+/// Why a row has no holder.
+const NO_HOLDER: &str = "only a thread's stack or another GC root holds the object, or nothing";
+
+/// Output format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Show {
+    /// A format that every command has.
+    Rows(Format),
+    /// A table in Markdown.
+    Markdown,
+    /// SARIF.
+    Sarif,
+}
+
+/// Values of `--format`.
+const FORMAT: &[Keyword<Show>] = &[
+    ("table", Show::Rows(Format::Table), "Human-readable table"),
+    ("json", Show::Rows(Format::Json), "One JSON document"),
+    ("csv", Show::Rows(Format::Csv), "Comma-separated values with a header line"),
+    ("markdown", Show::Markdown, "Markdown, to paste into a ticket"),
+    ("sarif", Show::Sarif, "SARIF 2.1.0, for code hosts"),
+];
+
+/// Find passwords, keys and tokens in a dump
+///
+/// Searches the texts of Strings, builders, buffers and arrays, in Latin-1, UTF-8 and UTF-16, for what credentials look
+/// like, and reads the fields and the entries of maps that hold credentials: connection pools, properties, environment
+/// variables, private keys. A row is a value; only its beginning and its end are shown unless --show-values is given.
+/// The exit code is 1 if anything was found, else 3 if the dump is damaged, else 0. docs/secrets.md describes the rules.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SecretsArgs {
+    #[command(flatten)]
+    input: Input,
+
+    /// File with the rules, in TOML, in addition to the built-in ones, of which it replaces those with the same ID (see
+    /// docs/secrets.md); may be repeated
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    rules: Vec<PathBuf>,
+
+    /// Only reachable objects
+    #[arg(long, help_heading = "Filter")]
+    live: bool,
+
+    /// Show the values: whoever reads the answer can use them
+    #[arg(long, help_heading = "Output")]
+    show_values: bool,
+
+    #[command(flatten)]
+    top: Top,
+
+    /// Output format
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        value_parser = keys(FORMAT),
+        default_value = "table",
+        help_heading = "Output"
+    )]
+    format: Show,
+
+    /// When to use color; `auto` respects NO_COLOR
+    #[arg(long, value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    color: ColorArg,
+}
+
+pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome> {
+    let rules = args.rules.iter().try_fold(SecretRules::bundled(), |rules, path| -> anyhow::Result<_> {
+        Ok(rules.with(&frameworks::read(path)?, &path.display().to_string())?)
+    })?;
+    let (session, mut found) = Session::ask(cx, &args.input, |heap, graph| {
+        Ok(secrets::secrets(heap, graph, heap.bytes(&Quiet)?, &rules))
+    })?;
+    found.rows.retain(|row| row.is_reachable || !args.live);
+    match args.format {
+        Show::Sarif => write_sarif(cx, args, &session, &rules, &found)?,
+        Show::Markdown => {
+            session.show_markdown(cx, answer(args, &found, Format::Table))?;
+        }
+        Show::Rows(format) => {
+            let style = cx.style(args.color);
+            session.show_as(cx, "secrets", format, style, answer(args, &found, format))?;
+        }
+    }
+    if !args.input.quiet {
+        if found.omitted > 0 {
+            cx.say("note", &format!("{} further findings are omitted", grouped(found.omitted)));
+        }
+        if found.rows.is_empty() {
+            cx.say(
+                "note",
+                "no credential was found by the rules; texts without a known form are not recognized",
+            );
+        }
+    }
+    Ok(match (found.rows.is_empty(), session.is_damaged()) {
+        (false, _) => Outcome::No,
+        (true, true) => Outcome::Damaged,
+        (true, false) => Outcome::Fine,
+    })
+}
+
+fn answer<'a>(args: &SecretsArgs, found: &'a Secrets, format: Format) -> Answer<'a, &'a SecretRow> {
+    let top = args.top.rows(format).unwrap_or(usize::MAX);
+    let total = found.rows.len() as u64;
+    let answer = Answer::new(columns(args.show_values), found.rows.iter().take(top))
+        .beside(&beside(), &found)
+        .matching(total, "rows")
+        .without_rows(NoRows::Nothing);
+    if total == 0 || format != Format::Table {
+        return answer;
+    }
+    let mut rules: Vec<&str> = found.rows.iter().map(|row| row.id.as_str()).collect();
+    rules.dedup();
+    let line = format!("{} by {}", counted(total, "credential"), counted(rules.len() as u64, "rule"));
+    answer.under(Section::Line(line))
+}
+
+fn columns<'a>(show_values: bool) -> Columns<'a, &'a SecretRow> {
+    let value = Column::of(names::VALUE, |row: &&SecretRow| Value::from(&row.value))
+        .header("value")
+        .place(3)
+        .fit(Fit::Cut { priority: 1 });
+    let columns = [
+        Column::of(names::RULE, |row: &&SecretRow| Value::from(&row.id)).header("rule").place(0),
+        Column::of(names::OBJECT, |row: &&SecretRow| id(row.object)).header("object").place(1),
+        Column::of(names::CLASS, |row: &&SecretRow| Value::from(&row.class))
+            .header("class")
+            .place(6)
+            .fit(Fit::Secondary { priority: 0 }),
+        Column::of(names::HELD_BY, |row: &&SecretRow| row.holder.as_deref().into())
+            .or_null(NO_HOLDER)
+            .header("holder")
+            .place(7)
+            .fit(Fit::Shorten { priority: 0 }),
+        Column::of(names::COPIES, |row: &&SecretRow| row.copies.into()).header("copies").place(4),
+        Column::of(names::IS_REACHABLE_NOW, |row: &&SecretRow| row.is_reachable.into())
+            .header("reachable")
+            .place(5)
+            .cell(|row| if row.is_reachable { "yes" } else { "no" }.to_owned()),
+        Column::of(names::MASKED, |row: &&SecretRow| Value::from(&row.masked)).header("masked").place(2),
+        Column::of(names::LENGTH, |row: &&SecretRow| row.length.into()).header("length").place(3),
+    ];
+    Columns::new(columns.into_iter().chain(show_values.then_some(value)))
+}
+
+fn beside<'a>() -> Columns<'a, &'a Secrets> {
+    Columns::new([
+        Column::of(names::TOTAL.dot(names::ROWS), |found: &&Secrets| (found.rows.len() as u64).into()),
+        Column::of(names::TOTAL.dot(names::OMITTED), |found: &&Secrets| found.omitted.into()),
+    ])
+}
+
+/// Writes SARIF: a result for each row, in the dump.
+fn write_sarif(
+    cx: &RunContext,
+    args: &SecretsArgs,
+    session: &Session,
+    rules: &SecretRules,
+    found: &Secrets,
+) -> anyhow::Result<()> {
+    let level = |level| match level {
+        SecretLevel::Error => Level::Error,
+        SecretLevel::Warning => Level::Warning,
+        SecretLevel::Note => Level::Note,
+    };
+    let known: Vec<sarif::Rule<'_>> = rules
+        .rules()
+        .map(|rule| sarif::Rule { id: &rule.id, about: rule.name.clone(), level: level(rule.level) })
+        .collect();
+    let failure = |row: &SecretRow| {
+        let rule = known.get(row.rule);
+        let about = rule.map_or("", |rule| &rule.about);
+        let holder = row.holder.as_deref().map(|holder| format!(" in {holder}")).unwrap_or_default();
+        let mut properties = vec![
+            ("object", id(row.object)),
+            ("class", row.class.clone().into()),
+            ("holder", row.holder.clone().into()),
+            ("copies", row.copies.into()),
+            ("reachable", row.is_reachable.into()),
+            ("masked", row.masked.clone().into()),
+            ("length", row.length.into()),
+        ];
+        if args.show_values {
+            properties.push(("value", row.value.clone().into()));
+        }
+        let message = format!("{about}: {}{holder} ({} {:#x})", row.masked, row.class, row.object);
+        let level = rule.map_or(Level::Error, |rule| rule.level);
+        sarif::Failure { rule: row.rule, level, message, line: 1, properties }
+    };
+    let run = sarif::SarifRun {
+        version: env!("CARGO_PKG_VERSION"),
+        file: args.input.path(),
+        failures: found.rows.iter().map(failure).collect(),
+        rules: known.clone(),
+        errors: Vec::new(),
+    };
+    let mut out = cx.out();
+    sarif::write(&mut out, &run)?;
+    output::finish_if(out, session.check())
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    let declared = |variant, show_values, about| Declared {
+        command: "secrets",
+        variant,
+        about,
+        rows: columns(show_values).fields(),
+        beside: beside().fields(),
+    };
+    vec![
+        declared(
+            "",
+            false,
+            "A row is a value that a rule has found, by `rule` and `object`; [secrets.md](secrets.md) describes the rules. The \
+             exit code is 1 if there is a row, else 3 if the dump is damaged, else 0.",
+        ),
+        declared("`--show-values`", true, "The same, with the values; of keys in hexadecimal digits."),
+    ]
+}

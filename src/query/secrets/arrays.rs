@@ -1,0 +1,114 @@
+//! Pass over all arrays of bytes and chars: the texts of Strings, of builders and of buffers are in them.
+
+use std::ops::Range;
+
+use hprof_index::graph::numbers::{ObjectIndex, chunks};
+use hprof_index::model::tables::ClassKind;
+use hprof_index::objects::object_table::BLOCK;
+use hprof_parser::BasicType;
+use hprof_parser::heap::{HeapVisitor, PrimitiveArray};
+
+use super::search::{Scratch, TextFinding, TextSearch};
+use crate::objects::reader::ObjectReader;
+use crate::parallel;
+
+/// Minimum number of objects per chunk of a thread, and maximum number of chunks.
+const CHUNK: u32 = 1 << 16;
+const MAX_CHUNKS: u32 = 1 << 10;
+/// Maximum number of findings, and of names, of a chunk.
+const MAX_FOUND: usize = 1 << 13;
+
+/// Results of the pass.
+#[derive(Debug, Default)]
+pub(super) struct ArrayFindings {
+    /// Secrets, by array.
+    pub(super) found: Vec<TextFinding>,
+    /// Arrays that contain nothing but a name that says that its value is secret.
+    pub(super) names: Vec<ObjectIndex>,
+    /// Number of findings beyond the limit.
+    pub(super) omitted: u64,
+}
+
+/// Reads all arrays of bytes and chars.
+pub(super) fn read(objects: &ObjectReader<'_>, search: &TextSearch<'_>) -> ArrayFindings {
+    let graph = objects.graph;
+    // The element type is in the record; that a class is one of arrays is enough to skip the blocks without any.
+    let is_array: Vec<bool> = objects
+        .summary
+        .classes()
+        .iter()
+        .map(|class| {
+            let name = objects.summary.class_name(class);
+            class.kind() != ClassKind::Instance && matches!(name, "byte[]" | "char[]")
+        })
+        .collect();
+    let count = graph.objects.len();
+    let all = chunks(0..count, CHUNK.max((count / MAX_CHUNKS).next_multiple_of(BLOCK)));
+    let chunk = |chunk: Range<u32>| {
+        let mut pass = Arrays {
+            search,
+            object: ObjectIndex(0),
+            wanted: 0,
+            scratch: Scratch::default(),
+            findings: ArrayFindings::default(),
+        };
+        for block in chunk.start / BLOCK..chunk.end.div_ceil(BLOCK) {
+            let first = ObjectIndex(block * BLOCK);
+            let range = first..ObjectIndex(first.0.saturating_add(BLOCK).min(chunk.end));
+            let mut wanted = 0u64;
+            for (bit, class) in graph.objects.classes(range).enumerate() {
+                let is_wanted = class.is_some_and(|class| is_array.get(class.0 as usize) == Some(&true));
+                wanted |= u64::from(is_wanted) << bit;
+            }
+            if wanted != 0 {
+                (pass.object, pass.wanted) = (first, wanted);
+                let count = u64::BITS - wanted.leading_zeros();
+                let id_size = objects.summary.id_size();
+                graph.objects.places.visit(objects.bytes(), id_size, block, count, &mut pass, |pass| {
+                    pass.wanted >>= 1;
+                    pass.object.0 += 1;
+                });
+            }
+        }
+        pass.findings
+    };
+    parallel::map(&all, chunk).into_iter().fold(ArrayFindings::default(), |mut all, some| {
+        all.found.extend(some.found);
+        all.names.extend(some.names);
+        all.omitted += some.omitted;
+        all
+    })
+}
+
+/// Visitor of arrays.
+struct Arrays<'v> {
+    search: &'v TextSearch<'v>,
+    /// Object being visited.
+    object: ObjectIndex,
+    /// Arrays from there on in the block, one bit each.
+    wanted: u64,
+    scratch: Scratch,
+    findings: ArrayFindings,
+}
+
+impl<'a> HeapVisitor<'a> for Arrays<'_> {
+    #[inline(always)]
+    fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
+        if self.wanted & 1 == 0 || !matches!(record.element, BasicType::Byte | BasicType::Char) {
+            return;
+        }
+        let Some(elements) = record.elements else { return };
+        let ArrayFindings { found, names, omitted } = &mut self.findings;
+        let mut add = |finding| {
+            if found.len() < MAX_FOUND {
+                found.push(finding);
+            } else {
+                *omitted += 1;
+            }
+        };
+        let is_name = self.search.array(record.element, elements, self.object.0, &mut self.scratch, &mut add);
+        if is_name && names.len() < MAX_FOUND {
+            names.push(self.object);
+        }
+    }
+}

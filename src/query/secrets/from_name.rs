@@ -1,0 +1,137 @@
+//! Values of keys whose names say that they are secret: entries of maps, properties, variables, headers, cookies.
+//!
+//! The names are Strings that the pass over the arrays has found. What refers to such a String by a field `key` refers to
+//! the value by a field `value`, whatever map or property source it is part of.
+
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::tables::ClassKind;
+use hprof_parser::BasicType;
+
+use super::rules::{HeldKind, SecretRules};
+use super::values::{self, HeldValue};
+use super::{Candidate, mask};
+use crate::objects::reader::{ObjectReader, Record};
+
+/// Maximum number of referrers of a name that are looked at, of all names together, and of fields of one.
+const MAX_REFERRERS: usize = 1 << 12;
+const MAX_ALL: usize = 1 << 20;
+const MAX_FIELDS: usize = 64;
+/// Maximum number of elements of an array of keys and values.
+const MAX_ELEMENTS: usize = 1 << 16;
+/// Names of fields of keys, and of values.
+const KEYS: [&str; 7] = ["key", "k", "name", "k0", "str", "propertyName", "headerName"];
+const VALUES: [&str; 6] = ["value", "val", "v", "v0", "propertyValue", "headerValue"];
+/// Class of names of environment variables, which are keys themselves.
+const VARIABLE: &str = "java.lang.ProcessEnvironment$Variable";
+/// Parts of names of classes that have keys and values in one array, in turn.
+const IN_TURN: [&str; 2] = ["$MapN", "IdentityHashMap"];
+/// Minimum number of characters of a value with a name, and of a token.
+const SHORTEST: usize = 4;
+const SHORTEST_TOKEN: usize = 12;
+
+/// Returns whether a text may be the value that a name promises. Of a known field (not `is_general`) anything is.
+pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: bool) -> bool {
+    let bytes = text.as_bytes();
+    if mask::is_placeholder(bytes) {
+        return false;
+    }
+    if !is_general {
+        return true;
+    }
+    let name = name.to_ascii_lowercase();
+    let is_password = name.contains("pass") || name.contains("pwd") || name.contains("secret");
+    let is_long = if is_password {
+        bytes.len() >= SHORTEST
+    } else {
+        bytes.len() >= SHORTEST_TOKEN && mask::is_mixed(bytes)
+    };
+    // `password` is the label of a field, a parameter, or another name; these have no digits.
+    let has_digit = bytes.iter().any(u8::is_ascii_digit);
+    let is_name = !has_digit && rules.names.as_ref().is_some_and(|names| names.contain(bytes));
+    is_long && !is_name && !mask::is_name(bytes) && !bytes.iter().any(u8::is_ascii_whitespace)
+}
+
+/// Finds the values of these names, which are arrays.
+pub(super) fn find(objects: &ObjectReader<'_>, rules: &SecretRules, names: &[ObjectIndex]) -> Vec<Candidate> {
+    let graph = objects.graph;
+    let mut search = NamedSearch { objects, rules, left: MAX_ALL, found: Vec::new() };
+    for array in names {
+        for string in graph.referrers(*array).take(MAX_REFERRERS) {
+            let Some(text) = objects.string(string) else { continue };
+            search.of_key(string, &text.text(MAX_FIELDS * 4), true);
+        }
+    }
+    search.found
+}
+
+struct NamedSearch<'s, 'a> {
+    objects: &'s ObjectReader<'a>,
+    rules: &'s SecretRules,
+    /// Number of referrers that may still be looked at.
+    left: usize,
+    found: Vec<Candidate>,
+}
+
+impl NamedSearch<'_, '_> {
+    /// Looks at what refers to a key.
+    fn of_key(&mut self, key: ObjectIndex, name: &str, is_string: bool) {
+        let (objects, graph) = (self.objects, self.objects.graph);
+        let Some(id) = graph.objects.addresses.id_of(key) else { return };
+        for from in graph.referrers(key).take(MAX_REFERRERS) {
+            let Some(left) = self.left.checked_sub(1) else { return };
+            self.left = left;
+            let Some(class) = graph.objects.class(from) else { continue };
+            let Some(row) = objects.summary.class(class) else { continue };
+            if row.kind() != ClassKind::Instance {
+                self.in_turn(from, id.0, name);
+                continue;
+            }
+            if is_string && objects.summary.is_named(row, VARIABLE) {
+                self.of_key(from, name, false);
+                continue;
+            }
+            let Some(fields) = objects.instance(from) else { continue };
+            let (mut is_key, mut value) = (false, None);
+            for slot in objects.slots(class).take(MAX_FIELDS).filter(|slot| slot.kind == BasicType::Object) {
+                let Some(bits) = objects.value(fields, &slot) else { continue };
+                if bits.bits == id.0 {
+                    is_key |= KEYS.contains(&slot.name);
+                } else if VALUES.contains(&slot.name) {
+                    value = value.or(objects.object(bits));
+                }
+            }
+            if let Some(value) = value.filter(|_| is_key) {
+                self.add(from, value, name);
+            }
+        }
+    }
+
+    /// Looks at an array that contains a key.
+    fn in_turn(&mut self, array: ObjectIndex, id: u64, name: &str) {
+        let (objects, graph) = (self.objects, self.objects.graph);
+        let is_map = graph.referrers(array).take(4).any(|from| {
+            let class = graph.objects.class(from).and_then(|class| objects.summary.class(class));
+            class.is_some_and(|class| {
+                let name = objects.summary.class_name(class);
+                IN_TURN.into_iter().any(|part| name.contains(part))
+            })
+        });
+        let Some(Record::ObjectArray(record)) = objects.record(array).filter(|_| is_map) else { return };
+        let mut elements = objects.elements(&record).take(MAX_ELEMENTS);
+        while let (Some(key), Some(value)) = (elements.next(), elements.next()) {
+            if key.0 == id
+                && let Some(value) = values::object_of(objects, value.0)
+            {
+                return self.add(array, value, name);
+            }
+        }
+    }
+
+    fn add(&mut self, from: ObjectIndex, value: ObjectIndex, name: &str) {
+        let Some((object, value)) = values::value(self.objects, value, HeldKind::Text) else { return };
+        let HeldValue::Text(text) = &value else { return };
+        if text != name && is_value(self.rules, name, text, true) {
+            self.found.push(Candidate { rule: None, object, value, from, holder: None, is_general: true });
+        }
+    }
+}

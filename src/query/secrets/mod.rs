@@ -1,0 +1,245 @@
+//! Credentials in a heap: what texts look like, and what holds them.
+//!
+//! One pass over the arrays of bytes and chars searches all texts for the keywords of the rules, and only around these for
+//! their expressions. The same pass finds names, such as `spring.datasource.password`, whose values are looked up by what
+//! refers to the names. A pass over the instances of known classes, and of those with fields of such names, reads their
+//! fields. `docs/secrets.md` describes the rules.
+
+mod arrays;
+mod from_name;
+mod held;
+mod keywords;
+mod mask;
+mod rules;
+mod search;
+mod values;
+mod view;
+
+use std::collections::hash_map::Entry;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::{Heap, ObjectGraph};
+use hprof_parser::ObjectId;
+
+use crate::objects::reader::ObjectReader;
+use crate::sorting::SortRows;
+use crate::strings::contents::random_seed;
+use crate::waste;
+
+pub use rules::{SecretLevel, SecretRule, SecretRuleError, SecretRules};
+use search::{TextFinding, TextSearch};
+use values::HeldValue;
+
+/// Maximum number of referrers of an array that are looked at.
+const MAX_REFERRERS: usize = 64;
+
+/// A credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretRow {
+    /// Number of the rule ([`SecretRules::rules`]).
+    pub rule: usize,
+    /// ID of the rule.
+    pub id: String,
+    /// Object that has the text: a String, a builder or an array. Of equal values a reachable one, with the lowest ID.
+    pub object: ObjectId,
+    /// Class of the object.
+    pub class: String,
+    /// Class and field of the program that hold it, past arrays and the JDK's collections; `None` if only a thread's
+    /// stack or another GC root holds it, or nothing.
+    pub holder: Option<String>,
+    /// Number of objects with an equal value.
+    pub copies: u64,
+    /// `true` if the object is reachable.
+    pub is_reachable: bool,
+    /// Beginning and end of the value, if it is long.
+    pub masked: String,
+    /// Number of characters of the value; of a key, bytes.
+    pub length: u64,
+    /// The value; of a key in hexadecimal digits.
+    pub value: String,
+}
+
+/// Result of the search.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Secrets {
+    /// Credentials, by rule and object.
+    pub rows: Vec<SecretRow>,
+    /// Number of findings beyond the limits, which only an unusual dump exceeds.
+    pub omitted: u64,
+}
+
+/// A value that a rule about structure has found.
+#[derive(Debug)]
+struct Candidate {
+    /// Number of the rule; `None` if it depends on what holds the value.
+    rule: Option<usize>,
+    /// Object that has the value.
+    object: ObjectIndex,
+    value: HeldValue,
+    /// Object from which the holder is looked for: an entry of a map, an object with the field.
+    from: ObjectIndex,
+    /// Class and field, if they are the program's.
+    holder: Option<String>,
+    /// `true` if only a name says that the value is secret.
+    is_general: bool,
+}
+
+/// A value, as it was found.
+#[derive(Debug)]
+enum Source {
+    Text(TextFinding),
+    Held(HeldValue),
+}
+
+/// Equal values that one rule has found, and the one that is shown.
+#[derive(Debug)]
+struct Group {
+    rule: usize,
+    /// Objects with the value, each once.
+    copies: u64,
+    /// `true` if the one that is shown is unreachable.
+    is_unreachable: bool,
+    object: ObjectIndex,
+    from: ObjectIndex,
+    holder: Option<String>,
+    source: Source,
+}
+
+/// Finds credentials.
+pub fn secrets(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], rules: &SecretRules) -> Secrets {
+    let seed = random_seed();
+    let objects = ObjectReader::new(heap.summary(), graph, bytes);
+    let texts = arrays::read(&objects, &TextSearch::new(rules, seed));
+    let (held, omitted) = held::find(&objects, rules);
+    let mut named = from_name::find(&objects, rules, &texts.names);
+    let mut all = Groups { objects, seed, groups: FxHashMap::default(), seen: FxHashSet::default() };
+    texts.found.into_iter().for_each(|finding| all.add_text(finding));
+    // What a rule knows by its form or its class is not said again because of a name.
+    let (general, explicit): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| held.is_general);
+    explicit.into_iter().for_each(|candidate| all.add_held(candidate));
+    let known: FxHashSet<u32> = all.seen.iter().map(|(_, _, object)| *object).collect();
+    let is_new = |candidate: &Candidate| !known.contains(&candidate.object.0);
+    general.into_iter().filter(is_new).for_each(|candidate| all.add_held(candidate));
+    named.retain(is_new);
+    // The holders of all at once.
+    let mut groups: Vec<&mut Group> =
+        all.groups.values_mut().filter(|group| group.holder.is_none()).collect();
+    let from: Vec<ObjectIndex> =
+        groups.iter().map(|group| group.from).chain(named.iter().map(|named| named.from)).collect();
+    let mut holders = waste::held_by(heap, graph, bytes, &from).into_iter();
+    for (group, holder) in groups.iter_mut().zip(holders.by_ref()) {
+        group.holder = holder;
+    }
+    for (mut candidate, holder) in named.into_iter().zip(holders) {
+        let held = holder.as_deref().unwrap_or_default();
+        let is_it = |pattern: &String| rules::is_like(pattern, held);
+        let number = rules.named.iter().position(|rule| rule.holders.iter().any(is_it));
+        let Some(number) = number else { continue };
+        candidate.rule = Some(rules.texts.len() + rules.held.len() + number);
+        candidate.holder = holder;
+        all.add_held(candidate);
+    }
+    let ids: Vec<&str> = rules.rules().map(|rule| rule.id.as_str()).collect();
+    let mut rows: Vec<SecretRow> = all.groups.values().filter_map(|group| all.row(group, &ids)).collect();
+    rows.sort_rows_by_key(|row| (row.id.clone(), row.object, row.length, row.value.clone()));
+    Secrets { rows, omitted: texts.omitted + omitted }
+}
+
+/// Findings, grouped by rule and value.
+struct Groups<'a> {
+    objects: ObjectReader<'a>,
+    /// Hash seed.
+    seed: u64,
+    groups: FxHashMap<(usize, u64), Group>,
+    /// Rules, values and objects that are counted.
+    seen: FxHashSet<(usize, u64, u32)>,
+}
+
+impl Groups<'_> {
+    fn add_text(&mut self, finding: TextFinding) {
+        let object = self.owner(ObjectIndex(finding.array));
+        let key = (usize::from(finding.rule), finding.hash);
+        self.add(key, (object, object), None, |_| Source::Text(finding));
+    }
+
+    fn add_held(&mut self, candidate: Candidate) {
+        let Candidate { rule: Some(rule), object, value, from, holder, .. } = candidate else { return };
+        let key = (rule, value.hash(self.seed));
+        self.add(key, (object, from), holder, |_| Source::Held(value));
+    }
+
+    fn add(
+        &mut self,
+        (rule, hash): (usize, u64),
+        (object, from): (ObjectIndex, ObjectIndex),
+        holder: Option<String>,
+        source: impl FnOnce(()) -> Source,
+    ) {
+        let is_first = self.seen.insert((rule, hash, object.0));
+        let is_unreachable = self.objects.graph.tree.reachable_position(object).is_none();
+        let new = |source| Group { rule, copies: 1, is_unreachable, object, from, holder, source };
+        match self.groups.entry((rule, hash)) {
+            Entry::Vacant(place) => {
+                place.insert(new(source(())));
+            }
+            Entry::Occupied(mut place) => {
+                let group = place.get_mut();
+                let copies = group.copies + u64::from(is_first);
+                let order = (is_unreachable, object.0, from.0);
+                if order < (group.is_unreachable, group.object.0, group.from.0) {
+                    *group = new(source(()));
+                }
+                group.copies = copies;
+            }
+        }
+    }
+
+    /// Returns the String or builder to which an array belongs; the array itself if there is none.
+    fn owner(&self, array: ObjectIndex) -> ObjectIndex {
+        let graph = self.objects.graph;
+        let is_text = |object: &ObjectIndex| {
+            let class = graph.objects.class(*object).and_then(|class| self.objects.summary.class(class));
+            class.is_some_and(|class| {
+                values::TEXT_CLASSES.into_iter().any(|name| self.objects.summary.is_named(class, name))
+            })
+        };
+        let texts = graph.referrers(array).take(MAX_REFERRERS).filter(is_text);
+        texts.min_by_key(|text| (graph.tree.reachable_position(*text).is_none(), text.0)).unwrap_or(array)
+    }
+
+    /// Returns a row; `None` only if the dump has changed since.
+    fn row(&self, group: &Group, ids: &[&str]) -> Option<SecretRow> {
+        let (summary, graph) = (self.objects.summary, self.objects.graph);
+        let (value, masked, length) = match &group.source {
+            Source::Text(finding) => {
+                let (_, elements) = self.objects.primitives(ObjectIndex(finding.array))?;
+                let value = finding.view.text(elements, finding.range());
+                let masked = mask::mask(&value);
+                let length = value.chars().count();
+                (value, masked, length)
+            }
+            Source::Held(value) => {
+                let masked = match value {
+                    HeldValue::Text(text) => mask::mask(text),
+                    HeldValue::Key(_) => mask::HIDDEN.to_owned(),
+                };
+                (value.shown(), masked, value.len())
+            }
+        };
+        let class = graph.objects.class(group.object).and_then(|class| summary.class(class));
+        Some(SecretRow {
+            rule: group.rule,
+            id: ids.get(group.rule).copied().unwrap_or_default().to_owned(),
+            object: graph.objects.addresses.id_of(group.object)?,
+            class: class.map_or("", |class| summary.class_name(class)).to_owned(),
+            holder: group.holder.clone(),
+            copies: group.copies,
+            is_reachable: !group.is_unreachable,
+            masked,
+            length: length as u64,
+            value,
+        })
+    }
+}
