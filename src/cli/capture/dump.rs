@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use hprof_capture::heap_dump::{Dumped, Target, Watch};
@@ -13,12 +13,15 @@ use hprof_capture::plan::{Plan, Request, Way};
 use hprof_capture::{Compression, VmKind};
 use hprof_index::Progress;
 use hprof_query::classes::suggestions;
+use hprof_query::dump::redact::Redacted;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::escape;
+use hprof_report::number::grouped;
 
 use super::destination::{Destination, DestinationRequest, written};
 use super::plan::{self, DumpResult, DumpRow};
+use super::redacted::redacted;
 use super::seconds;
 use super::via::{Place, ViaArgs};
 use crate::cli::Outcome;
@@ -32,6 +35,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli dump 4711
   hprof-cli dump OrderService --output orders.hprof --yes
   hprof-cli dump 4711 --dry-run
+  hprof-cli dump 4711 --redact --output safe.hprof
   hprof-cli dump 4711 --yes --zstd --output heap.hprof.zst --no-overview
   hprof-cli dump 4711 --yes --all --output - | ssh backup 'cat > heap.hprof'
   hprof-cli dump 1 --via 'kubectl exec -i POD --'
@@ -72,6 +76,10 @@ pub(crate) struct DumpArgs {
     #[arg(long, help_heading = "Output")]
     zstd: bool,
 
+    /// Replace values on the way, as `hprof-cli redact` does for a pipe
+    #[arg(long, help_heading = "Output")]
+    redact: bool,
+
     /// Replace an existing file
     #[arg(long, help_heading = "Output")]
     force: bool,
@@ -109,6 +117,7 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
         plan: None,
         is_collected: false,
         via: args.via.command(),
+        is_redacted: args.redact,
         output: destination.path(),
         result: None,
     };
@@ -120,7 +129,7 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
         Destination::File(path) => Some(path.as_path()),
         _ => None,
     };
-    let plan = machine.plan(pid, Request { is_live: !args.all, to, compression: args.compression() })?;
+    let plan = machine.plan(pid, args.request(to))?;
     let planned = DumpRow { row: &plan.row, plan: Some(&plan), is_collected: plan.is_live, ..planned };
     let lines = plan::lines(&planned, &plan);
     if args.dry_run {
@@ -170,6 +179,12 @@ fn find(target: &str, machine: &mut dyn Machine) -> anyhow::Result<u32> {
 }
 
 impl DumpArgs {
+    /// Returns what is asked of the JVM: what is redacted here, is compressed here, too.
+    fn request<'r>(&self, to: Option<&'r Path>) -> Request<'r> {
+        let compression = self.compression().filter(|_| !self.redact);
+        Request { is_live: !self.all, to, compression, is_filtered: self.redact }
+    }
+
     fn asked(&self) -> DestinationRequest<'_> {
         let is_free = self.dry_run || !io::stdout().is_terminal();
         let stdout = match is_free {
@@ -246,7 +261,28 @@ fn take(
         Destination::File(path) if plan.way == Way::Beside => {
             Ok(run(Target::Path { path, is_forced: args.force })?)
         }
+        destination if args.redact => {
+            let (dumped, redacted) = written(destination, args.force, |out| {
+                redacted(args.compression(), out, |out| run(Target::Stream(out)))
+            })?;
+            tell_redaction(cx, args, &redacted);
+            Ok(dumped)
+        }
         destination => written(destination, args.force, |out| run(Target::Stream(out))),
+    }
+}
+
+/// Tells what was replaced.
+fn tell_redaction(cx: &RunContext, args: &DumpArgs, redacted: &Redacted) {
+    if !args.quiet {
+        let counts = &redacted.counts;
+        let arrays = grouped(counts.arrays_mapped.saturating_add(counts.arrays_repeated));
+        let numbers = grouped(counts.numbers_mapped.saturating_add(counts.hashes_mapped));
+        let text = format!("redacted on the way: {arrays} arrays and {numbers} numbers replaced");
+        cx.say("note", &text);
+    }
+    if redacted.is_damaged() {
+        cx.say("warning", "parts of the dump were not copied: `hprof-cli doctor` shows which");
     }
 }
 
