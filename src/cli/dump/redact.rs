@@ -16,7 +16,7 @@ use hprof_query::dictionary::names;
 use hprof_query::dump::recover::RecoverSource;
 use hprof_query::dump::redact::proof::{ProofDump, ProofRow};
 use hprof_query::dump::redact::{
-    self, KEY_BYTES, KeptTexts, Key, Plan, RedactOptions, Redacted, TextPatterns,
+    self, DumpBytes, KEY_BYTES, KeptTexts, Key, Plan, RedactOptions, Redacted, TextPatterns,
 };
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
@@ -24,7 +24,7 @@ use hprof_report::json::DumpHeader;
 use hprof_report::number::{counted, grouped};
 use hprof_report::table::TableBuilder;
 
-use self::passing::{FileReader, Hashed, UntilError};
+use self::passing::{FilePosition, Hashed, UntilError};
 use super::account::exact;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{IndexDir, Input, Output, index_dir_word};
@@ -207,7 +207,7 @@ fn proof(
     let bytes = redacted_heap.bytes(&bar)?;
     let redacted = ProofDump { heap: &redacted_heap, graph: &redacted_graph, bytes };
     let rows = input.with_threads(|| {
-        let plan = Plan::read(&mut &*original.bytes)?;
+        let plan = Plan::read(DumpBytes::Mapped(original.bytes, &mut |_| ()))?;
         let kept = redact::kept_texts_of_file(&plan, options, original.bytes);
         redact::proof::prove(&plan, &kept, original, redacted, &bar)
     })?;
@@ -308,14 +308,24 @@ impl Redaction<'_> {
         let bytes = source.bytes();
         let failed = || format!("cannot read {}", self.path.display());
         self.bar.begin("reading classes and names", bytes.len() as u64);
-        let plan = Plan::read(&mut FileReader::new(&source, Some(self.bar))).with_context(failed)?;
+        let mut position = FilePosition::new(&source);
+        let mut passed = |bytes: &[u8]| {
+            self.bar.advance(bytes.len() as u64);
+            position.advance(bytes.len());
+        };
+        let plan = Plan::read(DumpBytes::Mapped(bytes, &mut passed)).with_context(failed)?;
         let kept = redact::kept_texts_of_file(&plan, self.options, bytes);
-        let mut from = FileReader::new(&source, None);
-        let redacted = self.redacted(&plan, &kept, &mut from, bytes.len() as u64, out)?;
+        let mut hash = Hashed::new(io::sink());
+        let mut position = FilePosition::new(&source);
+        let mut passed = |bytes: &[u8]| {
+            hash.pass(bytes);
+            position.advance(bytes.len());
+        };
+        let from = DumpBytes::Mapped(bytes, &mut passed);
+        let redacted = self.redacted(&plan, &kept, from, bytes.len() as u64, out)?;
         if source.was_written() {
             return Err(hprof_index::Error::Changed(self.path.to_owned()).into());
         }
-        let mut hash = from.hash;
         if source.packed_bytes().len() != bytes.len()
             || source.packed_error().is_some()
             || redacted.end.bytes != bytes.len() as u64
@@ -336,7 +346,7 @@ impl Redaction<'_> {
         &self,
         plan: &Plan,
         kept: &KeptTexts,
-        from: &mut dyn Read,
+        from: DumpBytes<'_>,
         total: u64,
         out: &mut dyn Write,
     ) -> anyhow::Result<Redacted> {

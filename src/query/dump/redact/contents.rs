@@ -8,7 +8,7 @@
 
 use hprof_parser::BasicType;
 
-use super::cipher::{Cipher, absorb};
+use super::cipher::{Cipher, SHORT, absorb};
 use super::kept::KeptTexts;
 use super::prf::Key;
 use super::symbol::{Symbol, class_of, class_of_box};
@@ -54,7 +54,6 @@ pub(super) struct Contents {
 
 /// Tweaks of values by their use.
 const REPEATED: u64 = 1 << 8;
-const NUMBER: u64 = 2 << 8;
 const BOXED: u64 = 3 << 8;
 
 impl Contents {
@@ -67,9 +66,11 @@ impl Contents {
         if kind == BasicType::Boolean {
             return u64::from(bits != 0);
         }
-        let (class, tweak) =
-            if is_box { (class_of_box(kind, bits), BOXED) } else { (class_of(kind, bits), NUMBER) };
-        self.cipher.value(class, tweak | u64::from(kind.code()), bits)
+        if is_box {
+            self.cipher.value(class_of_box(kind, bits), BOXED | u64::from(kind.code()), bits)
+        } else {
+            self.cipher.number(class_of(kind, bits), kind, bits)
+        }
     }
 
     /// Replaces the elements of an array, or of its next block.
@@ -119,33 +120,45 @@ impl Contents {
                 }
             }
         }
+        let is_short = (2..=SHORT).contains(&data.len());
+        if kind == BasicType::Byte && is_short && chain.is_single && !data.contains(&0) {
+            // Most Strings: permuted where they are.
+            while self.cipher.short_bytes(data) {
+                if !is_all_same(data) && !is_kept(data) {
+                    return Treatment::Mapped;
+                }
+            }
+        }
         let used = (last / S::BYTES + 1) * S::BYTES;
-        let (values, pattern) = self.gather::<S>(kind, data.get(..used).unwrap_or_default());
+        let mut short = [S::ZERO; SHORT];
+        let mut long = Vec::new();
+        let (values, pattern) =
+            self.gather::<S>(kind, data.get(..used).unwrap_or_default(), &mut short, &mut long);
         if values.is_empty() {
             return Treatment::Nothing;
         }
-        let mut values = values;
-        let mut tweak = self.cipher.tweak();
-        for word in [u64::from(kind.code()), chain.length, values.len() as u64, pattern, chain.before] {
-            tweak.word(word);
-        }
-        let mut tweak = tweak.finish();
-        let tweak = [tweak.next(), tweak.next()];
+        let has_all = values.len() * S::BYTES == data.len();
+        let tweak = (!has_all || !chain.is_single).then(|| {
+            let mut tweak = self.cipher.tweak();
+            for word in [u64::from(kind.code()), chain.length, values.len() as u64, pattern, chain.before] {
+                tweak.word(word);
+            }
+            tweak.finish().next()
+        });
         if !chain.is_single {
             let mut before = self.cipher.tweak();
             before.word(chain.before);
             before.word(pattern);
-            absorb(&mut before, &values);
+            absorb(&mut before, values);
             // Never 0, which is the first block.
             chain.before = before.finish().next() | 1;
         }
-        let has_all = values.len() * S::BYTES == data.len();
         loop {
-            self.cipher.sequence(kind, tweak, &mut values);
-            if has_all && is_all_same(&values) && values.len() > 1 {
+            self.cipher.sequence(kind, tweak, values);
+            if has_all && is_all_same(values) && values.len() > 1 {
                 continue;
             }
-            scatter(kind, &values, data.get_mut(..used).unwrap_or_default());
+            scatter(kind, values, data.get_mut(..used).unwrap_or_default());
             if !is_kept(data) {
                 return Treatment::Mapped;
             }
@@ -154,25 +167,36 @@ impl Contents {
 
     /// Returns the values that are not alone in their class, and a number for the places of the others.
     #[inline(always)]
-    fn gather<S: Symbol>(&self, kind: BasicType, data: &[u8]) -> (Vec<S>, u64) {
+    fn gather<'v, S: Symbol>(
+        &self,
+        kind: BasicType,
+        data: &[u8],
+        short: &'v mut [S; SHORT],
+        long: &'v mut Vec<S>,
+    ) -> (&'v mut [S], u64) {
         let elements = || data.chunks_exact(S::BYTES).map(S::get);
         let is_fixed = |value: &S| class_of(kind, value.bits()).is_fixed();
         if !elements().any(|value| is_fixed(&value)) {
-            return (elements().collect(), 0);
+            if let Some(values) = short.get_mut(..data.len() / S::BYTES) {
+                values.iter_mut().zip(elements()).for_each(|(value, element)| *value = element);
+                return (values, 0);
+            }
+            long.extend(elements());
+            return (long, 0);
         }
-        let mut values = Vec::with_capacity(data.len() / S::BYTES);
+        long.reserve_exact(data.len() / S::BYTES);
         let mut pattern = self.cipher.tweak();
         for chunk in data.chunks(S::BYTES * 64) {
             let mut bits = 0_u64;
             for value in chunk.chunks_exact(S::BYTES).map(S::get) {
                 bits = bits << 1 | u64::from(is_fixed(&value));
                 if !is_fixed(&value) {
-                    values.push(value);
+                    long.push(value);
                 }
             }
             pattern.word(bits);
         }
-        (values, pattern.finish().next())
+        (long, pattern.finish().next())
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Filter<'f> {
     pub(super) written: u64,
     /// Array whose blocks are being mapped.
     pub(super) chain: BlockChain,
+    /// Memory for sub-records.
+    pub(super) copy: Vec<u8>,
     /// Called with the number of bytes after each part.
     pub(super) advance: &'f dyn Fn(u64),
 }
@@ -162,7 +164,8 @@ impl RecordSink for Filter<'_> {
     }
 
     fn sub_records(&mut self, bytes: &[u8], _: u64, pieces: &[Range<usize>]) -> io::Result<()> {
-        let mut copy = bytes.to_vec();
+        let mut copy = std::mem::take(&mut self.copy);
+        copy.resize(bytes.len(), 0);
         let mut tasks = Vec::with_capacity(pieces.len());
         let mut rest = copy.as_mut_slice();
         for piece in pieces {
@@ -177,6 +180,9 @@ impl RecordSink for Filter<'_> {
             let Some(task) = tasks.get(number) else { return RedactCounts::default() };
             let mut task = task.lock().unwrap_or_else(PoisonError::into_inner);
             let (piece, out) = &mut *task;
+            if let Some(from) = bytes.get(piece.clone()).filter(|from| from.len() == out.len()) {
+                out.copy_from_slice(from);
+            }
             let counts = RedactCounts::default();
             let mut mapper = Mapper { mapping, out, start: piece.start, counts };
             heap::walk(bytes, id_size, piece.start, piece.end, piece.end, &mut mapper);
@@ -184,7 +190,9 @@ impl RecordSink for Filter<'_> {
         });
         drop(tasks);
         counts.iter().for_each(|counts| self.counts.add(counts));
-        self.write(&copy)
+        self.write(&copy)?;
+        self.copy = copy;
+        Ok(())
     }
 
     fn plain(&mut self, bytes: &[u8]) -> io::Result<()> {

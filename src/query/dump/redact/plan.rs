@@ -1,6 +1,6 @@
 //! What must be known of a dump before its values are mapped: the fields of classes, and the names that stay.
 
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 
 use hprof_index::storage::id_map::{IdMap, IdSet};
@@ -11,7 +11,8 @@ use hprof_parser::{BasicType, Header, IdSize, ObjectId, mutf8, names};
 
 use super::fields::{FieldTreatment, treatment};
 use super::kept::{KeptReason, KeptTexts};
-use super::stream::{RecordSink, read_records};
+use super::stream::{DumpBytes, RecordSink, read_records};
+use crate::parallel;
 
 /// Fields that a class itself declares.
 #[derive(Debug, Default)]
@@ -73,7 +74,7 @@ impl Plan {
     ///
     /// # Errors
     /// Those of reading; [`io::ErrorKind::InvalidData`] if it is not a dump.
-    pub fn read(from: &mut dyn Read) -> io::Result<Self> {
+    pub fn read(from: DumpBytes<'_>) -> io::Result<Self> {
         let mut builder = PlanBuilder::default();
         read_records(from, &mut builder)?;
         builder.finish()
@@ -146,6 +147,21 @@ impl PlanBuilder {
             above.by_ref().take(MAX_THREAD_DEPTH).any(|id| is_thread(&id))
         };
         self.thread_classes = self.classes.keys().copied().filter(is_below).collect();
+    }
+
+    fn class(&mut self, class: SeenClass) {
+        for (name, _) in &class.raw.fields {
+            self.uses(*name, SymbolUse::Field);
+        }
+        for (name, kind, value) in class.statics {
+            self.uses(name, SymbolUse::Field);
+            self.statics.insert(name);
+            let is_props = || self.strings.get(&name).is_some_and(|name| &**name == b"props");
+            if kind == BasicType::Object && is_props() {
+                self.references.push((class.id, name, ObjectId(value)));
+            }
+        }
+        self.classes.insert(class.id, class.raw);
     }
 
     fn uses(&mut self, symbol: u64, used: SymbolUse) {
@@ -291,18 +307,25 @@ impl RecordSink for PlanBuilder {
 
     fn sub_records(&mut self, bytes: &[u8], offset: u64, pieces: &[Range<usize>]) -> io::Result<()> {
         let Some(header) = self.header else { return Ok(()) };
-        for piece in pieces {
-            self.find_thread_classes();
-            let mut visitor = PlanVisitor { plan: self, ids: (u64::MAX, 0), has_threads: false };
+        self.find_thread_classes();
+        let thread_classes = &self.thread_classes;
+        let seen = parallel::map(pieces, |piece| {
+            let mut visitor = PlanVisitor { thread_classes, seen: SeenPiece::default() };
             heap::walk(bytes, header.id_size, piece.start, piece.end, piece.end, &mut visitor);
-            let (ids, has_threads) = (visitor.ids, visitor.has_threads);
+            (piece, visitor.seen)
+        });
+        // Among classes may be classes of threads, with instances that follow.
+        let has_classes = seen.iter().any(|(_, seen)| !seen.classes.is_empty());
+        for (piece, seen) in seen {
             let bytes = offset + piece.start as u64..offset + piece.end as u64;
-            if has_threads {
+            if seen.has_threads || has_classes {
                 self.thread_ranges.push(bytes.clone());
             }
-            if ids.0 <= ids.1 {
+            if let Some(ids) = seen.ids {
                 self.ranges.push(IdRange { bytes, ids });
             }
+            seen.heap_names.into_iter().for_each(|name| self.uses(name, SymbolUse::Field));
+            seen.classes.into_iter().for_each(|class| self.class(class));
         }
         Ok(())
     }
@@ -320,48 +343,59 @@ impl RecordSink for PlanBuilder {
     }
 }
 
-struct PlanVisitor<'p> {
-    plan: &'p mut PlanBuilder,
-    ids: (u64, u64),
+/// A class, with its static fields: name, type, value.
+struct SeenClass {
+    id: ObjectId,
+    raw: RawClass,
+    statics: Vec<(u64, BasicType, u64)>,
+}
+
+/// What a part of the sub-records contains.
+#[derive(Default)]
+struct SeenPiece {
+    /// Lowest and highest ID.
+    ids: Option<(u64, u64)>,
     has_threads: bool,
+    classes: Vec<SeenClass>,
+    heap_names: Vec<u64>,
+}
+
+struct PlanVisitor<'p> {
+    thread_classes: &'p IdSet<ObjectId>,
+    seen: SeenPiece,
 }
 
 impl PlanVisitor<'_> {
     #[inline(always)]
     fn see(&mut self, id: ObjectId) {
-        self.ids = (self.ids.0.min(id.0), self.ids.1.max(id.0));
+        let (low, high) = self.seen.ids.unwrap_or((id.0, id.0));
+        self.seen.ids = Some((low.min(id.0), high.max(id.0)));
     }
 }
 
 impl<'a> HeapVisitor<'a> for PlanVisitor<'_> {
+    #[inline(always)]
     fn instance(&mut self, record: heap::Instance<'a>) {
         self.see(record.id);
-        self.has_threads = self.has_threads || self.plan.thread_classes.contains(&record.class);
+        self.seen.has_threads = self.seen.has_threads || self.thread_classes.contains(&record.class);
     }
+    #[inline(always)]
     fn object_array(&mut self, record: heap::ObjectArray<'a>) {
         self.see(record.id);
     }
+    #[inline(always)]
     fn primitive_array(&mut self, record: heap::PrimitiveArray<'a>) {
         self.see(record.id);
     }
     fn class(&mut self, record: ClassDump<'a>) {
-        // It may be a class of threads, with instances that follow.
-        self.has_threads = true;
-        let fields: Vec<_> = record.fields().map(|field| (field.name, field.kind)).collect();
-        for (name, _) in &fields {
-            self.plan.uses(*name, SymbolUse::Field);
-        }
-        for field in record.statics() {
-            self.plan.uses(field.name, SymbolUse::Field);
-            self.plan.statics.insert(field.name);
-            let is_props = || self.plan.strings.get(&field.name).is_some_and(|name| &**name == b"props");
-            if field.kind == BasicType::Object && is_props() {
-                self.plan.references.push((record.id, field.name, ObjectId(field.value)));
-            }
-        }
-        self.plan.classes.insert(record.id, RawClass { above: record.super_class, fields });
+        let fields = record.fields().map(|field| (field.name, field.kind)).collect();
+        self.seen.classes.push(SeenClass {
+            id: record.id,
+            raw: RawClass { above: record.super_class, fields },
+            statics: record.statics().map(|field| (field.name, field.kind, field.value)).collect(),
+        });
     }
     fn heap_info(&mut self, _: usize, _: u32, name: u64) {
-        self.plan.uses(name, SymbolUse::Field);
+        self.seen.heap_names.push(name);
     }
 }

@@ -1,4 +1,4 @@
-//! Keyed functions that look random to who does not have the key: SipHash-2-4 and the key stream of ChaCha8.
+//! Keyed functions that look random to who does not have the key: SipHash-1-3 and the key stream of ChaCha8.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ impl Key {
     }
 }
 
-/// A pseudorandom function: SipHash-2-4, with 128 bits of output and more.
+/// A pseudorandom function of words: SipHash-1-3, with more than 64 bits of output if needed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prf([u64; 4]);
 
@@ -94,7 +94,6 @@ impl Absorb {
     pub(super) fn word(&mut self, word: u64) {
         self.0[3] ^= word;
         round(&mut self.0);
-        round(&mut self.0);
         self.0[0] ^= word;
     }
 
@@ -102,7 +101,7 @@ impl Absorb {
     #[inline(always)]
     pub(super) fn finish(mut self) -> Squeeze {
         self.0[2] ^= 0xee;
-        for _ in 0..4 {
+        for _ in 0..3 {
             round(&mut self.0);
         }
         Squeeze(self.0)
@@ -115,15 +114,16 @@ impl Squeeze {
     pub(super) fn next(&mut self) -> u64 {
         let [a, b, c, d] = self.0;
         self.0[1] ^= 0xdd;
-        for _ in 0..4 {
+        for _ in 0..3 {
             round(&mut self.0);
         }
         a ^ b ^ c ^ d
     }
 }
 
-/// Number of blocks of the key stream that are made at once.
-const LANES: usize = 8;
+/// Number of blocks of the key stream that are made at once: their words fit into the vector registers of all
+/// processors.
+const LANES: usize = 4;
 /// Number of bytes of the key stream that are made at once.
 pub(super) const STREAM_BYTES: usize = LANES * 64;
 
@@ -187,7 +187,7 @@ impl Stream {
         for ((x, start), bytes) in words.zip(out.as_chunks_mut().0) {
             *bytes = x.wrapping_add(*start).to_le_bytes();
         }
-        self.state[12] = self.state[12].wrapping_add(8);
+        self.state[12] = self.state[12].wrapping_add(LANES as u32);
     }
 }
 

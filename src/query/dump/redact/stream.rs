@@ -45,8 +45,17 @@ pub struct StreamEnd {
     pub lost_from: Option<u64>,
 }
 
+/// Bytes of a dump.
+pub enum DumpBytes<'r> {
+    /// Bytes that are read once.
+    Stream(&'r mut dyn Read),
+    /// A mapped file, and what is called for all its bytes, in order, when they are not needed any more.
+    Mapped(&'r [u8], &'r mut dyn FnMut(&[u8])),
+}
+
 struct Input<'r> {
-    from: &'r mut dyn Read,
+    from: DumpBytes<'r>,
+    /// Bytes of a stream that were read.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -58,6 +67,13 @@ struct Input<'r> {
 impl Input<'_> {
     /// Returns the next `wanted` bytes, or all if there are fewer.
     fn peek(&mut self, wanted: usize) -> io::Result<&[u8]> {
+        let from = match &mut self.from {
+            DumpBytes::Stream(from) => from,
+            DumpBytes::Mapped(bytes, _) => {
+                let end = self.end.min(self.start.saturating_add(wanted));
+                return Ok(bytes.get(self.start..end).unwrap_or_default());
+            }
+        };
         if self.end - self.start < wanted && !self.is_over {
             // The buffer has twice the size of a window: it is seldom moved.
             if self.start + wanted > self.buffer.len() {
@@ -66,7 +82,7 @@ impl Input<'_> {
                 self.start = 0;
             }
             while self.end - self.start < wanted {
-                match self.from.read(self.buffer.get_mut(self.end..).unwrap_or_default()) {
+                match from.read(self.buffer.get_mut(self.end..).unwrap_or_default()) {
                     Ok(0) => {
                         self.is_over = true;
                         break;
@@ -82,7 +98,11 @@ impl Input<'_> {
     }
 
     fn advance(&mut self, bytes: usize) {
+        let start = self.start;
         self.start = self.end.min(self.start.saturating_add(bytes));
+        if let DumpBytes::Mapped(all, passed) = &mut self.from {
+            passed(all.get(start..self.start).unwrap_or_default());
+        }
         self.offset += bytes as u64;
     }
 }
@@ -92,20 +112,24 @@ impl Input<'_> {
 /// # Errors
 /// Those of reading and of the sink; [`io::ErrorKind::InvalidData`] with a
 /// [`hprof_parser::FormatError`] if the header is invalid.
-pub(super) fn read_records(from: &mut dyn Read, sink: &mut dyn RecordSink) -> io::Result<StreamEnd> {
-    let input = Input { from, buffer: vec![0; 2 * WINDOW], start: 0, end: 0, offset: 0, is_over: false };
+pub(super) fn read_records(from: DumpBytes<'_>, sink: &mut dyn RecordSink) -> io::Result<StreamEnd> {
+    let (buffer, end) = match &from {
+        DumpBytes::Stream(_) => (vec![0; 2 * WINDOW], 0),
+        DumpBytes::Mapped(bytes, _) => (Vec::new(), bytes.len()),
+    };
+    let input = Input { from, buffer, start: 0, end, offset: 0, is_over: false };
     let mut records = Records { input, id_size: IdSize::Eight, sink };
     let lost_from = records.all()?.then_some(records.input.offset);
     Ok(StreamEnd { bytes: records.input.offset, lost_from })
 }
 
-struct Records<'r> {
+struct Records<'r, 's> {
     input: Input<'r>,
     id_size: IdSize,
-    sink: &'r mut dyn RecordSink,
+    sink: &'s mut dyn RecordSink,
 }
 
-impl Records<'_> {
+impl Records<'_, '_> {
     /// Returns `true` if the end is missing.
     fn all(&mut self) -> io::Result<bool> {
         let start = self.input.peek(LONGEST_HEADER)?;

@@ -97,31 +97,39 @@ pub(super) struct Mapper<'m> {
     pub(super) counts: RedactCounts,
 }
 
-impl Mapper<'_> {
-    fn out(&mut self, start: usize, end: usize) -> &mut [u8] {
-        self.out.get_mut(start - self.start..end - self.start).unwrap_or_default()
+/// Copy of sub-records, by offsets in the bytes that are visited.
+struct Out<'o> {
+    bytes: &'o mut [u8],
+    start: usize,
+}
+
+impl Out<'_> {
+    #[inline(always)]
+    fn part(&mut self, start: usize, end: usize) -> &mut [u8] {
+        self.bytes.get_mut(start - self.start..end - self.start).unwrap_or_default()
     }
 }
 
 impl<'a> HeapVisitor<'a> for Mapper<'_> {
     fn instance(&mut self, record: Instance<'a>) {
         let (mapping, plan) = (self.mapping, self.mapping.plan);
+        let counts = &mut self.counts;
+        let mut out = Out { bytes: self.out, start: self.start };
         let mut at = record.end - record.fields.len();
         let mut class = plan.classes.get(&record.class);
         if class.is_none() {
-            self.out(at, record.end).fill(0);
-            self.counts.unknown_instances += 1;
+            out.part(at, record.end).fill(0);
+            counts.unknown_instances += 1;
             return;
         }
-        let mut counts = std::mem::take(&mut self.counts);
         while let Some(fields) = class.filter(|_| at < record.end) {
             for (start, kind, treatment) in &fields.changes {
                 let from = at + *start as usize;
                 let to = from + kind.dump_bytes(IdSize::Eight);
                 if to <= record.end {
-                    mapping.value(*kind, *treatment, self.out(from, to), &mut counts);
+                    mapping.value(*kind, *treatment, out.part(from, to), counts);
                 } else if from < record.end {
-                    self.out(from, record.end).fill(0);
+                    out.part(from, record.end).fill(0);
                 }
             }
             at = at.saturating_add(fields.bytes as usize);
@@ -132,27 +140,25 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
         }
         // What no class declares.
         if at < record.end {
-            self.out(at, record.end).fill(0);
+            out.part(at, record.end).fill(0);
         }
-        self.counts = counts;
     }
 
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let Some(elements) = record.elements else { return };
-        let mapping = self.mapping;
-        let mut counts = std::mem::take(&mut self.counts);
         let mut chain = BlockChain::new(record.length.into(), elements.len() as u64);
-        let data = self.out(record.end - elements.len(), record.end);
-        mapping.array(record.element, &mut chain, data, &mut counts);
-        self.counts = counts;
+        let mut out = Out { bytes: self.out, start: self.start };
+        let data = out.part(record.end - elements.len(), record.end);
+        self.mapping.array(record.element, &mut chain, data, &mut self.counts);
     }
 
     fn class(&mut self, record: ClassDump<'a>) {
         let (mapping, plan) = (self.mapping, self.mapping.plan);
         let (id_size, w) = (plan.id_size(), plan.id_size().bytes());
         let class = plan.class_names.get(&record.id).map_or("", String::as_str);
-        let mut counts = std::mem::take(&mut self.counts);
-        let out = self.out(record.offset, record.offset + record.len);
+        let counts = &mut self.counts;
+        let mut out = Out { bytes: self.out, start: self.start };
+        let out = out.part(record.offset, record.offset + record.len);
         // The constant pool, then the statics: counts, and entries with a type and a value.
         let constants_at = 9 + 7 * w;
         let mut at = constants_at + 2;
@@ -160,7 +166,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
             let size = constant.kind.dump_bytes(id_size);
             if constant.kind != BasicType::Object {
                 let value = out.get_mut(at + 3..at + 3 + size).unwrap_or_default();
-                mapping.value(constant.kind, FieldTreatment::Mapped, value, &mut counts);
+                mapping.value(constant.kind, FieldTreatment::Mapped, value, counts);
             }
             at += 3 + size;
         }
@@ -172,10 +178,9 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
                 let name = plan.static_names.get(&field.name).map_or("", String::as_str);
                 let treatment = treatment(class, name, field.kind);
                 let value = out.get_mut(at + w + 1..at + w + 1 + size).unwrap_or_default();
-                mapping.value(field.kind, treatment, value, &mut counts);
+                mapping.value(field.kind, treatment, value, counts);
             }
             at += w + 1 + size;
         }
-        self.counts = counts;
     }
 }
