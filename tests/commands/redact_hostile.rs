@@ -17,7 +17,7 @@ fn dump() -> Vec<u8> {
     let (own, theirs) = (jdk.string(&mut model, "Alice, customer 4711"), jdk.string(&mut model, "worker-1"));
     let nothing = jdk.object_array;
     let thread = model
-        .instance(worker, &[own.into(), Value::Long(1), Value::Long(2), theirs.into(), Value::Object(None)]);
+        .instance(worker, &[own.into(), Value::Long(1), Value::Long(2), theirs.into(), Value::Object(0)]);
     let digits = model.prim_array(Elements::of_bytes(&[b'7', b'3', b'1'].repeat(1000)));
     let held = model.object_array(nothing, &[digits]);
     model.root(thread, Root::ThreadObject { thread: 1, trace: 0 });

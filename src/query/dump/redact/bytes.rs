@@ -40,7 +40,7 @@ pub(super) fn advance(byte: u64, noise: u16) -> u8 {
     let byte = byte as u16;
     let high = byte >> 7;
     let (size, end) = (127 + high, 128 << high);
-    let digit = (u32::from(noise) * u32::from(size) >> 16) as u16;
+    let digit = ((u32::from(noise) * u32::from(size)) >> 16) as u16;
     let sum = byte + digit;
     (if sum >= end { sum - size } else { sum }) as u8
 }

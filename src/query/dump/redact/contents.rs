@@ -55,22 +55,44 @@ pub(super) struct Contents {
 /// Tweaks of values by their use.
 const REPEATED: u64 = 1 << 8;
 const BOXED: u64 = 3 << 8;
+const HASH: u64 = 4 << 8;
+const FIELD: u64 = 5 << 8;
 
 impl Contents {
     pub(super) fn new(key: Key) -> Self {
         Self { cipher: Cipher::new(key) }
     }
 
-    /// Returns what the value of a field becomes.
-    pub(super) fn number(&self, kind: BasicType, bits: u64, is_box: bool) -> u64 {
+    /// Returns the offset of a field, from the hash of its name: what a number becomes is different in each field, so that
+    /// a known one tells nothing of others.
+    pub(super) fn offset(&self, field: u64) -> u64 {
+        let mut offset = self.cipher.tweak();
+        offset.word(FIELD);
+        offset.word(field);
+        offset.finish().next()
+    }
+
+    /// Returns the image of the value of a field.
+    #[inline(always)]
+    pub(super) fn number(&self, kind: BasicType, bits: u64, offset: u64) -> u64 {
         if kind == BasicType::Boolean {
             return u64::from(bits != 0);
         }
-        if is_box {
-            self.cipher.value(class_of_box(kind, bits), BOXED | u64::from(kind.code()), bits)
-        } else {
-            self.cipher.number(class_of(kind, bits), kind, bits)
+        let class = class_of(kind, bits);
+        self.cipher.number(class, kind, class.advance(bits, offset % class.radix))
+    }
+
+    /// Returns the image of a cached hash: the same in all fields.
+    pub(super) fn hash(&self, kind: BasicType, bits: u64) -> u64 {
+        self.cipher.value(class_of(kind, bits), HASH | u64::from(kind.code()), bits)
+    }
+
+    /// Returns the image of the value of a box.
+    pub(super) fn boxed(&self, kind: BasicType, bits: u64) -> u64 {
+        if kind == BasicType::Boolean {
+            return u64::from(bits != 0);
         }
+        self.cipher.value(class_of_box(kind, bits), BOXED | u64::from(kind.code()), bits)
     }
 
     /// Replaces the elements of an array, or of its next block.
@@ -101,11 +123,19 @@ impl Contents {
         chain: &mut BlockChain,
         data: &mut [u8],
     ) -> Treatment {
+        let (is_single, length, before) = (chain.is_single, chain.length, chain.before);
+        if !is_single {
+            let mut next = self.cipher.tweak();
+            next.word(before);
+            absorb::<u8>(&mut next, data);
+            // Never 0, which is the first block.
+            chain.before = next.finish().next() | 1;
+        }
         let Some(last) = data.iter().rposition(|byte| *byte != 0) else { return Treatment::Nothing };
-        let is_kept = |data: &[u8]| chain.is_single && kept.contains(kind, data);
-        if is_kept(data) {
+        if is_single && kept.contains(kind, data) {
             return Treatment::Kept;
         }
+        let is_kept = |data: &[u8]| is_single && kept.collides(kind, data);
         if let Some(value) = repeated::<S>(data) {
             let class = class_of(kind, value.bits());
             if class.is_fixed() {
@@ -113,7 +143,7 @@ impl Contents {
             }
             let mut value = value.bits();
             loop {
-                value = self.cipher.value(class, REPEATED | u64::from(kind.code()), value);
+                value = self.cipher.value(class, REPEATED | u64::from(kind.code()) | length << 16, value);
                 data.chunks_exact_mut(S::BYTES).for_each(|element| S::of_bits(value).put(element));
                 if !is_kept(data) {
                     return Treatment::Repeated;
@@ -121,7 +151,7 @@ impl Contents {
             }
         }
         let is_short = (2..=SHORT).contains(&data.len());
-        if kind == BasicType::Byte && is_short && chain.is_single && !data.contains(&0) {
+        if kind == BasicType::Byte && is_short && is_single && !data.contains(&0) {
             // Most Strings: permuted where they are.
             while self.cipher.short_bytes(data) {
                 if !is_all_same(data) && !is_kept(data) {
@@ -138,21 +168,13 @@ impl Contents {
             return Treatment::Nothing;
         }
         let has_all = values.len() * S::BYTES == data.len();
-        let tweak = (!has_all || !chain.is_single).then(|| {
+        let tweak = (!has_all || !is_single).then(|| {
             let mut tweak = self.cipher.tweak();
-            for word in [u64::from(kind.code()), chain.length, values.len() as u64, pattern, chain.before] {
+            for word in [u64::from(kind.code()), length, values.len() as u64, pattern, before] {
                 tweak.word(word);
             }
             tweak.finish().next()
         });
-        if !chain.is_single {
-            let mut before = self.cipher.tweak();
-            before.word(chain.before);
-            before.word(pattern);
-            absorb(&mut before, values);
-            // Never 0, which is the first block.
-            chain.before = before.finish().next() | 1;
-        }
         loop {
             self.cipher.sequence(kind, tweak, values);
             if has_all && is_all_same(values) && values.len() > 1 {

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use hprof_format::binary::record_head;
 use hprof_parser::heap;
 use hprof_parser::record::{Record, tag};
-use hprof_parser::{BasicType, Header, be_id};
+use hprof_parser::{BasicType, Header, ObjectId, be_id, be_u32};
 
 use super::contents::BlockChain;
 use super::counts::RedactCounts;
@@ -141,7 +141,8 @@ impl RecordSink for Filter<'_> {
             tag::HEAP_SUMMARY => 24,
             tag::START_THREAD => 8 + 4 * w,
             tag::CONTROL_SETTINGS => 6,
-            tag::TRACE => body.len(),
+            // A trace without frames has twelve bytes.
+            tag::TRACE => be_u32(body, 8).map_or(0, |frames| 12 + frames as usize * w).min(body.len()),
             _ => 0,
         };
         let mut body = body.to_vec();
@@ -210,6 +211,16 @@ impl RecordSink for Filter<'_> {
             self.counts.add(&counts);
         }
         self.write(&data)
+    }
+
+    fn class(&self, class: ObjectId) -> Option<Option<u64>> {
+        /// Number of superclasses of a hostile class that are followed.
+        const MAX_DEPTH: usize = 200;
+        let classes = &self.mapping.plan.classes;
+        let above = |id: &ObjectId| classes.get(id).and_then(|fields| fields.above);
+        classes.get(&class)?;
+        let chain = std::iter::successors(Some(class), above).take(MAX_DEPTH);
+        Some(Some(chain.filter_map(|id| Some(u64::from(classes.get(&id)?.bytes))).sum()))
     }
 
     fn damaged(&mut self, bytes: u64) -> io::Result<()> {

@@ -144,6 +144,17 @@ impl KeptTexts {
         self.reason(kind, data).is_some()
     }
 
+    /// Returns `true` if another array must not become one with these contents. Long ones that only patterns match are no
+    /// collisions: nearly all match some patterns, and to meet a text of the dump is improbable.
+    #[inline]
+    pub fn collides(&self, kind: BasicType, data: &[u8]) -> bool {
+        const SHORT: usize = 24;
+        match self.reason(kind, data) {
+            Some(KeptReason::Requested) => data.len() <= SHORT,
+            reason => reason.is_some(),
+        }
+    }
+
     /// Returns why an array with these contents stays.
     pub fn reason(&self, kind: BasicType, data: &[u8]) -> Option<KeptReason> {
         if data.len() > self.longest {

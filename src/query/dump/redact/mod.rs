@@ -103,7 +103,7 @@ pub fn redact(
     to: &mut dyn Write,
     advance: &dyn Fn(u64),
 ) -> io::Result<Redacted> {
-    let mapping = Mapping { plan, kept, contents: Contents::new(key), options };
+    let mapping = Mapping::new(plan, kept, options, Contents::new(key));
     let (counts, chain) = (RedactCounts::default(), BlockChain::new(0, 0));
     let mut filter = Filter { mapping, out: to, counts, written: 0, chain, copy: Vec::new(), advance };
     let end = stream::read_records(from, &mut filter)?;

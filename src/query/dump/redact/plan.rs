@@ -17,14 +17,25 @@ use crate::parallel;
 /// Fields that a class itself declares.
 #[derive(Debug, Default)]
 pub(super) struct ClassFields {
-    /// Primitive fields whose values change: start among the class's own fields, type, treatment.
-    pub(super) changes: Vec<(u32, BasicType, FieldTreatment)>,
+    /// Primitive fields whose values change.
+    pub(super) changes: Vec<FieldChange>,
     /// References that `heap_texts` follows: start and name.
     pub(super) references: Vec<(u32, Box<str>)>,
     /// Size of the fields in bytes.
     pub(super) bytes: u32,
     /// Nearest superclass with fields.
     pub(super) above: Option<ObjectId>,
+}
+
+/// Primitive field whose values change.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FieldChange {
+    /// Start among the class's own fields.
+    pub(super) start: u32,
+    pub(super) kind: BasicType,
+    pub(super) treatment: FieldTreatment,
+    /// Number of the field, by which its values are mapped differently from those of others.
+    pub(super) field: u32,
 }
 
 /// Kind of use of a symbol.
@@ -46,6 +57,8 @@ pub struct Plan {
     pub(super) symbols: IdMap<u64, SymbolUse>,
     /// Names of classes by class object, in Java source form; for the treatment of statics.
     pub(super) class_names: IdMap<ObjectId, String>,
+    /// Hashes of the names of primitive fields and their classes, by number.
+    pub(super) field_hashes: Vec<u64>,
     /// Names of static fields.
     pub(super) static_names: IdMap<u64, String>,
     /// Ranges of IDs of the objects of each part of the file.
@@ -177,11 +190,13 @@ impl PlanBuilder {
         let mut class_names = IdMap::default();
         #[cfg(test)]
         let mut numeric_fields = Vec::new();
+        let mut field_hashes = Vec::new();
         for (id, raw) in &self.classes {
             let class = name(*id);
             let mut fields = ClassFields::default();
             for (field, kind) in &raw.fields {
                 let name = text(*field).unwrap_or_default();
+                let hash = field_hash(&class, &name);
                 let treatment = treatment(&class, &name, *kind);
                 if treatment == FieldTreatment::Reference {
                     if FOLLOWED.contains(&name.as_str()) {
@@ -196,7 +211,9 @@ impl PlanBuilder {
                     {
                         numeric_fields.push(name);
                     }
-                    fields.changes.push((fields.bytes, *kind, treatment));
+                    let field = u32::try_from(field_hashes.len()).unwrap_or(u32::MAX);
+                    field_hashes.push(hash);
+                    fields.changes.push(FieldChange { start: fields.bytes, kind: *kind, treatment, field });
                 }
                 let bytes = u32::try_from(kind.dump_bytes(header.id_size)).unwrap_or(u32::MAX);
                 fields.bytes = fields.bytes.saturating_add(bytes);
@@ -224,6 +241,7 @@ impl PlanBuilder {
             header,
             classes,
             class_names,
+            field_hashes,
             static_names,
             texts,
             props,
@@ -251,6 +269,11 @@ impl PlanBuilder {
 
 /// Maximum number of superclasses without fields in a row.
 const MAX_DEPTH: usize = 1 << 10;
+/// Returns a hash of the name of a field and its class: the same in all dumps of a program, for a key that is kept.
+pub(super) fn field_hash(class: &str, field: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(format!("{class}\0{field}").as_bytes())
+}
+
 /// Maximum number of classes between a class of threads and `java.lang.Thread`.
 const MAX_THREAD_DEPTH: usize = 64;
 /// Classes of threads and groups.
@@ -336,6 +359,10 @@ impl RecordSink for PlanBuilder {
 
     fn elements(&mut self, _: BasicType, _: u64, _: bool, _: &[u8]) -> io::Result<()> {
         Ok(())
+    }
+
+    fn class(&self, class: ObjectId) -> Option<Option<u64>> {
+        self.classes.contains_key(&class).then_some(None)
     }
 
     fn damaged(&mut self, _: u64) -> io::Result<()> {

@@ -187,7 +187,9 @@ impl Stream {
         for ((x, start), bytes) in words.zip(out.as_chunks_mut().0) {
             *bytes = x.wrapping_add(*start).to_le_bytes();
         }
-        self.state[12] = self.state[12].wrapping_add(LANES as u32);
+        #[allow(clippy::cast_possible_truncation)] // A few.
+        let lanes = LANES as u32;
+        self.state[12] = self.state[12].wrapping_add(lanes);
     }
 }
 

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{RECORD_HEADER, Record, is_known, tag};
-use hprof_parser::{BasicType, FormatErrorKind, Header, IdSize, be_u32, heap_tag};
+use hprof_parser::resync::{self, KnownClasses};
+use hprof_parser::{BasicType, FormatErrorKind, Header, IdSize, ObjectId, be_u32, heap_tag};
 
 use super::contents::BLOCK;
 
@@ -15,8 +16,6 @@ const WINDOW: usize = 16 << 20;
 const PIECE: usize = 256 << 10;
 /// Size of the longest header in bytes.
 const LONGEST_HEADER: usize = 31;
-/// Number of sub-records that confirm a boundary after a damaged region.
-const CONVINCED: usize = 24;
 
 /// Receiver of the records of a dump.
 pub(super) trait RecordSink {
@@ -32,6 +31,8 @@ pub(super) trait RecordSink {
     fn plain(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Receives the next elements of an array of `length` elements that is larger than a window.
     fn elements(&mut self, kind: BasicType, length: u64, is_first: bool, bytes: &[u8]) -> io::Result<()>;
+    /// Returns the size of the fields of an instance of a class, `None` within if it is unknown; `None` if the class is.
+    fn class(&self, class: ObjectId) -> Option<Option<u64>>;
     /// Receives the length of a damaged region within a heap dump.
     fn damaged(&mut self, bytes: u64) -> io::Result<()>;
 }
@@ -154,11 +155,9 @@ impl Records<'_, '_> {
             };
             let is_lost = match record.tag {
                 tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => self.heap(&record)?,
-                tag::ALLOC_SITES | tag::CPU_SAMPLES => {
-                    self.sink.head(&record)?;
-                    self.input.advance(RECORD_HEADER);
-                    self.copy(record.length.into())?
-                }
+                // Flags, four numbers of bytes and objects, then sites; numbers of samples, then traces.
+                tag::ALLOC_SITES => self.table(&record, 34, 25)?,
+                tag::CPU_SAMPLES => self.table(&record, 8, 8)?,
                 _ => self.small(&record)?,
             };
             if is_lost {
@@ -176,6 +175,31 @@ impl Records<'_, '_> {
         let Some(body) = bytes.get(RECORD_HEADER..RECORD_HEADER + length) else { return Ok(true) };
         self.sink.record(record, body)?;
         self.input.advance(RECORD_HEADER + length);
+        Ok(false)
+    }
+
+    /// Passes on a record of rows, whose number is the last one of its head. What follows them is not part of it, and
+    /// becomes zeros. Returns `true` if the end is missing.
+    fn table(&mut self, record: &Record, head: usize, row: u64) -> io::Result<bool> {
+        self.sink.head(record)?;
+        self.input.advance(RECORD_HEADER);
+        let length = u64::from(record.length);
+        let rows = be_u32(self.input.peek(head)?, head - 4).map_or(0, u64::from);
+        let known = (head as u64 + rows * row).min(length);
+        let known = if length < head as u64 { 0 } else { known };
+        if self.copy(known)? {
+            return Ok(true);
+        }
+        let mut left = length - known;
+        while left > 0 {
+            let passed = self.input.peek(at_most(left, WINDOW))?.len();
+            if passed == 0 {
+                return Ok(true);
+            }
+            self.sink.plain(&vec![0; passed])?;
+            self.input.advance(passed);
+            left -= passed as u64;
+        }
         Ok(false)
     }
 
@@ -247,7 +271,8 @@ impl Records<'_, '_> {
                 }
             }
             // A damaged region: it is passed over, and not passed on.
-            let skipped = next_boundary(window, self.id_size, end).unwrap_or(end);
+            let known = SinkClasses(self.sink);
+            let skipped = resync::find(window, self.id_size, 1, end, end, &known).unwrap_or(end);
             self.sink.damaged(skipped as u64)?;
             self.input.advance(skipped);
             left -= skipped as u64;
@@ -345,26 +370,11 @@ impl<'a> HeapVisitor<'a> for Pieces {
     }
 }
 
-/// Returns the next offset at which sub-records seem to start: many of them follow one another.
-fn next_boundary(window: &[u8], id_size: IdSize, end: usize) -> Option<usize> {
-    struct Count(usize);
-    impl HeapVisitor<'_> for Count {
-        fn go_on(&mut self) -> bool {
-            self.0 += 1;
-            self.0 <= CONVINCED
-        }
+/// Classes that the receiver of the records knows.
+struct SinkClasses<'s>(&'s dyn RecordSink);
+
+impl KnownClasses for SinkClasses<'_> {
+    fn class(&self, class: ObjectId) -> Option<Option<u64>> {
+        self.0.class(class)
     }
-    let mut budget = WINDOW;
-    (1..end).find(|at| {
-        let tag = window.get(*at).copied().unwrap_or(0);
-        let is_object =
-            matches!(tag, heap_tag::INSTANCE | heap_tag::OBJECT_ARRAY | heap_tag::PRIMITIVE_ARRAY);
-        if !is_object || budget == 0 {
-            return false;
-        }
-        let mut count = Count(0);
-        let walked = heap::walk(window, id_size, *at, end, end, &mut count);
-        budget = budget.saturating_sub(count.0 * 32);
-        walked.error.is_none() && (count.0 > CONVINCED || walked.next == end)
-    })
 }

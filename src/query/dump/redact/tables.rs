@@ -82,6 +82,7 @@ impl Tables {
 
 /// Returns a number of a table. All numbers of 16 bits are in it.
 #[inline(always)]
+#[allow(clippy::indexing_slicing)] // It has an entry for each number of 16 bits.
 fn at(table: &[u16; HALF], place: u16) -> u16 {
     table[usize::from(place)]
 }

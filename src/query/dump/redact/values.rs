@@ -9,7 +9,7 @@ use super::contents::{BLOCK, BlockChain, Contents};
 use super::counts::RedactCounts;
 use super::fields::{FieldTreatment, treatment};
 use super::kept::KeptTexts;
-use super::plan::Plan;
+use super::plan::{FieldChange, Plan, field_hash};
 
 /// What mapping needs.
 #[derive(Debug)]
@@ -17,10 +17,21 @@ pub(super) struct Mapping<'a> {
     pub(super) plan: &'a Plan,
     pub(super) kept: &'a KeptTexts,
     pub(super) contents: Contents,
+    /// Offsets of the fields of the plan, by number.
+    offsets: Vec<u64>,
     pub(super) options: &'a RedactOptions,
 }
 
-impl Mapping<'_> {
+impl<'a> Mapping<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        kept: &'a KeptTexts,
+        options: &'a RedactOptions,
+        contents: Contents,
+    ) -> Self {
+        let offsets = plan.field_hashes.iter().map(|hash| contents.offset(*hash)).collect();
+        Self { plan, kept, contents, offsets, options }
+    }
     /// Replaces the contents of an array, or its next blocks.
     pub(super) fn array(
         &self,
@@ -40,7 +51,15 @@ impl Mapping<'_> {
     }
 
     /// Replaces the value of a field, or of a static.
-    fn value(&self, kind: BasicType, treatment: FieldTreatment, data: &mut [u8], counts: &mut RedactCounts) {
+    /// `offset` is that of the field.
+    fn value(
+        &self,
+        kind: BasicType,
+        treatment: FieldTreatment,
+        offset: u64,
+        data: &mut [u8],
+        counts: &mut RedactCounts,
+    ) {
         // A type has one size whatever that of identifiers is; references are not mapped.
         let Some(bits) = be_value(data, 0, kind, IdSize::Eight) else { return };
         if bits == 0 {
@@ -67,12 +86,15 @@ impl Mapping<'_> {
             }
             FieldTreatment::Hash | FieldTreatment::MarkedHash => {
                 counts.hashes_mapped += 1;
-                self.contents.number(kind, bits, false)
+                self.contents.hash(kind, bits)
             }
             FieldTreatment::Counter | FieldTreatment::Boxed | FieldTreatment::Mapped => {
                 counts.numbers_mapped += 1;
-                let is_box = treatment == FieldTreatment::Boxed;
-                if self.options.zero && !is_box { 0 } else { self.contents.number(kind, bits, is_box) }
+                match treatment {
+                    FieldTreatment::Boxed => self.contents.boxed(kind, bits),
+                    _ if self.options.zero => 0,
+                    _ => self.contents.number(kind, bits, offset),
+                }
             }
         };
         let bytes = mapped.to_be_bytes();
@@ -123,11 +145,12 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
             return;
         }
         while let Some(fields) = class.filter(|_| at < record.end) {
-            for (start, kind, treatment) in &fields.changes {
+            for FieldChange { start, kind, treatment, field } in &fields.changes {
                 let from = at + *start as usize;
                 let to = from + kind.dump_bytes(IdSize::Eight);
                 if to <= record.end {
-                    mapping.value(*kind, *treatment, out.part(from, to), counts);
+                    let offset = mapping.offsets.get(*field as usize).copied().unwrap_or_default();
+                    mapping.value(*kind, *treatment, offset, out.part(from, to), counts);
                 } else if from < record.end {
                     out.part(from, record.end).fill(0);
                 }
@@ -138,9 +161,11 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
                 break;
             }
         }
-        // What no class declares.
+        // What no class declares, or one that is missing.
         if at < record.end {
-            out.part(at, record.end).fill(0);
+            let rest = out.part(at, record.end);
+            counts.unknown_instances += u64::from(rest.iter().any(|byte| *byte != 0));
+            rest.fill(0);
         }
     }
 
@@ -166,7 +191,8 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
             let size = constant.kind.dump_bytes(id_size);
             if constant.kind != BasicType::Object {
                 let value = out.get_mut(at + 3..at + 3 + size).unwrap_or_default();
-                mapping.value(constant.kind, FieldTreatment::Mapped, value, counts);
+                let offset = mapping.contents.offset(field_hash(class, "constant"));
+                mapping.value(constant.kind, FieldTreatment::Mapped, offset, value, counts);
             }
             at += 3 + size;
         }
@@ -178,7 +204,8 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
                 let name = plan.static_names.get(&field.name).map_or("", String::as_str);
                 let treatment = treatment(class, name, field.kind);
                 let value = out.get_mut(at + w + 1..at + w + 1 + size).unwrap_or_default();
-                mapping.value(field.kind, treatment, value, counts);
+                let offset = mapping.contents.offset(field_hash(class, name));
+                mapping.value(field.kind, treatment, offset, value, counts);
             }
             at += w + 1 + size;
         }
