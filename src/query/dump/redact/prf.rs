@@ -174,18 +174,23 @@ impl Stream {
         }
         let mut x = start;
         for _ in 0..4 {
-            quarter(&mut x, [0, 4, 8, 12]);
-            quarter(&mut x, [1, 5, 9, 13]);
-            quarter(&mut x, [2, 6, 10, 14]);
-            quarter(&mut x, [3, 7, 11, 15]);
-            quarter(&mut x, [0, 5, 10, 15]);
-            quarter(&mut x, [1, 6, 11, 12]);
-            quarter(&mut x, [2, 7, 8, 13]);
-            quarter(&mut x, [3, 4, 9, 14]);
+            let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = &mut x;
+            quarter(a, e, i, m);
+            quarter(b, f, j, n);
+            quarter(c, g, k, o);
+            quarter(d, h, l, p);
+            quarter(a, f, k, p);
+            quarter(b, g, l, m);
+            quarter(c, h, i, n);
+            quarter(d, e, j, o);
         }
-        let words = x.iter().zip(&start).flat_map(|(x, start)| x.iter().zip(start));
-        for ((x, start), bytes) in words.zip(out.as_chunks_mut().0) {
-            *bytes = x.wrapping_add(*start).to_le_bytes();
+        for ((x, start), bytes) in x.iter().zip(&start).zip(out.as_chunks_mut::<{ 4 * LANES }>().0) {
+            let mut lane = 0;
+            while lane < LANES {
+                let word = x[lane].wrapping_add(start[lane]).to_le_bytes();
+                [bytes[4 * lane], bytes[4 * lane + 1], bytes[4 * lane + 2], bytes[4 * lane + 3]] = word;
+                lane += 1;
+            }
         }
         #[allow(clippy::cast_possible_truncation)] // A few.
         let lanes = LANES as u32;
@@ -193,18 +198,24 @@ impl Stream {
     }
 }
 
+/// A word of each block.
+type Lanes = [u32; LANES];
+
 #[inline(always)]
-fn quarter(x: &mut [[u32; LANES]; 16], rows: [usize; 4]) {
-    #[inline(always)]
-    fn step(to: &mut [u32; LANES], from: &[u32; LANES], rotated: &mut [u32; LANES], by: u32) {
-        for ((to, from), rotated) in to.iter_mut().zip(from).zip(rotated) {
-            *to = to.wrapping_add(*from);
-            *rotated = (*rotated ^ *to).rotate_left(by);
-        }
-    }
-    let Ok([a, b, c, d]) = x.get_disjoint_mut(rows) else { return };
+fn quarter(a: &mut Lanes, b: &mut Lanes, c: &mut Lanes, d: &mut Lanes) {
     step(a, b, d, 16);
     step(c, d, b, 12);
     step(a, b, d, 8);
     step(c, d, b, 7);
+}
+
+/// Iterators over three arrays are not inlined here, so a loop over them would not be vectorized.
+#[inline(always)]
+fn step(to: &mut Lanes, from: &Lanes, rotated: &mut Lanes, by: u32) {
+    let mut lane = 0;
+    while lane < LANES {
+        to[lane] = to[lane].wrapping_add(from[lane]);
+        rotated[lane] = (rotated[lane] ^ to[lane]).rotate_left(by);
+        lane += 1;
+    }
 }
