@@ -159,6 +159,53 @@ fn a_dump_goes_to_stdout() {
 }
 
 #[test]
+fn a_redacted_dump_has_no_text_of_the_program() {
+    let contains = |bytes: &[u8], text: &str| memchr::memmem::find(bytes, text.as_bytes()).is_some();
+    each_jdk("redacted dumps", |jdk| {
+        let java = jdk.bare().start(&["Wait"]);
+        java.wait_for("READY");
+        // Without a collection, so that what was planted is there.
+        let plain = dumped(&java, "plain.hprof", &["--all"]);
+        let texts = ["number 1234", "text of Every"];
+        for text in texts {
+            assert!(contains(&std::fs::read(&plain).unwrap(), text), "{text}");
+        }
+        let own = |path: &Path| {
+            let mut classes = histogram(path);
+            classes.retain(|class, _| class.starts_with("Wait"));
+            classes
+        };
+        let expected = own(&plain);
+        assert_eq!(expected["Wait$Leaf"].0, 101);
+        for (name, arguments) in [("a.hprof", &["--redact"][..]), ("b.hprof.zst", &["--redact", "--zstd"])] {
+            let path = dumped(&java, name, arguments);
+            let bytes = std::fs::read(&path).unwrap();
+            let bytes = if name.ends_with("zst") { zstd::decode_all(&*bytes).unwrap() } else { bytes };
+            for text in texts {
+                assert!(!contains(&bytes, text), "{name}: {text}");
+            }
+            cli("doctor", &path, &[]);
+            assert_eq!(own(&path), expected, "{name}");
+            let manifest = java.path(&format!("{name}.manifest.json"));
+            assert_eq!(std::fs::metadata(&manifest).unwrap().permissions().mode() & 0o777, 0o600);
+            let manifest: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(manifest).unwrap()).unwrap();
+            assert_eq!(manifest["output"]["unpacked_bytes"], bytes.len(), "{manifest}");
+            assert_eq!(manifest["input"]["file"], format!("process {}", java.pid()));
+        }
+        let (output, said) = finish(dump(java.pid(), &["--yes", "--redact", "--output", "-"]));
+        assert!(output.status.success(), "{said}");
+        for text in texts {
+            assert!(!contains(&output.stdout, text), "stdout: {text}");
+        }
+        // A destination that fails is the error, and nothing is left.
+        let (output, said) = finish(dump(java.pid(), &["--yes", "--redact", "--output", "/dev/full"]));
+        assert!(output.status.code() == Some(2) && said.contains("cannot write /dev/full"), "{said}");
+        nothing_is_left(&java);
+    });
+}
+
+#[test]
 fn a_jvm_that_accepts_no_commands_is_left_alone() {
     each_jdk("no commands", |jdk| {
         for option in ["-XX:+UsePerfData", "-XX:-UsePerfData"] {

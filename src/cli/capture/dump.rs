@@ -19,6 +19,7 @@ use hprof_report::escape;
 
 use super::destination::{Destination, DestinationRequest, written};
 use super::plan::{self, DumpResult, DumpRow};
+use super::redaction::Redaction;
 use super::seconds;
 use super::via::{Place, ViaArgs};
 use crate::cli::Outcome;
@@ -34,6 +35,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli dump 4711 --dry-run
   hprof-cli dump 4711 --yes --zstd --output heap.hprof.zst --no-overview
   hprof-cli dump 4711 --yes --all --output - | ssh backup 'cat > heap.hprof'
+  hprof-cli dump 4711 --redact --zstd --output safe.hprof.zst
   hprof-cli dump 1 --via 'kubectl exec -i POD --'
   hprof-cli dump OrderService --via 'ssh db7' --zstd --yes";
 
@@ -76,6 +78,10 @@ pub(crate) struct DumpArgs {
     #[arg(long, help_heading = "Output")]
     force: bool,
 
+    /// Replace texts, elements of primitive arrays and numbers on the way, as `redact` does: they are never written to FILE
+    #[arg(long, help_heading = "Output")]
+    redact: bool,
+
     /// Start without asking
     #[arg(long, short)]
     yes: bool,
@@ -99,6 +105,9 @@ pub(crate) struct DumpArgs {
     answer: Output,
 }
 
+/// Line of the plan about `--redact`.
+const REDACTED: &str = "redaction: texts, elements of primitive arrays, numbers, names of threads and properties are replaced on the way";
+
 pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
     let (mut machine, place) = args.via.place(&Guards)?;
     let pid = find(&args.target, machine.as_mut())?;
@@ -117,12 +126,15 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
         return dump_native(cx, args, machine, &place, planned, &destination);
     }
     let to = match &destination {
-        Destination::File(path) => Some(path.as_path()),
+        // The JVM writes its own file where nobody looks for one, if it must write one.
+        Destination::File(path) if !args.redact => Some(path.as_path()),
         _ => None,
     };
-    let plan = machine.plan(pid, Request { is_live: !args.all, to, compression: args.compression() })?;
+    let request = Request { is_live: !args.all, to, compression: args.compression_by_jvm() };
+    let plan = machine.plan(pid, request)?;
     let planned = DumpRow { row: &plan.row, plan: Some(&plan), is_collected: plan.is_live, ..planned };
-    let lines = plan::lines(&planned, &plan);
+    let mut lines = plan::lines(&planned, &plan);
+    lines.extend(args.redact.then(|| REDACTED.to_owned()));
     if args.dry_run {
         show(cx, args, &place, planned, lines)?;
         return Ok(Outcome::Fine);
@@ -196,6 +208,31 @@ impl DumpArgs {
     }
 }
 
+impl DumpArgs {
+    /// Returns how the dump is compressed where it is taken. What is redacted is compressed afterwards.
+    fn compression_by_jvm(&self) -> Option<Compression> {
+        self.compression().filter(|_| !self.redact)
+    }
+
+    /// Has a dump written to its destination, redacted if requested.
+    fn written<T>(
+        &self,
+        pid: u32,
+        destination: &Destination,
+        take: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, hprof_capture::Error>,
+    ) -> anyhow::Result<T> {
+        if !self.redact {
+            return written(destination, self.force, take);
+        }
+        let mut redaction = Redaction::new(pid, destination, self.force)?;
+        let taken = written(destination, self.force, |out| {
+            redaction.pass(destination, self.compression(), out, take)
+        })?;
+        redaction.finish()?;
+        Ok(taken)
+    }
+}
+
 /// Tells the plan, and asks if there is somebody to ask.
 fn confirmed(cx: &RunContext, args: &DumpArgs, lines: &[String]) -> anyhow::Result<bool> {
     let is_asked = !args.yes;
@@ -246,7 +283,7 @@ fn take(
         Destination::File(path) if plan.way == Way::Beside => {
             Ok(run(Target::Path { path, is_forced: args.force })?)
         }
-        destination => written(destination, args.force, |out| run(Target::Stream(out))),
+        destination => args.written(plan.row.pid, destination, |out| run(Target::Stream(out))),
     }
 }
 
@@ -308,11 +345,12 @@ fn dump_native(
     planned: DumpRow<'_>,
     destination: &Destination,
 ) -> anyhow::Result<Outcome> {
-    let lines = vec![
+    let mut lines = vec![
         plan::about(planned.row),
         "way: a native image; SIGUSR1 makes it write a heap dump into its working directory, from where it is moved".to_owned(),
         "objects: which ones, the program decides; standstill: unknown".to_owned(),
     ];
+    lines.extend(args.redact.then(|| REDACTED.to_owned()));
     if args.dry_run {
         show(cx, args, place, planned, lines)?;
         return Ok(Outcome::Fine);
@@ -322,8 +360,9 @@ fn dump_native(
     }
     let bar = Bar::new(cx, args.quiet);
     bar.begin("waiting for the heap dump", 0);
-    let dumped =
-        written(destination, args.force, |out| machine.take_native(planned.row.pid, args.compression(), out));
+    let dumped = args.written(planned.row.pid, destination, |out| {
+        machine.take_native(planned.row.pid, args.compression_by_jvm(), out)
+    });
     drop((bar, machine));
     let dumped = dumped?;
     if !args.quiet {
