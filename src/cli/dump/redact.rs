@@ -126,6 +126,10 @@ pub(crate) struct WhatGoes {
     /// Set numbers to 0 that would be replaced, except hashes and boxes
     #[arg(long, help_heading = "What goes")]
     zero: bool,
+
+    /// Replace equal contents of two objects by different ones: equality is lost, and duplicates are no longer found
+    #[arg(long, help_heading = "What goes")]
+    break_equality: bool,
 }
 
 pub(crate) fn run(cx: &RunContext, args: &RedactArgs) -> anyhow::Result<Outcome> {
@@ -217,7 +221,7 @@ fn proof(
     let rows = input.with_threads(|| {
         let plan = Plan::read(&mut &*original.bytes)?;
         let kept = redact::kept_texts_of_file(&plan, options, original.bytes);
-        redact::proof::prove(&plan, &kept, original, redacted, &bar)
+        redact::proof::prove(&plan, &kept, options, original, redacted, &bar)
     })?;
     let rows = rows.with_context(|| format!("cannot analyse {}", args.file.display()))?;
     ensure_right(&graph)?;
@@ -248,6 +252,7 @@ impl WhatGoes {
             lines: self.lines,
             strict_numbers: self.strict_numbers,
             zero: self.zero,
+            break_equality: self.break_equality,
         })
     }
 }

@@ -54,6 +54,7 @@ pub(crate) fn text(result: &Manifest<'_>) -> String {
             "lines": args.lines,
             "strict_numbers": args.strict_numbers,
             "zero": args.zero,
+            "break_equality": args.break_equality,
             "key": if result.is_key_kept { "kept in a file: whoever has it can undo the redaction" } else { "random, not kept" },
         },
         "counts": {
@@ -76,7 +77,11 @@ pub(crate) fn text(result: &Manifest<'_>) -> String {
         },
         "notes": [
             "cached hashes match neither the texts nor the buckets of hash tables any more",
-            "equal contents are equal and lengths are the same: see docs/redact.md for what this reveals",
+            if args.break_equality {
+                "lengths are the same: see docs/redact.md for what this reveals"
+            } else {
+                "equal contents are equal and lengths are the same: see docs/redact.md for what this reveals"
+            },
             "Strings that share a char[] (up to JDK 6) are no longer equal to Strings with the same text in another array",
         ],
         "proof": result.proof.map(|rows| {

@@ -44,6 +44,11 @@ impl BlockChain {
     pub(super) fn new(length: u64, bytes: u64) -> Self {
         Self { length, before: 0, is_single: bytes <= BLOCK as u64 }
     }
+
+    /// Makes the result depend on who holds the array, by [`Contents::holder`].
+    pub(super) fn of_holder(self, holder: u64) -> Self {
+        Self { before: holder, ..self }
+    }
 }
 
 /// Mapping of contents and numbers.
@@ -56,20 +61,29 @@ pub(super) struct Contents {
 const REPEATED: u64 = 1 << 8;
 const NUMBER: u64 = 2 << 8;
 const BOXED: u64 = 3 << 8;
+const HOLDER: u64 = 4 << 8;
 
 impl Contents {
     pub(super) fn new(key: Key) -> Self {
         Self { cipher: Cipher::new(key) }
     }
 
-    /// Returns what the value of a field becomes.
-    pub(super) fn number(&self, kind: BasicType, bits: u64, is_box: bool) -> u64 {
+    /// Returns a number for an object, on which its contents may depend.
+    pub(super) fn holder(&self, id: u64) -> u64 {
+        let mut state = self.cipher.tweak();
+        state.word(HOLDER);
+        state.word(id);
+        state.finish().next()
+    }
+
+    /// Returns what the value of a field becomes. `holder` is that of the object if the result depends on it, or 0.
+    pub(super) fn number(&self, kind: BasicType, bits: u64, is_box: bool, holder: u64) -> u64 {
         if kind == BasicType::Boolean {
             return u64::from(bits != 0);
         }
         let (class, tweak) =
             if is_box { (class_of_box(kind, bits), BOXED) } else { (class_of(kind, bits), NUMBER) };
-        self.cipher.value(class, tweak | u64::from(kind.code()), bits)
+        self.cipher.value(class, (tweak | u64::from(kind.code())) ^ holder, bits)
     }
 
     /// Replaces the elements of an array, or of its next block.
@@ -112,7 +126,7 @@ impl Contents {
             }
             let mut value = value.bits();
             loop {
-                value = self.cipher.value(class, REPEATED | u64::from(kind.code()), value);
+                value = self.cipher.value(class, (REPEATED | u64::from(kind.code())) ^ chain.before, value);
                 data.chunks_exact_mut(S::BYTES).for_each(|element| S::of_bits(value).put(element));
                 if !is_kept(data) {
                     return Treatment::Repeated;

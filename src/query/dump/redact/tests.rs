@@ -98,20 +98,20 @@ fn numbers_are_permuted_within_their_class() {
         let mut seen = HashMap::new();
         for value in -300_i64..300 {
             let value = value.cast_unsigned() & mask;
-            let boxed = contents.number(kind, value, true);
+            let boxed = contents.number(kind, value, true, 0);
             assert_eq!(seen.insert(boxed, value), None);
             let is_cached = |value| (-128..=127).contains(&signed(value));
             assert_eq!(is_cached(boxed), is_cached(value), "{kind:?} {value:x} {boxed:x}");
             assert_eq!(signed(boxed).signum(), signed(value).signum());
-            let plain = contents.number(kind, value, false);
+            let plain = contents.number(kind, value, false, 0);
             assert_eq!(signed(plain).signum(), signed(value).signum());
         }
     }
     for value in [0.0_f64, -0.0, f64::INFINITY, f64::NEG_INFINITY] {
-        assert_eq!(contents.number(BasicType::Double, value.to_bits(), false), value.to_bits());
+        assert_eq!(contents.number(BasicType::Double, value.to_bits(), false, 0), value.to_bits());
     }
-    assert!(f64::from_bits(contents.number(BasicType::Double, f64::NAN.to_bits(), false)).is_nan());
-    let finite = f64::from_bits(contents.number(BasicType::Double, 1.5_f64.to_bits(), false));
+    assert!(f64::from_bits(contents.number(BasicType::Double, f64::NAN.to_bits(), false, 0)).is_nan());
+    let finite = f64::from_bits(contents.number(BasicType::Double, 1.5_f64.to_bits(), false, 0));
     assert!(finite.is_finite() && finite > 0.0);
 }
 

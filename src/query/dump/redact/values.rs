@@ -2,7 +2,7 @@
 
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, PrimitiveArray};
-use hprof_parser::{BasicType, IdSize, be_u16, be_value};
+use hprof_parser::{BasicType, IdSize, ObjectId, be_u16, be_value};
 
 use super::RedactOptions;
 use super::contents::{BLOCK, BlockChain, Contents};
@@ -39,8 +39,20 @@ impl Mapping<'_> {
         counts.array(result, if result == super::contents::Treatment::Kept { reason(data) } else { None });
     }
 
+    /// Returns what the contents of an object depend on besides themselves.
+    pub(super) fn holder(&self, id: ObjectId) -> u64 {
+        if self.options.break_equality { self.contents.holder(id.0) } else { 0 }
+    }
+
     /// Replaces the value of a field, or of a static.
-    fn value(&self, kind: BasicType, treatment: FieldTreatment, data: &mut [u8], counts: &mut RedactCounts) {
+    fn value(
+        &self,
+        kind: BasicType,
+        treatment: FieldTreatment,
+        holder: u64,
+        data: &mut [u8],
+        counts: &mut RedactCounts,
+    ) {
         // A type has one size whatever that of identifiers is; references are not mapped.
         let Some(bits) = be_value(data, 0, kind, IdSize::Eight) else { return };
         if bits == 0 {
@@ -67,12 +79,16 @@ impl Mapping<'_> {
             }
             FieldTreatment::Hash | FieldTreatment::MarkedHash => {
                 counts.hashes_mapped += 1;
-                self.contents.number(kind, bits, false)
+                self.contents.number(kind, bits, false, holder)
             }
             FieldTreatment::Counter | FieldTreatment::Boxed | FieldTreatment::Mapped => {
                 counts.numbers_mapped += 1;
                 let is_box = treatment == FieldTreatment::Boxed;
-                if self.options.zero && !is_box { 0 } else { self.contents.number(kind, bits, is_box) }
+                if self.options.zero && !is_box {
+                    0
+                } else {
+                    self.contents.number(kind, bits, is_box, holder)
+                }
             }
         };
         let bytes = mapped.to_be_bytes();
@@ -113,13 +129,14 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
             self.counts.unknown_instances += 1;
             return;
         }
+        let holder = mapping.holder(record.id);
         let mut counts = std::mem::take(&mut self.counts);
         while let Some(fields) = class.filter(|_| at < record.end) {
             for (start, kind, treatment) in &fields.changes {
                 let from = at + *start as usize;
                 let to = from + kind.dump_bytes(IdSize::Eight);
                 if to <= record.end {
-                    mapping.value(*kind, *treatment, self.out(from, to), &mut counts);
+                    mapping.value(*kind, *treatment, holder, self.out(from, to), &mut counts);
                 } else if from < record.end {
                     self.out(from, record.end).fill(0);
                 }
@@ -141,7 +158,8 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
         let Some(elements) = record.elements else { return };
         let mapping = self.mapping;
         let mut counts = std::mem::take(&mut self.counts);
-        let mut chain = BlockChain::new(record.length.into(), elements.len() as u64);
+        let chain = BlockChain::new(record.length.into(), elements.len() as u64);
+        let mut chain = chain.of_holder(mapping.holder(record.id));
         let data = self.out(record.end - elements.len(), record.end);
         mapping.array(record.element, &mut chain, data, &mut counts);
         self.counts = counts;
@@ -151,6 +169,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
         let (mapping, plan) = (self.mapping, self.mapping.plan);
         let (id_size, w) = (plan.id_size(), plan.id_size().bytes());
         let class = plan.class_names.get(&record.id).map_or("", String::as_str);
+        let holder = mapping.holder(record.id);
         let mut counts = std::mem::take(&mut self.counts);
         let out = self.out(record.offset, record.offset + record.len);
         // The constant pool, then the statics: counts, and entries with a type and a value.
@@ -160,7 +179,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
             let size = constant.kind.dump_bytes(id_size);
             if constant.kind != BasicType::Object {
                 let value = out.get_mut(at + 3..at + 3 + size).unwrap_or_default();
-                mapping.value(constant.kind, FieldTreatment::Mapped, value, &mut counts);
+                mapping.value(constant.kind, FieldTreatment::Mapped, holder, value, &mut counts);
             }
             at += 3 + size;
         }
@@ -172,7 +191,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
                 let name = plan.static_names.get(&field.name).map_or("", String::as_str);
                 let treatment = treatment(class, name, field.kind);
                 let value = out.get_mut(at + w + 1..at + w + 1 + size).unwrap_or_default();
-                mapping.value(field.kind, treatment, value, &mut counts);
+                mapping.value(field.kind, treatment, holder, value, &mut counts);
             }
             at += w + 1 + size;
         }
