@@ -179,6 +179,8 @@ fn values_are_replaced_on_the_way() {
         for (class, counted) in &expected {
             assert_eq!(found.get(class), Some(counted), "{class} on {}", jdk.release);
         }
+        let manifest = std::fs::read_to_string(java.path("redacted.hprof.manifest.json")).unwrap();
+        assert!(manifest.contains("arrays_mapped"), "{manifest}");
         let packed = dumped(&java, "redacted.hprof.zst", &["--redact", "--zstd"]);
         cli("doctor", &packed, &[]);
         assert!(!holds(&packed));

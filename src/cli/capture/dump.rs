@@ -13,15 +13,13 @@ use hprof_capture::plan::{Plan, Request, Way};
 use hprof_capture::{Compression, VmKind};
 use hprof_index::Progress;
 use hprof_query::classes::suggestions;
-use hprof_query::dump::redact::Redacted;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::escape;
-use hprof_report::number::grouped;
 
 use super::destination::{Destination, DestinationRequest, written};
 use super::plan::{self, DumpResult, DumpRow};
-use super::redacted::redacted;
+use super::redaction::Redaction;
 use super::seconds;
 use super::via::{Place, ViaArgs};
 use crate::cli::Outcome;
@@ -262,28 +260,28 @@ fn take(
             Ok(run(Target::Path { path, is_forced: args.force })?)
         }
         destination if args.redact => {
-            let (dumped, redacted) = written(destination, args.force, |out| {
-                redacted(args.compression(), out, |out| run(Target::Stream(out)))
-            })?;
-            tell_redaction(cx, args, &redacted);
-            Ok(dumped)
+            redacted(cx, args, plan.row.pid, destination, |out| run(Target::Stream(out)))
         }
         destination => written(destination, args.force, |out| run(Target::Stream(out))),
     }
 }
 
-/// Tells what was replaced.
-fn tell_redaction(cx: &RunContext, args: &DumpArgs, redacted: &Redacted) {
+/// Writes a dump with other values, and its manifest.
+fn redacted<T>(
+    cx: &RunContext,
+    args: &DumpArgs,
+    pid: u32,
+    destination: &Destination,
+    take: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, hprof_capture::Error>,
+) -> anyhow::Result<T> {
+    let mut redaction = Redaction::new(pid, destination, args.force)?;
+    let taken =
+        written(destination, args.force, |out| redaction.pass(destination, args.compression(), out, take))?;
+    redaction.finish()?;
     if !args.quiet {
-        let counts = &redacted.counts;
-        let arrays = grouped(counts.arrays_mapped.saturating_add(counts.arrays_repeated));
-        let numbers = grouped(counts.numbers_mapped.saturating_add(counts.hashes_mapped));
-        let text = format!("redacted on the way: {arrays} arrays and {numbers} numbers replaced");
-        cx.say("note", &text);
+        cx.say("note", "values were redacted on the way; docs/redact.md tells what stays");
     }
-    if redacted.is_damaged() {
-        cx.say("warning", "parts of the dump were not copied: `hprof-cli doctor` shows which");
-    }
+    Ok(taken)
 }
 
 fn result(dumped: Dumped, destination: &Destination) -> DumpResult {
@@ -358,8 +356,11 @@ fn dump_native(
     }
     let bar = Bar::new(cx, args.quiet);
     bar.begin("waiting for the heap dump", 0);
-    let dumped =
-        written(destination, args.force, |out| machine.take_native(planned.row.pid, args.compression(), out));
+    let pid = planned.row.pid;
+    let dumped = match args.redact {
+        true => redacted(cx, args, pid, destination, |out| machine.take_native(pid, None, out)),
+        false => written(destination, args.force, |out| machine.take_native(pid, args.compression(), out)),
+    };
     drop((bar, machine));
     let dumped = dumped?;
     if !args.quiet {

@@ -7,14 +7,14 @@ use xxhash_rust::xxh3::Xxh3;
 use hprof_query::dump::recover::RecoverSource;
 
 /// A reader or writer with the hash of what passed.
-pub(super) struct Hashed<T> {
-    pub(super) inner: T,
+pub(crate) struct Hashed<T> {
+    pub(crate) inner: T,
     hash: Xxh3,
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl<T> Hashed<T> {
-    pub(super) fn new(inner: T) -> Self {
+    pub(crate) fn new(inner: T) -> Self {
         Self { inner, hash: Xxh3::new(), bytes: 0 }
     }
 
@@ -23,7 +23,7 @@ impl<T> Hashed<T> {
         self.bytes += bytes.len() as u64;
     }
 
-    pub(super) fn hash(&self) -> String {
+    pub(crate) fn hash(&self) -> String {
         format!("{:032x}", self.hash.digest128())
     }
 }

@@ -38,11 +38,18 @@ pub(super) struct BlockChain {
     /// Depends on the previous blocks; 0 for the first.
     before: u64,
     is_single: bool,
+    /// Depends on the object if its contents do, or 0.
+    holder: u64,
 }
 
 impl BlockChain {
     pub(super) fn new(length: u64, bytes: u64) -> Self {
-        Self { length, before: 0, is_single: bytes <= BLOCK as u64 }
+        Self { length, before: 0, is_single: bytes <= BLOCK as u64, holder: 0 }
+    }
+
+    /// Makes the result depend on the object, by [`Contents::holder`].
+    pub(super) fn of_holder(self, holder: u64) -> Self {
+        Self { before: holder, holder, ..self }
     }
 }
 
@@ -57,6 +64,7 @@ const REPEATED: u64 = 1 << 8;
 const BOXED: u64 = 3 << 8;
 const HASH: u64 = 4 << 8;
 const FIELD: u64 = 5 << 8;
+const HOLDER: u64 = 6 << 8;
 
 impl Contents {
     pub(super) fn new(key: Key) -> Self {
@@ -72,6 +80,14 @@ impl Contents {
         offset.finish().next()
     }
 
+    /// Returns a number for an object, on which its contents may depend.
+    pub(super) fn holder(&self, id: u64) -> u64 {
+        let mut state = self.cipher.tweak();
+        state.word(HOLDER);
+        state.word(id);
+        state.finish().next()
+    }
+
     /// Returns the image of the value of a field.
     #[inline(always)]
     pub(super) fn number(&self, kind: BasicType, bits: u64, offset: u64) -> u64 {
@@ -82,17 +98,17 @@ impl Contents {
         self.cipher.number(class, kind, class.advance(bits, offset % class.radix))
     }
 
-    /// Returns the image of a cached hash: the same in all fields.
-    pub(super) fn hash(&self, kind: BasicType, bits: u64) -> u64 {
-        self.cipher.value(class_of(kind, bits), HASH | u64::from(kind.code()), bits)
+    /// Returns the image of a cached hash: the same in all fields, unless it depends on the holder.
+    pub(super) fn hash(&self, kind: BasicType, bits: u64, holder: u64) -> u64 {
+        self.cipher.value(class_of(kind, bits), (HASH | u64::from(kind.code())) ^ holder, bits)
     }
 
     /// Returns the image of the value of a box.
-    pub(super) fn boxed(&self, kind: BasicType, bits: u64) -> u64 {
+    pub(super) fn boxed(&self, kind: BasicType, bits: u64, holder: u64) -> u64 {
         if kind == BasicType::Boolean {
             return u64::from(bits != 0);
         }
-        self.cipher.value(class_of_box(kind, bits), BOXED | u64::from(kind.code()), bits)
+        self.cipher.value(class_of_box(kind, bits), (BOXED | u64::from(kind.code())) ^ holder, bits)
     }
 
     /// Replaces the elements of an array, or of its next block.
@@ -123,7 +139,7 @@ impl Contents {
         chain: &mut BlockChain,
         data: &mut [u8],
     ) -> Treatment {
-        let (is_single, length, before) = (chain.is_single, chain.length, chain.before);
+        let BlockChain { is_single, length, before, holder } = *chain;
         if !is_single {
             let mut next = self.cipher.tweak();
             next.word(before);
@@ -143,7 +159,11 @@ impl Contents {
             }
             let mut value = value.bits();
             loop {
-                value = self.cipher.value(class, REPEATED | u64::from(kind.code()) | length << 16, value);
+                value = self.cipher.value(
+                    class,
+                    (REPEATED | u64::from(kind.code()) | length << 16) ^ holder,
+                    value,
+                );
                 data.chunks_exact_mut(S::BYTES).for_each(|element| S::of_bits(value).put(element));
                 if !is_kept(data) {
                     return Treatment::Repeated;
@@ -151,7 +171,7 @@ impl Contents {
             }
         }
         let is_short = (2..=SHORT).contains(&data.len());
-        if kind == BasicType::Byte && is_short && is_single && !data.contains(&0) {
+        if kind == BasicType::Byte && is_short && is_single && holder == 0 && !data.contains(&0) {
             // Most Strings: permuted where they are.
             while self.cipher.short_bytes(data) {
                 if !is_all_same(data) && !is_kept(data) {
@@ -168,7 +188,7 @@ impl Contents {
             return Treatment::Nothing;
         }
         let has_all = values.len() * S::BYTES == data.len();
-        let tweak = (!has_all || !is_single).then(|| {
+        let tweak = (!has_all || !is_single || holder != 0).then(|| {
             let mut tweak = self.cipher.tweak();
             for word in [u64::from(kind.code()), length, values.len() as u64, pattern, before] {
                 tweak.word(word);

@@ -13,7 +13,7 @@ use hprof_parser::{BasicType, Header, ObjectId, be_id, be_u32};
 use super::contents::BlockChain;
 use super::counts::RedactCounts;
 use super::plan::SymbolUse;
-use super::stream::RecordSink;
+use super::stream::{LargeArray, RecordSink};
 use super::values::{Mapper, Mapping};
 use crate::parallel;
 
@@ -200,11 +200,13 @@ impl RecordSink for Filter<'_> {
         self.write(bytes)
     }
 
-    fn elements(&mut self, kind: BasicType, length: u64, is_first: bool, bytes: &[u8]) -> io::Result<()> {
+    fn elements(&mut self, array: &LargeArray, is_first: bool, bytes: &[u8]) -> io::Result<()> {
+        let Some(kind) = array.kind else { return self.write(bytes) };
         let mut data = bytes.to_vec();
         let mut counts = RedactCounts::default();
         if is_first {
-            self.chain = BlockChain::new(length, u64::MAX);
+            let holder = self.mapping.holder(array.id);
+            self.chain = BlockChain::new(array.length, u64::MAX).of_holder(holder);
         }
         self.mapping.array(kind, &mut self.chain, &mut data, &mut counts);
         if is_first {

@@ -51,6 +51,8 @@ pub struct RedactOptions {
     pub strict_numbers: bool,
     /// Numbers become 0.
     pub zero: bool,
+    /// Equal contents of two objects become different ones.
+    pub break_equality: bool,
 }
 
 /// Result of a redaction.

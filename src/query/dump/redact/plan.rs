@@ -11,7 +11,7 @@ use hprof_parser::{BasicType, Header, IdSize, ObjectId, mutf8, names};
 
 use super::fields::{FieldTreatment, treatment};
 use super::kept::{KeptReason, KeptTexts};
-use super::stream::{DumpBytes, RecordSink, read_records};
+use super::stream::{DumpBytes, LargeArray, RecordSink, read_records};
 use crate::parallel;
 
 /// Fields that a class itself declares.
@@ -357,7 +357,7 @@ impl RecordSink for PlanBuilder {
         Ok(())
     }
 
-    fn elements(&mut self, _: BasicType, _: u64, _: bool, _: &[u8]) -> io::Result<()> {
+    fn elements(&mut self, _: &LargeArray, _: bool, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
 

@@ -162,6 +162,7 @@ impl Stream {
     }
 
     /// Makes the next bytes.
+    #[allow(clippy::indexing_slicing)] // Lanes of arrays of that many: iterators were not made vectors.
     pub(super) fn fill(&mut self, out: &mut [u8; STREAM_BYTES]) {
         let mut start = [[0_u32; LANES]; 16];
         for (lanes, word) in start.iter_mut().zip(self.state) {
@@ -211,6 +212,7 @@ fn quarter(a: &mut Lanes, b: &mut Lanes, c: &mut Lanes, d: &mut Lanes) {
 
 /// Iterators over three arrays are not inlined here, so a loop over them would not be vectorized.
 #[inline(always)]
+#[allow(clippy::indexing_slicing)] // As above.
 fn step(to: &mut Lanes, from: &Lanes, rotated: &mut Lanes, by: u32) {
     let mut lane = 0;
     while lane < LANES {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{RECORD_HEADER, Record, is_known, tag};
 use hprof_parser::resync::{self, KnownClasses};
-use hprof_parser::{BasicType, FormatErrorKind, Header, IdSize, ObjectId, be_u32, heap_tag};
+use hprof_parser::{BasicType, FormatErrorKind, Header, IdSize, ObjectId, be_id, be_u32, heap_tag};
 
 use super::contents::BLOCK;
 
@@ -29,8 +29,8 @@ pub(super) trait RecordSink {
     fn sub_records(&mut self, bytes: &[u8], offset: u64, pieces: &[Range<usize>]) -> io::Result<()>;
     /// Receives bytes without values.
     fn plain(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Receives the next elements of an array of `length` elements that is larger than a window.
-    fn elements(&mut self, kind: BasicType, length: u64, is_first: bool, bytes: &[u8]) -> io::Result<()>;
+    /// Receives the next elements of a primitive array that is larger than a window.
+    fn elements(&mut self, array: &LargeArray, is_first: bool, bytes: &[u8]) -> io::Result<()>;
     /// Returns the size of the fields of an instance of a class, `None` within if it is unknown; `None` if the class is.
     fn class(&self, class: ObjectId) -> Option<Option<u64>>;
     /// Receives the length of a damaged region within a heap dump.
@@ -284,7 +284,9 @@ impl Records<'_, '_> {
     fn large(&mut self, array: &LargeArray) -> io::Result<bool> {
         self.sink.plain(self.input.peek(array.head)?)?;
         self.input.advance(array.head);
-        let Some(kind) = array.kind else { return self.copy(array.bytes) };
+        if array.kind.is_none() {
+            return self.copy(array.bytes);
+        }
         let mut left = array.bytes;
         let mut is_first = true;
         while left > 0 {
@@ -293,7 +295,7 @@ impl Records<'_, '_> {
             if bytes.len() < wanted {
                 return Ok(true);
             }
-            self.sink.elements(kind, array.length, std::mem::replace(&mut is_first, false), bytes)?;
+            self.sink.elements(array, std::mem::replace(&mut is_first, false), bytes)?;
             self.input.advance(wanted);
             left -= wanted as u64;
         }
@@ -306,10 +308,11 @@ fn at_most(left: u64, bytes: usize) -> usize {
 }
 
 /// An array whose record is larger than a window.
-struct LargeArray {
+pub(super) struct LargeArray {
+    pub(super) id: ObjectId,
     /// Type of the elements; `None` for references.
-    kind: Option<BasicType>,
-    length: u64,
+    pub(super) kind: Option<BasicType>,
+    pub(super) length: u64,
     /// Size of the elements in bytes.
     bytes: u64,
     /// Size of what precedes them.
@@ -319,6 +322,7 @@ struct LargeArray {
 impl LargeArray {
     fn at(window: &[u8], id_size: IdSize) -> Option<Self> {
         let w = id_size.bytes();
+        let id = ObjectId(be_id(window, 1, id_size)?);
         let length = u64::from(be_u32(window, 5 + w)?);
         let (kind, bytes, head) = match *window.first()? {
             heap_tag::PRIMITIVE_ARRAY => {
@@ -328,7 +332,7 @@ impl LargeArray {
             heap_tag::OBJECT_ARRAY => (None, length * w as u64, 9 + 2 * w),
             _ => return None,
         };
-        Some(Self { kind, length, bytes, head })
+        Some(Self { id, kind, length, bytes, head })
     }
 }
 

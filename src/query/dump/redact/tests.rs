@@ -125,7 +125,7 @@ fn numbers_are_permuted_within_their_class() {
         let mut seen = HashMap::new();
         for value in -300_i64..300 {
             let value = value.cast_unsigned() & mask;
-            let boxed = contents.boxed(kind, value);
+            let boxed = contents.boxed(kind, value, 0);
             assert_eq!(seen.insert(boxed, value), None);
             let is_cached = |value| (-128..=127).contains(&signed(value));
             assert_eq!(is_cached(boxed), is_cached(value), "{kind:?} {value:x} {boxed:x}");
@@ -243,8 +243,8 @@ fn a_known_number_tells_nothing_of_other_fields() {
         let images = [
             contents.number(BasicType::Int, *at, one),
             contents.number(BasicType::Int, *at, other),
-            contents.hash(BasicType::Int, *at),
-            contents.boxed(BasicType::Int, *at),
+            contents.hash(BasicType::Int, *at, 0),
+            contents.boxed(BasicType::Int, *at, 0),
         ];
         (0..4).any(|a| (0..a).any(|b| images[a] == images[b]))
     });

@@ -2,7 +2,7 @@
 
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, PrimitiveArray};
-use hprof_parser::{BasicType, IdSize, be_u16, be_value};
+use hprof_parser::{BasicType, IdSize, ObjectId, be_u16, be_value};
 
 use super::RedactOptions;
 use super::contents::{BLOCK, BlockChain, Contents};
@@ -50,13 +50,19 @@ impl<'a> Mapping<'a> {
         counts.array(result, if result == super::contents::Treatment::Kept { reason(data) } else { None });
     }
 
+    /// Returns what the contents of an object depend on besides themselves.
+    #[inline(always)]
+    pub(super) fn holder(&self, id: ObjectId) -> u64 {
+        if self.options.break_equality { self.contents.holder(id.0) } else { 0 }
+    }
+
     /// Replaces the value of a field, or of a static.
-    /// `offset` is that of the field.
+    /// `offset` is that of the field, `holder` that of the object.
     fn value(
         &self,
         kind: BasicType,
         treatment: FieldTreatment,
-        offset: u64,
+        (offset, holder): (u64, u64),
         data: &mut [u8],
         counts: &mut RedactCounts,
     ) {
@@ -86,14 +92,14 @@ impl<'a> Mapping<'a> {
             }
             FieldTreatment::Hash | FieldTreatment::MarkedHash => {
                 counts.hashes_mapped += 1;
-                self.contents.hash(kind, bits)
+                self.contents.hash(kind, bits, holder)
             }
             FieldTreatment::Counter | FieldTreatment::Boxed | FieldTreatment::Mapped => {
                 counts.numbers_mapped += 1;
                 match treatment {
-                    FieldTreatment::Boxed => self.contents.boxed(kind, bits),
+                    FieldTreatment::Boxed => self.contents.boxed(kind, bits, holder),
                     _ if self.options.zero => 0,
-                    _ => self.contents.number(kind, bits, offset),
+                    _ => self.contents.number(kind, bits, offset ^ holder),
                 }
             }
         };
@@ -144,13 +150,14 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
             counts.unknown_instances += 1;
             return;
         }
+        let holder = mapping.holder(record.id);
         while let Some(fields) = class.filter(|_| at < record.end) {
             for FieldChange { start, kind, treatment, field } in &fields.changes {
                 let from = at + *start as usize;
                 let to = from + kind.dump_bytes(IdSize::Eight);
                 if to <= record.end {
                     let offset = mapping.offsets.get(*field as usize).copied().unwrap_or_default();
-                    mapping.value(*kind, *treatment, offset, out.part(from, to), counts);
+                    mapping.value(*kind, *treatment, (offset, holder), out.part(from, to), counts);
                 } else if from < record.end {
                     out.part(from, record.end).fill(0);
                 }
@@ -171,7 +178,8 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
 
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let Some(elements) = record.elements else { return };
-        let mut chain = BlockChain::new(record.length.into(), elements.len() as u64);
+        let chain = BlockChain::new(record.length.into(), elements.len() as u64);
+        let mut chain = chain.of_holder(self.mapping.holder(record.id));
         let mut out = Out { bytes: self.out, start: self.start };
         let data = out.part(record.end - elements.len(), record.end);
         self.mapping.array(record.element, &mut chain, data, &mut self.counts);
@@ -181,6 +189,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
         let (mapping, plan) = (self.mapping, self.mapping.plan);
         let (id_size, w) = (plan.id_size(), plan.id_size().bytes());
         let class = plan.class_names.get(&record.id).map_or("", String::as_str);
+        let holder = mapping.holder(record.id);
         let counts = &mut self.counts;
         let mut out = Out { bytes: self.out, start: self.start };
         let out = out.part(record.offset, record.offset + record.len);
@@ -192,7 +201,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
             if constant.kind != BasicType::Object {
                 let value = out.get_mut(at + 3..at + 3 + size).unwrap_or_default();
                 let offset = mapping.contents.offset(field_hash(class, "constant"));
-                mapping.value(constant.kind, FieldTreatment::Mapped, offset, value, counts);
+                mapping.value(constant.kind, FieldTreatment::Mapped, (offset, holder), value, counts);
             }
             at += 3 + size;
         }
@@ -205,7 +214,7 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
                 let treatment = treatment(class, name, field.kind);
                 let value = out.get_mut(at + w + 1..at + w + 1 + size).unwrap_or_default();
                 let offset = mapping.contents.offset(field_hash(class, name));
-                mapping.value(field.kind, treatment, offset, value, counts);
+                mapping.value(field.kind, treatment, (offset, holder), value, counts);
             }
             at += w + 1 + size;
         }
