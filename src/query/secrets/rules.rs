@@ -127,9 +127,8 @@ pub(super) struct SecretNames {
 impl SecretNames {
     /// Returns whether a name says that its value is secret.
     pub(super) fn contain(&self, name: &[u8]) -> bool {
-        let joined: Vec<u8> = name.iter().copied().filter(|byte| !b"-_. ".contains(byte)).collect();
-        // The last part of `spring.datasource.password` may begin with a word that the whole does not.
-        self.pattern.is_match(&joined) && !self.except.as_ref().is_some_and(|except| except.is_match(&joined))
+        let words = words(name);
+        self.pattern.is_match(&words) && !self.except.as_ref().is_some_and(|except| except.is_match(&words))
     }
 
     /// Returns whether the names of a class's fields do not count.
@@ -363,6 +362,27 @@ fn names(table: &DeTable<'_>, at: usize) -> Result<SecretNames, Wrong> {
     })
 }
 
+/// Returns the words of a name in lowercase, joined by `-`: `db-password` for `dbPassword`, `DB_PASSWORD` and `db.password`.
+fn words(name: &[u8]) -> Vec<u8> {
+    let mut words = Vec::with_capacity(name.len() + 8);
+    for (at, byte) in name.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| name.get(at));
+        let is_after_small = before.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        // The last capital of several begins a word: `DBPassword`.
+        let is_before_small = before.is_some_and(u8::is_ascii_uppercase)
+            && name.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+        let is_separator = b"-_. ".contains(byte);
+        let begins = byte.is_ascii_uppercase() && (is_after_small || is_before_small);
+        if (is_separator || begins) && words.last().is_some_and(|last| *last != b'-') {
+            words.push(b'-');
+        }
+        if !is_separator {
+            words.push(byte.to_ascii_lowercase());
+        }
+    }
+    words
+}
+
 /// Returns whether a name is like a pattern, in which `*` stands for any text.
 pub(super) fn is_like(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
@@ -446,8 +466,50 @@ mod tests {
             "token",
             "JSESSIONID",
             "pwd",
+            // Words that only begin or contain one that says something else.
+            "spring.security.user.password",
+            "spring.security.oauth2.client.registration.x.client-secret",
+            "java.naming.security.credentials",
+            "user.password",
+            "USER_PASSWORD",
+            "userSecret",
+            "users.admin.password",
+            "newPassword",
+            "oldPassword",
+            "confirmPassword",
+            "password1",
+            "password2",
+            "passwords",
+            "passwordValue",
+            "passwordDb",
+            "pass",
+            "dbPass",
+            "DBPass",
+            "SMTP_PASS",
+            "keyPass",
+            "storepass",
+            "masterKey",
+            "encryption.key",
+            "sas-token",
+            "otpSeed",
+            "basicAuth",
+            "REDIS_AUTH",
+            "SECRET_KEY_BASE",
+            "wifi.psk",
+            "kennwort",
+            "private.key",
+            "APP_KEY",
+            "CI_JOB_TOKEN",
+            "hmacKey",
+            "sharedKey",
+            "x-functions-key",
+            "Ocp-Apim-Subscription-Key",
+            "license.key",
+            "fs.azure.account.key.shop.blob.core.windows.net",
         ] {
             assert!(names.contain(name.as_bytes()), "{name}");
+            let lower = name.to_ascii_lowercase();
+            assert!(names.keywords.iter().any(|keyword| lower.contains(keyword)), "{name}");
         }
         for name in [
             "passwordEncoder",
@@ -457,6 +519,15 @@ mod tests {
             "secretary",
             "password.file",
             "cookies",
+            "bypass",
+            "compass",
+            "passenger",
+            "noPassword",
+            "oauth",
+            "password.required",
+            "partition-key",
+            "mapKey",
+            "passwordFieldName",
         ] {
             assert!(!names.contain(name.as_bytes()), "{name}");
         }
