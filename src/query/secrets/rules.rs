@@ -24,8 +24,10 @@ const BUNDLED: [(&str, &str); 2] = [
 ];
 
 const TOP: &[&str] = &["text", "held", "named", "names"];
-const TEXT: &[&str] =
-    &["id", "name", "level", "keywords", "regex", "entropy", "mixed", "pair", "generic", "before", "after"];
+const TEXT: &[&str] = &[
+    "id", "name", "level", "keywords", "regex", "entropy", "mixed", "pair", "password", "key", "generic",
+    "before", "after",
+];
 const HELD: &[&str] = &["id", "name", "level", "class", "fields", "kind"];
 const NAMED: &[&str] = &["id", "name", "level", "holders"];
 const NAMES: &[&str] = &["keywords", "pattern", "except", "except_classes"];
@@ -70,6 +72,10 @@ pub(super) struct TextRule {
     pub(super) is_mixed: bool,
     /// `true` if the secret is Base64 of a text with a colon.
     pub(super) is_pair: bool,
+    /// `true` if the secret is neither a label nor a sentence.
+    pub(super) is_password: bool,
+    /// `true` if the secret is bytes of a key, of which nothing is shown.
+    pub(super) is_key: bool,
     /// `true` if a finding of another rule at the same place takes precedence.
     pub(super) is_generic: bool,
     /// Number of bytes before and after a keyword that are searched.
@@ -323,6 +329,8 @@ fn text_rule(table: &DeTable<'_>, at: usize) -> Result<(TextRule, usize), Wrong>
         entropy: number(table, "entropy")?.unwrap_or(0.0),
         is_mixed: boolean(table, "mixed")?,
         is_pair: boolean(table, "pair")?,
+        is_password: boolean(table, "password")?,
+        is_key: boolean(table, "key")?,
         is_generic: boolean(table, "generic")?,
         before: around("before", BEFORE)?,
         after: around("after", AFTER)?,
