@@ -368,6 +368,24 @@ fn fields_and_entries_of_maps_are_found_by_their_names() {
     let hint = heap.string("the name of my dog");
     let user = heap.with("com.acme.Hints", "passwordHint", hint);
     heap.hold("hint", user);
+    // Several words, a list of one, bytes of a key, and what is no key.
+    let words = heap.string("zwei blaue Hunde");
+    let token = heap.string("q8Xv2LmZ91pRt4Wb");
+    let objects = heap.model.array_class(heap.jdk.object);
+    let elements = heap.model.object_array(objects, &[token]);
+    let list = heap.with("java.util.ArrayList", "elementData", elements);
+    let encrypted = heap.string("ENC(aB3dE6gH9jK2mN5pQ8sT1vW4y)");
+    let all = [("spring.security.user.password", words), ("X-Api-Key", list), ("mail.password", encrypted)];
+    let other = entries(&mut heap, &all);
+    heap.hold("more", other);
+    let key: Vec<u8> = (0..32u8).map(|byte| byte.wrapping_mul(37).wrapping_add(129)).collect();
+    let hexadecimal: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = heap.model.prim_array(Elements::of_bytes(&key));
+    let hmac = heap.with("com.acme.Hmac", "hmacSecret", key);
+    heap.hold("hmac", hmac);
+    let zeros = heap.model.prim_array(Elements::of_bytes(&[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]));
+    let counter = heap.with("com.acme.Counter", "signingKey", zeros);
+    heap.hold("counter", counter);
     let folder = Folder::new();
     let dump = folder.write("structure.hprof", heap.bytes());
     let found = secrets(&folder, &dump, &["--show-values"]);
@@ -388,6 +406,9 @@ fn fields_and_entries_of_maps_are_found_by_their_names() {
             "org.apache.shiro.web.mgt.CookieRememberMeManager.encryptionCipherKey",
         ),
         ("named-field", "pa55word!", "com.acme.User.dbPassword"),
+        ("named-value", "zwei blaue Hunde", "com.acme.Config.more"),
+        ("named-value", "q8Xv2LmZ91pRt4Wb", "com.acme.Config.more"),
+        ("named-field", &*hexadecimal, "com.acme.Hmac.hmacSecret"),
     ]);
     assert_eq!(shown, expected);
     // Of keys nothing is shown.

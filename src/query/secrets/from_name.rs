@@ -19,12 +19,14 @@ const MAX_FIELDS: usize = 64;
 /// Maximum number of elements of an array of keys and values.
 const MAX_ELEMENTS: usize = 1 << 16;
 /// Names of fields of keys, and of values.
-const KEYS: [&str; 7] = ["key", "k", "name", "k0", "str", "propertyName", "headerName"];
-const VALUES: [&str; 6] = ["value", "val", "v", "v0", "propertyValue", "headerValue"];
+const KEYS: [&str; 9] = ["key", "k", "name", "k0", "str", "propertyName", "headerName", "referent", "attrID"];
+const VALUES: [&str; 7] = ["value", "val", "v", "v0", "propertyValue", "headerValue", "values"];
 /// Class of names of environment variables, which are keys themselves.
 const VARIABLE: &str = "java.lang.ProcessEnvironment$Variable";
 /// Parts of names of classes that have keys and values in one array, in turn.
 const IN_TURN: [&str; 2] = ["$MapN", "IdentityHashMap"];
+/// Parts of names of passwords, of which any text may be the value.
+const PASSWORDS: [&str; 5] = ["pass", "pwd", "secret", "kennwort", "psk"];
 /// Minimum number of characters of a value with a name, and of a token.
 const SHORTEST: usize = 4;
 const SHORTEST_TOKEN: usize = 12;
@@ -39,7 +41,7 @@ pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: 
         return true;
     }
     let name = name.to_ascii_lowercase();
-    let is_password = name.contains("pass") || name.contains("pwd") || name.contains("secret");
+    let is_password = PASSWORDS.into_iter().any(|part| name.contains(part)) || name.ends_with("auth");
     let is_long = if is_password {
         bytes.len() >= SHORTEST
     } else {
@@ -48,7 +50,10 @@ pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: 
     // `password` is the label of a field, a parameter, or another name; these have no digits.
     let has_digit = bytes.iter().any(u8::is_ascii_digit);
     let is_name = !has_digit && rules.names.as_ref().is_some_and(|names| names.contain(bytes));
-    is_long && !is_name && !mask::is_name(bytes) && !bytes.iter().any(u8::is_ascii_whitespace)
+    // Only passwords have blanks.
+    let is_plain =
+        if is_password { mask::is_password(bytes) } else { !bytes.iter().any(u8::is_ascii_whitespace) };
+    is_long && is_plain && !is_name && !mask::is_name(bytes) && !mask::is_example(bytes)
 }
 
 /// Finds the values of these names, which are arrays.

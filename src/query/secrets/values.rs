@@ -17,6 +17,10 @@ const MAX_DEPTH: u32 = 3;
 const MAX_FIELDS: usize = 256;
 /// Fields of objects that wrap a value, such as `OriginTrackedValue`, `AtomicReference` and `ProcessEnvironment.Value`.
 const WRAPPED: [&str; 9] = ["value", "val", "str", "password", "secret", "chars", "data", "text", "mag"];
+/// Fields of lists that hold the elements, or the only one.
+const LISTED: [&str; 5] = ["elementData", "e0", "a", "element", "elements"];
+/// Maximum number of elements of the array of a list of one.
+const MAX_ELEMENTS: usize = 64;
 
 /// A value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,9 +78,22 @@ pub(super) fn value(
                     let slot = slots.find(|slot| slot.name == name && slot.kind == BasicType::Object)?;
                     objects.object(objects.value(fields, &slot)?)
                 };
-                here = WRAPPED.into_iter().find_map(reference)?;
+                here = WRAPPED.into_iter().chain(LISTED).find_map(reference)?;
             }
-            Record::ObjectArray(_) | Record::Class(_) => return None,
+            // Of a list of one.
+            Record::ObjectArray(array) => {
+                let mut elements = objects
+                    .elements(&array)
+                    .take(MAX_ELEMENTS)
+                    .filter_map(|element| object_of(objects, element.0));
+                let only = elements.next()?;
+                if elements.next().is_some() {
+                    return None;
+                }
+                drop(elements);
+                here = only;
+            }
+            Record::Class(_) => return None,
         }
     }
     None
