@@ -26,7 +26,7 @@ const VARIABLE: &str = "java.lang.ProcessEnvironment$Variable";
 /// Parts of names of classes that have keys and values in one array, in turn.
 const IN_TURN: [&str; 2] = ["$MapN", "IdentityHashMap"];
 /// Parts of names of passwords, of which any text may be the value.
-const PASSWORDS: [&str; 5] = ["pass", "pwd", "secret", "kennwort", "psk"];
+const PASSWORDS: [&str; 6] = ["pass", "pwd", "secret", "kennwort", "psk", "security.credentials"];
 /// Minimum number of characters of a value with a name, and of a token.
 const SHORTEST: usize = 4;
 const SHORTEST_TOKEN: usize = 12;
@@ -41,7 +41,9 @@ pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: 
         return true;
     }
     let name = name.to_ascii_lowercase();
-    let is_password = PASSWORDS.into_iter().any(|part| name.contains(part)) || name.ends_with("auth");
+    // `BASIC_AUTH` is "BASIC": the name of a scheme.
+    let is_auth = name.ends_with("auth") && !name.contains(&text.to_ascii_lowercase());
+    let is_password = PASSWORDS.into_iter().any(|part| name.contains(part)) || is_auth;
     let is_long = if is_password {
         bytes.len() >= SHORTEST
     } else {
@@ -138,5 +140,20 @@ impl NamedSearch<'_, '_> {
         if text != name && is_value(self.rules, name, text, true) {
             self.found.push(Candidate { rule: None, object, value, from, holder: None, is_general: true });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_names_are_plausible() {
+        let rules = SecretRules::bundled();
+        let of = |name, text| is_value(&rules, name, text, true);
+        assert!(of("REDIS_AUTH", "sesame") && of("java.naming.security.credentials", "ldapBind-9"));
+        assert!(of("password", "zwei blaue Hunde") && of("apiToken", "q8Xv2LmZ91pRt4Wb"));
+        assert!(!of("BASIC_AUTH", "BASIC") && !of("credentials", "include") && !of("apiToken", "bearer"));
+        assert!(!of("password", "Mot de passe") && !of("password", "TODO") && !of("password", "ENC(aB3d)"));
     }
 }

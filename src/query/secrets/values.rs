@@ -90,7 +90,6 @@ pub(super) fn value(
                 if elements.next().is_some() {
                     return None;
                 }
-                drop(elements);
                 here = only;
             }
             Record::Class(_) => return None,
