@@ -3,6 +3,7 @@
 use hprof_index::model::summary::PUBLIC_PROPERTIES;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::names::java_class_name;
 use hprof_parser::{BasicType, ObjectId, be_id, be_ids};
 
 use super::RedactOptions;
@@ -216,8 +217,10 @@ impl<'a> HeapVisitor<'a> for Threads<'_, 'a> {
     fn instance(&mut self, record: Instance<'a>) {
         if self.names.len() < MAX_OBJECTS && self.lookup.plan.thread_classes.contains(&record.class) {
             let names = &self.lookup.plan.class_names;
-            let is_theirs =
-                |class| names.get(&class).is_some_and(|name| THREAD_CLASSES.contains(&name.as_str()));
+            let is_theirs = |class| {
+                let name = names.get(&class).map(|name| java_class_name(name));
+                name.is_some_and(|name| THREAD_CLASSES.contains(&&*name))
+            };
             let name = self.lookup.reference_of(record.class, record.fields, "name", is_theirs);
             self.names.extend(name.filter(|name| !name.is_null()));
         }

@@ -51,7 +51,7 @@ pub(super) fn compare(
         waste.allowed = waste.differences - others;
         waste.differences = others;
         waste.reason = Some(if is_broken {
-            "equal contents are different with --break-equality"
+            "equal contents are different, as requested"
         } else {
             "Strings that share a char[] are no longer equal to those in another array"
         });
