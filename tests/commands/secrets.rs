@@ -9,9 +9,10 @@ use std::process::Output;
 
 use serde_json::Value as Json;
 
-use hprof_writer::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
+use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Layout, ObjectId, Options, Root, Type, Value};
 
 use crate::kit::process::{Folder, stderr};
+use crate::kit::texts::code;
 
 /// Generator of random texts, the same in each run.
 struct Random(u64);
@@ -564,4 +565,19 @@ fn the_documentation_lists_all_rules() {
     for rule in hprof_query::secrets::SecretRules::bundled().rules() {
         assert!(page.contains(&format!("| `{}` | {} |", rule.id, rule.name)), "{}", rule.id);
     }
+}
+
+#[test]
+fn what_is_not_looked_at_is_no_success() {
+    let mut model = HeapModel::new(Layout::COMPRESSED);
+    let jdk = Jdk::add_to(&mut model);
+    let held: Vec<_> = (0..9000).map(|_| jdk.string(&mut model, "password")).collect();
+    let all = model.object_array(jdk.object_array, &held);
+    model.root(all, Root::JavaFrame { thread: 1, frame: 0 });
+    model.root_boot_classes();
+    let folder = Folder::new();
+    let dump = folder.write("decoys.hprof", model.write(&Options::hotspot()).bytes());
+    let output = folder.run(&["secrets", &dump]);
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains("were not looked at"), "{}", stderr(&output));
 }

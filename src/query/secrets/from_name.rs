@@ -58,17 +58,23 @@ pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: 
     is_long && is_plain && !is_name && !mask::is_name(bytes) && !mask::is_example(bytes)
 }
 
-/// Finds the values of these names, which are arrays.
-pub(super) fn find(objects: &ObjectReader<'_>, rules: &SecretRules, names: &[ObjectIndex]) -> Vec<Candidate> {
+/// Finds the values of these names, which are arrays. Returns also how many referrers were not looked at.
+pub(super) fn find(
+    objects: &ObjectReader<'_>,
+    rules: &SecretRules,
+    names: &[ObjectIndex],
+) -> (Vec<Candidate>, u64) {
     let graph = objects.graph;
-    let mut search = NamedSearch { objects, rules, left: MAX_ALL, found: Vec::new() };
+    let mut search = NamedSearch { objects, rules, left: MAX_ALL, found: Vec::new(), omitted: 0 };
     for array in names {
-        for string in graph.referrers(*array).take(MAX_REFERRERS) {
+        let mut strings = graph.referrers(*array);
+        for string in strings.by_ref().take(MAX_REFERRERS) {
             let Some(text) = objects.string(string) else { continue };
             search.of_key(string, &text.text(MAX_FIELDS * 4), true);
         }
+        search.omitted += u64::from(strings.next().is_some());
     }
-    search.found
+    (search.found, search.omitted)
 }
 
 struct NamedSearch<'s, 'a> {
@@ -77,6 +83,8 @@ struct NamedSearch<'s, 'a> {
     /// Number of referrers that may still be looked at.
     left: usize,
     found: Vec<Candidate>,
+    /// Number of names of which not all referrers were looked at.
+    omitted: u64,
 }
 
 impl NamedSearch<'_, '_> {
@@ -84,8 +92,15 @@ impl NamedSearch<'_, '_> {
     fn of_key(&mut self, key: ObjectIndex, name: &str, is_string: bool) {
         let (objects, graph) = (self.objects, self.objects.graph);
         let Some(id) = graph.objects.addresses.id_of(key) else { return };
+        let mut referrers = graph.referrers(key);
+        if referrers.by_ref().nth(MAX_REFERRERS).is_some() {
+            self.omitted += 1;
+        }
         for from in graph.referrers(key).take(MAX_REFERRERS) {
-            let Some(left) = self.left.checked_sub(1) else { return };
+            let Some(left) = self.left.checked_sub(1) else {
+                self.omitted += 1;
+                return;
+            };
             self.left = left;
             let Some(class) = graph.objects.class(from) else { continue };
             let Some(row) = objects.summary.class(class) else { continue };

@@ -113,7 +113,7 @@ pub fn secrets(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], rules: &SecretRul
     let objects = ObjectReader::new(heap.summary(), graph, bytes);
     let texts = arrays::read(&objects, &TextSearch::new(rules, seed));
     let (held, omitted) = held::find(&objects, rules);
-    let mut named = from_name::find(&objects, rules, &texts.names);
+    let (mut named, unnamed) = from_name::find(&objects, rules, &texts.names);
     let mut all = Groups {
         objects,
         seed,
@@ -158,7 +158,7 @@ pub fn secrets(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], rules: &SecretRul
     let ids: Vec<&str> = rules.rules().map(|rule| rule.id.as_str()).collect();
     let mut rows: Vec<SecretRow> = all.groups.values().filter_map(|group| all.row(group, &ids)).collect();
     rows.sort_rows_by_key(|row| (row.id.clone(), row.object, row.length, row.value.clone()));
-    Secrets { rows, omitted: texts.omitted + omitted }
+    Secrets { rows, omitted: texts.omitted + omitted + unnamed }
 }
 
 /// Findings, grouped by rule and value.

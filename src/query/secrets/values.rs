@@ -66,7 +66,11 @@ pub(super) fn value(
     let mut here = object;
     for _ in 0..=MAX_DEPTH {
         if let Some(characters) = text_of(objects, here) {
-            return Some((here, HeldValue::Text(limited(&characters)?)));
+            let text = limited(&characters)?;
+            // Of keys, nothing is shown, also if they are texts.
+            let is_key = kind == HeldKind::Key;
+            let value = if is_key { HeldValue::Key(text.into_bytes()) } else { HeldValue::Text(text) };
+            return Some((here, value));
         }
         match objects.record(here)? {
             Record::PrimitiveArray(array) => return Some((here, of_array(array, kind)?)),
