@@ -41,7 +41,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli redact heap.hprof -o safe.hprof --keep 'order-*' --thread-names --prove
   hprof-cli redact --check heap.hprof safe.hprof        compares the analyses, searches for texts";
 
-/// Write a dump without its values: every object stays, and the analyses stay the same
+/// Write a dump without its values; all analyses stay the same
 ///
 /// Characters of Strings, elements of primitive arrays and numbers in fields are replaced by others, with a random key
 /// that is thrown away. Objects, references, classes, sizes, roots, stacks and names of classes, fields and methods
