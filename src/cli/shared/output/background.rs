@@ -1,7 +1,7 @@
 //! Writing in a thread of its own, while the next bytes are computed.
 
 use std::io::{self, Write};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 /// Number of bytes that are passed to the thread at once.
@@ -17,16 +17,26 @@ pub(crate) fn in_background<T>(
 ) -> (T, io::Result<()>) {
     thread::scope(|scope| {
         let (sender, chunks) = sync_channel::<Vec<u8>>(CHUNKS);
-        let write = move || -> io::Result<()> { chunks.iter().try_for_each(|chunk| out.write_all(&chunk)) };
+        // Written ones come back: new memory costs more than the copy into it.
+        let (used, free) = sync_channel::<Vec<u8>>(CHUNKS);
+        let write = move || -> io::Result<()> {
+            chunks.iter().try_for_each(|mut chunk| {
+                out.write_all(&chunk)?;
+                chunk.clear();
+                // One too many, or nobody takes it.
+                let _ = used.try_send(chunk);
+                Ok(())
+            })
+        };
         let writer = match thread::Builder::new().name("writer".to_owned()).spawn_scoped(scope, write) {
             Ok(writer) => writer,
             Err(error) => {
                 // The receiver is gone: the first write fails.
-                let result = work(&mut Chunks { sender, chunk: Vec::new() });
+                let result = work(&mut Chunks { sender, free, chunk: Vec::new() });
                 return (result, Err(error));
             }
         };
-        let mut writing = Chunks { sender, chunk: Vec::with_capacity(CHUNK) };
+        let mut writing = Chunks { sender, free, chunk: Vec::with_capacity(CHUNK) };
         let result = work(&mut writing);
         let flushed = writing.flush();
         drop(writing);
@@ -38,23 +48,28 @@ pub(crate) fn in_background<T>(
 /// Writer that passes chunks to the thread.
 struct Chunks {
     sender: SyncSender<Vec<u8>>,
+    /// Chunks that were written.
+    free: Receiver<Vec<u8>>,
     chunk: Vec<u8>,
 }
 
 impl Write for Chunks {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.chunk.extend_from_slice(bytes);
+        // Never longer than they were made: what is longer becomes several.
+        let (now, _) = bytes.split_at(bytes.len().min(CHUNK - self.chunk.len()));
+        self.chunk.extend_from_slice(now);
         if self.chunk.len() >= CHUNK {
             self.flush()?;
         }
-        Ok(bytes.len())
+        Ok(now.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         if self.chunk.is_empty() {
             return Ok(());
         }
-        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK));
+        let next = self.free.try_recv().unwrap_or_else(|_| Vec::with_capacity(CHUNK));
+        let chunk = std::mem::replace(&mut self.chunk, next);
         // The thread has ended with an error, which `in_background` returns.
         self.sender.send(chunk).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }

@@ -167,17 +167,13 @@ fn function<S: Symbol>(mut state: Absorb, values: &[S]) -> Squeeze {
 /// Adds values to the input of a function. Their number must be known from the tweak.
 #[inline(always)]
 pub(super) fn absorb<S: Symbol>(state: &mut Absorb, values: &[S]) {
-    let word = |chunk: &[S]| {
-        let join = |word: u64, value: &S| word << S::SHIFT | value.bits();
-        chunk.iter().fold(0, join)
-    };
     let chunks = values.chunks_exact(8 / S::BYTES);
     let rest = chunks.remainder();
     for chunk in chunks {
-        state.word(word(chunk));
+        state.word(S::join(chunk));
     }
     if !rest.is_empty() {
-        state.word(word(rest));
+        state.word(S::join(rest));
     }
 }
 

@@ -226,18 +226,23 @@ impl Contents {
             long.extend(elements());
             return (long, 0);
         }
-        long.reserve_exact(data.len() / S::BYTES);
+        // Written without branches: whether the next element is fixed cannot be predicted.
+        long.resize(data.len() / S::BYTES, S::ZERO);
+        let mut count = 0;
         let mut pattern = self.cipher.tweak();
         for chunk in data.chunks(S::BYTES * 64) {
             let mut bits = 0_u64;
             for value in chunk.chunks_exact(S::BYTES).map(S::get) {
-                bits = bits << 1 | u64::from(is_fixed(&value));
-                if !is_fixed(&value) {
-                    long.push(value);
+                let is_fixed = is_fixed(&value);
+                bits = bits << 1 | u64::from(is_fixed);
+                if let Some(place) = long.get_mut(count) {
+                    *place = value;
                 }
+                count += usize::from(!is_fixed);
             }
             pattern.word(bits);
         }
+        long.truncate(count);
         (long, pattern.finish().next())
     }
 }
@@ -248,9 +253,14 @@ fn scatter<S: Symbol>(kind: BasicType, values: &[S], data: &mut [u8]) {
         data.chunks_exact_mut(S::BYTES).zip(values).for_each(|(element, value)| value.put(element));
         return;
     }
-    let is_free = |element: &&mut [u8]| !class_of(kind, S::get(element).bits()).is_fixed();
-    let elements = data.chunks_exact_mut(S::BYTES).filter(is_free);
-    elements.zip(values).for_each(|(element, value)| value.put(element));
+    let mut at = 0;
+    for element in data.chunks_exact_mut(S::BYTES) {
+        let before = S::get(element);
+        let is_fixed = class_of(kind, before.bits()).is_fixed();
+        let next = values.get(at).copied().unwrap_or(S::ZERO);
+        (if is_fixed { before } else { next }).put(element);
+        at += usize::from(!is_fixed);
+    }
 }
 
 fn is_all_same<S: Symbol>(values: &[S]) -> bool {

@@ -3,6 +3,7 @@
 //! Each value belongs to a class: a set of values that are mapped to one another. Zero is alone in its class.
 
 use hprof_parser::BasicType;
+use zerocopy::IntoBytes;
 
 /// A class of values: its number, its size, and the place of a value in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +150,8 @@ pub(super) trait Symbol: Copy + PartialEq {
     fn put(self, bytes: &mut [u8]);
     fn bits(self) -> u64;
     fn of_bits(bits: u64) -> Self;
+    /// Returns the bits of at most 64 bits of values.
+    fn join(values: &[Self]) -> u64;
     /// Returns random bits as a number below `radix`.
     fn digit(noise: &[u8], radix: u64) -> u64;
 }
@@ -184,6 +187,15 @@ macro_rules! symbol {
             #[allow(clippy::cast_possible_truncation)] // The bits of a value.
             fn of_bits(bits: u64) -> Self {
                 bits as Self
+            }
+
+            #[inline(always)]
+            fn join(values: &[Self]) -> u64 {
+                // The compiler does not make a load of a loop over eight bytes.
+                match values.as_bytes().first_chunk() {
+                    Some(bytes) => u64::from_le_bytes(*bytes),
+                    None => values.iter().rfold(0, |word, value| word << Self::SHIFT | u64::from(*value)),
+                }
             }
 
             #[inline(always)]
