@@ -187,7 +187,7 @@ fn fields_that_the_analyser_reads_are_in_the_list() {
         let dir = tempfile::tempdir().unwrap();
         let source =
             super::super::recover::RecoverSource::open(&path, dir.path(), &hprof_index::Quiet).unwrap();
-        let plan = super::Plan::read(super::DumpBytes::Stream(&mut source.bytes())).unwrap();
+        let plan = super::Plan::read(super::DumpBytes::Stream(&mut source.bytes()), &[]).unwrap();
         numeric.extend(plan.numeric_fields.iter().cloned());
     }
     assert!(numeric.len() > 500 && numeric.contains("threadStatus"), "{}", numeric.len());
