@@ -75,9 +75,9 @@ pub struct Plan {
     pub(super) thread_classes: IdSet<ObjectId>,
     /// Parts of the file with instances of these.
     pub(super) thread_ranges: Vec<Range<u64>>,
-    /// Names of numeric fields of classes of the JDK and of Android.
+    /// Classes of the JDK and of Android, and names of their numeric fields and statics.
     #[cfg(test)]
-    pub(super) numeric_fields: Vec<String>,
+    pub(super) numeric_fields: Vec<(String, String)>,
     /// Object in `java.lang.System.props`.
     pub(super) props: Option<ObjectId>,
 }
@@ -151,6 +151,8 @@ struct PlanBuilder {
     sources: Vec<(u64, u32)>,
     seen_sources: FxHashSet<(u64, u32)>,
     loads: IdMap<ObjectId, u64>,
+    #[cfg(test)]
+    numeric_statics: Vec<(ObjectId, u64)>,
     classes: IdMap<ObjectId, RawClass>,
     statics: IdSet<u64>,
     /// References in static fields named `props`: class, field, object.
@@ -168,6 +170,10 @@ impl PlanBuilder {
         for (name, kind, value) in class.statics {
             self.uses(name, SymbolUse::Field);
             self.statics.insert(name);
+            #[cfg(test)]
+            if !matches!(kind, BasicType::Object | BasicType::Boolean) {
+                self.numeric_statics.push((class.id, name));
+            }
             let is_props = || self.strings.get(&name).is_some_and(|name| &**name == b"props");
             if kind == BasicType::Object && is_props() {
                 self.references.push((class.id, name, ObjectId(value)));
@@ -214,12 +220,8 @@ impl PlanBuilder {
                     }
                 } else {
                     #[cfg(test)]
-                    if ["java", "jdk/", "sun/", "android", "libcore"]
-                        .iter()
-                        .any(|start| class.starts_with(start))
-                        && *kind != BasicType::Boolean
-                    {
-                        numeric_fields.push(name);
+                    if is_of_platform(&class) && *kind != BasicType::Boolean {
+                        numeric_fields.push((class.clone(), name));
                     }
                     let field = u32::try_from(field_hashes.len()).unwrap_or(u32::MAX);
                     field_hashes.push(hash);
@@ -230,6 +232,13 @@ impl PlanBuilder {
             }
             class_names.insert(*id, class);
             classes.insert(*id, fields);
+        }
+        #[cfg(test)]
+        for (class, field) in &self.numeric_statics {
+            let class = name(*class);
+            if is_of_platform(&class) {
+                numeric_fields.extend(text(*field).map(|field| (class, field)));
+            }
         }
         // Links to superclasses without fields are followed once each: those of a class are set when it is met.
         let above: Vec<(ObjectId, Option<ObjectId>)> =
@@ -277,6 +286,11 @@ impl PlanBuilder {
         }
         None
     }
+}
+
+#[cfg(test)]
+fn is_of_platform(class: &str) -> bool {
+    ["java", "jdk/", "sun/", "android", "libcore"].iter().any(|start| class.starts_with(start))
 }
 
 /// Maximum number of superclasses without fields in a row.
