@@ -45,6 +45,7 @@ mod places;
 mod processes;
 mod recover;
 mod redact;
+mod redact_classes;
 mod redact_hostile;
 mod report;
 mod secrets;

@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use hprof_writer::{Elements, HeapModel, Jdk, Layout, Options, Root, Type, Value};
+use hprof_writer::{
+    ClassDump, DumpWriter, Elements, HeapModel, HeapWriter, IdSize, Jdk, Layout, Options, Root, Type, Value,
+    Version,
+};
 
 use crate::kit::process::{Folder, stderr};
 use crate::kit::texts::code;
@@ -73,4 +76,27 @@ fn a_pattern_that_most_texts_match_ends() {
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let redacted = fs::read(&out).unwrap();
     assert!(is_in(&redacted, "Alice, customer 4711") && !is_in(&redacted, "731731731"));
+}
+
+/// Each of 20,000 segments has one class, a subclass of that before it: which of them are classes of threads is told in
+/// one pass. It took minutes.
+#[test]
+fn many_segments_with_a_class_each_take_no_time() {
+    let folder = Folder::new();
+    let mut out = DumpWriter::new(Version::V1_0_2, IdSize::Eight);
+    out.string(1, "java/lang/Thread");
+    out.load_class(1, 0x1000, 0, 1);
+    for number in 0..20_000 {
+        let id = 0x1000 + 8 * number;
+        let superclass = if number == 0 { 0 } else { id - 8 };
+        let mut body = HeapWriter::new(IdSize::Eight);
+        body.class_dump(&ClassDump { id, superclass, ..ClassDump::default() });
+        out.heap_segment(&body);
+    }
+    out.heap_dump_end();
+    let bytes = out.into_bytes();
+    let (input, out) = (folder.write("in.hprof", &bytes), folder.text("out.hprof"));
+    let output = folder.run(&["redact", &input, "-o", &out]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(fs::read(&out).unwrap() == bytes);
 }

@@ -1,6 +1,7 @@
 //! `redact`: a dump without its values, which answers as before; and the proof that it does.
 
 pub(crate) mod manifest;
+mod mapping;
 pub(crate) mod passing;
 
 use std::fs::File;
@@ -12,6 +13,7 @@ use anyhow::{Context, ensure};
 use hprof_index::Progress;
 use hprof_input::packed::Compression;
 use hprof_input::packed::encode::Encoder;
+use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::dictionary::names;
 use hprof_query::dump::recover::RecoverSource;
 use hprof_query::dump::redact::proof::{ProofDump, ProofRow};
@@ -25,6 +27,7 @@ use hprof_report::number::{counted, grouped};
 use hprof_report::table::TableBuilder;
 
 use self::manifest::Manifest;
+use self::mapping::ClassMapping;
 use self::passing::{FilePosition, Hashed, UntilError};
 use super::account::exact;
 use crate::cli::Outcome;
@@ -39,6 +42,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli redact heap.hprof -o safe.hprof.zst         values go, every object and reference stays
   ssh host cat heap.hprof.gz | hprof-cli redact - -o safe.hprof
   hprof-cli redact heap.hprof -o safe.hprof --keep 'order-*' --thread-names --prove
+  hprof-cli redact heap.hprof -o safe.hprof --classes 'com.acme.**'
   hprof-cli redact --check heap.hprof safe.hprof        compares the analyses, searches for texts";
 
 /// Write a dump without its values; all analyses stay the same
@@ -127,6 +131,13 @@ pub(crate) struct WhatGoes {
     #[arg(long, help_heading = "What goes")]
     zero: bool,
 
+    /// Rename classes that match PATTERN (`com.acme.**`), their nested classes and arrays; can be repeated
+    ///
+    /// `com.acme.Order` becomes `c1.C17`, in names of classes, signatures and source files of stack frames; texts of the
+    /// heap that are such names do not stay. The mapping is written to FILE.classes.json, beside the output.
+    #[arg(long, value_name = "PATTERN", help_heading = "What goes")]
+    classes: Vec<ClassPattern>,
+
     /// Replace equal contents of two objects by different ones: equality is lost, and duplicates are no longer found
     #[arg(long, help_heading = "What goes")]
     break_equality: bool,
@@ -157,6 +168,7 @@ fn write(
     let file = OutFile::create_private(output, &inputs, existing)?;
     let manifest_path = with_suffix(output, ".manifest.json");
     let mut manifest_file = OutFile::create_private(&manifest_path, &inputs, existing)?;
+    let mapping = ClassMapping::create(args, output, &inputs, existing)?;
     let key = key(args.key.as_deref())?;
     let bar = Bar::new(cx, args.quiet);
     let failed = || format!("cannot write {}", output.display());
@@ -174,6 +186,7 @@ fn write(
     let file = out.inner.into_inner().map_err(|error| error.into_error()).with_context(failed)?;
     file.commit()?;
     drop(bar);
+    mapping.map_or(Ok(()), |mapping| mapping.finish(cx, args, &done.redacted.renames))?;
     let proof = if args.prove { Some(proof(cx, args, options, output)?) } else { None };
     let manifest = &manifest_path;
     let result = RedactedDump { args, output, done, output_bytes, output_hash, manifest, proof };
@@ -219,7 +232,7 @@ fn proof(
     let bytes = redacted_heap.bytes(&bar)?;
     let redacted = ProofDump { heap: &redacted_heap, graph: &redacted_graph, bytes };
     let rows = input.with_threads(|| {
-        let plan = Plan::read(DumpBytes::Mapped(original.bytes, &mut |_| ()))?;
+        let plan = Plan::read(DumpBytes::Mapped(original.bytes, &mut |_| ()), &options.classes)?;
         let kept = redact::kept_texts_of_file(&plan, options, original.bytes);
         redact::proof::prove(&plan, &kept, options, original, redacted, &bar)
     })?;
@@ -253,6 +266,7 @@ impl WhatGoes {
             strict_numbers: self.strict_numbers,
             zero: self.zero,
             break_equality: self.break_equality,
+            classes: self.classes.clone(),
         })
     }
 }
@@ -338,7 +352,8 @@ impl Redaction<'_> {
             self.bar.advance(bytes.len() as u64);
             position.advance(bytes.len());
         };
-        let plan = Plan::read(DumpBytes::Mapped(bytes, &mut passed)).with_context(failed)?;
+        let from = DumpBytes::Mapped(bytes, &mut passed);
+        let plan = Plan::read(from, &self.options.classes).with_context(failed)?;
         let kept = redact::kept_texts_of_file(&plan, self.options, bytes);
         let mut hash = Hashed::new(io::sink());
         let mut position = FilePosition::new(&source);
@@ -499,6 +514,10 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
         "symbols",
         &format!("{} mapped, {} kept as names", grouped(counts.symbols_mapped), grouped(counts.symbols_kept)),
     );
+    if !result.args.what.classes.is_empty() {
+        let count = grouped(result.done.redacted.renames.old_names().len() as u64);
+        line("classes", &format!("{count} renamed, mapping in {}", mapping::path(result.output).display()));
+    }
     proof_lines(result.proof.as_deref().unwrap_or_default(), line);
     if let Some(offset) = result.done.redacted.end.lost_from {
         line("damage", &format!("everything after offset {offset:#x} is missing"));

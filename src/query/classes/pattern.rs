@@ -65,6 +65,23 @@ impl ClassPattern {
         self.simple && last.is_some_and(|last| self.matches_all_of(last))
     }
 
+    /// Returns whether the pattern matches a class of this name, or one that it is nested in: one whose name is followed
+    /// by `$`.
+    pub fn matches_with_nested(&self, name: &str) -> bool {
+        /// Maximum number of classes around a class.
+        const MAX_AROUND: usize = 64;
+        let ends = || name.match_indices('$').map(|(at, _)| at).take(MAX_AROUND).chain([name.len()]);
+        if self.plain {
+            return ends().any(|end| name.get(..end).is_some_and(|name| self.matches(name)));
+        }
+        let last = name.rfind('.').filter(|_| self.simple).map(|dot| dot + 1);
+        [Some(0), last].into_iter().flatten().any(|start| {
+            let reached =
+                glob_reached(self.glob.as_bytes(), name.as_bytes().get(start..).unwrap_or_default());
+            ends().any(|end| end.checked_sub(start).and_then(|at| reached.get(at)) == Some(&true))
+        })
+    }
+
     fn matches_all_of(&self, name: &str) -> bool {
         // Most patterns are names.
         if self.plain { self.glob == name } else { glob_matches(self.glob.as_bytes(), name.as_bytes()) }
@@ -139,9 +156,14 @@ pub fn any_matches(patterns: &[ClassPattern], name: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(name))
 }
 
-/// Matches without backtracking: after each byte of the pattern, tracks which prefixes of the name it can match. The
-/// time is at most proportional to the product of both lengths.
 fn glob_matches(pattern: &[u8], name: &[u8]) -> bool {
+    glob_reached(pattern, name).last().copied().unwrap_or(false)
+}
+
+/// Returns for each number of bytes of the name whether the pattern matches so many. Matches without backtracking: after
+/// each byte of the pattern, tracks which prefixes of the name it can match. The time is at most proportional to the
+/// product of both lengths.
+fn glob_reached(pattern: &[u8], name: &[u8]) -> Vec<bool> {
     // `reached[i]`: `true` if the pattern so far can match the first i bytes of the name.
     let mut reached = vec![false; name.len() + 1];
     if let Some(first) = reached.first_mut() {
@@ -170,7 +192,7 @@ fn glob_matches(pattern: &[u8], name: &[u8]) -> bool {
         reached = next;
         rest = if crosses { after.get(1..).unwrap_or_default() } else { after };
     }
-    reached.last().copied().unwrap_or(false)
+    reached
 }
 
 #[cfg(test)]
@@ -249,6 +271,25 @@ mod tests {
         for (pattern, name, expected) in cases {
             let parsed: ClassPattern = pattern.parse().unwrap();
             assert_eq!(parsed.matches(name), expected, "{pattern} on {name}");
+        }
+    }
+
+    #[test]
+    fn nested_classes_belong_to_those_around_them() {
+        let cases = [
+            ("com.acme.Order", "com.acme.Order$Item", true),
+            ("com.acme.Order", "com.acme.Order$$Lambda$3", true),
+            ("com.acme.Order", "com.acme.Orders$Item", false),
+            ("com.acme.*Order", "com.acme.BigOrder$Item$1", true),
+            ("com.acme.*", "com.acme.a.Order$Item", false),
+            ("Order", "com.acme.Order$Item$1", true),
+            ("*Order", "com.acme.Order$Item", true),
+            ("*Order", "com.Order.Other", false),
+            ("com.acme.Order$Item", "com.acme.Order", false),
+        ];
+        for (pattern, name, expected) in cases {
+            let parsed: ClassPattern = pattern.parse().unwrap();
+            assert_eq!(parsed.matches_with_nested(name), expected, "{pattern} on {name}");
         }
     }
 

@@ -81,6 +81,18 @@ pub fn stem(class: &str) -> Cow<'_, str> {
     Cow::Owned(parts.collect::<Vec<String>>().join(".") + brackets)
 }
 
+/// Returns `true` if a part of a class's name, between `$`, is written by a generator of classes.
+pub fn is_mark(part: &str) -> bool {
+    let word = part.trim_end_matches(|digit: char| digit.is_ascii_digit());
+    let javassist = || part.strip_prefix("_jvst").is_some_and(|rest| rest.bytes().all(is_hexadecimal));
+    let is_numbered = word.len() < part.len();
+    (word == "Proxy" && is_numbered) || MARKS.iter().any(|mark| mark.trim_matches('$') == word) || javassist()
+}
+
+fn is_hexadecimal(byte: u8) -> bool {
+    byte.is_ascii_hexdigit() || byte == b'_'
+}
+
 /// Stems of names, computed once each: all classes of a hostile dump can have the same name of 64 KB.
 #[derive(Debug, Default)]
 pub struct Stems<'a>(FxHashMap<(*const u8, usize), (&'a str, Arc<str>)>);

@@ -103,6 +103,18 @@ impl Made {
         thread.into()
     }
 
+    /// Numbers of the frameworks' classes, which the rules read, are the same in a redacted dump.
+    fn check_redaction(&self) {
+        for class in self.model.classes().iter().filter(|class| !class.name.starts_with("com.acme.")) {
+            for (field, kind) in &class.fields {
+                let is_number = !matches!(kind, Type::Object | Type::Boolean);
+                let is_known = || crate::dump::redact::is_known_field(&class.name, field);
+                let name = &class.name;
+                assert!(!is_number || is_known(), "{name}.{field} is not in kept_fields.txt of redact");
+            }
+        }
+    }
+
     fn with<T>(
         &mut self,
         rules: &Frameworks,
@@ -112,6 +124,9 @@ impl Made {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("heap.hprof");
         self.model.root_boot_classes();
+        if !hide_values {
+            self.check_redaction();
+        }
         self.model.write(&Options::hotspot()).write_file(&path).expect("a dump");
         let options = HeapOptions {
             index_dir: Some(dir.path().join("index")),

@@ -55,6 +55,7 @@ pub(crate) fn text(result: &Manifest<'_>) -> String {
             "strict_numbers": args.strict_numbers,
             "zero": args.zero,
             "break_equality": args.break_equality,
+            "class_patterns": args.classes.len(),
             "key": if result.is_key_kept { "kept in a file: whoever has it can undo the redaction" } else { "random, not kept" },
         },
         "counts": {
@@ -67,6 +68,8 @@ pub(crate) fn text(result: &Manifest<'_>) -> String {
             "numbers_kept": counts.numbers_kept,
             "counters_kept": counts.counters_kept,
             "hashes_mapped": counts.hashes_mapped,
+            "classes_renamed": done.redacted.renames.old_names().len(),
+            "symbols_renamed": counts.symbols_renamed,
             "symbols_mapped": counts.symbols_mapped,
             "symbols_kept": counts.symbols_kept,
             "lines_removed": counts.lines_removed,

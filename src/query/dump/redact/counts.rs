@@ -28,6 +28,8 @@ pub struct RedactCounts {
     pub counters_kept: u64,
     /// Symbols that are names, which stay.
     pub symbols_kept: u64,
+    /// Symbols with names of renamed classes.
+    pub symbols_renamed: u64,
     /// Symbols that were mapped.
     pub symbols_mapped: u64,
     /// Line numbers that were removed.
@@ -67,6 +69,7 @@ impl RedactCounts {
         self.hashes_mapped += other.hashes_mapped;
         self.counters_kept += other.counters_kept;
         self.symbols_kept += other.symbols_kept;
+        self.symbols_renamed += other.symbols_renamed;
         self.symbols_mapped += other.symbols_mapped;
         self.lines_removed += other.lines_removed;
         self.unknown_instances += other.unknown_instances;

@@ -52,6 +52,13 @@ pub(super) static FIELDS: LazyLock<FieldList> = LazyLock::new(|| {
     list
 });
 
+/// Returns `true` if a number that the analyses read is the same in a redacted dump, or is read only to show it.
+#[cfg(test)]
+pub(crate) fn is_known(class: &str, field: &str) -> bool {
+    let treatment = treatment(class, field, BasicType::Int);
+    FIELDS.shown.contains(&field) || matches!(treatment, FieldTreatment::Stays | FieldTreatment::Counter)
+}
+
 /// Treatment of the number in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldTreatment {

@@ -51,6 +51,10 @@ impl Filter<'_> {
         let (Some(id), Some(text)) = (be_id(body, 0, plan.id_size()), body.get(w..)) else {
             return Cow::Owned(vec![0; body.len()]);
         };
+        if let Some(name) = plan.renames.symbol(id) {
+            self.counts.symbols_renamed += 1;
+            return Cow::Owned([body.get(..w).unwrap_or_default(), name].concat());
+        }
         let stays = match plan.symbols.get(&id) {
             Some(SymbolUse::Thread) => !self.mapping.options.thread_names,
             Some(SymbolUse::Class | SymbolUse::Field | SymbolUse::Frame) => true,

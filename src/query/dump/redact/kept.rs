@@ -1,8 +1,11 @@
 //! Texts that stay: contents of arrays that are equal to one of them are not mapped.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use hprof_parser::{BasicType, mutf8};
+
+use super::renames::ClassRenames;
 
 /// Reason for which a text stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +86,8 @@ pub struct KeptTexts {
     seen: Box<[u64]>,
     patterns: TextPatterns,
     longest: usize,
+    /// Texts with the old names of these do not stay.
+    renames: Arc<ClassRenames>,
 }
 
 /// Number of bits of `seen`.
@@ -103,14 +108,14 @@ fn bit_of(text: &[u8]) -> (usize, u64) {
 
 impl KeptTexts {
     /// Creates a set with the texts that patterns match.
-    pub fn new(patterns: TextPatterns) -> Self {
+    pub fn new(patterns: TextPatterns, renames: Arc<ClassRenames>) -> Self {
         let longest = if patterns.0.is_empty() { 0 } else { MAX_TEXT };
-        Self { patterns, longest, seen: vec![0; SEEN / 64].into(), ..Self::default() }
+        Self { patterns, longest, seen: vec![0; SEEN / 64].into(), renames, ..Self::default() }
     }
 
     /// Adds a text. The first reason counts.
     pub fn add(&mut self, text: &str, reason: KeptReason) {
-        if text.is_empty() || text.len() > MAX_TEXT {
+        if text.is_empty() || text.len() > MAX_TEXT || self.renames.mentions(text) {
             return;
         }
         let units = || text.encode_utf16();
@@ -187,7 +192,8 @@ impl KeptTexts {
         if self.patterns.0.is_empty() {
             return None;
         }
-        self.patterns.matches(&text()?).then_some(KeptReason::Requested)
+        let text = text()?;
+        (self.patterns.matches(&text) && !self.renames.mentions(&text)).then_some(KeptReason::Requested)
     }
 
     /// Calls `visit` with all texts, except those that only patterns match.

@@ -2,6 +2,7 @@
 //!
 //! * `prf`, `symbol` and `cipher` are the keyed permutations; `contents` maps arrays and numbers with them.
 //! * `kept` are the texts that stay, `fields` the numbers that stay, with a reason for each in `kept_fields.txt`.
+//! * `renames` gives classes other names, if requested.
 //! * `plan` reads what must be known before: the fields of classes, and the names. `heap_texts` reads the names of
 //!   threads and the properties from a file.
 //! * `proof` compares a dump with the redacted one.
@@ -18,6 +19,7 @@ mod kept;
 mod plan;
 mod prf;
 pub mod proof;
+mod renames;
 mod stream;
 mod symbol;
 mod tables;
@@ -27,15 +29,21 @@ mod tests;
 mod values;
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use contents::{BlockChain, Contents};
 use filter::Filter;
 use values::Mapping;
 
+use crate::classes::pattern::ClassPattern;
+
 pub use counts::RedactCounts;
+#[cfg(test)]
+pub(crate) use fields::is_known as is_known_field;
 pub use kept::{KeptReason, KeptTexts, TextPatterns};
 pub use plan::Plan;
 pub use prf::{KEY_BYTES, Key};
+pub use renames::ClassRenames;
 pub use stream::{DumpBytes, StreamEnd};
 
 /// Options of a redaction.
@@ -53,6 +61,8 @@ pub struct RedactOptions {
     pub zero: bool,
     /// Equal contents of two objects become different ones.
     pub break_equality: bool,
+    /// Classes that get other names.
+    pub classes: Vec<ClassPattern>,
 }
 
 /// Result of a redaction.
@@ -64,6 +74,8 @@ pub struct Redacted {
     pub end: StreamEnd,
     /// Number of bytes written.
     pub written: u64,
+    /// New names of classes.
+    pub renames: Arc<ClassRenames>,
 }
 
 impl Redacted {
@@ -79,7 +91,7 @@ pub const HELD_BACK: u64 = 64 << 20;
 
 /// Returns the texts that stay in a dump.
 pub fn kept_texts(plan: &Plan, options: &RedactOptions) -> KeptTexts {
-    let mut kept = KeptTexts::new(options.keep.clone());
+    let mut kept = KeptTexts::new(options.keep.clone(), plan.renames.clone());
     plan.add_names(&mut kept, options.thread_names);
     kept
 }
@@ -110,7 +122,7 @@ pub fn redact(
     let mut filter = Filter { mapping, out: to, counts, written: 0, chain, copy: Vec::new(), advance };
     let end = stream::read_records(from, &mut filter)?;
     filter.out.flush()?;
-    Ok(Redacted { counts: filter.counts, end, written: filter.written })
+    Ok(Redacted { counts: filter.counts, end, written: filter.written, renames: plan.renames.clone() })
 }
 
 /// Redacts a dump that can be read only once. Records up to [`HELD_BACK`] bytes are held back for the plan. Names of
@@ -127,7 +139,7 @@ pub fn redact_pipe(
 ) -> io::Result<Redacted> {
     let mut start = Vec::new();
     from.take(HELD_BACK).read_to_end(&mut start)?;
-    let plan = Plan::read(DumpBytes::Stream(&mut start.as_slice()))?;
+    let plan = Plan::read(DumpBytes::Stream(&mut start.as_slice()), &options.classes)?;
     let options = RedactOptions { thread_names: true, ..options.clone() };
     let kept = kept_texts(&plan, &options);
     let mut from = start.as_slice().chain(from);

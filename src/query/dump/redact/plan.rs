@@ -2,6 +2,9 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_parser::class_dump::ClassDump;
@@ -11,7 +14,9 @@ use hprof_parser::{BasicType, Header, IdSize, ObjectId, mutf8, names};
 
 use super::fields::{FieldTreatment, treatment};
 use super::kept::{KeptReason, KeptTexts};
+use super::renames::{ClassRenames, NameRecords};
 use super::stream::{DumpBytes, LargeArray, RecordSink, read_records};
+use crate::classes::pattern::ClassPattern;
 use crate::parallel;
 
 /// Fields that a class itself declares.
@@ -63,14 +68,16 @@ pub struct Plan {
     pub(super) static_names: IdMap<u64, String>,
     /// Ranges of IDs of the objects of each part of the file.
     pub(super) ranges: Vec<IdRange>,
+    /// Texts of these, with the new names of classes.
     pub(super) texts: Vec<(Vec<u8>, SymbolUse)>,
+    pub(super) renames: Arc<ClassRenames>,
     /// Classes of threads and thread groups.
     pub(super) thread_classes: IdSet<ObjectId>,
     /// Parts of the file with instances of these.
     pub(super) thread_ranges: Vec<Range<u64>>,
-    /// Names of numeric fields of classes of the JDK and of Android.
+    /// Classes of the JDK and of Android, and names of their numeric fields and statics.
     #[cfg(test)]
-    pub(super) numeric_fields: Vec<String>,
+    pub(super) numeric_fields: Vec<(String, String)>,
     /// Object in `java.lang.System.props`.
     pub(super) props: Option<ObjectId>,
 }
@@ -83,14 +90,19 @@ pub(super) struct IdRange {
 }
 
 impl Plan {
-    /// Reads a dump, or its start.
+    /// Reads a dump, or its start. Classes that one of the patterns matches get other names.
     ///
     /// # Errors
     /// Those of reading; [`io::ErrorKind::InvalidData`] if it is not a dump.
-    pub fn read(from: DumpBytes<'_>) -> io::Result<Self> {
+    pub fn read(from: DumpBytes<'_>, renamed: &[ClassPattern]) -> io::Result<Self> {
         let mut builder = PlanBuilder::default();
         read_records(from, &mut builder)?;
-        builder.finish()
+        builder.finish(renamed)
+    }
+
+    /// Returns the new names of classes.
+    pub fn renames(&self) -> &ClassRenames {
+        &self.renames
     }
 
     /// Returns the size of identifiers.
@@ -131,37 +143,26 @@ struct PlanBuilder {
     header: Option<Header>,
     strings: IdMap<u64, Box<[u8]>>,
     symbols: IdMap<u64, SymbolUse>,
+    /// Names of classes and texts of frames, in the order of the records that use them.
+    order: Vec<(u64, SymbolUse)>,
+    /// Names of loaded classes by serial number.
+    serials: IdMap<u64, u64>,
+    /// Source files and serial numbers of the classes of frames, and those that `sources` has.
+    sources: Vec<(u64, u32)>,
+    seen_sources: FxHashSet<(u64, u32)>,
     loads: IdMap<ObjectId, u64>,
+    #[cfg(test)]
+    numeric_statics: Vec<(ObjectId, u64)>,
     classes: IdMap<ObjectId, RawClass>,
     statics: IdSet<u64>,
     /// References in static fields named `props`: class, field, object.
     references: Vec<(ObjectId, u64, ObjectId)>,
     ranges: Vec<IdRange>,
-    thread_classes: IdSet<ObjectId>,
-    /// Number of classes among which `thread_classes` are.
-    judged: usize,
+    thread_classes: ThreadClasses,
     thread_ranges: Vec<Range<u64>>,
 }
 
 impl PlanBuilder {
-    /// Finds the classes of threads among those read so far.
-    fn find_thread_classes(&mut self) {
-        if self.judged == self.classes.len() {
-            return;
-        }
-        self.judged = self.classes.len();
-        let is_thread = |id: &ObjectId| {
-            let name = self.loads.get(id).and_then(|name| self.strings.get(name));
-            // The agent and Android use names of Java source.
-            name.is_some_and(|name| THREADS.contains(&&**name))
-        };
-        let is_below = |id: &ObjectId| {
-            let mut above = std::iter::successors(Some(*id), |id| Some(self.classes.get(id)?.above));
-            above.by_ref().take(MAX_THREAD_DEPTH).any(|id| is_thread(&id))
-        };
-        self.thread_classes = self.classes.keys().copied().filter(is_below).collect();
-    }
-
     fn class(&mut self, class: SeenClass) {
         for (name, _) in &class.raw.fields {
             self.uses(*name, SymbolUse::Field);
@@ -169,20 +170,35 @@ impl PlanBuilder {
         for (name, kind, value) in class.statics {
             self.uses(name, SymbolUse::Field);
             self.statics.insert(name);
+            #[cfg(test)]
+            if !matches!(kind, BasicType::Object | BasicType::Boolean) {
+                self.numeric_statics.push((class.id, name));
+            }
             let is_props = || self.strings.get(&name).is_some_and(|name| &**name == b"props");
             if kind == BasicType::Object && is_props() {
                 self.references.push((class.id, name, ObjectId(value)));
             }
         }
+        self.thread_classes.extends(class.id, class.raw.above);
         self.classes.insert(class.id, class.raw);
     }
 
     fn uses(&mut self, symbol: u64, used: SymbolUse) {
-        self.symbols.entry(symbol).and_modify(|before| *before = used.min(*before)).or_insert(used);
+        let before = self.symbols.insert(symbol, used);
+        if let Some(before) = before.filter(|before| *before <= used) {
+            self.symbols.insert(symbol, before);
+        } else if matches!(used, SymbolUse::Class | SymbolUse::Frame) {
+            self.order.push((symbol, used));
+        }
     }
 
-    fn finish(mut self) -> io::Result<Plan> {
-        self.find_thread_classes();
+    fn finish(mut self, renamed: &[ClassPattern]) -> io::Result<Plan> {
+        let sources = self.sources.iter();
+        let sources =
+            sources.filter_map(|(source, class)| Some((*source, *self.serials.get(&(*class).into())?)));
+        let sources: Vec<(u64, u64)> = sources.collect();
+        let records = NameRecords { strings: &self.strings, order: &self.order, sources: &sources };
+        let renames = ClassRenames::new(renamed, &records, &mut self.symbols);
         let header = self.header.ok_or(io::ErrorKind::InvalidData)?;
         let text = |id: u64| self.strings.get(&id).map(|bytes| mutf8::decode(bytes).into_owned());
         let name = |class: ObjectId| self.loads.get(&class).and_then(|id| text(*id)).unwrap_or_default();
@@ -204,12 +220,8 @@ impl PlanBuilder {
                     }
                 } else {
                     #[cfg(test)]
-                    if ["java", "jdk/", "sun/", "android", "libcore"]
-                        .iter()
-                        .any(|start| class.starts_with(start))
-                        && *kind != BasicType::Boolean
-                    {
-                        numeric_fields.push(name);
+                    if is_of_platform(&class) && *kind != BasicType::Boolean {
+                        numeric_fields.push((class.clone(), name));
                     }
                     let field = u32::try_from(field_hashes.len()).unwrap_or(u32::MAX);
                     field_hashes.push(hash);
@@ -221,6 +233,13 @@ impl PlanBuilder {
             class_names.insert(*id, class);
             classes.insert(*id, fields);
         }
+        #[cfg(test)]
+        for (class, field) in &self.numeric_statics {
+            let class = name(*class);
+            if is_of_platform(&class) {
+                numeric_fields.extend(text(*field).map(|field| (class, field)));
+            }
+        }
         // Links to superclasses without fields are followed once each: those of a class are set when it is met.
         let above: Vec<(ObjectId, Option<ObjectId>)> =
             self.classes.iter().map(|(id, raw)| (*id, self.above_with_fields(raw.above))).collect();
@@ -231,7 +250,8 @@ impl PlanBuilder {
         }
         let static_names = self.statics.iter().filter_map(|id| Some((*id, text(*id)?))).collect();
         let texts = self.symbols.iter();
-        let texts = texts.filter_map(|(id, used)| Some((self.strings.get(id)?.to_vec(), *used))).collect();
+        let renamed = |id| renames.symbol(id).or_else(|| self.strings.get(&id).map(|text| &**text));
+        let texts = texts.filter_map(|(id, used)| Some((renamed(*id)?.to_vec(), *used))).collect();
         let system = self.references.iter().find(|(class, field, _)| {
             names::java_class_name(&name(*class)) == "java.lang.System"
                 && text(*field).is_some_and(|field| field == "props")
@@ -247,7 +267,8 @@ impl PlanBuilder {
             props,
             symbols: self.symbols,
             ranges: self.ranges,
-            thread_classes: self.thread_classes,
+            thread_classes: self.thread_classes.classes,
+            renames: Arc::new(renames),
             thread_ranges: self.thread_ranges,
             #[cfg(test)]
             numeric_fields,
@@ -267,6 +288,11 @@ impl PlanBuilder {
     }
 }
 
+#[cfg(test)]
+fn is_of_platform(class: &str) -> bool {
+    ["java", "jdk/", "sun/", "android", "libcore"].iter().any(|start| class.starts_with(start))
+}
+
 /// Maximum number of superclasses without fields in a row.
 const MAX_DEPTH: usize = 1 << 10;
 /// Returns a hash of the name of a field and its class: the same in all dumps of a program, for a key that is kept.
@@ -274,9 +300,51 @@ pub(super) fn field_hash(class: &str, field: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(format!("{class}\0{field}").as_bytes())
 }
 
-/// Maximum number of classes between a class of threads and `java.lang.Thread`.
-const MAX_THREAD_DEPTH: usize = 64;
-/// Classes of threads and groups.
+/// Classes of threads, as far as they are read. Each is found once, in whatever order names, superclasses and subclasses are.
+#[derive(Default)]
+struct ThreadClasses {
+    classes: IdSet<ObjectId>,
+    /// Subclasses of classes that are none so far.
+    subclasses: IdMap<ObjectId, Vec<ObjectId>>,
+    /// Classes whose name is not read yet, by its symbol.
+    unnamed: IdMap<u64, Vec<ObjectId>>,
+}
+
+impl ThreadClasses {
+    fn loaded(&mut self, class: ObjectId, symbol: u64, name: Option<&[u8]>) {
+        match name {
+            None => self.unnamed.entry(symbol).or_default().push(class),
+            Some(name) if THREADS.contains(&name) => self.add(class),
+            Some(_) => {}
+        }
+    }
+
+    fn named(&mut self, symbol: u64, name: &[u8]) {
+        let classes = self.unnamed.remove(&symbol).unwrap_or_default();
+        if THREADS.contains(&name) {
+            classes.into_iter().for_each(|class| self.add(class));
+        }
+    }
+
+    fn extends(&mut self, class: ObjectId, above: ObjectId) {
+        if self.classes.contains(&above) {
+            self.add(class);
+        } else if !above.is_null() {
+            self.subclasses.entry(above).or_default().push(class);
+        }
+    }
+
+    fn add(&mut self, class: ObjectId) {
+        let mut found = vec![class];
+        while let Some(class) = found.pop() {
+            if self.classes.insert(class) {
+                found.extend(self.subclasses.remove(&class).unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// Classes of threads and groups: the agent and Android use names of Java source.
 const THREADS: [&[u8]; 4] =
     [b"java/lang/Thread", b"java/lang/ThreadGroup", b"java.lang.Thread", b"java.lang.ThreadGroup"];
 /// References by which texts are found.
@@ -296,12 +364,16 @@ impl RecordSink for PlanBuilder {
         match record.tag {
             tag::STRING => {
                 if let Ok((id, text)) = reader.string(&record) {
+                    self.thread_classes.named(id, text);
                     self.strings.insert(id, text.into());
                 }
             }
             tag::LOAD_CLASS => {
                 if let Ok(load) = reader.load_class(&record) {
+                    let name = self.strings.get(&load.name).map(|name| &**name);
+                    self.thread_classes.loaded(load.id, load.name, name);
                     self.loads.insert(load.id, load.name);
+                    self.serials.insert(load.serial.into(), load.name);
                     self.uses(load.name, SymbolUse::Class);
                 }
             }
@@ -309,6 +381,10 @@ impl RecordSink for PlanBuilder {
                 if let Ok(frame) = reader.frame(&record) {
                     for id in [frame.method, frame.signature, frame.source] {
                         self.uses(id, SymbolUse::Frame);
+                    }
+                    let source = (frame.source, frame.class_serial);
+                    if self.seen_sources.insert(source) {
+                        self.sources.push(source);
                     }
                 }
             }
@@ -330,8 +406,7 @@ impl RecordSink for PlanBuilder {
 
     fn sub_records(&mut self, bytes: &[u8], offset: u64, pieces: &[Range<usize>]) -> io::Result<()> {
         let Some(header) = self.header else { return Ok(()) };
-        self.find_thread_classes();
-        let thread_classes = &self.thread_classes;
+        let thread_classes = &self.thread_classes.classes;
         let seen = parallel::map(pieces, |piece| {
             let mut visitor = PlanVisitor { thread_classes, seen: SeenPiece::default() };
             heap::walk(bytes, header.id_size, piece.start, piece.end, piece.end, &mut visitor);

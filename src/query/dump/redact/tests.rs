@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::fs;
 
 use hprof_parser::BasicType;
 
@@ -175,25 +176,40 @@ fn blocks_of_a_large_array_depend_on_those_before() {
     assert_ne!(map(&block).0, map(&block).1);
 }
 
-/// Names of numeric fields of the JDK and of Android that the sources read: each is in the list, so a new one fails.
+/// Names of numeric fields and statics of the JDK and of Android that the sources and the rules about frameworks read: each
+/// is in the list, so a new one fails. Of the classes of frameworks, the heaps that are made for their rules are checked,
+/// class by class (`frameworks::made`).
 #[test]
 fn fields_that_the_analyser_reads_are_in_the_list() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let samples = root.parent().unwrap().join("samples");
     let dumps = ["jdk/jdk8", "jdk/jdk17", "jdk/jdk25", "public/android-leak_service_binder"];
-    let mut numeric = std::collections::BTreeSet::new();
+    let mut fields = std::collections::BTreeSet::new();
     for name in dumps {
         let path = samples.join(format!("{name}.hprof.zst"));
         let dir = tempfile::tempdir().unwrap();
         let source =
             super::super::recover::RecoverSource::open(&path, dir.path(), &hprof_index::Quiet).unwrap();
-        let plan = super::Plan::read(super::DumpBytes::Stream(&mut source.bytes())).unwrap();
-        numeric.extend(plan.numeric_fields.iter().cloned());
+        let plan = super::Plan::read(super::DumpBytes::Stream(&mut source.bytes()), &[]).unwrap();
+        fields.extend(plan.numeric_fields.iter().cloned());
     }
-    assert!(numeric.len() > 500 && numeric.contains("threadStatus"), "{}", numeric.len());
+    let numeric: std::collections::HashSet<&str> = fields.iter().map(|(_, field)| field.as_str()).collect();
+    // Names of fields, or of all fields of a class.
+    let known: std::collections::HashSet<&str> = fields
+        .iter()
+        .filter(|(class, field)| super::is_known_field(class, field))
+        .map(|(_, field)| field.as_str())
+        .collect();
+    assert!(
+        numeric.len() > 500 && numeric.contains("MAX_MEMORY") && numeric.contains("threadStatus"),
+        "{}",
+        numeric.len()
+    );
     let list = &*super::fields::FIELDS;
     let is_listed = |name: &str| {
-        list.shown.contains(&name) || list.stay.iter().any(|rule| rule.names().any(|field| field == name))
+        known.contains(name)
+            || list.shown.contains(&name)
+            || list.stay.iter().any(|rule| rule.names().any(|field| field == name))
     };
     let mut missing = std::collections::BTreeSet::new();
     let mut dirs: Vec<_> = [
@@ -206,25 +222,39 @@ fn fields_that_the_analyser_reads_are_in_the_list() {
         "index/objects",
         "index/scan",
         "query/classes",
+        "query/compare",
+        "query/check",
+        "query/frameworks",
+        "query/tables",
     ]
     .iter()
     .map(|dir| root.join(dir))
     .collect();
+    let read_field = regex::Regex::new(r"[a-z]\.([a-zA-Z_][A-Za-z0-9_]*)").unwrap();
     let literal = regex::Regex::new(r#""([a-zA-Z_][A-Za-z0-9_]*)""#).unwrap();
     while let Some(dir) = dirs.pop() {
-        for entry in std::fs::read_dir(dir).unwrap() {
+        for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() {
-                dirs.push(path);
+            let is_made = path.to_str().unwrap().contains("frameworks/made");
+            if path.is_dir() || is_made {
+                dirs.extend(path.is_dir().then_some(path));
                 continue;
             }
             let name = path.file_name().unwrap().to_str().unwrap();
+            if name.ends_with(".toml") && path.to_str().unwrap().contains("frameworks/rules") {
+                let text = fs::read_to_string(&path).unwrap();
+                for found in read_field.captures_iter(&text) {
+                    if numeric.contains(&found[1]) && !is_listed(&found[1]) {
+                        missing.insert(format!("{}: {}", path.display(), &found[1]));
+                    }
+                }
+            }
             if !name.ends_with(".rs") || name == "tests.rs" || path.to_str().unwrap().contains("dump/redact/")
             {
                 continue;
             }
-            let text = std::fs::read_to_string(&path).unwrap();
-            let code = text.split("#[cfg(test)]").next().unwrap();
+            let text = fs::read_to_string(&path).unwrap();
+            let code = text.split("\nmod tests {").next().unwrap();
             for found in literal.captures_iter(code) {
                 if numeric.contains(&found[1]) && !is_listed(&found[1]) {
                     missing.insert(format!("{}: {}", path.display(), &found[1]));
@@ -233,6 +263,31 @@ fn fields_that_the_analyser_reads_are_in_the_list() {
         }
     }
     assert!(missing.is_empty(), "in neither list of kept_fields.txt: {missing:#?}");
+}
+
+/// Keys that are numbers, by the rules of `secrets`, never stay.
+#[test]
+fn numbers_that_are_secrets_do_not_stay() {
+    let rules = include_str!("../../secrets/rules/structure.toml");
+    let quoted = regex::Regex::new(r#""([^"]+)""#).unwrap();
+    let lists = regex::Regex::new(r#"(?m)^(class|fields) = (\[[^\]]*\]|"[^"]*")"#).unwrap();
+    let mut checked = 0;
+    for rule in rules.split("\n[[held]]").skip(1) {
+        let texts = |key: &str| -> Vec<&str> {
+            let list = lists.captures_iter(rule).find(|list| &list[1] == key);
+            let list = list.map_or("", |list| list.get(2).unwrap().as_str());
+            quoted.captures_iter(list).map(|text| text.get(1).unwrap().as_str()).collect()
+        };
+        for class in texts("class") {
+            for field in texts("fields") {
+                let class = class.trim_end_matches('*');
+                let treatment = super::fields::treatment(class, field, BasicType::Long);
+                assert_ne!(treatment, super::fields::FieldTreatment::Stays, "{class} {field}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 100, "{checked}");
 }
 
 #[test]

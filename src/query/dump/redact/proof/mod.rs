@@ -62,7 +62,7 @@ pub fn prove(
     progress: &dyn Progress,
 ) -> io::Result<Vec<ProofRow>> {
     progress.begin("comparing the analyses", 0);
-    let mut rows = structure::compare(options, original, redacted)?;
+    let mut rows = structure::compare(plan, options, original, redacted)?;
     progress.begin("searching for texts", 0);
     rows.push(texts::same_place(kept, original, redacted));
     rows.push(texts::anywhere(plan, kept, original, redacted));

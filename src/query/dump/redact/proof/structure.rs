@@ -6,7 +6,7 @@ use std::io;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 
-use super::super::RedactOptions;
+use super::super::{Plan, RedactOptions};
 use super::{ProofDump, ProofRow};
 use crate::classes::histogram::{HistogramQuery, histogram};
 use crate::frameworks::Frameworks;
@@ -26,18 +26,22 @@ const OF_EQUALITY: [&str; 2] = ["duplicate_arrays", "constant_fields"];
 
 /// Compares all analyses.
 pub(super) fn compare(
+    plan: &Plan,
     options: &RedactOptions,
     a: ProofDump<'_>,
     b: ProofDump<'_>,
 ) -> io::Result<Vec<ProofRow>> {
-    let mut rows = vec![ProofRow::compared("histogram", differences(&classes(a), &classes(b)))];
+    let renames = plan.renames();
+    // What names classes is compared with their new names.
+    let shown = |rows: Vec<String>| rows.into_iter().map(|row| renames.shown(row)).collect::<Vec<_>>();
+    let mut rows = vec![ProofRow::compared("histogram", differences(&shown(classes(a)), &classes(b)))];
     let of_objects = objects(a, b);
     let names =
         ["objects", "references", "reachable_objects", "dominators", "retained_sizes", "collection_sizes"];
     rows.extend(names.iter().zip(of_objects).map(|(what, count)| ProofRow::compared(what, count)));
     rows.push(ProofRow::compared("gc_roots", differences(&roots(a), &roots(b))));
-    rows.push(ProofRow::compared("threads", differences(&threads(a), &threads(b))));
-    rows.push(ProofRow::compared("leak_suspects", differences(&suspects(a)?, &suspects(b)?)));
+    rows.push(ProofRow::compared("threads", differences(&shown(threads(a)), &threads(b))));
+    rows.push(ProofRow::compared("leak_suspects", differences(&shown(suspects(a)?), &suspects(b)?)));
     let (one, two) = (wasted(a)?, wasted(b)?);
     let mut waste = ProofRow::compared("waste", differences(&one, &two));
     let is_broken = options.break_equality;
@@ -74,7 +78,7 @@ fn classes(dump: ProofDump<'_>) -> Vec<String> {
     let rows = histogram(summary, &sizes, &HistogramQuery::default()).rows;
     let row = |row: &crate::classes::histogram::HistogramRow| {
         let loader = row.loader.as_ref().map(|loader| loader.id);
-        format!("{} {loader:?} {:?} {} {}", row.name, row.class_object, row.instances, row.shallow_bytes)
+        format!("{:?} {loader:?} {:?} {} {}", row.name, row.class_object, row.instances, row.shallow_bytes)
     };
     rows.iter().map(row).collect()
 }
