@@ -48,6 +48,7 @@ mod redact;
 mod redact_hostile;
 mod report;
 mod secrets;
+mod secrets_many;
 #[cfg(all(unix, feature = "sql"))]
 mod sources;
 mod sql;
