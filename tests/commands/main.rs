@@ -46,6 +46,7 @@ mod processes;
 mod recover;
 mod redact;
 mod redact_hostile;
+mod redact_proof;
 mod report;
 mod secrets;
 mod secrets_many;
