@@ -4,6 +4,7 @@ pub(crate) mod manifest;
 mod mapping;
 pub(crate) mod passing;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 
 use hprof_index::Progress;
+use hprof_index::storage::temporary_files::TemporaryDir;
 use hprof_input::packed::Compression;
 use hprof_input::packed::encode::Encoder;
 use hprof_query::classes::pattern::ClassPattern;
@@ -25,6 +27,7 @@ use hprof_report::column::{Column, Columns};
 use hprof_report::json::DumpHeader;
 use hprof_report::number::{counted, grouped};
 use hprof_report::table::TableBuilder;
+use hprof_report::value::Value;
 
 use self::manifest::Manifest;
 use self::mapping::ClassMapping;
@@ -75,6 +78,8 @@ pub(crate) struct RedactArgs {
     key: Option<PathBuf>,
 
     /// Analyse both dumps and compare the results, object by object; search for texts of the dump in the redacted one
+    ///
+    /// If anything differs, or the proof fails, no file is written, and the exit code is not 0.
     #[arg(long, help_heading = "Proof")]
     prove: bool,
 
@@ -184,19 +189,43 @@ fn write(
     let out = out.finish().with_context(failed)?;
     let (output_hash, output_bytes) = (out.hash(), out.bytes);
     let file = out.inner.into_inner().map_err(|error| error.into_error()).with_context(failed)?;
-    file.commit()?;
     drop(bar);
-    mapping.map_or(Ok(()), |mapping| mapping.finish(cx, args, &done.redacted.renames))?;
-    let proof = if args.prove { Some(proof(cx, args, options, output)?) } else { None };
+    let proof = if args.prove { Some(prove_unnamed(cx, args, options, output, &file)?) } else { None };
     let manifest = &manifest_path;
     let result = RedactedDump { args, output, done, output_bytes, output_hash, manifest, proof };
-    let text = manifest::text(&result.manifest());
-    manifest_file
-        .write_all(text.as_bytes())
-        .with_context(|| format!("cannot write {}", manifest_path.display()))?;
-    manifest_file.commit()?;
+    let holds = result.holds();
+    if holds {
+        let text = manifest::text(&result.manifest());
+        let failed = || format!("cannot write {}", manifest_path.display());
+        manifest_file.write_all(text.as_bytes()).with_context(failed)?;
+        file.commit()?;
+        mapping.map_or(Ok(()), |mapping| mapping.finish(cx, args, &result.done.redacted.renames))?;
+        manifest_file.commit()?;
+    }
     show(cx, args, &result)?;
-    Ok(result.outcome(result.proof.iter().flatten().all(ProofRow::is_equal)))
+    if !holds {
+        let text = format!("the proof does not hold: {} was not written", output.display());
+        cx.say("error", &text);
+    }
+    Ok(result.outcome(holds))
+}
+
+/// Prefix of the directory with the index for the proof.
+const PROOF_DIR: &str = ".hprof-cli-proof-";
+
+/// Compares the dump with the redacted one, which has no name yet. Its index is removed.
+fn prove_unnamed(
+    cx: &RunContext,
+    args: &RedactArgs,
+    options: &RedactOptions,
+    output: &Path,
+    file: &OutFile,
+) -> anyhow::Result<Vec<ProofRow>> {
+    let failed = || format!("the proof failed, and {} was not written", output.display());
+    let dir = TemporaryDir::create_in(directory_of(output), PROOF_DIR, 0o700).with_context(failed)?;
+    let words = [index_dir_word(dir.path())];
+    let redacted = args.input_with(&file.unnamed_path(), &words)?;
+    proof(cx, args, options, &redacted).with_context(failed)
 }
 
 /// Compares a dump with the redacted one.
@@ -206,8 +235,8 @@ fn check(
     options: &RedactOptions,
     redacted: &Path,
 ) -> anyhow::Result<Outcome> {
-    let rows = proof(cx, args, options, redacted)?;
     let input = args.input(redacted)?;
+    let rows = proof(cx, args, options, &input)?;
     let heap = input.open_quietly(cx)?;
     let mut table = TableBuilder::pairs::<&str, &str>([]);
     proof_lines(&rows, &mut |key, value| table.row([key, value]));
@@ -220,9 +249,9 @@ fn proof(
     cx: &RunContext,
     args: &RedactArgs,
     options: &RedactOptions,
-    redacted: &Path,
+    output: &Input,
 ) -> anyhow::Result<Vec<ProofRow>> {
-    let (input, output) = (args.input(&args.file)?, args.input(redacted)?);
+    let input = args.input(&args.file)?;
     let nothing = |_: &_, _: &_| Ok(());
     let (heap, graph, ()) = input.with_graph(cx, nothing)?;
     let (redacted_heap, redacted_graph, ()) = output.with_graph(cx, nothing)?;
@@ -245,8 +274,14 @@ fn proof(
 impl RedactArgs {
     /// Returns how to read a dump.
     fn input(&self, dump: &Path) -> anyhow::Result<Input> {
+        let words: Vec<_> = self.index.given().map(index_dir_word).into_iter().collect();
+        self.input_with(dump, &words)
+    }
+
+    /// Returns how to read a dump with further options.
+    fn input_with(&self, dump: &Path, words: &[OsString]) -> anyhow::Result<Input> {
         let threads = self.threads.map(|threads| format!("--threads={threads}").into());
-        let words: Vec<_> = self.index.given().map(index_dir_word).into_iter().chain(threads).collect();
+        let words: Vec<_> = words.iter().cloned().chain(threads).collect();
         let mut input = Input::of_words(dump, &words)?;
         input.quiet = self.quiet;
         Ok(input)
@@ -448,6 +483,11 @@ struct RedactedDump<'a> {
 }
 
 impl RedactedDump<'_> {
+    /// Returns `true` unless a proof was requested and does not hold: nothing is written then.
+    fn holds(&self) -> bool {
+        self.proof.iter().flatten().all(ProofRow::is_equal)
+    }
+
     fn manifest(&self) -> Manifest<'_> {
         Manifest {
             input: self.args.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default(),
@@ -488,8 +528,12 @@ fn show(cx: &RunContext, args: &RedactArgs, result: &RedactedDump<'_>) -> anyhow
 
 fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
     let counts = &result.done.redacted.counts;
-    line("output", &format!("{}, {}", result.output.display(), exact(result.output_bytes)));
-    line("manifest", &result.manifest.display().to_string());
+    if result.holds() {
+        line("output", &format!("{}, {}", result.output.display(), exact(result.output_bytes)));
+        line("manifest", &result.manifest.display().to_string());
+    } else {
+        line("output", "not written: the proof does not hold");
+    }
     let kept: u64 = counts.arrays_kept.values().sum();
     line(
         "arrays",
@@ -536,7 +580,7 @@ fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
 
 fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
     for row in rows {
-        let is_search = row.what.starts_with("texts");
+        let is_search = row.what.starts_with("texts") || row.what == "secrets";
         let mut verdict = match (row.differences, is_search) {
             (0, false) => "equal".to_owned(),
             (0, true) => "nothing found".to_owned(),
@@ -551,11 +595,19 @@ fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
     }
 }
 
+/// Case in which nothing was written.
+const DOES_NOT_HOLD: &str = "the proof does not hold";
+
 fn beside<'a>() -> Columns<'a, RedactedDump<'a>> {
+    let path = |of: &RedactedDump<'a>, path: &Path| -> Value<'a> {
+        of.holds().then(|| path.to_string_lossy().into_owned()).into()
+    };
     Columns::new([
-        Column::of(names::REDACTED_FILE, |of: &RedactedDump<'a>| of.output.to_string_lossy().into()),
+        Column::of(names::REDACTED_FILE, move |of: &RedactedDump<'a>| path(of, of.output))
+            .or_null(DOES_NOT_HOLD),
         Column::of(names::REDACTED_BYTES, |of: &RedactedDump<'a>| of.output_bytes.into()),
-        Column::of(names::MANIFEST_FILE, |of: &RedactedDump<'a>| of.manifest.to_string_lossy().into()),
+        Column::of(names::MANIFEST_FILE, move |of: &RedactedDump<'a>| path(of, of.manifest))
+            .or_null(DOES_NOT_HOLD),
     ])
 }
 

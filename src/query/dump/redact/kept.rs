@@ -149,6 +149,11 @@ impl KeptTexts {
         self.reason(kind, data).is_some()
     }
 
+    /// Returns `true` if an array with this text stays, whatever its encoding.
+    pub(super) fn contains_text(&self, text: &str) -> bool {
+        self.of_text(text.as_bytes()).is_some()
+    }
+
     /// Returns `true` if another array must not become one with these contents. Long ones that only patterns match are no
     /// collisions: nearly all match some patterns, and to meet a text of the dump is improbable.
     #[inline]

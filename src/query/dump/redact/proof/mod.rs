@@ -1,10 +1,22 @@
 //! Proof of a redaction: the dump and the redacted one are analysed and compared, and texts are searched for.
 //!
 //! * `structure` compares the results of the analyses object by object.
-//! * `texts` searches for texts of the dump in the redacted one.
+//! * `equality` compares which contents are equal, `numbers` which values stay and which do not.
+//! * `texts` searches for texts of the dump in the redacted one, as `windows` of characters in all encodings.
+//! * `credentials` searches both for credentials.
+//! * `pairs` are the records of both dumps, `chance` is what stays by chance.
 
+mod chance;
+mod credentials;
+mod equality;
+mod numbers;
+mod pairs;
 mod structure;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
 mod texts;
+mod windows;
 
 use std::io;
 
@@ -63,9 +75,23 @@ pub fn prove(
 ) -> io::Result<Vec<ProofRow>> {
     progress.begin("comparing the analyses", 0);
     let mut rows = structure::compare(plan, options, original, redacted)?;
+    rows.push(equality::compare(options, original, redacted));
+    rows.extend(numbers::compare(options, kept, original, redacted));
     progress.begin("searching for texts", 0);
     rows.push(texts::same_place(kept, original, redacted));
     rows.push(texts::anywhere(plan, kept, original, redacted));
+    progress.begin("searching for credentials", 0);
+    rows.push(credentials::compare(kept, original, redacted));
     progress.end();
     Ok(rows)
+}
+
+/// Reason for which Strings differ.
+const SHARED_ARRAYS: &str = "Strings that share a char[] are no longer equal to those in another array";
+
+/// Returns `true` if Strings can be parts of arrays, as up to JDK 6 and in Android up to 6.
+fn has_shared_arrays(dump: ProofDump<'_>) -> bool {
+    let summary = dump.heap.summary();
+    let string = summary.boot_class("java.lang.String").and_then(|class| summary.class(class));
+    string.is_some_and(|class| summary.fields(class).any(|(name, _)| name == "offset"))
 }

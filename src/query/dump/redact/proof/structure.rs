@@ -7,7 +7,7 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 
 use super::super::{Plan, RedactOptions};
-use super::{ProofDump, ProofRow};
+use super::{ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays};
 use crate::classes::histogram::{HistogramQuery, histogram};
 use crate::frameworks::Frameworks;
 use crate::leaks::heap_places::HeapPlaces;
@@ -54,11 +54,8 @@ pub(super) fn compare(
         let others = differences(&others(&one), &others(&two));
         waste.allowed = waste.differences - others;
         waste.differences = others;
-        waste.reason = Some(if is_broken {
-            "equal contents are different, as requested"
-        } else {
-            "Strings that share a char[] are no longer equal to those in another array"
-        });
+        waste.reason =
+            Some(if is_broken { "equal contents are different, as requested" } else { SHARED_ARRAYS });
     }
     rows.push(waste);
     Ok(rows)
@@ -172,13 +169,6 @@ fn suspects(dump: ProofDump<'_>) -> io::Result<Vec<String>> {
         )
     };
     Ok(leaks.suspects.iter().map(suspect).collect())
-}
-
-/// Returns `true` if Strings can be parts of arrays, as up to JDK 6 and in Android up to 6.
-fn has_shared_arrays(dump: ProofDump<'_>) -> bool {
-    let summary = dump.heap.summary();
-    let string = summary.boot_class("java.lang.String").and_then(|class| summary.class(class));
-    string.is_some_and(|class| summary.fields(class).any(|(name, _)| name == "offset"))
 }
 
 /// Kinds of waste, duplicates among them.
