@@ -386,4 +386,8 @@ fn the_proof_holds_for_dumps_of_jvms() {
         assert!(rows(&output).len() >= 12);
         assert!(!sample(name).is_empty());
     }
+    // Zeros make fields constant.
+    let folder = Folder::new();
+    let (path, out) = (sample_path(names[0]), folder.text("out.hprof"));
+    redact(&folder, &[path.to_str().unwrap(), "-o", &out, "--prove", "--zero", "-q"], 0);
 }

@@ -231,7 +231,7 @@ impl<'o> Counts<'o> {
                     }
                 }
             }
-            _ => self.short_elements(kind, x, x == y, || pairs()),
+            _ => self.short_elements(kind, x, x == y, pairs),
         }
     }
 

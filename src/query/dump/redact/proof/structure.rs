@@ -44,18 +44,23 @@ pub(super) fn compare(
     rows.push(ProofRow::compared("leak_suspects", differences(&shown(suspects(a)?), &suspects(b)?)));
     let (one, two) = (wasted(a)?, wasted(b)?);
     let mut waste = ProofRow::compared("waste", differences(&one, &two));
-    let is_broken = options.break_equality;
-    if waste.differences > 0 && (is_broken || has_shared_arrays(a)) {
+    let (is_broken, is_shared) = (options.break_equality, has_shared_arrays(a));
+    if waste.differences > 0 && (is_broken || is_shared || options.zero) {
         let is_other = |row: &&String| {
             let kind = row.split(' ').next().unwrap_or_default();
-            !(kind == "duplicate_strings" || is_broken && OF_EQUALITY.contains(&kind))
+            let is_of_strings = (is_broken || is_shared) && kind == "duplicate_strings";
+            let is_of_zeros = options.zero && kind == "constant_fields";
+            !(is_of_strings || is_of_zeros || is_broken && OF_EQUALITY.contains(&kind))
         };
         let others = |rows: &[String]| rows.iter().filter(is_other).cloned().collect::<Vec<_>>();
         let others = differences(&others(&one), &others(&two));
         waste.allowed = waste.differences - others;
         waste.differences = others;
-        waste.reason =
-            Some(if is_broken { "equal contents are different, as requested" } else { SHARED_ARRAYS });
+        waste.reason = Some(match (is_broken, options.zero) {
+            (true, _) => "equal contents are different, as requested",
+            (false, true) => "numbers of a field are all 0, as requested",
+            (false, false) => SHARED_ARRAYS,
+        });
     }
     rows.push(waste);
     Ok(rows)

@@ -239,6 +239,7 @@ fn bytes_of(units: &[u16]) -> Vec<u8> {
 
 /// Multiplier of the hash of a gram, and its power for the character that leaves.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+#[allow(clippy::cast_possible_truncation)] // Nine.
 const LEAVING: u64 = FACTOR.wrapping_pow(GRAM as u32);
 
 /// Calls `visit` with the fingerprint of each window of a run, and the place of the window: the smallest hash of its
