@@ -15,6 +15,7 @@ mod first_word;
 pub mod fuzzing;
 #[cfg(all(test, feature = "serve", feature = "sql"))]
 mod grammar;
+mod mcp;
 mod meta;
 mod object;
 mod options;
@@ -130,6 +131,9 @@ commands! {
         Serve(ServeArgs) = "serve" in serve, "without rows";
         Report(ReportArgs) = "report" in report, "without rows";
     }
+    "For assistants" {
+        Mcp(McpArgs) = "mcp" in mcp, "without rows";
+    }
     "Compare" {
         Diff(DiffArgs) = "diff" in compare::diff;
         Trend(TrendArgs) = "trend" in compare::trend;
@@ -223,6 +227,7 @@ pub(crate) enum Outcome {
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
     let mut cx = RunContext::shell();
+    cx.hides_values = std::env::var_os(mcp::HIDES_VALUES).is_some_and(|value| value == "1");
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     #[cfg(target_os = "linux")]
     if arguments.get(1).is_some_and(|word| word == shared::guard::WORD) {
