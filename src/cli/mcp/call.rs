@@ -164,7 +164,8 @@ impl Runner {
             }
         };
         let said = said(&json.stderr);
-        if !matches!(json.code, Some(0 | 1 | 3)) {
+        // A query that SQL or OQL refuses has no answer, and code 1.
+        if !matches!(json.code, Some(0 | 1 | 3)) || json.stdout.is_empty() {
             let text = if said.is_empty() { "the command was ended".to_owned() } else { said.join("\n") };
             return CallAnswer::error(budget::cut_text(&(text + "\n"), max_bytes));
         }

@@ -326,7 +326,8 @@ pub(super) fn command<'d>(
         "paths" => ("paths-to-root", vec![Some(top())], arguments.text("object").into_iter().collect()),
         "object" => (
             "show",
-            vec![Some(top()), flag("referrers", "--incoming")],
+            // Rows are referrers.
+            vec![flag("referrers", "--incoming").map(|_| top()), flag("referrers", "--incoming")],
             arguments.text("object").into_iter().collect(),
         ),
         "threads" => (
