@@ -340,6 +340,8 @@ def secure_shell(home):
     subprocess.run(['javac', '--release', '11', '-d', classes, f'{HERE}/Held.java'], check=True, capture_output=True)
     java = subprocess.Popen([f'{home}/bin/java', '-Xmx512m', '-cp', classes, 'Held', '100'], stdout=subprocess.PIPE, env={})
     java.stdout.readline()
+    helpers = lambda: {name for name in os.listdir('/tmp') if name.startswith('.hprof-cli-helper')}
+    before = helpers()
     try:
         via = f'ssh -p 2222 -i {top}/user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR root@127.0.0.1'
         for options in ((), ('--zstd',)):
@@ -348,7 +350,7 @@ def secure_shell(home):
             check(f'dumped {" ".join(options)}', code == 0 and healthy(out)[0], err)
             print(f'      {err.strip().splitlines()[-1]}', flush=True)
         refused('another host', r'ended before', 'jvms', '--via', via.replace('127.0.0.1', '127.0.0.2'), helper=STATIC)
-        left = [name for name in os.listdir('/tmp') if name.startswith('.hprof-cli-helper')]
+        left = helpers() - before
         check('nothing left', not left, str(left))
     finally:
         java.kill()

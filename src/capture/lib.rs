@@ -6,7 +6,7 @@
 //! | What does the system say about a process? | [`processes`] |
 //! | What does a JVM publish about itself? | [`perfdata`] |
 //! | How is a command sent to a JVM? | [`attach`] |
-//! | How is a heap dump taken? | [`plan`] says what would happen, [`heap_dump`] does it, [`fifo`] without a disk |
+//! | How is a heap dump taken? | [`plan`] says what would happen, [`heap_dump`] does it, `fifo` without a disk |
 //! | And in another place? | [`machine`] is this one or another; [`remote`] brings a helper there |
 //!
 //! The crate depends on no other one of the workspace, and nearly on nothing else: it is the base of a small program that

@@ -39,6 +39,8 @@ pub struct Request<'r> {
     pub to: Option<&'r Path>,
     /// How it is compressed.
     pub compression: Option<Compression>,
+    /// Whether this process changes the bytes on their way: the JVM may not write the file itself.
+    pub is_filtered: bool,
 }
 
 /// How the bytes of a dump get from the JVM to where they belong.
@@ -128,10 +130,11 @@ impl Plan {
         row.java_version.get_or_insert_with(|| version.to_owned());
         let is_segmented = release >= SEGMENTS_SINCE;
         let beside = request.to.filter(|_| process.sees_our_files()).and_then(|to| reachable(to, jvm));
-        let is_stream = request.compression.is_some() || beside.is_none();
+        let is_copied = request.compression.is_some() || request.is_filtered;
+        let is_stream = is_copied || beside.is_none();
         let way = match &beside {
             _ if is_stream && !is_segmented && can_overwrite(jvm)? => Way::Fifo,
-            Some(_) if request.compression.is_some() => Way::BesideAndCompress,
+            Some(_) if is_copied => Way::BesideAndCompress,
             Some(_) => Way::Beside,
             None => Way::Inside,
         };

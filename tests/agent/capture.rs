@@ -159,6 +159,46 @@ fn a_dump_goes_to_stdout() {
 }
 
 #[test]
+fn values_are_replaced_on_the_way() {
+    each_jdk("dump --redact", |jdk| {
+        const SECRET: &str = "hunter2-of-customer-4711";
+        if jdk.tool("jcmd").is_none() {
+            return not_run("dump --redact", "no jcmd");
+        }
+        let option = format!("-Dacme.secret={SECRET}");
+        let java = jdk.bare().jvm(&[&option]).start(&["HeapZoo", "1", "120000"]);
+        java.wait_for("READY");
+        let holds =
+            |path: &Path| memchr::memmem::find(&std::fs::read(path).unwrap(), SECRET.as_bytes()).is_some();
+        assert!(holds(&dumped(&java, "plain.hprof", &[])));
+        let expected = own_classes(jdk, &java);
+        let path = dumped(&java, "redacted.hprof", &["--redact"]);
+        assert!(!holds(&path));
+        cli("doctor", &path, &[]);
+        let found = histogram(&path);
+        for (class, counted) in &expected {
+            assert_eq!(found.get(class), Some(counted), "{class} on {}", jdk.release);
+        }
+        let manifest = std::fs::read_to_string(java.path("redacted.hprof.manifest.json")).unwrap();
+        assert!(manifest.contains("arrays_mapped"), "{manifest}");
+        let packed = dumped(&java, "redacted.hprof.zst", &["--redact", "--zstd"]);
+        cli("doctor", &packed, &[]);
+        assert!(!holds(&packed));
+        // To stdout, and the plan says so.
+        let (output, said) = finish(dump(java.pid(), &["--yes", "--redact", "--output", "-"]));
+        assert!(output.status.success() && said.contains("redacted on the way"), "{said}");
+        assert!(memchr::memmem::find(&output.stdout, SECRET.as_bytes()).is_none());
+        let (output, said) = finish(dump(java.pid(), &["--dry-run", "--redact", "--format", "json"]));
+        let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(
+            (&plan["rows"][0]["is_redacted"], &plan["rows"][0]["transfer"] != "file"),
+            (&true.into(), true),
+            "{said}"
+        );
+    });
+}
+
+#[test]
 fn a_jvm_that_accepts_no_commands_is_left_alone() {
     each_jdk("no commands", |jdk| {
         for option in ["-XX:+UsePerfData", "-XX:-UsePerfData"] {

@@ -45,6 +45,7 @@ mod places;
 mod processes;
 mod recover;
 mod redact;
+mod redact_hostile;
 mod report;
 mod secrets;
 #[cfg(all(unix, feature = "sql"))]

@@ -174,6 +174,43 @@ fn equal_texts_stay_equal_and_forms_stay() {
 }
 
 #[test]
+fn equal_contents_become_different_if_requested() {
+    for (name, options) in forms() {
+        let folder = Folder::new();
+        let bytes = dump(&options);
+        let (input, out) = (folder.write("in.hprof", &bytes), folder.text("out.hprof"));
+        redact(&folder, &[&input, "-o", &out, "--break-equality"], 0);
+        let redacted = fs::read(&out).unwrap();
+        assert_clean(name, &redacted);
+        let images = |what: &[u8]| -> Vec<&[u8]> {
+            memchr::memmem::find_iter(&bytes, what).map(|at| &redacted[at..at + what.len()]).collect()
+        };
+        // Two arrays, and a field of 60 objects.
+        let short = if is_in(&bytes, SHORT.as_bytes()) && images(SHORT.as_bytes()).len() == 2 {
+            images(SHORT.as_bytes())
+        } else {
+            images(&encodings(SHORT)[2])
+        };
+        assert_eq!(short.len(), 2, "{name}");
+        assert_ne!(short[0], short[1], "{name}");
+        let mut pins = images(&PIN.to_be_bytes());
+        assert!(pins.len() >= 60, "{name}");
+        pins.sort_unstable();
+        pins.dedup();
+        assert!(pins.len() >= 60, "{name}: {}", pins.len());
+        // Only what is about equality differs, and nothing without the option.
+        let check = ["--check", &input, &out, "--format", "json"];
+        let failed: Vec<String> = rows(&redact(&folder, &check, 1))
+            .into_iter()
+            .filter(|(_, equal)| !equal)
+            .map(|(what, _)| what)
+            .collect();
+        assert_eq!(failed, ["waste"], "{name}");
+        redact(&folder, &[&check[..], &["--break-equality"]].concat(), 0);
+    }
+}
+
+#[test]
 fn a_copy_and_a_changed_reference_fail_the_check() {
     let folder = Folder::new();
     let bytes = dump(&Options::hotspot());

@@ -9,9 +9,10 @@ use std::process::Output;
 
 use serde_json::Value as Json;
 
-use hprof_writer::{ClassId, Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
+use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Layout, ObjectId, Options, Root, Type, Value};
 
 use crate::kit::process::{Folder, stderr};
+use crate::kit::texts::code;
 
 /// Generator of random texts, the same in each run.
 struct Random(u64);
@@ -368,6 +369,24 @@ fn fields_and_entries_of_maps_are_found_by_their_names() {
     let hint = heap.string("the name of my dog");
     let user = heap.with("com.acme.Hints", "passwordHint", hint);
     heap.hold("hint", user);
+    // Several words, a list of one, bytes of a key, and what is no key.
+    let words = heap.string("zwei blaue Hunde");
+    let token = heap.string("q8Xv2LmZ91pRt4Wb");
+    let objects = heap.model.array_class(heap.jdk.object);
+    let elements = heap.model.object_array(objects, &[token]);
+    let list = heap.with("java.util.ArrayList", "elementData", elements);
+    let encrypted = heap.string("ENC(aB3dE6gH9jK2mN5pQ8sT1vW4y)");
+    let all = [("spring.security.user.password", words), ("X-Api-Key", list), ("mail.password", encrypted)];
+    let other = entries(&mut heap, &all);
+    heap.hold("more", other);
+    let key: Vec<u8> = (0..32u8).map(|byte| byte.wrapping_mul(37).wrapping_add(129)).collect();
+    let hexadecimal: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = heap.model.prim_array(Elements::of_bytes(&key));
+    let hmac = heap.with("com.acme.Hmac", "hmacSecret", key);
+    heap.hold("hmac", hmac);
+    let zeros = heap.model.prim_array(Elements::of_bytes(&[0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]));
+    let counter = heap.with("com.acme.Counter", "signingKey", zeros);
+    heap.hold("counter", counter);
     let folder = Folder::new();
     let dump = folder.write("structure.hprof", heap.bytes());
     let found = secrets(&folder, &dump, &["--show-values"]);
@@ -388,6 +407,9 @@ fn fields_and_entries_of_maps_are_found_by_their_names() {
             "org.apache.shiro.web.mgt.CookieRememberMeManager.encryptionCipherKey",
         ),
         ("named-field", "pa55word!", "com.acme.User.dbPassword"),
+        ("named-value", "zwei blaue Hunde", "com.acme.Config.more"),
+        ("named-value", "q8Xv2LmZ91pRt4Wb", "com.acme.Config.more"),
+        ("named-field", &*hexadecimal, "com.acme.Hmac.hmacSecret"),
     ]);
     assert_eq!(shown, expected);
     // Of keys nothing is shown.
@@ -543,4 +565,19 @@ fn the_documentation_lists_all_rules() {
     for rule in hprof_query::secrets::SecretRules::bundled().rules() {
         assert!(page.contains(&format!("| `{}` | {} |", rule.id, rule.name)), "{}", rule.id);
     }
+}
+
+#[test]
+fn what_is_not_looked_at_is_no_success() {
+    let mut model = HeapModel::new(Layout::COMPRESSED);
+    let jdk = Jdk::add_to(&mut model);
+    let held: Vec<_> = (0..9000).map(|_| jdk.string(&mut model, "password")).collect();
+    let all = model.object_array(jdk.object_array, &held);
+    model.root(all, Root::JavaFrame { thread: 1, frame: 0 });
+    model.root_boot_classes();
+    let folder = Folder::new();
+    let dump = folder.write("decoys.hprof", model.write(&Options::hotspot()).bytes());
+    let output = folder.run(&["secrets", &dump]);
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains("were not looked at"), "{}", stderr(&output));
 }

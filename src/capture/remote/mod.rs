@@ -3,10 +3,10 @@
 //!
 //! | question | where |
 //! |---|---|
-//! | How does the helper get there? | [`shell`]: through `sh` and `cat` |
-//! | Which helper fits? | [`helper`] |
-//! | How is it asked? | [`client`], by the messages of [`message`] in the frames of [`wire`] |
-//! | What does it do? | [`server`] |
+//! | How does the helper get there? | `shell`: through `sh` and `cat` |
+//! | Which helper fits? | `helper` |
+//! | How is it asked? | `client`, by the messages of `message` in the frames of `wire` |
+//! | What does it do? | `server` |
 //!
 //! Neither side trusts the other: lengths are bounded, every frame has a checksum, and bytes of a dump are counted.
 

@@ -103,9 +103,9 @@ fn answer<W: Write + Send>(
     Ok(match question {
         HelperRequest::Jvms => HelperReply::Jvms(machine.jvms()?),
         HelperRequest::Find { pid } => HelperReply::Row(Box::new(machine.find(pid)?)),
-        HelperRequest::Plan { pid, is_live } => {
-            HelperReply::Plan(Box::new(machine.plan(pid, Request { is_live, to: None, compression })?))
-        }
+        HelperRequest::Plan { pid, is_live } => HelperReply::Plan(Box::new(
+            machine.plan(pid, Request { is_live, to: None, compression, is_filtered: false })?,
+        )),
         HelperRequest::Take => taken(connection, |out| machine.take(Target::Stream(out), connection))?,
         HelperRequest::CheckNative { pid } => {
             machine.check_native(pid)?;

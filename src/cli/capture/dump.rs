@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use hprof_capture::heap_dump::{Dumped, Target, Watch};
@@ -19,6 +19,7 @@ use hprof_report::escape;
 
 use super::destination::{Destination, DestinationRequest, written};
 use super::plan::{self, DumpResult, DumpRow};
+use super::redaction::Redaction;
 use super::seconds;
 use super::via::{Place, ViaArgs};
 use crate::cli::Outcome;
@@ -32,6 +33,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli dump 4711
   hprof-cli dump OrderService --output orders.hprof --yes
   hprof-cli dump 4711 --dry-run
+  hprof-cli dump 4711 --redact --output safe.hprof
   hprof-cli dump 4711 --yes --zstd --output heap.hprof.zst --no-overview
   hprof-cli dump 4711 --yes --all --output - | ssh backup 'cat > heap.hprof'
   hprof-cli dump 1 --via 'kubectl exec -i POD --'
@@ -72,6 +74,10 @@ pub(crate) struct DumpArgs {
     #[arg(long, help_heading = "Output")]
     zstd: bool,
 
+    /// Replace values on the way, as `hprof-cli redact` does for a pipe
+    #[arg(long, help_heading = "Output")]
+    redact: bool,
+
     /// Replace an existing file
     #[arg(long, help_heading = "Output")]
     force: bool,
@@ -109,6 +115,7 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
         plan: None,
         is_collected: false,
         via: args.via.command(),
+        is_redacted: args.redact,
         output: destination.path(),
         result: None,
     };
@@ -120,7 +127,7 @@ pub(crate) fn run(cx: &RunContext, args: &DumpArgs) -> anyhow::Result<Outcome> {
         Destination::File(path) => Some(path.as_path()),
         _ => None,
     };
-    let plan = machine.plan(pid, Request { is_live: !args.all, to, compression: args.compression() })?;
+    let plan = machine.plan(pid, args.request(to))?;
     let planned = DumpRow { row: &plan.row, plan: Some(&plan), is_collected: plan.is_live, ..planned };
     let lines = plan::lines(&planned, &plan);
     if args.dry_run {
@@ -170,6 +177,12 @@ fn find(target: &str, machine: &mut dyn Machine) -> anyhow::Result<u32> {
 }
 
 impl DumpArgs {
+    /// Returns what is asked of the JVM: what is redacted here, is compressed here, too.
+    fn request<'r>(&self, to: Option<&'r Path>) -> Request<'r> {
+        let compression = self.compression().filter(|_| !self.redact);
+        Request { is_live: !self.all, to, compression, is_filtered: self.redact }
+    }
+
     fn asked(&self) -> DestinationRequest<'_> {
         let is_free = self.dry_run || !io::stdout().is_terminal();
         let stdout = match is_free {
@@ -246,8 +259,29 @@ fn take(
         Destination::File(path) if plan.way == Way::Beside => {
             Ok(run(Target::Path { path, is_forced: args.force })?)
         }
+        destination if args.redact => {
+            redacted(cx, args, plan.row.pid, destination, |out| run(Target::Stream(out)))
+        }
         destination => written(destination, args.force, |out| run(Target::Stream(out))),
     }
+}
+
+/// Writes a dump with other values, and its manifest.
+fn redacted<T>(
+    cx: &RunContext,
+    args: &DumpArgs,
+    pid: u32,
+    destination: &Destination,
+    take: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, hprof_capture::Error>,
+) -> anyhow::Result<T> {
+    let mut redaction = Redaction::new(pid, destination, args.force)?;
+    let taken =
+        written(destination, args.force, |out| redaction.pass(destination, args.compression(), out, take))?;
+    redaction.finish()?;
+    if !args.quiet {
+        cx.say("note", "values were redacted on the way; docs/redact.md tells what stays");
+    }
+    Ok(taken)
 }
 
 fn result(dumped: Dumped, destination: &Destination) -> DumpResult {
@@ -322,8 +356,11 @@ fn dump_native(
     }
     let bar = Bar::new(cx, args.quiet);
     bar.begin("waiting for the heap dump", 0);
-    let dumped =
-        written(destination, args.force, |out| machine.take_native(planned.row.pid, args.compression(), out));
+    let pid = planned.row.pid;
+    let dumped = match args.redact {
+        true => redacted(cx, args, pid, destination, |out| machine.take_native(pid, None, out)),
+        false => written(destination, args.force, |out| machine.take_native(pid, args.compression(), out)),
+    };
     drop((bar, machine));
     let dumped = dumped?;
     if !args.quiet {

@@ -4,6 +4,7 @@ mod destination;
 pub(crate) mod dump;
 pub(crate) mod jvms;
 mod plan;
+mod redaction;
 mod via;
 
 use std::time::Duration;

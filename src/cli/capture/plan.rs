@@ -19,6 +19,7 @@ pub(super) struct DumpRow<'a> {
     pub(super) is_collected: bool,
     /// Command that leads to the JVM.
     pub(super) via: Option<&'a str>,
+    pub(super) is_redacted: bool,
     pub(super) output: Option<&'a Path>,
     pub(super) result: Option<DumpResult>,
 }
@@ -54,6 +55,7 @@ pub(super) fn columns<'a>() -> Columns<'a, DumpRow<'a>> {
         Column::of(names::CONTAINER, |row: &DumpRow<'a>| row.row.container.as_deref().into())
             .or_null("the process is in no container, or in one whose control group has no ID"),
         Column::of(names::IS_COLLECTED, |row: &DumpRow<'a>| row.is_collected.into()),
+        Column::of(names::IS_REDACTED, |row: &DumpRow<'a>| row.is_redacted.into()),
         Column::of(names::TRANSFER, |row: &DumpRow<'a>| row.plan.map(|plan| transfer(plan.way)).into())
             .or_null(NATIVE),
         Column::of(names::HEAP_USED_BYTES, |row: &DumpRow<'a>| {
@@ -142,7 +144,11 @@ pub(super) fn lines(row: &DumpRow<'_>, plan: &Plan) -> Vec<String> {
     };
     lines.push(match plan.way {
         Way::Beside => format!("way: the JVM writes to {place}, which {}", space()),
-        Way::BesideAndCompress => format!("way: the JVM writes to {place}, which {}; then it is compressed", space()),
+        Way::BesideAndCompress => format!(
+            "way: the JVM writes to {place}, which {}; then it is {}",
+            space(),
+            if row.is_redacted { "redacted" } else { "compressed" }
+        ),
         Way::Inside => format!("way: the JVM writes to {place}, which {}; then it is copied", space()),
         Way::Fifo => format!(
             "way: through a FIFO and {}, without a disk where the JVM runs; the JVM stands still while {} stalls",

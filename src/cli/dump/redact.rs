@@ -1,7 +1,7 @@
 //! `redact`: a dump without its values, which answers as before; and the proof that it does.
 
-mod manifest;
-mod passing;
+pub(crate) mod manifest;
+pub(crate) mod passing;
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -16,7 +16,7 @@ use hprof_query::dictionary::names;
 use hprof_query::dump::recover::RecoverSource;
 use hprof_query::dump::redact::proof::{ProofDump, ProofRow};
 use hprof_query::dump::redact::{
-    self, KEY_BYTES, KeptTexts, Key, Plan, RedactOptions, Redacted, TextPatterns,
+    self, DumpBytes, KEY_BYTES, KeptTexts, Key, Plan, RedactOptions, Redacted, TextPatterns,
 };
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
@@ -24,7 +24,8 @@ use hprof_report::json::DumpHeader;
 use hprof_report::number::{counted, grouped};
 use hprof_report::table::TableBuilder;
 
-use self::passing::{FileReader, Hashed, UntilError};
+use self::manifest::Manifest;
+use self::passing::{FilePosition, Hashed, UntilError};
 use super::account::exact;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{IndexDir, Input, Output, index_dir_word};
@@ -40,7 +41,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli redact heap.hprof -o safe.hprof --keep 'order-*' --thread-names --prove
   hprof-cli redact --check heap.hprof safe.hprof        compares the analyses, searches for texts";
 
-/// Write a dump without its values: every object stays, and the analyses stay the same
+/// Write a dump without its values; all analyses stay the same
 ///
 /// Characters of Strings, elements of primitive arrays and numbers in fields are replaced by others, with a random key
 /// that is thrown away. Objects, references, classes, sizes, roots, stacks and names of classes, fields and methods
@@ -60,25 +61,8 @@ pub(crate) struct RedactArgs {
     #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Keep texts that match PATTERN, in which * is any text; can be repeated
-    #[arg(long, value_name = "PATTERN", help_heading = "What goes")]
-    keep: Vec<String>,
-
-    /// Replace the names of threads and thread groups
-    #[arg(long, help_heading = "What goes")]
-    thread_names: bool,
-
-    /// Remove line numbers from stack frames
-    #[arg(long, help_heading = "What goes")]
-    lines: bool,
-
-    /// Replace the values of AtomicInteger, AtomicLong and LongAdder, of which some are sizes of queues
-    #[arg(long, help_heading = "What goes")]
-    strict_numbers: bool,
-
-    /// Set numbers to 0 that would be replaced, except hashes and boxes
-    #[arg(long, help_heading = "What goes")]
-    zero: bool,
+    #[command(flatten)]
+    what: WhatGoes,
 
     /// Read the key from KEYFILE, or write a new one to it: dumps redacted with one key can be compared
     ///
@@ -120,8 +104,36 @@ pub(crate) struct RedactArgs {
     quiet: bool,
 }
 
+/// Options about what is replaced, and what stays.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct WhatGoes {
+    /// Keep texts that match PATTERN, in which * is any text; can be repeated
+    #[arg(long, value_name = "PATTERN", help_heading = "What goes")]
+    keep: Vec<String>,
+
+    /// Replace the names of threads and thread groups
+    #[arg(long, help_heading = "What goes")]
+    thread_names: bool,
+
+    /// Remove line numbers from stack frames
+    #[arg(long, help_heading = "What goes")]
+    lines: bool,
+
+    /// Replace the values of AtomicInteger, AtomicLong and LongAdder, of which some are sizes of queues
+    #[arg(long, help_heading = "What goes")]
+    strict_numbers: bool,
+
+    /// Set numbers to 0 that would be replaced, except hashes and boxes
+    #[arg(long, help_heading = "What goes")]
+    zero: bool,
+
+    /// Replace equal contents of two objects by different ones: equality is lost, and duplicates are no longer found
+    #[arg(long, help_heading = "What goes")]
+    break_equality: bool,
+}
+
 pub(crate) fn run(cx: &RunContext, args: &RedactArgs) -> anyhow::Result<Outcome> {
-    let options = args.options()?;
+    let options = args.what.options()?;
     match (&args.redacted, &args.output) {
         (Some(redacted), None) => check(cx, args, &options, redacted),
         (_, Some(output)) => write(cx, args, &options, output),
@@ -165,7 +177,7 @@ fn write(
     let proof = if args.prove { Some(proof(cx, args, options, output)?) } else { None };
     let manifest = &manifest_path;
     let result = RedactedDump { args, output, done, output_bytes, output_hash, manifest, proof };
-    let text = manifest::text(&result);
+    let text = manifest::text(&result.manifest());
     manifest_file
         .write_all(text.as_bytes())
         .with_context(|| format!("cannot write {}", manifest_path.display()))?;
@@ -207,9 +219,9 @@ fn proof(
     let bytes = redacted_heap.bytes(&bar)?;
     let redacted = ProofDump { heap: &redacted_heap, graph: &redacted_graph, bytes };
     let rows = input.with_threads(|| {
-        let plan = Plan::read(&mut &*original.bytes)?;
+        let plan = Plan::read(DumpBytes::Mapped(original.bytes, &mut |_| ()))?;
         let kept = redact::kept_texts_of_file(&plan, options, original.bytes);
-        redact::proof::prove(&plan, &kept, original, redacted, &bar)
+        redact::proof::prove(&plan, &kept, options, original, redacted, &bar)
     })?;
     let rows = rows.with_context(|| format!("cannot analyse {}", args.file.display()))?;
     ensure_right(&graph)?;
@@ -226,8 +238,10 @@ impl RedactArgs {
         input.quiet = self.quiet;
         Ok(input)
     }
+}
 
-    fn options(&self) -> anyhow::Result<RedactOptions> {
+impl WhatGoes {
+    pub(crate) fn options(&self) -> anyhow::Result<RedactOptions> {
         let mut keep = TextPatterns::default();
         for pattern in &self.keep {
             keep.add(pattern).with_context(|| format!("--keep {pattern}"))?;
@@ -238,12 +252,13 @@ impl RedactArgs {
             lines: self.lines,
             strict_numbers: self.strict_numbers,
             zero: self.zero,
+            break_equality: self.break_equality,
         })
     }
 }
 
 /// Returns the path with a suffix after its extension.
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -260,14 +275,24 @@ fn key(path: Option<&Path>) -> anyhow::Result<Key> {
             .map_err(|_| anyhow::anyhow!("{} is not a key: a key has {KEY_BYTES} bytes", path.display()))?;
         return Ok(Key::new(bytes));
     }
-    let mut bytes = [0; KEY_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("cannot obtain random bytes: {error}"))?;
+    let bytes = random_bytes()?;
     if let Some(path) = path {
         let mut file = OutFile::create_private(path, &[], Existing::Keep)?;
         file.write_all(&bytes).with_context(|| format!("cannot write {}", path.display()))?;
         file.commit()?;
     }
     Ok(Key::new(bytes))
+}
+
+/// Returns a key that is not kept.
+pub(crate) fn random_key() -> anyhow::Result<Key> {
+    Ok(Key::new(random_bytes()?))
+}
+
+fn random_bytes() -> anyhow::Result<[u8; KEY_BYTES]> {
+    let mut bytes = [0; KEY_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("cannot obtain random bytes: {error}"))?;
+    Ok(bytes)
 }
 
 /// What is done with an input.
@@ -279,13 +304,13 @@ struct Redaction<'a> {
 }
 
 /// Result, and facts of the input.
-struct Done {
-    redacted: Redacted,
-    input_hash: String,
-    input_bytes: u64,
+pub(crate) struct Done {
+    pub(crate) redacted: Redacted,
+    pub(crate) input_hash: String,
+    pub(crate) input_bytes: u64,
     /// Error that ended a compressed file early.
-    packed_error: Option<String>,
-    is_pipe: bool,
+    pub(crate) packed_error: Option<String>,
+    pub(crate) is_pipe: bool,
 }
 
 impl Redaction<'_> {
@@ -308,14 +333,24 @@ impl Redaction<'_> {
         let bytes = source.bytes();
         let failed = || format!("cannot read {}", self.path.display());
         self.bar.begin("reading classes and names", bytes.len() as u64);
-        let plan = Plan::read(&mut FileReader::new(&source, Some(self.bar))).with_context(failed)?;
+        let mut position = FilePosition::new(&source);
+        let mut passed = |bytes: &[u8]| {
+            self.bar.advance(bytes.len() as u64);
+            position.advance(bytes.len());
+        };
+        let plan = Plan::read(DumpBytes::Mapped(bytes, &mut passed)).with_context(failed)?;
         let kept = redact::kept_texts_of_file(&plan, self.options, bytes);
-        let mut from = FileReader::new(&source, None);
-        let redacted = self.redacted(&plan, &kept, &mut from, bytes.len() as u64, out)?;
+        let mut hash = Hashed::new(io::sink());
+        let mut position = FilePosition::new(&source);
+        let mut passed = |bytes: &[u8]| {
+            hash.pass(bytes);
+            position.advance(bytes.len());
+        };
+        let from = DumpBytes::Mapped(bytes, &mut passed);
+        let redacted = self.redacted(&plan, &kept, from, bytes.len() as u64, out)?;
         if source.was_written() {
             return Err(hprof_index::Error::Changed(self.path.to_owned()).into());
         }
-        let mut hash = from.hash;
         if source.packed_bytes().len() != bytes.len()
             || source.packed_error().is_some()
             || redacted.end.bytes != bytes.len() as u64
@@ -336,7 +371,7 @@ impl Redaction<'_> {
         &self,
         plan: &Plan,
         kept: &KeptTexts,
-        from: &mut dyn Read,
+        from: DumpBytes<'_>,
         total: u64,
         out: &mut dyn Write,
     ) -> anyhow::Result<Redacted> {
@@ -395,6 +430,21 @@ struct RedactedDump<'a> {
     manifest: &'a Path,
     /// `None` if no proof was requested.
     proof: Option<Vec<ProofRow>>,
+}
+
+impl RedactedDump<'_> {
+    fn manifest(&self) -> Manifest<'_> {
+        Manifest {
+            input: self.args.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default(),
+            done: &self.done,
+            output: self.output,
+            output_bytes: self.output_bytes,
+            output_hash: &self.output_hash,
+            what: &self.args.what,
+            is_key_kept: self.args.key.is_some(),
+            proof: self.proof.as_deref(),
+        }
+    }
 }
 
 impl AnswerSource for RedactedDump<'_> {

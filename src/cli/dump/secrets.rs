@@ -114,7 +114,11 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
     }
     if !args.input.quiet {
         if found.omitted > 0 {
-            cx.say("note", &format!("{} further findings are omitted", grouped(found.omitted)));
+            let count = grouped(found.omitted);
+            let text = format!(
+                "{count} findings or names of values were not looked at: there may be more credentials"
+            );
+            cx.say("warning", &text);
         }
         if found.rows.is_empty() {
             cx.say(
@@ -123,7 +127,8 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
             );
         }
     }
-    Ok(match (found.rows.is_empty(), session.is_damaged()) {
+    // What was not looked at may be one.
+    Ok(match (found.rows.is_empty() && found.omitted == 0, session.is_damaged()) {
         (false, _) => Outcome::No,
         (true, true) => Outcome::Damaged,
         (true, false) => Outcome::Fine,

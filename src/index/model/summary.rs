@@ -72,6 +72,8 @@ pub const PUBLIC_PROPERTIES: &[&str] = &[
     "java.specification.version",
     "java.vendor",
     "java.version",
+    // By which VisualVM's heap library tells the size of references.
+    "java.vm.compressedOopsMode",
     "java.vm.info",
     "java.vm.name",
     "java.vm.vendor",

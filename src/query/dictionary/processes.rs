@@ -14,6 +14,7 @@ names! {
     CONTAINER: Text, "ID of the process's container, from its control groups";
     IS_PUBLISHING: Boolean, "whether the JVM publishes counters; with `-XX:-UsePerfData` it does not, and some facts are unknown";
     IS_COLLECTED: Boolean, "whether the JVM collects garbage first, so that the dump contains only reachable objects";
+    IS_REDACTED: Boolean, "whether values are replaced on the way, as by `redact`";
     TRANSFER: Text, "how the bytes get from the JVM to the file: `file` (the JVM writes beside it), `file and compress` (the same, then compressed), `copy` (the JVM writes in its own /tmp), `fifo` (through this process, without a disk)";
     DUMP_ESTIMATE_BYTES: Integer, "estimated length of the dump before compression";
     DUMP_DIR: Text, "directory in which the JVM writes, as this process sees it";

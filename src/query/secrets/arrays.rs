@@ -107,8 +107,11 @@ impl<'a> HeapVisitor<'a> for Arrays<'_> {
             }
         };
         let is_name = self.search.array(record.element, elements, self.object.0, &mut self.scratch, &mut add);
-        if is_name && names.len() < MAX_FOUND {
-            names.push(self.object);
+        match is_name {
+            true if names.len() < MAX_FOUND => names.push(self.object),
+            // Its value is not looked for.
+            true => *omitted += 1,
+            false => {}
         }
     }
 }

@@ -19,12 +19,14 @@ const MAX_FIELDS: usize = 64;
 /// Maximum number of elements of an array of keys and values.
 const MAX_ELEMENTS: usize = 1 << 16;
 /// Names of fields of keys, and of values.
-const KEYS: [&str; 7] = ["key", "k", "name", "k0", "str", "propertyName", "headerName"];
-const VALUES: [&str; 6] = ["value", "val", "v", "v0", "propertyValue", "headerValue"];
+const KEYS: [&str; 9] = ["key", "k", "name", "k0", "str", "propertyName", "headerName", "referent", "attrID"];
+const VALUES: [&str; 7] = ["value", "val", "v", "v0", "propertyValue", "headerValue", "values"];
 /// Class of names of environment variables, which are keys themselves.
 const VARIABLE: &str = "java.lang.ProcessEnvironment$Variable";
 /// Parts of names of classes that have keys and values in one array, in turn.
 const IN_TURN: [&str; 2] = ["$MapN", "IdentityHashMap"];
+/// Parts of names of passwords, of which any text may be the value.
+const PASSWORDS: [&str; 6] = ["pass", "pwd", "secret", "kennwort", "psk", "security.credentials"];
 /// Minimum number of characters of a value with a name, and of a token.
 const SHORTEST: usize = 4;
 const SHORTEST_TOKEN: usize = 12;
@@ -39,7 +41,9 @@ pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: 
         return true;
     }
     let name = name.to_ascii_lowercase();
-    let is_password = name.contains("pass") || name.contains("pwd") || name.contains("secret");
+    // `BASIC_AUTH` is "BASIC": the name of a scheme.
+    let is_auth = name.ends_with("auth") && !name.contains(&text.to_ascii_lowercase());
+    let is_password = PASSWORDS.into_iter().any(|part| name.contains(part)) || is_auth;
     let is_long = if is_password {
         bytes.len() >= SHORTEST
     } else {
@@ -48,20 +52,29 @@ pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: 
     // `password` is the label of a field, a parameter, or another name; these have no digits.
     let has_digit = bytes.iter().any(u8::is_ascii_digit);
     let is_name = !has_digit && rules.names.as_ref().is_some_and(|names| names.contain(bytes));
-    is_long && !is_name && !mask::is_name(bytes) && !bytes.iter().any(u8::is_ascii_whitespace)
+    // Only passwords have blanks.
+    let is_plain =
+        if is_password { mask::is_password(bytes) } else { !bytes.iter().any(u8::is_ascii_whitespace) };
+    is_long && is_plain && !is_name && !mask::is_name(bytes) && !mask::is_example(bytes)
 }
 
-/// Finds the values of these names, which are arrays.
-pub(super) fn find(objects: &ObjectReader<'_>, rules: &SecretRules, names: &[ObjectIndex]) -> Vec<Candidate> {
+/// Finds the values of these names, which are arrays. Returns also how many referrers were not looked at.
+pub(super) fn find(
+    objects: &ObjectReader<'_>,
+    rules: &SecretRules,
+    names: &[ObjectIndex],
+) -> (Vec<Candidate>, u64) {
     let graph = objects.graph;
-    let mut search = NamedSearch { objects, rules, left: MAX_ALL, found: Vec::new() };
+    let mut search = NamedSearch { objects, rules, left: MAX_ALL, found: Vec::new(), omitted: 0 };
     for array in names {
-        for string in graph.referrers(*array).take(MAX_REFERRERS) {
+        let mut strings = graph.referrers(*array);
+        for string in strings.by_ref().take(MAX_REFERRERS) {
             let Some(text) = objects.string(string) else { continue };
             search.of_key(string, &text.text(MAX_FIELDS * 4), true);
         }
+        search.omitted += u64::from(strings.next().is_some());
     }
-    search.found
+    (search.found, search.omitted)
 }
 
 struct NamedSearch<'s, 'a> {
@@ -70,6 +83,8 @@ struct NamedSearch<'s, 'a> {
     /// Number of referrers that may still be looked at.
     left: usize,
     found: Vec<Candidate>,
+    /// Number of names of which not all referrers were looked at.
+    omitted: u64,
 }
 
 impl NamedSearch<'_, '_> {
@@ -77,8 +92,15 @@ impl NamedSearch<'_, '_> {
     fn of_key(&mut self, key: ObjectIndex, name: &str, is_string: bool) {
         let (objects, graph) = (self.objects, self.objects.graph);
         let Some(id) = graph.objects.addresses.id_of(key) else { return };
+        let mut referrers = graph.referrers(key);
+        if referrers.by_ref().nth(MAX_REFERRERS).is_some() {
+            self.omitted += 1;
+        }
         for from in graph.referrers(key).take(MAX_REFERRERS) {
-            let Some(left) = self.left.checked_sub(1) else { return };
+            let Some(left) = self.left.checked_sub(1) else {
+                self.omitted += 1;
+                return;
+            };
             self.left = left;
             let Some(class) = graph.objects.class(from) else { continue };
             let Some(row) = objects.summary.class(class) else { continue };
@@ -133,5 +155,20 @@ impl NamedSearch<'_, '_> {
         if text != name && is_value(self.rules, name, text, true) {
             self.found.push(Candidate { rule: None, object, value, from, holder: None, is_general: true });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_names_are_plausible() {
+        let rules = SecretRules::bundled();
+        let of = |name, text| is_value(&rules, name, text, true);
+        assert!(of("REDIS_AUTH", "sesame") && of("java.naming.security.credentials", "ldapBind-9"));
+        assert!(of("password", "zwei blaue Hunde") && of("apiToken", "q8Xv2LmZ91pRt4Wb"));
+        assert!(!of("BASIC_AUTH", "BASIC") && !of("credentials", "include") && !of("apiToken", "bearer"));
+        assert!(!of("password", "Mot de passe") && !of("password", "TODO") && !of("password", "ENC(aB3d)"));
     }
 }

@@ -23,6 +23,8 @@ const MAX_SUPERCLASSES: usize = 64;
 /// Number of objects per chunk, and maximum number of findings of one.
 const CHUNK: u32 = 1 << 16;
 const MAX_FOUND: usize = 1 << 13;
+/// Numbers of bytes of symmetric keys.
+const KEY_LENGTHS: [usize; 5] = [16, 24, 32, 48, 64];
 
 /// A field of the instances of a class for which there is a rule.
 #[derive(Debug, Clone)]
@@ -158,6 +160,18 @@ pub(super) fn find(objects: &ObjectReader<'_>, rules: &SecretRules) -> (Vec<Cand
     (found, omitted)
 }
 
+/// Returns whether a value is like a symmetric key: random bytes, as many as keys have.
+fn is_key(objects: &ObjectReader<'_>, object: ObjectIndex, value: &HeldValue) -> bool {
+    let class = objects.graph.objects.class(object).and_then(|class| objects.summary.class(class));
+    let HeldValue::Key(bytes) = value else { return false };
+    let mut seen = [false; 256];
+    bytes.iter().for_each(|byte| seen.get_mut(usize::from(*byte)).into_iter().for_each(|seen| *seen = true));
+    let distinct = seen.into_iter().filter(|seen| *seen).count();
+    class.is_some_and(|class| objects.summary.is_named(class, "byte[]"))
+        && KEY_LENGTHS.contains(&bytes.len())
+        && distinct * 8 >= bytes.len() * 5
+}
+
 /// Returns the value of a field, if it may be a credential.
 fn candidate(
     objects: &ObjectReader<'_>,
@@ -175,7 +189,7 @@ fn candidate(
         if !from_name::is_value(rules, field, text, is_general) {
             return None;
         }
-    } else if of.fields.is_empty() {
+    } else if of.fields.is_empty() && !is_key(objects, object, &value) {
         return None;
     }
     let number = rules.texts.len() + rule;

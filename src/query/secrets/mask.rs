@@ -44,7 +44,7 @@ pub(super) fn is_mixed(text: &[u8]) -> bool {
 }
 
 /// Words that stand for a value.
-const PLACEHOLDERS: [&str; 12] = [
+const PLACEHOLDERS: [&str; 17] = [
     "null",
     "true",
     "false",
@@ -57,6 +57,11 @@ const PLACEHOLDERS: [&str; 12] = [
     "optional",
     "redacted",
     "[protected]",
+    "todo",
+    "fixme",
+    "tbd",
+    "n/a",
+    "password_here",
 ];
 /// Beginnings of placeholders.
 const BEGINNINGS: [&[u8]; 7] = [b"${", b"#{", b"{{", b"%{", b"<", b"@{", b"***"];
@@ -67,15 +72,118 @@ const EXAMPLES: [&[u8]; 7] =
 /// Returns whether a text stands for a value, or is nothing but one repeated character.
 pub(super) fn is_placeholder(text: &[u8]) -> bool {
     let Some(first) = text.first() else { return true };
+    // Of a format, or encrypted: `{0}`, `ENC(...)`, `ENC[...]`.
+    let is_within = |start: &[u8], end: u8| text.starts_with(start) && text.ends_with(&[end]);
     text.iter().all(|byte| byte == first)
+        || is_within(b"{", b'}')
+        || is_within(b"ENC(", b')')
+        || is_within(b"ENC[", b']')
         || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
         || PLACEHOLDERS.iter().any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// Returns whether a text is an example of documentation.
+/// Beginnings of the hashes of an empty text: MD5, SHA-1, SHA-256.
+const EMPTY_HASHES: [&[u8]; 3] = [b"d41d8cd98f00b204", b"da39a3ee5e6b4b0d", b"e3b0c44298fc1c14"];
+
+/// Returns whether a text is an example of documentation, or the hash of nothing.
 pub(super) fn is_example(text: &[u8]) -> bool {
     let lower = text.to_ascii_lowercase();
-    EXAMPLES.iter().any(|word| lower.windows(word.len()).any(|part| part == *word))
+    EMPTY_HASHES.iter().any(|hash| lower.starts_with(hash))
+        || EXAMPLES.iter().any(|word| lower.windows(word.len()).any(|part| part == *word))
+}
+
+/// Parts of words for a password in texts that people read.
+const LABELS: [&[u8]; 11] = [
+    b"passw",
+    b"passphrase",
+    b"kennwort",
+    b"passe",
+    b"contrase",
+    b"senha",
+    b"wachtwo",
+    b"parola",
+    b"secret",
+    b"token",
+    b"credential",
+];
+/// Words of sentences, and of descriptions of parameters.
+const PROSE: [&[u8]; 48] = [
+    b"a",
+    b"an",
+    b"the",
+    b"is",
+    b"are",
+    b"was",
+    b"be",
+    b"not",
+    b"no",
+    b"or",
+    b"and",
+    b"of",
+    b"to",
+    b"for",
+    b"in",
+    b"on",
+    b"at",
+    b"by",
+    b"with",
+    b"from",
+    b"must",
+    b"should",
+    b"can",
+    b"will",
+    b"has",
+    b"your",
+    b"this",
+    b"that",
+    b"if",
+    b"string",
+    b"text",
+    b"char",
+    b"value",
+    b"expired",
+    b"invalid",
+    b"incorrect",
+    b"wrong",
+    b"failed",
+    b"mandatory",
+    b"hidden",
+    b"object",
+    b"type",
+    b"die",
+    b"der",
+    b"das",
+    b"ist",
+    b"nicht",
+    b"mindestens",
+];
+/// Maximum number of words and of bytes of a password of several words.
+const MAX_WORDS: usize = 8;
+const MAX_PHRASE: usize = 80;
+
+/// Returns whether a text that a name calls a password may be one: no label, no word of a description, and if it has several
+/// words, no sentence.
+pub(super) fn is_password(text: &[u8]) -> bool {
+    if text.iter().any(|byte| byte.is_ascii_control()) {
+        return false;
+    }
+    let lower = text.to_ascii_lowercase();
+    let words: Vec<&[u8]> = lower.split(|byte| *byte == b' ').collect();
+    let is_prose = |word: &&[u8]| {
+        let word = word.strip_suffix(b",").unwrap_or(word);
+        PROSE.contains(&word)
+    };
+    let is_label = LABELS.iter().any(|label| lower.windows(label.len()).any(|part| part == *label));
+    let has_digit = text.iter().any(u8::is_ascii_digit);
+    if words.len() == 1 {
+        return has_digit || !(is_label || words.iter().any(is_prose));
+    }
+    let ends_sentence = text.last().is_some_and(|last| b".:?!,;".contains(last)) && !has_digit;
+    words.len() <= MAX_WORDS
+        && text.len() <= MAX_PHRASE
+        && !words.iter().any(|word| word.is_empty() || is_prose(word))
+        && !is_label
+        && !ends_sentence
 }
 
 /// Returns whether a text is a name of Java rather than a value: `com.acme.Token`, `Token@1b2c3d`, or a path.
@@ -135,7 +243,9 @@ mod tests {
 
     #[test]
     fn texts_that_are_no_secrets() {
-        for text in ["", "****", "\0\0\0", "${db.password}", "NULL", "<hidden>"] {
+        for text in
+            ["", "****", "\0\0\0", "${db.password}", "NULL", "<hidden>", "{1}", "ENC(aB3d+f=)", "TODO"]
+        {
             assert!(is_placeholder(text.as_bytes()), "{text}");
         }
         for text in ["com.acme.Token", "Token@1b2c3d", "java.util.HashMap$Node@1", "/etc/secret", "file:x"] {
@@ -144,6 +254,21 @@ mod tests {
         for text in ["s3cr3t.value-1", "user@example", "abc", "1.2.3"] {
             assert!(!is_name(text.as_bytes()) && !is_placeholder(text.as_bytes()), "{text}");
         }
+        for text in ["zwei blaue Hunde", "correct horse battery staple", "postgres", "secret1", "Passw0rd!"] {
+            assert!(is_password(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "PASSWORD",
+            "must be at least 8",
+            "Mot de passe",
+            "Das Passwort",
+            "two  blanks",
+            "a\nb",
+            "string",
+        ] {
+            assert!(!is_password(text.as_bytes()), "{text}");
+        }
+        assert!(is_example(b"d41d8cd98f00b204e9800998ecf8427e"));
         assert!(
             is_base64_pair(b"dXNlcjpwYXNz")
                 && !is_base64_pair(b"authentication")

@@ -21,7 +21,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::{Heap, ObjectGraph};
-use hprof_parser::ObjectId;
+use hprof_parser::{ObjectId, names};
 
 use crate::objects::reader::ObjectReader;
 use crate::sorting::SortRows;
@@ -113,11 +113,19 @@ pub fn secrets(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], rules: &SecretRul
     let objects = ObjectReader::new(heap.summary(), graph, bytes);
     let texts = arrays::read(&objects, &TextSearch::new(rules, seed));
     let (held, omitted) = held::find(&objects, rules);
-    let mut named = from_name::find(&objects, rules, &texts.names);
-    let mut all = Groups { objects, seed, groups: FxHashMap::default(), seen: FxHashSet::default() };
-    texts.found.into_iter().for_each(|finding| all.add_text(finding));
-    // What a rule knows by its form or its class is not said again because of a name.
+    let (mut named, unnamed) = from_name::find(&objects, rules, &texts.names);
+    let mut all = Groups {
+        objects,
+        seed,
+        is_key: rules.texts.iter().map(|rule| rule.is_key).collect(),
+        groups: FxHashMap::default(),
+        seen: FxHashSet::default(),
+    };
+    // What a rule knows by its class is not said again because of its form, and neither because of a name.
     let (general, explicit): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| held.is_general);
+    let held: FxHashSet<(u32, u64)> =
+        explicit.iter().map(|held| (held.object.0, held.value.hash(seed))).collect();
+    texts.found.into_iter().for_each(|finding| all.add_text(finding, &held));
     explicit.into_iter().for_each(|candidate| all.add_held(candidate));
     let known: FxHashSet<u32> = all.seen.iter().map(|(_, _, object)| *object).collect();
     let is_new = |candidate: &Candidate| !known.contains(&candidate.object.0);
@@ -129,8 +137,14 @@ pub fn secrets(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], rules: &SecretRul
     let from: Vec<ObjectIndex> =
         groups.iter().map(|group| group.from).chain(named.iter().map(|named| named.from)).collect();
     let mut holders = waste::held_by(heap, graph, bytes, &from).into_iter();
+    // A field of the JDK says nothing about a value, but for those that rules know.
+    let is_known = |pattern: &String, held: &str| pattern != "*" && rules::is_like(pattern, held);
+    let says = |held: &String| {
+        !names::is_of_jdk(held)
+            || rules.named.iter().any(|rule| rule.holders.iter().any(|pattern| is_known(pattern, held)))
+    };
     for (group, holder) in groups.iter_mut().zip(holders.by_ref()) {
-        group.holder = holder;
+        group.holder = holder.filter(says);
     }
     for (mut candidate, holder) in named.into_iter().zip(holders) {
         let held = holder.as_deref().unwrap_or_default();
@@ -138,13 +152,13 @@ pub fn secrets(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], rules: &SecretRul
         let number = rules.named.iter().position(|rule| rule.holders.iter().any(is_it));
         let Some(number) = number else { continue };
         candidate.rule = Some(rules.texts.len() + rules.held.len() + number);
-        candidate.holder = holder;
+        candidate.holder = holder.filter(says);
         all.add_held(candidate);
     }
     let ids: Vec<&str> = rules.rules().map(|rule| rule.id.as_str()).collect();
     let mut rows: Vec<SecretRow> = all.groups.values().filter_map(|group| all.row(group, &ids)).collect();
     rows.sort_rows_by_key(|row| (row.id.clone(), row.object, row.length, row.value.clone()));
-    Secrets { rows, omitted: texts.omitted + omitted }
+    Secrets { rows, omitted: texts.omitted + omitted + unnamed }
 }
 
 /// Findings, grouped by rule and value.
@@ -152,14 +166,20 @@ struct Groups<'a> {
     objects: ObjectReader<'a>,
     /// Hash seed.
     seed: u64,
+    /// By rule about texts, whether it finds keys.
+    is_key: Vec<bool>,
     groups: FxHashMap<(usize, u64), Group>,
     /// Rules, values and objects that are counted.
     seen: FxHashSet<(usize, u64, u32)>,
 }
 
 impl Groups<'_> {
-    fn add_text(&mut self, finding: TextFinding) {
+    /// Adds a text, unless it is all of what a rule about a class has found in the object.
+    fn add_text(&mut self, finding: TextFinding, held: &FxHashSet<(u32, u64)>) {
         let object = self.owner(ObjectIndex(finding.array));
+        if held.contains(&(object.0, finding.hash)) {
+            return;
+        }
         let key = (usize::from(finding.rule), finding.hash);
         self.add(key, (object, object), None, |_| Source::Text(finding));
     }
@@ -215,10 +235,17 @@ impl Groups<'_> {
         let (value, masked, length) = match &group.source {
             Source::Text(finding) => {
                 let (_, elements) = self.objects.primitives(ObjectIndex(finding.array))?;
-                let value = finding.view.text(elements, finding.range());
-                let masked = mask::mask(&value);
-                let length = value.chars().count();
-                (value, masked, length)
+                let (start, end) = finding.range();
+                let is_key = self.is_key.get(group.rule) == Some(&true);
+                if let Some(bytes) = elements.get(start..end).filter(|_| is_key) {
+                    let key = HeldValue::Key(bytes.to_vec());
+                    (key.shown(), mask::HIDDEN.to_owned(), key.len())
+                } else {
+                    let value = finding.view.text(elements, finding.range());
+                    let masked = mask::mask(&value);
+                    let length = value.chars().count();
+                    (value, masked, length)
+                }
             }
             Source::Held(value) => {
                 let masked = match value {

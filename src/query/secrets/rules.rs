@@ -24,8 +24,10 @@ const BUNDLED: [(&str, &str); 2] = [
 ];
 
 const TOP: &[&str] = &["text", "held", "named", "names"];
-const TEXT: &[&str] =
-    &["id", "name", "level", "keywords", "regex", "entropy", "mixed", "pair", "generic", "before", "after"];
+const TEXT: &[&str] = &[
+    "id", "name", "level", "keywords", "regex", "entropy", "mixed", "pair", "password", "key", "generic",
+    "before", "after",
+];
 const HELD: &[&str] = &["id", "name", "level", "class", "fields", "kind"];
 const NAMED: &[&str] = &["id", "name", "level", "holders"];
 const NAMES: &[&str] = &["keywords", "pattern", "except", "except_classes"];
@@ -70,6 +72,10 @@ pub(super) struct TextRule {
     pub(super) is_mixed: bool,
     /// `true` if the secret is Base64 of a text with a colon.
     pub(super) is_pair: bool,
+    /// `true` if the secret is neither a label nor a sentence.
+    pub(super) is_password: bool,
+    /// `true` if the secret is bytes of a key, of which nothing is shown.
+    pub(super) is_key: bool,
     /// `true` if a finding of another rule at the same place takes precedence.
     pub(super) is_generic: bool,
     /// Number of bytes before and after a keyword that are searched.
@@ -127,9 +133,8 @@ pub(super) struct SecretNames {
 impl SecretNames {
     /// Returns whether a name says that its value is secret.
     pub(super) fn contain(&self, name: &[u8]) -> bool {
-        let joined: Vec<u8> = name.iter().copied().filter(|byte| !b"-_. ".contains(byte)).collect();
-        // The last part of `spring.datasource.password` may begin with a word that the whole does not.
-        self.pattern.is_match(&joined) && !self.except.as_ref().is_some_and(|except| except.is_match(&joined))
+        let words = words(name);
+        self.pattern.is_match(&words) && !self.except.as_ref().is_some_and(|except| except.is_match(&words))
     }
 
     /// Returns whether the names of a class's fields do not count.
@@ -324,6 +329,8 @@ fn text_rule(table: &DeTable<'_>, at: usize) -> Result<(TextRule, usize), Wrong>
         entropy: number(table, "entropy")?.unwrap_or(0.0),
         is_mixed: boolean(table, "mixed")?,
         is_pair: boolean(table, "pair")?,
+        is_password: boolean(table, "password")?,
+        is_key: boolean(table, "key")?,
         is_generic: boolean(table, "generic")?,
         before: around("before", BEFORE)?,
         after: around("after", AFTER)?,
@@ -361,6 +368,27 @@ fn names(table: &DeTable<'_>, at: usize) -> Result<SecretNames, Wrong> {
             .map(|(name, _)| name.to_owned())
             .collect(),
     })
+}
+
+/// Returns the words of a name in lowercase, joined by `-`: `db-password` for `dbPassword`, `DB_PASSWORD` and `db.password`.
+fn words(name: &[u8]) -> Vec<u8> {
+    let mut words = Vec::with_capacity(name.len() + 8);
+    for (at, byte) in name.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| name.get(at));
+        let is_after_small = before.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        // The last capital of several begins a word: `DBPassword`.
+        let is_before_small = before.is_some_and(u8::is_ascii_uppercase)
+            && name.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+        let is_separator = b"-_. ".contains(byte);
+        let begins = byte.is_ascii_uppercase() && (is_after_small || is_before_small);
+        if (is_separator || begins) && words.last().is_some_and(|last| *last != b'-') {
+            words.push(b'-');
+        }
+        if !is_separator {
+            words.push(byte.to_ascii_lowercase());
+        }
+    }
+    words
 }
 
 /// Returns whether a name is like a pattern, in which `*` stands for any text.
@@ -446,8 +474,50 @@ mod tests {
             "token",
             "JSESSIONID",
             "pwd",
+            // Words that only begin or contain one that says something else.
+            "spring.security.user.password",
+            "spring.security.oauth2.client.registration.x.client-secret",
+            "java.naming.security.credentials",
+            "user.password",
+            "USER_PASSWORD",
+            "userSecret",
+            "users.admin.password",
+            "newPassword",
+            "oldPassword",
+            "confirmPassword",
+            "password1",
+            "password2",
+            "passwords",
+            "passwordValue",
+            "passwordDb",
+            "pass",
+            "dbPass",
+            "DBPass",
+            "SMTP_PASS",
+            "keyPass",
+            "storepass",
+            "masterKey",
+            "encryption.key",
+            "sas-token",
+            "otpSeed",
+            "basicAuth",
+            "REDIS_AUTH",
+            "SECRET_KEY_BASE",
+            "wifi.psk",
+            "kennwort",
+            "private.key",
+            "APP_KEY",
+            "CI_JOB_TOKEN",
+            "hmacKey",
+            "sharedKey",
+            "x-functions-key",
+            "Ocp-Apim-Subscription-Key",
+            "license.key",
+            "fs.azure.account.key.shop.blob.core.windows.net",
         ] {
             assert!(names.contain(name.as_bytes()), "{name}");
+            let lower = name.to_ascii_lowercase();
+            assert!(names.keywords.iter().any(|keyword| lower.contains(keyword)), "{name}");
         }
         for name in [
             "passwordEncoder",
@@ -457,6 +527,15 @@ mod tests {
             "secretary",
             "password.file",
             "cookies",
+            "bypass",
+            "compass",
+            "passenger",
+            "noPassword",
+            "oauth",
+            "password.required",
+            "partition-key",
+            "mapKey",
+            "passwordFieldName",
         ] {
             assert!(!names.contain(name.as_bytes()), "{name}");
         }

@@ -268,6 +268,8 @@ impl<'r> TextSearch<'r> {
 fn is_secret(rule: &TextRule, secret: &[u8]) -> bool {
     !mask::is_placeholder(secret)
         && (!rule.is_mixed || mask::is_mixed(secret))
+        // Of several words, whatever the rule: no other secret has blanks.
+        && (!(rule.is_password || secret.contains(&b' ')) || mask::is_password(secret) || rule.is_key)
         && (!rule.is_pair || mask::is_base64_pair(secret))
         && (!rule.is_generic || !mask::is_name(secret))
         && !mask::is_example(secret)
@@ -326,6 +328,99 @@ mod tests {
         assert_eq!(ids("api_key=q8Xv2LmZ91pRt4Wb"), ["key-value"]);
     }
 
+    /// Passwords need no digit where nothing but a password can be, and may have several words.
+    #[test]
+    fn passwords_of_any_form_are_found() {
+        let values = |text: &str| -> Vec<String> {
+            found(BasicType::Byte, text.as_bytes()).into_iter().map(|(_, value)| value).collect()
+        };
+        let words = "zwei blaue Hunde";
+        for (before, after) in [
+            ("DB_PASSWORD=", ""),
+            ("{\"user\":\"a\",\"password\":\"", "\"}"),
+            ("password: ", "\nuser: a\n"),
+            ("x password='", "' y"),
+            ("<password>", "</password>"),
+            ("jdbc:mysql://h/d?user=a&password=", ""),
+            ("{\"msg\":\"{\\\"password\\\":\\\"", "\\\"}\"}"),
+            ("<property name=\"hibernate.connection.password\">", "</property>"),
+            ("<entry key=\"db.password\">", "</entry>"),
+        ] {
+            for value in ["sesame", "Hollunder", "48151623", "Passw0rd!", words] {
+                assert_eq!(values(&format!("{before}{value}{after}")), [value], "{before}{value}{after}");
+            }
+        }
+        assert_eq!(values(&format!("mongodb://u:{words}@h:27017/d")), [words]);
+        for (before, after) in [
+            ("export DB_PASS=", ""),
+            ("[db]\nuser = a\npass = ", "\n"),
+            ("ALTER USER shop IDENTIFIED BY '", "'"),
+            ("CREATE USER shop WITH PASSWORD '", "'"),
+            ("mysqldump -u root -p", " shop"),
+            ("sshpass -p '", "' ssh root@host"),
+            ("machine nexus login ci password ", "\n"),
+        ] {
+            assert_eq!(values(&format!("{before}Hollunder{after}")), ["Hollunder"], "{before}");
+        }
+        assert_eq!(ids("Authorization: token a1b2c3d4e5f6g7h8i9"), ["authorization-bearer"]);
+        assert_eq!(ids("AUTH PLAIN AGpvZQBob2xsdW5kZXI="), ["smtp-auth"]);
+    }
+
+    #[test]
+    fn private_keys_without_a_header_are_found() {
+        let mut state = 5u32;
+        let random: Vec<u8> = (0..1200)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 24) as u8
+            })
+            .collect();
+        let start = b"0\x82\x04\xbd\x02\x01\x000\r\x06\t*\x86H\x86\xf7\r\x01\x01\x01\x05\0\x04\x82";
+        let der = [&start[..], &random].concat();
+        let rules = SecretRules::bundled();
+        let search = TextSearch::new(&rules, 7);
+        let mut ranges = Vec::new();
+        search.array(BasicType::Byte, &der, 0, &mut Scratch::default(), &mut |finding| {
+            ranges.push((rules.texts[usize::from(finding.rule)].about.id.clone(), finding.range()));
+        });
+        assert_eq!(ranges, [("private-key-der".to_owned(), (0, der.len()))]);
+        let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let text: String = random.iter().map(|byte| char::from(letters[usize::from(byte & 63)])).collect();
+        for start in ["MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "MIIEpAIBAAKC"] {
+            assert_eq!(ids(&format!("{start}{text}==")), ["private-key-base64"]);
+        }
+    }
+
+    #[test]
+    fn tokens_are_found_by_their_beginnings() {
+        let (hex, all) = (
+            "0f1e2d3c4b5a69788796a5b4c3d2e1f0".repeat(2),
+            "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3gH6iK9lM2oP5rS8uV1xY4",
+        );
+        let part = |text: &str, length: usize| text.chars().take(length).collect::<String>();
+        for (id, token) in [
+            ("hex-key", ["key-", &part(&hex, 32)].concat()),
+            ("hex-key", ["sk-", &part(&hex, 32)].concat()),
+            ("discord-bot-token", ["MTA", &part(all, 23), ".", &part(all, 6), ".", &part(all, 38)].concat()),
+            ("gcp-refresh-token", ["1//0", all].concat()),
+            ("gcp-hmac-key", ["GOOG1E", &part(&all.to_uppercase(), 54), "7"].concat()),
+            ("platform-token", ["sbp_", &part(&hex, 40)].concat()),
+            ("platform-token", ["nfp_", &part(all, 36)].concat()),
+            (
+                "platform-token",
+                ["SWMTKN-1-", &part(&all.to_lowercase(), 50), "-", &part(&all.to_lowercase(), 25)].concat(),
+            ),
+            ("platform-token", ["CCIPAT_", &part(all, 22), "_", &part(&hex, 40)].concat()),
+            ("platform-token", ["tvly-", &part(all, 32)].concat()),
+            ("platform-token", ["pcsk_", &part(all, 6), "_", all].concat()),
+            ("platform-token", ["CFPAT-", &part(all, 43)].concat()),
+            ("platform-token", ["tskey-auth-", &part(all, 16), "-", &part(all, 32)].concat()),
+            ("slack-token", ["xoxe.xoxp-1-", &part(all, 20), "_", all].concat()),
+        ] {
+            assert_eq!(found(BasicType::Byte, format!("x {token} y").as_bytes()), [(id.to_owned(), token)]);
+        }
+    }
+
     #[test]
     fn what_is_no_secret_is_not_found() {
         for text in [
@@ -342,6 +437,20 @@ mod tests {
             "eyJ",
             "password=",
             "the token is at 12345678",
+            "Password: must be at least 8 characters",
+            "login.password=Passwort\nlogin.user=Name",
+            "{\"password\":\"Your new code\"}",
+            "Invalid password: incorrect user",
+            "password:string, user:string",
+            "return{password:e.password,token:n.token}",
+            "curl -u USER:PASSWORD https://host/",
+            "jdbc:x://h/?user={0}&password={1}",
+            "password: ENC[AES256_GCM,data:abc=]",
+            "password=ENC(aB3dE6gH9j)",
+            "see http://host:8080 or mail joe@acme.com",
+            "CREATE USER ? IDENTIFIED BY ?",
+            "<entry key=\"label.password\">Your password</entry>",
+            "cache-key-0f1e2d3c4b5a69788796a5b4c3d2e1f0",
         ] {
             assert_eq!(ids(text), <[&str; 0]>::default(), "{text}");
         }

@@ -17,6 +17,10 @@ const MAX_DEPTH: u32 = 3;
 const MAX_FIELDS: usize = 256;
 /// Fields of objects that wrap a value, such as `OriginTrackedValue`, `AtomicReference` and `ProcessEnvironment.Value`.
 const WRAPPED: [&str; 9] = ["value", "val", "str", "password", "secret", "chars", "data", "text", "mag"];
+/// Fields of lists that hold the elements, or the only one.
+const LISTED: [&str; 5] = ["elementData", "e0", "a", "element", "elements"];
+/// Maximum number of elements of the array of a list of one.
+const MAX_ELEMENTS: usize = 64;
 
 /// A value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +66,11 @@ pub(super) fn value(
     let mut here = object;
     for _ in 0..=MAX_DEPTH {
         if let Some(characters) = text_of(objects, here) {
-            return Some((here, HeldValue::Text(limited(&characters)?)));
+            let text = limited(&characters)?;
+            // Of keys, nothing is shown, also if they are texts.
+            let is_key = kind == HeldKind::Key;
+            let value = if is_key { HeldValue::Key(text.into_bytes()) } else { HeldValue::Text(text) };
+            return Some((here, value));
         }
         match objects.record(here)? {
             Record::PrimitiveArray(array) => return Some((here, of_array(array, kind)?)),
@@ -74,9 +82,21 @@ pub(super) fn value(
                     let slot = slots.find(|slot| slot.name == name && slot.kind == BasicType::Object)?;
                     objects.object(objects.value(fields, &slot)?)
                 };
-                here = WRAPPED.into_iter().find_map(reference)?;
+                here = WRAPPED.into_iter().chain(LISTED).find_map(reference)?;
             }
-            Record::ObjectArray(_) | Record::Class(_) => return None,
+            // Of a list of one.
+            Record::ObjectArray(array) => {
+                let mut elements = objects
+                    .elements(&array)
+                    .take(MAX_ELEMENTS)
+                    .filter_map(|element| object_of(objects, element.0));
+                let only = elements.next()?;
+                if elements.next().is_some() {
+                    return None;
+                }
+                here = only;
+            }
+            Record::Class(_) => return None,
         }
     }
     None

@@ -1,15 +1,32 @@
 //! The manifest beside a redacted dump.
 
+use std::borrow::Cow;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use hprof_query::dump::redact::KeptReason;
 use hprof_query::dump::redact::proof::ProofRow;
 
-use super::RedactedDump;
+use super::{Done, WhatGoes};
+
+/// Facts of a manifest.
+pub(crate) struct Manifest<'a> {
+    /// Name of the input.
+    pub(crate) input: Cow<'a, str>,
+    pub(crate) done: &'a Done,
+    pub(crate) output: &'a Path,
+    pub(crate) output_bytes: u64,
+    pub(crate) output_hash: &'a str,
+    pub(crate) what: &'a WhatGoes,
+    pub(crate) is_key_kept: bool,
+    /// `None` if no proof was requested.
+    pub(crate) proof: Option<&'a [ProofRow]>,
+}
 
 /// Returns the text of the manifest.
-pub(super) fn text(result: &RedactedDump<'_>) -> String {
-    let (args, done) = (result.args, &result.done);
+pub(crate) fn text(result: &Manifest<'_>) -> String {
+    let (args, done) = (result.what, result.done);
     let counts = &done.redacted.counts;
     let kept: serde_json::Map<String, Value> = KeptReason::ALL
         .iter()
@@ -19,7 +36,7 @@ pub(super) fn text(result: &RedactedDump<'_>) -> String {
         "manifest_version": 1,
         "program": concat!("hprof-cli ", env!("CARGO_PKG_VERSION")),
         "input": {
-            "file": args.file.file_name().map(|name| name.to_string_lossy()),
+            "file": result.input,
             "bytes": done.input_bytes,
             "xxh3_128": done.input_hash,
             "read": if done.is_pipe { "once, as a pipe" } else { "twice, as a file" },
@@ -37,7 +54,8 @@ pub(super) fn text(result: &RedactedDump<'_>) -> String {
             "lines": args.lines,
             "strict_numbers": args.strict_numbers,
             "zero": args.zero,
-            "key": if args.key.is_some() { "kept in a file: whoever has it can undo the redaction" } else { "random, not kept" },
+            "break_equality": args.break_equality,
+            "key": if result.is_key_kept { "kept in a file: whoever has it can undo the redaction" } else { "random, not kept" },
         },
         "counts": {
             "arrays": counts.arrays,
@@ -59,10 +77,14 @@ pub(super) fn text(result: &RedactedDump<'_>) -> String {
         },
         "notes": [
             "cached hashes match neither the texts nor the buckets of hash tables any more",
-            "equal contents are equal and lengths are the same: see docs/redact.md for what this reveals",
+            if args.break_equality {
+                "lengths are the same: see docs/redact.md for what this reveals"
+            } else {
+                "equal contents are equal and lengths are the same: see docs/redact.md for what this reveals"
+            },
             "Strings that share a char[] (up to JDK 6) are no longer equal to Strings with the same text in another array",
         ],
-        "proof": result.proof.as_ref().map(|rows| {
+        "proof": result.proof.map(|rows| {
             let row = |row: &ProofRow| json!({
                 "what": row.what,
                 "equal": row.is_equal(),

@@ -4,20 +4,17 @@ use std::io::{self, Read, Write};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use hprof_index::Progress;
 use hprof_query::dump::recover::RecoverSource;
 
-use crate::cli::shared::terminal::progress_bar::Bar;
-
 /// A reader or writer with the hash of what passed.
-pub(super) struct Hashed<T> {
-    pub(super) inner: T,
+pub(crate) struct Hashed<T> {
+    pub(crate) inner: T,
     hash: Xxh3,
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl<T> Hashed<T> {
-    pub(super) fn new(inner: T) -> Self {
+    pub(crate) fn new(inner: T) -> Self {
         Self { inner, hash: Xxh3::new(), bytes: 0 }
     }
 
@@ -26,7 +23,7 @@ impl<T> Hashed<T> {
         self.bytes += bytes.len() as u64;
     }
 
-    pub(super) fn hash(&self) -> String {
+    pub(crate) fn hash(&self) -> String {
         format!("{:032x}", self.hash.digest128())
     }
 }
@@ -54,34 +51,25 @@ impl<R: Read> Read for Hashed<R> {
 /// Number of bytes after which pages of the file are released.
 const RELEASED: usize = 32 << 20;
 
-/// Bytes of a file that are read once from the start: pages that were read are released.
-pub(super) struct FileReader<'s> {
+/// Position in a file that is read once from the start: pages that were read are released.
+pub(super) struct FilePosition<'s> {
     source: &'s RecoverSource,
     at: usize,
     released: usize,
-    bar: Option<&'s Bar>,
-    pub(super) hash: Hashed<io::Sink>,
 }
 
-impl<'s> FileReader<'s> {
-    pub(super) fn new(source: &'s RecoverSource, bar: Option<&'s Bar>) -> Self {
-        Self { source, at: 0, released: 0, bar, hash: Hashed::new(io::sink()) }
+impl<'s> FilePosition<'s> {
+    pub(super) fn new(source: &'s RecoverSource) -> Self {
+        Self { source, at: 0, released: 0 }
     }
-}
 
-impl Read for FileReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.source.bytes().get(self.at..).unwrap_or_default().read(buffer)?;
-        self.at += read;
-        match self.bar {
-            Some(bar) => bar.advance(read as u64),
-            None => self.hash.pass(buffer.get(..read).unwrap_or_default()),
-        }
+    /// Goes on by a number of bytes.
+    pub(super) fn advance(&mut self, bytes: usize) {
+        self.at += bytes;
         if self.at - self.released >= RELEASED {
             self.source.give_back(self.released..self.at);
             self.released = self.at;
         }
-        Ok(read)
     }
 }
 

@@ -6,33 +6,55 @@
 
 use hprof_parser::BasicType;
 
-use super::prf::{Absorb, Key, Prf, STREAM_BYTES, Stream};
+use super::bytes;
+use super::prf::{Absorb, Key, Prf, STREAM_BYTES, Squeeze, Stream};
 use super::symbol::{Class, Symbol, class_of};
+use super::tables::Tables;
 
-/// Number of rounds of a Feistel network of sequences, and of small values.
-const ROUNDS: u64 = 8;
+/// Maximum number of rounds of a Feistel network.
+pub(super) const ROUNDS: usize = 8;
 /// Number of rounds of a Feistel network of values with many bits.
-const FEW_ROUNDS: u64 = 6;
+const FEW_ROUNDS: usize = 6;
 /// Number of bits of such values.
 const MANY_BITS: u32 = 24;
 /// Maximum number of values that pass a Feistel network of two halves.
-const SHORT: usize = 32;
+pub(super) const SHORT: usize = 32;
 /// Number of values of the first part of longer sequences: the nonce of the rest.
 const NONCE: usize = 16;
 
 /// Permutations for one key.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Cipher {
     key: Key,
-    sequences: Prf,
     values: Prf,
     patterns: Prf,
+    sequences: Prf,
+    /// States of `sequences` for short arrays of bytes, by number of bytes and round.
+    bytes: Box<[[Absorb; ROUNDS]]>,
+    tables: Tables,
+}
+
+/// Returns the number of rounds for two halves of at least so many bits each. What one half adds to the other repeats
+/// only if a half does: the more bits it has, the fewer texts of a dump share it.
+fn rounds(bits_of_half: usize) -> usize {
+    match bits_of_half {
+        0..21 => ROUNDS,
+        21..42 => FEW_ROUNDS,
+        _ => 4,
+    }
 }
 
 impl Cipher {
     pub(super) fn new(key: Key) -> Self {
         let (sequences, values, patterns) = (key.prf(1), key.prf(2), key.prf(3));
-        Self { key, sequences, values, patterns }
+        let bytes = (0..=SHORT).map(|count| {
+            let mut round = 0;
+            [(); ROUNDS].map(|()| {
+                round += 1;
+                start(sequences, BasicType::Byte, count, round - 1)
+            })
+        });
+        Self { tables: Tables::new(&key), bytes: bytes.collect(), key, values, patterns, sequences }
     }
 
     /// Starts a tweak: what else the permutation of a sequence depends on.
@@ -40,27 +62,43 @@ impl Cipher {
         self.patterns.start()
     }
 
-    /// Replaces the sequence by its image. No value may be alone in its class.
+    /// Replaces a short array of bytes, none of which is 0, by its image. Returns `false` if it is not short.
     #[inline(always)]
-    pub(super) fn sequence<S: Symbol>(&self, kind: BasicType, tweak: [u64; 2], values: &mut [S]) {
-        let mut start = self.sequences.start();
-        start.word(tweak[0]);
-        start.word(tweak[1]);
+    pub(super) fn short_bytes(&self, values: &mut [u8]) -> bool {
+        let Some(starts) = self.bytes.get(values.len()) else { return false };
+        let starts = starts.get(..rounds(u8::MIN_BITS * (values.len() / 2))).unwrap_or_default();
+        bytes::permute(starts, values);
+        true
+    }
+
+    /// Replaces the sequence by its image. No value may be alone in its class. The image depends on the type and the
+    /// number of values, and on `tweak` if there is one.
+    #[inline(always)]
+    pub(super) fn sequence<S: Symbol>(&self, kind: BasicType, tweak: Option<u64>, values: &mut [S]) {
+        let count = values.len();
         if let [value] = values {
             let class = class_of(kind, value.bits());
-            *value = S::of_bits(self.value(class, tweak[0], value.bits()));
-        } else if values.len() <= SHORT {
-            let (left, right) = values.split_at_mut(values.len() / 2);
-            for round in 0..ROUNDS / 2 {
-                add(kind, function(start, 2 * round, right), left);
-                add(kind, function(start, 2 * round + 1, left), right);
+            *value = S::of_bits(self.value(class, tweak.unwrap_or_default(), value.bits()));
+            return;
+        }
+        // Number and position of the words that follow are known from these.
+        let start = |round: usize| {
+            let mut state = start(self.sequences, kind, count, round);
+            tweak.into_iter().for_each(|tweak| state.word(tweak));
+            state
+        };
+        if count <= SHORT {
+            let (left, right) = values.split_at_mut(count / 2);
+            for round in (0..rounds(S::MIN_BITS * (count / 2))).step_by(2) {
+                add(kind, function(start(round), right), left);
+                add(kind, function(start(round + 1), left), right);
             }
         } else if let Some((nonce, rest)) = values.split_at_mut_checked(NONCE) {
-            add(kind, function(start, ROUNDS, rest), nonce);
-            let mut squeeze = function(start, ROUNDS + 1, nonce);
+            add(kind, function(start(0), rest), nonce);
+            let mut squeeze = function(start(1), nonce);
             let stream = Stream::new(&self.key, [squeeze.next(), squeeze.next()]);
             add_stream(kind, stream, rest);
-            add(kind, function(start, ROUNDS + 2, rest), nonce);
+            add(kind, function(start(2), rest), nonce);
         }
     }
 
@@ -73,22 +111,22 @@ impl Cipher {
         let (low, high) = (bits / 2, bits - bits / 2);
         let mask = |bits: u32| (1_u64 << bits) - 1;
         let mut start = self.values.start();
-        // Radixes of a type differ in the upper bits, tweaks are small.
-        start.word(class.radix ^ tweak.rotate_right(16));
+        start.word(class.radix);
+        start.word(tweak);
         let rounds = if bits < MANY_BITS { ROUNDS } else { FEW_ROUNDS };
         let mut place = class.place(value);
         // A permutation of a power of two, of which the radix is more than half: it is applied until the place is
         // one of the class.
         loop {
             let (mut left, mut right) = (place >> low, place & mask(low));
-            for round in 0..rounds / 2 {
+            for round in (0..rounds as u64).step_by(2) {
                 let function = |round: u64, half: u64| {
                     let mut state = start;
                     state.word(half ^ (round << 56));
                     state.finish().next()
                 };
-                left ^= function(2 * round, right) & mask(high);
-                right ^= function(2 * round + 1, left) & mask(low);
+                left ^= function(round, right) & mask(high);
+                right ^= function(round + 1, left) & mask(low);
             }
             place = left << low | right;
             if place < class.radix {
@@ -96,13 +134,32 @@ impl Cipher {
             }
         }
     }
+
+    /// Returns the image of a number of a field.
+    #[inline(always)]
+    pub(super) fn number(&self, class: Class, kind: BasicType, value: u64) -> u64 {
+        if Tables::has(class) {
+            self.tables.value(class, kind, value)
+        } else {
+            self.value(class, NUMBER | u64::from(kind.code()), value)
+        }
+    }
 }
 
-/// Returns pseudorandom words for a round and values.
+/// Tweak of the numbers of fields.
+const NUMBER: u64 = 2 << 8;
+
+/// Starts the function of a round for sequences of a type and length.
 #[inline(always)]
-fn function<S: Symbol>(start: Absorb, round: u64, values: &[S]) -> super::prf::Squeeze {
-    let mut state = start;
-    state.word(round);
+fn start(sequences: Prf, kind: BasicType, count: usize, round: usize) -> Absorb {
+    let mut state = sequences.start();
+    state.word((count as u64) << 16 | (round as u64) << 8 | u64::from(kind.code()));
+    state
+}
+
+/// Returns pseudorandom words for values.
+#[inline(always)]
+fn function<S: Symbol>(mut state: Absorb, values: &[S]) -> Squeeze {
     absorb(&mut state, values);
     state.finish()
 }
@@ -126,7 +183,10 @@ pub(super) fn absorb<S: Symbol>(state: &mut Absorb, values: &[S]) {
 
 /// Adds pseudorandom numbers to values.
 #[inline(always)]
-fn add<S: Symbol>(kind: BasicType, mut squeeze: super::prf::Squeeze, values: &mut [S]) {
+fn add<S: Symbol>(kind: BasicType, mut squeeze: Squeeze, values: &mut [S]) {
+    if S::BYTES == 1 && kind == BasicType::Byte {
+        return values.chunks_mut(8).for_each(|chunk| bytes::add_to(squeeze.next(), chunk));
+    }
     for chunk in values.chunks_mut(S::PER_WORD) {
         let mut fraction = squeeze.next();
         for value in chunk {
@@ -146,7 +206,14 @@ fn add_stream<S: Symbol>(kind: BasicType, mut stream: Stream, values: &mut [S]) 
     let mut noise = [0; STREAM_BYTES];
     for chunk in values.chunks_mut(STREAM_BYTES / S::NOISE) {
         stream.fill(&mut noise);
-        for (value, noise) in chunk.iter_mut().zip(noise.chunks_exact(S::NOISE)) {
+        if S::BYTES == 1 && kind == BasicType::Byte {
+            for (value, noise) in chunk.iter_mut().zip(noise.as_chunks().0) {
+                *value = S::of_bits(bytes::advance(value.bits(), u16::from_le_bytes(*noise)).into());
+            }
+            continue;
+        }
+        let values = chunk.iter_mut().zip(noise.chunks_exact(S::NOISE));
+        for (value, noise) in values {
             let class = class_of(kind, value.bits());
             *value = S::of_bits(class.advance(value.bits(), S::digit(noise, class.radix)));
         }

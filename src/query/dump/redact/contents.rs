@@ -8,7 +8,7 @@
 
 use hprof_parser::BasicType;
 
-use super::cipher::{Cipher, absorb};
+use super::cipher::{Cipher, SHORT, absorb};
 use super::kept::KeptTexts;
 use super::prf::Key;
 use super::symbol::{Symbol, class_of, class_of_box};
@@ -38,11 +38,18 @@ pub(super) struct BlockChain {
     /// Depends on the previous blocks; 0 for the first.
     before: u64,
     is_single: bool,
+    /// Depends on the object if its contents do, or 0.
+    holder: u64,
 }
 
 impl BlockChain {
     pub(super) fn new(length: u64, bytes: u64) -> Self {
-        Self { length, before: 0, is_single: bytes <= BLOCK as u64 }
+        Self { length, before: 0, is_single: bytes <= BLOCK as u64, holder: 0 }
+    }
+
+    /// Makes the result depend on the object, by [`Contents::holder`].
+    pub(super) fn of_holder(self, holder: u64) -> Self {
+        Self { before: holder, holder, ..self }
     }
 }
 
@@ -54,22 +61,54 @@ pub(super) struct Contents {
 
 /// Tweaks of values by their use.
 const REPEATED: u64 = 1 << 8;
-const NUMBER: u64 = 2 << 8;
 const BOXED: u64 = 3 << 8;
+const HASH: u64 = 4 << 8;
+const FIELD: u64 = 5 << 8;
+const HOLDER: u64 = 6 << 8;
 
 impl Contents {
     pub(super) fn new(key: Key) -> Self {
         Self { cipher: Cipher::new(key) }
     }
 
-    /// Returns what the value of a field becomes.
-    pub(super) fn number(&self, kind: BasicType, bits: u64, is_box: bool) -> u64 {
+    /// Returns the offset of a field, from the hash of its name: what a number becomes is different in each field, so that
+    /// a known one tells nothing of others.
+    pub(super) fn offset(&self, field: u64) -> u64 {
+        let mut offset = self.cipher.tweak();
+        offset.word(FIELD);
+        offset.word(field);
+        offset.finish().next()
+    }
+
+    /// Returns a number for an object, on which its contents may depend.
+    pub(super) fn holder(&self, id: u64) -> u64 {
+        let mut state = self.cipher.tweak();
+        state.word(HOLDER);
+        state.word(id);
+        state.finish().next()
+    }
+
+    /// Returns the image of the value of a field.
+    #[inline(always)]
+    pub(super) fn number(&self, kind: BasicType, bits: u64, offset: u64) -> u64 {
         if kind == BasicType::Boolean {
             return u64::from(bits != 0);
         }
-        let (class, tweak) =
-            if is_box { (class_of_box(kind, bits), BOXED) } else { (class_of(kind, bits), NUMBER) };
-        self.cipher.value(class, tweak | u64::from(kind.code()), bits)
+        let class = class_of(kind, bits);
+        self.cipher.number(class, kind, class.advance(bits, offset % class.radix))
+    }
+
+    /// Returns the image of a cached hash: the same in all fields, unless it depends on the holder.
+    pub(super) fn hash(&self, kind: BasicType, bits: u64, holder: u64) -> u64 {
+        self.cipher.value(class_of(kind, bits), (HASH | u64::from(kind.code())) ^ holder, bits)
+    }
+
+    /// Returns the image of the value of a box.
+    pub(super) fn boxed(&self, kind: BasicType, bits: u64, holder: u64) -> u64 {
+        if kind == BasicType::Boolean {
+            return u64::from(bits != 0);
+        }
+        self.cipher.value(class_of_box(kind, bits), (BOXED | u64::from(kind.code())) ^ holder, bits)
     }
 
     /// Replaces the elements of an array, or of its next block.
@@ -100,11 +139,19 @@ impl Contents {
         chain: &mut BlockChain,
         data: &mut [u8],
     ) -> Treatment {
+        let BlockChain { is_single, length, before, holder } = *chain;
+        if !is_single {
+            let mut next = self.cipher.tweak();
+            next.word(before);
+            absorb::<u8>(&mut next, data);
+            // Never 0, which is the first block.
+            chain.before = next.finish().next() | 1;
+        }
         let Some(last) = data.iter().rposition(|byte| *byte != 0) else { return Treatment::Nothing };
-        let is_kept = |data: &[u8]| chain.is_single && kept.contains(kind, data);
-        if is_kept(data) {
+        if is_single && kept.contains(kind, data) {
             return Treatment::Kept;
         }
+        let is_kept = |data: &[u8]| is_single && kept.collides(kind, data);
         if let Some(value) = repeated::<S>(data) {
             let class = class_of(kind, value.bits());
             if class.is_fixed() {
@@ -112,40 +159,48 @@ impl Contents {
             }
             let mut value = value.bits();
             loop {
-                value = self.cipher.value(class, REPEATED | u64::from(kind.code()), value);
+                value = self.cipher.value(
+                    class,
+                    (REPEATED | u64::from(kind.code()) | length << 16) ^ holder,
+                    value,
+                );
                 data.chunks_exact_mut(S::BYTES).for_each(|element| S::of_bits(value).put(element));
                 if !is_kept(data) {
                     return Treatment::Repeated;
                 }
             }
         }
+        let is_short = (2..=SHORT).contains(&data.len());
+        if kind == BasicType::Byte && is_short && is_single && holder == 0 && !data.contains(&0) {
+            // Most Strings: permuted where they are.
+            while self.cipher.short_bytes(data) {
+                if !is_all_same(data) && !is_kept(data) {
+                    return Treatment::Mapped;
+                }
+            }
+        }
         let used = (last / S::BYTES + 1) * S::BYTES;
-        let (values, pattern) = self.gather::<S>(kind, data.get(..used).unwrap_or_default());
+        let mut short = [S::ZERO; SHORT];
+        let mut long = Vec::new();
+        let (values, pattern) =
+            self.gather::<S>(kind, data.get(..used).unwrap_or_default(), &mut short, &mut long);
         if values.is_empty() {
             return Treatment::Nothing;
         }
-        let mut values = values;
-        let mut tweak = self.cipher.tweak();
-        for word in [u64::from(kind.code()), chain.length, values.len() as u64, pattern, chain.before] {
-            tweak.word(word);
-        }
-        let mut tweak = tweak.finish();
-        let tweak = [tweak.next(), tweak.next()];
-        if !chain.is_single {
-            let mut before = self.cipher.tweak();
-            before.word(chain.before);
-            before.word(pattern);
-            absorb(&mut before, &values);
-            // Never 0, which is the first block.
-            chain.before = before.finish().next() | 1;
-        }
         let has_all = values.len() * S::BYTES == data.len();
+        let tweak = (!has_all || !is_single || holder != 0).then(|| {
+            let mut tweak = self.cipher.tweak();
+            for word in [u64::from(kind.code()), length, values.len() as u64, pattern, before] {
+                tweak.word(word);
+            }
+            tweak.finish().next()
+        });
         loop {
-            self.cipher.sequence(kind, tweak, &mut values);
-            if has_all && is_all_same(&values) && values.len() > 1 {
+            self.cipher.sequence(kind, tweak, values);
+            if has_all && is_all_same(values) && values.len() > 1 {
                 continue;
             }
-            scatter(kind, &values, data.get_mut(..used).unwrap_or_default());
+            scatter(kind, values, data.get_mut(..used).unwrap_or_default());
             if !is_kept(data) {
                 return Treatment::Mapped;
             }
@@ -154,25 +209,36 @@ impl Contents {
 
     /// Returns the values that are not alone in their class, and a number for the places of the others.
     #[inline(always)]
-    fn gather<S: Symbol>(&self, kind: BasicType, data: &[u8]) -> (Vec<S>, u64) {
+    fn gather<'v, S: Symbol>(
+        &self,
+        kind: BasicType,
+        data: &[u8],
+        short: &'v mut [S; SHORT],
+        long: &'v mut Vec<S>,
+    ) -> (&'v mut [S], u64) {
         let elements = || data.chunks_exact(S::BYTES).map(S::get);
         let is_fixed = |value: &S| class_of(kind, value.bits()).is_fixed();
         if !elements().any(|value| is_fixed(&value)) {
-            return (elements().collect(), 0);
+            if let Some(values) = short.get_mut(..data.len() / S::BYTES) {
+                values.iter_mut().zip(elements()).for_each(|(value, element)| *value = element);
+                return (values, 0);
+            }
+            long.extend(elements());
+            return (long, 0);
         }
-        let mut values = Vec::with_capacity(data.len() / S::BYTES);
+        long.reserve_exact(data.len() / S::BYTES);
         let mut pattern = self.cipher.tweak();
         for chunk in data.chunks(S::BYTES * 64) {
             let mut bits = 0_u64;
             for value in chunk.chunks_exact(S::BYTES).map(S::get) {
                 bits = bits << 1 | u64::from(is_fixed(&value));
                 if !is_fixed(&value) {
-                    values.push(value);
+                    long.push(value);
                 }
             }
             pattern.word(bits);
         }
-        (values, pattern.finish().next())
+        (long, pattern.finish().next())
     }
 }
 

@@ -8,12 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use hprof_format::binary::record_head;
 use hprof_parser::heap;
 use hprof_parser::record::{Record, tag};
-use hprof_parser::{BasicType, Header, be_id};
+use hprof_parser::{BasicType, Header, ObjectId, be_id, be_u32};
 
 use super::contents::BlockChain;
 use super::counts::RedactCounts;
 use super::plan::SymbolUse;
-use super::stream::RecordSink;
+use super::stream::{LargeArray, RecordSink};
 use super::values::{Mapper, Mapping};
 use crate::parallel;
 
@@ -25,6 +25,8 @@ pub(super) struct Filter<'f> {
     pub(super) written: u64,
     /// Array whose blocks are being mapped.
     pub(super) chain: BlockChain,
+    /// Memory for sub-records.
+    pub(super) copy: Vec<u8>,
     /// Called with the number of bytes after each part.
     pub(super) advance: &'f dyn Fn(u64),
 }
@@ -139,7 +141,8 @@ impl RecordSink for Filter<'_> {
             tag::HEAP_SUMMARY => 24,
             tag::START_THREAD => 8 + 4 * w,
             tag::CONTROL_SETTINGS => 6,
-            tag::TRACE => body.len(),
+            // A trace without frames has twelve bytes.
+            tag::TRACE => be_u32(body, 8).map_or(0, |frames| 12 + frames as usize * w).min(body.len()),
             _ => 0,
         };
         let mut body = body.to_vec();
@@ -162,7 +165,8 @@ impl RecordSink for Filter<'_> {
     }
 
     fn sub_records(&mut self, bytes: &[u8], _: u64, pieces: &[Range<usize>]) -> io::Result<()> {
-        let mut copy = bytes.to_vec();
+        let mut copy = std::mem::take(&mut self.copy);
+        copy.resize(bytes.len(), 0);
         let mut tasks = Vec::with_capacity(pieces.len());
         let mut rest = copy.as_mut_slice();
         for piece in pieces {
@@ -177,6 +181,9 @@ impl RecordSink for Filter<'_> {
             let Some(task) = tasks.get(number) else { return RedactCounts::default() };
             let mut task = task.lock().unwrap_or_else(PoisonError::into_inner);
             let (piece, out) = &mut *task;
+            if let Some(from) = bytes.get(piece.clone()).filter(|from| from.len() == out.len()) {
+                out.copy_from_slice(from);
+            }
             let counts = RedactCounts::default();
             let mut mapper = Mapper { mapping, out, start: piece.start, counts };
             heap::walk(bytes, id_size, piece.start, piece.end, piece.end, &mut mapper);
@@ -184,24 +191,38 @@ impl RecordSink for Filter<'_> {
         });
         drop(tasks);
         counts.iter().for_each(|counts| self.counts.add(counts));
-        self.write(&copy)
+        self.write(&copy)?;
+        self.copy = copy;
+        Ok(())
     }
 
     fn plain(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write(bytes)
     }
 
-    fn elements(&mut self, kind: BasicType, length: u64, is_first: bool, bytes: &[u8]) -> io::Result<()> {
+    fn elements(&mut self, array: &LargeArray, is_first: bool, bytes: &[u8]) -> io::Result<()> {
+        let Some(kind) = array.kind else { return self.write(bytes) };
         let mut data = bytes.to_vec();
         let mut counts = RedactCounts::default();
         if is_first {
-            self.chain = BlockChain::new(length, u64::MAX);
+            let holder = self.mapping.holder(array.id);
+            self.chain = BlockChain::new(array.length, u64::MAX).of_holder(holder);
         }
         self.mapping.array(kind, &mut self.chain, &mut data, &mut counts);
         if is_first {
             self.counts.add(&counts);
         }
         self.write(&data)
+    }
+
+    fn class(&self, class: ObjectId) -> Option<Option<u64>> {
+        /// Number of superclasses of a hostile class that are followed.
+        const MAX_DEPTH: usize = 200;
+        let classes = &self.mapping.plan.classes;
+        let above = |id: &ObjectId| classes.get(id).and_then(|fields| fields.above);
+        classes.get(&class)?;
+        let chain = std::iter::successors(Some(class), above).take(MAX_DEPTH);
+        Some(Some(chain.filter_map(|id| Some(u64::from(classes.get(&id)?.bytes))).sum()))
     }
 
     fn damaged(&mut self, bytes: u64) -> io::Result<()> {

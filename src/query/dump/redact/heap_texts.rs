@@ -3,6 +3,7 @@
 use hprof_index::model::summary::PUBLIC_PROPERTIES;
 use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_parser::heap::{self, HeapVisitor, Instance, ObjectArray, PrimitiveArray};
+use hprof_parser::names::java_class_name;
 use hprof_parser::{BasicType, ObjectId, be_id, be_ids};
 
 use super::RedactOptions;
@@ -13,6 +14,9 @@ use super::plan::Plan;
 const MAX_OBJECTS: usize = 200_000;
 /// Maximum number of nodes in a row in a bucket.
 const MAX_LINKS: usize = 64;
+
+/// Classes that declare the names of threads and of their groups.
+const THREAD_CLASSES: [&str; 2] = ["java.lang.Thread", "java.lang.ThreadGroup"];
 
 /// Adds the texts.
 pub(super) fn add(kept: &mut KeptTexts, plan: &Plan, options: &RedactOptions, bytes: &[u8]) {
@@ -62,9 +66,20 @@ impl<'a> Lookup<'a> {
 
     /// Returns the reference in a field of an instance.
     fn reference(&self, class: ObjectId, fields: &[u8], name: &str) -> Option<ObjectId> {
+        self.reference_of(class, fields, name, |_| true)
+    }
+
+    /// Returns the reference in a field that a certain class declares: subclasses may have one of the same name.
+    fn reference_of(
+        &self,
+        class: ObjectId,
+        fields: &[u8],
+        name: &str,
+        is_declared_by: impl Fn(ObjectId) -> bool,
+    ) -> Option<ObjectId> {
         let (mut class, mut at) = (Some(class), 0);
-        while let Some(declared) = class.and_then(|class| self.plan.classes.get(&class)) {
-            let field = declared.references.iter().find(|(_, field)| &**field == name);
+        while let Some((id, declared)) = class.and_then(|id| Some((id, self.plan.classes.get(&id)?))) {
+            let field = declared.references.iter().find(|(_, field)| &**field == name && is_declared_by(id));
             if let Some((start, _)) = field {
                 return be_id(fields, at + *start as usize, self.plan.id_size()).map(ObjectId);
             }
@@ -201,7 +216,12 @@ struct Threads<'s, 'a> {
 impl<'a> HeapVisitor<'a> for Threads<'_, 'a> {
     fn instance(&mut self, record: Instance<'a>) {
         if self.names.len() < MAX_OBJECTS && self.lookup.plan.thread_classes.contains(&record.class) {
-            let name = self.lookup.reference(record.class, record.fields, "name");
+            let names = &self.lookup.plan.class_names;
+            let is_theirs = |class| {
+                let name = names.get(&class).map(|name| java_class_name(name));
+                name.is_some_and(|name| THREAD_CLASSES.contains(&&*name))
+            };
+            let name = self.lookup.reference_of(record.class, record.fields, "name", is_theirs);
             self.names.extend(name.filter(|name| !name.is_null()));
         }
     }

@@ -79,15 +79,33 @@ pub struct KeptTexts {
     texts: HashMap<Box<[u8]>, KeptReason>,
     /// Those that are not ASCII, as a `byte[]` stores them: Latin-1, or UTF-16 in either order.
     encoded: HashMap<Box<[u8]>, KeptReason>,
+    /// Bits for the hashes of all texts: most arrays are told to be none of them by one.
+    seen: Box<[u64]>,
     patterns: TextPatterns,
     longest: usize,
+}
+
+/// Number of bits of `seen`.
+const SEEN: usize = 1 << 18;
+
+/// Returns the word and the bit for a text.
+#[inline(always)]
+fn bit_of(text: &[u8]) -> (usize, u64) {
+    let ends =
+        [text.first_chunk(), text.last_chunk()].map(|end| end.map_or(0, |end| u64::from_le_bytes(*end)));
+    let short = || text.iter().rfold(0, |word, byte| word << 8 | u64::from(*byte));
+    let word = if text.len() < 8 { short() } else { ends[0] ^ ends[1].rotate_left(29) };
+    let hash = (word ^ text.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    #[allow(clippy::cast_possible_truncation)] // The upper 18 bits.
+    let at = (hash >> 46) as usize;
+    (at / 64, 1 << (at % 64))
 }
 
 impl KeptTexts {
     /// Creates a set with the texts that patterns match.
     pub fn new(patterns: TextPatterns) -> Self {
         let longest = if patterns.0.is_empty() { 0 } else { MAX_TEXT };
-        Self { patterns, longest, ..Self::default() }
+        Self { patterns, longest, seen: vec![0; SEEN / 64].into(), ..Self::default() }
     }
 
     /// Adds a text. The first reason counts.
@@ -108,6 +126,10 @@ impl KeptTexts {
                 encoded(units().flat_map(u16::to_be_bytes).collect());
             }
         }
+        let (word, bit) = bit_of(text.as_bytes());
+        if let Some(word) = self.seen.get_mut(word) {
+            *word |= bit;
+        }
         self.texts.entry(text.as_bytes().into()).or_insert(reason);
     }
 
@@ -120,6 +142,17 @@ impl KeptTexts {
     #[inline]
     pub fn contains(&self, kind: BasicType, data: &[u8]) -> bool {
         self.reason(kind, data).is_some()
+    }
+
+    /// Returns `true` if another array must not become one with these contents. Long ones that only patterns match are no
+    /// collisions: nearly all match some patterns, and to meet a text of the dump is improbable.
+    #[inline]
+    pub fn collides(&self, kind: BasicType, data: &[u8]) -> bool {
+        const SHORT: usize = 24;
+        match self.reason(kind, data) {
+            Some(KeptReason::Requested) => data.len() <= SHORT,
+            reason => reason.is_some(),
+        }
     }
 
     /// Returns why an array with these contents stays.
@@ -140,7 +173,9 @@ impl KeptTexts {
     }
 
     fn of_text(&self, text: &[u8]) -> Option<KeptReason> {
-        let known = self.texts.get(text).copied();
+        let (word, bit) = bit_of(text);
+        let may_be_known = self.seen.get(word).is_none_or(|word| word & bit != 0);
+        let known = if may_be_known { self.texts.get(text).copied() } else { None };
         known.or_else(|| self.of_pattern(|| std::str::from_utf8(text).ok().map(str::to_owned)))
     }
 

@@ -7,6 +7,7 @@
 //! * `proof` compares a dump with the redacted one.
 //! * `stream` reads the records once; `filter` and `values` write the redacted ones.
 
+mod bytes;
 mod cipher;
 mod contents;
 mod counts;
@@ -19,6 +20,7 @@ mod prf;
 pub mod proof;
 mod stream;
 mod symbol;
+mod tables;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 mod tests;
@@ -34,7 +36,7 @@ pub use counts::RedactCounts;
 pub use kept::{KeptReason, KeptTexts, TextPatterns};
 pub use plan::Plan;
 pub use prf::{KEY_BYTES, Key};
-pub use stream::StreamEnd;
+pub use stream::{DumpBytes, StreamEnd};
 
 /// Options of a redaction.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +51,8 @@ pub struct RedactOptions {
     pub strict_numbers: bool,
     /// Numbers become 0.
     pub zero: bool,
+    /// Equal contents of two objects become different ones.
+    pub break_equality: bool,
 }
 
 /// Result of a redaction.
@@ -97,13 +101,13 @@ pub fn redact(
     kept: &KeptTexts,
     options: &RedactOptions,
     key: Key,
-    from: &mut dyn Read,
+    from: DumpBytes<'_>,
     to: &mut dyn Write,
     advance: &dyn Fn(u64),
 ) -> io::Result<Redacted> {
-    let mapping = Mapping { plan, kept, contents: Contents::new(key), options };
+    let mapping = Mapping::new(plan, kept, options, Contents::new(key));
     let (counts, chain) = (RedactCounts::default(), BlockChain::new(0, 0));
-    let mut filter = Filter { mapping, out: to, counts, written: 0, chain, advance };
+    let mut filter = Filter { mapping, out: to, counts, written: 0, chain, copy: Vec::new(), advance };
     let end = stream::read_records(from, &mut filter)?;
     filter.out.flush()?;
     Ok(Redacted { counts: filter.counts, end, written: filter.written })
@@ -123,8 +127,9 @@ pub fn redact_pipe(
 ) -> io::Result<Redacted> {
     let mut start = Vec::new();
     from.take(HELD_BACK).read_to_end(&mut start)?;
-    let plan = Plan::read(&mut start.as_slice())?;
+    let plan = Plan::read(DumpBytes::Stream(&mut start.as_slice()))?;
     let options = RedactOptions { thread_names: true, ..options.clone() };
     let kept = kept_texts(&plan, &options);
-    redact(&plan, &kept, &options, key, &mut start.as_slice().chain(from), to, advance)
+    let mut from = start.as_slice().chain(from);
+    redact(&plan, &kept, &options, key, DumpBytes::Stream(&mut from), to, advance)
 }

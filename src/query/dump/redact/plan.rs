@@ -1,6 +1,6 @@
 //! What must be known of a dump before its values are mapped: the fields of classes, and the names that stay.
 
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 
 use hprof_index::storage::id_map::{IdMap, IdSet};
@@ -11,19 +11,31 @@ use hprof_parser::{BasicType, Header, IdSize, ObjectId, mutf8, names};
 
 use super::fields::{FieldTreatment, treatment};
 use super::kept::{KeptReason, KeptTexts};
-use super::stream::{RecordSink, read_records};
+use super::stream::{DumpBytes, LargeArray, RecordSink, read_records};
+use crate::parallel;
 
 /// Fields that a class itself declares.
 #[derive(Debug, Default)]
 pub(super) struct ClassFields {
-    /// Primitive fields whose values change: start among the class's own fields, type, treatment.
-    pub(super) changes: Vec<(u32, BasicType, FieldTreatment)>,
+    /// Primitive fields whose values change.
+    pub(super) changes: Vec<FieldChange>,
     /// References that `heap_texts` follows: start and name.
     pub(super) references: Vec<(u32, Box<str>)>,
     /// Size of the fields in bytes.
     pub(super) bytes: u32,
     /// Nearest superclass with fields.
     pub(super) above: Option<ObjectId>,
+}
+
+/// Primitive field whose values change.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FieldChange {
+    /// Start among the class's own fields.
+    pub(super) start: u32,
+    pub(super) kind: BasicType,
+    pub(super) treatment: FieldTreatment,
+    /// Number of the field, by which its values are mapped differently from those of others.
+    pub(super) field: u32,
 }
 
 /// Kind of use of a symbol.
@@ -45,6 +57,8 @@ pub struct Plan {
     pub(super) symbols: IdMap<u64, SymbolUse>,
     /// Names of classes by class object, in Java source form; for the treatment of statics.
     pub(super) class_names: IdMap<ObjectId, String>,
+    /// Hashes of the names of primitive fields and their classes, by number.
+    pub(super) field_hashes: Vec<u64>,
     /// Names of static fields.
     pub(super) static_names: IdMap<u64, String>,
     /// Ranges of IDs of the objects of each part of the file.
@@ -73,7 +87,7 @@ impl Plan {
     ///
     /// # Errors
     /// Those of reading; [`io::ErrorKind::InvalidData`] if it is not a dump.
-    pub fn read(from: &mut dyn Read) -> io::Result<Self> {
+    pub fn read(from: DumpBytes<'_>) -> io::Result<Self> {
         let mut builder = PlanBuilder::default();
         read_records(from, &mut builder)?;
         builder.finish()
@@ -148,6 +162,21 @@ impl PlanBuilder {
         self.thread_classes = self.classes.keys().copied().filter(is_below).collect();
     }
 
+    fn class(&mut self, class: SeenClass) {
+        for (name, _) in &class.raw.fields {
+            self.uses(*name, SymbolUse::Field);
+        }
+        for (name, kind, value) in class.statics {
+            self.uses(name, SymbolUse::Field);
+            self.statics.insert(name);
+            let is_props = || self.strings.get(&name).is_some_and(|name| &**name == b"props");
+            if kind == BasicType::Object && is_props() {
+                self.references.push((class.id, name, ObjectId(value)));
+            }
+        }
+        self.classes.insert(class.id, class.raw);
+    }
+
     fn uses(&mut self, symbol: u64, used: SymbolUse) {
         self.symbols.entry(symbol).and_modify(|before| *before = used.min(*before)).or_insert(used);
     }
@@ -161,11 +190,13 @@ impl PlanBuilder {
         let mut class_names = IdMap::default();
         #[cfg(test)]
         let mut numeric_fields = Vec::new();
+        let mut field_hashes = Vec::new();
         for (id, raw) in &self.classes {
             let class = name(*id);
             let mut fields = ClassFields::default();
             for (field, kind) in &raw.fields {
                 let name = text(*field).unwrap_or_default();
+                let hash = field_hash(&class, &name);
                 let treatment = treatment(&class, &name, *kind);
                 if treatment == FieldTreatment::Reference {
                     if FOLLOWED.contains(&name.as_str()) {
@@ -180,7 +211,9 @@ impl PlanBuilder {
                     {
                         numeric_fields.push(name);
                     }
-                    fields.changes.push((fields.bytes, *kind, treatment));
+                    let field = u32::try_from(field_hashes.len()).unwrap_or(u32::MAX);
+                    field_hashes.push(hash);
+                    fields.changes.push(FieldChange { start: fields.bytes, kind: *kind, treatment, field });
                 }
                 let bytes = u32::try_from(kind.dump_bytes(header.id_size)).unwrap_or(u32::MAX);
                 fields.bytes = fields.bytes.saturating_add(bytes);
@@ -208,6 +241,7 @@ impl PlanBuilder {
             header,
             classes,
             class_names,
+            field_hashes,
             static_names,
             texts,
             props,
@@ -235,6 +269,11 @@ impl PlanBuilder {
 
 /// Maximum number of superclasses without fields in a row.
 const MAX_DEPTH: usize = 1 << 10;
+/// Returns a hash of the name of a field and its class: the same in all dumps of a program, for a key that is kept.
+pub(super) fn field_hash(class: &str, field: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(format!("{class}\0{field}").as_bytes())
+}
+
 /// Maximum number of classes between a class of threads and `java.lang.Thread`.
 const MAX_THREAD_DEPTH: usize = 64;
 /// Classes of threads and groups.
@@ -291,18 +330,25 @@ impl RecordSink for PlanBuilder {
 
     fn sub_records(&mut self, bytes: &[u8], offset: u64, pieces: &[Range<usize>]) -> io::Result<()> {
         let Some(header) = self.header else { return Ok(()) };
-        for piece in pieces {
-            self.find_thread_classes();
-            let mut visitor = PlanVisitor { plan: self, ids: (u64::MAX, 0), has_threads: false };
+        self.find_thread_classes();
+        let thread_classes = &self.thread_classes;
+        let seen = parallel::map(pieces, |piece| {
+            let mut visitor = PlanVisitor { thread_classes, seen: SeenPiece::default() };
             heap::walk(bytes, header.id_size, piece.start, piece.end, piece.end, &mut visitor);
-            let (ids, has_threads) = (visitor.ids, visitor.has_threads);
+            (piece, visitor.seen)
+        });
+        // Among classes may be classes of threads, with instances that follow.
+        let has_classes = seen.iter().any(|(_, seen)| !seen.classes.is_empty());
+        for (piece, seen) in seen {
             let bytes = offset + piece.start as u64..offset + piece.end as u64;
-            if has_threads {
+            if seen.has_threads || has_classes {
                 self.thread_ranges.push(bytes.clone());
             }
-            if ids.0 <= ids.1 {
+            if let Some(ids) = seen.ids {
                 self.ranges.push(IdRange { bytes, ids });
             }
+            seen.heap_names.into_iter().for_each(|name| self.uses(name, SymbolUse::Field));
+            seen.classes.into_iter().for_each(|class| self.class(class));
         }
         Ok(())
     }
@@ -311,8 +357,12 @@ impl RecordSink for PlanBuilder {
         Ok(())
     }
 
-    fn elements(&mut self, _: BasicType, _: u64, _: bool, _: &[u8]) -> io::Result<()> {
+    fn elements(&mut self, _: &LargeArray, _: bool, _: &[u8]) -> io::Result<()> {
         Ok(())
+    }
+
+    fn class(&self, class: ObjectId) -> Option<Option<u64>> {
+        self.classes.contains_key(&class).then_some(None)
     }
 
     fn damaged(&mut self, _: u64) -> io::Result<()> {
@@ -320,48 +370,59 @@ impl RecordSink for PlanBuilder {
     }
 }
 
-struct PlanVisitor<'p> {
-    plan: &'p mut PlanBuilder,
-    ids: (u64, u64),
+/// A class, with its static fields: name, type, value.
+struct SeenClass {
+    id: ObjectId,
+    raw: RawClass,
+    statics: Vec<(u64, BasicType, u64)>,
+}
+
+/// What a part of the sub-records contains.
+#[derive(Default)]
+struct SeenPiece {
+    /// Lowest and highest ID.
+    ids: Option<(u64, u64)>,
     has_threads: bool,
+    classes: Vec<SeenClass>,
+    heap_names: Vec<u64>,
+}
+
+struct PlanVisitor<'p> {
+    thread_classes: &'p IdSet<ObjectId>,
+    seen: SeenPiece,
 }
 
 impl PlanVisitor<'_> {
     #[inline(always)]
     fn see(&mut self, id: ObjectId) {
-        self.ids = (self.ids.0.min(id.0), self.ids.1.max(id.0));
+        let (low, high) = self.seen.ids.unwrap_or((id.0, id.0));
+        self.seen.ids = Some((low.min(id.0), high.max(id.0)));
     }
 }
 
 impl<'a> HeapVisitor<'a> for PlanVisitor<'_> {
+    #[inline(always)]
     fn instance(&mut self, record: heap::Instance<'a>) {
         self.see(record.id);
-        self.has_threads = self.has_threads || self.plan.thread_classes.contains(&record.class);
+        self.seen.has_threads = self.seen.has_threads || self.thread_classes.contains(&record.class);
     }
+    #[inline(always)]
     fn object_array(&mut self, record: heap::ObjectArray<'a>) {
         self.see(record.id);
     }
+    #[inline(always)]
     fn primitive_array(&mut self, record: heap::PrimitiveArray<'a>) {
         self.see(record.id);
     }
     fn class(&mut self, record: ClassDump<'a>) {
-        // It may be a class of threads, with instances that follow.
-        self.has_threads = true;
-        let fields: Vec<_> = record.fields().map(|field| (field.name, field.kind)).collect();
-        for (name, _) in &fields {
-            self.plan.uses(*name, SymbolUse::Field);
-        }
-        for field in record.statics() {
-            self.plan.uses(field.name, SymbolUse::Field);
-            self.plan.statics.insert(field.name);
-            let is_props = || self.plan.strings.get(&field.name).is_some_and(|name| &**name == b"props");
-            if field.kind == BasicType::Object && is_props() {
-                self.plan.references.push((record.id, field.name, ObjectId(field.value)));
-            }
-        }
-        self.plan.classes.insert(record.id, RawClass { above: record.super_class, fields });
+        let fields = record.fields().map(|field| (field.name, field.kind)).collect();
+        self.seen.classes.push(SeenClass {
+            id: record.id,
+            raw: RawClass { above: record.super_class, fields },
+            statics: record.statics().map(|field| (field.name, field.kind, field.value)).collect(),
+        });
     }
     fn heap_info(&mut self, _: usize, _: u32, name: u64) {
-        self.plan.uses(name, SymbolUse::Field);
+        self.seen.heap_names.push(name);
     }
 }

@@ -1,4 +1,4 @@
-//! Keyed functions that look random to who does not have the key: SipHash-2-4 and the key stream of ChaCha8.
+//! Keyed functions that look random to who does not have the key: SipHash-1-3 and the key stream of ChaCha8.
 
 use std::fmt;
 
@@ -44,7 +44,7 @@ impl Key {
     }
 }
 
-/// A pseudorandom function: SipHash-2-4, with 128 bits of output and more.
+/// A pseudorandom function of words: SipHash-1-3, with more than 64 bits of output if needed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prf([u64; 4]);
 
@@ -94,7 +94,6 @@ impl Absorb {
     pub(super) fn word(&mut self, word: u64) {
         self.0[3] ^= word;
         round(&mut self.0);
-        round(&mut self.0);
         self.0[0] ^= word;
     }
 
@@ -102,7 +101,7 @@ impl Absorb {
     #[inline(always)]
     pub(super) fn finish(mut self) -> Squeeze {
         self.0[2] ^= 0xee;
-        for _ in 0..4 {
+        for _ in 0..3 {
             round(&mut self.0);
         }
         Squeeze(self.0)
@@ -115,15 +114,16 @@ impl Squeeze {
     pub(super) fn next(&mut self) -> u64 {
         let [a, b, c, d] = self.0;
         self.0[1] ^= 0xdd;
-        for _ in 0..4 {
+        for _ in 0..3 {
             round(&mut self.0);
         }
         a ^ b ^ c ^ d
     }
 }
 
-/// Number of blocks of the key stream that are made at once.
-const LANES: usize = 8;
+/// Number of blocks of the key stream that are made at once: their words fit into the vector registers of all
+/// processors.
+const LANES: usize = 4;
 /// Number of bytes of the key stream that are made at once.
 pub(super) const STREAM_BYTES: usize = LANES * 64;
 
@@ -162,6 +162,7 @@ impl Stream {
     }
 
     /// Makes the next bytes.
+    #[allow(clippy::indexing_slicing)] // Lanes of arrays of that many: iterators were not made vectors.
     pub(super) fn fill(&mut self, out: &mut [u8; STREAM_BYTES]) {
         let mut start = [[0_u32; LANES]; 16];
         for (lanes, word) in start.iter_mut().zip(self.state) {
@@ -174,35 +175,49 @@ impl Stream {
         }
         let mut x = start;
         for _ in 0..4 {
-            quarter(&mut x, [0, 4, 8, 12]);
-            quarter(&mut x, [1, 5, 9, 13]);
-            quarter(&mut x, [2, 6, 10, 14]);
-            quarter(&mut x, [3, 7, 11, 15]);
-            quarter(&mut x, [0, 5, 10, 15]);
-            quarter(&mut x, [1, 6, 11, 12]);
-            quarter(&mut x, [2, 7, 8, 13]);
-            quarter(&mut x, [3, 4, 9, 14]);
+            let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = &mut x;
+            quarter(a, e, i, m);
+            quarter(b, f, j, n);
+            quarter(c, g, k, o);
+            quarter(d, h, l, p);
+            quarter(a, f, k, p);
+            quarter(b, g, l, m);
+            quarter(c, h, i, n);
+            quarter(d, e, j, o);
         }
-        let words = x.iter().zip(&start).flat_map(|(x, start)| x.iter().zip(start));
-        for ((x, start), bytes) in words.zip(out.as_chunks_mut().0) {
-            *bytes = x.wrapping_add(*start).to_le_bytes();
+        for ((x, start), bytes) in x.iter().zip(&start).zip(out.as_chunks_mut::<{ 4 * LANES }>().0) {
+            let mut lane = 0;
+            while lane < LANES {
+                let word = x[lane].wrapping_add(start[lane]).to_le_bytes();
+                [bytes[4 * lane], bytes[4 * lane + 1], bytes[4 * lane + 2], bytes[4 * lane + 3]] = word;
+                lane += 1;
+            }
         }
-        self.state[12] = self.state[12].wrapping_add(8);
+        #[allow(clippy::cast_possible_truncation)] // A few.
+        let lanes = LANES as u32;
+        self.state[12] = self.state[12].wrapping_add(lanes);
     }
 }
 
+/// A word of each block.
+type Lanes = [u32; LANES];
+
 #[inline(always)]
-fn quarter(x: &mut [[u32; LANES]; 16], rows: [usize; 4]) {
-    #[inline(always)]
-    fn step(to: &mut [u32; LANES], from: &[u32; LANES], rotated: &mut [u32; LANES], by: u32) {
-        for ((to, from), rotated) in to.iter_mut().zip(from).zip(rotated) {
-            *to = to.wrapping_add(*from);
-            *rotated = (*rotated ^ *to).rotate_left(by);
-        }
-    }
-    let Ok([a, b, c, d]) = x.get_disjoint_mut(rows) else { return };
+fn quarter(a: &mut Lanes, b: &mut Lanes, c: &mut Lanes, d: &mut Lanes) {
     step(a, b, d, 16);
     step(c, d, b, 12);
     step(a, b, d, 8);
     step(c, d, b, 7);
+}
+
+/// Iterators over three arrays are not inlined here, so a loop over them would not be vectorized.
+#[inline(always)]
+#[allow(clippy::indexing_slicing)] // As above.
+fn step(to: &mut Lanes, from: &Lanes, rotated: &mut Lanes, by: u32) {
+    let mut lane = 0;
+    while lane < LANES {
+        to[lane] = to[lane].wrapping_add(from[lane]);
+        rotated[lane] = (rotated[lane] ^ to[lane]).rotate_left(by);
+        lane += 1;
+    }
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{RECORD_HEADER, Record, is_known, tag};
-use hprof_parser::{BasicType, FormatErrorKind, Header, IdSize, be_u32, heap_tag};
+use hprof_parser::resync::{self, KnownClasses};
+use hprof_parser::{BasicType, FormatErrorKind, Header, IdSize, ObjectId, be_id, be_u32, heap_tag};
 
 use super::contents::BLOCK;
 
@@ -15,8 +16,6 @@ const WINDOW: usize = 16 << 20;
 const PIECE: usize = 256 << 10;
 /// Size of the longest header in bytes.
 const LONGEST_HEADER: usize = 31;
-/// Number of sub-records that confirm a boundary after a damaged region.
-const CONVINCED: usize = 24;
 
 /// Receiver of the records of a dump.
 pub(super) trait RecordSink {
@@ -30,8 +29,10 @@ pub(super) trait RecordSink {
     fn sub_records(&mut self, bytes: &[u8], offset: u64, pieces: &[Range<usize>]) -> io::Result<()>;
     /// Receives bytes without values.
     fn plain(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Receives the next elements of an array of `length` elements that is larger than a window.
-    fn elements(&mut self, kind: BasicType, length: u64, is_first: bool, bytes: &[u8]) -> io::Result<()>;
+    /// Receives the next elements of a primitive array that is larger than a window.
+    fn elements(&mut self, array: &LargeArray, is_first: bool, bytes: &[u8]) -> io::Result<()>;
+    /// Returns the size of the fields of an instance of a class, `None` within if it is unknown; `None` if the class is.
+    fn class(&self, class: ObjectId) -> Option<Option<u64>>;
     /// Receives the length of a damaged region within a heap dump.
     fn damaged(&mut self, bytes: u64) -> io::Result<()>;
 }
@@ -45,8 +46,17 @@ pub struct StreamEnd {
     pub lost_from: Option<u64>,
 }
 
+/// Bytes of a dump.
+pub enum DumpBytes<'r> {
+    /// Bytes that are read once.
+    Stream(&'r mut dyn Read),
+    /// A mapped file, and what is called for all its bytes, in order, when they are not needed any more.
+    Mapped(&'r [u8], &'r mut dyn FnMut(&[u8])),
+}
+
 struct Input<'r> {
-    from: &'r mut dyn Read,
+    from: DumpBytes<'r>,
+    /// Bytes of a stream that were read.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -58,6 +68,13 @@ struct Input<'r> {
 impl Input<'_> {
     /// Returns the next `wanted` bytes, or all if there are fewer.
     fn peek(&mut self, wanted: usize) -> io::Result<&[u8]> {
+        let from = match &mut self.from {
+            DumpBytes::Stream(from) => from,
+            DumpBytes::Mapped(bytes, _) => {
+                let end = self.end.min(self.start.saturating_add(wanted));
+                return Ok(bytes.get(self.start..end).unwrap_or_default());
+            }
+        };
         if self.end - self.start < wanted && !self.is_over {
             // The buffer has twice the size of a window: it is seldom moved.
             if self.start + wanted > self.buffer.len() {
@@ -66,7 +83,7 @@ impl Input<'_> {
                 self.start = 0;
             }
             while self.end - self.start < wanted {
-                match self.from.read(self.buffer.get_mut(self.end..).unwrap_or_default()) {
+                match from.read(self.buffer.get_mut(self.end..).unwrap_or_default()) {
                     Ok(0) => {
                         self.is_over = true;
                         break;
@@ -82,7 +99,11 @@ impl Input<'_> {
     }
 
     fn advance(&mut self, bytes: usize) {
+        let start = self.start;
         self.start = self.end.min(self.start.saturating_add(bytes));
+        if let DumpBytes::Mapped(all, passed) = &mut self.from {
+            passed(all.get(start..self.start).unwrap_or_default());
+        }
         self.offset += bytes as u64;
     }
 }
@@ -92,20 +113,24 @@ impl Input<'_> {
 /// # Errors
 /// Those of reading and of the sink; [`io::ErrorKind::InvalidData`] with a
 /// [`hprof_parser::FormatError`] if the header is invalid.
-pub(super) fn read_records(from: &mut dyn Read, sink: &mut dyn RecordSink) -> io::Result<StreamEnd> {
-    let input = Input { from, buffer: vec![0; 2 * WINDOW], start: 0, end: 0, offset: 0, is_over: false };
+pub(super) fn read_records(from: DumpBytes<'_>, sink: &mut dyn RecordSink) -> io::Result<StreamEnd> {
+    let (buffer, end) = match &from {
+        DumpBytes::Stream(_) => (vec![0; 2 * WINDOW], 0),
+        DumpBytes::Mapped(bytes, _) => (Vec::new(), bytes.len()),
+    };
+    let input = Input { from, buffer, start: 0, end, offset: 0, is_over: false };
     let mut records = Records { input, id_size: IdSize::Eight, sink };
     let lost_from = records.all()?.then_some(records.input.offset);
     Ok(StreamEnd { bytes: records.input.offset, lost_from })
 }
 
-struct Records<'r> {
+struct Records<'r, 's> {
     input: Input<'r>,
     id_size: IdSize,
-    sink: &'r mut dyn RecordSink,
+    sink: &'s mut dyn RecordSink,
 }
 
-impl Records<'_> {
+impl Records<'_, '_> {
     /// Returns `true` if the end is missing.
     fn all(&mut self) -> io::Result<bool> {
         let start = self.input.peek(LONGEST_HEADER)?;
@@ -130,11 +155,9 @@ impl Records<'_> {
             };
             let is_lost = match record.tag {
                 tag::HEAP_DUMP | tag::HEAP_DUMP_SEGMENT => self.heap(&record)?,
-                tag::ALLOC_SITES | tag::CPU_SAMPLES => {
-                    self.sink.head(&record)?;
-                    self.input.advance(RECORD_HEADER);
-                    self.copy(record.length.into())?
-                }
+                // Flags, four numbers of bytes and objects, then sites; numbers of samples, then traces.
+                tag::ALLOC_SITES => self.table(&record, 34, 25)?,
+                tag::CPU_SAMPLES => self.table(&record, 8, 8)?,
                 _ => self.small(&record)?,
             };
             if is_lost {
@@ -152,6 +175,31 @@ impl Records<'_> {
         let Some(body) = bytes.get(RECORD_HEADER..RECORD_HEADER + length) else { return Ok(true) };
         self.sink.record(record, body)?;
         self.input.advance(RECORD_HEADER + length);
+        Ok(false)
+    }
+
+    /// Passes on a record of rows, whose number is the last one of its head. What follows them is not part of it, and
+    /// becomes zeros. Returns `true` if the end is missing.
+    fn table(&mut self, record: &Record, head: usize, row: u64) -> io::Result<bool> {
+        self.sink.head(record)?;
+        self.input.advance(RECORD_HEADER);
+        let length = u64::from(record.length);
+        let rows = be_u32(self.input.peek(head)?, head - 4).map_or(0, u64::from);
+        let known = (head as u64 + rows * row).min(length);
+        let known = if length < head as u64 { 0 } else { known };
+        if self.copy(known)? {
+            return Ok(true);
+        }
+        let mut left = length - known;
+        while left > 0 {
+            let passed = self.input.peek(at_most(left, WINDOW))?.len();
+            if passed == 0 {
+                return Ok(true);
+            }
+            self.sink.plain(&vec![0; passed])?;
+            self.input.advance(passed);
+            left -= passed as u64;
+        }
         Ok(false)
     }
 
@@ -223,7 +271,8 @@ impl Records<'_> {
                 }
             }
             // A damaged region: it is passed over, and not passed on.
-            let skipped = next_boundary(window, self.id_size, end).unwrap_or(end);
+            let known = SinkClasses(self.sink);
+            let skipped = resync::find(window, self.id_size, 1, end, end, &known).unwrap_or(end);
             self.sink.damaged(skipped as u64)?;
             self.input.advance(skipped);
             left -= skipped as u64;
@@ -235,7 +284,9 @@ impl Records<'_> {
     fn large(&mut self, array: &LargeArray) -> io::Result<bool> {
         self.sink.plain(self.input.peek(array.head)?)?;
         self.input.advance(array.head);
-        let Some(kind) = array.kind else { return self.copy(array.bytes) };
+        if array.kind.is_none() {
+            return self.copy(array.bytes);
+        }
         let mut left = array.bytes;
         let mut is_first = true;
         while left > 0 {
@@ -244,7 +295,7 @@ impl Records<'_> {
             if bytes.len() < wanted {
                 return Ok(true);
             }
-            self.sink.elements(kind, array.length, std::mem::replace(&mut is_first, false), bytes)?;
+            self.sink.elements(array, std::mem::replace(&mut is_first, false), bytes)?;
             self.input.advance(wanted);
             left -= wanted as u64;
         }
@@ -257,10 +308,11 @@ fn at_most(left: u64, bytes: usize) -> usize {
 }
 
 /// An array whose record is larger than a window.
-struct LargeArray {
+pub(super) struct LargeArray {
+    pub(super) id: ObjectId,
     /// Type of the elements; `None` for references.
-    kind: Option<BasicType>,
-    length: u64,
+    pub(super) kind: Option<BasicType>,
+    pub(super) length: u64,
     /// Size of the elements in bytes.
     bytes: u64,
     /// Size of what precedes them.
@@ -270,6 +322,7 @@ struct LargeArray {
 impl LargeArray {
     fn at(window: &[u8], id_size: IdSize) -> Option<Self> {
         let w = id_size.bytes();
+        let id = ObjectId(be_id(window, 1, id_size)?);
         let length = u64::from(be_u32(window, 5 + w)?);
         let (kind, bytes, head) = match *window.first()? {
             heap_tag::PRIMITIVE_ARRAY => {
@@ -279,7 +332,7 @@ impl LargeArray {
             heap_tag::OBJECT_ARRAY => (None, length * w as u64, 9 + 2 * w),
             _ => return None,
         };
-        Some(Self { kind, length, bytes, head })
+        Some(Self { id, kind, length, bytes, head })
     }
 }
 
@@ -321,26 +374,11 @@ impl<'a> HeapVisitor<'a> for Pieces {
     }
 }
 
-/// Returns the next offset at which sub-records seem to start: many of them follow one another.
-fn next_boundary(window: &[u8], id_size: IdSize, end: usize) -> Option<usize> {
-    struct Count(usize);
-    impl HeapVisitor<'_> for Count {
-        fn go_on(&mut self) -> bool {
-            self.0 += 1;
-            self.0 <= CONVINCED
-        }
+/// Classes that the receiver of the records knows.
+struct SinkClasses<'s>(&'s dyn RecordSink);
+
+impl KnownClasses for SinkClasses<'_> {
+    fn class(&self, class: ObjectId) -> Option<Option<u64>> {
+        self.0.class(class)
     }
-    let mut budget = WINDOW;
-    (1..end).find(|at| {
-        let tag = window.get(*at).copied().unwrap_or(0);
-        let is_object =
-            matches!(tag, heap_tag::INSTANCE | heap_tag::OBJECT_ARRAY | heap_tag::PRIMITIVE_ARRAY);
-        if !is_object || budget == 0 {
-            return false;
-        }
-        let mut count = Count(0);
-        let walked = heap::walk(window, id_size, *at, end, end, &mut count);
-        budget = budget.saturating_sub(count.0 * 32);
-        walked.error.is_none() && (count.0 > CONVINCED || walked.next == end)
-    })
 }

@@ -136,6 +136,10 @@ pub(super) trait Symbol: Copy + PartialEq {
     const BYTES: usize;
     /// Size in bits, modulo 64.
     const SHIFT: u32;
+    /// Minimum number of bits of a value whose class is known.
+    const MIN_BITS: usize;
+    /// Zero.
+    const ZERO: Self;
     /// Number of bytes of key stream for a value.
     const NOISE: usize;
     /// Number of values of 64 random bits.
@@ -150,12 +154,14 @@ pub(super) trait Symbol: Copy + PartialEq {
 }
 
 macro_rules! symbol {
-    ($type:ty, $noise:ty, $per_word:literal) => {
+    ($type:ty, $noise:ty, $per_word:literal, $min_bits:literal) => {
         impl Symbol for $type {
             const BYTES: usize = size_of::<$type>();
             const SHIFT: u32 = <$type>::BITS % 64;
             const NOISE: usize = size_of::<$noise>();
             const PER_WORD: usize = $per_word;
+            const MIN_BITS: usize = $min_bits;
+            const ZERO: Self = 0;
 
             #[inline(always)]
             fn get(bytes: &[u8]) -> Self {
@@ -190,7 +196,7 @@ macro_rules! symbol {
     };
 }
 
-symbol!(u8, u16, 7);
-symbol!(u16, u32, 3);
-symbol!(u32, u64, 1);
-symbol!(u64, u64, 1);
+symbol!(u8, u16, 7, 7);
+symbol!(u16, u32, 3, 7);
+symbol!(u32, u64, 1, 23);
+symbol!(u64, u64, 1, 52);

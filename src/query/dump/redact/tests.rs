@@ -5,6 +5,7 @@ use hprof_parser::BasicType;
 use super::contents::{BlockChain, Contents, Treatment};
 use super::kept::{KeptReason, KeptTexts};
 use super::prf::{Key, STREAM_BYTES, Stream};
+use super::symbol::class_of;
 
 fn contents(seed: u8) -> Contents {
     Contents::new(Key::new([seed; 32]))
@@ -77,6 +78,32 @@ fn arrays_of_all_types_and_lengths_keep_their_form() {
     }
 }
 
+/// Bytes are permuted eight at a time, and numbers by tables: all others of the class differ.
+#[test]
+fn many_short_texts_and_numbers_are_permuted() {
+    let (contents, kept) = (contents(7), KeptTexts::default());
+    let mut seen = HashMap::new();
+    for length in [5, 8, 9, 16, 17, 31, 32] {
+        for number in 0..3000_u32 {
+            let mut data = vec![0x61 + (number % 2) as u8 * 0x80; length];
+            data[length - 5..].copy_from_slice(format!("{number:05}").as_bytes());
+            let (out, _) = mapped(&contents, &kept, BasicType::Byte, &data);
+            assert!(out.iter().zip(&data).all(|(out, byte)| *out != 0 && (*out < 0x80) == (*byte < 0x80)));
+            assert_eq!(seen.insert(out, data), None);
+        }
+    }
+    // Each byte is as often in each place as any other, about.
+    let first: std::collections::HashSet<u8> = seen.keys().map(|text| text[0]).collect();
+    assert_eq!(first.len(), 255);
+    for (kind, base) in [(BasicType::Int, 0_u64), (BasicType::Int, 1 << 31), (BasicType::Float, 0x3f80_0000)]
+    {
+        let images = (1..100_000).map(|at| contents.number(kind, base + at, 77));
+        let images: std::collections::HashSet<u64> = images.collect();
+        assert_eq!(images.len(), 99_999);
+        assert!(images.iter().all(|image| image >> 31 == base >> 31 && image << 33 != 0));
+    }
+}
+
 #[test]
 fn unused_ends_stay_unused_and_the_same_key_gives_the_same() {
     let kept = KeptTexts::default();
@@ -98,20 +125,20 @@ fn numbers_are_permuted_within_their_class() {
         let mut seen = HashMap::new();
         for value in -300_i64..300 {
             let value = value.cast_unsigned() & mask;
-            let boxed = contents.number(kind, value, true);
+            let boxed = contents.boxed(kind, value, 0);
             assert_eq!(seen.insert(boxed, value), None);
             let is_cached = |value| (-128..=127).contains(&signed(value));
             assert_eq!(is_cached(boxed), is_cached(value), "{kind:?} {value:x} {boxed:x}");
             assert_eq!(signed(boxed).signum(), signed(value).signum());
-            let plain = contents.number(kind, value, false);
+            let plain = contents.number(kind, value, 7);
             assert_eq!(signed(plain).signum(), signed(value).signum());
         }
     }
     for value in [0.0_f64, -0.0, f64::INFINITY, f64::NEG_INFINITY] {
-        assert_eq!(contents.number(BasicType::Double, value.to_bits(), false), value.to_bits());
+        assert_eq!(contents.number(BasicType::Double, value.to_bits(), 7), value.to_bits());
     }
-    assert!(f64::from_bits(contents.number(BasicType::Double, f64::NAN.to_bits(), false)).is_nan());
-    let finite = f64::from_bits(contents.number(BasicType::Double, 1.5_f64.to_bits(), false));
+    assert!(f64::from_bits(contents.number(BasicType::Double, f64::NAN.to_bits(), 7)).is_nan());
+    let finite = f64::from_bits(contents.number(BasicType::Double, 1.5_f64.to_bits(), 7));
     assert!(finite.is_finite() && finite > 0.0);
 }
 
@@ -120,7 +147,7 @@ fn numbers_are_permuted_within_their_class() {
 fn the_key_stream_is_that_of_chacha8() {
     let mut out = [0; STREAM_BYTES];
     Stream::new(&Key::new([0; 32]), [0, 0]).fill(&mut out);
-    let words: Vec<&[u8]> = out.chunks(32).map(|lanes| &lanes[..4]).take(4).collect();
+    let words: Vec<&[u8]> = out.chunks(16).map(|lanes| &lanes[..4]).take(4).collect();
     let expected = [
         [0x3e, 0x00, 0xef, 0x2f],
         [0x89, 0x5f, 0x40, 0xd6],
@@ -160,7 +187,7 @@ fn fields_that_the_analyser_reads_are_in_the_list() {
         let dir = tempfile::tempdir().unwrap();
         let source =
             super::super::recover::RecoverSource::open(&path, dir.path(), &hprof_index::Quiet).unwrap();
-        let plan = super::Plan::read(&mut source.bytes()).unwrap();
+        let plan = super::Plan::read(super::DumpBytes::Stream(&mut source.bytes())).unwrap();
         numeric.extend(plan.numeric_fields.iter().cloned());
     }
     assert!(numeric.len() > 500 && numeric.contains("threadStatus"), "{}", numeric.len());
@@ -206,4 +233,30 @@ fn fields_that_the_analyser_reads_are_in_the_list() {
         }
     }
     assert!(missing.is_empty(), "in neither list of kept_fields.txt: {missing:#?}");
+}
+
+#[test]
+fn a_known_number_tells_nothing_of_other_fields() {
+    let contents = contents(3);
+    let (one, other) = (contents.offset(1), contents.offset(2));
+    let same = (1..10_000).filter(|at| {
+        let images = [
+            contents.number(BasicType::Int, *at, one),
+            contents.number(BasicType::Int, *at, other),
+            contents.hash(BasicType::Int, *at, 0),
+            contents.boxed(BasicType::Int, *at, 0),
+        ];
+        (0..4).any(|a| (0..a).any(|b| images[a] == images[b]))
+    });
+    // By chance, within the cache of boxes only.
+    assert!(same.count() < 10);
+    // The largest offsets stay in the class.
+    for offset in [0, 1, u64::MAX, i64::MAX as u64, 1 << 63] {
+        for (kind, value) in
+            [(BasicType::Int, 5), (BasicType::Long, 5), (BasicType::Long, u64::MAX), (BasicType::Byte, 200)]
+        {
+            let image = contents.number(kind, value, offset);
+            assert_eq!(class_of(kind, image), class_of(kind, value), "{kind:?} {value} {offset}");
+        }
+    }
 }

@@ -2,14 +2,14 @@
 
 use hprof_parser::class_dump::ClassDump;
 use hprof_parser::heap::{HeapVisitor, Instance, PrimitiveArray};
-use hprof_parser::{BasicType, IdSize, be_u16, be_value};
+use hprof_parser::{BasicType, IdSize, ObjectId, be_u16, be_value};
 
 use super::RedactOptions;
 use super::contents::{BLOCK, BlockChain, Contents};
 use super::counts::RedactCounts;
 use super::fields::{FieldTreatment, treatment};
 use super::kept::KeptTexts;
-use super::plan::Plan;
+use super::plan::{FieldChange, Plan, field_hash};
 
 /// What mapping needs.
 #[derive(Debug)]
@@ -17,10 +17,21 @@ pub(super) struct Mapping<'a> {
     pub(super) plan: &'a Plan,
     pub(super) kept: &'a KeptTexts,
     pub(super) contents: Contents,
+    /// Offsets of the fields of the plan, by number.
+    offsets: Vec<u64>,
     pub(super) options: &'a RedactOptions,
 }
 
-impl Mapping<'_> {
+impl<'a> Mapping<'a> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        kept: &'a KeptTexts,
+        options: &'a RedactOptions,
+        contents: Contents,
+    ) -> Self {
+        let offsets = plan.field_hashes.iter().map(|hash| contents.offset(*hash)).collect();
+        Self { plan, kept, contents, offsets, options }
+    }
     /// Replaces the contents of an array, or its next blocks.
     pub(super) fn array(
         &self,
@@ -39,8 +50,22 @@ impl Mapping<'_> {
         counts.array(result, if result == super::contents::Treatment::Kept { reason(data) } else { None });
     }
 
+    /// Returns what the contents of an object depend on besides themselves.
+    #[inline(always)]
+    pub(super) fn holder(&self, id: ObjectId) -> u64 {
+        if self.options.break_equality { self.contents.holder(id.0) } else { 0 }
+    }
+
     /// Replaces the value of a field, or of a static.
-    fn value(&self, kind: BasicType, treatment: FieldTreatment, data: &mut [u8], counts: &mut RedactCounts) {
+    /// `offset` is that of the field, `holder` that of the object.
+    fn value(
+        &self,
+        kind: BasicType,
+        treatment: FieldTreatment,
+        (offset, holder): (u64, u64),
+        data: &mut [u8],
+        counts: &mut RedactCounts,
+    ) {
         // A type has one size whatever that of identifiers is; references are not mapped.
         let Some(bits) = be_value(data, 0, kind, IdSize::Eight) else { return };
         if bits == 0 {
@@ -67,12 +92,15 @@ impl Mapping<'_> {
             }
             FieldTreatment::Hash | FieldTreatment::MarkedHash => {
                 counts.hashes_mapped += 1;
-                self.contents.number(kind, bits, false)
+                self.contents.hash(kind, bits, holder)
             }
             FieldTreatment::Counter | FieldTreatment::Boxed | FieldTreatment::Mapped => {
                 counts.numbers_mapped += 1;
-                let is_box = treatment == FieldTreatment::Boxed;
-                if self.options.zero && !is_box { 0 } else { self.contents.number(kind, bits, is_box) }
+                match treatment {
+                    FieldTreatment::Boxed => self.contents.boxed(kind, bits, holder),
+                    _ if self.options.zero => 0,
+                    _ => self.contents.number(kind, bits, offset ^ holder),
+                }
             }
         };
         let bytes = mapped.to_be_bytes();
@@ -97,31 +125,41 @@ pub(super) struct Mapper<'m> {
     pub(super) counts: RedactCounts,
 }
 
-impl Mapper<'_> {
-    fn out(&mut self, start: usize, end: usize) -> &mut [u8] {
-        self.out.get_mut(start - self.start..end - self.start).unwrap_or_default()
+/// Copy of sub-records, by offsets in the bytes that are visited.
+struct Out<'o> {
+    bytes: &'o mut [u8],
+    start: usize,
+}
+
+impl Out<'_> {
+    #[inline(always)]
+    fn part(&mut self, start: usize, end: usize) -> &mut [u8] {
+        self.bytes.get_mut(start - self.start..end - self.start).unwrap_or_default()
     }
 }
 
 impl<'a> HeapVisitor<'a> for Mapper<'_> {
     fn instance(&mut self, record: Instance<'a>) {
         let (mapping, plan) = (self.mapping, self.mapping.plan);
+        let counts = &mut self.counts;
+        let mut out = Out { bytes: self.out, start: self.start };
         let mut at = record.end - record.fields.len();
         let mut class = plan.classes.get(&record.class);
         if class.is_none() {
-            self.out(at, record.end).fill(0);
-            self.counts.unknown_instances += 1;
+            out.part(at, record.end).fill(0);
+            counts.unknown_instances += 1;
             return;
         }
-        let mut counts = std::mem::take(&mut self.counts);
+        let holder = mapping.holder(record.id);
         while let Some(fields) = class.filter(|_| at < record.end) {
-            for (start, kind, treatment) in &fields.changes {
+            for FieldChange { start, kind, treatment, field } in &fields.changes {
                 let from = at + *start as usize;
                 let to = from + kind.dump_bytes(IdSize::Eight);
                 if to <= record.end {
-                    mapping.value(*kind, *treatment, self.out(from, to), &mut counts);
+                    let offset = mapping.offsets.get(*field as usize).copied().unwrap_or_default();
+                    mapping.value(*kind, *treatment, (offset, holder), out.part(from, to), counts);
                 } else if from < record.end {
-                    self.out(from, record.end).fill(0);
+                    out.part(from, record.end).fill(0);
                 }
             }
             at = at.saturating_add(fields.bytes as usize);
@@ -130,29 +168,31 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
                 break;
             }
         }
-        // What no class declares.
+        // What no class declares, or one that is missing.
         if at < record.end {
-            self.out(at, record.end).fill(0);
+            let rest = out.part(at, record.end);
+            counts.unknown_instances += u64::from(rest.iter().any(|byte| *byte != 0));
+            rest.fill(0);
         }
-        self.counts = counts;
     }
 
     fn primitive_array(&mut self, record: PrimitiveArray<'a>) {
         let Some(elements) = record.elements else { return };
-        let mapping = self.mapping;
-        let mut counts = std::mem::take(&mut self.counts);
-        let mut chain = BlockChain::new(record.length.into(), elements.len() as u64);
-        let data = self.out(record.end - elements.len(), record.end);
-        mapping.array(record.element, &mut chain, data, &mut counts);
-        self.counts = counts;
+        let chain = BlockChain::new(record.length.into(), elements.len() as u64);
+        let mut chain = chain.of_holder(self.mapping.holder(record.id));
+        let mut out = Out { bytes: self.out, start: self.start };
+        let data = out.part(record.end - elements.len(), record.end);
+        self.mapping.array(record.element, &mut chain, data, &mut self.counts);
     }
 
     fn class(&mut self, record: ClassDump<'a>) {
         let (mapping, plan) = (self.mapping, self.mapping.plan);
         let (id_size, w) = (plan.id_size(), plan.id_size().bytes());
         let class = plan.class_names.get(&record.id).map_or("", String::as_str);
-        let mut counts = std::mem::take(&mut self.counts);
-        let out = self.out(record.offset, record.offset + record.len);
+        let holder = mapping.holder(record.id);
+        let counts = &mut self.counts;
+        let mut out = Out { bytes: self.out, start: self.start };
+        let out = out.part(record.offset, record.offset + record.len);
         // The constant pool, then the statics: counts, and entries with a type and a value.
         let constants_at = 9 + 7 * w;
         let mut at = constants_at + 2;
@@ -160,7 +200,8 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
             let size = constant.kind.dump_bytes(id_size);
             if constant.kind != BasicType::Object {
                 let value = out.get_mut(at + 3..at + 3 + size).unwrap_or_default();
-                mapping.value(constant.kind, FieldTreatment::Mapped, value, &mut counts);
+                let offset = mapping.contents.offset(field_hash(class, "constant"));
+                mapping.value(constant.kind, FieldTreatment::Mapped, (offset, holder), value, counts);
             }
             at += 3 + size;
         }
@@ -172,10 +213,10 @@ impl<'a> HeapVisitor<'a> for Mapper<'_> {
                 let name = plan.static_names.get(&field.name).map_or("", String::as_str);
                 let treatment = treatment(class, name, field.kind);
                 let value = out.get_mut(at + w + 1..at + w + 1 + size).unwrap_or_default();
-                mapping.value(field.kind, treatment, value, &mut counts);
+                let offset = mapping.contents.offset(field_hash(class, name));
+                mapping.value(field.kind, treatment, (offset, holder), value, counts);
             }
             at += w + 1 + size;
         }
-        self.counts = counts;
     }
 }

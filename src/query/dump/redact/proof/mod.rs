@@ -10,6 +10,7 @@ use std::io;
 
 use hprof_index::{Heap, ObjectGraph, Progress};
 
+use super::RedactOptions;
 use super::kept::KeptTexts;
 use super::plan::Plan;
 
@@ -55,12 +56,13 @@ pub struct ProofDump<'a> {
 pub fn prove(
     plan: &Plan,
     kept: &KeptTexts,
+    options: &RedactOptions,
     original: ProofDump<'_>,
     redacted: ProofDump<'_>,
     progress: &dyn Progress,
 ) -> io::Result<Vec<ProofRow>> {
     progress.begin("comparing the analyses", 0);
-    let mut rows = structure::compare(original, redacted)?;
+    let mut rows = structure::compare(options, original, redacted)?;
     progress.begin("searching for texts", 0);
     rows.push(texts::same_place(kept, original, redacted));
     rows.push(texts::anywhere(plan, kept, original, redacted));

@@ -6,6 +6,7 @@ use std::io;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 
+use super::super::RedactOptions;
 use super::{ProofDump, ProofRow};
 use crate::classes::histogram::{HistogramQuery, histogram};
 use crate::frameworks::Frameworks;
@@ -20,8 +21,15 @@ use crate::waste::{FieldGroupBy, WasteQuery, waste};
 /// Objects per task of a thread.
 const CHUNK: u32 = 1 << 16;
 
+/// Kinds of waste that are about equal contents, besides Strings.
+const OF_EQUALITY: [&str; 2] = ["duplicate_arrays", "constant_fields"];
+
 /// Compares all analyses.
-pub(super) fn compare(a: ProofDump<'_>, b: ProofDump<'_>) -> io::Result<Vec<ProofRow>> {
+pub(super) fn compare(
+    options: &RedactOptions,
+    a: ProofDump<'_>,
+    b: ProofDump<'_>,
+) -> io::Result<Vec<ProofRow>> {
     let mut rows = vec![ProofRow::compared("histogram", differences(&classes(a), &classes(b)))];
     let of_objects = objects(a, b);
     let names =
@@ -32,13 +40,21 @@ pub(super) fn compare(a: ProofDump<'_>, b: ProofDump<'_>) -> io::Result<Vec<Proo
     rows.push(ProofRow::compared("leak_suspects", differences(&suspects(a)?, &suspects(b)?)));
     let (one, two) = (wasted(a)?, wasted(b)?);
     let mut waste = ProofRow::compared("waste", differences(&one, &two));
-    if waste.differences > 0 && has_shared_arrays(a) {
-        let is_other = |row: &&String| !row.starts_with("duplicate_strings ");
+    let is_broken = options.break_equality;
+    if waste.differences > 0 && (is_broken || has_shared_arrays(a)) {
+        let is_other = |row: &&String| {
+            let kind = row.split(' ').next().unwrap_or_default();
+            !(kind == "duplicate_strings" || is_broken && OF_EQUALITY.contains(&kind))
+        };
         let others = |rows: &[String]| rows.iter().filter(is_other).cloned().collect::<Vec<_>>();
         let others = differences(&others(&one), &others(&two));
         waste.allowed = waste.differences - others;
         waste.differences = others;
-        waste.reason = Some("Strings that share a char[] are no longer equal to those in another array");
+        waste.reason = Some(if is_broken {
+            "equal contents are different, as requested"
+        } else {
+            "Strings that share a char[] are no longer equal to those in another array"
+        });
     }
     rows.push(waste);
     Ok(rows)
