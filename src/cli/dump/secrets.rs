@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use hprof_index::Quiet;
 use hprof_query::dictionary::names;
+use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::secrets::{self, SecretLevel, SecretRow, SecretRules, Secrets};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
@@ -102,6 +103,9 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
         Ok(secrets::secrets(heap, graph, heap.bytes(&Quiet)?, &rules))
     })?;
     found.rows.retain(|row| row.is_reachable || !args.live);
+    if cx.hides_values {
+        found.rows.iter_mut().for_each(|row| row.masked = HIDDEN.to_owned());
+    }
     match args.format {
         Show::Sarif => write_sarif(cx, args, &session, &rules, &found)?,
         Show::Markdown => {

@@ -10,7 +10,7 @@ const SHORT_TEXT: usize = 200;
 /// was cut.
 pub(super) fn cut(answer: &mut Map<String, Value>, bytes: usize) -> bool {
     let mut omitted = Vec::<(String, usize)>::new();
-    let mut size = length(answer);
+    let mut size = map_length(answer);
     while size.saturating_add(noted(&omitted)) > bytes {
         let Some((path, list)) = longest(answer) else {
             return shorten(answer) | note(answer, &omitted);
@@ -23,12 +23,22 @@ pub(super) fn cut(answer: &mut Map<String, Value>, bytes: usize) -> bool {
             Some((_, count)) => *count = count.saturating_add(gone),
             None => omitted.push((path, gone)),
         }
-        size = length(answer);
+        size = map_length(answer);
     }
     note(answer, &omitted)
 }
 
-fn length(value: &Map<String, Value>) -> usize {
+/// Returns the length of a value as JSON.
+pub(super) fn length(value: &Value) -> usize {
+    serde_json::to_string(value).map_or(usize::MAX, |text| text.len())
+}
+
+/// Returns the length of a text as JSON.
+pub(super) fn escaped_length(text: &str) -> usize {
+    serde_json::to_string(text).map_or(usize::MAX, |text| text.len())
+}
+
+fn map_length(value: &Map<String, Value>) -> usize {
     serde_json::to_string(value).map_or(usize::MAX, |text| text.len())
 }
 
@@ -148,8 +158,20 @@ fn shorten_value(value: &mut Value) -> bool {
     }
 }
 
-/// Cuts a text to a number of bytes, at the end of a line.
-pub(super) fn cut_text(text: &str, bytes: usize) -> String {
+/// Cuts a text so that it has at most `bytes` bytes as JSON.
+pub(super) fn fit_text(text: &str, bytes: usize) -> String {
+    let mut most = bytes;
+    loop {
+        let cut = cut_text(text, most);
+        if escaped_length(&cut) <= bytes || most < 64 {
+            return cut;
+        }
+        most = most / 4 * 3;
+    }
+}
+
+/// Cuts a text to a number of bytes, at the end of a line unless the first is too long.
+fn cut_text(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
@@ -160,6 +182,11 @@ pub(super) fn cut_text(text: &str, bytes: usize) -> String {
             break;
         }
         cut.push_str(line);
+    }
+    if cut.is_empty() {
+        let most = bytes.saturating_sub(MORE.len() + 1);
+        let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        cut = format!("{}\n", text.get(..end).unwrap_or_default());
     }
     cut + MORE
 }
@@ -205,5 +232,12 @@ mod tests {
             cut_text("aaaa\nbbbb\ncccc\ndddddddddddddddddddd\n", 35),
             "aaaa\nbbbb\n(more lines are omitted)\n"
         );
+        assert_eq!(
+            cut_text(&"\u{e4}".repeat(99), 36),
+            "\u{e4}\u{e4}\u{e4}\u{e4}\u{e4}\n(more lines are omitted)\n"
+        );
+        // As JSON, a line break has two bytes, and a control character six.
+        let fit = fit_text(&"\u{1}\n".repeat(999), 200);
+        assert!(escaped_length(&fit) <= 200 && fit.len() > 40, "{fit:?}");
     }
 }

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
 
-use super::{HIDES_VALUES, budget};
+use super::budget;
 use crate::cli::shared::commands::quoted;
 use crate::cli::shared::context::locked;
+use crate::cli::shared::hiding::HIDES_VALUES;
 
 /// Maximum length of the output of a command.
 const MAX_OUTPUT: u64 = 32 << 20;
@@ -28,14 +29,14 @@ pub(super) const UNTRUSTED: &str =
 
 /// Processes of a call, which can be cancelled.
 #[derive(Debug, Default)]
-pub(super) struct Processes {
+pub(crate) struct Processes {
     running: Mutex<Vec<Child>>,
     is_cancelled: AtomicBool,
 }
 
 impl Processes {
     /// Ends them.
-    pub(super) fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::SeqCst);
         locked(&self.running).iter_mut().for_each(|child| {
             let _ = child.kill();
@@ -138,9 +139,12 @@ impl Runner {
     }
 
     /// Returns the command as it would be typed.
-    fn typed(words: &[OsString]) -> String {
-        let words = words.iter().filter(|word| *word != "--");
-        let words = words.map(|word| {
+    pub(super) fn typed(words: &[OsString]) -> String {
+        // The end of options is needed only before what looks like one.
+        let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+        let is_needed = words.iter().skip(end + 1).any(|word| word.as_encoded_bytes().starts_with(b"-"));
+        let words = words.iter().enumerate().filter(|(at, _)| *at != end || is_needed);
+        let words = words.map(|(_, word)| {
             // Only the name of a file, not where it is.
             let path = Path::new(word);
             let is_path = path.is_absolute() && path.is_file();
@@ -150,8 +154,14 @@ impl Runner {
         ["hprof-cli".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs a command for an answer of at most `max_bytes`.
-    pub(super) fn answer(&self, processes: &Processes, words: &[OsString], max_bytes: usize) -> CallAnswer {
+    /// Runs a command for an answer of at most `max_bytes`. `more` returns the call that gives what an answer lacks.
+    pub(super) fn answer(
+        &self,
+        processes: &Processes,
+        words: &[OsString],
+        max_bytes: usize,
+        more: impl Fn(&Map<String, Value>, bool) -> Option<Value>,
+    ) -> CallAnswer {
         let (json, table) = std::thread::scope(|scope| {
             let table = scope.spawn(|| processes.run(self.command(words, "table")));
             let json = processes.run(self.command(words, "json"));
@@ -167,7 +177,7 @@ impl Runner {
         // A query that SQL or OQL refuses has no answer, and code 1.
         if !matches!(json.code, Some(0 | 1 | 3)) || json.stdout.is_empty() {
             let text = if said.is_empty() { "the command was ended".to_owned() } else { said.join("\n") };
-            return CallAnswer::error(budget::cut_text(&(text + "\n"), max_bytes));
+            return CallAnswer::error(budget::fit_text(&(text + "\n"), max_bytes.saturating_sub(256)));
         }
         let Ok(Value::Object(mut answer)) = serde_json::from_slice(&json.stdout) else {
             return CallAnswer::error("the answer is too long; ask for fewer rows with `top`");
@@ -184,16 +194,15 @@ impl Runner {
         let head = format!("{UNTRUSTED}\nThe same in a shell: {typed}\n");
         let notes: String = said.iter().map(|line| format!("{line}\n")).collect();
         let whole = format!("{head}{notes}\n{}", String::from_utf8_lossy(&table.stdout));
-        let mut text = budget::cut_text(&whole, table_bytes);
-        while escaped_length(&text) > table_bytes && text.len() > 1 {
-            text = budget::cut_text(&whole, text.len() / 4 * 3);
-        }
-        if budget::cut(&mut answer, bytes.saturating_sub(escaped_length(&text))) {
-            answer.insert(
-                "more".to_owned(),
-                "lists were cut; `top`, `max_bytes` or a narrower call gives the rest".into(),
-            );
-        }
+        let text = budget::fit_text(&whole, table_bytes);
+        let bytes = bytes.saturating_sub(budget::escaped_length(&text));
+        let call = more(&answer, true).filter(|call| budget::length(call) < bytes / 4);
+        let call_bytes = call.as_ref().map_or(0, budget::length);
+        let is_cut = budget::cut(&mut answer, bytes.saturating_sub(call_bytes));
+        let call = if is_cut { call } else { more(&answer, false) };
+        answer.extend(
+            call.filter(|call| budget::length(call) <= call_bytes).map(|call| ("more".to_owned(), call)),
+        );
         CallAnswer { text, structured: Some(answer), is_error: false }
     }
 
@@ -209,10 +218,6 @@ impl Runner {
             _ => Err(said(&done.stderr).join("\n")),
         }
     }
-}
-
-fn escaped_length(text: &str) -> usize {
-    Value::from(text).to_string().len()
 }
 
 /// Returns what a command said on stderr, without the name of the program.

@@ -6,10 +6,10 @@
 use serde_json::{Map, Value, json};
 
 /// Versions with a handshake, oldest first.
-pub(super) const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+pub(crate) const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 /// The version without one.
-pub(super) const STATELESS: &str = "2026-07-28";
+pub(crate) const STATELESS: &str = "2026-07-28";
 
 /// Keys of `_meta`.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -17,24 +17,25 @@ const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Error codes of JSON-RPC and of the protocol.
-pub(super) const PARSE_ERROR: i64 = -32700;
-pub(super) const INVALID_REQUEST: i64 = -32600;
-pub(super) const METHOD_NOT_FOUND: i64 = -32601;
-pub(super) const INVALID_PARAMS: i64 = -32602;
-pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
+pub(crate) const PARSE_ERROR: i64 = -32700;
+pub(crate) const INVALID_REQUEST: i64 = -32600;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const INVALID_PARAMS: i64 = -32602;
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
 /// Of this server: it is answering as many requests as it can.
-pub(super) const BUSY: i64 = -32000;
+pub(crate) const BUSY: i64 = -32000;
 
 /// An error of the protocol.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct RpcError {
-    pub(super) code: i64,
-    pub(super) message: String,
-    pub(super) data: Option<Box<Value>>,
+pub(crate) struct RpcError {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) data: Option<Box<Value>>,
 }
 
 impl RpcError {
-    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
@@ -45,7 +46,7 @@ impl RpcError {
 
 /// ID of a request: a string or an integer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct RequestId(String);
+pub(crate) struct RequestId(String);
 
 impl RequestId {
     fn of(value: &Value) -> Option<Self> {
@@ -61,7 +62,7 @@ impl RequestId {
 
 /// A message of a client.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum ClientMessage {
+pub(crate) enum ClientMessage {
     Request(ClientRequest),
     /// The client no longer waits for the answer to a request.
     Cancelled(RequestId),
@@ -71,17 +72,31 @@ pub(super) enum ClientMessage {
 
 /// A request.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ClientRequest {
-    pub(super) id: RequestId,
-    pub(super) method: String,
-    pub(super) params: Map<String, Value>,
-    pub(super) is_stateless: bool,
+pub(crate) struct ClientRequest {
+    pub(crate) id: RequestId,
+    pub(crate) method: String,
+    pub(crate) params: Map<String, Value>,
+    pub(crate) is_stateless: bool,
     /// Token by which the client recognizes progress.
-    pub(super) progress_token: Option<Value>,
+    pub(crate) progress_token: Option<Value>,
+}
+
+impl ClientRequest {
+    /// Returns whether the answer may take long.
+    pub(crate) fn is_long(&self) -> bool {
+        matches!(self.method.as_str(), "tools/call" | "resources/read")
+    }
+
+    /// Returns what a request is about, which is also in a header over HTTP.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let key = if self.method == "resources/read" { "uri" } else { "name" };
+        let has_name = matches!(self.method.as_str(), "tools/call" | "prompts/get" | "resources/read");
+        self.params.get(key).filter(|_| has_name).and_then(Value::as_str)
+    }
 }
 
 /// Reads a message. An error has the ID of the request, if it can be read.
-pub(super) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, RpcError)> {
+pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, RpcError)> {
     let null = |code, message: &str| (None, RpcError::new(code, message));
     let value: Value =
         serde_json::from_slice(line).map_err(|error| null(PARSE_ERROR, &format!("not JSON: {error}")))?;
@@ -148,7 +163,7 @@ pub(super) fn result(request: &ClientRequest, mut result: Map<String, Value>, is
 }
 
 /// Returns a line with an error.
-pub(super) fn error(id: Option<&RequestId>, error: &RpcError) -> String {
+pub(crate) fn error(id: Option<&RequestId>, error: &RpcError) -> String {
     let id = id.map_or(Value::Null, RequestId::value);
     let mut object = json!({"code": error.code, "message": error.message});
     if let (Some(data), Some(object)) = (&error.data, object.as_object_mut()) {

@@ -13,7 +13,7 @@
 
 mod budget;
 mod call;
-mod message;
+pub(crate) mod message;
 mod server;
 mod texts;
 mod tools;
@@ -21,13 +21,19 @@ mod tools;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use self::server::Server;
+#[cfg(feature = "serve")]
+pub(crate) use self::call::Processes;
+#[cfg(feature = "serve")]
+pub(crate) use self::message::ClientMessage;
+pub(crate) use self::server::Server;
+#[cfg(feature = "serve")]
+pub(crate) use self::server::{MAX_CALLS, MAX_LINE};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
 use crate::cli::shared::context::RunContext;
 
-/// Environment variable that makes a process hide the values of the heap.
-pub(crate) const HIDES_VALUES: &str = "HPROF_CLI_HIDES_VALUES";
+/// Default of `--max-bytes`.
+pub(crate) const MAX_BYTES: usize = 16 << 10;
 
 /// Minimum of `--max-bytes`: evidence and one row have to fit.
 const MIN_BYTES: usize = 4 << 10;
@@ -56,7 +62,7 @@ pub(crate) struct McpArgs {
     values: bool,
 
     /// Maximum length of an answer in bytes, unless a call asks for another
-    #[arg(long, value_name = "N", default_value_t = 16 << 10, value_parser = max_bytes, help_heading = "Answers")]
+    #[arg(long, value_name = "N", default_value_t = MAX_BYTES, value_parser = max_bytes, help_heading = "Answers")]
     max_bytes: usize,
 }
 
@@ -66,11 +72,25 @@ fn max_bytes(text: &str) -> Result<usize, String> {
 }
 
 pub(crate) fn run(_: &RunContext, args: &McpArgs) -> anyhow::Result<Outcome> {
-    for dump in &args.dumps {
+    server::run(server(args.dumps.iter(), &args.index, args.values, args.max_bytes)?)?;
+    Ok(Outcome::Fine)
+}
+
+/// Makes a server for these dumps.
+///
+/// # Errors
+///
+/// If one of them is not there.
+pub(crate) fn server<'d>(
+    dumps: impl Iterator<Item = &'d PathBuf> + Clone,
+    index: &IndexDir,
+    shows_values: bool,
+    max_bytes: usize,
+) -> anyhow::Result<Server> {
+    for dump in dumps.clone() {
         anyhow::ensure!(dump.is_file(), "{} is not a file", dump.display());
     }
-    let options: Vec<OsString> = args.index.given().map(index_dir_word).into_iter().collect();
-    let dumps = args.dumps.iter().map(std::path::absolute).collect::<Result<_, _>>()?;
-    server::run(Server::new(dumps, options, args.values, args.max_bytes)?)?;
-    Ok(Outcome::Fine)
+    let options: Vec<OsString> = index.given().map(index_dir_word).into_iter().collect();
+    let dumps = dumps.map(std::path::absolute).collect::<Result<_, _>>()?;
+    Ok(Server::new(dumps, options, shows_values, max_bytes)?)
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use super::call::{CallAnswer, Processes, Runner};
+use super::call::{CallAnswer, Processes, Runner, UNTRUSTED};
 use super::message::{
     self, BUSY, ClientMessage, ClientRequest, HANDSHAKE, METHOD_NOT_FOUND, RequestId, RpcError, STATELESS,
 };
@@ -20,17 +20,17 @@ use super::{MIN_BYTES, budget};
 use crate::cli::shared::context::locked;
 
 /// Maximum length of a message.
-const MAX_LINE: u64 = 1 << 20;
+pub(crate) const MAX_LINE: u64 = 1 << 20;
 
 /// Maximum number of calls at once.
-const MAX_CALLS: usize = 4;
+pub(crate) const MAX_CALLS: usize = 4;
 
 /// Time between two reports of progress.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// The state of a server.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     /// Absolute paths.
     dumps: Vec<PathBuf>,
     runner: Runner,
@@ -38,20 +38,20 @@ pub(super) struct Server {
 }
 
 /// A server at work: its output, and the calls that run.
-struct Session<W> {
-    server: Server,
+struct Session<'s, W> {
+    server: &'s Server,
     out: Mutex<W>,
     calls: Mutex<HashMap<RequestId, Arc<Processes>>>,
 }
 
 /// Serves on stdin and stdout until stdin ends.
 pub(super) fn run(server: Server) -> io::Result<()> {
-    serve(server, io::stdin().lock(), io::stdout())
+    serve(&server, io::stdin().lock(), io::stdout())
 }
 
 /// Serves until the input ends; calls that run then are cancelled.
-fn serve(server: Server, mut input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
-    let session = Session { server, out: Mutex::new(output), calls: Mutex::default() };
+fn serve(server: &Server, mut input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
+    let session = Session::new(server, output);
     std::thread::scope(|scope| {
         let mut line = Vec::new();
         let ended = loop {
@@ -106,7 +106,11 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-impl<W: Write + Send> Session<W> {
+impl<'s, W: Write + Send> Session<'s, W> {
+    fn new(server: &'s Server, output: W) -> Self {
+        Self { server, out: Mutex::new(output), calls: Mutex::default() }
+    }
+
     fn send(&self, line: &str) -> io::Result<()> {
         let mut out = locked(&self.out);
         out.write_all(line.as_bytes())?;
@@ -114,17 +118,13 @@ impl<W: Write + Send> Session<W> {
     }
 
     /// Answers a request, a call of a tool by a thread of its own.
-    fn request<'s>(
-        &'s self,
-        scope: &'s std::thread::Scope<'s, '_>,
+    fn request<'c>(
+        &'c self,
+        scope: &'c std::thread::Scope<'c, '_>,
         request: ClientRequest,
     ) -> io::Result<()> {
-        if request.method != "tools/call" && request.method != "resources/read" {
-            let line = match self.server.quick(&request) {
-                Ok((result, is_listing)) => message::result(&request, result, is_listing),
-                Err(error) => message::error(Some(&request.id), &error),
-            };
-            return self.send(&line);
+        if !request.is_long() {
+            return self.send(&self.server.at_once(&request));
         }
         let processes = Arc::new(Processes::default());
         {
@@ -185,7 +185,7 @@ fn object(value: Value) -> Map<String, Value> {
 
 impl Server {
     /// Makes one for these dumps.
-    pub(super) fn new(
+    pub(crate) fn new(
         dumps: Vec<PathBuf>,
         options: Vec<OsString>,
         shows_values: bool,
@@ -193,6 +193,20 @@ impl Server {
     ) -> io::Result<Self> {
         let program = std::env::current_exe()?.into_os_string();
         Ok(Self { dumps, runner: Runner { program, options, shows_values }, max_bytes })
+    }
+
+    /// Returns the answer to a request that needs no dump.
+    pub(crate) fn at_once(&self, request: &ClientRequest) -> String {
+        match self.quick(request) {
+            Ok((result, is_listing)) => message::result(request, result, is_listing),
+            Err(error) => message::error(Some(&request.id), &error),
+        }
+    }
+
+    /// Writes the answer to a request that may take long, after its progress.
+    pub(crate) fn in_time(&self, request: &ClientRequest, processes: &Processes, out: impl Write + Send) {
+        // A client that has gone has cancelled it.
+        let _ = Session::new(self, out).call(request, processes);
     }
 
     /// Answers what needs no dump. Returns whether it is a list that clients may keep.
@@ -276,7 +290,13 @@ impl Server {
         }
         let words = tools::command(tool, checked, self.runner.shows_values, |handle| self.dump(handle));
         Ok(match words {
-            Ok(words) => self.runner.answer(processes, &words, max_bytes),
+            Ok(words) => {
+                let more = |answer: &Map<String, Value>, is_cut: bool| {
+                    let rows = answer.get("rows").and_then(Value::as_array).map_or(0, Vec::len);
+                    tool.more(arguments, rows, is_cut.then_some(max_bytes))
+                };
+                self.runner.answer(processes, &words, max_bytes, more)
+            }
             Err(why) => CallAnswer::error(why),
         })
     }
@@ -307,8 +327,14 @@ impl Server {
                 row.into()
             })
             .collect();
-        let mut answer = object(json!({"command": "dumps", "rows": rows}));
-        budget::cut(&mut answer, max_bytes.saturating_sub(text.len()).saturating_sub(256));
+        // What it gives for each dump.
+        let shell = self.dumps.iter().map(|path| Runner::typed(&["info".into(), path.into()]));
+        let shell = shell.collect::<Vec<_>>().join("; ");
+        let mut answer = object(json!({
+            "command": "dumps", "rows": rows, "shell_command": shell, "untrusted": UNTRUSTED,
+        }));
+        let text = budget::fit_text(&text, max_bytes / 4);
+        budget::cut(&mut answer, max_bytes.saturating_sub(budget::escaped_length(&text)).saturating_sub(256));
         CallAnswer { text, structured: Some(answer), is_error: false }
     }
 
@@ -380,7 +406,7 @@ mod tests {
         let runner = Runner { program: "/nonexistent".into(), options: Vec::new(), shows_values: false };
         let server = Server { dumps: vec!["/dumps/a.hprof".into()], runner, max_bytes: 16 << 10 };
         let mut out = Vec::new();
-        serve(server, input.as_bytes(), &mut out).unwrap();
+        serve(&server, input.as_bytes(), &mut out).unwrap();
         String::from_utf8(out).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 

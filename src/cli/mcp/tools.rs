@@ -8,6 +8,9 @@ use serde_json::{Map, Value, json};
 /// Maximum number of rows that a call may ask for.
 const MAX_ROWS: u64 = 1000;
 
+/// Maximum length of an answer that a call may ask for.
+const MAX_BYTES: usize = 1 << 20;
+
 /// Default number of rows.
 const ROWS: u64 = 20;
 
@@ -136,7 +139,11 @@ pub(super) const TOOLS: &[Tool] = &[
             TOP,
             optional("group", Kind::Flag, "A row for all threads with the same stack"),
             optional("locals", Kind::Flag, "Also the objects that each frame refers to"),
-            optional("thread", Kind::Text, "Only threads whose name contains this"),
+            optional(
+                "thread",
+                Kind::Text,
+                "Only threads whose name contains this (only if the server was started with --values)",
+            ),
         ],
     },
     Tool {
@@ -188,7 +195,7 @@ pub(super) const TOOLS: &[Tool] = &[
 
 /// Arguments that every tool has.
 const COMMON: &[Argument] =
-    &[optional("max_bytes", Kind::Count(1 << 20), "Maximum length of this answer in bytes")];
+    &[optional("max_bytes", Kind::Count(MAX_BYTES as u64), "Maximum length of this answer in bytes")];
 
 impl Tool {
     /// Returns the tool of a name.
@@ -224,6 +231,27 @@ impl Tool {
             },
             "annotations": {"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false},
         })
+    }
+
+    /// Returns the call that gives more than an answer with so many rows; `cut_to` is the number of bytes it was cut to.
+    pub(super) fn more(
+        &self,
+        given: &Map<String, Value>,
+        rows: usize,
+        cut_to: Option<usize>,
+    ) -> Option<Value> {
+        let top = given.get("top").and_then(Value::as_u64).unwrap_or(ROWS);
+        let has_top = self.arguments.iter().any(|argument| argument.name == TOP.name);
+        let is_full = has_top && top < MAX_ROWS && u64::try_from(rows).is_ok_and(|rows| rows >= top);
+        let mut arguments = given.clone();
+        if let Some(bytes) = cut_to {
+            arguments.insert("max_bytes".to_owned(), bytes.saturating_mul(4).min(MAX_BYTES).into());
+        } else if is_full {
+            arguments.insert(TOP.name.to_owned(), (top * 5).min(MAX_ROWS).into());
+        } else {
+            return None;
+        }
+        Some(json!({"tool": self.name, "arguments": arguments}))
     }
 
     /// Checks the arguments of a call.
@@ -310,6 +338,10 @@ pub(super) fn command<'d>(
     let option = |name: &str, option: &str| {
         arguments.text(name).map(|value| OsString::from(format!("{option}={value}")))
     };
+    let hidden = |what: &str| Err(format!("{what}: only a server that was started with --values finds them"));
+    if !shows_values && arguments.text("thread").is_some() {
+        return hidden("names of threads are hidden");
+    }
     // After `--`, nothing is an option.
     let (name, options, last): (&str, Vec<Option<OsString>>, Vec<&str>) = match tool.name {
         "overview" => ("overview", vec![], vec![]),
@@ -350,12 +382,7 @@ pub(super) fn command<'d>(
         }
         "find" => match arguments.text("what") {
             Some("class") => ("classes", vec![Some(top())], arguments.text("pattern").into_iter().collect()),
-            _ if !shows_values => {
-                return Err(
-                    "texts of the heap are hidden: only a server that was started with --values finds them"
-                        .to_owned(),
-                );
-            }
+            _ if !shows_values => return hidden("texts of the heap are hidden"),
             _ => ("strings", vec![Some(top()), option("pattern", "--pattern")], vec![]),
         },
         other => return Err(format!("{other} has no command")),

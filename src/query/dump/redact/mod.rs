@@ -33,6 +33,7 @@ use filter::Filter;
 use values::Mapping;
 
 pub use counts::RedactCounts;
+pub(crate) use fields::is_structure;
 pub use kept::{KeptReason, KeptTexts, TextPatterns};
 pub use plan::Plan;
 pub use prf::{KEY_BYTES, Key};
