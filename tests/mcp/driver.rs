@@ -89,8 +89,12 @@ impl Client {
 
     /// Returns the next message of the server.
     pub fn hear(&mut self) -> Json {
-        let line = self.lines.recv_timeout(PATIENCE).expect("the server answers");
+        let line = self.hear_line();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    pub fn hear_line(&mut self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("the server answers")
     }
 
     /// Returns a message that is there already.

@@ -9,7 +9,13 @@
     clippy::cast_possible_truncation
 )]
 
+mod clients;
 mod driver;
+#[path = "../kit/evil.rs"]
+mod evil;
+mod fuzz;
+mod hostile;
+mod plan;
 mod planted;
 mod tools;
 mod values;

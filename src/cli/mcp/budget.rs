@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::message::json_text;
+
 /// Maximum length of a text that is cut last, in characters.
 const SHORT_TEXT: usize = 200;
 
@@ -10,36 +12,59 @@ const SHORT_TEXT: usize = 200;
 /// was cut.
 pub(super) fn cut(answer: &mut Map<String, Value>, bytes: usize) -> bool {
     let mut omitted = Vec::<(String, usize)>::new();
-    let mut size = map_length(answer);
-    while size.saturating_add(noted(&omitted)) > bytes {
-        let Some((path, list)) = longest(answer) else {
-            return shorten(answer) | note(answer, &omitted);
-        };
-        // All but one of the last list that is left is needed: a row tells more than none.
-        let keep = kept(list, size.saturating_add(noted(&omitted)).saturating_sub(bytes));
+    let mut is_cut = false;
+    // One element of each list tells more than none; without any, a row still has its numbers.
+    for (stage, least) in [Stage::All, Stage::WithinRows, Stage::All].into_iter().zip([1, 0, 0]) {
+        cut_lists(answer, bytes, (stage, least), &mut omitted);
+        let is_too_long = map_length(answer).saturating_add(noted(&omitted)) > bytes;
+        is_cut |= is_too_long && shorten(answer);
+    }
+    note(answer, &omitted) | is_cut
+}
+
+/// Lists that are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    All,
+    /// All but the rows themselves.
+    WithinRows,
+}
+
+/// Cuts lists down to `least` elements until the answer fits or nothing is left to cut.
+fn cut_lists(
+    answer: &mut Map<String, Value>,
+    bytes: usize,
+    (stage, least): (Stage, usize),
+    omitted: &mut Vec<(String, usize)>,
+) {
+    loop {
+        let size = map_length(answer).saturating_add(noted(omitted));
+        if size <= bytes {
+            return;
+        }
+        let Some((path, list)) = longest(answer, stage, least) else { return };
+        let keep = kept(list, size.saturating_sub(bytes), least);
         let gone = list.len().saturating_sub(keep);
         list.truncate(keep);
         match omitted.iter_mut().find(|(known, _)| *known == path) {
             Some((_, count)) => *count = count.saturating_add(gone),
             None => omitted.push((path, gone)),
         }
-        size = map_length(answer);
     }
-    note(answer, &omitted)
 }
 
 /// Returns the length of a value as JSON.
 pub(super) fn length(value: &Value) -> usize {
-    serde_json::to_string(value).map_or(usize::MAX, |text| text.len())
+    json_text(value).len()
 }
 
 /// Returns the length of a text as JSON.
 pub(super) fn escaped_length(text: &str) -> usize {
-    serde_json::to_string(text).map_or(usize::MAX, |text| text.len())
+    json_text(&text).len()
 }
 
 fn map_length(value: &Map<String, Value>) -> usize {
-    serde_json::to_string(value).map_or(usize::MAX, |text| text.len())
+    json_text(value).len()
 }
 
 /// Returns about how many bytes the note takes.
@@ -57,30 +82,29 @@ fn note(answer: &mut Map<String, Value>, omitted: &[(String, usize)]) -> bool {
     true
 }
 
-/// Returns how many elements of a list stay if about `excess` bytes have to go: at least one, and at least one goes.
-fn kept(list: &[Value], excess: usize) -> usize {
+/// Returns how many elements of a list stay if about `excess` bytes have to go: at least `least`, and at least one goes.
+fn kept(list: &[Value], excess: usize, least: usize) -> usize {
     let mut gone = 0usize;
     let mut count = list.len();
     for element in list.iter().rev() {
-        if gone > excess || count <= 1 {
+        if gone > excess || count <= least {
             break;
         }
         gone = gone.saturating_add(element.to_string().len()).saturating_add(1);
         count = count.saturating_sub(1);
     }
-    count.max(1).min(list.len().saturating_sub(1).max(1))
+    count.max(least).min(list.len().saturating_sub(1))
 }
 
-/// Returns the list that takes most bytes, among those with more than one element, with its path.
-fn longest(answer: &mut Map<String, Value>) -> Option<(String, &mut Vec<Value>)> {
-    let mut best: Option<(usize, Vec<Step>)> = None;
-    let mut path = Vec::new();
+/// Returns the list that takes most bytes, among those with more than `least` elements, with its path.
+fn longest(answer: &mut Map<String, Value>, stage: Stage, least: usize) -> Option<(String, &mut Vec<Value>)> {
+    let mut search = Search { path: Vec::new(), best: None, stage, least };
     for (key, value) in answer.iter() {
-        path.push(Step::Key(key.clone()));
-        search(value, &mut path, &mut best);
-        path.pop();
+        search.path.push(Step::Key(key.clone()));
+        search.visit(value);
+        search.path.pop();
     }
-    let (_, steps) = best?;
+    let (_, steps) = search.best?;
     let name = steps
         .iter()
         .map(|step| match step {
@@ -107,33 +131,46 @@ enum Step {
     Index(usize),
 }
 
-/// Searches for the list that takes most bytes. Returns the length of the value.
-fn search(value: &Value, path: &mut Vec<Step>, best: &mut Option<(usize, Vec<Step>)>) -> usize {
-    match value {
-        Value::Array(list) => {
-            let mut size = 2usize;
-            for (index, element) in list.iter().enumerate() {
-                path.push(Step::Index(index));
-                size = size.saturating_add(search(element, path, best)).saturating_add(1);
-                path.pop();
+/// Search for the list that takes most bytes.
+struct Search {
+    path: Vec<Step>,
+    /// Length and path.
+    best: Option<(usize, Vec<Step>)>,
+    stage: Stage,
+    least: usize,
+}
+
+impl Search {
+    /// Visits a value. Returns its length.
+    fn visit(&mut self, value: &Value) -> usize {
+        match value {
+            Value::Array(list) => {
+                let mut size = 2usize;
+                for (index, element) in list.iter().enumerate() {
+                    self.path.push(Step::Index(index));
+                    size = size.saturating_add(self.visit(element)).saturating_add(1);
+                    self.path.pop();
+                }
+                let may_be_cut = self.stage == Stage::All || self.path.len() > 1;
+                // An outer list of the same length wins: its elements go whole.
+                let is_longest = self.best.as_ref().is_none_or(|(most, _)| size >= *most);
+                if list.len() > self.least && may_be_cut && is_longest {
+                    self.best = Some((size, self.path.clone()));
+                }
+                size
             }
-            // An outer list of the same length wins: its elements go whole.
-            if list.len() > 1 && best.as_ref().is_none_or(|(most, _)| size >= *most) {
-                *best = Some((size, path.clone()));
+            Value::Object(map) => {
+                let mut size = 2usize;
+                for (key, element) in map {
+                    self.path.push(Step::Key(key.clone()));
+                    let length = self.visit(element);
+                    size = size.saturating_add(key.len()).saturating_add(length).saturating_add(4);
+                    self.path.pop();
+                }
+                size
             }
-            size
+            other => other.to_string().len(),
         }
-        Value::Object(map) => {
-            let mut size = 2usize;
-            for (key, element) in map {
-                path.push(Step::Key(key.clone()));
-                let length = search(element, path, best);
-                size = size.saturating_add(key.len()).saturating_add(length).saturating_add(4);
-                path.pop();
-            }
-            size
-        }
-        other => other.to_string().len(),
     }
 }
 
@@ -221,6 +258,15 @@ mod tests {
         assert!(cut(&mut answer, 1000));
         assert!(serde_json::to_string(&answer).unwrap().len() <= 1000);
         assert_eq!(answer["omitted"].as_array().unwrap().len(), 2, "{answer:?}");
+        // Without room for one element of each list, the row stays with its numbers.
+        let lists: Map<String, Value> =
+            (0..40).map(|list| (format!("list{list}"), json!([{"class": "com.acme.Order"}]))).collect();
+        let mut row = lists.clone();
+        row.insert("bytes".to_owned(), 7.into());
+        let mut answer = json!({"rows": [row]}).as_object().unwrap().clone();
+        assert!(cut(&mut answer, 1400));
+        assert!(serde_json::to_string(&answer).unwrap().len() <= 1400);
+        assert_eq!(answer["rows"][0]["bytes"], 7);
         let mut answer = json!({"rows": [{"text": "x".repeat(10_000)}]}).as_object().unwrap().clone();
         assert!(cut(&mut answer, 1000) && serde_json::to_string(&answer).unwrap().len() <= 1000);
     }

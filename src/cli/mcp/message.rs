@@ -3,7 +3,10 @@
 //! Until 2025-11-25 a client begins with `initialize`. Since 2026-07-28 there is no session: each request names its version in
 //! `_meta`, and each result says that it is complete, and for how long it may be kept.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+
+use hprof_report::escape;
 
 /// Versions with a handshake, oldest first.
 pub(crate) const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -184,7 +187,21 @@ pub(super) fn server_info() -> Value {
 }
 
 fn line(message: &Value) -> String {
-    format!("{message}\n")
+    json_text(message) + "\n"
+}
+
+/// Returns a value as JSON in which characters that control a terminal or the direction of text are escaped, too: a parser
+/// gets the same.
+pub(super) fn json_text(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    if !text.contains(escape::is_harmful) {
+        return text;
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if escape::is_harmful(c) { escape::push_escaped(&mut escaped, c) } else { escaped.push(c) }
+    }
+    escaped
 }
 
 #[cfg(test)]
@@ -238,6 +255,14 @@ mod tests {
             assert!(!request.is_stateless);
         }
         assert_ne!(RequestId::of(&"1".into()), RequestId::of(&1.into()));
+    }
+
+    #[test]
+    fn a_line_controls_nothing() {
+        let hostile = json!({"a\u{202e}": "\u{1b}[2J\u{9b}\u{2066}\n\u{7f}\u{e0001}é"});
+        let line = line(&hostile);
+        assert!(line.trim_end().chars().all(|c| c == 'é' || (' '..='~').contains(&c)), "{line}");
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), hostile);
     }
 
     #[test]
