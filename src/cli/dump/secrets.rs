@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use hprof_index::Quiet;
 use hprof_query::dictionary::names;
+use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::secrets::{self, SecretLevel, SecretQuery, SecretRow, SecretRules, Secrets};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
@@ -104,9 +105,18 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
         Ok(rules.with(&frameworks::read(path)?, &path.display().to_string())?)
     })?;
     let (session, mut found) = Session::ask(cx, &args.input, |heap, graph| {
-        Ok(secrets::secrets(heap, graph, heap.bytes(&Quiet)?, &rules, SecretQuery::new(args.show_values)))
+        Ok(secrets::secrets(
+            heap,
+            graph,
+            heap.bytes(&Quiet)?,
+            &rules,
+            SecretQuery::new(args.show_values && !cx.hides_values),
+        ))
     })?;
     found.rows.retain(|row| row.is_reachable || !args.live);
+    if cx.hides_values {
+        found.rows.iter_mut().for_each(|row| row.masked = HIDDEN.to_owned());
+    }
     match args.format {
         Show::Sarif => write_sarif(cx, args, &session, &rules, &found)?,
         Show::Markdown => {

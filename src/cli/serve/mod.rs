@@ -6,6 +6,7 @@
 //! and cannot break the server.
 
 mod access;
+mod assistants;
 mod browser;
 mod connections;
 mod handler;
@@ -27,6 +28,7 @@ use crate::cli::pages::site::Site;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
+use crate::cli::shared::hiding;
 use hprof_query::objects::condition::size;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -44,6 +46,7 @@ From another machine, without opening the server to the network:
 /// as JSON: the same path with .json. Pages load no external resources, and only the index is ever written. While the
 /// index is built, pages show the progress. Ctrl-C stops the server.
 #[derive(Debug, clap::Args)]
+#[command(arg = hiding::no_values())]
 pub(crate) struct ServeArgs {
     /// Heap dumps and recordings of the HPROF agent
     #[arg(value_name = "DUMP", required = true, help_heading = "Input")]
@@ -115,18 +118,18 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl ServeArgs {
-    fn site(&self) -> Site {
+    fn site(&self, hides_values: bool) -> Site {
         let index_dir = self.index.given().into_iter().map(index_dir_word);
         let site = Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect());
-        Site { frameworks: self.frameworks.words(), ..site }
+        Site { frameworks: self.frameworks.words(), hides_values, ..site }
     }
 }
 
 pub(crate) fn run(cx: &RunContext, args: &ServeArgs) -> anyhow::Result<Outcome> {
-    let site = args.site();
+    let site = args.site(cx.hides_values);
     let frameworks = args.frameworks.rules(cx)?;
     if std::env::var_os(worker::VARIABLE).is_some() {
-        return worker::run(&site, args.question_memory, frameworks);
+        return worker::run(cx, &site, args.question_memory, frameworks);
     }
     for path in args.dumps.iter().chain(&args.baseline) {
         std::fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -163,7 +166,8 @@ async fn serve(cx: &RunContext, args: &ServeArgs, site: Site) -> anyhow::Result<
     if args.open {
         browser::open(cx, &format!("http://{address}/?token={}", access.token_once(false)?));
     }
-    let handler = handler::Handler::new(access, questions);
+    let assistants = assistants::Assistants::new(args.baseline.iter().chain(&args.dumps), &args.index)?;
+    let handler = handler::Handler::new(access, questions, assistants);
     connections::serve(listener, handler, args.idle_exit).await?;
     Ok(Outcome::Fine)
 }

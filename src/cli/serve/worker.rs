@@ -109,14 +109,19 @@ impl Progress for Teller {
 }
 
 /// Answers questions until stdin ends.
-pub(super) fn run(site: &Site, memory: Option<u64>, frameworks: Frameworks) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    cx: &RunContext,
+    site: &Site,
+    memory: Option<u64>,
+    frameworks: Frameworks,
+) -> anyhow::Result<Outcome> {
     if let Some(bytes) = memory {
         limit(bytes);
     }
     if std::env::var_os(VARIABLE).is_some_and(|kind| kind == LONG) {
         step_back();
     }
-    let cx = RunContext::shell().keeping_dumps(Some(Arc::new(Teller::default())), false);
+    let cx = cx.keeping_dumps(Some(Arc::new(Teller::default())), cx.hides_values);
     let cx = cx.with_frameworks(frameworks);
     let questions = read()?;
     while let Ok(line) = questions.recv() {

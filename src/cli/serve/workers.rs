@@ -59,6 +59,9 @@ impl Worker {
         if let Some(bytes) = memory {
             command.arg(format!("--question-memory={bytes}"));
         }
+        if site.hides_values {
+            command.arg("--no-values");
+        }
         if let Some(baseline) = &site.baseline {
             command.arg("--baseline").arg(baseline);
         }

@@ -8,6 +8,7 @@ pub(crate) mod context;
 pub(crate) mod frameworks;
 #[cfg(target_os = "linux")]
 pub(crate) mod guard;
+pub(crate) mod hiding;
 pub(crate) mod holder;
 #[cfg(target_os = "linux")]
 mod jvm_advice;

@@ -9,9 +9,9 @@ use hprof_index::{Error, Heap, Quiet};
 use hprof_input::file::TextFile;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
-use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::{self, Want};
 use hprof_query::recordings::profile::text::{self, TextError, TextReport};
+use hprof_query::recordings::profile::{Profile, StartedThread};
 use hprof_query::threads::{self, Threads, stack_owners};
 use hprof_report::json;
 use hprof_report::number::grouped;
@@ -135,7 +135,10 @@ impl RecordedInput {
             "{path} is a text report, which contains runs; omit --heap-dump, or select a run with --run"
         );
         about_text(cx, &report, &path, self.run, self.input.quiet);
-        let profile = std::mem::take(&mut report.profile);
+        let mut profile = std::mem::take(&mut report.profile);
+        if cx.hides_values {
+            profile.threads = profile.threads.into_iter().map(StartedThread::unnamed).collect();
+        }
         let origin = RecordedFile::Text { report: Box::new(report), file_bytes: file.file_bytes() };
         Ok(Some((file, Recorded { profile, file: origin, path })))
     }

@@ -98,6 +98,11 @@ const COUNTERS: [&str; 5] = [
     "java.util.concurrent.atomic.Striped64$Cell",
 ];
 
+/// Returns whether the value of a field that a class declares says nothing but how the heap is built.
+pub(crate) fn is_structure(class: &str, field: &str, kind: BasicType) -> bool {
+    matches!(treatment(class, field, kind), FieldTreatment::Reference | FieldTreatment::Stays)
+}
+
 /// Returns the treatment of a field that a class declares.
 pub(super) fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreatment {
     if kind == BasicType::Object {

@@ -40,6 +40,7 @@ use crate::classes::pattern::ClassPattern;
 pub use counts::RedactCounts;
 #[cfg(test)]
 pub(crate) use fields::is_known as is_known_field;
+pub(crate) use fields::is_structure;
 pub use kept::{KeptReason, KeptTexts, TextPatterns};
 pub use plan::Plan;
 pub use prf::{KEY_BYTES, Key};

@@ -154,20 +154,12 @@ impl<'a> Records<'a> {
                 serial: row.serial.get(),
                 object: row.id.into(),
                 trace: row.trace.into(),
-                name: format!("thread {}", row.serial.get()),
-                group: String::new(),
-                parent_group: None,
-                ended: ended.binary_search(&u64::from(row.serial.get())).is_ok(),
-            };
-            if self.hides_values {
-                return thread;
-            }
-            StartedThread {
                 name: self.text(row.name.get()),
                 group: self.text(row.group.get()),
                 parent_group: self.frames.text(row.parent_group.get()).filter(|name| !name.is_empty()),
-                ..thread
-            }
+                ended: ended.binary_search(&u64::from(row.serial.get())).is_ok(),
+            };
+            if self.hides_values { thread.unnamed() } else { thread }
         });
         threads.collect()
     }

@@ -70,6 +70,14 @@ pub struct StartedThread {
     pub ended: bool,
 }
 
+impl StartedThread {
+    /// Returns the thread without the names that the program gave, which are values.
+    #[must_use]
+    pub fn unnamed(self) -> Self {
+        Self { name: format!("thread {}", self.serial), group: String::new(), parent_group: None, ..self }
+    }
+}
+
 /// Start or end of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadEvent {

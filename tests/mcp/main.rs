@@ -1,0 +1,21 @@
+//! `mcp`: both eras of the protocol, every tool, and what they never tell.
+
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
+)]
+
+mod clients;
+mod driver;
+#[path = "../kit/evil.rs"]
+mod evil;
+mod fuzz;
+mod hostile;
+mod plan;
+mod planted;
+mod tools;
+mod values;
