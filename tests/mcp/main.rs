@@ -11,6 +11,7 @@
 
 mod clients;
 mod driver;
+#[allow(dead_code)] // Tests of commands use all of it.
 #[path = "../kit/evil.rs"]
 mod evil;
 mod fuzz;
