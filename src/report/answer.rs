@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use super::column::{Columns, JsonField, KeyNode, Schema};
+use super::column::{CellTarget, Columns, JsonField, KeyNode, Schema};
 pub use super::grid::RowLine;
 use super::grid::{self, Grid, GridBlock};
 use super::json::{self, DumpHeader};
@@ -267,6 +267,41 @@ impl ErasedAnswer<'_> {
         }
     }
 
+    /// Writes the result as JSON and, after a zero byte, as a table of the same rows, which are made once. Returns the
+    /// number of rows.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write_both(
+        self,
+        out: &mut dyn Write,
+        style: Style,
+        command: &str,
+        dump: &DumpHeader<'_>,
+    ) -> io::Result<u64> {
+        let Self { schema, rows, around } = self;
+        let mut rows = TabledRows { table: TableBuilder::of(schema), schema, rows };
+        let json = JsonRows { keys: schema.keys(), rows: RefCell::new(&mut rows), count: 0.into() };
+        json::write(&mut *out, command, dump, &json, &around.beside)?;
+        let shown = json.count.get();
+        out.write_all(b"\0")?;
+        around.above.into_iter().try_for_each(|section| section.write(out, style))?;
+        let TabledRows { mut table, rows, .. } = rows;
+        match &around.no_rows {
+            NoRows::Nothing if shown == 0 => {}
+            NoRows::Line(line) if shown == 0 => table::write_text(out, line, style)?,
+            _ => {
+                around.totals.iter().for_each(|cells| table.total_by_title(cells));
+                table.write(out, style)?;
+            }
+        }
+        if let Some((more, what)) = more(around.matching, shown, rows) {
+            more_rows(out, more, what, around.all, style)?;
+        }
+        around.under.into_iter().try_for_each(|section| section.write(out, style))?;
+        Ok(shown)
+    }
+
     /// Converts the result to a grid for a page, with the number of its rows.
     pub fn into_grid(self) -> (Grid, u64) {
         let Self { schema, rows: all, around } = self;
@@ -375,6 +410,49 @@ impl Serialize for JsonRow<'_> {
             }
         }
         map.end()
+    }
+}
+
+/// Rows that also become a table.
+struct TabledRows<'m> {
+    schema: &'m Schema,
+    rows: &'m mut dyn RowCursor,
+    table: TableBuilder,
+}
+
+impl Cells for TabledRows<'_> {
+    fn value(&self, at: usize) -> Value<'_> {
+        self.rows.value(at)
+    }
+
+    fn csv_value(&self, at: usize) -> Value<'_> {
+        self.rows.csv_value(at)
+    }
+
+    fn own_cell(&self, at: usize) -> Option<String> {
+        self.rows.own_cell(at)
+    }
+
+    fn own_target(&self, at: usize) -> Option<Option<CellTarget>> {
+        self.rows.own_target(at)
+    }
+}
+
+impl RowCursor for TabledRows<'_> {
+    fn advance(&mut self) -> bool {
+        let has_row = self.rows.advance();
+        if has_row {
+            self.table.push_current(self.schema, self.rows);
+        }
+        has_row
+    }
+
+    fn has_more(&mut self) -> bool {
+        self.rows.has_more()
+    }
+
+    fn below(&self) -> Vec<RowLine> {
+        self.rows.below()
     }
 }
 

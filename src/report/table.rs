@@ -157,12 +157,17 @@ impl TableBuilder {
             if !rows.advance() {
                 return (count, true);
             }
-            let cells = schema.shown().map(|(at, _)| escaped(table_cell(&*rows, at)));
-            let row = TableRow { cells: cells.collect(), below: rows.below() };
-            self.push_row(row);
+            self.push_current(schema, rows);
             count += 1;
         }
         (count, false)
+    }
+
+    /// Adds the current row.
+    pub(super) fn push_current(&mut self, schema: &Schema, rows: &dyn RowCursor) {
+        let cells = schema.shown().map(|(at, _)| escaped(table_cell(rows, at)));
+        let row = TableRow { cells: cells.collect(), below: rows.below() };
+        self.push_row(row);
     }
 
     fn push_row(&mut self, mut row: TableRow) {

@@ -89,7 +89,7 @@ fn every_tool_answers_in_both_eras() {
                     structured["dump"].is_object() || structured["dumps"].is_array() || tool == "diff",
                     "{tool}: {result}"
                 );
-                same_as_in_a_shell(&place, shell, structured);
+                same_as_in_a_shell(&place, shell, &result);
             }
             seen.push(tool);
         }
@@ -112,17 +112,18 @@ fn every_tool_answers_in_both_eras() {
 }
 
 /// Runs the command of an answer in a shell: its rows are those of the answer, as far as these were not cut.
-fn same_as_in_a_shell(place: &Planted, shell: &str, structured: &Json) {
+fn same_as_in_a_shell(place: &Planted, shell: &str, result: &Json) {
+    let structured = &result["structuredContent"];
     let program = env!("CARGO_BIN_EXE_hprof-cli");
-    let line = shell.replacen("hprof-cli", &format!("'{program}'"), 1) + " --format=json";
+    let typed = shell.replacen("hprof-cli", &format!("'{program}'"), 1);
+    let line = format!("{typed} --format=json");
     // Options are not after the end of options.
-    let output = Command::new("sh")
-        .args(["-c", &line])
-        .current_dir(place.dump.parent().unwrap())
-        .env("HPROF_CLI_INDEX_DIR", place.path("index"))
-        .env("HPROF_CLI_HIDES_VALUES", "1")
-        .output()
-        .unwrap();
+    let run = |line: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir(place.dump.parent().unwrap()).env("HPROF_CLI_HIDES_VALUES", "1");
+        shell.env("HPROF_CLI_INDEX_DIR", place.path("index")).output().unwrap()
+    };
+    let output = run(&line);
     let whole: Json = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {line}: {}", String::from_utf8_lossy(&output.stderr)));
     let rows = structured["rows"].as_array().unwrap();
@@ -134,6 +135,11 @@ fn same_as_in_a_shell(place: &Planted, shell: &str, structured: &Json) {
         let plain = |row: &Json| row.to_string().replace(&place.path(""), "");
         assert!(plain(row) == plain(of) || is_cut, "{line}: {row} {of}");
     }
+    // The text is the table, as far as it goes.
+    let table = String::from_utf8(run(&typed).stdout).unwrap().replace(&place.path(""), "");
+    let text = result["content"][0]["text"].as_str().unwrap().replace(&place.path(""), "");
+    let head: Vec<&str> = table.lines().take(6).collect();
+    assert!(!head.is_empty() && text.contains(&head.join("\n")), "{typed}:\n{text}\n{table}");
 }
 
 #[test]

@@ -67,17 +67,26 @@ fn map_length(value: &Map<String, Value>) -> usize {
     json_text(value).len()
 }
 
+/// Maximum number of lists that are named; the others are one.
+const NAMED: usize = 8;
+
 /// Returns about how many bytes the note takes.
 fn noted(omitted: &[(String, usize)]) -> usize {
-    omitted.iter().map(|(path, _)| path.len().saturating_add(40)).sum()
+    let others = if omitted.len() > NAMED { 80 } else { 0 };
+    omitted.iter().take(NAMED).map(|(path, _)| path.len().saturating_add(40)).sum::<usize>() + others
 }
 
 fn note(answer: &mut Map<String, Value>, omitted: &[(String, usize)]) -> bool {
     if omitted.is_empty() {
         return false;
     }
-    let list: Vec<Value> =
-        omitted.iter().map(|(path, count)| json!({"list": path, "omitted": count})).collect();
+    let (named, others) = omitted.split_at(omitted.len().min(NAMED));
+    let mut list: Vec<Value> =
+        named.iter().map(|(path, count)| json!({"list": path, "omitted": count})).collect();
+    if !others.is_empty() {
+        let count = others.iter().fold(0, |sum: usize, (_, count)| sum.saturating_add(*count));
+        list.push(json!({"list": format!("{} others", others.len()), "omitted": count}));
+    }
     answer.insert("omitted".to_owned(), list.into());
     true
 }

@@ -13,12 +13,16 @@ use super::budget;
 use crate::cli::shared::commands::quoted;
 use crate::cli::shared::context::locked;
 use crate::cli::shared::hiding::HIDES_VALUES;
+use crate::cli::shared::session::WITH_TABLE;
 
 /// Maximum length of the output of a command.
 const MAX_OUTPUT: u64 = 32 << 20;
 
 /// Maximum length of what a command writes to stderr.
 const MAX_NOTES: u64 = 64 << 10;
+
+/// Commands whose table has the rows of their JSON and nothing else: these run once.
+const TABLES_OF_ROWS: [&str; 5] = ["classes", "histo", "oql", "sql", "strings"];
 
 /// Share of an answer that its table may take, in percent.
 const TABLE_PERCENT: usize = 40;
@@ -48,7 +52,7 @@ impl Processes {
     }
 
     /// Runs a command to its end.
-    fn run(&self, mut command: Command) -> io::Result<Finished> {
+    fn run(&self, command: &mut Command) -> io::Result<Finished> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (id, stdout, stderr) = {
             // Locked, so that none is started once they are cancelled.
@@ -162,16 +166,9 @@ impl Runner {
         max_bytes: usize,
         more: impl Fn(&Map<String, Value>, bool) -> Option<Value>,
     ) -> CallAnswer {
-        let (json, table) = std::thread::scope(|scope| {
-            let table = scope.spawn(|| processes.run(self.command(words, "table")));
-            let json = processes.run(self.command(words, "json"));
-            (json, table.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed"))))
-        });
-        let (json, table) = match (json, table) {
-            (Ok(json), Ok(table)) => (json, table),
-            (Err(error), _) | (_, Err(error)) => {
-                return CallAnswer::error(format!("the command failed: {error}"));
-            }
+        let (json, table) = match self.both(processes, words) {
+            Ok(both) => both,
+            Err(error) => return CallAnswer::error(format!("the command failed: {error}")),
         };
         let said = said(&json.stderr);
         // A query that SQL or OQL refuses has no answer, and code 1.
@@ -193,7 +190,7 @@ impl Runner {
         let table_bytes = bytes / 100 * TABLE_PERCENT;
         let head = format!("{UNTRUSTED}\nThe same in a shell: {typed}\n");
         let notes: String = said.iter().map(|line| format!("{line}\n")).collect();
-        let whole = format!("{head}{notes}\n{}", String::from_utf8_lossy(&table.stdout));
+        let whole = format!("{head}{notes}\n{}", String::from_utf8_lossy(&table));
         let text = budget::fit_text(&whole, table_bytes);
         let bytes = bytes.saturating_sub(budget::escaped_length(&text));
         let call = more(&answer, true).filter(|call| budget::length(call) < bytes / 4);
@@ -206,13 +203,30 @@ impl Runner {
         CallAnswer { text, structured: Some(answer), is_error: false }
     }
 
+    /// Runs a command for JSON and table.
+    fn both(&self, processes: &Processes, words: &[OsString]) -> io::Result<(Finished, Vec<u8>)> {
+        if words.first().is_some_and(|name| TABLES_OF_ROWS.iter().any(|known| name == known)) {
+            let mut command = self.command(words, "json");
+            let mut json = processes.run(command.env(WITH_TABLE, "1"))?;
+            let end = json.stdout.iter().position(|byte| *byte == 0);
+            let table = end.map(|end| json.stdout.split_off(end).into_iter().skip(1).collect());
+            return Ok((json, table.unwrap_or_default()));
+        }
+        std::thread::scope(|scope| {
+            let table = scope.spawn(|| processes.run(&mut self.command(words, "table")));
+            let json = processes.run(&mut self.command(words, "json"))?;
+            let table = table.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed")))?;
+            Ok((json, table.stdout))
+        })
+    }
+
     /// Runs a command, and returns its JSON.
     pub(super) fn json(
         &self,
         processes: &Processes,
         words: &[OsString],
     ) -> Result<Map<String, Value>, String> {
-        let done = processes.run(self.command(words, "json")).map_err(|error| error.to_string())?;
+        let done = processes.run(&mut self.command(words, "json")).map_err(|error| error.to_string())?;
         match serde_json::from_slice(&done.stdout) {
             Ok(Value::Object(answer)) => Ok(answer),
             _ => Err(said(&done.stderr).join("\n")),

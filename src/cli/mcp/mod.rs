@@ -31,8 +31,10 @@ pub(crate) use self::server::{MAX_CALLS, MAX_LINE};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
 use crate::cli::shared::context::RunContext;
+use hprof_query::objects::condition::size;
 
-/// Default of `--max-bytes`.
+/// Maximum size of an answer by default, as of `--max-bytes`.
+#[cfg(feature = "serve")]
 pub(crate) const MAX_BYTES: usize = 16 << 10;
 
 /// Minimum of `--max-bytes`: evidence and one row have to fit.
@@ -61,14 +63,14 @@ pub(crate) struct McpArgs {
     #[arg(long, help_heading = "Answers")]
     values: bool,
 
-    /// Maximum length of an answer in bytes, unless a call asks for another
-    #[arg(long, value_name = "N", default_value_t = MAX_BYTES, value_parser = max_bytes, help_heading = "Answers")]
+    /// Maximum size of an answer, unless a call asks for another
+    #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = max_bytes, help_heading = "Answers")]
     max_bytes: usize,
 }
 
 fn max_bytes(text: &str) -> Result<usize, String> {
-    let bytes: usize = text.parse().map_err(|_| "not a number of bytes".to_owned())?;
-    if bytes < MIN_BYTES { Err(format!("at least {MIN_BYTES}")) } else { Ok(bytes) }
+    let bytes = usize::try_from(size::parse(text).map_err(|error| error.to_string())?).unwrap_or(usize::MAX);
+    if bytes < MIN_BYTES { Err("an answer has at least 4KiB".to_owned()) } else { Ok(bytes) }
 }
 
 pub(crate) fn run(_: &RunContext, args: &McpArgs) -> anyhow::Result<Outcome> {
