@@ -45,7 +45,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli mcp old.hprof new.hprof --index-dir /var/tmp/index
   claude mcp add heap -- hprof-cli mcp /dumps/heap.hprof";
 
-/// Answer an assistant's questions about dumps (Model Context Protocol)
+/// Answer the questions of assistants (Model Context Protocol)
 ///
 /// Speaks on stdin and stdout, for clients that start it: the protocol's versions from 2024-11-05 to 2026-07-28. Tools only
 /// read the given dumps; each answer names the shell command that gives the same. Values of Strings and arrays are hidden,

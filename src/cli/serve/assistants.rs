@@ -20,7 +20,7 @@ use hyper::body::Frame;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::handler::plain;
+use super::plain::plain;
 use crate::cli::mcp::message::{self, ClientRequest, RpcError};
 use crate::cli::mcp::{self, ClientMessage, MAX_BYTES, MAX_CALLS, MAX_LINE, Processes, Server};
 use crate::cli::pages::JSON;

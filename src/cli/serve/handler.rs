@@ -12,6 +12,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::access::{Access, Verdict, Why};
 use super::assistants::{self, Assistants};
+use super::plain::plain;
 use super::questions::{AskOutcome, Index, Job, JobState, QuestionKey, Questions, Stage};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::frame::{self, Page};
@@ -71,10 +72,6 @@ async fn handle(Extracted(handler): Extracted<Handler>, request: Request) -> Res
     // The contents of a heap do not belong on a disk; the program's own files may be cached for the session.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
-}
-
-pub(super) fn plain(status: StatusCode, text: &str) -> Response<Body> {
-    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{text}\n")).into_response()
 }
 
 impl Inner {

@@ -12,6 +12,7 @@ mod connections;
 mod handler;
 mod outstanding;
 mod patience;
+mod plain;
 mod questions;
 mod turns;
 mod worker;
