@@ -139,7 +139,7 @@ fn same_as_in_a_shell(place: &Planted, shell: &str, result: &Json) {
     let table = String::from_utf8(run(&typed).stdout).unwrap().replace(&place.path(""), "");
     let text = result["content"][0]["text"].as_str().unwrap().replace(&place.path(""), "");
     let head: Vec<&str> = table.lines().take(6).collect();
-    assert!(!head.is_empty() && text.contains(&head.join("\n")), "{typed}:\n{text}\n{table}");
+    assert!(text.contains(&head.join("\n")), "{typed}:\n{text}\n{table}");
 }
 
 #[test]
