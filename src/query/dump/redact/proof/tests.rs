@@ -35,7 +35,7 @@ fn opened(dir: &std::path::Path, name: &str, bytes: &[u8]) -> (Heap, ObjectGraph
 fn full_filters_and_little_memory_miss_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let original = dump();
-    let plan = Plan::read(DumpBytes::Mapped(&original, &mut |_| ())).unwrap();
+    let plan = Plan::read(DumpBytes::Mapped(&original, &mut |_| ()), &[]).unwrap();
     let options = RedactOptions::default();
     let kept = kept_texts_of_file(&plan, &options, &original);
     let mut out = Vec::new();
