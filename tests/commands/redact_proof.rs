@@ -20,6 +20,9 @@ const CHARS: &str = "Überraschung für die Kundin ñandú 12";
 const BUFFER: &str = "GET /поиск?q=пароль%20от%20базы&user=Алиса";
 const SYMBOL: &str = "ein Literal: Zwölf Boxkämpfer jagen Viktor";
 const PIN: &str = "q7Xz9";
+/// Short texts: of a large alphabet, and of a small one, of which some bytes stay by chance.
+const KANJI: &str = "密码口令";
+const SHORT: &str = "wq8Zk";
 const TWICE: &str = "the same text in two objects";
 
 /// A heap whose parts are changed one by one.
@@ -63,7 +66,9 @@ impl Heap {
         }
         let owners = [jdk.string(&mut model, "owner number one"), jdk.string(&mut model, "and another one")];
         held.extend(owners);
-        held.push(model.prim_array(Elements::of_chars(CHARS)));
+        for text in [CHARS, KANJI, SHORT] {
+            held.push(model.prim_array(Elements::of_chars(text)));
+        }
         held.push(model.prim_array(Elements::of_bytes(BUFFER.as_bytes())));
         held.push(model.prim_array(Elements::of_bytes(&[7; 300])));
         let numbers = (1..40_i32).map(|at| at * 1_234_567);
@@ -239,7 +244,7 @@ type BytesCase = (&'static str, &'static [&'static str], fn(&[u8], &mut [u8]));
 
 #[test]
 fn each_text_and_number_is_seen_to_survive() {
-    let cases: [BytesCase; 29] = [
+    let cases: [BytesCase; 31] = [
         ("texts_at_the_same_place", &[], |all, out| copy_back(all, out, &ASCII.as_bytes()[3..12])),
         ("texts_at_the_same_place", &[], |all, out| copy_back(all, out, &latin1(LATIN)[..10])),
         ("texts_at_the_same_place", &[], |all, out| copy_back(all, out, &utf16(CYRILLIC)[..16])),
@@ -274,7 +279,9 @@ fn each_text_and_number_is_seen_to_survive() {
         ("numbers_that_go", &[], |all, out| back(all, out, ((1_i64 << 50) + 7).to_be_bytes())),
         ("numbers_that_go", &[], |all, out| back(all, out, 4_111_111_111_111_112_i64.to_be_bytes())),
         ("numbers_that_go", &[], |all, out| back(all, out, 60..100)),
-        ("secrets", &[], |all, out| copy_back(all, out, &utf16_be(PIN))),
+        ("numbers_that_go", &[], |all, out| copy_back(all, out, &utf16_be(KANJI))),
+        ("numbers_that_go", &[], |all, out| copy_back(all, out, &utf16_be(SHORT))),
+        ("secrets", &["numbers_that_go"], |all, out| copy_back(all, out, &utf16_be(PIN))),
         ("equal_contents", &["waste"], |all, out| {
             let at = places(all, TWICE.as_bytes())[1];
             out[at] = out[at] % 127 + 1;
@@ -362,7 +369,13 @@ fn what_is_unrelated_differs() {
 fn options_are_part_of_the_proof() {
     let folder = Folder::new();
     let original = Heap::new().bytes();
-    for options in [&["--zero"][..], &["--strict-numbers"], &["--break-equality"], &["--keep", "the same*"]] {
+    for options in [
+        &["--zero"][..],
+        &["--strict-numbers"],
+        &["--break-equality"],
+        &["--keep", "the same*"],
+        &["--keep", "ein Literal*"],
+    ] {
         let out = redacted(&folder, &original, options);
         assert_eq!(failing(&folder, &original, &out, options), <[&str; 0]>::default(), "{options:?}");
     }
@@ -421,4 +434,15 @@ fn what_is_not_proved_is_not_written() {
     assert_eq!(names(), ["out.hprof", "out.hprof.manifest.json"]);
     let manifest: Json = serde_json::from_slice(&fs::read(out + ".manifest.json").unwrap()).unwrap();
     assert!(manifest["proof"].as_array().unwrap().iter().all(|row| row["equal"] == true), "{manifest}");
+
+    // Of a damaged dump neither; messages name files that the user knows.
+    let bytes = model.write(&Options::hotspot()).bytes().to_vec();
+    let cut = folder.write("cut.hprof", &bytes[..bytes.len() - 20]);
+    let out = folder.text("there/cut.hprof");
+    for (more, expected) in [(&["--strict-numbers"][..], 1), (&[], 3)] {
+        let output = folder.run(&[&["redact", &cut, "-o", &out, "--prove"], more].concat());
+        assert_eq!(code(&output), expected, "{}", stderr(&output));
+        assert!(!stderr(&output).contains("/proc/"), "{}", stderr(&output));
+        assert_eq!(folder.path("there/cut.hprof").exists(), expected == 3);
+    }
 }

@@ -73,21 +73,26 @@ impl Filter<'_> {
     /// Maps a text in modified UTF-8, as the `char[]` with the same characters. Its length stays: so do the lengths
     /// of all characters.
     fn mapped_text(&self, text: &[u8]) -> Vec<u8> {
-        let mut counts = RedactCounts::default();
-        let Some(units) = units(text) else {
-            let mut bytes = text.to_vec();
-            let mut chain = BlockChain::new(bytes.len() as u64, bytes.len() as u64);
-            self.mapping.array(BasicType::Byte, &mut chain, &mut bytes, &mut counts);
-            return bytes;
-        };
-        let mut data: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
-        let mut chain = BlockChain::new(units.len() as u64, data.len() as u64);
-        self.mapping.array(BasicType::Char, &mut chain, &mut data, &mut counts);
+        let (kind, mut data) = array_of(text);
+        let length = if kind == BasicType::Char { data.len() / 2 } else { data.len() };
+        let mut chain = BlockChain::new(length as u64, data.len() as u64);
+        self.mapping.array(kind, &mut chain, &mut data, &mut RedactCounts::default());
+        if kind != BasicType::Char {
+            return data;
+        }
         let mut mapped = Vec::with_capacity(text.len());
         for unit in data.as_chunks().0.iter().map(|unit| u16::from_be_bytes(*unit)) {
             push_unit(&mut mapped, unit);
         }
         mapped
+    }
+}
+
+/// Returns the array as which a symbol is mapped: its characters, or its bytes if it is invalid.
+pub(super) fn array_of(text: &[u8]) -> (BasicType, Vec<u8>) {
+    match units(text) {
+        Some(units) => (BasicType::Char, units.iter().flat_map(|unit| unit.to_be_bytes()).collect()),
+        None => (BasicType::Byte, text.to_vec()),
     }
 }
 

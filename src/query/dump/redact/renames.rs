@@ -4,7 +4,8 @@
 //! dump gets the same names again. Nested classes are numbered too, and stay nested (`c1.C17$C18`); what generators of
 //! classes write into names stays (`c1.C17$$Lambda/0x0000000800c03000`), as the analyses read it.
 
-use std::borrow::Cow;
+mod embedded;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use xxhash_rust::xxh3::xxh3_128;
@@ -12,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use hprof_index::storage::id_map::IdMap;
 use hprof_parser::mutf8;
 
+use self::embedded::EmbeddedNames;
 use super::plan::SymbolUse;
 use crate::classes::pattern::ClassPattern;
 use crate::compare::stable_names::is_mark;
@@ -19,7 +21,7 @@ use crate::compare::stable_names::is_mark;
 /// Maximum length of a name in a class file.
 const MAX_NAME: usize = 65_535;
 /// Maximum length of a name of a field or method in which names of classes are replaced; longer ones do not stay.
-const MAX_MEMBER: usize = 4096;
+const MAX_MEMBER: usize = 1024;
 /// Maximum number of classes around a class that are told apart.
 const MAX_AROUND: usize = 64;
 /// Extensions of source files.
@@ -32,12 +34,8 @@ const PRIMITIVES: [&str; 8] = ["boolean", "byte", "char", "short", "int", "long"
 pub struct ClassRenames {
     /// New names by old ones, in Java source form, without brackets of arrays and without addresses of hidden classes.
     names: HashMap<String, String>,
-    /// The same with `$` instead of dots, as compilers put them into names of members.
-    mangled: HashMap<String, String>,
-    /// First parts of the names with packages.
-    first_parts: HashSet<String>,
-    /// Maximum number of parts of `mangled`.
-    mangled_parts: usize,
+    /// Those with packages, as they are found in other names and in texts.
+    embedded: EmbeddedNames,
     /// New source files by old ones.
     sources: HashMap<String, String>,
     /// New texts of symbols.
@@ -73,22 +71,15 @@ impl ClassRenames {
             let bytes = records.strings.get(symbol).filter(|bytes| bytes.len() <= MAX_NAME);
             bytes.map(|bytes| mutf8::decode(bytes))
         };
-        for (symbol, used) in records.order {
-            if *used == SymbolUse::Class
-                && let Some(text) = text(symbol)
-            {
-                namer.keep_apart(&text);
-            }
-        }
-        for (symbol, used) in records.order {
-            let Some(text) = text(symbol) else { continue };
-            let new = match used {
-                SymbolUse::Class => namer.class(&text),
-                _ if text.starts_with('(') => namer.signature(&text),
-                _ => None,
-            };
-            if let Some(new) = new {
-                namer.renames.symbols.insert(*symbol, new.into_bytes().into());
+        let names =
+            || records.order.iter().filter_map(|(symbol, used)| Some((*symbol, *used, text(symbol)?)));
+        names().for_each(|(_, used, text)| namer.keep_apart(used, &text));
+        // Names are given first: other names may contain them.
+        names().for_each(|(_, used, text)| drop(namer.symbol(used, &text)));
+        namer.embed();
+        for (symbol, used, text) in names() {
+            if let Some(new) = namer.symbol(used, &text) {
+                namer.renames.symbols.insert(symbol, new.into_bytes().into());
             }
         }
         for (source, class) in records.sources {
@@ -106,7 +97,11 @@ impl ClassRenames {
                 return false;
             }
             let text = mutf8::decode(bytes);
-            let new = if *used == SymbolUse::Thread { None } else { renames.member(&text) };
+            let new = match used {
+                SymbolUse::Thread => None,
+                SymbolUse::Frame => renames.source(&text).or_else(|| renames.member(&text)),
+                SymbolUse::Class | SymbolUse::Field => renames.member(&text),
+            };
             if let Some(new) = new {
                 renames.symbols.insert(*symbol, new.into_bytes().into());
                 return true;
@@ -133,95 +128,36 @@ impl ClassRenames {
 
     /// Returns `true` if a text contains the name of a renamed class with its package.
     pub(super) fn mentions(&self, text: &str) -> bool {
-        if self.names.is_empty() {
-            return false;
-        }
-        let text = text.replace('/', ".");
-        text.split(|letter: char| !is_of_name(letter)).any(|word| {
-            let first = word.split('.').next().unwrap_or_default();
-            first.len() < word.len() && self.first_parts.contains(first) && self.start(word).is_some()
-        })
+        self.embedded.is_in(text)
     }
 
-    /// Returns the longest start of a name that is the name of a renamed class, and its new name.
-    fn start(&self, name: &str) -> Option<(usize, &str)> {
-        let ends = name
-            .match_indices(['.', '$', '+', '[', '/'])
-            .map(|(at, _)| at)
-            .take(MAX_AROUND)
-            .chain([name.len()]);
-        let found = ends.filter_map(|end| Some((end, self.names.get(name.get(..end)?)?.as_str())));
-        found.last()
-    }
-
-    /// Returns what the analyses show with the new names: classes, methods and source files in quotes.
-    pub(super) fn shown(&self, text: String) -> String {
-        if self.names.is_empty() {
-            return text;
-        }
-        let mut quoted = false;
-        let words = text.split('"').map(|part| {
-            let word = if quoted { self.word(part) } else { Cow::Borrowed(part) };
-            // A quote that is escaped is part of the text.
-            quoted ^= !part.ends_with('\\');
-            word
-        });
-        words.collect::<Vec<_>>().join("\"")
-    }
-
-    fn word<'w>(&self, word: &'w str) -> Cow<'w, str> {
-        let parts = NameParts::of(word);
+    /// Returns the new name of a class, or of an array of it, in Java source form.
+    pub(super) fn class(&self, name: &str) -> Option<String> {
+        let parts = NameParts::of(name);
         if let Some(new) = self.names.get(parts.path) {
-            return Cow::Owned(parts.with(new));
+            return Some(parts.with(new));
         }
-        if let Some(new) = self.member(word) {
-            return Cow::Owned(new);
-        }
-        match self.start(word) {
-            Some((end, new)) => Cow::Owned(format!("{new}{}", word.get(end..).unwrap_or_default())),
-            None => Cow::Borrowed(word),
-        }
+        // Before what looks like an address, the analyses show a slash.
+        let parts = parts.with_address();
+        self.names.get(&parts.path.replace('/', ".")).map(|new| parts.with(new))
     }
 
-    /// Returns what the name of a field or method, or a source file, becomes.
-    fn member(&self, text: &str) -> Option<String> {
-        if let Some(new) = self.sources.get(text).or_else(|| self.names.get(text)) {
-            return Some(new.clone());
-        }
-        if !text.contains('$') || self.mangled.is_empty() || text.len() > MAX_MEMBER {
-            return None;
-        }
-        let parts: Vec<&str> = text.split('$').collect();
-        let mut new: Vec<Cow<'_, str>> = Vec::new();
-        let (mut at, mut is_changed) = (0, false);
-        while let Some(part) = parts.get(at) {
-            let most = if self.first_parts.contains(*part) { self.mangled_parts } else { 0 };
-            let found = (2..=most).rev().find_map(|count| {
-                let name = parts.get(at..at + count)?.join("$");
-                Some((count, self.mangled.get(&name)?))
-            });
-            match found {
-                Some((count, name)) => {
-                    new.push(Cow::Borrowed(name));
-                    at += count;
-                    is_changed = true;
-                }
-                None => {
-                    new.push(Cow::Borrowed(part));
-                    at += 1;
-                }
-            }
-        }
-        is_changed.then(|| new.join("$"))
+    /// Returns what a source file becomes.
+    pub(super) fn source(&self, text: &str) -> Option<String> {
+        self.sources.get(text).cloned()
     }
-}
 
-fn is_of_name(letter: char) -> bool {
-    letter.is_alphanumeric() || matches!(letter, '.' | '$' | '_' | '+')
+    /// Returns what the name of a field or method becomes.
+    pub(super) fn member(&self, text: &str) -> Option<String> {
+        self.names.get(text).cloned().or_else(|| self.embedded.renamed(text))
+    }
 }
 
 /// A name of a class as a dump has it.
+#[derive(Debug, Clone, Copy)]
 struct NameParts<'t> {
+    /// The name.
+    text: &'t str,
     /// Brackets and `L` of an array.
     before: &'t str,
     /// Package and class.
@@ -256,7 +192,13 @@ impl<'t> NameParts<'t> {
         });
         let (path, address) = element.split_at(address.unwrap_or(element.len()));
         let before = text.get(..start).unwrap_or_default();
-        Self { before, path, address, after: text.get(end..).unwrap_or_default() }
+        Self { text, before, path, address, after: text.get(end..).unwrap_or_default() }
+    }
+
+    /// Returns the parts if what looks like an address is the name of the class: `com/acme/77`.
+    fn with_address(self) -> Self {
+        let (start, end) = (self.before.len(), self.text.len() - self.after.len());
+        Self { path: self.text.get(start..end).unwrap_or_default(), address: "", ..self }
     }
 
     /// Returns the name with another path.
@@ -279,6 +221,8 @@ struct Namer<'p> {
     /// Names of classes by hashes of their paths.
     classes: HashMap<u128, String>,
     numbers: [u64; 2],
+    /// Names that stay, and new ones of classes that only contain a renamed one.
+    given: HashSet<String>,
     renames: ClassRenames,
 }
 
@@ -297,25 +241,48 @@ impl Namer<'_> {
         is_matched
     }
 
-    fn keep_apart(&mut self, name: &str) {
-        let path = NameParts::of(name).path.replace('/', ".");
-        if !self.is_matched(&path) {
-            let first = path.split(['.', '$']).next().unwrap_or_default();
-            self.taken.insert(first.to_owned());
+    /// Returns the parts of a name, and the path, if the class is renamed.
+    fn judge<'t>(&mut self, name: &'t str) -> Option<(NameParts<'t>, String)> {
+        let parts = NameParts::of(name);
+        let both = [parts, parts.with_address()].map(|parts| (parts, parts.path.replace('/', ".")));
+        both.into_iter().find(|(_, path)| self.is_matched(path))
+    }
+
+    /// Lets no new name meet those of a symbol that stay.
+    fn keep_apart(&mut self, used: SymbolUse, text: &str) {
+        let mut keep = |name: &str| {
+            if self.judge(name).is_none() {
+                let path = NameParts::of(name).path.replace('/', ".");
+                let first = path.split(['.', '$']).next().unwrap_or_default();
+                self.taken.insert(first.to_owned());
+                self.given.insert(path);
+            }
+            None
+        };
+        match used {
+            SymbolUse::Class => drop(keep(text)),
+            _ => drop(signature(text, &mut keep)),
+        }
+    }
+
+    /// Returns the new text of a symbol that is the name of a class, or a signature.
+    fn symbol(&mut self, used: SymbolUse, text: &str) -> Option<String> {
+        match used {
+            SymbolUse::Class => self.class(text),
+            _ => signature(text, &mut |class| self.class(class)),
         }
     }
 
     /// Returns the new name of a class, if it gets one.
     fn class(&mut self, name: &str) -> Option<String> {
-        let parts = NameParts::of(name);
-        let path = parts.path.replace('/', ".");
-        if !self.is_matched(&path) {
-            return None;
-        }
+        let (parts, path) = self.judge(name).or_else(|| {
+            let parts = NameParts::of(name);
+            Some((parts, parts.path.replace('/', ".")))
+        })?;
         let new = match self.renames.names.get(&path) {
             Some(new) => new.clone(),
             None => {
-                let new = self.name(&path);
+                let new = if self.is_matched(&path) { self.name(&path) } else { self.embedded(&path)? };
                 self.renames.names.insert(path.clone(), new.clone());
                 new
             }
@@ -323,6 +290,23 @@ impl Namer<'_> {
         let old_names = &mut self.renames.old_names;
         old_names.insert(format!("{new}{}", parts.address), path + parts.address);
         Some(parts.with(&if parts.path.contains('/') { new.replace('.', "/") } else { new }))
+    }
+
+    /// Returns the new name of a class that is not matched and contains the name of one that is.
+    fn embedded(&mut self, path: &str) -> Option<String> {
+        let mut new = self.renames.embedded.renamed(path)?;
+        while !self.given.insert(new.clone()) {
+            new.push('_');
+        }
+        Some(new)
+    }
+
+    /// Makes the names that were given known where they are parts of others.
+    fn embed(&mut self) {
+        // Sorted, so that whoever has the dump gets the same.
+        let mut names: Vec<_> = self.renames.names.iter().filter(|(old, _)| old.contains('.')).collect();
+        names.sort_unstable();
+        names.into_iter().for_each(|(old, new)| self.renames.embedded.add(old, new));
     }
 
     fn number(numbers: &mut u64, letter: char, taken: &HashSet<String>) -> String {
@@ -355,7 +339,13 @@ impl Namer<'_> {
             // `1Local` is a class in a method.
             let word =
                 if at > 0 { part.trim_start_matches(|digit: char| digit.is_ascii_digit()) } else { part };
-            if word.is_empty() || is_generated && word.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+            // A hash of a generator, unless it looks like a name that is given.
+            let is_hash = || {
+                word.bytes().all(|byte| byte.is_ascii_hexdigit())
+                    && !word.strip_prefix('C').is_some_and(is_number)
+            };
+            if word.is_empty() || is_generated && is_hash() {
                 new.push_str(part);
             } else if at > 0 && is_mark(part) {
                 new.push_str(part);
@@ -372,25 +362,9 @@ impl Namer<'_> {
         new
     }
 
-    /// Returns the signature of a method with the new names.
-    fn signature(&mut self, text: &str) -> Option<String> {
-        let (mut new, mut rest, mut is_changed) = (String::new(), text, false);
-        while let Some((before, from)) = rest.split_once('L') {
-            let Some((class, after)) = from.split_once(';') else { break };
-            let name = self.class(class);
-            is_changed |= name.is_some();
-            new.extend([before, "L", name.as_deref().unwrap_or(class), ";"]);
-            rest = after;
-        }
-        is_changed.then(|| new + rest)
-    }
-
     /// Names a source file by the class that it is named after, or by that of a frame.
     fn source(&mut self, source: &str, class: &str) {
-        let path = NameParts::of(class).path.replace('/', ".");
-        if source.is_empty() || !self.is_matched(&path) {
-            return;
-        }
+        let Some((_, path)) = self.judge(class) else { return };
         let (stem, extension) = source.rsplit_once('.').unwrap_or((source, ""));
         let (package, simple) =
             path.rsplit_once('.').map_or(("", &*path), |(package, class)| (package, class));
@@ -400,6 +374,8 @@ impl Namer<'_> {
             self.classes.get(&xxh3_128(path.as_bytes()))
         };
         let (exact, of_frame) = (number(stem), number(outer));
+        // `<generated>` is not a file.
+        let of_frame = of_frame.filter(|_| !extension.is_empty());
         let Some(name) = exact.or(of_frame) else { return };
         let extension = EXTENSIONS.iter().find(|known| **known == extension);
         let new = extension.map_or_else(|| name.clone(), |extension| format!("{name}.{extension}"));
@@ -414,15 +390,22 @@ impl Namer<'_> {
     fn finish(mut self) -> ClassRenames {
         let unused = self.patterns.iter().zip(&self.is_used).filter(|(_, is_used)| !**is_used);
         self.renames.unmatched = unused.map(|(pattern, _)| pattern.text().to_owned()).collect();
-        let ClassRenames { names, mangled, first_parts, mangled_parts, .. } = &mut self.renames;
-        for (old, new) in names.iter() {
-            if let Some((first, _)) = old.split_once('.') {
-                first_parts.insert(first.to_owned());
-                let old = old.replace('.', "$");
-                *mangled_parts = old.split('$').count().clamp(*mangled_parts, MAX_AROUND);
-                mangled.insert(old, new.replace('.', "$"));
-            }
-        }
         self.renames
     }
+}
+
+/// Returns the signature of a method with the names that `new` gives to classes; `None` if none gets one.
+fn signature(text: &str, new: &mut dyn FnMut(&str) -> Option<String>) -> Option<String> {
+    if !text.starts_with('(') {
+        return None;
+    }
+    let (mut renamed, mut rest, mut is_changed) = (String::new(), text, false);
+    while let Some((before, from)) = rest.split_once('L') {
+        let Some((class, after)) = from.split_once(';') else { break };
+        let name = new(class);
+        is_changed |= name.is_some();
+        renamed.extend([before, "L", name.as_deref().unwrap_or(class), ";"]);
+        rest = after;
+    }
+    is_changed.then(|| renamed + rest)
 }

@@ -19,6 +19,7 @@ use super::super::plan::field_hash;
 use super::super::symbol::{Class, class_of, class_of_box};
 use super::chance::SameValues;
 use super::pairs::{fold, readers};
+use super::texts::SAME_PLACE;
 use super::{ProofDump, ProofRow};
 use crate::objects::reader::{FieldPlace, ObjectReader, Record};
 
@@ -136,7 +137,7 @@ impl<'o> Counts<'o> {
             ..ProofRow::compared("numbers_that_stay", self.wrong)
         };
         let (mut differences, mut allowed) = (0, 0);
-        for (same, is_improbable) in [self.wide.result(), self.narrow.result()] {
+        for (same, is_improbable) in self.wide.results().chain(self.narrow.results()) {
             *(if is_improbable { &mut differences } else { &mut allowed }) += same;
         }
         let reason = Some("a permutation leaves so many where they are by chance");
@@ -255,7 +256,12 @@ impl<'o> Counts<'o> {
         let hash = || hash_of(&[u64::from(kind.code()), contents.len() as u64, xxh3_64(contents)]);
         if (RUN..SHORTEST).contains(&all) {
             self.narrow.narrow(all, is_same, hash);
-        } else if all < RUN && matches!(kind, BasicType::Short | BasicType::Boolean) {
+        } else if all < RUN && matches!(kind, BasicType::Byte | BasicType::Char) {
+            // Fewer characters of large alphabets are no text for `texts_at_the_same_place`.
+            if pairs().filter(|(value, _)| *value != 0).take(SAME_PLACE).count() < SAME_PLACE {
+                self.narrow.wide(all, is_same, hash);
+            }
+        } else if all < RUN {
             let mut run = 1.0;
             let has_run = pairs().any(|(x, y)| {
                 run = if x == y { run * chance_of(x) } else { 1.0 };

@@ -6,7 +6,7 @@ use std::io;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 
-use super::super::{Plan, RedactOptions};
+use super::super::{ClassRenames, Plan, RedactOptions};
 use super::{ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays};
 use crate::classes::histogram::{HistogramQuery, histogram};
 use crate::frameworks::Frameworks;
@@ -15,6 +15,7 @@ use crate::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, NamedObject};
 use crate::objects::collections::Collections;
 use crate::objects::reader::ObjectReader;
 use crate::parallel;
+use crate::threads::frames::Frame;
 use crate::threads::{ThreadQuery, Threads};
 use crate::waste::{FieldGroupBy, WasteQuery, waste};
 
@@ -31,17 +32,17 @@ pub(super) fn compare(
     a: ProofDump<'_>,
     b: ProofDump<'_>,
 ) -> io::Result<Vec<ProofRow>> {
-    let renames = plan.renames();
-    // What names classes is compared with their new names.
-    let shown = |rows: Vec<String>| rows.into_iter().map(|row| renames.shown(row)).collect::<Vec<_>>();
-    let mut rows = vec![ProofRow::compared("histogram", differences(&shown(classes(a)), &classes(b)))];
+    // What names classes of the dump is compared with their new names.
+    let (old, new) = (NewNames(Some(plan.renames())), NewNames(None));
+    let mut rows = vec![ProofRow::compared("histogram", differences(&classes(a, old), &classes(b, new)))];
     let of_objects = objects(a, b);
     let names =
         ["objects", "references", "reachable_objects", "dominators", "retained_sizes", "collection_sizes"];
     rows.extend(names.iter().zip(of_objects).map(|(what, count)| ProofRow::compared(what, count)));
     rows.push(ProofRow::compared("gc_roots", differences(&roots(a), &roots(b))));
-    rows.push(ProofRow::compared("threads", differences(&shown(threads(a)), &threads(b))));
-    rows.push(ProofRow::compared("leak_suspects", differences(&shown(suspects(a)?), &suspects(b)?)));
+    rows.push(ProofRow::compared("threads", differences(&threads(a, old), &threads(b, new))));
+    let found = differences(&suspects(a, old)?, &suspects(b, new)?);
+    rows.push(ProofRow::compared("leak_suspects", found));
     let (one, two) = (wasted(a)?, wasted(b)?);
     let mut waste = ProofRow::compared("waste", differences(&one, &two));
     let (is_broken, is_shared) = (options.break_equality, has_shared_arrays(a));
@@ -66,6 +67,38 @@ pub(super) fn compare(
     Ok(rows)
 }
 
+/// Names with which the results of a dump are compared: those of the renamed classes, or none for the redacted dump.
+#[derive(Clone, Copy)]
+struct NewNames<'p>(Option<&'p ClassRenames>);
+
+impl NewNames<'_> {
+    fn class(self, name: &str) -> String {
+        self.0.and_then(|renames| renames.class(name)).unwrap_or_else(|| name.to_owned())
+    }
+
+    fn frame(self, frame: &mut Frame) {
+        let Some(renames) = self.0 else { return };
+        // A symbol may be the name of a method and of a source file.
+        let text = |text: &str| renames.source(text).or_else(|| renames.member(text));
+        let texts: [(_, &dyn Fn(&str) -> Option<String>); 3] = [
+            (&mut frame.class, &|name| renames.class(name)),
+            (&mut frame.method, &text),
+            (&mut frame.source, &text),
+        ];
+        for (text, renamed) in texts {
+            if let Some(new) = text.as_deref().and_then(renamed) {
+                *text = Some(new.into());
+            }
+        }
+    }
+
+    /// Returns an object without what its label says.
+    fn object(self, object: &NamedObject) -> NamedObject {
+        let class = object.class.as_deref().map(|name| self.class(name));
+        NamedObject { class, label: None, ..object.clone() }
+    }
+}
+
 /// Returns the number of entries that are in one of two lists only.
 fn differences<T: Ord>(a: &[T], b: &[T]) -> u64 {
     let mut counts: BTreeMap<&T, i64> = BTreeMap::new();
@@ -74,13 +107,14 @@ fn differences<T: Ord>(a: &[T], b: &[T]) -> u64 {
     counts.values().map(|count| count.unsigned_abs()).sum()
 }
 
-fn classes(dump: ProofDump<'_>) -> Vec<String> {
+fn classes(dump: ProofDump<'_>, names: NewNames<'_>) -> Vec<String> {
     let summary = dump.heap.summary();
     let sizes = Sizes::new(summary, None);
     let rows = histogram(summary, &sizes, &HistogramQuery::default()).rows;
     let row = |row: &crate::classes::histogram::HistogramRow| {
         let loader = row.loader.as_ref().map(|loader| loader.id);
-        format!("{:?} {loader:?} {:?} {} {}", row.name, row.class_object, row.instances, row.shallow_bytes)
+        let name = names.class(&row.name);
+        format!("{name:?} {loader:?} {:?} {} {}", row.class_object, row.instances, row.shallow_bytes)
     };
     rows.iter().map(row).collect()
 }
@@ -133,7 +167,7 @@ fn roots(dump: ProofDump<'_>) -> Vec<String> {
 }
 
 /// Threads with states and stacks, without names.
-fn threads(dump: ProofDump<'_>) -> Vec<String> {
+fn threads(dump: ProofDump<'_>, names: NewNames<'_>) -> Vec<String> {
     let threads = Threads::new(dump.heap, dump.graph, dump.bytes);
     let report = threads.find(&ThreadQuery::default());
     let row = |row: &crate::threads::ThreadRow| {
@@ -143,6 +177,7 @@ fn threads(dump: ProofDump<'_>) -> Vec<String> {
         let locals = frames.flat_map(|frame| {
             // `--lines` removes line numbers.
             frame.frame.line = 0;
+            names.frame(&mut frame.frame);
             &mut frame.locals
         });
         locals.chain(&mut thread.locals).for_each(|local| local.label = None);
@@ -151,11 +186,11 @@ fn threads(dump: ProofDump<'_>) -> Vec<String> {
     report.rows.iter().map(row).collect()
 }
 
-fn suspects(dump: ProofDump<'_>) -> io::Result<Vec<String>> {
+fn suspects(dump: ProofDump<'_>, names: NewNames<'_>) -> io::Result<Vec<String>> {
     let ProofDump { heap, graph, bytes } = dump;
     let places = HeapPlaces::new(heap, graph, bytes, &Frameworks::bundled(), DEFAULT_THRESHOLD)?;
     let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
-    let named = |object: &NamedObject| NamedObject { label: None, ..object.clone() };
+    let named = |object: &NamedObject| names.object(object);
     let suspect = |one: &leaks::Suspect| {
         let members: Vec<_> = one.members.iter().map(named).collect();
         let (point, object) = (one.point.as_ref().map(named), named(&one.object));
@@ -168,7 +203,7 @@ fn suspects(dump: ProofDump<'_>) -> io::Result<Vec<String>> {
             one.objects,
             one.shallow_bytes,
             one.retained_bytes,
-            one.group_class,
+            one.group_class.as_deref().map(|name| names.class(name)),
             one.loader,
             one.accumulated_bytes,
         )

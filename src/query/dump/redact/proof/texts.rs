@@ -12,6 +12,7 @@ use hprof_parser::record::{BodyReader, Record as TopRecord, is_known, tag};
 use hprof_parser::{BasicType, Header};
 
 use super::super::contents::BLOCK;
+use super::super::filter::array_of;
 use super::super::kept::KeptTexts;
 use super::super::plan::Plan;
 use super::pairs::{fold, readers};
@@ -22,7 +23,7 @@ use crate::objects::reader::{ObjectReader, Record};
 use crate::parallel;
 
 /// Number of characters at the same place of the same object that are a text which survived.
-const SAME_PLACE: usize = 6;
+pub(super) const SAME_PLACE: usize = 6;
 /// Number of characters at either end of a window that are of a name, if the window is part of it: what is beside a
 /// name may look like a letter.
 const OF_NAME: usize = 12;
@@ -153,6 +154,17 @@ struct TextSearch<'s> {
 type Windows = FxHashMap<u128, (bool, AtomicBool)>;
 
 impl TextSearch<'_> {
+    /// Returns `true` if an array or a symbol with this text stays.
+    fn stays(&self, kind: Option<BasicType>, text: &[u8]) -> bool {
+        match kind {
+            Some(kind) => self.kept.contains(kind, text),
+            None => {
+                let (kind, data) = array_of(text);
+                self.kept.contains(kind, &data)
+            }
+        }
+    }
+
     /// Searches for texts of these fingerprints. Returns the number of windows that are in the redacted dump, and of
     /// those that may be.
     fn part(&self, of_part: &(dyn Fn(u64) -> bool + Sync), amount: u64) -> (u64, u64) {
@@ -218,7 +230,7 @@ impl TextSearch<'_> {
                     }
                 }
             });
-            if local.is_empty() || kind.is_some_and(|kind| self.kept.contains(kind, text)) {
+            if local.is_empty() || self.stays(kind, text) {
                 return;
             }
             let mut windows = lock(&windows);
@@ -262,7 +274,7 @@ impl TextSearch<'_> {
                 prints_of(text, encodings(kind), &mut |print, run, at| {
                     let found = both.contains(print).then(|| Window::at(run, at)).flatten();
                     let found = found.and_then(|window| windows.get(&window.identity()));
-                    let contains = || kind.is_some_and(|kind| self.kept.contains(kind, text));
+                    let contains = || self.stays(kind, text);
                     if let Some((_, is_allowed)) = found.filter(|_| *is_kept.get_or_insert_with(contains)) {
                         is_allowed.store(true, Ordering::Relaxed);
                     }

@@ -67,25 +67,22 @@ pub(super) fn runs(bytes: &[u8], encodings: Encodings, least: usize, visit: &mut
         return;
     }
     let table: &[u64] = &TEXT;
-    let mut run = Run { least, units: Vec::new(), visit };
+    let mut run = Run { table, least, units: Vec::new(), visit };
+    let in_order = |bytes: &[u8], order: fn([u8; 2]) -> u16, run: &mut Run<'_>| {
+        let units: &[[u8; 2]] = bytes.as_chunks().0;
+        run.all(units, |unit| order(*unit));
+    };
     if encodings == Encodings::Char {
-        bytes.as_chunks().0.iter().for_each(|unit| run.add(table, u16::from_be_bytes(*unit)));
-        return run.end();
+        return in_order(bytes, u16::from_be_bytes, &mut run);
     }
-    for byte in bytes {
-        run.add(table, u16::from(*byte));
-    }
-    run.end();
+    run.all(bytes, |byte| u16::from(*byte));
     utf8(table, bytes, &mut run);
     if encodings == Encodings::All {
         for range in wide_ranges(bytes) {
             for start in [0, 1] {
                 let bytes = bytes.get(range.start + start..range.end).unwrap_or_default();
-                let units = || bytes.as_chunks().0.iter();
-                units().for_each(|unit| run.add(table, u16::from_le_bytes(*unit)));
-                run.end();
-                units().for_each(|unit| run.add(table, u16::from_be_bytes(*unit)));
-                run.end();
+                in_order(bytes, u16::from_le_bytes, &mut run);
+                in_order(bytes, u16::from_be_bytes, &mut run);
             }
         }
     }
@@ -93,18 +90,29 @@ pub(super) fn runs(bytes: &[u8], encodings: Encodings, least: usize, visit: &mut
 
 /// A run of characters.
 struct Run<'v> {
+    table: &'v [u64],
     least: usize,
     units: Vec<u16>,
     visit: &'v mut dyn FnMut(&[u16]),
 }
 
 impl Run<'_> {
+    /// Passes on the runs among these. Where no run is, only some of them are read: what ends a run is searched for from
+    /// the end of the shortest run.
     #[inline(always)]
-    fn add(&mut self, table: &[u64], unit: u16) {
-        if is_text(table, unit) {
-            self.units.push(unit);
-        } else if !self.units.is_empty() {
+    fn all<T>(&mut self, from: &[T], unit: impl Fn(&T) -> u16) {
+        let (table, mut start) = (self.table, 0);
+        let is_text = |value: &T| is_text(table, unit(value));
+        while let Some(shortest) = from.get(start..start + self.least) {
+            if let Some(at) = shortest.iter().rposition(|value| !is_text(value)) {
+                start += at + 1;
+                continue;
+            }
+            let rest = from.get(start..).unwrap_or_default();
+            let length = rest.iter().position(|value| !is_text(value)).unwrap_or(rest.len());
+            self.units.extend(rest.iter().take(length).map(&unit));
             self.end();
+            start += length + 1;
         }
     }
 
