@@ -19,8 +19,8 @@ use hprof_input::packed::Compression;
 use hprof_input::packed::encode::Encoder;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::dump::recover::RecoverSource;
-use hprof_query::dump::redact::proof::{ProofDump, ProofRow};
-use hprof_query::dump::redact::{
+use hprof_query::redact::proof::{ProofDump, ProofRow};
+use hprof_query::redact::{
     self, ClassRenames, DumpBytes, KEY_BYTES, KeptTexts, Key, Plan, RedactOptions, Redacted, TextPatterns,
 };
 use hprof_report::answer::Answer;

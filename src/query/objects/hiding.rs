@@ -4,11 +4,13 @@
 //! contents of objects ask here at the place where a value becomes output, or an operand of a condition: computations that
 //! show only counts, such as those of duplicates, read everything.
 
+pub(crate) mod fields;
+
 use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::BasicType;
 
+use self::fields::is_structure;
 use super::reader::{Characters, FieldSlot};
-use crate::dump::redact::is_structure;
 
 /// Stands for a hidden value.
 pub const HIDDEN: &str = "*";

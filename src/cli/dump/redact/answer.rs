@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hprof_query::dictionary::names;
-use hprof_query::dump::redact::proof::ProofRow;
+use hprof_query::redact::proof::ProofRow;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns};
 use hprof_report::json::DumpHeader;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use hprof_query::dump::redact::KeptReason;
-use hprof_query::dump::redact::proof::ProofRow;
+use hprof_query::redact::KeptReason;
+use hprof_query::redact::proof::ProofRow;
 
 use super::{Done, WhatGoes};
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use serde_json::json;
 
-use hprof_query::dump::redact::ClassRenames;
+use hprof_query::redact::ClassRenames;
 
 use super::{RedactArgs, with_suffix};
 use crate::cli::shared::output::file::{Existing, OutFile};

@@ -14,9 +14,18 @@ use hprof_index::storage::id_map::IdMap;
 use hprof_parser::mutf8;
 
 use self::embedded::EmbeddedNames;
-use super::plan::SymbolUse;
 use crate::classes::pattern::ClassPattern;
 use crate::compare::stable_names::is_mark;
+
+/// Kind of use of a symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SymbolUse {
+    Class,
+    Field,
+    Frame,
+    /// Name of a thread or group in a START THREAD record.
+    Thread,
+}
 
 /// Maximum length of a name in a class file.
 const MAX_NAME: usize = 65_535;

@@ -9,7 +9,7 @@ const LIST: &str = include_str!("kept_fields.txt");
 
 /// A rule of the list.
 #[derive(Debug)]
-pub(super) struct KeptField {
+pub(crate) struct KeptField {
     /// Class, or its start if `is_prefix`.
     class: &'static str,
     is_prefix: bool,
@@ -20,20 +20,20 @@ pub(super) struct KeptField {
 #[cfg(test)]
 impl KeptField {
     /// Returns the names of the fields.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.fields.iter().copied()
     }
 }
 
 /// Names of the list.
 #[derive(Debug, Default)]
-pub(super) struct FieldList {
-    pub(super) stay: Vec<KeptField>,
+pub(crate) struct FieldList {
+    pub(crate) stay: Vec<KeptField>,
     /// Names that are read only to show the value.
-    pub(super) shown: Vec<&'static str>,
+    pub(crate) shown: Vec<&'static str>,
 }
 
-pub(super) static FIELDS: LazyLock<FieldList> = LazyLock::new(|| {
+pub(crate) static FIELDS: LazyLock<FieldList> = LazyLock::new(|| {
     let mut list = FieldList::default();
     for line in LIST.lines() {
         let mut words = line.split_whitespace();
@@ -61,7 +61,7 @@ pub(crate) fn is_known(class: &str, field: &str) -> bool {
 
 /// Treatment of the number in a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FieldTreatment {
+pub(crate) enum FieldTreatment {
     /// A reference.
     Reference,
     /// The analyser reads it.
@@ -104,7 +104,7 @@ pub(crate) fn is_structure(class: &str, field: &str, kind: BasicType) -> bool {
 }
 
 /// Returns the treatment of a field that a class declares.
-pub(super) fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreatment {
+pub(crate) fn treatment(class: &str, field: &str, kind: BasicType) -> FieldTreatment {
     if kind == BasicType::Object {
         return FieldTreatment::Reference;
     }

@@ -1,7 +1,7 @@
 //! Redaction of a dump: its structure stays, its values go.
 //!
 //! * `prf`, `symbol` and `cipher` are the keyed permutations; `contents` maps arrays and numbers with them.
-//! * `kept` are the texts that stay, `fields` the numbers that stay, with a reason for each in `kept_fields.txt`.
+//! * `kept` are the texts that stay, `objects::hiding::fields` the numbers that stay, with a reason for each.
 //! * `renames` gives classes other names, if requested.
 //! * `plan` reads what must be known before: the fields of classes, and the names. `heap_texts` reads the names of
 //!   threads and the properties from a file.
@@ -12,7 +12,6 @@ mod bytes;
 mod cipher;
 mod contents;
 mod counts;
-mod fields;
 mod filter;
 mod heap_texts;
 mod kept;
@@ -38,9 +37,6 @@ use values::Mapping;
 use crate::classes::pattern::ClassPattern;
 
 pub use counts::RedactCounts;
-#[cfg(test)]
-pub(crate) use fields::is_known as is_known_field;
-pub(crate) use fields::is_structure;
 pub use kept::{KeptReason, KeptTexts, TextPatterns};
 pub use plan::Plan;
 pub use prf::{KEY_BYTES, Key};

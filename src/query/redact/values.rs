@@ -7,9 +7,9 @@ use hprof_parser::{BasicType, IdSize, ObjectId, be_u16, be_value};
 use super::RedactOptions;
 use super::contents::{BLOCK, BlockChain, Contents};
 use super::counts::RedactCounts;
-use super::fields::{FieldTreatment, treatment};
 use super::kept::KeptTexts;
 use super::plan::{FieldChange, Plan, field_hash};
+use crate::objects::hiding::fields::{FieldTreatment, treatment};
 
 /// What mapping needs.
 #[derive(Debug)]

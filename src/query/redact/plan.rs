@@ -12,11 +12,11 @@ use hprof_parser::heap::{self, HeapVisitor};
 use hprof_parser::record::{BodyReader, RECORD_HEADER, Record, tag};
 use hprof_parser::{BasicType, Header, IdSize, ObjectId, mutf8, names};
 
-use super::fields::{FieldTreatment, treatment};
 use super::kept::{KeptReason, KeptTexts};
-use super::renames::{ClassRenames, NameRecords};
+use super::renames::{ClassRenames, NameRecords, SymbolUse};
 use super::stream::{DumpBytes, LargeArray, RecordSink, read_records};
 use crate::classes::pattern::ClassPattern;
+use crate::objects::hiding::fields::{FieldTreatment, treatment};
 use crate::parallel;
 
 /// Fields that a class itself declares.
@@ -41,16 +41,6 @@ pub(super) struct FieldChange {
     pub(super) treatment: FieldTreatment,
     /// Number of the field, by which its values are mapped differently from those of others.
     pub(super) field: u32,
-}
-
-/// Kind of use of a symbol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum SymbolUse {
-    Class,
-    Field,
-    Frame,
-    /// Name of a thread or group in a START THREAD record.
-    Thread,
 }
 
 /// Knowledge of a dump that mapping it needs.

@@ -12,7 +12,7 @@ use hprof_parser::{BasicType, Header, ObjectId, be_id, be_u32};
 
 use super::contents::BlockChain;
 use super::counts::RedactCounts;
-use super::plan::SymbolUse;
+use super::renames::SymbolUse;
 use super::stream::{LargeArray, RecordSink};
 use super::values::{Mapper, Mapping};
 use crate::parallel;

@@ -13,7 +13,6 @@ use hprof_parser::heap::PrimitiveArray;
 use hprof_parser::{BasicType, IdSize};
 
 use super::super::RedactOptions;
-use super::super::fields::{FieldTreatment, treatment};
 use super::super::kept::{KeptReason, KeptTexts};
 use super::super::plan::field_hash;
 use super::super::symbol::{Class, class_of, class_of_box};
@@ -21,6 +20,7 @@ use super::chance::SameValues;
 use super::pairs::{fold, readers};
 use super::texts::SAME_PLACE;
 use super::{ProofDump, ProofRow};
+use crate::objects::hiding::fields::{FieldTreatment, treatment};
 use crate::objects::reader::{FieldPlace, ObjectReader, Record};
 
 /// Minimum number of values of a class that has hardly one that stays.
