@@ -16,6 +16,9 @@ const SAMPLE: i64 = 20;
 /// A type: ID, name, fields.
 type Type<'t> = (i64, &'t str, &'t [(&'t str, Kind)]);
 
+/// Writes a constant.
+type Constant<'c> = &'c dyn Fn(&mut Bytes);
+
 /// Bytes in one of the two encodings of integers.
 struct Bytes {
     bytes: Vec<u8>,
@@ -135,7 +138,7 @@ impl Made {
     }
 
     /// Adds a checkpoint with constants of one type.
-    fn checkpoint(&mut self, type_id: i64, constants: &[(i64, &dyn Fn(&mut Bytes))]) {
+    fn checkpoint(&mut self, type_id: i64, constants: &[(i64, Constant<'_>)]) {
         self.event(1, |body| {
             (0..3).for_each(|_| body.long(0));
             body.bytes.push(0);
