@@ -3,174 +3,17 @@
 
 use crate::error::FlightErrorKind;
 use crate::{Chunk, Event, Recording, Value};
+use hprof_writer::flight::{FlightField, FlightType, FlightValues, FlightWriter, LONG, TEXT};
 
-/// Type of a field: ID, and whether it is a constant or an array.
-#[derive(Clone, Copy)]
-struct Kind(i64, bool, bool);
-
-const LONG: Kind = Kind(4, false, false);
-const TEXT: Kind = Kind(5, false, false);
 const FIRST: i64 = 10;
 const SAMPLE: i64 = 20;
 
-/// A type: ID, name, fields.
-type Type<'t> = (i64, &'t str, &'t [(&'t str, Kind)]);
-
-/// Writes a constant.
-type Constant<'c> = &'c dyn Fn(&mut Bytes);
-
-/// Bytes in one of the two encodings of integers.
-struct Bytes {
-    bytes: Vec<u8>,
-    compressed: bool,
-}
-
-impl Bytes {
-    fn number(&mut self, value: i64, width: usize) {
-        if !self.compressed {
-            self.bytes.extend_from_slice(&value.to_be_bytes()[8 - width..]);
-            return;
-        }
-        let mut left = value.cast_unsigned();
-        for _ in 0..8 {
-            if left < 0x80 {
-                break;
-            }
-            self.bytes.push(left.to_le_bytes()[0] | 0x80);
-            left >>= 7;
-        }
-        self.bytes.push(left.to_le_bytes()[0]);
-    }
-
-    fn int(&mut self, value: i64) {
-        self.number(value, 4);
-    }
-
-    fn long(&mut self, value: i64) {
-        self.number(value, 8);
-    }
-
-    fn text(&mut self, text: &str) {
-        self.bytes.push(3);
-        self.int(i64::try_from(text.len()).unwrap());
-        self.bytes.extend_from_slice(text.as_bytes());
-    }
-}
-
-/// A chunk that is being written.
-struct Made {
-    bytes: Vec<u8>,
-    compressed: bool,
-}
-
-impl Made {
-    fn new(compressed: bool) -> Self {
-        let mut bytes = b"FLR\0\0\x02\0\x01".to_vec();
-        bytes.resize(68, 0);
-        bytes[32..40].copy_from_slice(&1_000_000_000i64.to_be_bytes());
-        bytes[48..56].copy_from_slice(&100i64.to_be_bytes());
-        bytes[56..64].copy_from_slice(&1_000i64.to_be_bytes());
-        bytes[67] = compressed.into();
-        Self { bytes, compressed }
-    }
-
-    fn event(&mut self, type_id: i64, fields: impl FnOnce(&mut Bytes)) {
-        let mut body = Bytes { bytes: Vec::new(), compressed: self.compressed };
-        body.long(type_id);
-        fields(&mut body);
-        let length = body.bytes.len() + 4;
-        let size = u32::try_from(length).unwrap();
-        if self.compressed {
-            // Four bytes whatever the size.
-            let part = |at: u32| (size >> (7 * at)).to_le_bytes()[0] & 0x7f;
-            self.bytes.extend([part(0) | 0x80, part(1) | 0x80, part(2) | 0x80, part(3)]);
-        } else {
-            self.bytes.extend(size.to_be_bytes());
-        }
-        self.bytes.extend(body.bytes);
-    }
-
-    fn metadata(&mut self, types: &[Type<'_>]) {
-        let mut strings: Vec<String> = Vec::new();
-        let mut tree = Bytes { bytes: Vec::new(), compressed: self.compressed };
-        let mut string = |tree: &mut Bytes, text: &str| {
-            let known = strings.iter().position(|string| string == text);
-            let index = known.unwrap_or_else(|| {
-                strings.push(text.to_owned());
-                strings.len() - 1
-            });
-            tree.int(i64::try_from(index).unwrap());
-        };
-        let count = |number: usize| i64::try_from(number).unwrap();
-        string(&mut tree, "root");
-        tree.int(0);
-        tree.int(count(types.len()));
-        for (id, name, fields) in types {
-            string(&mut tree, "class");
-            tree.int(2);
-            for (key, value) in [("id", id.to_string()), ("name", (*name).to_owned())] {
-                string(&mut tree, key);
-                string(&mut tree, &value);
-            }
-            tree.int(count(fields.len()));
-            for (name, Kind(of, is_constant, is_array)) in *fields {
-                string(&mut tree, "field");
-                tree.int(4);
-                let dimension = if *is_array { "1" } else { "0" };
-                for (key, value) in [
-                    ("name", *name),
-                    ("class", &of.to_string()),
-                    ("constantPool", &is_constant.to_string()),
-                    ("dimension", dimension),
-                ] {
-                    string(&mut tree, key);
-                    string(&mut tree, value);
-                }
-                tree.int(0);
-            }
-        }
-        self.event(0, |body| {
-            (0..3).for_each(|_| body.long(1));
-            body.int(count(strings.len()));
-            strings.iter().for_each(|string| body.text(string));
-            body.bytes.extend_from_slice(&tree.bytes);
-        });
-    }
-
-    /// Adds a checkpoint with constants of one type.
-    fn checkpoint(&mut self, type_id: i64, constants: &[(i64, Constant<'_>)]) {
-        self.event(1, |body| {
-            (0..3).for_each(|_| body.long(0));
-            body.bytes.push(0);
-            body.int(1);
-            body.long(type_id);
-            body.int(i64::try_from(constants.len()).unwrap());
-            for (key, value) in constants {
-                body.long(*key);
-                value(body);
-            }
-        });
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        let length = i64::try_from(self.bytes.len()).unwrap();
-        self.bytes[8..16].copy_from_slice(&length.to_be_bytes());
-        self.bytes
-    }
-}
-
-const PRIMITIVES: [Type<'static>; 2] = [(4, "long", &[]), (5, "java.lang.String", &[])];
-
-fn types<'t>(of: &[Type<'t>]) -> Vec<Type<'t>> {
-    PRIMITIVES.into_iter().chain(of.iter().copied()).collect()
-}
-
 /// A chunk with two samples: a number, a name that is a constant, and an array of pairs.
-fn sample(compressed: bool) -> Made {
-    let mut made = Made::new(compressed);
-    let sample = |body: &mut Bytes| {
+fn sample(compressed: bool) -> FlightWriter {
+    let mut made = FlightWriter::new(compressed);
+    let sample = |body: &mut FlightValues| {
         body.long(-7);
-        body.bytes.push(2);
+        body.raw(&[2]);
         body.long(77);
         body.int(2);
         for part in [1, 2] {
@@ -190,15 +33,15 @@ fn sample(compressed: bool) -> Made {
     let fields = [
         ("number", LONG),
         ("name", TEXT),
-        ("pairs", Kind(11, false, true)),
-        ("missing", Kind(404, true, false)),
-        ("first", Kind(FIRST, true, false)),
+        ("pairs", FlightField::array(11)),
+        ("missing", FlightField::constant(404)),
+        ("first", FlightField::constant(FIRST)),
     ];
-    made.metadata(&types(&[
+    made.metadata(&[
         (FIRST, "First", &[("value", LONG)]),
         (11, "Pair", &pair),
         (SAMPLE, "jdk.Sample", &fields),
-    ]));
+    ]);
     made
 }
 
@@ -242,7 +85,7 @@ fn times_are_counted_from_the_start_of_the_chunk() {
 #[test]
 fn a_chunk_without_its_length_ends_with_the_last_whole_event() {
     let whole = sample(true).finish();
-    let bytes = sample(true).bytes;
+    let bytes = sample(true).unfinished();
     let recording = Recording::new(&bytes).unwrap();
     assert_eq!((recording.problems().len(), recording.chunks()[0].end), (0, bytes.len()));
     assert!(recording.chunks()[0].header.is_in_flight() && !recording.chunks()[0].is_whole);
@@ -281,17 +124,17 @@ fn what_is_no_recording() {
 
 #[test]
 fn types_that_contain_themselves_are_not_read() {
-    let mut made = Made::new(true);
+    let mut made = FlightWriter::new(true);
     made.event(SAMPLE, |body| body.long(1));
     made.event(SAMPLE + 1, |body| body.long(5));
     made.event(SAMPLE + 2, |body| (0..100).for_each(|_| body.int(1)));
-    made.metadata(&types(&[
-        (FIRST, "A", &[("b", Kind(FIRST + 1, false, false))]),
-        (FIRST + 1, "B", &[("a", Kind(FIRST, false, false))]),
-        (SAMPLE, "jdk.Circle", &[("a", Kind(FIRST, false, false))]),
+    made.metadata(&[
+        (FIRST, "A", &[("b", FlightField::value(FIRST + 1))]),
+        (FIRST + 1, "B", &[("a", FlightField::value(FIRST))]),
+        (SAMPLE, "jdk.Circle", &[("a", FlightField::value(FIRST))]),
         (SAMPLE + 1, "jdk.Fine", &[("number", LONG)]),
-        (SAMPLE + 2, "jdk.Deep", &[("deep", Kind(SAMPLE + 2, false, true)), ("number", LONG)]),
-    ]));
+        (SAMPLE + 2, "jdk.Deep", &[("deep", FlightField::array(SAMPLE + 2)), ("number", LONG)]),
+    ]);
     let bytes = made.finish();
     let chunk = read(&bytes);
     let names: Vec<&str> = chunk.events().map(|event| &*event.fields.class().unwrap().name).collect();
@@ -303,29 +146,28 @@ fn types_that_contain_themselves_are_not_read() {
 #[test]
 fn types_that_double_are_bounded() {
     let names: Vec<String> = (0..40).map(|number| format!("T{number}")).collect();
-    let fields: Vec<[(&str, Kind); 2]> = (0..40)
-        .map(|number| [("a", Kind(101 + number, false, false)); 2].map(|(_, kind)| ("a", kind)))
-        .collect();
-    let all: Vec<Type<'_>> =
+    let twice = |number: i64| [("a", FlightField::value(101 + number)); 2];
+    let fields: Vec<[(&str, FlightField); 2]> = (0..40).map(twice).collect();
+    let all: Vec<FlightType<'_>> =
         (100..).zip(&names).zip(&fields).map(|((id, name), fields)| (id, &**name, &fields[..])).collect();
-    let mut made = Made::new(true);
+    let mut made = FlightWriter::new(true);
     made.event(100, |body| (0..50).for_each(|_| body.long(1)));
-    made.metadata(&types(&[&all[..], &[(140, "Leaf", &[("number", LONG)])]].concat()));
+    made.metadata(&[&all[..], &[(140, "Leaf", &[("number", LONG)])]].concat());
     let bytes = made.finish();
     assert_eq!(read(&bytes).events().count(), 0);
 }
 
 #[test]
 fn arrays_of_values_without_fields_are_empty() {
-    let mut made = Made::new(true);
+    let mut made = FlightWriter::new(true);
     made.event(SAMPLE, |body| {
         body.int(1_000);
-        body.bytes.extend([0; 1_000]);
+        body.raw(&[0; 1_000]);
     });
-    made.metadata(&types(&[
+    made.metadata(&[
         (FIRST, "Empty", &[]),
-        (SAMPLE, "jdk.Sample", &[("empty", Kind(FIRST, false, true)), ("number", LONG)]),
-    ]));
+        (SAMPLE, "jdk.Sample", &[("empty", FlightField::array(FIRST)), ("number", LONG)]),
+    ]);
     let bytes = made.finish();
     let chunk = read(&bytes);
     let event = chunk.events().next().unwrap().fields;
@@ -335,11 +177,11 @@ fn arrays_of_values_without_fields_are_empty() {
 
 #[test]
 fn a_damaged_checkpoint_is_a_problem_at_its_offset() {
-    let mut made = Made::new(true);
-    let offset = made.bytes.len();
+    let mut made = FlightWriter::new(true);
+    let offset = made.position();
     made.checkpoint(404, &[(1, &|body| body.long(1))]);
     made.checkpoint(FIRST, &[(1, &|body| body.long(1))]);
-    made.metadata(&types(&[(FIRST, "First", &[("value", LONG)])]));
+    made.metadata(&[(FIRST, "First", &[("value", LONG)])]);
     let bytes = made.finish();
     let chunk = read(&bytes);
     assert_eq!(chunk.problems.len(), 1);
