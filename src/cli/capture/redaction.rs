@@ -10,9 +10,9 @@ use hprof_input::packed::encode::Encoder;
 use hprof_query::redact::{Redacted, redact_pipe};
 
 use super::destination::Destination;
-use crate::cli::redact::manifest::{self, Manifest};
-use crate::cli::redact::passing::Hashed;
-use crate::cli::redact::{Done, WhatGoes, random_key, with_suffix};
+use crate::cli::dump::redact::manifest::{self, Manifest};
+use crate::cli::dump::redact::passing::Hashed;
+use crate::cli::dump::redact::{Done, WhatGoes, random_key, with_suffix};
 use crate::cli::shared::output::file::{Existing, OutFile};
 
 /// Redaction of one dump.

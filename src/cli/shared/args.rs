@@ -171,7 +171,7 @@ impl Input {
         self.heap_dump
     }
 
-    fn index_dir(&self) -> Option<&Path> {
+    pub(crate) fn index_dir(&self) -> Option<&Path> {
         // The index directory of a copy belongs to it.
         if let Some(dir) = spool::index_dir(&self.dump) {
             return Some(dir);

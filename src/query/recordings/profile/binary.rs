@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::flight::{MonitorEvent, SampleEvent};
 use super::site_records::{self, Recorded};
 use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, object_sites, rfc3339};
 use crate::sorting::SortRows;
@@ -22,6 +23,12 @@ pub struct Want {
     pub sites: bool,
     /// Stack traces.
     pub traces: bool,
+    /// Threads of stack traces, which are then separate for each thread; in recordings of Flight Recorder only.
+    pub threads: bool,
+    /// Events that are CPU samples; in recordings of Flight Recorder only.
+    pub samples: Option<SampleEvent>,
+    /// Events that are contention; in recordings of Flight Recorder only.
+    pub monitors: Option<MonitorEvent>,
 }
 
 /// Reads the recorded facts.
