@@ -35,7 +35,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use shared::context::RunContext;
-use shared::{color, hiding, messages, signals, spool};
+use shared::{child, color, hiding, messages, signals, spool};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -231,6 +231,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     #[cfg(target_os = "linux")]
     if arguments.get(1).is_some_and(|word| word == shared::guard::WORD) {
         return shared::guard::run(&arguments);
+    }
+    if let Err(error) = child::begin() {
+        return exit_code(&cx, Err(error.into()));
     }
     if meta::version::is_verbose(&arguments) {
         return exit_code(&cx, meta::version::run(&cx).map(|()| Outcome::Fine));

@@ -16,6 +16,7 @@ mod driver;
 mod evil;
 mod fuzz;
 mod hostile;
+mod limits;
 mod plan;
 mod planted;
 mod tools;

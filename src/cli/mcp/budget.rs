@@ -216,6 +216,28 @@ pub(super) fn fit_text(text: &str, bytes: usize) -> String {
     }
 }
 
+/// Returns a part of a text, by its number from 1, and whether more follow: whole lines, with at most `bytes` bytes as JSON.
+pub(super) fn part(text: &str, number: usize, bytes: usize) -> Option<(&str, bool)> {
+    let mut rest = text;
+    for at in 1.. {
+        let mut length = 0usize;
+        let mut end = 0usize;
+        for line in rest.split_inclusive('\n') {
+            length = length.saturating_add(escaped_length(line));
+            if length > bytes && end > 0 {
+                break;
+            }
+            end = end.saturating_add(line.len());
+        }
+        let (part, after) = rest.split_at_checked(end)?;
+        if at == number || part.is_empty() {
+            return (at == number && !part.is_empty()).then_some((part, !after.is_empty()));
+        }
+        rest = after;
+    }
+    None
+}
+
 /// Cuts a text to a number of bytes, at the end of a line unless the first is too long.
 fn cut_text(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
@@ -278,6 +300,23 @@ mod tests {
         assert_eq!(answer["rows"][0]["bytes"], 7);
         let mut answer = json!({"rows": [{"text": "x".repeat(10_000)}]}).as_object().unwrap().clone();
         assert!(cut(&mut answer, 1000) && serde_json::to_string(&answer).unwrap().len() <= 1000);
+    }
+
+    #[test]
+    fn parts_are_the_whole_text() {
+        let text: String = (0..500).map(|line| format!("line {line} \"quoted\"\n")).collect();
+        let mut whole = String::new();
+        for number in 1.. {
+            let (part, has_more) = super::part(&text, number, 1000).unwrap();
+            assert!(escaped_length(part) <= 1000 && part.len() > 500 - usize::from(!has_more) * 499);
+            whole.push_str(part);
+            if !has_more {
+                assert_eq!(super::part(&text, number + 1, 1000), None);
+                break;
+            }
+        }
+        assert_eq!(whole, text);
+        assert_eq!((super::part(&text, 0, 1000), super::part("", 1, 1000)), (None, None));
     }
 
     #[test]

@@ -2,18 +2,24 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::budget;
+use super::message::MAX_ERROR;
+use crate::cli::shared::args::INDEX_DIR;
+use crate::cli::shared::child::CallTerms;
 use crate::cli::shared::commands::quoted;
 use crate::cli::shared::context::locked;
 use crate::cli::shared::hiding::HIDES_VALUES;
 use crate::cli::shared::session::WITH_TABLE;
+use crate::cli::shared::spool;
 
 /// Maximum length of the output of a command.
 const MAX_OUTPUT: u64 = 32 << 20;
@@ -51,17 +57,17 @@ impl Processes {
         self.is_cancelled.load(Ordering::SeqCst)
     }
 
-    /// Runs a command to its end.
-    fn run(&self, command: &mut Command) -> io::Result<Finished> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (id, stdout, stderr) = {
+    /// Runs a command to its end, or to the end of its time.
+    fn run(&self, command: &mut Command, time: Duration) -> io::Result<Finished> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (id, stdin, stdout, stderr) = {
             // Locked, so that none is started once they are cancelled.
             let mut running = locked(&self.running);
             if self.is_cancelled() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             let mut child = command.spawn()?;
-            let pipes = (child.id(), child.stdout.take(), child.stderr.take());
+            let pipes = (child.id(), child.stdin.take(), child.stdout.take(), child.stderr.take());
             running.push(child);
             pipes
         };
@@ -71,11 +77,22 @@ impl Processes {
             let length = pipe.next().map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes));
             length.map(|_| bytes)
         };
-        let (stdout, stderr) = std::thread::scope(|scope| {
+        let (sender, ended) = channel::<()>();
+        let (stdout, stderr, is_late) = std::thread::scope(|scope| {
             let stderr = stderr.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
             let notes = scope.spawn(move || read(stderr, MAX_NOTES));
+            let late = scope.spawn(move || {
+                let is_late = ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+                let mut running = locked(&self.running);
+                if let Some(child) = running.iter_mut().find(|child| is_late && child.id() == id) {
+                    let _ = child.kill();
+                }
+                is_late
+            });
             let stdout = read(stdout.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>), MAX_OUTPUT);
-            (stdout, notes.join().unwrap_or_else(|_| Ok(Vec::new())))
+            let notes = notes.join().unwrap_or_else(|_| Ok(Vec::new()));
+            drop(sender);
+            (stdout, notes, late.join().unwrap_or_default())
         });
         let child = {
             let mut running = locked(&self.running);
@@ -83,6 +100,12 @@ impl Processes {
             at.map(|at| running.swap_remove(at))
         };
         let status = child.map(|mut child| child.wait()).transpose()?;
+        // At its end the process would take this one for gone.
+        drop(stdin);
+        if is_late {
+            let why = format!("it took longer than {} s (--question-time)", time.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+        }
         let code = status.and_then(|status| status.code());
         Ok(Finished { stdout: stdout?, stderr: String::from_utf8_lossy(&stderr?).into_owned(), code })
     }
@@ -95,13 +118,27 @@ struct Finished {
     code: Option<i32>,
 }
 
+/// Limits of the commands of calls.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallLimits {
+    /// Maximum time.
+    pub(crate) time: Duration,
+    /// Maximum number of bytes that each may allocate.
+    pub(crate) memory: Option<u64>,
+    /// Whether they have a lower priority.
+    pub(crate) is_background: bool,
+}
+
 /// How commands are run.
 #[derive(Debug)]
 pub(super) struct Runner {
     pub(super) program: OsString,
-    /// Options of every command.
-    pub(super) options: Vec<OsString>,
+    /// Directory for indexes, if given: absolute.
+    pub(super) index_dir: Option<PathBuf>,
+    /// Directory in which commands run; `None` for that of this process.
+    pub(super) directory: Option<PathBuf>,
     pub(super) shows_values: bool,
+    pub(super) limits: CallLimits,
 }
 
 /// An answer for a client.
@@ -114,7 +151,7 @@ pub(super) struct CallAnswer {
 
 impl CallAnswer {
     pub(super) fn error(text: impl Into<String>) -> Self {
-        Self { text: text.into(), structured: None, is_error: true }
+        Self { text: budget::fit_text(&text.into(), MAX_ERROR), structured: None, is_error: true }
     }
 
     /// Returns the result of a call, as the protocol has it.
@@ -133,8 +170,17 @@ impl Runner {
     fn command(&self, words: &[OsString], format: &str) -> Command {
         let mut command = Command::new(&self.program);
         let (name, rest) = words.split_first().map_or((OsStr::new(""), words), |(name, rest)| (name, rest));
-        command.arg(name).args(&self.options).arg(format!("--format={format}"));
+        command.arg(name).arg(format!("--format={format}"));
         command.args(rest).env("NO_COLOR", "1").env_remove("COLUMNS");
+        let CallLimits { memory, is_background, .. } = self.limits;
+        let terms = CallTerms { memory, is_background, copies: spool::copies().to_vec() };
+        let (variable, terms) = terms.variable();
+        command.env(variable, terms);
+        // Not as an option, which commands in answers would repeat.
+        command.envs(self.index_dir.iter().map(|dir| (INDEX_DIR, dir)));
+        self.directory.iter().for_each(|directory| {
+            command.current_dir(directory);
+        });
         match self.shows_values {
             true => command.env_remove(HIDES_VALUES),
             false => command.env(HIDES_VALUES, "1"),
@@ -148,13 +194,8 @@ impl Runner {
         let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
         let is_needed = words.iter().skip(end + 1).any(|word| word.as_encoded_bytes().starts_with(b"-"));
         let words = words.iter().enumerate().filter(|(at, _)| *at != end || is_needed);
-        let words = words.map(|(_, word)| {
-            // Only the name of a file, not where it is.
-            let path = Path::new(word);
-            let is_path = path.is_absolute() && path.is_file();
-            let word = if is_path { path.file_name().unwrap_or(word) } else { word };
-            quoted(word)
-        });
+        // A dump that is a copy of a pipe is what was given.
+        let words = words.map(|(_, word)| quoted(spool::given(Path::new(word))));
         ["hprof-cli".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
     }
 
@@ -172,9 +213,9 @@ impl Runner {
         };
         let said = said(&json.stderr);
         // A query that SQL or OQL refuses has no answer, and code 1.
-        if !matches!(json.code, Some(0 | 1 | 3)) || json.stdout.is_empty() {
+        if !is_answer(json.code) || json.stdout.is_empty() {
             let text = if said.is_empty() { "the command was ended".to_owned() } else { said.join("\n") };
-            return CallAnswer::error(budget::fit_text(&(text + "\n"), max_bytes.saturating_sub(256)));
+            return CallAnswer::error(text + "\n");
         }
         let Ok(Value::Object(mut answer)) = serde_json::from_slice(&json.stdout) else {
             return CallAnswer::error("the answer is too long; ask for fewer rows with `top`");
@@ -193,29 +234,34 @@ impl Runner {
         let whole = format!("{head}{notes}\n{}", String::from_utf8_lossy(&table));
         let text = budget::fit_text(&whole, table_bytes);
         let bytes = bytes.saturating_sub(budget::escaped_length(&text));
-        let call = more(&answer, true).filter(|call| budget::length(call) < bytes / 4);
-        let call_bytes = call.as_ref().map_or(0, budget::length);
-        let is_cut = budget::cut(&mut answer, bytes.saturating_sub(call_bytes));
-        let call = if is_cut { call } else { more(&answer, false) };
-        answer.extend(
-            call.filter(|call| budget::length(call) <= call_bytes).map(|call| ("more".to_owned(), call)),
-        );
-        CallAnswer { text, structured: Some(answer), is_error: false }
+        let of_cut = more(&answer, true).filter(|call| budget::length(call) < bytes / 4);
+        let of_whole = more(&answer, false).filter(|call| budget::length(call) < bytes / 4);
+        let reserved = [&of_cut, &of_whole].into_iter().flatten().map(budget::length).max().unwrap_or(0);
+        let is_cut = budget::cut(&mut answer, bytes.saturating_sub(reserved));
+        let call = if is_cut { of_cut } else { of_whole };
+        answer.extend(call.map(|call| ("more".to_owned(), call)));
+        // With code 1, a command may have no rows because its question was wrong.
+        let is_error = said.iter().any(|line| line.starts_with("error: "));
+        CallAnswer { text, structured: Some(answer), is_error }
     }
 
     /// Runs a command for JSON and table.
     fn both(&self, processes: &Processes, words: &[OsString]) -> io::Result<(Finished, Vec<u8>)> {
+        let time = self.limits.time;
         if words.first().is_some_and(|name| TABLES_OF_ROWS.iter().any(|known| name == known)) {
             let mut command = self.command(words, "json");
-            let mut json = processes.run(command.env(WITH_TABLE, "1"))?;
+            let mut json = processes.run(command.env(WITH_TABLE, "1"), time)?;
             let end = json.stdout.iter().position(|byte| *byte == 0);
             let table = end.map(|end| json.stdout.split_off(end).into_iter().skip(1).collect());
             return Ok((json, table.unwrap_or_default()));
         }
         std::thread::scope(|scope| {
-            let table = scope.spawn(|| processes.run(&mut self.command(words, "table")));
-            let json = processes.run(&mut self.command(words, "json"))?;
+            let table = scope.spawn(|| processes.run(&mut self.command(words, "table"), time));
+            let json = processes.run(&mut self.command(words, "json"), time)?;
             let table = table.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed")))?;
+            if is_answer(json.code) && !is_answer(table.code) {
+                return Err(io::Error::other("its table cannot be made"));
+            }
             Ok((json, table.stdout))
         })
     }
@@ -226,12 +272,19 @@ impl Runner {
         processes: &Processes,
         words: &[OsString],
     ) -> Result<Map<String, Value>, String> {
-        let done = processes.run(&mut self.command(words, "json")).map_err(|error| error.to_string())?;
+        let done = processes
+            .run(&mut self.command(words, "json"), self.limits.time)
+            .map_err(|error| error.to_string())?;
         match serde_json::from_slice(&done.stdout) {
             Ok(Value::Object(answer)) => Ok(answer),
             _ => Err(said(&done.stderr).join("\n")),
         }
     }
+}
+
+/// Returns whether a command that ended with this code has answered: with rows, without, or from a damaged dump.
+fn is_answer(code: Option<i32>) -> bool {
+    matches!(code, Some(0 | 1 | 3))
 }
 
 /// Returns what a command said on stderr, without the name of the program.

@@ -6,6 +6,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::budget;
 use hprof_report::escape;
 
 /// Versions with a handshake, oldest first.
@@ -29,6 +30,12 @@ pub(crate) const HEADER_MISMATCH: i64 = -32020;
 /// Of this server: it is answering as many requests as it can.
 pub(crate) const BUSY: i64 = -32000;
 
+/// Maximum length of the text of an error as JSON: it may name what was sent.
+pub(super) const MAX_ERROR: usize = 3 << 10;
+
+/// Maximum length of an ID as JSON.
+const MAX_ID: usize = 1 << 10;
+
 /// An error of the protocol.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RpcError {
@@ -39,7 +46,7 @@ pub(crate) struct RpcError {
 
 impl RpcError {
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: None }
+        Self { code, message: budget::fit_text(&message.into(), MAX_ERROR), data: None }
     }
 
     pub(super) fn params(message: impl Into<String>) -> Self {
@@ -47,14 +54,14 @@ impl RpcError {
     }
 }
 
-/// ID of a request: a string or an integer.
+/// ID of a request: a string or an integer, of at most [`MAX_ID`] bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct RequestId(String);
 
 impl RequestId {
     fn of(value: &Value) -> Option<Self> {
         let is_id = value.is_string() || value.is_i64() || value.is_u64();
-        is_id.then(|| Self(value.to_string()))
+        Some(value.to_string()).filter(|text| is_id && text.len() <= MAX_ID).map(Self)
     }
 
     /// Returns the ID as it was sent.
@@ -124,7 +131,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, Rp
     };
     let Some(id) = id else {
         if message.contains_key("id") {
-            return Err(wrong("`id` has to be a string or an integer"));
+            return Err(wrong("`id` has to be a string or an integer, of at most 1 KiB"));
         }
         let cancelled = params.get("requestId").filter(|_| method == "notifications/cancelled");
         return Ok(cancelled.and_then(RequestId::of).map_or(ClientMessage::Other, ClientMessage::Cancelled));
@@ -140,13 +147,14 @@ pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, Rp
             None => return fail(RpcError::params(format!("{VERSION_KEY} has to be a text"))),
             Some(STATELESS) => {}
             Some(other) => {
-                let data = json!({"supported": [STATELESS], "requested": other});
+                let data = json!({"supported": [STATELESS], "requested": budget::fit_text(other, MAX_ERROR)});
                 let error = RpcError::new(UNSUPPORTED_VERSION, "unsupported version of the protocol");
                 return fail(RpcError { data: Some(Box::new(data)), ..error });
             }
         }
     }
-    let is_token = |token: &&Value| token.is_string() || token.is_number();
+    let is_token =
+        |token: &&Value| (token.is_string() || token.is_number()) && token.to_string().len() <= MAX_ID;
     let progress_token = meta.and_then(|meta| meta.get("progressToken")).filter(is_token).cloned();
     let is_stateless = version.is_some();
     Ok(ClientMessage::Request(ClientRequest { id, method, params, is_stateless, progress_token }))

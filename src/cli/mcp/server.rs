@@ -1,7 +1,6 @@
 //! The server: reads messages, answers them, and runs calls beside each other.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -18,6 +17,7 @@ use super::texts::{DOCUMENTS, DUMP_URI, INSTRUCTIONS, PROMPTS};
 use super::tools::{self, CallArguments, TOOLS, Tool};
 use super::{MIN_BYTES, budget};
 use crate::cli::shared::context::locked;
+use crate::cli::shared::spool;
 
 /// Maximum length of a message.
 pub(crate) const MAX_LINE: u64 = 1 << 20;
@@ -25,13 +25,16 @@ pub(crate) const MAX_LINE: u64 = 1 << 20;
 /// Maximum number of calls at once.
 pub(crate) const MAX_CALLS: usize = 4;
 
+/// What stands between the URI of a document and the number of a part, from 1.
+const PART: &str = "?part=";
+
 /// Time between two reports of progress.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// The state of a server.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Absolute paths.
+    /// Paths as commands name them.
     dumps: Vec<PathBuf>,
     runner: Runner,
     max_bytes: usize,
@@ -49,14 +52,14 @@ pub(super) fn run(server: Server) -> io::Result<()> {
     serve(&server, io::stdin().lock(), io::stdout())
 }
 
-/// Serves until the input ends; calls that run then are cancelled.
+/// Serves until the input ends, and answers the calls that were read until then. If the output ends, they are cancelled.
 fn serve(server: &Server, mut input: impl BufRead, output: impl Write + Send) -> io::Result<()> {
     let session = Session::new(server, output);
     std::thread::scope(|scope| {
         let mut line = Vec::new();
         let ended = loop {
             line.clear();
-            match input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line) {
+            let answered = match input.by_ref().take(MAX_LINE).read_until(b'\n', &mut line) {
                 Ok(0) => break Ok(()),
                 Err(error) => break Err(error),
                 Ok(_) if !line.ends_with(b"\n") && line.len() as u64 >= MAX_LINE => {
@@ -64,28 +67,29 @@ fn serve(server: &Server, mut input: impl BufRead, output: impl Write + Send) ->
                         break Err(error);
                     }
                     let error = RpcError::new(message::INVALID_REQUEST, "the message is longer than 1 MiB");
-                    session.send(&message::error(None, &error))?;
+                    session.send(&message::error(None, &error))
                 }
-                Ok(_) if line.trim_ascii().is_empty() => {}
-                Ok(_) => {
-                    let answered = match message::parse(&line) {
-                        Ok(ClientMessage::Request(request)) => session.request(scope, request),
-                        Ok(ClientMessage::Cancelled(id)) => {
-                            if let Some(call) = locked(&session.calls).get(&id) {
-                                call.cancel();
-                            }
-                            Ok(())
+                Ok(_) if line.trim_ascii().is_empty() => Ok(()),
+                Ok(_) => match message::parse(&line) {
+                    Ok(ClientMessage::Request(request)) => session.request(scope, request),
+                    Ok(ClientMessage::Cancelled(id)) => {
+                        // Its ID may be used again before its process has ended.
+                        if let Some(call) = locked(&session.calls).remove(&id) {
+                            call.cancel();
                         }
-                        Ok(ClientMessage::Other) => Ok(()),
-                        Err((id, error)) => session.send(&message::error(id.as_ref(), &error)),
-                    };
-                    if let Err(error) = answered {
-                        break Err(error);
+                        Ok(())
                     }
-                }
+                    Ok(ClientMessage::Other) => Ok(()),
+                    Err((id, error)) => session.send(&message::error(id.as_ref(), &error)),
+                },
+            };
+            if let Err(error) = answered {
+                break Err(error);
             }
         };
-        locked(&session.calls).values().for_each(|call| call.cancel());
+        if ended.is_err() {
+            session.cancel_all();
+        }
         ended
     })
 }
@@ -109,6 +113,10 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
 impl<'s, W: Write + Send> Session<'s, W> {
     fn new(server: &'s Server, output: W) -> Self {
         Self { server, out: Mutex::new(output), calls: Mutex::default() }
+    }
+
+    fn cancel_all(&self) {
+        locked(&self.calls).values().for_each(|call| call.cancel());
     }
 
     fn send(&self, line: &str) -> io::Result<()> {
@@ -138,13 +146,15 @@ impl<'s, W: Write + Send> Session<'s, W> {
             calls.insert(request.id.clone(), processes.clone());
         }
         scope.spawn(move || {
-            // A client that has gone is noticed where its messages are read.
-            let _ = self.call(&request, &processes);
+            if self.call(&request, &processes).is_err() {
+                // Nobody reads the answers.
+                self.cancel_all();
+            }
         });
         Ok(())
     }
 
-    fn call(&self, request: &ClientRequest, processes: &Processes) -> io::Result<()> {
+    fn call(&self, request: &ClientRequest, processes: &Arc<Processes>) -> io::Result<()> {
         let answered = match &request.progress_token {
             None => self.server.long(request, processes),
             Some(token) => std::thread::scope(|scope| {
@@ -164,7 +174,12 @@ impl<'s, W: Write + Send> Session<'s, W> {
                 work.join().unwrap_or_else(|_| failed())
             }),
         };
-        locked(&self.calls).remove(&request.id);
+        {
+            let mut calls = locked(&self.calls);
+            if calls.get(&request.id).is_some_and(|call| Arc::ptr_eq(call, processes)) {
+                calls.remove(&request.id);
+            }
+        }
         // Nobody waits for what was cancelled.
         if processes.is_cancelled() {
             return Ok(());
@@ -176,6 +191,11 @@ impl<'s, W: Write + Send> Session<'s, W> {
     }
 }
 
+/// Returns the name of a dump's file, or what stands for a pipe.
+fn file_name(dump: &Path) -> String {
+    spool::given(dump).file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
@@ -185,14 +205,8 @@ fn object(value: Value) -> Map<String, Value> {
 
 impl Server {
     /// Makes one for these dumps.
-    pub(crate) fn new(
-        dumps: Vec<PathBuf>,
-        options: Vec<OsString>,
-        shows_values: bool,
-        max_bytes: usize,
-    ) -> io::Result<Self> {
-        let program = std::env::current_exe()?.into_os_string();
-        Ok(Self { dumps, runner: Runner { program, options, shows_values }, max_bytes })
+    pub(super) fn new(dumps: Vec<PathBuf>, runner: Runner, max_bytes: usize) -> Self {
+        Self { dumps, runner, max_bytes }
     }
 
     /// Returns the answer to a request that needs no dump.
@@ -204,7 +218,12 @@ impl Server {
     }
 
     /// Writes the answer to a request that may take long, after its progress.
-    pub(crate) fn in_time(&self, request: &ClientRequest, processes: &Processes, out: impl Write + Send) {
+    pub(crate) fn in_time(
+        &self,
+        request: &ClientRequest,
+        processes: &Arc<Processes>,
+        out: impl Write + Send,
+    ) {
         // A client that has gone has cancelled it.
         let _ = Session::new(self, out).call(request, processes);
     }
@@ -312,7 +331,7 @@ impl Server {
         let rows: Vec<Value> = self
             .handles()
             .map(|(handle, path)| {
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let name = file_name(path);
                 let mut row = object(json!({"handle": handle, "file": name}));
                 match self.facts(path, processes) {
                     Ok(mut facts) => {
@@ -357,7 +376,7 @@ impl Server {
 
     fn resources(&self) -> Vec<Value> {
         let dumps = self.handles().map(|(handle, path)| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let name = file_name(path);
             json!({
                 "uri": format!("{DUMP_URI}{handle}"), "name": handle, "title": format!("Facts about {name}"),
                 "mimeType": "application/json",
@@ -376,16 +395,32 @@ impl Server {
         is_stateless: bool,
     ) -> Result<Map<String, Value>, RpcError> {
         let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default();
-        let document = DOCUMENTS.iter().find(|(known, ..)| *known == uri);
+        let unknown = || RpcError::params(format!("there is no resource {uri}"));
+        let (whole, part) = match uri.split_once(PART) {
+            Some((whole, part)) => (whole, part.parse().map_err(|_| unknown())?),
+            None => (uri, 1),
+        };
+        let document = DOCUMENTS.iter().find(|(known, ..)| *known == whole);
+        let most = self.max_bytes.saturating_sub(1024);
         let (kind, text) = match (document, uri.strip_prefix(DUMP_URI)) {
-            (Some((.., text)), _) => ("text/markdown", (*text).to_owned()),
+            (Some((.., text)), _) => {
+                let (text, has_more) = budget::part(text, part, most).ok_or_else(unknown)?;
+                let next = part.saturating_add(1);
+                let more = has_more.then(|| format!("\nThe rest: resource {whole}{PART}{next}\n"));
+                ("text/markdown", text.to_owned() + &more.unwrap_or_default())
+            }
             (None, Some(handle)) => {
                 let path = self.dump(handle).map_err(RpcError::params)?;
                 let mut facts = self.facts(path, processes).map_err(RpcError::params)?;
-                budget::cut(&mut facts, self.max_bytes);
-                ("application/json", Value::from(facts).to_string())
+                // As a text, it has escapes.
+                let mut bytes = most;
+                while budget::escaped_length(&message::json_text(&facts)) > most && bytes > 512 {
+                    bytes = bytes / 4 * 3;
+                    budget::cut(&mut facts, bytes);
+                }
+                ("application/json", message::json_text(&facts))
             }
-            (None, None) => return Err(RpcError::params(format!("there is no resource {uri}"))),
+            (None, None) => return Err(unknown()),
         };
         let mut result = object(json!({"contents": [{"uri": uri, "mimeType": kind, "text": text}]}));
         if is_stateless {
@@ -400,10 +435,18 @@ impl Server {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::cli::mcp::CallLimits;
 
     /// Serves these lines without a dump, and returns the answers.
     fn served(input: &str) -> Vec<Value> {
-        let runner = Runner { program: "/nonexistent".into(), options: Vec::new(), shows_values: false };
+        let limits = CallLimits { time: Duration::from_secs(60), memory: None, is_background: false };
+        let runner = Runner {
+            program: "/nonexistent".into(),
+            index_dir: None,
+            directory: None,
+            shows_values: false,
+            limits,
+        };
         let server = Server { dumps: vec!["/dumps/a.hprof".into()], runner, max_bytes: 16 << 10 };
         let mut out = Vec::new();
         serve(&server, input.as_bytes(), &mut out).unwrap();

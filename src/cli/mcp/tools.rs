@@ -11,6 +11,9 @@ const MAX_ROWS: u64 = 1000;
 /// Maximum length of an answer that a call may ask for.
 const MAX_BYTES: usize = 1 << 20;
 
+/// Maximum length of a text: it is an argument of a process, which may have 128 KiB.
+const MAX_CHARACTERS: usize = 32_000;
+
 /// Default number of rows.
 const ROWS: u64 = 20;
 
@@ -210,7 +213,7 @@ impl Tool {
         for argument in arguments() {
             let mut schema = match &argument.kind {
                 Kind::Dump => json!({"type": "string", "pattern": "^d[1-9][0-9]*$"}),
-                Kind::Text => json!({"type": "string", "minLength": 1}),
+                Kind::Text => json!({"type": "string", "minLength": 1, "maxLength": MAX_CHARACTERS}),
                 Kind::Count(max) => json!({"type": "integer", "minimum": 1, "maximum": max}),
                 Kind::Flag => json!({"type": "boolean"}),
                 Kind::OneOf(words) => json!({"type": "string", "enum": words}),
@@ -244,8 +247,11 @@ impl Tool {
         let has_top = self.arguments.iter().any(|argument| argument.name == TOP.name);
         let is_full = has_top && top < MAX_ROWS && u64::try_from(rows).is_ok_and(|rows| rows >= top);
         let mut arguments = given.clone();
-        if let Some(bytes) = cut_to {
+        // An answer of the maximum length has nothing more.
+        if let Some(bytes) = cut_to.filter(|bytes| *bytes < MAX_BYTES) {
             arguments.insert("max_bytes".to_owned(), bytes.saturating_mul(4).min(MAX_BYTES).into());
+        } else if cut_to.is_some() {
+            return None;
         } else if is_full {
             arguments.insert(TOP.name.to_owned(), (top * 5).min(MAX_ROWS).into());
         } else {
@@ -277,9 +283,9 @@ impl Tool {
                 continue;
             };
             let is_right = match &argument.kind {
-                Kind::Dump | Kind::Text => {
-                    value.as_str().is_some_and(|text| !text.is_empty() && !text.contains('\0'))
-                }
+                Kind::Dump | Kind::Text => value.as_str().is_some_and(|text| {
+                    !text.is_empty() && !text.contains('\0') && text.chars().count() <= MAX_CHARACTERS
+                }),
                 Kind::Count(max) => value.as_u64().is_some_and(|count| (1..=*max).contains(&count)),
                 Kind::Flag => value.is_boolean(),
                 Kind::OneOf(words) => value.as_str().is_some_and(|text| words.contains(&text)),
@@ -296,7 +302,11 @@ impl Kind {
     fn words(&self) -> String {
         match self {
             Self::Dump => "the handle of a dump, such as d1".to_owned(),
-            Self::Text => "a text that is not empty".to_owned(),
+            Self::Text => {
+                format!(
+                    "a text that is not empty, without a zero byte, of at most {MAX_CHARACTERS} characters"
+                )
+            }
             Self::Count(max) => format!("an integer from 1 to {max}"),
             Self::Flag => "true or false".to_owned(),
             Self::OneOf(words) => format!("one of {}", words.join(", ")),
@@ -458,6 +468,7 @@ mod tests {
             ("waste", json!({"dump": "d1", "group_by": "x"}), "one of field, class, loader"),
             ("find", json!({"dump": "d1", "what": "text", "pattern": "p"}), "started with --values"),
             ("sql", json!({"dump": "d1", "query": "a\u{0}b"}), "a text"),
+            ("sql", json!({"dump": "d1", "query": "x".repeat(200_000)}), "at most 32000 characters"),
         ] {
             let error = words(tool, arguments).unwrap_err();
             assert!(error.contains(says), "{tool}: {error}");

@@ -178,8 +178,11 @@ impl Access {
             Err(why) => return Verdict::Out(why),
         }
         let token = one(headers, header::AUTHORIZATION).ok().flatten();
-        match token.and_then(|token| token.strip_prefix("Bearer ")) {
-            Some(token) if is_same(token, &self.token) => Verdict::In,
+        match token.and_then(|token| token.split_once(' ')) {
+            // The name of a scheme is the same in any case.
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && is_same(token, &self.token) => {
+                Verdict::In
+            }
             _ => Verdict::Out(Why::Bearer),
         }
     }
@@ -318,9 +321,11 @@ mod tests {
         let access = Access::new(false, Vec::new()).unwrap();
         let host = ("host", "127.0.0.1:7000");
         let bearer = format!("Bearer {}", access.token());
-        let bearer = ("authorization", bearer.as_str());
+        let lower = format!("bearer {}", access.token());
+        let (bearer, lower) = (("authorization", bearer.as_str()), ("authorization", lower.as_str()));
         let judge = |all: &[(&'static str, &str)]| access.judge_program(&headers(all));
         assert_eq!(judge(&[host, bearer]), Verdict::In);
+        assert_eq!(judge(&[host, lower]), Verdict::In);
         assert_eq!(judge(&[host, bearer, ("origin", "http://127.0.0.1:7000")]), Verdict::In);
         let cookie = access.set_cookie();
         let cookie = cookie.split(';').next().unwrap();

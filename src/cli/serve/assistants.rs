@@ -22,7 +22,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::plain::plain;
 use crate::cli::mcp::message::{self, ClientRequest, RpcError};
-use crate::cli::mcp::{self, ClientMessage, MAX_BYTES, MAX_CALLS, MAX_LINE, Processes, Server};
+use crate::cli::mcp::{self, CallLimits, ClientMessage, MAX_BYTES, MAX_CALLS, MAX_LINE, Processes, Server};
 use crate::cli::pages::JSON;
 use crate::cli::shared::args::IndexDir;
 
@@ -43,8 +43,9 @@ impl Assistants {
     pub(super) fn new<'d>(
         dumps: impl Iterator<Item = &'d PathBuf> + Clone,
         index: &IndexDir,
+        limits: CallLimits,
     ) -> anyhow::Result<Self> {
-        let server = Arc::new(mcp::server(dumps, index, false, MAX_BYTES)?);
+        let server = Arc::new(mcp::server(dumps, index, false, MAX_BYTES, limits)?);
         Ok(Self { server, calls: Arc::new(Semaphore::new(MAX_CALLS)) })
     }
 
@@ -56,9 +57,8 @@ impl Assistants {
                 .into_response();
         }
         let (head, body) = request.into_parts();
-        let is_json =
-            text(&head.headers, &header::CONTENT_TYPE).split(';').next() == Some("application/json");
-        if !is_json {
+        let kind = text(&head.headers, &header::CONTENT_TYPE).split(';').next().unwrap_or_default();
+        if !kind.trim().eq_ignore_ascii_case("application/json") {
             return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "415: a message is application/json");
         }
         let most = usize::try_from(MAX_LINE).unwrap_or(usize::MAX);

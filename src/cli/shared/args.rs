@@ -27,7 +27,7 @@ use super::terminal::progress_bar::Bar;
 use super::{messages, spool};
 
 /// Environment variable equivalent to `--index-dir`.
-const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
+pub(crate) const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
 
 /// Prefix of the option with its value.
 const INDEX_DIR_OPTION: &str = "--index-dir=";

@@ -42,15 +42,27 @@ pub(crate) fn no_values() -> Arg {
 /// Returns whether values are hidden, by the arguments of a command or by the environment.
 pub(crate) fn is_asked(matches: &ArgMatches) -> bool {
     let option = || matches.try_get_one::<bool>(NO_VALUES).ok().flatten().copied();
-    std::env::var_os(HIDES_VALUES).is_some_and(|value| value == "1") || option().unwrap_or_default()
+    is_asked_by(std::env::var_os(HIDES_VALUES).as_deref()) || option().unwrap_or_default()
 }
 
-/// Checks that no argument of a command reads values.
+/// Returns whether a value of the variable hides values: any but an empty one or `0`, so that no spelling of yes shows them.
+fn is_asked_by(variable: Option<&OsStr>) -> bool {
+    variable.is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Commands that write the values of a dump to another file.
+const WRITE_VALUES: [&str; 2] = ["convert", "recover"];
+
+/// Checks that a command and its arguments neither read values nor write them to a file.
 ///
 /// # Errors
 ///
 /// If one does.
 pub(crate) fn check(command: &str, matches: &ArgMatches) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !WRITE_VALUES.contains(&command),
+        "{command} writes values of the heap, which are hidden; use redact, or show values"
+    );
     for (_, option, harmless) in READ_VALUES.iter().filter(|(of, ..)| *of == command) {
         let is_given = matches.value_source(option) == Some(ValueSource::CommandLine);
         let mut given = matches.get_raw(option).into_iter().flatten();
@@ -80,6 +92,16 @@ pub(crate) fn note(cx: &RunContext, is_quiet: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_spelling_of_yes_hides_values() {
+        for (variable, is_asked) in
+            [("1", true), ("true", true), ("yes", true), ("no", true), (" ", true), ("", false), ("0", false)]
+        {
+            assert_eq!(is_asked_by(Some(OsStr::new(variable))), is_asked, "{variable:?}");
+        }
+        assert!(!is_asked_by(None));
+    }
 
     #[test]
     fn options_that_read_values_exist() {
