@@ -56,7 +56,7 @@ pub(crate) struct MonitorsArgs {
     #[command(flatten)]
     input: RecordedInput,
 
-    /// Events to show of a recording of Flight Recorder [default: the first of these that it contains]
+    /// Events to count in a recording of Flight Recorder [default: the first of these that it contains]
     #[arg(
         long,
         value_name = "KIND",
