@@ -3,11 +3,12 @@
 use rustc_hash::FxHashMap;
 
 use crate::error::{FlightError, FlightErrorKind};
+use crate::events::{EventHeader, Events};
 use crate::metadata::Metadata;
+use crate::plan::{self, Plans};
 use crate::pools::Pools;
 use crate::reader::Reader;
-use crate::recording::{ChunkHeader, ChunkSpan, HEADER};
-use crate::values::Record;
+use crate::recording::{ChunkHeader, ChunkSpan};
 
 /// Type of the event that contains the metadata.
 pub const METADATA: i64 = 0;
@@ -27,10 +28,11 @@ pub struct Chunk<'a> {
     pub counts: Vec<TypeCount>,
     /// Damaged checkpoints; the first ones.
     pub problems: Vec<FlightError>,
+    pub(crate) plans: Plans,
     pub(crate) pools: Pools,
     pub(crate) reader: Reader<'a>,
-    bytes: &'a [u8],
-    base: u64,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) base: u64,
 }
 
 /// Number of events of a type.
@@ -42,76 +44,6 @@ pub struct TypeCount {
     pub events: u64,
     /// Bytes of these events.
     pub bytes: u64,
-}
-
-/// Place of an event in its chunk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EventHeader {
-    /// ID of the type.
-    pub type_id: i64,
-    /// Offset of the event.
-    pub start: usize,
-    /// Offset of its fields.
-    pub fields: usize,
-    /// End offset (exclusive).
-    pub end: usize,
-}
-
-/// Iterator over the events of a chunk. After an error it ends.
-#[derive(Debug, Clone)]
-pub struct Events<'a> {
-    reader: Reader<'a>,
-    is_done: bool,
-}
-
-/// An event whose type is described by the metadata.
-#[derive(Debug, Clone, Copy)]
-pub struct Event<'c> {
-    /// Index of the type in [`Metadata::classes`].
-    pub class: usize,
-    /// Fields.
-    pub fields: Record<'c>,
-}
-
-impl<'a> Events<'a> {
-    /// Creates an iterator over the events of a chunk; `base` is its offset in the file.
-    pub(crate) fn new(chunk: &'a [u8], base: u64, compressed: bool) -> Self {
-        Self { reader: Reader::new(chunk, base, compressed).at(HEADER), is_done: false }
-    }
-}
-
-impl Iterator for Events<'_> {
-    type Item = Result<EventHeader, FlightError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.is_done || self.reader.remaining() == 0 {
-            return None;
-        }
-        let start = self.reader.position();
-        let mut reader = self.reader;
-        let error = |kind| Some(Err(self.reader.error(kind)));
-        let (Ok(size), Ok(type_id)) = (reader.int(), reader.long()) else {
-            self.is_done = true;
-            return error(FlightErrorKind::EventTruncated);
-        };
-        let fields = reader.position();
-        let end = usize::try_from(size).ok().and_then(|size| start.checked_add(size));
-        match end {
-            Some(end) if end >= fields && end - fields <= reader.remaining() => {
-                self.reader = reader.at(end);
-                Some(Ok(EventHeader { type_id, start, fields, end }))
-            }
-            end => {
-                self.is_done = true;
-                let is_truncated = end.is_some_and(|end| end >= fields);
-                error(if is_truncated {
-                    FlightErrorKind::EventTruncated
-                } else {
-                    FlightErrorKind::NotAnEvent
-                })
-            }
-        }
-    }
 }
 
 impl<'a> Chunk<'a> {
@@ -141,22 +73,13 @@ impl<'a> Chunk<'a> {
         }
         let event = metadata.ok_or(FlightError::new(FlightErrorKind::NoMetadata, base))?;
         let metadata = Metadata::read(reader.at(event.fields).until(event.end))?;
-        let pools = Pools::read(reader, &checkpoints, &metadata, |problem| {
+        let plans = plan::plans(&metadata, reader.is_compressed());
+        let pools = Pools::read(reader, &checkpoints, (&metadata, &plans), |problem| {
             if problems.len() < MAX_PROBLEMS {
                 problems.push(problem);
             }
         });
-        Ok(Self { header, metadata, counts: counts.finish(), problems, pools, reader, bytes, base })
-    }
-
-    /// Returns the events whose type is described, in the order of the file.
-    pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
-        let found = Events::new(self.bytes, self.base, self.header.is_compressed()).map_while(Result::ok);
-        found.filter_map(|event| {
-            let class = self.metadata.index_of(event.type_id)?;
-            let fields = Record::new(self, class, event.fields, event.end)?;
-            Some(Event { class, fields })
-        })
+        Ok(Self { header, metadata, counts: counts.finish(), problems, plans, pools, reader, bytes, base })
     }
 
     /// Returns a time in nanoseconds since 1970.

@@ -4,7 +4,8 @@
 //! all events, and checkpoints with constants that events refer to.
 //!
 //! * [`recording`] finds the chunks of a file, including truncated ones and one that the JVM has not finished.
-//! * [`chunk`] walks over the events of a chunk.
+//! * [`events`] walks over the events of a chunk.
+//! * [`chunk`] reads its types and constants.
 //! * [`metadata`] parses the types. Nothing here knows the fields of an event: newer JVMs add types and fields.
 //! * [`values`] reads fields of events, and of the constants that they refer to, when they are asked for.
 //!
@@ -17,6 +18,7 @@
 
 pub mod chunk;
 mod error;
+pub mod events;
 pub mod metadata;
 mod plan;
 mod pools;
@@ -24,10 +26,10 @@ mod reader;
 pub mod recording;
 pub mod values;
 
-pub use chunk::{Chunk, Event};
+pub use chunk::Chunk;
 pub use error::{FlightError, FlightErrorKind};
 pub use recording::{ChunkHeader, ChunkSpan, Recording};
-pub use values::{Record, Value};
+pub use values::{Event, Record, Value};
 
 #[cfg(test)]
 mod tests;

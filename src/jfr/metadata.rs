@@ -3,7 +3,6 @@
 use rustc_hash::FxHashMap;
 
 use crate::error::{FlightError, FlightErrorKind};
-use crate::plan::{self, Plans};
 use crate::reader::{Reader, Text};
 
 /// Maximum depth of nested elements and of nested values.
@@ -15,7 +14,6 @@ pub struct Metadata {
     /// Types, in the order of the file.
     pub classes: Vec<Class>,
     by_id: FxHashMap<i64, usize>,
-    pub(crate) plans: Plans,
 }
 
 /// A type.
@@ -74,7 +72,6 @@ impl Metadata {
         Elements { strings: &strings, metadata: &mut metadata }.element(&mut reader, 0)?;
         let classes = &metadata.classes;
         metadata.by_id = classes.iter().enumerate().map(|(index, class)| (class.id, index)).collect();
-        metadata.plans = plan::plans(&metadata, reader.is_compressed());
         Ok(metadata)
     }
 

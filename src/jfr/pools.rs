@@ -2,9 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::chunk::EventHeader;
 use crate::error::{FlightError, FlightErrorKind};
+use crate::events::EventHeader;
 use crate::metadata::Metadata;
+use crate::plan::Plans;
 use crate::reader::Reader;
 
 /// Offsets of the constants of a chunk, by type and key. They are read when they are asked for.
@@ -20,12 +21,12 @@ impl Pools {
     pub(crate) fn read(
         reader: Reader<'_>,
         checkpoints: &[EventHeader],
-        metadata: &Metadata,
+        types: (&Metadata, &Plans),
         mut problem: impl FnMut(FlightError),
     ) -> Self {
         let mut pools = Self::default();
         for event in checkpoints {
-            if let Err(error) = pools.checkpoint(reader.at(event.fields).until(event.end), metadata) {
+            if let Err(error) = pools.checkpoint(reader.at(event.fields).until(event.end), types) {
                 problem(error);
             }
         }
@@ -39,7 +40,11 @@ impl Pools {
         pools
     }
 
-    fn checkpoint(&mut self, mut reader: Reader<'_>, metadata: &Metadata) -> Result<(), FlightError> {
+    fn checkpoint(
+        &mut self,
+        mut reader: Reader<'_>,
+        (metadata, plans): (&Metadata, &Plans),
+    ) -> Result<(), FlightError> {
         // Start, duration, offset of the checkpoint before.
         for _ in 0..3 {
             reader.long()?;
@@ -55,7 +60,7 @@ impl Pools {
             for _ in 0..reader.count()? {
                 let key = reader.long()?;
                 constants.push((key, reader.position()));
-                metadata.plans.skip(class, &mut reader)?;
+                plans.skip(class, &mut reader)?;
             }
         }
         Ok(())

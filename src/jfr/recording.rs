@@ -2,14 +2,12 @@
 
 use memchr::memmem;
 
-use crate::chunk::{EventHeader, Events};
 use crate::error::{FlightError, FlightErrorKind};
+use crate::events::{EventHeader, Events, HEADER};
 use crate::reader::Reader;
 
 /// First bytes of each chunk.
 const MAGIC: &[u8; 4] = b"FLR\0";
-/// Length of the header of a chunk.
-pub(crate) const HEADER: usize = 68;
 /// Bit of the flags: integers are of variable length.
 const COMPRESSED_INTS: u8 = 1;
 

@@ -4,9 +4,19 @@ use std::borrow::Cow;
 
 use crate::chunk::Chunk;
 use crate::error::FlightError;
+use crate::events::Events;
 use crate::metadata::Class;
 use crate::plan::Primitive;
 use crate::reader::{Reader, Text};
+
+/// An event whose type is described by the metadata.
+#[derive(Debug, Clone, Copy)]
+pub struct Event<'c> {
+    /// Index of the type in [`Metadata::classes`].
+    pub class: usize,
+    /// Fields.
+    pub fields: Record<'c>,
+}
 
 /// A value with fields: an event, a constant, or the value of a field.
 #[derive(Debug, Clone, Copy)]
@@ -52,9 +62,21 @@ pub struct Array<'c> {
     reader: Reader<'c>,
 }
 
+impl Chunk<'_> {
+    /// Returns the events whose type is described, in the order of the file.
+    pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
+        let found = Events::new(self.bytes, self.base, self.header.is_compressed()).map_while(Result::ok);
+        found.filter_map(|event| {
+            let class = self.metadata.index_of(event.type_id)?;
+            let fields = Record::new(self, class, event.fields, event.end)?;
+            Some(Event { class, fields })
+        })
+    }
+}
+
 impl<'c> Record<'c> {
     pub(crate) fn new(chunk: &'c Chunk<'c>, class: usize, at: usize, end: usize) -> Option<Self> {
-        let is_readable = chunk.metadata.plans.is_readable(class);
+        let is_readable = chunk.plans.is_readable(class);
         is_readable.then(|| Self { chunk, class, reader: chunk.reader.at(at).until(end) })
     }
 
@@ -76,13 +98,13 @@ impl<'c> Record<'c> {
         let Some(field) = self.class().and_then(|class| class.fields.get(index)) else { return Ok(None) };
         let metadata = &self.chunk.metadata;
         let mut reader = self.reader;
-        metadata.plans.skip_to(self.class, index, &mut reader)?;
+        self.chunk.plans.skip_to(self.class, index, &mut reader)?;
         // The type of a key can be unknown: then it has no constants.
         let class = metadata.index_of(field.type_id).unwrap_or(usize::MAX);
         if field.is_array {
             let stated = reader.count()?;
             let (chunk, is_constant) = (self.chunk, field.is_constant);
-            let count = if !is_constant && metadata.plans.is_empty(class) { 0 } else { stated };
+            let count = if !is_constant && self.chunk.plans.is_empty(class) { 0 } else { stated };
             return Ok(Some(Value::Array(Array { chunk, class, is_constant, count, reader })));
         }
         read(self.chunk, class, field.is_constant, &mut reader).map(Some)
@@ -145,7 +167,7 @@ impl<'c> Constant<'c> {
     /// Returns the fields of the constant; `None` if the chunk does not contain it, as with key 0 for null.
     pub fn record(&self) -> Option<Record<'c>> {
         let at = self.chunk.pools.offset(self.class, self.key)?;
-        let is_readable = self.chunk.metadata.plans.is_readable(self.class);
+        let is_readable = self.chunk.plans.is_readable(self.class);
         let reader = self.chunk.reader.at(at);
         is_readable.then_some(Record { chunk: self.chunk, class: self.class, reader })
     }
@@ -173,7 +195,7 @@ impl<'c> Array<'c> {
         (0..count).map_while(move |_| {
             let value = read(chunk, class, is_constant, &mut reader).ok()?;
             if let Value::Record(_) = value {
-                chunk.metadata.plans.skip(class, &mut reader).ok()?;
+                chunk.plans.skip(class, &mut reader).ok()?;
             }
             Some(value)
         })
@@ -199,7 +221,7 @@ fn read<'c>(
     if is_constant {
         return Ok(Value::Constant(Constant { chunk, class, key: reader.long()? }));
     }
-    Ok(match chunk.metadata.plans.primitive(class) {
+    Ok(match chunk.plans.primitive(class) {
         Some(Primitive::Byte) => Value::Integer(reader.u8()?.cast_signed().into()),
         Some(Primitive::Short) => Value::Integer(reader.short()?),
         Some(Primitive::Char) => Value::Integer(reader.char()?),
@@ -218,7 +240,7 @@ fn read<'c>(
 
 /// Returns a constant string. One that is again a key of a constant is not followed.
 fn string<'c>(chunk: &'c Chunk<'c>, class: usize, key: i64) -> Option<Cow<'c, str>> {
-    if chunk.metadata.plans.primitive(class) != Some(Primitive::Text) {
+    if chunk.plans.primitive(class) != Some(Primitive::Text) {
         return None;
     }
     match chunk.reader.at(chunk.pools.offset(class, key)?).text().ok()? {

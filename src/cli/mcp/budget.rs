@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::message::json_text;
+use super::wire::json_text;
 
 /// Maximum length of a text that is cut last, in characters.
 const SHORT_TEXT: usize = 200;

@@ -3,11 +3,10 @@
 //! Until 2025-11-25 a client begins with `initialize`. Since 2026-07-28 there is no session: each request names its version in
 //! `_meta`, and each result says that it is complete, and for how long it may be kept.
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::budget;
-use hprof_report::escape;
+use super::wire::json_text;
 
 /// Versions with a handshake, oldest first.
 pub(crate) const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -196,20 +195,6 @@ pub(super) fn server_info() -> Value {
 
 fn line(message: &Value) -> String {
     json_text(message) + "\n"
-}
-
-/// Returns a value as JSON in which characters that control a terminal or the direction of text are escaped, too: a parser
-/// gets the same.
-pub(super) fn json_text(value: &impl Serialize) -> String {
-    let text = serde_json::to_string(value).unwrap_or_default();
-    if !text.contains(escape::is_harmful) {
-        return text;
-    }
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if escape::is_harmful(c) { escape::push_escaped(&mut escaped, c) } else { escaped.push(c) }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub(crate) mod message;
 mod server;
 mod texts;
 mod tools;
+mod wire;
 
 use std::path::PathBuf;
 

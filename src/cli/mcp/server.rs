@@ -15,7 +15,7 @@ use super::message::{
 };
 use super::texts::{DOCUMENTS, DUMP_URI, INSTRUCTIONS, PROMPTS};
 use super::tools::{self, CallArguments, TOOLS, Tool};
-use super::{MIN_BYTES, budget};
+use super::{MIN_BYTES, budget, wire};
 use crate::cli::shared::context::locked;
 use crate::cli::shared::spool;
 
@@ -414,11 +414,11 @@ impl Server {
                 let mut facts = self.facts(path, processes).map_err(RpcError::params)?;
                 // As a text, it has escapes.
                 let mut bytes = most;
-                while budget::escaped_length(&message::json_text(&facts)) > most && bytes > 512 {
+                while budget::escaped_length(&wire::json_text(&facts)) > most && bytes > 512 {
                     bytes = bytes / 4 * 3;
                     budget::cut(&mut facts, bytes);
                 }
-                ("application/json", message::json_text(&facts))
+                ("application/json", wire::json_text(&facts))
             }
             (None, None) => return Err(unknown()),
         };

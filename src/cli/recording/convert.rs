@@ -26,7 +26,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli convert heap.hprof --sections sites,traces | less
   hprof-cli convert heap.hprof --sections heap | zstd > heap.txt.zst";
 
-/// Convert a binary dump or a recording of Flight Recorder to the HPROF agent's text report
+/// Convert a dump or recording to the HPROF agent's text report
 ///
 /// Writes threads, traces, the heap dump, allocation sites and CPU samples in the format of the agent of JDK 5 to 8
 /// (java.hprof.txt), so that tools for its reports can read them. The text is streamed. Dumps of HotSpot contain no

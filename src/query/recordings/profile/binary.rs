@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::flight::{MonitorEvent, SampleEvent};
+use super::events::{MonitorEvent, SampleEvent};
 use super::site_records::{self, Recorded};
 use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, object_sites, rfc3339};
 use crate::sorting::SortRows;

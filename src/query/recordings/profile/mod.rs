@@ -5,6 +5,7 @@
 //! commands do not depend on the kind of file.
 
 pub mod binary;
+mod events;
 pub mod flight;
 mod object_sites;
 mod site_records;
@@ -17,7 +18,7 @@ use jiff::civil::date;
 
 use hprof_parser::{ObjectId, TraceSerial};
 
-use flight::{MonitorEvent, SampleEvent};
+use events::{MonitorEvent, SampleEvent};
 
 pub(crate) use sites::ratio;
 pub use sites::{Origin, Site, Sites};

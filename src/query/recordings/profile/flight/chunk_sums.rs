@@ -8,7 +8,7 @@ use hprof_jfr::metadata::Class;
 use hprof_jfr::values::Constant;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Record, Value};
 
-use super::events::{AllocationEvent, MonitorEvent, SampleEvent};
+use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
 use super::stacks::{Names, Stack, Stacks};
 use super::{EventCount, FlightJvm, Want};
 use crate::recordings::profile::Frame;

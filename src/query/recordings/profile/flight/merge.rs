@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 use hprof_jfr::{ChunkSpan, FlightError};
 use hprof_parser::TraceSerial;
 
+use super::super::events::{MonitorEvent, SampleEvent};
 use super::chunk_sums::{ChunkSums, Sum, ThreadChange};
-use super::events::{MonitorEvent, SampleEvent};
 use super::{EventCount, FlightFacts, FlightReport, Want};
 use crate::recordings::percent::two_decimals;
 use crate::recordings::profile::{

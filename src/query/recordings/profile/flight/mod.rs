@@ -4,7 +4,6 @@
 //! is asked for, so that serial numbers of traces are the same in every answer.
 
 mod chunk_sums;
-mod events;
 mod file;
 mod merge;
 mod stacks;
@@ -16,8 +15,8 @@ use rayon::prelude::*;
 use hprof_jfr::Recording;
 
 use super::binary::Want;
+pub use super::events::{AllocationEvent, MonitorEvent, SampleEvent};
 use super::{Profile, ThreadEvent};
-pub use events::{AllocationEvent, MonitorEvent, SampleEvent};
 pub use file::FlightFile;
 
 use chunk_sums::ChunkSums;
