@@ -14,7 +14,7 @@ pub const TEXT: &str = "zqMarker";
 /// Whole numbers.
 pub const LONG: i64 = 739_104_211_739_104;
 pub const INT: i32 = 739_104_217;
-pub const DOUBLE: f64 = 7391.042_171_5;
+pub const DOUBLE: f64 = 7_391.042_171_5;
 
 /// The dump in a directory of its own, with its index.
 pub struct Planted {

@@ -164,7 +164,7 @@ fn answers_keep_to_their_bytes() {
     for bytes in [4096, 5000, 8000, 16 << 10, 60_000] {
         for (tool, mut arguments) in calls(&place.objects[0]) {
             arguments["max_bytes"] = bytes.into();
-            if tool != "dumps" && tool != "leaks" && tool != "overview" && !(tool == "object") {
+            if tool != "dumps" && tool != "leaks" && tool != "overview" && tool != "object" {
                 arguments["top"] = 1000.into();
             }
             let result = client.call(tool, arguments);

@@ -80,15 +80,16 @@ impl NewNames<'_> {
         let Some(renames) = self.0 else { return };
         // A symbol may be the name of a method and of a source file.
         let text = |text: &str| renames.source(text).or_else(|| renames.member(text));
-        let texts: [(_, &dyn Fn(&str) -> Option<String>); 3] = [
-            (&mut frame.class, &|name| renames.class(name)),
-            (&mut frame.method, &text),
-            (&mut frame.source, &text),
-        ];
-        for (text, renamed) in texts {
-            if let Some(new) = text.as_deref().and_then(renamed) {
-                *text = Some(new.into());
+        let replace = |old: &mut Option<_>, new: Option<String>| {
+            if let Some(new) = new {
+                *old = Some(new.into());
             }
+        };
+        let class = frame.class.as_deref().and_then(|name| renames.class(name));
+        replace(&mut frame.class, class);
+        for part in [&mut frame.method, &mut frame.source] {
+            let new = part.as_deref().and_then(text);
+            replace(part, new);
         }
     }
 
