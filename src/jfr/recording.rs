@@ -3,7 +3,7 @@
 use memchr::memmem;
 
 use crate::error::{FlightError, FlightErrorKind};
-use crate::events::{EventHeader, Events, HEADER};
+use crate::events::{Events, HEADER};
 use crate::reader::Reader;
 
 /// First bytes of each chunk.
@@ -137,24 +137,26 @@ impl<'a> Recording<'a> {
             self.chunks.push(ChunkSpan { header, start, end, is_whole: true });
             return end;
         }
-        // The JVM writes the length last, and with each flush: what follows are events.
-        let rest = self.bytes.get(start..).unwrap_or_default();
-        let mut events = Events::new(rest, start as u64, header.is_compressed());
+        // The JVM writes the length last, and with each flush: what follows are events, up to the next chunk.
+        let limit = self.next_chunk(start + MAGIC.len());
+        if limit < start + HEADER {
+            self.problems.push(FlightError::new(FlightErrorKind::HeaderTruncated, start as u64));
+            return limit;
+        }
+        let rest = self.bytes.get(start..limit).unwrap_or_default();
         let mut end = HEADER;
-        let problem = loop {
-            if start + end != self.bytes.len() && self.is_boundary(start + end) {
-                break None;
+        let mut problem = None;
+        for event in Events::new(rest, start as u64, header.is_compressed()) {
+            match event {
+                Ok(event) => end = event.end,
+                Err(error) => problem = Some(error),
             }
-            match events.next() {
-                Some(Ok(EventHeader { end: next, .. })) => end = next,
-                Some(Err(error)) => break Some(error),
-                None => break None,
-            }
-        };
+        }
         self.chunks.push(ChunkSpan { header, start, end: start + end, is_whole: false });
-        let Some(problem) = problem else { return start + end };
-        self.problems.push(problem);
-        self.next_chunk(start + end)
+        // A finished chunk does not end where its header says, even if it ends with a whole event.
+        let cut = || FlightError::new(FlightErrorKind::EventTruncated, (start + end) as u64);
+        self.problems.extend(problem.or_else(|| (!header.is_in_flight()).then(cut)));
+        limit
     }
 
     /// Returns whether a chunk may end here.

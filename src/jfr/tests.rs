@@ -103,6 +103,40 @@ fn a_chunk_without_its_length_ends_with_the_last_whole_event() {
 }
 
 #[test]
+fn a_finished_chunk_cut_after_an_event_is_damaged() {
+    let mut made = sample(true);
+    let cut = made.position();
+    made.event(SAMPLE, |body| body.long(1));
+    let whole = made.finish();
+    let problems = |bytes: &[u8]| {
+        let recording = Recording::new(bytes).unwrap();
+        recording.problems().iter().map(|problem| (problem.kind, problem.offset)).collect::<Vec<_>>()
+    };
+    let expected = [(FlightErrorKind::EventTruncated, cut as u64)];
+    assert_eq!(problems(&whole), []);
+    assert_eq!(problems(&whole[..cut]), expected);
+    assert_eq!(problems(&[&whole[..cut], &whole].concat()), expected);
+}
+
+#[test]
+fn a_torn_chunk_leaves_the_one_after_it_whole() {
+    for (first, compressed) in
+        [(sample(true).finish(), true), (sample(true).unfinished(), true), (sample(false).finish(), false)]
+    {
+        let whole = sample(compressed).finish();
+        // Within the header, within an event, and in the last one.
+        for cut in [40, 69, 75, whole.len() / 2, whole.len() - 1] {
+            let bytes = [&first[..cut], &whole].concat();
+            let recording = Recording::new(&bytes).unwrap();
+            let last = recording.chunks().last().unwrap();
+            assert_eq!((last.start, last.end, last.is_whole), (cut, bytes.len(), true), "{cut}");
+            assert_eq!(recording.problems().len(), 1, "{cut}");
+            assert_eq!(Chunk::read(&bytes, last).unwrap().events().count(), 2);
+        }
+    }
+}
+
+#[test]
 fn chunks_after_garbage_are_found() {
     let whole = sample(true).finish();
     let bytes = [&whole[..], &[0; 100], &whole].concat();
