@@ -120,7 +120,8 @@ impl Flattening<'_> {
         }
         self.set(index, State::Begun);
         let mut plan = ClassPlan { primitive: Primitive::of(&class.name), ..ClassPlan::default() };
-        let mut steps: Option<Vec<Step>> = Some(Vec::new());
+        // Fields without steps take time, too.
+        let mut steps = (class.fields.len() <= MAX_STEPS).then(Vec::<Step>::new);
         if let (Some(primitive), Some(steps)) = (plan.primitive, &mut steps) {
             steps.push(primitive.step(self.compressed));
         }

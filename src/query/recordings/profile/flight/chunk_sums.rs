@@ -9,14 +9,9 @@ use hprof_jfr::values::Constant;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Record, Value};
 
 use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
-use super::stacks::{Names, Stack, Stacks};
+use super::stacks::{NO_STACK, Names, Stack, StackIndex, Stacks};
 use super::{EventCount, FlightJvm, Want};
 use crate::recordings::profile::Frame;
-
-/// Index of a stack; [`NO_STACK`] for none.
-pub(super) type StackIndex = u32;
-/// Event without a stack trace.
-pub(super) const NO_STACK: StackIndex = u32::MAX;
 
 /// Number of events, and what they state: bytes or nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,7 +42,7 @@ pub(super) struct ChunkSums {
     /// Starts and ends of threads, in the order of the file.
     pub(super) threads: Vec<ThreadChange>,
     /// Threads of stacks, if they were requested: serial number and name.
-    pub(super) stack_threads: Vec<(u32, String)>,
+    pub(super) stack_threads: FxHashMap<u32, String>,
     pub(super) jvm: Option<FlightJvm>,
     pub(super) problems: Vec<FlightError>,
 }
@@ -228,10 +223,10 @@ impl<'c> Counting<'c, '_> {
         let number = serial.map_or(0, |(serial, _)| serial);
         let (index, is_new) = self.stacks.index(trace, number, &mut self.names);
         if let (true, Some((serial, thread))) = (is_new, serial)
-            && !self.sums.stack_threads.iter().any(|(known, _)| *known == serial)
+            && !self.sums.stack_threads.contains_key(&serial)
             && let Some(thread) = thread.record()
         {
-            self.sums.stack_threads.push((serial, thread_name(&thread)));
+            self.sums.stack_threads.insert(serial, thread_name(&thread));
         }
         index
     }

@@ -8,9 +8,13 @@ use hprof_jfr::values::Constant;
 use hprof_jfr::{Record, Value};
 use hprof_parser::names::java_class_name;
 
-use super::chunk_sums::{NO_STACK, StackIndex};
 use crate::recordings::profile::Frame;
 use crate::threads::frames::NATIVE;
+
+/// Index of a stack; [`NO_STACK`] for none.
+pub(super) type StackIndex = u32;
+/// Event without a stack trace.
+pub(super) const NO_STACK: StackIndex = u32::MAX;
 
 /// A stack.
 #[derive(Debug, Clone, Default)]
