@@ -12,7 +12,7 @@ use crate::reader::{Reader, Text};
 /// An event whose type is described by the metadata.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'c> {
-    /// Index of the type in [`Metadata::classes`].
+    /// Index of the type in [`classes`](crate::metadata::Metadata::classes).
     pub class: usize,
     /// Fields.
     pub fields: Record<'c>,
