@@ -8,25 +8,12 @@ use serde_json::{Value as Json, json};
 
 use crate::driver::{Client, Era};
 use crate::planted::planted;
+use crate::random::Random;
 
 /// Number of messages.
 const MESSAGES: u64 = 100_000;
 
-/// Random numbers by xorshift, always the same.
-struct Random(u64);
-
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).unwrap()
-    }
-
     fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
         of[self.below(of.len())]
     }

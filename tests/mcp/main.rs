@@ -19,5 +19,8 @@ mod hostile;
 mod limits;
 mod plan;
 mod planted;
+#[allow(dead_code)] // As above.
+#[path = "../kit/random.rs"]
+mod random;
 mod tools;
 mod values;

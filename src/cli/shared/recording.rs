@@ -14,7 +14,7 @@ use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::profile::binary::{self, Want};
 use hprof_query::recordings::profile::flight::{self, FlightFacts, FlightFile, FlightReport};
 use hprof_query::recordings::profile::text::{self, TextError, TextReport};
-use hprof_query::recordings::profile::{Profile, StartedThread, rfc3339};
+use hprof_query::recordings::profile::{Profile, StartedThread};
 use hprof_query::threads::{self, Threads, stack_owners};
 use hprof_report::json;
 use hprof_report::number::grouped;
@@ -115,17 +115,6 @@ impl RecordedInput {
         drop(bar);
         about_flight(cx, &report.facts, &path, self.input.quiet);
         let mut profile = std::mem::take(&mut report.profile);
-        // All that is counted was recorded up to the end.
-        let ended = u64::try_from(report.facts.end_nanos / 1_000_000).ok().and_then(|ms| rfc3339(ms, 0));
-        if let Some(samples) = &mut profile.samples {
-            samples.date.clone_from(&ended);
-        }
-        if let Some(sites) = &mut profile.sites {
-            sites.date.clone_from(&ended);
-        }
-        if let Some(contention) = &mut profile.contention {
-            contention.date = ended;
-        }
         if cx.hides_values {
             hide_thread_names(&mut profile);
             // Options and arguments may be passwords.

@@ -7,20 +7,15 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
 
 use super::super::{ClassRenames, Plan, RedactOptions};
-use super::{ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays};
+use super::{ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays, pairs};
 use crate::classes::histogram::{HistogramQuery, histogram};
 use crate::frameworks::Frameworks;
 use crate::leaks::heap_places::HeapPlaces;
 use crate::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, NamedObject};
 use crate::objects::collections::Collections;
-use crate::objects::reader::ObjectReader;
-use crate::parallel;
 use crate::threads::frames::Frame;
 use crate::threads::{ThreadQuery, Threads};
 use crate::waste::{FieldGroupBy, WasteQuery, waste};
-
-/// Objects per task of a thread.
-const CHUNK: u32 = 1 << 16;
 
 /// Kinds of waste that are about equal contents, besides Strings.
 const OF_EQUALITY: [&str; 2] = ["duplicate_arrays", "constant_fields"];
@@ -124,14 +119,13 @@ fn classes(dump: ProofDump<'_>, names: NewNames<'_>) -> Vec<String> {
 /// of the collection.
 fn objects(a: ProofDump<'_>, b: ProofDump<'_>) -> [u64; 6] {
     let (count, other) = (a.graph.objects.len(), b.graph.objects.len());
-    let chunks: Vec<u32> = (0..count.min(other)).step_by(CHUNK as usize).collect();
     let (readers, collections);
-    readers = [a, b].map(|dump| ObjectReader::new(dump.heap.summary(), dump.graph, dump.bytes));
+    readers = pairs::readers(a, b);
     collections = readers.each_ref().map(Collections::new);
     let [one, two] = &collections;
-    let counts = parallel::map(&chunks, |start| {
+    let counts = pairs::by_chunk(&readers, |objects| {
         let mut counts = [0; 6];
-        for object in (start..(start + CHUNK).min(count.min(other))).map(ObjectIndex) {
+        for object in objects.map(ObjectIndex) {
             let of = |dump: ProofDump<'_>, collections: &Collections<'_, '_>| {
                 let tree = &dump.graph.tree;
                 let position = tree.reachable_position(object);

@@ -132,7 +132,6 @@ impl Merged {
         self.facts.events = counts.collect();
         self.facts.events.sort_rows_by(|a, b| b.events.cmp(&a.events).then_with(|| a.name.cmp(&b.name)));
         let (major, minor) = self.version;
-        let created = u64::try_from(self.facts.start_nanos / 1_000_000).ok();
         let samples = self.samples(want.samples);
         let contention = self.contention(want.monitors);
         let sites = if want.sites { self.sites() } else { None };
@@ -146,7 +145,7 @@ impl Merged {
         }
         let profile = Profile {
             format: format!("Flight Recorder {major}.{minor}"),
-            created: created.and_then(|milliseconds| rfc3339(milliseconds, 0)),
+            created: date_of(self.facts.start_nanos),
             threads: self.threads,
             traces: self.traces,
             samples,
@@ -171,7 +170,12 @@ impl Merged {
             .collect();
         rows.sort_rows_by_key(|(trace, samples)| (Reverse(*samples), *trace));
         let total = rows.iter().map(|(_, samples)| samples).sum();
-        Some(Samples { total, rows, date: None, event: Some(event) })
+        Some(Samples { total, rows, date: self.ended(), event: Some(event) })
+    }
+
+    /// Returns the end: all that is counted was recorded up to it.
+    fn ended(&self) -> Option<String> {
+        date_of(self.facts.end_nanos)
     }
 
     fn kind<'m, T>(&self, of: &'m [T; 3], kind: usize) -> &'m T {
@@ -205,7 +209,7 @@ impl Merged {
         });
         let rows = rows.collect();
         let total_ms = i64::try_from(all.saturating_add(500_000) / 1_000_000).unwrap_or(i64::MAX);
-        Some(Times { total_ms, rows, date: None, event: Some(event) })
+        Some(Times { total_ms, rows, date: self.ended(), event: Some(event) })
     }
 
     fn class(&self, number: u32) -> Arc<str> {
@@ -243,9 +247,19 @@ impl Merged {
             samples: sum.samples + site.samples,
             ..sum
         });
-        let mut sites =
-            Sites { origin: Origin::Sampled, rows, total: Some(total), by_allocation: true, date: None };
+        let mut sites = Sites {
+            origin: Origin::Sampled,
+            rows,
+            total: Some(total),
+            by_allocation: true,
+            date: self.ended(),
+        };
         sites.fill_percentages();
         Some(sites)
     }
+}
+
+/// Returns a time in nanoseconds since 1970 as a date.
+fn date_of(nanos: i64) -> Option<String> {
+    rfc3339(u64::try_from(nanos / 1_000_000).ok()?, 0)
 }
