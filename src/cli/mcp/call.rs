@@ -16,9 +16,8 @@ use super::message::MAX_ERROR;
 use crate::cli::shared::args::INDEX_DIR;
 use crate::cli::shared::child::CallTerms;
 use crate::cli::shared::commands::quoted;
-use crate::cli::shared::context::locked;
+use crate::cli::shared::context::{WITH_TABLE, locked};
 use crate::cli::shared::hiding::HIDES_VALUES;
-use crate::cli::shared::session::WITH_TABLE;
 use crate::cli::shared::spool;
 
 /// Maximum length of the output of a command.
@@ -26,9 +25,6 @@ const MAX_OUTPUT: u64 = 32 << 20;
 
 /// Maximum length of what a command writes to stderr.
 const MAX_NOTES: u64 = 64 << 10;
-
-/// Commands whose table has the rows of their JSON and nothing else: these run once.
-const TABLES_OF_ROWS: [&str; 5] = ["classes", "histo", "oql", "sql", "strings"];
 
 /// Share of an answer that its table may take, in percent.
 const TABLE_PERCENT: usize = 40;
@@ -248,7 +244,7 @@ impl Runner {
     /// Runs a command for JSON and table.
     fn both(&self, processes: &Processes, words: &[OsString]) -> io::Result<(Finished, Vec<u8>)> {
         let time = self.limits.time;
-        if words.first().is_some_and(|name| TABLES_OF_ROWS.iter().any(|known| name == known)) {
+        if !runs_twice(words) {
             let mut command = self.command(words, "json");
             let mut json = processes.run(command.env(WITH_TABLE, "1"), time)?;
             let end = json.stdout.iter().position(|byte| *byte == 0);
@@ -280,6 +276,13 @@ impl Runner {
             _ => Err(said(&done.stderr).join("\n")),
         }
     }
+}
+
+/// Returns whether a command runs twice, for JSON and for the table, at a time: it reads other parts of a dump for each, which
+/// takes little more than opening it.
+fn runs_twice(words: &[OsString]) -> bool {
+    let is_of_places = words.iter().any(|word| word == "--group-by=place");
+    words.first().is_some_and(|name| name == "show" || name == "diff" && !is_of_places)
 }
 
 /// Returns whether a command that ended with this code has answered: with rows, without, or from a damaged dump.

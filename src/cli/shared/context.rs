@@ -6,7 +6,7 @@
 //! [`super::output`], [`super::messages`], [`super::terminal`]).
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
 use std::panic::RefUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hprof_index::{Heap, ObjectGraph, Options, Progress};
 use hprof_query::frameworks::Frameworks;
+use hprof_report::Format;
 use hprof_report::grid::Grid;
 
 use super::color::ColorArg;
+
+/// Environment variable that makes a command write its JSON and, after a zero byte, its table: `mcp` needs both of an answer
+/// that may take long.
+pub(crate) const WITH_TABLE: &str = "HPROF_CLI_WITH_TABLE";
 
 /// A message for stderr: its kind, such as `note`, and its text, not yet escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +55,8 @@ pub(crate) struct RunContext {
     kept: Option<Arc<KeptDumps>>,
     /// Captured output; `None` if output goes to stdout and stderr.
     pub(super) taken: Option<Taken>,
+    /// `true` if JSON is followed by the table.
+    pub(super) has_both: bool,
 }
 
 /// Captured output of a command, with a size limit.
@@ -114,13 +121,15 @@ impl RunContext {
             watcher: None,
             kept: None,
             taken: None,
+            has_both: std::env::var_os(WITH_TABLE).is_some_and(|value| value == "1"),
         }
     }
 
     /// Creates a context whose dumps stay open for the commands of [`RunContext::taking`].
     pub(crate) fn keeping_dumps(&self, watcher: Option<Watcher>, hides_values: bool) -> Self {
         let frameworks = self.frameworks.clone();
-        Self { color: self.color, hides_values, frameworks, watcher, kept: Some(Arc::default()), taken: None }
+        let kept = Some(Arc::default());
+        Self { color: self.color, hides_values, frameworks, watcher, kept, taken: None, has_both: false }
     }
 
     /// Adds rules about frameworks for the commands that run in it.
@@ -138,7 +147,44 @@ impl RunContext {
             watcher: self.watcher.clone(),
             kept: self.kept.clone(),
             taken: Some(Taken { limit, said: Mutex::default() }),
+            has_both: false,
         }
+    }
+
+    /// Returns the formats in which an answer is written, in this order, if a command was asked for `format`.
+    pub(crate) fn formats(&self, format: Format) -> &'static [Format] {
+        match format {
+            Format::Json if self.has_both => &[Format::Json, Format::Table],
+            Format::Json => &[Format::Json],
+            Format::Csv => &[Format::Csv],
+            Format::Table => &[Format::Table],
+        }
+    }
+
+    /// Shows an answer in each of its formats ([`RunContext::formats`]), from the same result of the query. Answers whose
+    /// rows can be made only once are shown in both by [`super::session::AnswerSource::show`].
+    ///
+    /// # Errors
+    /// The first error of `show`.
+    pub(crate) fn each(
+        &self,
+        format: Format,
+        mut show: impl FnMut(&Self, Format) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let [first, others @ ..] = self.formats(format) else { return Ok(()) };
+        if others.is_empty() {
+            return show(self, *first);
+        }
+        let one = Self { has_both: false, ..Self::shell() };
+        let one = Self { color: self.color, hides_values: self.hides_values, ..one };
+        show(&one, *first)?;
+        for format in others {
+            let mut out = self.out();
+            out.write_all(b"\0")?;
+            out.flush()?;
+            show(&one, *format)?;
+        }
+        Ok(())
     }
 
     /// Returns the captured output.

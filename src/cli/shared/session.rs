@@ -47,10 +47,25 @@ pub(crate) trait AnswerSource {
     where
         Self: Sized,
     {
+        self.show_in(cx, command, output, output.format(), answer)
+    }
+
+    /// Like [`AnswerSource::show`], for one of the formats of [`RunContext::each`].
+    fn show_in<R, const MARKDOWN: bool>(
+        &self,
+        cx: &RunContext,
+        command: &str,
+        output: &Output<MARKDOWN>,
+        format: Format,
+        answer: Answer<'_, R>,
+    ) -> anyhow::Result<u64>
+    where
+        Self: Sized,
+    {
         if output.is_markdown() {
             return self.show_markdown(cx, answer);
         }
-        self.show_as(cx, command, output.format(), output::style(cx, output), answer)
+        self.show_as(cx, command, format, output::style(cx, output), answer)
     }
 
     /// Shows an answer on stdout as Markdown. Returns the number of rows.
@@ -98,10 +113,6 @@ fn show_markdown(
     Ok(rows)
 }
 
-/// Environment variable that makes a command write its JSON and, after a zero byte, the table: for `mcp`, which needs both of
-/// a query that may take long.
-pub(crate) const WITH_TABLE: &str = "HPROF_CLI_WITH_TABLE";
-
 fn show_erased(
     cx: &RunContext,
     source: &dyn AnswerSource,
@@ -117,10 +128,9 @@ fn show_erased(
         return Ok(rows);
     }
     let mut out = cx.out();
-    let is_both = format == Format::Json && std::env::var_os(WITH_TABLE).is_some_and(|value| value == "1");
-    let rows = match is_both {
-        true => answer.write_both(&mut out, style, command, &source.dump())?,
-        false => answer.write(&mut out, format, style, command, &source.dump())?,
+    let rows = match cx.formats(format) {
+        [format] => answer.write(&mut out, *format, style, command, &source.dump())?,
+        _ => answer.write_both(&mut out, style, command, &source.dump())?,
     };
     output::finish_if(out, source.check())?;
     Ok(rows)

@@ -33,21 +33,21 @@ pub(super) fn ask(
     Session::ask(cx, input, |heap, graph| Ok(Threads::new(heap, graph, heap.bytes(&Quiet)?).groups(question)))
 }
 
-/// Shows the groups.
+/// Shows the groups; a table with at most `most_frames` of each stack.
 pub(super) fn show(
     cx: &RunContext,
     session: &Session,
     found: &ThreadGroups,
     format: Format,
     style: Style,
-    (shown, filters): (Locals, String),
+    (shown, most_frames, filters): (Locals, usize, String),
 ) -> anyhow::Result<()> {
     let summary = session.heap.summary();
     let held = |group: &ThreadGroup| if shown == Locals::Shown { locals(summary, group) } else { Vec::new() };
     let answer = Answer::new(columns(Some(summary), filters), found.rows.iter().cloned())
         .beside(&beside(), found)
         .matching(found.matching, "groups")
-        .below(|group| frames(group).into_iter().chain(held(group)).collect())
+        .below(|group| frames(group, most_frames).into_iter().chain(held(group)).collect())
         .total([
             ("retained", grouped(found.retained_bytes)),
             ("threads", grouped(found.threads)),
@@ -59,11 +59,13 @@ pub(super) fn show(
     Ok(())
 }
 
-fn frames(group: &ThreadGroup) -> Vec<RowLine> {
+fn frames(group: &ThreadGroup, most: usize) -> Vec<RowLine> {
     let line = |text: String| RowLine { indent: INDENT, text };
-    let mut lines: Vec<RowLine> = group.frames.iter().map(|frame| line(frame.to_string())).collect();
-    if group.frames_left_out > 0 && !lines.is_empty() {
-        lines.push(line(format!("… {}", counted(group.frames_left_out, "more frame"))));
+    let mut lines: Vec<RowLine> =
+        group.frames.iter().take(most).map(|frame| line(frame.to_string())).collect();
+    let left_out = group.frames_left_out + (group.frames.len() - lines.len()) as u64;
+    if left_out > 0 && !lines.is_empty() {
+        lines.push(line(format!("… {}", counted(left_out, "more frame"))));
     }
     lines
 }

@@ -21,29 +21,43 @@ use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{object, output, stack};
 
-/// Maximum number of threads that are read to check the index. With more, checking the whole index takes less time.
+/// Maximum number of threads that are read before anything is shown. With more, checking the whole index takes less time.
 const FEW: usize = 1 << 10;
 /// Indentation of a frame in a table, and of its locals.
 pub(super) const INDENT: usize = 8;
 pub(super) const INDENT_LOCAL: usize = 12;
+
+/// The threads found.
+pub(super) struct FoundThreads {
+    pub(super) report: ThreadReport,
+    /// Its rows, if there are few: others are read while they are written, as their stacks need not fit into memory.
+    few: Vec<JavaThread>,
+}
+
+impl FoundThreads {
+    fn rows<'a>(&'a self, threads: &'a Threads<'_>) -> impl Iterator<Item = JavaThread> + 'a {
+        let rows = self.report.rows.iter().enumerate();
+        rows.map(|(at, row)| self.few.get(at).cloned().unwrap_or_else(|| threads.thread(row)))
+    }
+}
 
 /// Opens the dump and finds its threads.
 pub(super) fn ask(
     cx: &RunContext,
     input: &Input,
     question: &ThreadQuery,
-) -> anyhow::Result<(Session, ThreadReport)> {
+) -> anyhow::Result<(Session, FoundThreads)> {
     Session::ask(cx, input, |heap, graph| {
         let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?);
-        let found = threads.find(question);
-        // Threads are read again while they are written, as their stacks need not fit into memory. Damage to the
-        // index must be noticed here.
-        if found.rows.len() <= FEW {
-            found.rows.par_iter().for_each(|row| drop(threads.thread(row)));
+        let report = threads.find(question);
+        // Damage to the index must be noticed here.
+        let few = if report.rows.len() <= FEW {
+            report.rows.par_iter().map(|row| threads.thread(row)).collect()
         } else {
             graph.check_tree();
-        }
-        Ok(found)
+            Vec::new()
+        };
+        Ok(FoundThreads { report, few })
     })
 }
 
@@ -51,16 +65,16 @@ pub(super) fn ask(
 pub(super) fn show(
     cx: &RunContext,
     session: &Session,
-    found: &ThreadReport,
+    found: &FoundThreads,
     format: Format,
     style: Style,
     stacks: Option<Locals>,
 ) -> anyhow::Result<()> {
     let summary = session.heap.summary();
     let threads = Threads::new(&session.heap, &session.graph, session.heap.bytes(&Quiet)?);
-    let answer = Answer::new(columns(Some(summary)), found.rows.iter().map(|row| threads.thread(row)))
-        .beside(&beside(), found)
-        .matching(found.matching, "threads")
+    let answer = Answer::new(columns(Some(summary)), found.rows(&threads))
+        .beside(&beside(), &found.report)
+        .matching(found.report.matching, "threads")
         .below(|thread| stacks.map(|locals| stack(summary, thread, locals)).unwrap_or_default())
         // Explained by a note.
         .without_rows(NoRows::Nothing);
@@ -72,15 +86,15 @@ pub(super) fn show(
 pub(super) fn show_text(
     cx: &RunContext,
     session: &Session,
-    found: &ThreadReport,
+    found: &FoundThreads,
     locals: Locals,
 ) -> anyhow::Result<()> {
     let (heap, mut out) = (&session.heap, cx.out());
     let threads = Threads::new(heap, &session.graph, heap.bytes(&Quiet)?);
     let created = output::timestamp(heap.summary().facts().created_ms.get());
     thread_dump::head(&mut out, heap.summary(), created.as_deref())?;
-    for row in &found.rows {
-        thread_dump::thread(&mut out, heap.summary(), &threads.thread(row), locals)?;
+    for thread in found.rows(&threads) {
+        thread_dump::thread(&mut out, heap.summary(), &thread, locals)?;
     }
     output::finish_if(out, session.check())
 }

@@ -209,7 +209,7 @@ fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
         Show::Rows(format) => (format, ThreadScope::All),
         Show::ThreadDump => (Format::Json, ThreadScope::Alive),
     };
-    let has_stacks = format != Format::Table || args.stack || args.locals || args.depth.is_some();
+    let has_stacks = |format| format != Format::Table || args.stack || args.locals || args.depth.is_some();
     let question = ThreadQuery {
         name: args.thread.clone(),
         states: args.state.clone(),
@@ -218,7 +218,7 @@ fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
         group_of: args.group_of,
         sort_by,
         top: limit(args.top, format, DEFAULT_TOP),
-        depth: if has_stacks { args.depth.filter(|depth| *depth > 0) } else { Some(0) },
+        depth: if has_stacks(format) { args.depth.filter(|depth| *depth > 0) } else { Some(0) },
         has_locals: args.locals || format != Format::Table,
         which,
     };
@@ -229,13 +229,16 @@ fn of_heap(cx: &RunContext, args: &ThreadsArgs) -> anyhow::Result<Outcome> {
     let (session, threads) = heap::ask(cx, input, &question)?;
     match args.format {
         Show::Rows(format) => {
-            let stacks = has_stacks.then_some(locals);
-            heap::show(cx, &session, &threads, format, cx.style(args.color), stacks)?;
+            cx.each(format, |cx, format| {
+                let stacks = has_stacks(format).then_some(locals);
+                heap::show(cx, &session, &threads, format, cx.style(args.color), stacks)
+            })?;
         }
         Show::ThreadDump => heap::show_text(cx, &session, &threads, locals)?,
     }
+    let threads = &threads.report;
     if threads.rows.is_empty() && !input.quiet {
-        messages::about_no_thread(cx, &session.graph, &threads, question.name.as_ref());
+        messages::about_no_thread(cx, &session.graph, threads, question.name.as_ref());
     }
     unreachable::note(cx, &session, input, Covers::RetainedSizes);
     Ok(session.outcome(!threads.rows.is_empty()))
@@ -262,15 +265,18 @@ fn of_groups(
     let Show::Rows(format) = args.format else {
         anyhow::bail!("--format text is a thread dump, which has no groups; use table, json or csv")
     };
+    let is_short = args.depth.is_none() && !args.stack;
     let depth = match (args.depth, format) {
-        (Some(depth), _) => Some(depth).filter(|depth| *depth > 0),
-        (None, Format::Table) if !args.stack => Some(DEFAULT_DEPTH_OF_GROUPS),
-        (None, _) => None,
+        (None, Format::Table) if is_short => Some(DEFAULT_DEPTH_OF_GROUPS),
+        (depth, _) => depth.filter(|depth| *depth > 0),
     };
     let input = &args.input.input;
     let question = ThreadQuery { depth, ..question };
     let (session, found) = groups::ask(cx, input, &question)?;
-    groups::show(cx, &session, &found, format, cx.style(args.color), (locals, filters(args)))?;
+    cx.each(format, |cx, format| {
+        let frames = if is_short { DEFAULT_DEPTH_OF_GROUPS } else { usize::MAX };
+        groups::show(cx, &session, &found, format, cx.style(args.color), (locals, frames, filters(args)))
+    })?;
     if found.rows.is_empty() && !input.quiet {
         let Session { heap, graph } = &session;
         let threads = Threads::new(heap, graph, heap.bytes(&Quiet)?).find(&question);

@@ -31,25 +31,29 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let changes = Changes::new(before, after, args.min_change);
     let beside = PlacesDiffSummary { old: Old::of(&old), changes: &changes };
     let grown = changes.all_grown_bytes();
-    let rows = changes.rows.iter().take(args.rows()).map(|change| PlaceDiffLine { change, grown });
     let least = human_bytes(changes.least);
     let nothing = format!("no place has changed by {least} or more (--min-change)");
     let width = place_lines::width(cx, &args.output);
-    let mut answer = Answer::new(columns(width), rows)
-        .beside(&Columns::new(beside_columns()), &beside)
-        .matching(changes.rows.len() as u64, "places")
-        .without_rows(args.output.no_rows(nothing.clone()));
-    if args.output.format() == Format::Table {
-        answer =
-            answer.above(Section::Line(headline(&changes))).below(|row: &PlaceDiffLine<'_>| row.lines(width));
-        let steps = next(&new_input, &changes);
-        if !steps.is_empty() {
-            let whole = output::style(cx, &args.output).width.map_or(usize::MAX, usize::from);
-            answer = answer.under(Section::Whole(commands::lines(&steps, whole)));
-        }
-    }
+    let steps = next(&new_input, &changes);
     let source = Pair { old, new };
-    source.show(cx, "diff", &args.output, answer)?;
+    cx.each(args.output.format(), |cx, format| {
+        let rows = changes.rows.iter().take(args.rows()).map(|change| PlaceDiffLine { change, grown });
+        let mut answer = Answer::new(columns(width), rows)
+            .beside(&Columns::new(beside_columns()), &beside)
+            .matching(changes.rows.len() as u64, "places")
+            .without_rows(args.output.no_rows(nothing.clone()));
+        if format == Format::Table {
+            answer = answer
+                .above(Section::Line(headline(&changes)))
+                .below(|row: &PlaceDiffLine<'_>| row.lines(width));
+            if !steps.is_empty() {
+                let whole = output::style(cx, &args.output).width.map_or(usize::MAX, usize::from);
+                answer = answer.under(Section::Whole(commands::lines(&steps, whole)));
+            }
+        }
+        source.show_in(cx, "diff", &args.output, format, answer)?;
+        Ok(())
+    })?;
     if !args.input.quiet() {
         if is_cut {
             cx.say("note", "too many distinct places: omitted ones count towards the place above");

@@ -53,7 +53,8 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
         let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
         let places = std::mem::take(&mut listing.positions);
         // Only tables draw the tree.
-        let depths = if format == Format::Table { depths(tree, &from, &places) } else { Vec::new() };
+        let is_drawn = cx.formats(format).contains(&Format::Table);
+        let depths = if is_drawn { depths(tree, &from, &places) } else { Vec::new() };
         let rows = LazyRows::new(places, |place| listing::row(graph, &labels, *place));
         Ok(Some((from, listing, depths, rows)))
     })?;

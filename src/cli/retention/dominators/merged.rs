@@ -46,9 +46,12 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
             min_retained_bytes: args.min_retained,
         };
         let Merged { nodes, others } = merged_by_class::merged(heap.summary(), graph, &question);
-        let drawn = if format == Format::Table { drawn(&nodes, others) } else { listed(&nodes) };
         let make = MergedTreeMaker::new(heap, graph)?;
-        let rows = LazyRows::new(drawn, |drawn| make.line(drawn));
+        let rows = |format: &Format| {
+            let drawn = if *format == Format::Table { drawn(&nodes, others) } else { listed(&nodes) };
+            LazyRows::new(drawn, |drawn| make.line(drawn))
+        };
+        let rows: Vec<_> = cx.formats(format).iter().map(rows).collect();
         let left_out = others.nodes > 0 || nodes.iter().any(|node| node.others.nodes > 0);
         Ok(Some((nodes.len(), left_out, rows)))
     })?;
@@ -58,19 +61,21 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
         return args.without_start(cx, &session, columns(Whole::default()));
     };
     let make = MergedTreeMaker::new(heap, graph)?;
-    let answer = Answer::new(columns(whole), rows.into_all(|drawn| make.line(drawn)))
-        .beside(&reachable::beside(), &graph.tree)
-        .total([
+    let mut rows = rows.into_iter();
+    cx.each(format, |cx, format| {
+        let rows = rows.next().into_iter().flat_map(|rows| rows.into_all(|drawn| make.line(drawn)));
+        let mut answer = Answer::new(columns(whole), rows).beside(&reachable::beside(), &graph.tree).total([
             ("retained", grouped(whole.bytes)),
             ("%", whole.percent(whole.bytes)),
             ("object", "all reachable objects".to_owned()),
         ]);
-    let answer = if left_out {
-        answer.under(Section::Options("--top 0 shows all; --depth N shows more levels".to_owned()))
-    } else {
-        answer
-    };
-    session.show(cx, "dominators", &args.output, answer)?;
+        if left_out {
+            answer =
+                answer.under(Section::Options("--top 0 shows all; --depth N shows more levels".to_owned()));
+        }
+        session.show_in(cx, "dominators", &args.output, format, answer)?;
+        Ok(())
+    })?;
     if nodes == 0 {
         args.note_too_small(cx);
     }

@@ -16,6 +16,7 @@ use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, Leaks};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
+use hprof_report::table::Style;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
@@ -120,19 +121,7 @@ pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> 
     let style = cx.style(args.color);
     match args.format {
         Show::Rows(format) => {
-            let is_table = format == Format::Table;
-            let rows = (0..told.leaks.suspects.len()).filter(|_| !is_table);
-            let rows = rows.filter_map(|at| columns::SuspectLine::new(&told, at));
-            let mut answer = Answer::new(columns::columns(), rows)
-                .beside(&beside::columns(), &&told)
-                .without_rows(NoRows::Nothing);
-            if is_table {
-                let next = screen::next(&told, &args.input);
-                let width = style.width.map_or(usize::MAX, usize::from);
-                answer = screen::sections(&session, &told).into_iter().fold(answer, Answer::above);
-                answer = answer.under(Section::Whole(commands::lines(&next, width)));
-            }
-            session.show_as(cx, "leaks", format, style, answer)?;
+            cx.each(format, |cx, format| show(cx, &session, &told, &args.input, (format, style)))?;
         }
         Show::Markdown => {
             let mut out = cx.out();
@@ -141,6 +130,29 @@ pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> 
         }
     }
     Ok(session.outcome(!told.leaks.conclusions.is_empty()))
+}
+
+/// Shows suspects as rows, or as text in place of a table.
+fn show(
+    cx: &RunContext,
+    session: &Session,
+    told: &LeaksReport,
+    input: &Input,
+    (format, style): (Format, Style),
+) -> anyhow::Result<()> {
+    let is_table = format == Format::Table;
+    let rows = (0..told.leaks.suspects.len()).filter(|_| !is_table);
+    let rows = rows.filter_map(|at| columns::SuspectLine::new(told, at));
+    let mut answer =
+        Answer::new(columns::columns(), rows).beside(&beside::columns(), &told).without_rows(NoRows::Nothing);
+    if is_table {
+        let next = screen::next(told, input);
+        let width = style.width.map_or(usize::MAX, usize::from);
+        answer = screen::sections(session, told).into_iter().fold(answer, Answer::above);
+        answer = answer.under(Section::Whole(commands::lines(&next, width)));
+    }
+    session.show_as(cx, "leaks", format, style, answer)?;
+    Ok(())
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

@@ -37,8 +37,8 @@ struct Trees {
     merged: Merged,
     /// Steps, parallel to `merged.nodes`.
     steps: Vec<ObjectStep>,
-    /// Roots, in their order.
-    roots: Vec<RootView>,
+    /// Roots, in their order; for each format, as the table says more of each.
+    roots: Vec<Vec<RootView>>,
     /// Indices of selections of classes without objects.
     missing: Vec<usize>,
 }
@@ -58,17 +58,23 @@ pub(super) fn run(
     excluded: Excluded,
     show: Show,
 ) -> anyhow::Result<Outcome> {
-    let is_table = output.format() == Format::Table;
-    let (session, trees) =
-        Session::ask(cx, input, |heap, graph| find(heap, graph, selections, (excluded, is_table), show))?;
-    let mut answer = Answer::new(columns(), rows(&trees).filter(|_| !is_table))
-        .beside(&beside(), &trees.merged)
-        .without_rows(NoRows::Nothing);
-    if is_table {
-        let lines = shown(session.heap.summary(), &trees);
-        answer = answer.above(Section::table(&shown_columns(), lines));
-    }
-    session.show(cx, "paths-to-root", output, answer)?;
+    let format = output.format();
+    let (session, trees) = Session::ask(cx, input, |heap, graph| {
+        find(heap, graph, selections, (excluded, cx.formats(format)), show)
+    })?;
+    let mut roots = trees.roots.iter();
+    cx.each(format, |cx, format| {
+        let (is_table, roots) = (format == Format::Table, roots.next().map_or(&[][..], Vec::as_slice));
+        let mut answer = Answer::new(columns(), rows(&trees, roots).filter(|_| !is_table))
+            .beside(&beside(), &trees.merged)
+            .without_rows(NoRows::Nothing);
+        if is_table {
+            let lines = shown(session.heap.summary(), &trees, roots);
+            answer = answer.above(Section::table(&shown_columns(), lines));
+        }
+        session.show_in(cx, "paths-to-root", output, format, answer)?;
+        Ok(())
+    })?;
     if !input.quiet {
         notes(cx, &session, &trees, selections, excluded);
     }
@@ -80,7 +86,7 @@ fn find(
     heap: &Heap,
     graph: &ObjectGraph,
     selections: &[Selection],
-    (excluded, is_table): (Excluded, bool),
+    (excluded, formats): (Excluded, &[Format]),
     show: Show,
 ) -> anyhow::Result<Trees> {
     let view = View::new(heap, graph, heap.bytes(&Quiet)?);
@@ -89,10 +95,12 @@ fn find(
     let missing = sets.iter().enumerate().filter(|(_, set)| set.is_empty()).map(|(at, _)| at).collect();
     let objects = sets.into_iter().fold(RoaringBitmap::new(), |all, set| all | set);
     let merged = merged::merged(&view.edges, &objects, excluded, show)?;
-    let roots = merged.nodes.iter().filter(|node| node.parent.is_none());
-    let root =
-        |node: &PathNode| if is_table { view.start(node.object, excluded) } else { view.root(node.object) };
-    let roots = roots.map(root).collect();
+    let tops = || merged.nodes.iter().filter(|node| node.parent.is_none()).map(|node| node.object);
+    let roots = |format: &Format| match format {
+        Format::Table => tops().map(|object| view.start(object, excluded)).collect(),
+        Format::Json | Format::Csv => tops().map(|object| view.root(object)).collect(),
+    };
+    let roots = formats.iter().map(roots).collect();
     Ok(Trees { steps: steps(&view, &merged.nodes), merged, roots, missing })
 }
 
@@ -168,8 +176,8 @@ struct PathObject<'a> {
     root: Option<&'a RootView>,
 }
 
-fn rows(trees: &Trees) -> impl Iterator<Item = PathObject<'_>> {
-    let mut roots = trees.roots.iter();
+fn rows<'a>(trees: &'a Trees, roots: &'a [RootView]) -> impl Iterator<Item = PathObject<'a>> {
+    let mut roots = roots.iter();
     trees.merged.nodes.iter().zip(&trees.steps).map(move |(node, step)| PathObject {
         node,
         step,
@@ -307,11 +315,11 @@ struct Shown<'a> {
 }
 
 /// Returns the lines of the table with the tree drawn.
-fn shown<'a>(summary: &Summary, trees: &'a Trees) -> Vec<Shown<'a>> {
+fn shown<'a>(summary: &Summary, trees: &'a Trees, roots: &'a [RootView]) -> Vec<Shown<'a>> {
     let lines = lines(trees);
     let heads: Vec<u32> = lines.iter().filter(|(_, starts, _)| *starts).map(|(depth, ..)| *depth).collect();
     let mut heads = tree::branches(&heads).into_iter();
-    let rows: Vec<PathObject<'_>> = rows(trees).collect();
+    let rows: Vec<PathObject<'_>> = rows(trees, roots).collect();
     // By depth: the start of lines below the last branch.
     let mut below: Vec<String> = Vec::new();
     let mut shown = Vec::with_capacity(lines.len());

@@ -98,21 +98,31 @@ pub(super) fn run(
     limits: PathLimits,
     excluded: Excluded,
 ) -> anyhow::Result<Outcome> {
-    let is_table = output.format() == Format::Table;
+    let format = output.format();
+    // A table shows other parts of long paths, and says more of their roots.
     let (session, found) = Session::ask(cx, input, |heap, graph| {
         let view = View::new(heap, graph, heap.bytes(&Quiet)?);
-        let find = |id: &ObjectId| find(graph, &view, *id, (limits, is_table), excluded);
-        Ok(ids.iter().map(find).collect::<Vec<Paths>>())
+        let find = |format: &Format| -> Vec<Paths> {
+            let is_table = *format == Format::Table;
+            ids.iter().map(|id| find(graph, &view, *id, (limits, is_table), excluded)).collect()
+        };
+        Ok(cx.formats(format).iter().map(find).collect::<Vec<_>>())
     })?;
-    let rows = found.iter().flat_map(|to| to.paths.iter().map(move |path| PathLine { to, path }));
-    let mut answer = Answer::new(columns(), rows.filter(|_| !is_table))
-        .beside(&beside(), &found.as_slice())
-        .without_rows(NoRows::Nothing);
-    if is_table {
-        // Each path is a table of its own.
-        answer = sections(&found).into_iter().fold(answer, Answer::above);
-    }
-    session.show(cx, "paths-to-root", output, answer)?;
+    let mut of_formats = found.iter();
+    cx.each(format, |cx, format| {
+        let (is_table, found) = (format == Format::Table, of_formats.next().map_or(&[][..], Vec::as_slice));
+        let rows = found.iter().flat_map(|to| to.paths.iter().map(move |path| PathLine { to, path }));
+        let mut answer = Answer::new(columns(), rows.filter(|_| !is_table))
+            .beside(&beside(), &found)
+            .without_rows(NoRows::Nothing);
+        if is_table {
+            // Each path is a table of its own.
+            answer = sections(found).into_iter().fold(answer, Answer::above);
+        }
+        session.show_in(cx, "paths-to-root", output, format, answer)?;
+        Ok(())
+    })?;
+    let found = found.first().map_or(&[][..], Vec::as_slice);
     if !input.quiet {
         found.iter().for_each(|found| notes(cx, &session, found, limits, excluded));
     }

@@ -7,7 +7,7 @@ mod screen;
 use std::sync::LazyLock;
 
 use hprof_index::Quiet;
-use hprof_query::waste::{self, FieldGroupBy, KINDS, WasteKind, WasteQuery};
+use hprof_query::waste::{self, FieldGroupBy, KINDS, Waste, WasteKind, WasteQuery};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 
@@ -108,36 +108,47 @@ pub(crate) fn run(cx: &RunContext, args: &WasteArgs) -> anyhow::Result<Outcome> 
     let (session, found) = Session::ask(cx, input, |heap, graph| {
         Ok(waste::waste(heap, graph, heap.bytes(&Quiet)?, &question)?)
     })?;
-    let top = args.top.rows(args.output.format());
-    match (args.output.format(), &args.kind[..]) {
+    cx.each(args.output.format(), |cx, format| show(cx, args, &session, &found, format))?;
+    Ok(session.outcome(!found.rows.is_empty()))
+}
+
+/// Shows waste in a format.
+fn show(
+    cx: &RunContext,
+    args: &WasteArgs,
+    session: &Session,
+    found: &Waste,
+    format: Format,
+) -> anyhow::Result<()> {
+    let top = args.top.rows(format);
+    match (format, &args.kind[..]) {
         (Format::Csv, _) => {
             let answer =
-                Answer::new(columns::flat(), columns::flat_rows(&found, top)).without_rows(NoRows::Nothing);
-            session.show(cx, "waste", &args.output, answer)?;
+                Answer::new(columns::flat(), columns::flat_rows(found, top)).without_rows(NoRows::Nothing);
+            session.show_in(cx, "waste", &args.output, format, answer)?;
         }
-        (Format::Table, [_]) => screen::one_kind(cx, &session, &args.output, &found, args.group_by, top)?,
+        (Format::Table, [_]) => screen::one_kind(cx, session, &args.output, found, args.group_by, top)?,
         (format, _) => {
             let is_table = format == Format::Table;
             // In a table kinds are rows, and only the first field of each is shown.
             let kinds = if is_table { top.unwrap_or(usize::MAX) } else { usize::MAX };
-            let rows =
-                found.rows.iter().take(kinds).map(|row| columns::WasteLine { waste: &found, row, top });
+            let rows = found.rows.iter().take(kinds).map(|row| columns::WasteLine { waste: found, row, top });
             let mut answer = Answer::new(columns::columns(args.group_by), rows)
                 .matching(found.rows.len() as u64, "kinds")
-                .beside(&columns::beside(), &&found)
+                .beside(&columns::beside(), &found)
                 .without_rows(NoRows::Nothing);
             if is_table {
                 let width = output::style(cx, &args.output).width.map_or(usize::MAX, usize::from);
-                answer = answer.above(Section::Line(screen::headline(&found)));
-                let steps = screen::next(input, &found);
+                answer = answer.above(Section::Line(screen::headline(found)));
+                let steps = screen::next(&args.input, found);
                 if !steps.is_empty() {
                     answer = answer.under(Section::Whole(commands::lines(&steps, width)));
                 }
             }
-            session.show(cx, "waste", &args.output, answer)?;
+            session.show_in(cx, "waste", &args.output, format, answer)?;
         }
     }
-    Ok(session.outcome(!found.rows.is_empty()))
+    Ok(())
 }
 
 pub(crate) fn declared() -> Vec<Declared> {

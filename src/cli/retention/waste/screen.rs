@@ -1,6 +1,7 @@
 //! Waste as text for people.
 
 use hprof_query::waste::{FieldGroupBy, Waste, WasteKind};
+use hprof_report::Format;
 use hprof_report::answer::{Answer, NoRows, Section};
 use hprof_report::number::{grouped, human_bytes, percent};
 
@@ -60,12 +61,8 @@ pub(super) fn one_kind(
     let Some(row) = waste.rows.first() else {
         let none: [&hprof_query::waste::FieldSum; 0] = [];
         let answer = Answer::new(columns::of_fields(by, 0), none);
-        session.show(
-            cx,
-            "waste",
-            output,
-            answer.without_rows(NoRows::Line("Nothing is wasted like that".into())),
-        )?;
+        let answer = answer.without_rows(NoRows::Line("Nothing is wasted like that".into()));
+        session.show_in(cx, "waste", output, Format::Table, answer)?;
         return Ok(());
     };
     let headline = format!(
@@ -89,6 +86,6 @@ pub(super) fn one_kind(
         answer = answer.under(Section::Line(String::new()));
         answer = answer.under(Section::table(&columns::examples(), row.examples.iter().cloned()));
     }
-    session.show(cx, "waste", output, answer)?;
+    session.show_in(cx, "waste", output, Format::Table, answer)?;
     Ok(())
 }
