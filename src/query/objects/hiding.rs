@@ -11,18 +11,22 @@ use hprof_parser::BasicType;
 
 use self::fields::is_structure;
 use super::reader::{Characters, FieldSlot};
+use crate::secrets::kind;
 
 /// Stands for a hidden value.
 pub const HIDDEN: &str = "*";
 
-/// Returns what stands for a hidden text of this many characters.
-pub(crate) fn masked(characters: usize) -> String {
-    format!("{HIDDEN} ({characters} character{})", if characters == 1 { "" } else { "s" })
+/// Returns what stands for a hidden text: its length, and its kind if it contains a credential that
+/// [`crate::secrets`] recognizes.
+pub(crate) fn masked(characters: &Characters<'_>) -> String {
+    let length = characters.len();
+    let kind = kind::of_text(characters).map(|kind| format!(", {kind}")).unwrap_or_default();
+    format!("{HIDDEN} ({length} character{}{kind})", if length == 1 { "" } else { "s" })
 }
 
 /// Returns a text, or what stands for it.
 pub(crate) fn text(characters: &Characters<'_>, most: usize, hides: bool) -> String {
-    if hides { masked(characters.len()) } else { characters.text(most) }
+    if hides { masked(characters) } else { characters.text(most) }
 }
 
 /// Returns whether the number in a field that a class declares is shown although values are hidden: sizes of collections,
@@ -43,7 +47,10 @@ mod tests {
 
     #[test]
     fn a_mask_has_the_length() {
-        assert_eq!((masked(0), masked(1)), ("* (0 characters)".to_owned(), "* (1 character)".to_owned()));
+        let [none, one] = [&b""[..], b"x"].map(|text| masked(&Characters::Latin1(text)));
+        assert_eq!((none, one), ("* (0 characters)".to_owned(), "* (1 character)".to_owned()));
+        let key = ["AKIA", "Q3EGRIZVN7HXK2DU"].concat();
+        assert_eq!(masked(&Characters::Latin1(key.as_bytes())), "* (20 characters, aws-access-key-id)");
         assert_eq!(text(&Characters::Latin1(b"secret"), 3, true), "* (6 characters)");
         assert_eq!(text(&Characters::Latin1(b"secret"), 3, false), "sec");
     }

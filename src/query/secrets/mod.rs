@@ -9,6 +9,7 @@ mod arrays;
 mod from_name;
 mod held;
 mod keywords;
+pub(crate) mod kind;
 mod mask;
 mod rules;
 mod search;

@@ -453,9 +453,7 @@ impl<'a> StringReader<'a> {
         let item = item(&self.answer.shares, group)?;
         let graph = self.objects.graph;
         let (text, is_cut) = match item.characters(&self.objects) {
-            Some(characters) if self.objects.summary.hides_values() => {
-                (hiding::masked(characters.len()), false)
-            }
+            Some(characters) if self.objects.summary.hides_values() => (hiding::masked(&characters), false),
             Some(characters) => text(&characters, self.most_of(number)),
             None => (String::new(), false),
         };

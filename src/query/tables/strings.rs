@@ -135,7 +135,7 @@ impl<'a> Strings<'a> {
                 match characters {
                     None => batch.column(TEXT).text(None),
                     Some(characters) if summary.hides_values() => {
-                        batch.column(TEXT).text(Some(&hiding::masked(characters.len())));
+                        batch.column(TEXT).text(Some(&hiding::masked(&characters)));
                     }
                     // Most are ASCII, which needs no decoding.
                     Some(Characters::Latin1(bytes)) if bytes.len() <= MAX_TEXT && bytes.is_ascii() => {
