@@ -207,7 +207,13 @@ impl<'c, R> Column<'c, R> {
         fields: Vec<JsonField>,
         value: impl for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c,
     ) -> Self {
-        let making = Making { value: Box::new(value), csv: None, cell: None, target: None };
+        let value: MakeValue<'c, R> = Box::new(value);
+        Self::boxed(key, fields, value)
+    }
+
+    /// Compiled once for each type of rows, not for each of a thousand columns.
+    fn boxed(key: impl Into<ColumnKey>, fields: Vec<JsonField>, value: MakeValue<'c, R>) -> Self {
+        let making = Making { value, csv: None, cell: None, target: None };
         Self { declaration: Declaration::new(JsonField::nested(key, fields)), making }
     }
 
