@@ -1,6 +1,8 @@
 //! Compression of dumps by this process. JVMs compress too, but only with gzip, and they stand still meanwhile.
 
+use std::fmt;
 use std::io::{self, Read, Write};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,15 +15,32 @@ pub enum Compression {
     Zstd,
 }
 
-/// Writer of a dump.
-pub(crate) enum Encoder<'w> {
-    Plain(&'w mut (dyn Write + Send)),
-    Gzip(flate2::write::GzEncoder<&'w mut (dyn Write + Send)>),
-    Zstd(zstd::Encoder<'static, &'w mut (dyn Write + Send)>),
+/// Writer that compresses.
+pub enum Encoder<W: Write> {
+    /// Not at all.
+    Plain(W),
+    /// With gzip.
+    Gzip(flate2::write::GzEncoder<W>),
+    /// With zstd.
+    Zstd(zstd::Encoder<'static, W>),
 }
 
-impl<'w> Encoder<'w> {
-    pub(crate) fn new(compression: Option<Compression>, out: &'w mut (dyn Write + Send)) -> io::Result<Self> {
+impl<W: Write> fmt::Debug for Encoder<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plain(_) => "Plain(..)",
+            Self::Gzip(_) => "Gzip(..)",
+            Self::Zstd(_) => "Zstd(..)",
+        })
+    }
+}
+
+impl<W: Write> Encoder<W> {
+    /// Starts a stream.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn new(compression: Option<Compression>, out: W) -> io::Result<Self> {
         Ok(match compression {
             None => Self::Plain(out),
             Some(Compression::Gzip) => {
@@ -35,18 +54,22 @@ impl<'w> Encoder<'w> {
         })
     }
 
-    /// Writes the end of the stream. Without it, the file does not look complete.
-    pub(crate) fn finish(self) -> io::Result<()> {
-        let out = match self {
+    /// Writes the end of the stream, without which the file does not look complete, and returns the writer.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn finish(self) -> io::Result<W> {
+        let mut out = match self {
             Self::Plain(out) => out,
             Self::Gzip(encoder) => encoder.finish()?,
             Self::Zstd(encoder) => encoder.finish()?,
         };
-        out.flush()
+        out.flush()?;
+        Ok(out)
     }
 }
 
-impl Write for Encoder<'_> {
+impl<W: Write> Write for Encoder<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(out) => out.write(bytes),
@@ -65,6 +88,15 @@ impl Write for Encoder<'_> {
 }
 
 impl Compression {
+    /// Returns the compression that the name of a file stands for: `.gz`, `.zst`.
+    pub fn of_name(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "gz" => Some(Self::Gzip),
+            "zst" | "zstd" => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+
     /// Returns the suffix of its files.
     pub fn suffix(self) -> &'static str {
         match self {

@@ -37,7 +37,7 @@ mod remote_error;
 mod users;
 mod vm_kind;
 
-pub use compress::Compression;
+pub use compress::{Compression, Encoder};
 pub use error::Error;
 pub use identity::Identity;
 pub use private::{Keeper, NoKeeper};

@@ -172,7 +172,7 @@ struct Counter<'w> {
 enum Destination<'w> {
     /// The bytes stay compressed as they are.
     Same(&'w mut (dyn Write + Send)),
-    Other(Box<Encoder<'w>>),
+    Other(Box<Encoder<&'w mut (dyn Write + Send)>>),
 }
 
 impl Counter<'_> {
@@ -235,7 +235,7 @@ impl<'w> Sink<'w> {
         let counter = self.decoder.into_inner();
         match counter.to {
             Destination::Same(out) => out.flush()?,
-            Destination::Other(encoder) => encoder.finish()?,
+            Destination::Other(encoder) => encoder.finish().map(drop)?,
         }
         Ok(counter.counted)
     }

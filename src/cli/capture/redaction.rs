@@ -4,9 +4,7 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 use std::thread;
 
-use hprof_capture::{Compression, Error};
-use hprof_input::packed;
-use hprof_input::packed::encode::Encoder;
+use hprof_capture::{Compression, Encoder, Error};
 use hprof_query::redact::{Redacted, redact_pipe};
 
 use super::destination::Destination;
@@ -98,10 +96,6 @@ impl Redaction {
 
 /// Redacts the bytes of a pipe.
 fn passed(from: impl Read, compression: Option<Compression>, out: &mut dyn Write) -> io::Result<Passed> {
-    let compression = compression.map(|compression| match compression {
-        Compression::Gzip => packed::Compression::Gzip,
-        Compression::Zstd => packed::Compression::Zstd,
-    });
     let key = random_key().map_err(io::Error::other)?;
     let options = WhatGoes::default().options().map_err(io::Error::other)?;
     let mut from = Hashed::new(from);

@@ -13,10 +13,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 
+use hprof_capture::{self as capture, Encoder};
 use hprof_index::storage::temporary_files::TemporaryDir;
 use hprof_index::{Heap, ObjectGraph, Progress};
 use hprof_input::packed::Compression;
-use hprof_input::packed::encode::Encoder;
 use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::dump::recover::RecoverSource;
 use hprof_query::redact::proof::{ProofDump, ProofRow};
@@ -176,7 +176,7 @@ fn write(
     let bar = Bar::new(cx, args.quiet);
     let failed = || format!("cannot write {}", output.display());
     let out = Hashed::new(BufWriter::with_capacity(1 << 16, file));
-    let mut out = Encoder::new(Compression::of_name(output), out).with_context(failed)?;
+    let mut out = Encoder::new(capture::Compression::of_name(output), out).with_context(failed)?;
     let redaction = Redaction { path: &args.file, options, key, bar: &bar };
     let (done, written) = args
         .input(output)?

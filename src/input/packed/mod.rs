@@ -6,7 +6,6 @@
 
 mod archive;
 mod blocks;
-pub mod encode;
 mod gzip;
 mod member;
 mod stream;
