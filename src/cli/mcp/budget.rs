@@ -109,49 +109,45 @@ fn kept(list: &[Value], excess: usize, least: usize) -> usize {
 fn longest(answer: &mut Map<String, Value>, stage: Stage, least: usize) -> Option<(String, &mut Vec<Value>)> {
     let mut search = Search { path: Vec::new(), best: None, stage, least };
     for (key, value) in answer.iter() {
-        search.path.push(Step::Key(key.clone()));
+        search.path.push(Step::Key(key));
         search.visit(value);
         search.path.pop();
     }
     let (_, steps) = search.best?;
-    let name = steps
-        .iter()
-        .map(|step| match step {
-            Step::Key(key) => key.clone(),
-            Step::Index(index) => index.to_string(),
-        })
-        .collect::<Vec<_>>()
-        .join(".");
-    let mut steps = steps.into_iter();
-    let Some(Step::Key(first)) = steps.next() else { return None };
-    let mut value = answer.get_mut(&first)?;
-    for step in steps {
-        value = match step {
-            Step::Key(key) => value.get_mut(&key)?,
-            Step::Index(index) => value.get_mut(index)?,
+    let words = steps.iter().map(|step| match step {
+        Step::Key(key) => (*key).to_owned(),
+        Step::Index(index) => index.to_string(),
+    });
+    let words: Vec<String> = words.collect();
+    let (first, others) = words.split_first()?;
+    let mut value = answer.get_mut(first)?;
+    for word in others {
+        value = match value {
+            Value::Array(list) => list.get_mut(word.parse::<usize>().ok()?)?,
+            other => other.get_mut(word)?,
         };
     }
-    value.as_array_mut().map(|list| (name, list))
+    value.as_array_mut().map(|list| (words.join("."), list))
 }
 
-#[derive(Debug, Clone)]
-enum Step {
-    Key(String),
+#[derive(Debug, Clone, Copy)]
+enum Step<'a> {
+    Key(&'a str),
     Index(usize),
 }
 
 /// Search for the list that takes most bytes.
-struct Search {
-    path: Vec<Step>,
+struct Search<'a> {
+    path: Vec<Step<'a>>,
     /// Length and path.
-    best: Option<(usize, Vec<Step>)>,
+    best: Option<(usize, Vec<Step<'a>>)>,
     stage: Stage,
     least: usize,
 }
 
-impl Search {
-    /// Visits a value. Returns its length.
-    fn visit(&mut self, value: &Value) -> usize {
+impl<'a> Search<'a> {
+    /// Visits a value. Returns about its length: it is asked for each list that is cut.
+    fn visit(&mut self, value: &'a Value) -> usize {
         match value {
             Value::Array(list) => {
                 let mut size = 2usize;
@@ -171,14 +167,16 @@ impl Search {
             Value::Object(map) => {
                 let mut size = 2usize;
                 for (key, element) in map {
-                    self.path.push(Step::Key(key.clone()));
+                    self.path.push(Step::Key(key));
                     let length = self.visit(element);
                     size = size.saturating_add(key.len()).saturating_add(length).saturating_add(4);
                     self.path.pop();
                 }
                 size
             }
-            other => other.to_string().len(),
+            Value::String(text) => text.len().saturating_add(2),
+            Value::Number(number) => number.to_string().len(),
+            Value::Bool(_) | Value::Null => 4,
         }
     }
 }
