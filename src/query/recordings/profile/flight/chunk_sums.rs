@@ -9,9 +9,8 @@ use hprof_jfr::values::Constant;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Record, Value};
 
 use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
-use super::stacks::{NO_STACK, Names, Stack, StackIndex, Stacks};
+use super::stacks::{NO_STACK, Names, StackIndex, StackTable, Stacks};
 use super::{EventCount, FlightJvm, Want};
-use crate::recordings::profile::Frame;
 
 /// Number of events, and what they state: bytes or nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,10 +26,9 @@ type ByClass = FxHashMap<(StackIndex, u32), Sum>;
 #[derive(Debug, Default)]
 pub(super) struct ChunkSums {
     pub(super) counts: Vec<EventCount>,
-    /// Frames of all stacks.
-    pub(super) frames: Vec<Frame>,
-    /// Stacks, in the order in which they first occur.
-    pub(super) stacks: Vec<Stack>,
+    pub(super) stacks: StackTable,
+    /// Number of events whose stack the chunk does not contain.
+    pub(super) lost_stacks: u64,
     /// Names of classes.
     pub(super) classes: Vec<Arc<str>>,
     /// By kind: samples of each stack.
@@ -136,9 +134,9 @@ impl ChunkSums {
             }
         }
         let Counting { stacks, .. } = counting;
-        (sums.frames, sums.stacks) = stacks.finish();
-        let name =
-            |id| chunk.metadata.class(id).map_or_else(|| format!("type {id}"), |class| class.name.clone());
+        sums.stacks = stacks.finish();
+        // Types that are not described have no name, and a damaged chunk can contain millions of them.
+        let name = |id| chunk.metadata.class(id).map_or(NOT_DESCRIBED, |class| &class.name).to_owned();
         let counts = chunk.counts.iter().map(|count| EventCount {
             name: match count.type_id {
                 hprof_jfr::chunk::METADATA => "jdk.Metadata".to_owned(),
@@ -152,6 +150,9 @@ impl ChunkSums {
         Ok(sums)
     }
 }
+
+/// Name of all types that the metadata does not describe.
+const NOT_DESCRIBED: &str = "(types not described)";
 
 /// State while the events of a chunk are counted.
 struct Counting<'c, 's> {
@@ -222,6 +223,8 @@ impl<'c> Counting<'c, '_> {
         });
         let number = serial.map_or(0, |(serial, _)| serial);
         let (index, is_new) = self.stacks.index(trace, number, &mut self.names);
+        // Key 0 is that of events without a stack.
+        self.sums.lost_stacks += u64::from(index == NO_STACK && trace.key != 0);
         if let (true, Some((serial, thread))) = (is_new, serial)
             && !self.sums.stack_threads.contains_key(&serial)
             && let Some(thread) = thread.record()
