@@ -15,6 +15,8 @@ use crate::reader::{Reader, Text};
 pub struct Event<'c> {
     /// Index of the type in [`classes`](crate::metadata::Metadata::classes).
     pub class: usize,
+    /// Offset in the chunk.
+    pub start: usize,
     /// Fields.
     pub fields: Record<'c>,
 }
@@ -71,7 +73,7 @@ impl Chunk<'_> {
         found.filter_map(|event| {
             let class = self.metadata.index_of(event.type_id)?;
             let fields = Record::new(self, class, event.fields, event.end)?;
-            Some(Event { class, fields })
+            Some(Event { class, start: event.start, fields })
         })
     }
 }

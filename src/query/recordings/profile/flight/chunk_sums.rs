@@ -9,6 +9,7 @@ use hprof_jfr::values::Constant;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Record, Value};
 
 use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
+use super::heap::{HeapEvent, HeapEventKind};
 use super::stacks::{NO_STACK, Names, StackIndex, StackTable, Stacks};
 use super::{EventCount, FlightJvm, Want};
 
@@ -41,6 +42,8 @@ pub(super) struct ChunkSums {
     pub(super) threads: Vec<ThreadChange>,
     /// Threads of stacks, if they were requested: serial number and name.
     pub(super) stack_threads: FxHashMap<u32, String>,
+    /// Events about the heap, in the order of the file.
+    pub(super) heap: Vec<HeapEvent>,
     pub(super) jvm: Option<FlightJvm>,
     pub(super) problems: Vec<FlightError>,
 }
@@ -64,6 +67,7 @@ enum Kind {
     Wait(usize, Fields),
     Thread { is_end: bool },
     Jvm,
+    Heap(HeapEventKind),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +99,7 @@ impl Kind {
             "jdk.ThreadStart" => Some(Self::Thread { is_end: false }),
             "jdk.ThreadEnd" => Some(Self::Thread { is_end: true }),
             "jdk.JVMInformation" => Some(Self::Jvm),
-            _ => None,
+            name => HeapEventKind::of(name).map(Self::Heap),
         }
     }
 }
@@ -201,6 +205,7 @@ impl<'c> Counting<'c, '_> {
                     is_end,
                 });
             }
+            Kind::Heap(kind) => self.sums.heap.extend(kind.read(self.chunk, fields)),
             Kind::Jvm => {
                 let text = |name| fields.text(name).unwrap_or_default().into_owned();
                 self.sums.jvm = Some(FlightJvm {
@@ -280,7 +285,7 @@ fn serial(thread: &Record<'_>) -> u32 {
     of("javaThreadId").unwrap_or_else(|| of("osThreadId").unwrap_or(0) | NATIVE_THREAD)
 }
 
-fn thread_name(thread: &Record<'_>) -> String {
+pub(super) fn thread_name(thread: &Record<'_>) -> String {
     let names = ["javaName", "osName"].into_iter().filter_map(|name| thread.text(name));
     names.map(std::borrow::Cow::into_owned).find(|name| !name.is_empty()).unwrap_or_default()
 }

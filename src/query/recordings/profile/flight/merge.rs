@@ -13,6 +13,7 @@ use hprof_parser::TraceSerial;
 use super::super::events::{MonitorEvent, SampleEvent, SiteEvent};
 use super::super::traces::StoredFrames;
 use super::chunk_sums::{ChunkSums, Sum, ThreadChange};
+use super::heap::Collecting;
 use super::{EventCount, FlightFacts, FlightReport, Want};
 use crate::recordings::percent::two_decimals;
 use crate::recordings::profile::{
@@ -46,6 +47,7 @@ pub(super) struct Merged {
     started: FxHashMap<u32, usize>,
     stack_threads: FxHashMap<u32, String>,
     counts: FxHashMap<String, (u64, u64)>,
+    heap: Collecting,
 }
 
 impl Merged {
@@ -116,6 +118,7 @@ impl Merged {
             }
         }
         self.stack_threads.extend(sums.stack_threads);
+        sums.heap.into_iter().for_each(|event| self.heap.add(event));
         for change in sums.threads {
             let trace = serial(change.stack);
             self.thread(change, trace);
@@ -194,6 +197,7 @@ impl Merged {
             thread_events: self.thread_events,
             other_samples: samples.into(),
             other_sites: sites.into(),
+            heap: self.heap.finish(),
         }
     }
 

@@ -5,7 +5,9 @@
 
 mod chunk_sums;
 mod file;
+pub mod heap;
 mod merge;
+pub mod rows;
 mod stacks;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,7 @@ use super::{Profile, Samples, Sites, ThreadEvent};
 pub use file::FlightFile;
 
 use chunk_sums::ChunkSums;
+use heap::HeapOverTime;
 use merge::Merged;
 
 /// Maximum number of problems that are described.
@@ -36,6 +39,8 @@ pub struct FlightReport {
     pub thread_events: Vec<ThreadEvent>,
     /// Samples of other events than those in the profile that stand for the same.
     pub other_samples: Vec<Samples>,
+    /// Heap over time.
+    pub heap: HeapOverTime,
     /// Allocation sites from other events than those in the profile.
     pub other_sites: Vec<Sites>,
 }

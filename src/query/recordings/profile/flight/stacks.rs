@@ -95,6 +95,12 @@ impl Stacks {
         (index, index != NO_STACK)
     }
 
+    /// Returns the innermost frame of a stack.
+    pub(super) fn innermost(&self, stack: StackIndex) -> Option<&Frame> {
+        let list = self.table.stacks.get(stack as usize)?.list;
+        self.table.frames.get(*self.table.lists.get(list as usize)?.first()? as usize)
+    }
+
     /// Reads the frames of a stack: the index of their list, and whether outer frames are missing.
     fn list(&mut self, trace: Constant<'_>, names: &mut Names) -> Option<(u32, bool)> {
         let record = trace.record()?;
