@@ -10,7 +10,7 @@ use hprof_parser::record::{ControlSettings, HeapSummary};
 use hprof_query::classes::histogram::objects_by_kind;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::recordings::profile::binary::Want;
-use hprof_query::recordings::profile::flight::heap::{Collection, HeapOverTime, HeapTrend};
+use hprof_query::recordings::profile::flight::heap::{Collection, HeapOverTime};
 use hprof_query::recordings::profile::flight::{EventCount, FlightFacts, FlightJvm};
 use hprof_query::recordings::profile::text::TextReport;
 use hprof_query::recordings::profile::{Profile, rfc3339};
@@ -204,7 +204,7 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         Column::records(names::HEAP_OVER_TIME, collection_columns(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time.map(|heap| heap.collections.as_slice()).unwrap_or_default()
         }),
-        Column::record(names::HEAP_TREND, trend_columns(), |facts: &RecordingFacts<'a>| {
+        Column::record(names::HEAP_TREND, columns::heap_trend(), |facts: &RecordingFacts<'a>| {
             Some((facts.heap_over_time?, facts.heap_over_time?.trend()?))
         })
         .or_null("the recording contains no collections"),
@@ -303,27 +303,6 @@ fn collection_columns<'a>() -> Columns<'a, Collection> {
         Column::of(names::USED_BYTES, |of: &Collection| of.used_bytes.into()),
         Column::of(names::COMMITTED_BYTES, |of: &Collection| of.committed_bytes.into()),
         Column::of(names::METASPACE_BYTES, |of: &Collection| of.metaspace_bytes.into()).or_null(none),
-    ])
-}
-
-fn trend_columns<'a>() -> Columns<'a, (&'a HeapOverTime, HeapTrend)> {
-    Columns::new([
-        Column::of(names::TREND_VERDICT, |(_, trend): &(&HeapOverTime, HeapTrend)| {
-            trend.verdict.name().into()
-        }),
-        Column::of(names::TEXT, |(_, trend): &(&HeapOverTime, HeapTrend)| trend.to_string().into()),
-        Column::of(names::COLLECTIONS, |(_, trend): &(&HeapOverTime, HeapTrend)| trend.collections.into()),
-        Column::of(names::FIRST_FLOOR_BYTES, |(_, trend): &(&HeapOverTime, HeapTrend)| {
-            trend.first_floor_bytes.into()
-        }),
-        Column::of(names::LAST_FLOOR_BYTES, |(_, trend): &(&HeapOverTime, HeapTrend)| {
-            trend.last_floor_bytes.into()
-        }),
-        Column::of(names::PEAK_BYTES, |(_, trend): &(&HeapOverTime, HeapTrend)| trend.peak_bytes.into()),
-        Column::of(names::MEMORY_LIMIT_BYTES, |(heap, _): &(&HeapOverTime, HeapTrend)| {
-            heap.memory_limit_bytes.into()
-        })
-        .or_null("the recording names none"),
     ])
 }
 

@@ -12,6 +12,7 @@ use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::profile::binary::{self, Want};
+use hprof_query::recordings::profile::flight::heap::HeapOverTime;
 use hprof_query::recordings::profile::flight::{
     self, FlightFacts, FlightFile, FlightReport, SampleEvent, SiteEvent,
 };
@@ -129,6 +130,15 @@ impl RecordedInput {
         Ok(Some(Recorded { profile, file: origin, path }))
     }
 
+    /// Reads the heap over time of a recording of Flight Recorder; `None` if the file is something else.
+    pub(crate) fn open_heap_of_flight(cx: &RunContext, input: &Input) -> anyhow::Result<Option<Recorded>> {
+        // A directory or `-` is a dump, or an error of one.
+        if !input.path().is_file() {
+            return Ok(None);
+        }
+        Self { input: input.clone(), run: None }.open_flight(cx, Want::default())
+    }
+
     /// Opens a recording of Flight Recorder that is given beside a dump, and prints notes about it.
     pub(crate) fn flight_beside(cx: &RunContext, dump: &Input, path: &Path) -> anyhow::Result<FlightFile> {
         let shown = path.display();
@@ -240,6 +250,19 @@ impl RecordedInput {
 }
 
 impl Recorded {
+    /// Returns the path, as it was given.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the heap over time of a recording of Flight Recorder.
+    pub(crate) fn heap_over_time(&self) -> Option<&HeapOverTime> {
+        match &self.file {
+            RecordedFile::Flight { report, .. } => Some(&report.heap),
+            RecordedFile::Binary(_) | RecordedFile::Text { .. } => None,
+        }
+    }
+
     /// Returns the reason why a recording of Flight Recorder contains no events of a kind: `otherwise`, unless it is
     /// damaged.
     pub(crate) fn why_none(&self, otherwise: &'static str) -> &'static str {

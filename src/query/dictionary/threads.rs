@@ -88,6 +88,7 @@ names! {
     EVENT_TYPES: Records, "types of events, most events first";
     EVENTS: Integer, "number of events of the type";
     EVENT_BYTES: Integer, "bytes of these events";
+    RECORDINGS: Records, "recordings of Flight Recorder that are evidence beside the dumps";
     HEAP_OVER_TIME: Records, "the heap after each collection, in the order of time, in recordings of Flight Recorder";
     TIME: Time, "time at which it happened: RFC 3339, UTC";
     GC_ID: Signed, "number of the collection in its JVM";

@@ -170,3 +170,56 @@ fn events_that_stand_for_the_same_are_kept() {
         report.other_sites.iter().map(|sites| (sites.event.unwrap(), sites.rows.len())).collect();
     assert_eq!(sites, [(SiteEvent::Buffers, 1)]);
 }
+
+#[test]
+fn the_heap_after_a_collection() {
+    let heap = read_as(&every_kind(true).finish(), Want::default()).heap;
+    let [collection] = &heap.collections[..] else { panic!("{heap:?}") };
+    assert_eq!(
+        *collection,
+        heap::Collection {
+            nanos: 1_007_000_000,
+            gc_id: 5,
+            before_bytes: Some(900),
+            used_bytes: 300,
+            committed_bytes: 1024,
+            metaspace_bytes: Some(77),
+            is_old: true,
+        }
+    );
+    assert_eq!(heap.memory_limit_bytes, Some(4096));
+    assert_eq!(heap.trend().unwrap().verdict, heap::HeapVerdict::TooFew);
+}
+
+#[test]
+fn events_one_by_one() {
+    let bytes = every_kind(true).finish();
+    let recording = Recording::new(&bytes).unwrap();
+    let span = &recording.chunks()[0];
+    let events = |starts: &std::ops::Range<usize>| {
+        let mut found = Vec::new();
+        let visit = |row: rows::EventRow<'_>| {
+            found.push((
+                row.event.to_owned(),
+                row.thread.map(str::to_owned),
+                row.top.map(ToString::to_string),
+                row.class.map(str::to_owned),
+                row.bytes,
+                row.duration_nanos,
+            ));
+        };
+        rows::visit(&bytes, span, starts, visit).unwrap();
+        found
+    };
+    let all = events(&(0..usize::MAX));
+    let is = |at: usize, event: &str, class: Option<&str>, bytes, duration| {
+        let (worker, top) = (Some("worker".to_owned()), Some("a.B.run(line 12)".to_owned()));
+        assert_eq!(all[at], (event.to_owned(), worker, top, class.map(str::to_owned), bytes, duration));
+    };
+    is(0, "jdk.ExecutionSample", None, None, None);
+    is(6, "jdk.ObjectAllocationSample", Some("byte[]"), Some(1000), None);
+    is(10, "jdk.JavaMonitorEnter", Some("a.B"), None, Some(25_000_000));
+    let middle = bytes.len() / 2;
+    let parts = [events(&(0..middle)), events(&(middle..usize::MAX))].concat();
+    assert!(parts == all && all.len() == 21, "{}", all.len());
+}
