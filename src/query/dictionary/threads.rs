@@ -102,7 +102,7 @@ names! {
     COLLECTIONS: Integer, "number of collections that were looked at";
     FIRST_FLOOR_BYTES: Integer, "the least that a collection left in the second quarter of the collections";
     LAST_FLOOR_BYTES: Integer, "the least that a collection left in the last quarter of the collections";
-    PEAK_BYTES: Integer, "the most that any collection left";
+    PEAK_BYTES: Integer, "the most that any of these collections left";
     MEMORY_LIMIT_BYTES: Integer, "memory limit of the container";
     HEAP_SUMMARIES: Records, "HEAP SUMMARY records in the order of the file";
     CONTROL_SETTINGS: Records, "CONTROL SETTINGS records in the order of the file";

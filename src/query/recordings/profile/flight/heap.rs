@@ -57,7 +57,7 @@ pub struct HeapTrend {
     pub first_floor_bytes: u64,
     /// Floor of the last part of the recording; of all of it if there are too few collections.
     pub last_floor_bytes: u64,
-    /// Maximum that any collection left.
+    /// Maximum that any of these collections left.
     pub peak_bytes: u64,
 }
 
@@ -98,10 +98,10 @@ impl HeapOverTime {
 
     /// Returns the trend; `None` if the recording contains no collections.
     pub fn trend(&self) -> Option<HeapTrend> {
-        let peak_bytes = self.collections.iter().map(|collection| collection.used_bytes).max()?;
         let old: Vec<u64> = self.used(|collection| collection.is_old);
         let is_old = old.len() >= MIN_OLD_COLLECTIONS;
         let used = if is_old { old } else { self.used(|_| true) };
+        let peak_bytes = *used.iter().max()?;
         let least = |used: &[u64]| used.iter().min().copied().unwrap_or(0);
         let all = least(&used);
         let trend = |verdict, first_floor_bytes, last_floor_bytes| HeapTrend {
@@ -160,9 +160,14 @@ impl fmt::Display for HeapTrend {
             HeapVerdict::Spike => {
                 write!(
                     f,
-                    "the floor after {count} did not rise ({first}, then {last}), but up to {peak} were used after one: a \
-                     spike, not a leak"
+                    "the floor after {count} did not rise ({first}, then {last}), but up to {peak} were used after one, \
+                     which is "
                 )?;
+                f.write_str(if self.is_old {
+                    "a spike, not a leak"
+                } else {
+                    "a spike, or garbage in the old generation, not a leak"
+                })?;
             }
             HeapVerdict::Flat => {
                 write!(f, "the floor after {count} did not rise ({first}, then {last}): no sign of a leak")?;
@@ -352,6 +357,18 @@ mod tests {
         assert_eq!(verdict(&started), HeapVerdict::Flat);
         let spike: Vec<u64> = (0..24).map(|at| if at == 15 { 900 } else { 100 + at % 3 }).collect();
         assert_eq!(verdict(&spike), HeapVerdict::Spike);
+        // Of young collections, it can be garbage that the next old one frees.
+        let of = |is_old: bool| heap(spike.iter().copied(), |_| is_old).trend().unwrap().to_string();
+        assert!(
+            of(false).ends_with("a spike, or garbage in the old generation, not a leak"),
+            "{}",
+            of(false)
+        );
+        assert!(
+            of(true).ends_with("up to 900 B were used after one, which is a spike, not a leak"),
+            "{}",
+            of(true)
+        );
         assert_eq!(verdict(&rising[..11]), HeapVerdict::TooFew);
         assert_eq!(HeapOverTime::default().trend(), None);
     }
