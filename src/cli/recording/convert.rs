@@ -41,7 +41,7 @@ pub(crate) struct ConvertArgs {
     #[command(flatten)]
     input: Input,
 
-    /// Events of a recording of Flight Recorder that become CPU SAMPLES [default: as `cpu`]
+    /// Events to count in a recording of Flight Recorder as CPU SAMPLES [default: as for `cpu`]
     #[arg(long, value_name = "KIND", value_parser = keys(EVENT), help_heading = "Input")]
     event: Option<SampleEvent>,
 
