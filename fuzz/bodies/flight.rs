@@ -20,6 +20,13 @@ pub fn flight(bytes: &[u8]) {
     let [one, two] = [false, true].map(|two| with_threads(two, read));
     assert_eq!(one.profile, two.profile, "one thread and two read different profiles");
     assert_eq!(one.facts, two.facts);
+    assert_eq!(one.heap, two.heap);
+    assert!(one.heap.collections.is_empty() == one.heap.trend().is_none());
+    for span in recording.chunks() {
+        let _ = flight::rows::visit(bytes, span, &(0..usize::MAX), |row| {
+            assert!(row.bytes.is_none_or(|bytes| i64::try_from(bytes).is_ok()));
+        });
+    }
     for of in stacks::held(&one.profile) {
         let _ = stacks::stacks(&one.profile, &stacks::StackQuery::new(of));
     }

@@ -60,12 +60,18 @@ fn list(fields: &[JsonField]) -> String {
     fields.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
+/// Returns the columns of all tables.
+fn table_columns() -> impl Iterator<Item = tables::Column> {
+    let beside = std::iter::once(tables::jfr_events::definition());
+    tables::definitions().into_iter().chain(beside).flat_map(|table| table.columns)
+}
+
 /// Returns all names with their types, meanings, and when they are `null`.
 fn names(answers: &[Declared]) -> String {
     let mut nulls = Nulls::default();
     answers.iter().for_each(|answer| nulls.add(&answer.rows));
     answers.iter().for_each(|answer| nulls.add(&answer.beside));
-    for column in tables::definitions().iter().flat_map(|table| &table.columns) {
+    for column in table_columns() {
         if let Some(when) = &column.null {
             nulls.one(&column.name, when);
         }
@@ -222,8 +228,7 @@ mod tests {
             add(&mut used, &answer.rows);
             add(&mut used, &answer.beside);
         }
-        let columns = tables::definitions().into_iter().flat_map(|table| table.columns);
-        used.extend(columns.map(|column| column.name.into_owned()));
+        used.extend(table_columns().map(|column| column.name.into_owned()));
         let names = dictionary::topics().into_iter().flat_map(|(_, names)| names);
         let unused: Vec<&str> = names.map(|name| name.key).filter(|key| !used.contains(*key)).collect();
         assert_eq!(unused, ["first"], "`first` is within values of columns that a query names");

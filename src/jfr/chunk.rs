@@ -1,9 +1,11 @@
 //! A chunk: its events, their types and constants.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use crate::error::{FlightError, FlightErrorKind};
-use crate::events::{EventHeader, Events};
+use crate::events::{EventHeader, Events, HEADER};
 use crate::metadata::Metadata;
 use crate::plan::{self, Plans};
 use crate::pools::Pools;
@@ -26,13 +28,13 @@ pub struct Chunk<'a> {
     pub metadata: Metadata,
     /// Number and bytes of the events of each type, ascending by type.
     pub counts: Vec<TypeCount>,
-    /// Damaged checkpoints; the first ones.
+    /// Damaged regions and checkpoints; the first ones.
     pub problems: Vec<FlightError>,
     pub(crate) plans: Plans,
     pub(crate) pools: Pools,
     pub(crate) reader: Reader<'a>,
-    pub(crate) bytes: &'a [u8],
-    pub(crate) base: u64,
+    /// Offsets of the events that can be read, one after the other: one range, and one more after each damaged region.
+    pub(crate) runs: Vec<Range<usize>>,
 }
 
 /// Number of events of a type.
@@ -57,29 +59,48 @@ impl<'a> Chunk<'a> {
         let reader = Reader::new(bytes, base, header.is_compressed());
         let (mut counts, mut checkpoints, mut metadata) = (Counts::default(), Vec::new(), None);
         let mut problems = Vec::new();
-        for event in Events::new(bytes, base, header.is_compressed()) {
-            match event {
-                Ok(event) => {
-                    counts.add(&event);
-                    match event.type_id {
-                        METADATA => metadata = Some(event),
-                        CHECKPOINT => checkpoints.push(event),
-                        _ => {}
-                    }
-                }
-                // Of a chunk that is not whole, the end is known.
-                Err(error) => problems.push(error),
-            }
-        }
-        let event = metadata.ok_or(FlightError::new(FlightErrorKind::NoMetadata, base))?;
-        let metadata = Metadata::read(reader.at(event.fields).until(event.end))?;
-        let plans = plan::plans(&metadata, reader.is_compressed());
-        let pools = Pools::read(reader, &checkpoints, (&metadata, &plans), |problem| {
+        let mut problem = |problem| {
             if problems.len() < MAX_PROBLEMS {
                 problems.push(problem);
             }
-        });
-        Ok(Self { header, metadata, counts: counts.finish(), problems, plans, pools, reader, bytes, base })
+        };
+        let (mut runs, mut stated, mut at) = (Vec::new(), None, HEADER);
+        loop {
+            let (start, mut error) = (at, None);
+            for event in Events::from(reader.at(start)) {
+                match event {
+                    Ok(event) => {
+                        counts.add(&event);
+                        match event.type_id {
+                            METADATA => metadata = Some(event),
+                            CHECKPOINT => checkpoints.push(event),
+                            _ => {}
+                        }
+                        at = event.end;
+                    }
+                    // Of a chunk that is not whole, the end is known.
+                    Err(found) => error = Some(found),
+                }
+            }
+            runs.push(start..at);
+            let Some(error) = error else { break };
+            problem(error);
+            let stated = stated.get_or_insert_with(|| stated_events(reader, &header));
+            // After a damaged region, the next event is where the header or a checkpoint says.
+            match stated.get(stated.partition_point(|event| event.start <= at)) {
+                Some(event) => at = event.start,
+                None => break,
+            }
+        }
+        let read = |event: &EventHeader| Metadata::read(reader.at(event.fields).until(event.end));
+        let of_header = stated.iter().flatten().filter(|event| event.type_id == METADATA);
+        let metadata = match of_header.map(read).find_map(Result::ok) {
+            Some(metadata) => metadata,
+            None => read(&metadata.ok_or(FlightError::new(FlightErrorKind::NoMetadata, base))?)?,
+        };
+        let plans = plan::plans(&metadata, reader.is_compressed());
+        let pools = Pools::read(reader, &checkpoints, (&metadata, &plans), problem);
+        Ok(Self { header, metadata, counts: counts.finish(), problems, plans, pools, reader, runs })
     }
 
     /// Returns a time in nanoseconds since 1970.
@@ -94,6 +115,30 @@ impl<'a> Chunk<'a> {
         let nanos = i128::from(ticks) * 1_000_000_000 / per_second;
         i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
     }
+}
+
+/// Returns the events at the offsets that the header states, ascending: the metadata, and the checkpoints, each of which
+/// states the offset of the one before.
+fn stated_events(reader: Reader<'_>, header: &ChunkHeader) -> Vec<EventHeader> {
+    let event = |offset: i64, type_id| {
+        let at = usize::try_from(offset).ok().filter(|at| *at >= HEADER)?;
+        let event = Events::from(reader.at(at)).next()?.ok()?;
+        (event.type_id == type_id).then_some(event)
+    };
+    let mut found: Vec<EventHeader> = event(header.metadata, METADATA).into_iter().collect();
+    let mut at = header.checkpoint;
+    while let Some(checkpoint) = event(at, CHECKPOINT) {
+        found.push(checkpoint);
+        let mut fields = reader.at(checkpoint.fields).until(checkpoint.end);
+        // Start, duration, distance to the checkpoint before.
+        let distance = fields.long().and_then(|_| fields.long()).and_then(|_| fields.long());
+        match distance {
+            Ok(distance) if distance < 0 => at = at.saturating_add(distance),
+            _ => break,
+        }
+    }
+    found.sort_unstable_by_key(|event| event.start);
+    found
 }
 
 /// Counts of events by type. Types of the JVM have small IDs.

@@ -29,7 +29,12 @@ pub struct Events<'a> {
 impl<'a> Events<'a> {
     /// Creates an iterator over the events of a chunk; `base` is its offset in the file.
     pub(crate) fn new(chunk: &'a [u8], base: u64, compressed: bool) -> Self {
-        Self { reader: Reader::new(chunk, base, compressed).at(HEADER), is_done: false }
+        Self::from(Reader::new(chunk, base, compressed).at(HEADER))
+    }
+
+    /// Creates an iterator over the events from the position of a reader to its end.
+    pub(crate) fn from(reader: Reader<'a>) -> Self {
+        Self { reader, is_done: false }
     }
 }
 

@@ -13,8 +13,16 @@ pub const MAX_DEPTH: usize = 32;
 pub struct Metadata {
     /// Types, in the order of the file.
     pub classes: Vec<Class>,
+    /// Indices of types with small IDs, as those of the JVM are; [`NONE`] for no type.
+    small: Vec<u32>,
+    /// Indices of the other types.
     by_id: FxHashMap<i64, usize>,
 }
+
+/// Number of IDs that are looked up in a table.
+const SMALL: usize = 4096;
+/// No type.
+const NONE: u32 = u32::MAX;
 
 /// A type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,14 +78,23 @@ impl Metadata {
         }
         let mut metadata = Self::default();
         Elements { strings: &strings, metadata: &mut metadata }.element(&mut reader, 0)?;
-        let classes = &metadata.classes;
-        metadata.by_id = classes.iter().enumerate().map(|(index, class)| (class.id, index)).collect();
+        metadata.small = vec![NONE; SMALL];
+        for (index, class) in metadata.classes.iter().enumerate() {
+            let small = usize::try_from(class.id).ok().and_then(|id| metadata.small.get_mut(id));
+            match (small, u32::try_from(index)) {
+                (Some(small), Ok(index)) => *small = index,
+                _ => _ = metadata.by_id.insert(class.id, index),
+            }
+        }
         Ok(metadata)
     }
 
     /// Returns the index of a type.
     pub fn index_of(&self, id: i64) -> Option<usize> {
-        self.by_id.get(&id).copied()
+        match usize::try_from(id).ok().and_then(|id| self.small.get(id)) {
+            Some(index) => Some(*index as usize).filter(|_| *index != NONE),
+            None => self.by_id.get(&id).copied(),
+        }
     }
 
     /// Returns a type by its ID.

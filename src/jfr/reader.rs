@@ -101,6 +101,11 @@ impl<'a> Reader<'a> {
 
     /// Reads an integer of up to 9 bytes: 7 bits in each of the first eight, 8 in the last.
     pub(crate) fn variable(&mut self) -> Result<i64, FlightError> {
+        // Most are small.
+        if let Some(byte) = self.bytes.get(self.at).filter(|byte| **byte < 0x80) {
+            self.at += 1;
+            return Ok(i64::from(*byte));
+        }
         let mut value = 0u64;
         for shift in (0..56).step_by(7) {
             let byte = self.u8()?;
@@ -115,6 +120,12 @@ impl<'a> Reader<'a> {
 
     /// Skips an integer of variable length.
     pub(crate) fn skip_variable(&mut self) -> Result<(), FlightError> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        if let Some((next, _)) = rest.split_first_chunk::<9>() {
+            let [first, ..] = next;
+            self.at += if *first < 0x80 { 1 } else { length(next) };
+            return Ok(());
+        }
         for _ in 0..8 {
             if self.u8()? < 0x80 {
                 return Ok(());
@@ -202,6 +213,12 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Returns the number of bytes of an integer of variable length: up to the first without the highest bit, 9 at most.
+fn length(&[a, b, c, d, e, f, g, h, _]: &[u8; 9]) -> usize {
+    let last = !u64::from_le_bytes([a, b, c, d, e, f, g, h]) & 0x8080_8080_8080_8080;
+    last.trailing_zeros() as usize / 8 + 1
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -231,6 +248,14 @@ mod tests {
         assert_eq!(reader(&[0xff, 0xff, 0xff, 0xff, 0x0f], true).int().unwrap(), -1);
         assert_eq!(reader(&[0xff; 8], false).int().unwrap(), -1);
         assert_eq!(reader(&[0xff; 8], false).long().unwrap(), -1);
+        for at in 0..9 {
+            let mut bytes = [0xff; 20];
+            bytes[at] = if at < 8 { 0x7f } else { 0xff };
+            let (mut read, mut skipped) = (reader(&bytes, true), reader(&bytes, true));
+            read.long().unwrap();
+            skipped.skip_variable().unwrap();
+            assert_eq!((read.position(), skipped.position()), (at + 1, at + 1));
+        }
         let error = reader(&[0x80, 0x80], true).long().unwrap_err();
         assert_eq!((error.kind, error.offset), (FlightErrorKind::ValueTruncated, 0x102));
     }

@@ -226,3 +226,52 @@ fn a_damaged_checkpoint_is_a_problem_at_its_offset() {
         [(0, 1), (1, 2)]
     );
 }
+
+/// Chunk with a sample, whose header states where its constants and types are, followed by offsets of events.
+fn stated() -> (Vec<u8>, [usize; 3]) {
+    let mut made = FlightWriter::new(true);
+    let sample = |body: &mut FlightValues| (0..2).for_each(|_| body.long(7));
+    let first = made.position();
+    made.event(SAMPLE, sample);
+    let second = made.position();
+    made.event(SAMPLE, sample);
+    let checkpoint = made.position();
+    made.checkpoint(FIRST, &[(7, &|body| body.long(33))]);
+    made.event(SAMPLE, sample);
+    let metadata = made.position();
+    let fields = [("number", LONG), ("first", FlightField::constant(FIRST))];
+    made.metadata(&[(FIRST, "First", &[("value", LONG)]), (SAMPLE, "jdk.Sample", &fields)]);
+    let mut bytes = made.finish();
+    for (at, value) in [(16, checkpoint), (24, metadata)] {
+        bytes[at..at + 8].copy_from_slice(&(value as i64).to_be_bytes());
+    }
+    (bytes, [first, second, metadata])
+}
+
+#[test]
+fn events_after_damage_are_found_where_the_header_says() {
+    let (whole, [first, second, metadata]) = stated();
+    let events = |bytes: &[u8]| {
+        let recording = Recording::new(bytes).unwrap();
+        let chunk = Chunk::read(bytes, &recording.chunks()[0]).unwrap();
+        let values = chunk.events().map(|event| event.fields.record("first")?.integer("value"));
+        let values: Vec<Option<i64>> = values.collect();
+        (values, chunk.problems.iter().map(|problem| problem.offset as usize).collect::<Vec<_>>())
+    };
+    assert_eq!(events(&whole), (vec![Some(33); 3], vec![]));
+    // Up to the checkpoint, events are lost.
+    for (damaged, found) in [(first, 1), (second, 2)] {
+        let mut bytes = whole.clone();
+        bytes[damaged] = 0;
+        bytes[damaged + 1] = 0;
+        assert_eq!(events(&bytes), (vec![Some(33); found], vec![damaged]));
+        // Without the checkpoint, only the types are found.
+        bytes[16..24].fill(0xff);
+        assert_eq!(events(&bytes), (vec![None; found - 1], vec![damaged]));
+        // A header that is wrong helps nothing.
+        bytes[24..32].copy_from_slice(&(metadata as i64 - 1).to_be_bytes());
+        let recording = Recording::new(&bytes).unwrap();
+        let error = Chunk::read(&bytes, &recording.chunks()[0]).unwrap_err();
+        assert_eq!(error.kind, FlightErrorKind::NoMetadata);
+    }
+}

@@ -1,6 +1,7 @@
 //! Fields of events and constants.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::chunk::Chunk;
 use crate::error::FlightError;
@@ -14,6 +15,8 @@ use crate::reader::{Reader, Text};
 pub struct Event<'c> {
     /// Index of the type in [`classes`](crate::metadata::Metadata::classes).
     pub class: usize,
+    /// Offset in the chunk.
+    pub start: usize,
     /// Fields.
     pub fields: Record<'c>,
 }
@@ -65,11 +68,12 @@ pub struct Array<'c> {
 impl Chunk<'_> {
     /// Returns the events whose type is described, in the order of the file.
     pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
-        let found = Events::new(self.bytes, self.base, self.header.is_compressed()).map_while(Result::ok);
+        let run = |run: &Range<usize>| Events::from(self.reader.at(run.start).until(run.end));
+        let found = self.runs.iter().flat_map(run).map_while(Result::ok);
         found.filter_map(|event| {
             let class = self.metadata.index_of(event.type_id)?;
             let fields = Record::new(self, class, event.fields, event.end)?;
-            Some(Event { class, fields })
+            Some(Event { class, start: event.start, fields })
         })
     }
 }

@@ -146,7 +146,8 @@ const CUTS: [usize; 3] = [1, 4, 7];
 fn each(names: &[&str], test: impl Fn(&str, &Dump, &Tables<'_>)) {
     let test = |name: &str, dump: &Dump| {
         let (heap, graph) = dump.open_graph();
-        let about = About { name: "d".into(), labels: vec![("service".into(), "cart".into())] };
+        let about =
+            About { name: "d".into(), labels: vec![("service".into(), "cart".into())], recording: None };
         test(name, dump, &Tables::new(&heap, &graph, bytes(&heap), about));
     };
     for name in names {

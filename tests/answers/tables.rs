@@ -178,7 +178,11 @@ fn refs_are_right(tables: &Tables<'_>, raw: &Raw) {
 
 fn opened(dump: &Dump, check: impl FnOnce(&Tables<'_>)) {
     let (heap, graph) = dump.open_graph();
-    let about = About { name: "a".to_owned(), labels: vec![("service".to_owned(), "cart".to_owned())] };
+    let about = About {
+        name: "a".to_owned(),
+        labels: vec![("service".to_owned(), "cart".to_owned())],
+        recording: None,
+    };
     check(&Tables::new(&heap, &graph, bytes(&heap), about));
 }
 

@@ -220,7 +220,8 @@ fn csv_and_ndjson_give_back_every_row_of_every_table() {
     }
     let options = Options { index_dir: Some(place.path("index")), ..Options::default() };
     let (heap, graph) = Heap::open_graph(Path::new(&dump), &options, &Quiet).unwrap();
-    let about = About { name: "d".to_owned(), labels: vec![("k".to_owned(), "v,\"w\"".to_owned())] };
+    let about =
+        About { name: "d".to_owned(), labels: vec![("k".to_owned(), "v,\"w\"".to_owned())], recording: None };
     let tables = Tables::new(&heap, &graph, heap.bytes(&Quiet).unwrap(), about);
     let of_class = tables.of_class(class).unwrap();
     let all = tables.all().map(|table| ("all", table as &dyn Table)).chain([("class", &*of_class)]);

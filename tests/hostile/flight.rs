@@ -26,6 +26,11 @@ fn survive(bytes: &[u8], what: &dyn Fn() -> String) -> bool {
     let again = flight::read(&recording, None, want);
     assert_eq!(report.profile, again.profile, "{}", what());
     assert_eq!(report.facts, again.facts, "{}", what());
+    assert_eq!(report.heap, again.heap, "{}", what());
+    let _ = report.heap.trend();
+    for span in recording.chunks() {
+        let _ = flight::rows::visit(bytes, span, &(0..usize::MAX), |_| ());
+    }
     for of in stacks::held(&report.profile) {
         let _ = stacks::stacks(&report.profile, &stacks::StackQuery::new(of));
     }

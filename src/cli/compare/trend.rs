@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use crate::cli::Outcome;
+use crate::cli::recording::columns::heap_trend;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
+use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::{AnswerSource, Session};
 use hprof_index::Heap;
 use hprof_index::layout::sizes::Sizes;
@@ -18,6 +20,7 @@ use hprof_query::compare::places::DumpPlaces;
 use hprof_query::compare::trend::{self, Least, TrendFilter, TrendRow};
 use hprof_query::dictionary::{Name, Side, names};
 use hprof_query::objects::condition::size;
+use hprof_query::recordings::profile::flight::heap::HeapOverTime;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
@@ -75,7 +78,8 @@ const ORDER: &[Keyword<DumpOrder>] = &[
 /// Compares three or more dumps of a program, in the order of the times in their headers. Shows what grows from each
 /// dump to the next, and what grew and then stopped. What rises and falls is no leak and is omitted unless --all is
 /// given. Places are those of `diff --group-by place`, compared by retained size; classes are compared by shallow
-/// bytes. The exit code is 1 if nothing grows.
+/// bytes. The exit code is 1 if nothing grows. Recordings of Flight Recorder among the files (.jfr) are evidence: whether
+/// what their collections left rose.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "hprof-cli trend [OPTIONS] <DUMP> <DUMP> <DUMP>...")]
 pub(crate) struct TrendArgs {
@@ -148,7 +152,14 @@ impl AnswerSource for Dumps {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Outcome> {
-    let dumps = args.input.len();
+    let (mut recordings, mut given) = (Vec::new(), Vec::new());
+    for input in args.input.inputs() {
+        match RecordedInput::open_heap_of_flight(cx, &input)? {
+            Some(recorded) => recordings.push(recorded),
+            None => given.push(input),
+        }
+    }
+    let dumps = given.len();
     anyhow::ensure!(
         dumps > 2,
         "trend compares three or more dumps, and {dumps} were given; `hprof-cli diff` compares two"
@@ -157,16 +168,17 @@ pub(crate) fn run(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Outcome> 
         args.patterns.is_empty() || args.group_by != TrendGroupBy::Place,
         "--class cannot be used with --group-by place; omit it, or use --group-by class"
     );
-    let inputs = ordered(cx, args)?;
+    let inputs = ordered(cx, args, given)?;
     let which = if args.all { TrendFilter::All } else { TrendFilter::Growing };
-    let (source, rows, least) = match args.group_by {
+    let (mut source, rows, least) = match args.group_by {
         TrendGroupBy::Place => by_place(cx, args, &inputs, which)?,
         TrendGroupBy::Classes(group_by) => by_class(cx, args, &inputs, which, group_by)?,
     };
+    source.is_damaged |= recordings.iter().any(AnswerSource::is_damaged);
     let hours = hours(&source.all);
     let shown = rows.iter().take(args.top.rows(args.output.format()).unwrap_or(usize::MAX));
     let lines = shown.map(|row| TrendLine { row, hours });
-    let beside = TrendSummary { dumps: &source.all, least, hours };
+    let beside = TrendSummary { dumps: &source.all, recordings: recordings.iter().collect(), least, hours };
     let what = if args.all { "has changed" } else { "grew at every step, or grew and then stopped," };
     let nothing = format!("nothing {what} by {} or more (--min-change)", human_bytes(least.growing));
     let width = place_lines::width(cx, &args.output);
@@ -187,9 +199,9 @@ pub(crate) fn run(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Outcome> 
 }
 
 /// Returns the dumps in the requested order, with the times in their headers.
-fn ordered(cx: &RunContext, args: &TrendArgs) -> anyhow::Result<Vec<(Input, u64)>> {
+fn ordered(cx: &RunContext, args: &TrendArgs, inputs: Vec<Input>) -> anyhow::Result<Vec<(Input, u64)>> {
     let mut dumps = Vec::new();
-    for input in args.input.inputs() {
+    for input in inputs {
         // Notes about the dump are printed when it is read.
         let heap = input.open_quietly(cx)?;
         dumps.push((input, heap.summary().facts().created_ms.get()));
@@ -267,7 +279,13 @@ fn headline(beside: &TrendSummary<'_>) -> String {
         Some(hours) => format!(", {:.1} seconds", hours * 3600.0),
         None => String::new(),
     };
-    format!("{} dumps{time}: {}", beside.dumps.len(), names.join(", "))
+    let dumps = format!("{} dumps{time}: {}", beside.dumps.len(), names.join(", "));
+    let recordings = beside.recordings.iter().map(|recorded| {
+        let trend = recorded.heap_over_time().and_then(HeapOverTime::trend);
+        let says = trend.map_or_else(|| "no collections".to_owned(), |trend| trend.to_string());
+        format!("{}: {says}", file_name(recorded.path()))
+    });
+    std::iter::once(dumps).chain(recordings).collect::<Vec<_>>().join("\n")
 }
 
 fn file_name(path: &str) -> &str {
@@ -363,6 +381,7 @@ fn columns<'a>(by: TrendGroupBy, width: Option<usize>) -> Columns<'a, TrendLine<
 
 struct TrendSummary<'a> {
     dumps: &'a [OneDump],
+    recordings: Vec<&'a Recorded>,
     least: Least,
     hours: Option<f64>,
 }
@@ -374,6 +393,9 @@ fn beside_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
             Columns::new(OneDump::columns(|dump: &OneDump| dump)),
             |beside: &TrendSummary<'a>| beside.dumps,
         ),
+        Column::records(names::RECORDINGS, recording_columns(), |beside: &TrendSummary<'a>| {
+            beside.recordings.as_slice()
+        }),
         Column::of(names::MIN_CHANGES.dot(names::EVERY_STEP_BYTES), |beside: &TrendSummary<'a>| {
             beside.least.growing.into()
         }),
@@ -382,6 +404,17 @@ fn beside_columns<'a>() -> Columns<'a, TrendSummary<'a>> {
         }),
         Column::of(names::HOURS, |beside: &TrendSummary<'a>| beside.hours.into())
             .or_null("the dumps contain no times"),
+    ])
+}
+
+fn recording_columns<'a>() -> Columns<'a, &'a Recorded> {
+    Columns::new([
+        Column::of(names::PATH, |recorded: &&'a Recorded| recorded.path().into()),
+        Column::record(names::HEAP_TREND, heap_trend(), |recorded: &&'a Recorded| {
+            let heap = recorded.heap_over_time()?;
+            Some((heap, heap.trend()?))
+        })
+        .or_null("the recording contains no collections"),
     ])
 }
 

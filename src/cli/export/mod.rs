@@ -306,7 +306,7 @@ impl ExportRun<'_> {
     ) -> anyhow::Result<(Arc<Heap>, Vec<ExportedTable>)> {
         let write = |heap: &Heap, graph: &ObjectGraph| {
             let bar = Bar::new(cx, input.quiet);
-            let about = About { name: name.to_owned(), labels: self.args.labels.clone() };
+            let about = About { name: name.to_owned(), labels: self.args.labels.clone(), recording: None };
             self.write(cx, heap, graph, about, &bar)
         };
         let (heap, graph, (partitions, rows)) = input.with_graph(cx, write)?;

@@ -10,16 +10,20 @@ use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_query::recordings::profile::Origin;
 use hprof_query::recordings::profile::binary::{self, Want};
+use hprof_query::recordings::profile::flight::SampleEvent;
 use hprof_report::hprof_text::{Report, ReportHeap, Sections};
 use hprof_report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::keys::keys;
 use crate::cli::shared::output::file::OutFile;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
+
+use super::cpu::EVENT;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli convert heap.hprof -o heap.txt
@@ -36,6 +40,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
     input: Input,
+
+    /// Events to count in a recording of Flight Recorder as CPU SAMPLES [default: as for `cpu`]
+    #[arg(long, value_name = "KIND", value_parser = keys(EVENT), help_heading = "Input")]
+    event: Option<SampleEvent>,
 
     /// Write to FILE, which is created only when it is complete [default: stdout]
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
@@ -81,9 +89,13 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
     };
     // Created before a long read, so that an error is reported at once.
     let file = args.output.as_deref().map(|output| OutFile::create(output, &[path])).transpose()?;
-    if let Some(recorded) = RecordedInput::open_only_flight(cx, &args.input)? {
+    if let Some(recorded) = RecordedInput::open_only_flight(cx, &args.input, args.event)? {
         return of_flight(cx, args, &recorded, sections, file);
     }
+    anyhow::ensure!(
+        args.event.is_none(),
+        "only recordings of Flight Recorder have several kinds of samples; omit --event"
+    );
     let heap = args.input.open_records(cx)?;
     let sizes = args.layout.sizes(&heap);
     let bar = Bar::new(cx, args.input.quiet);
@@ -142,6 +154,12 @@ fn of_flight(
 ) -> anyhow::Result<Outcome> {
     let RecordedFile::Flight { report, .. } = &recorded.file else { return Ok(Outcome::No) };
     let (profile, thread_events) = (&recorded.profile, &report.thread_events[..]);
+    if sections.cpu
+        && let (Some(event), None) = (args.event, &profile.samples)
+        && !args.input.quiet
+    {
+        cx.say("note", &format!("the recording contains no {} events", event.name()));
+    }
     let report = Report { heap: None, profile, thread_events };
     match file {
         None => {

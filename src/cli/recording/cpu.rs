@@ -47,7 +47,7 @@ const GROUP_BY: &[Keyword<CpuGrouping>] = &[
 ];
 
 /// Values of `--event`.
-const EVENT: &[Keyword<SampleEvent>] = &[
+pub(super) const EVENT: &[Keyword<SampleEvent>] = &[
     ("execution", SampleEvent::Execution, "jdk.ExecutionSample: threads that ran Java code"),
     ("native", SampleEvent::Native, "jdk.NativeMethodSample: threads in native code, where most wait"),
     ("cpu-time", SampleEvent::CpuTime, "jdk.CPUTimeSample of JDK 25: threads that used CPU time"),
@@ -121,7 +121,7 @@ pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
     let recorded = args.input.open(cx, want)?;
     let profile = &recorded.profile;
     match &recorded.file {
-        RecordedFile::Flight { report, .. } => note_events(cx, profile, &report.facts, args),
+        RecordedFile::Flight { report, .. } => note_events(cx, &recorded, &report.facts, args),
         _ if args.event.is_some() => {
             anyhow::bail!("only recordings of Flight Recorder have several kinds of samples; omit --event")
         }
@@ -152,8 +152,8 @@ fn note(cx: &RunContext, profile: &Profile, input: &RecordedInput) {
 }
 
 /// Notes which events of a recording of Flight Recorder were counted, and which were not.
-fn note_events(cx: &RunContext, profile: &Profile, facts: &FlightFacts, args: &CpuArgs) {
-    let counted = profile.samples.as_ref().and_then(|samples| samples.event);
+fn note_events(cx: &RunContext, recorded: &Recorded, facts: &FlightFacts, args: &CpuArgs) {
+    let counted = recorded.profile.samples.as_ref().and_then(|samples| samples.event);
     let others = SampleEvent::ALL.into_iter().filter(|event| Some(*event) != counted);
     let others = others.map(|event| (event, facts.events_of(event.name()))).filter(|(_, events)| *events > 0);
     let others: Vec<String> = others
@@ -169,10 +169,10 @@ fn note_events(cx: &RunContext, profile: &Profile, facts: &FlightFacts, args: &C
             args.input.note(cx, &format!("samples are {} events; not counted: {others}", event.name()));
         }
         Some(_) => {}
-        None if others.is_empty() => args.input.note(
-            cx,
-            "the recording contains no CPU samples: it was too short, or its settings switched them off",
-        ),
+        None if others.is_empty() => {
+            let why = recorded.why_none("it was too short, or its settings switched them off");
+            args.input.note(cx, &format!("the recording contains no CPU samples: {why}"));
+        }
         None => args.input.note(cx, &format!("the recording contains no {wanted}; it contains {others}")),
     }
 }

@@ -22,7 +22,9 @@ use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
+use crate::cli::shared::recording::{
+    Recorded, RecordedFile, RecordedInput, WITH_FLIGHT, same_samples, same_sites,
+};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::FrameFilter;
 
@@ -202,7 +204,8 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
         Some(of) => Some(of).filter(held),
         None => files.first().and_then(|file| file.held.iter().copied().find(held)),
     };
-    let outcome = |found| match files.iter().any(|file| file.recorded.is_damaged()) {
+    let is_damaged = files.iter().any(|file| file.recorded.is_damaged());
+    let outcome = |found| match is_damaged {
         true => Outcome::Damaged,
         false if found => Outcome::Fine,
         false => Outcome::No,
@@ -216,7 +219,21 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
         }
         return Ok(outcome(false));
     };
+    if let [new, old] = &mut files[..] {
+        match of {
+            StackWeight::Cpu => same_samples(&mut old.recorded, &mut new.recorded)?,
+            StackWeight::Allocated => same_sites(&mut old.recorded, &mut new.recorded)?,
+            StackWeight::CpuTime | StackWeight::Live | StackWeight::Waits(_) => {}
+        }
+    }
     let question = question(args, of);
+    let is_sampled = |file: &OpenedRecording| {
+        file.recorded.profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Sampled)
+    };
+    anyhow::ensure!(
+        of != StackWeight::Allocated || args.unit == SiteUnit::Bytes || !files.iter().any(is_sampled),
+        "samples of allocations state bytes, not how many objects they stand for; omit --unit"
+    );
     let profiles: Vec<&Profile> = files.iter().map(|file| &file.recorded.profile).collect();
     let [profile, baseline @ ..] = &profiles[..] else { return Ok(outcome(false)) };
     let fewer = |error: TooLarge| anyhow::anyhow!("{error}; --depth, --class and --method select fewer");
@@ -280,6 +297,9 @@ impl OpenedRecording {
             }
             Some(StackWeight::CpuTime) => format!("{path} contains no CPU times"),
             Some(StackWeight::Allocated) => format!("{path} records no allocation sites"),
+            Some(StackWeight::Live) if self.recorded.profile.sites.is_some() => {
+                format!("{path} contains samples of allocations: which objects are alive is unknown")
+            }
             Some(StackWeight::Live) => format!("{path} contains no sites and no objects"),
             Some(StackWeight::Waits(_)) => format!("{path} contains no such waits"),
         };

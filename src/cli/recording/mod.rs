@@ -1,6 +1,6 @@
 //! Commands about recordings of a profiler.
 
-mod columns;
+pub(super) mod columns;
 pub(crate) mod convert;
 pub(crate) mod cpu;
 pub(crate) mod cputime;

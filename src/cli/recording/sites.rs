@@ -11,6 +11,7 @@ use hprof_parser::TraceSerial;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::profile::flight::SiteEvent;
 use hprof_query::recordings::profile::{Origin, Sites, Traces};
 use hprof_query::recordings::sites::{self, RankedSite, SiteOrder, SiteQuery, Totals};
 use hprof_query::recordings::stack_filter::StackFilter;
@@ -135,7 +136,8 @@ fn notes(cx: &RunContext, recorded: &Recorded, args: &SitesArgs) {
             "no allocation sites were recorded; these are counted over the objects in the dump, allocated = live",
         ),
         None if matches!(recorded.file, RecordedFile::Flight { .. }) => {
-            args.input.note(cx, "no samples of allocations: the settings of the recording switched them off");
+            let why = recorded.why_none("the settings of the recording switched them off");
+            args.input.note(cx, &format!("no samples of allocations: {why}"));
         }
         None => args.input.note(cx, "no allocation sites: the HPROF agent records them with heap=sites or heap=all"),
     }
@@ -213,6 +215,10 @@ fn beside_columns<'a>() -> Columns<'a, RecordingSummary<SiteTotals<'a>>> {
             beside.of.0.map(by).into()
         })
         .or_null("there are no sites"),
+        Column::of(names::EVENT, |beside: &RecordingSummary<SiteTotals<'a>>| {
+            beside.of.0.and_then(|sites| sites.event).map(SiteEvent::name).into()
+        })
+        .or_null("unless of Flight Recorder"),
         columns::date(|of: &SiteTotals<'a>| of.0.and_then(|sites| sites.date.as_deref())),
     ]);
     Columns::new(columns)

@@ -9,15 +9,16 @@ use hprof_index::Heap;
 use hprof_parser::record::{ControlSettings, HeapSummary};
 use hprof_query::classes::histogram::objects_by_kind;
 use hprof_query::dictionary::{Name, names};
-use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::profile::flight::heap::{Collection, HeapOverTime};
 use hprof_query::recordings::profile::flight::{EventCount, FlightFacts, FlightJvm};
 use hprof_query::recordings::profile::text::TextReport;
+use hprof_query::recordings::profile::{Profile, rfc3339};
 use hprof_query::recordings::sites::Totals;
 use hprof_query::recordings::summary::{self, SiteCount};
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Align, Column, Columns};
-use hprof_report::number::grouped;
+use hprof_report::number::{counted as plural, grouped, human_bytes};
 use hprof_report::table::TableBuilder;
 use hprof_report::value::Value;
 
@@ -70,6 +71,7 @@ struct RecordingFacts<'a> {
     runs: Option<(u32, u32)>,
     not_understood: u64,
     flight: Option<&'a FlightFacts>,
+    heap_over_time: Option<&'a HeapOverTime>,
 }
 
 /// Totals of a HEAP DUMP.
@@ -107,6 +109,7 @@ impl<'a> RecordingFacts<'a> {
                     runs: None,
                     not_understood: 0,
                     flight: None,
+                    heap_over_time: None,
                 }
             }
             RecordedFile::Text { report, .. } => Self {
@@ -116,6 +119,7 @@ impl<'a> RecordingFacts<'a> {
                 runs: Some((report.run, report.runs)),
                 not_understood: report.not_understood,
                 flight: None,
+                heap_over_time: None,
             },
             RecordedFile::Flight { report, .. } => Self {
                 profile,
@@ -124,6 +128,7 @@ impl<'a> RecordingFacts<'a> {
                 runs: None,
                 not_understood: 0,
                 flight: Some(&report.facts),
+                heap_over_time: Some(&report.heap),
             },
         }
     }
@@ -196,6 +201,13 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         count(names::WAITS, |recorded| recorded.waits),
         Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &RecordingFacts<'a>| facts.heap)
             .or_null("the file, or the run, contains none"),
+        Column::records(names::HEAP_OVER_TIME, collection_columns(), |facts: &RecordingFacts<'a>| {
+            facts.heap_over_time.map(|heap| heap.collections.as_slice()).unwrap_or_default()
+        }),
+        Column::record(names::HEAP_TREND, columns::heap_trend(), |facts: &RecordingFacts<'a>| {
+            Some((facts.heap_over_time?, facts.heap_over_time?.trend()?))
+        })
+        .or_null("the recording contains no collections"),
         Column::record(names::FLIGHT, flight_columns(), |facts: &RecordingFacts<'a>| facts.flight)
             .or_null("unless of Flight Recorder"),
         Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),
@@ -271,8 +283,26 @@ fn flight_columns<'a>() -> Columns<'a, &'a FlightFacts> {
         Column::of(names::PID, |facts: &&FlightFacts| facts.jvm.as_ref().and_then(|jvm| jvm.pid).into())
             .or_null("not in the recording"),
         Column::of(names::TRUNCATED_TRACES, |facts: &&FlightFacts| facts.truncated_stacks.into()),
+        Column::of(names::LOST_STACKS, |facts: &&FlightFacts| facts.lost_stacks.into()),
         Column::of(names::PROBLEM_COUNT, |facts: &&FlightFacts| facts.problem_count.into()),
         Column::records(names::EVENT_TYPES, event_columns(), |facts: &&FlightFacts| &facts.events),
+    ])
+}
+
+fn collection_columns<'a>() -> Columns<'a, Collection> {
+    let none = "not in the recording";
+    Columns::new([
+        Column::of(names::TIME, |of: &Collection| {
+            let ms = u64::try_from(of.nanos / 1_000_000).unwrap_or(0);
+            rfc3339(ms, 0).into()
+        })
+        .or_null("outside the calendar"),
+        Column::of(names::GC_ID, |of: &Collection| of.gc_id.into()),
+        Column::of(names::IS_OLD_COLLECTED, |of: &Collection| of.is_old.into()),
+        Column::of(names::USED_BEFORE_BYTES, |of: &Collection| of.before_bytes.into()).or_null(none),
+        Column::of(names::USED_BYTES, |of: &Collection| of.used_bytes.into()),
+        Column::of(names::COMMITTED_BYTES, |of: &Collection| of.committed_bytes.into()),
+        Column::of(names::METASPACE_BYTES, |of: &Collection| of.metaspace_bytes.into()).or_null(none),
     ])
 }
 
@@ -345,6 +375,9 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
     }
     line("contention", counted(recorded.contention.map(milliseconds), "traces"));
     if facts.flight.is_some() {
+        if let Some(heap) = facts.heap_over_time {
+            heap_over_time_lines(heap, &mut line);
+        }
         return lines;
     }
     line("monitor dumps", number(recorded.monitor_dumps));
@@ -379,8 +412,8 @@ fn flight_lines(flight: &FlightFacts, line: &mut dyn FnMut(&'static str, String)
         0 => String::new(),
         chunks => format!(", {} of them unfinished", grouped(chunks)),
     };
-    let (ms, chunks) = (grouped(duration_ms(flight)), grouped(flight.chunks));
-    line("recorded", format!("{ms} ms in {chunks} chunks{unfinished}"));
+    let (ms, chunks) = (grouped(duration_ms(flight)), plural(flight.chunks, "chunk"));
+    line("recorded", format!("{ms} ms in {chunks}{unfinished}"));
     if let Some(jvm) = &flight.jvm {
         line("JVM", jvm.version.clone());
         line("  options", jvm.options.clone());
@@ -393,8 +426,21 @@ fn flight_lines(flight: &FlightFacts, line: &mut dyn FnMut(&'static str, String)
             format!("{} traces lack outer frames (stackdepth)", grouped(flight.truncated_stacks)),
         );
     }
+    if flight.lost_stacks > 0 {
+        line("  lost", format!("stacks of {}", plural(flight.lost_stacks, "event")));
+    }
     if flight.problem_count > 0 {
-        line("damage", format!("{} regions", grouped(flight.problem_count)));
+        line("damage", plural(flight.problem_count, "region"));
+    }
+}
+
+fn heap_over_time_lines(heap: &HeapOverTime, line: &mut dyn FnMut(&'static str, String)) {
+    let (Some(trend), Some(last)) = (heap.trend(), heap.collections.last()) else { return };
+    line("heap", trend.to_string());
+    let (used, committed) = (human_bytes(last.used_bytes), human_bytes(last.committed_bytes));
+    line("  last", format!("{used} used after the last collection, of {committed} committed"));
+    if let Some(limit) = heap.memory_limit_bytes {
+        line("  container", format!("memory limit {}", human_bytes(limit)));
     }
 }
 

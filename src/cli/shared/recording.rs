@@ -12,9 +12,12 @@ use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
 use hprof_query::recordings::profile::binary::{self, Want};
-use hprof_query::recordings::profile::flight::{self, FlightFacts, FlightFile, FlightReport};
+use hprof_query::recordings::profile::flight::heap::HeapOverTime;
+use hprof_query::recordings::profile::flight::{
+    self, FlightFacts, FlightFile, FlightReport, SampleEvent, SiteEvent,
+};
 use hprof_query::recordings::profile::text::{self, TextError, TextReport};
-use hprof_query::recordings::profile::{Profile, StartedThread};
+use hprof_query::recordings::profile::{Profile, Samples, Sites, StartedThread};
 use hprof_query::threads::{self, Threads, stack_owners};
 use hprof_report::json;
 use hprof_report::number::grouped;
@@ -127,9 +130,38 @@ impl RecordedInput {
         Ok(Some(Recorded { profile, file: origin, path }))
     }
 
+    /// Reads the heap over time of a recording of Flight Recorder; `None` if the file is something else.
+    pub(crate) fn open_heap_of_flight(cx: &RunContext, input: &Input) -> anyhow::Result<Option<Recorded>> {
+        // A directory or `-` is a dump, or an error of one.
+        if !input.path().is_file() {
+            return Ok(None);
+        }
+        Self { input: input.clone(), run: None }.open_flight(cx, Want::default())
+    }
+
+    /// Opens a recording of Flight Recorder that is given beside a dump, and prints notes about it.
+    pub(crate) fn flight_beside(cx: &RunContext, dump: &Input, path: &Path) -> anyhow::Result<FlightFile> {
+        let shown = path.display();
+        let bar = Bar::new(cx, dump.quiet);
+        let scratch = dump.index_dir().map(Path::to_owned);
+        let file = FlightFile::open(path, scratch, &bar)?
+            .ok_or_else(|| anyhow::anyhow!("{shown} is not a recording of Flight Recorder"))?;
+        let recording =
+            Recording::new(file.bytes()).map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}"))?;
+        let read = || flight::read(&recording, file.unpack_error(), Want::default());
+        let facts = dump.with_threads(read)?.facts;
+        drop(bar);
+        about_flight(cx, &facts, &shown.to_string(), dump.quiet);
+        Ok(file)
+    }
+
     /// Reads a recording of Flight Recorder, all of it, for commands that otherwise take dumps only.
-    pub(crate) fn open_only_flight(cx: &RunContext, input: &Input) -> anyhow::Result<Option<Recorded>> {
-        let want = Want { sites: true, traces: true, ..Want::default() };
+    pub(crate) fn open_only_flight(
+        cx: &RunContext,
+        input: &Input,
+        samples: Option<SampleEvent>,
+    ) -> anyhow::Result<Option<Recorded>> {
+        let want = Want { sites: true, traces: true, samples, ..Want::default() };
         Self { input: input.clone(), run: None }.open_flight(cx, want)
     }
 
@@ -215,6 +247,102 @@ impl RecordedInput {
             cx.say("hint", text);
         }
     }
+}
+
+impl Recorded {
+    /// Returns the path, as it was given.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the heap over time of a recording of Flight Recorder.
+    pub(crate) fn heap_over_time(&self) -> Option<&HeapOverTime> {
+        match &self.file {
+            RecordedFile::Flight { report, .. } => Some(&report.heap),
+            RecordedFile::Binary(_) | RecordedFile::Text { .. } => None,
+        }
+    }
+
+    /// Returns the reason why a recording of Flight Recorder contains no events of a kind: `otherwise`, unless it is
+    /// damaged.
+    pub(crate) fn why_none(&self, otherwise: &'static str) -> &'static str {
+        if self.is_damaged() { "what is damaged was not read" } else { otherwise }
+    }
+}
+
+/// Makes the samples of two recordings of Flight Recorder those of events that both contain.
+pub(crate) fn same_samples(old: &mut Recorded, new: &mut Recorded) -> anyhow::Result<()> {
+    same_events(old, new, "CPU samples", |recorded| {
+        let RecordedFile::Flight { report, .. } = &mut recorded.file else { return None };
+        Some(Kinds {
+            used: &mut recorded.profile.samples,
+            others: &mut report.other_samples,
+            name: |samples: &Samples| samples.event.map_or("", SampleEvent::name),
+        })
+    })
+}
+
+/// Makes the allocation sites of two recordings of Flight Recorder those of events that both contain.
+pub(crate) fn same_sites(old: &mut Recorded, new: &mut Recorded) -> anyhow::Result<()> {
+    same_events(old, new, "allocations", |recorded| {
+        let RecordedFile::Flight { report, .. } = &mut recorded.file else { return None };
+        Some(Kinds {
+            used: &mut recorded.profile.sites,
+            others: &mut report.other_sites,
+            name: |sites: &Sites| sites.event.map_or("", SiteEvent::name),
+        })
+    })
+}
+
+/// Figures of a recording by several kinds of events.
+struct Kinds<'a, T> {
+    used: &'a mut Option<T>,
+    /// The rest, the preferred one first.
+    others: &'a mut Vec<T>,
+    name: fn(&T) -> &'static str,
+}
+
+impl<T> Kinds<'_, T> {
+    /// Returns the names of the events, the preferred one first.
+    fn names(&self) -> Vec<&'static str> {
+        self.used.iter().chain(&*self.others).map(self.name).collect()
+    }
+
+    fn use_those_of(&mut self, event: &str) {
+        let found = self.others.iter().position(|of| (self.name)(of) == event);
+        if let Some(place) = found.and_then(|found| self.others.get_mut(found))
+            && let Some(used) = self.used
+        {
+            std::mem::swap(place, used);
+        }
+    }
+}
+
+/// Makes two recordings use figures of the first kind of events that both contain.
+fn same_events<T>(
+    old: &mut Recorded,
+    new: &mut Recorded,
+    what: &str,
+    kinds: impl for<'a> Fn(&'a mut Recorded) -> Option<Kinds<'a, T>>,
+) -> anyhow::Result<()> {
+    let paths = [old.path.clone(), new.path.clone()];
+    let (Some(mut old), Some(mut new)) = (kinds(old), kinds(new)) else { return Ok(()) };
+    let (before, after) = (old.names(), new.names());
+    if before.is_empty() || after.is_empty() {
+        return Ok(());
+    }
+    let Some(event) = after.iter().find(|event| before.contains(event)) else {
+        let [first, second] = paths;
+        anyhow::bail!(
+            "the {what} of {first} are {} events, those of {second} {} events, which cannot be compared: record both with \
+             the same settings",
+            before.join(", "),
+            after.join(", ")
+        );
+    };
+    old.use_those_of(event);
+    new.use_those_of(event);
+    Ok(())
 }
 
 impl AnswerSource for Recorded {

@@ -29,11 +29,6 @@ pub(crate) struct SeveralInput {
 }
 
 impl SeveralInput {
-    /// Returns the number of dumps.
-    pub(crate) fn len(&self) -> usize {
-        self.more.len() + 1
-    }
-
     /// Returns the dumps in the order given.
     pub(crate) fn inputs(&self) -> Vec<Input> {
         let more = self.more.iter().map(|path: &PathBuf| self.first.of(path as &Path));

@@ -400,7 +400,7 @@ mod tests {
     }
 
     fn with_sites(of: &[(u32, &[(&str, &str)])], origin: Origin, rows: Vec<Site>) -> Profile {
-        let sites = Sites { origin, rows, total: None, by_allocation: false, date: None };
+        let sites = Sites { origin, rows, total: None, event: None, by_allocation: false, date: None };
         Profile { traces: traces(of), sites: Some(sites), ..Profile::default() }
     }
 

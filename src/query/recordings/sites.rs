@@ -200,6 +200,7 @@ mod tests {
                 site("a.C", 2, (250, 1), (1000, 4), 25.0),
             ],
             total: Some(site("", 0, (1000, 16), (2150, 64), 0.0)),
+            event: None,
             by_allocation: false,
             date: None,
         }

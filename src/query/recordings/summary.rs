@@ -75,6 +75,7 @@ mod tests {
                 origin: Origin::Recorded,
                 rows: vec![site.clone(), site],
                 total: Some(Site { live_bytes: 100, ..Site::default() }),
+                event: None,
                 by_allocation: false,
                 date: None,
             }),

@@ -12,6 +12,7 @@ use crate::objects::hiding::{self, HIDDEN};
 use crate::objects::label::Labels;
 use crate::objects::reader::Bits;
 use crate::paths::steps::View;
+use crate::recordings::profile::flight::FlightFile;
 use crate::tables::{
     About, Batch, ColumnNames, Definition, NoClass, Table, TableChunk, TableQuery, Tables, Wanted,
 };
@@ -30,6 +31,8 @@ pub struct SqlSource {
     pub graph: Arc<ObjectGraph>,
     /// Rules about frameworks.
     pub frameworks: Frameworks,
+    /// Recording of Flight Recorder beside the dump.
+    pub recording: Option<Arc<FlightFile>>,
 }
 
 /// An opened dump and its tables. Tables borrow from the dump, and SQLite keeps its values for an arbitrary time, so
@@ -106,7 +109,11 @@ impl SqlDump {
     pub fn new(source: SqlSource) -> Result<Self, hprof_index::Error> {
         let cell = DumpCell::try_new(source, |source| {
             let bytes = source.heap.bytes(&Quiet)?;
-            let about = About { name: source.schema.clone(), labels: Vec::new() };
+            let about = About {
+                name: source.schema.clone(),
+                labels: Vec::new(),
+                recording: source.recording.clone(),
+            };
             Ok::<_, hprof_index::Error>(Inside {
                 tables: Tables::with_frameworks(
                     &source.heap,

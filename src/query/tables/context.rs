@@ -7,6 +7,7 @@ use super::tree_rows::{TreeLookup, TreeRows};
 use crate::frameworks::Frameworks;
 use crate::objects::reader::ObjectReader;
 use crate::objects::reference_names::Edges;
+use crate::recordings::profile::flight::FlightFile;
 use crate::sorting::SortRows;
 use crate::threads::{ThreadRow, Threads};
 use hprof_index::graph::numbers::ObjectIndex;
@@ -46,13 +47,15 @@ pub struct Context<'a> {
     tree_rows: Mutex<Weak<TreeRows>>,
 }
 
-/// Name and labels of a dump.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Name and labels of a dump, and what is given beside it.
+#[derive(Debug, Clone, Default)]
 pub struct About {
     /// Name.
     pub name: String,
     /// Labels given by the user: name and value.
     pub labels: Vec<(String, String)>,
+    /// Recording of Flight Recorder.
+    pub recording: Option<Arc<FlightFile>>,
 }
 
 impl<'a> Context<'a> {

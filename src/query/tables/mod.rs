@@ -11,6 +11,7 @@ mod column_names;
 mod context;
 pub mod definition;
 mod fields;
+pub mod jfr_events;
 mod object_chunks;
 mod objects;
 mod of_class;
@@ -286,12 +287,16 @@ impl<'a> Tables<'a> {
         about: About,
         frameworks: Frameworks,
     ) -> Self {
+        let recording = about.recording.clone();
         let context = Arc::new(Context::new(heap, graph, bytes, about, frameworks));
         let open = |(definition, rows): &TableKind| match rows {
             InChunks(open) => open(context.clone()),
             AtOnce(make) => small::open(&context, definition(), *make),
         };
-        let all = TABLES.iter().map(open).collect();
+        let mut all: Vec<Box<dyn Table + 'a>> = TABLES.iter().map(open).collect();
+        if let Some(file) = recording {
+            all.push(Box::new(jfr_events::JfrEvents::new(context.clone(), file)));
+        }
         Self { context, all }
     }
 

@@ -5,6 +5,8 @@
 pub struct FlightWriter {
     bytes: Vec<u8>,
     is_compressed: bool,
+    /// Offset of the last checkpoint; 0 for none.
+    checkpoint: usize,
 }
 
 /// Values in one of the two encodings of integers.
@@ -114,7 +116,12 @@ impl FlightWriter {
         bytes[48..56].copy_from_slice(&100i64.to_be_bytes());
         bytes[56..64].copy_from_slice(&1_000i64.to_be_bytes());
         bytes[67] = is_compressed.into();
-        Self { bytes, is_compressed }
+        Self { bytes, is_compressed, checkpoint: 0 }
+    }
+
+    /// Writes a number of the header.
+    fn state(&mut self, at: usize, value: usize) {
+        self.bytes[at..at + 8].copy_from_slice(&count(value).to_be_bytes());
     }
 
     /// Returns the number of bytes so far.
@@ -181,6 +188,7 @@ impl FlightWriter {
                 tree.int(0);
             }
         }
+        self.state(24, self.position());
         self.event(0, |body| {
             (0..3).for_each(|_| body.long(1));
             body.int(count(strings.len()));
@@ -191,8 +199,11 @@ impl FlightWriter {
 
     /// Writes a checkpoint with constants of one type.
     pub fn checkpoint(&mut self, type_id: i64, constants: &[(i64, FlightConstant<'_>)]) {
+        let at = self.position();
+        let distance = if self.checkpoint == 0 { 0 } else { count(self.checkpoint) - count(at) };
+        (self.checkpoint, _) = (at, self.state(16, at));
         self.event(1, |body| {
-            (0..3).for_each(|_| body.long(0));
+            [0, 0, distance].into_iter().for_each(|value| body.long(value));
             body.raw(&[0]);
             body.int(1);
             body.long(type_id);
@@ -211,8 +222,7 @@ impl FlightWriter {
 
     /// Returns the finished chunk.
     pub fn finish(mut self) -> Vec<u8> {
-        let length = count(self.bytes.len());
-        self.bytes[8..16].copy_from_slice(&length.to_be_bytes());
+        self.state(8, self.bytes.len());
         self.bytes
     }
 }
@@ -227,6 +237,8 @@ pub fn every_kind(is_compressed: bool) -> FlightWriter {
     const TRACE: i64 = 35;
     const GROUP: i64 = 36;
     const THREAD: i64 = 37;
+    const WHEN: i64 = 38;
+    const SPACE: i64 = 39;
     let mut out = FlightWriter::new(is_compressed);
     let constant = FlightField::constant;
     let class = |name: i64| move |body: &mut FlightValues| body.long(name);
@@ -290,6 +302,14 @@ pub fn every_kind(is_compressed: bool) -> FlightWriter {
         ["JVM", "1.0", "-Xmx1g", "a.B 7"].into_iter().for_each(|text| body.text(text));
         body.long(4711);
     });
+    // The heap before and after a collection of the old generation.
+    out.checkpoint(WHEN, &[(1, &symbol("Before GC")), (2, &symbol("After GC"))]);
+    for (when, used) in [(1, 900), (2, 300)] {
+        out.event(52, |body| [107, 5, when, 1024, used].into_iter().for_each(|value| body.long(value)));
+    }
+    out.event(53, |body| [107, 5, 2, 77].into_iter().for_each(|value| body.long(value)));
+    out.event(54, |body| [107, 5].into_iter().for_each(|value| body.long(value)));
+    out.event(55, |body| [107, 4096].into_iter().for_each(|value| body.long(value)));
     let sampled = [("startTime", LONG), ("sampledThread", constant(THREAD)), ("stackTrace", constant(TRACE))];
     let allocated = |amount: &'static str| {
         [
@@ -349,6 +369,32 @@ pub fn every_kind(is_compressed: bool) -> FlightWriter {
         (49, "jdk.ThreadStart", &started),
         (50, "jdk.ThreadEnd", &[("startTime", LONG), ("thread", constant(THREAD))]),
         (51, "jdk.JVMInformation", &described),
+        (WHEN, "jdk.types.GCWhen", &[("when", TEXT)]),
+        (SPACE, "jdk.types.VirtualSpace", &[("committedSize", LONG)]),
+        (56, "jdk.types.MetaspaceSizes", &[("used", LONG)]),
+        (
+            52,
+            "jdk.GCHeapSummary",
+            &[
+                ("startTime", LONG),
+                ("gcId", LONG),
+                ("when", constant(WHEN)),
+                ("heapSpace", FlightField::value(SPACE)),
+                ("heapUsed", LONG),
+            ],
+        ),
+        (
+            53,
+            "jdk.MetaspaceSummary",
+            &[
+                ("startTime", LONG),
+                ("gcId", LONG),
+                ("when", constant(WHEN)),
+                ("metaspace", FlightField::value(56)),
+            ],
+        ),
+        (54, "jdk.OldGarbageCollection", &[("startTime", LONG), ("gcId", LONG)]),
+        (55, "jdk.ContainerConfiguration", &[("startTime", LONG), ("memoryLimit", LONG)]),
     ]);
     out
 }

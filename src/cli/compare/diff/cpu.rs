@@ -3,7 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::shared::context::RunContext;
-use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::recording::{Recorded, RecordedInput, same_samples};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_parser::TraceSerial;
@@ -11,6 +11,7 @@ use hprof_query::compare::Change;
 use hprof_query::dictionary::{Side, names};
 use hprof_query::recordings::compare::{self, SampleRow, TimeRow};
 use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::profile::flight::SampleEvent;
 use hprof_query::recordings::profile::{Profile, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_report::answer::{Answer, Declared};
@@ -22,7 +23,7 @@ use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
 pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
-    let source = recorded::open(args, |input| {
+    let mut source = recorded::open(args, |input| {
         open(cx, input, |profile| {
             let instead = match (&profile.times, profile.calls.is_empty()) {
                 (Some(_), _) => "; the file contains CPU TIME, which --group-by cputime compares",
@@ -33,12 +34,15 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
             profile.samples.is_none().then(|| format!("{none}{instead}"))
         })
     })?;
+    same_samples(&mut source.old, &mut source.new)?;
     let (old, new) = (&source.old.profile, &source.new.profile);
     let compared = compare::samples(old, new, &filter(args));
     let total = |profile: &Profile| profile.samples.as_ref().map_or(0, |samples| samples.total);
     let totals = Change { old: total(old), new: total(new) };
     let counts = Counts::of(compared.rows.iter().map(|row| row.status));
-    let beside = CpuDiffSummary { old: Old::of(&source.old), changed: counts.changed, totals };
+    let event = new.samples.as_ref().and_then(|samples| samples.event);
+    let beside =
+        CpuDiffSummary { old: Old::of(&source.old), changed: counts.changed, totals: (totals, event) };
     let answer = Answer::new(
         columns(&compared.stacks, &args.stack),
         shown::rows(args, &compared.rows, |row| row.status),
@@ -171,10 +175,19 @@ fn beside<'c, T: 'c>() -> Vec<Column<'c, CpuDiffSummary<T>>> {
     columns
 }
 
-fn beside_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<Change>>> {
+/// Samples of both runs, and the events that were counted.
+type SampleTotals = (Change, Option<SampleEvent>);
+
+fn beside_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<SampleTotals>>> {
     let mut columns = beside();
     let samples = ChangeColumns::new(names::TOTAL.dot(names::SAMPLES), ["", ""]);
-    columns.extend(samples.columns(0, |beside: &CpuDiffSummary<Change>| Some(beside.totals)));
+    columns.extend(samples.columns(0, |beside: &CpuDiffSummary<SampleTotals>| Some(beside.totals.0)));
+    columns.push(
+        Column::of(names::EVENT, |beside: &CpuDiffSummary<SampleTotals>| {
+            beside.totals.1.map(SampleEvent::name).into()
+        })
+        .or_null("unless of Flight Recorder"),
+    );
     columns
 }
 

@@ -3,7 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::shared::context::RunContext;
-use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::recording::{Recorded, RecordedInput, same_sites};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_query::classes::histogram;
@@ -11,6 +11,7 @@ use hprof_query::compare::Change;
 use hprof_query::dictionary::{ColumnKey, names};
 use hprof_query::recordings::compare::{self, ChangeOrder, SiteRow};
 use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::profile::flight::SiteEvent;
 use hprof_query::recordings::profile::{Origin, Traces};
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
@@ -22,8 +23,13 @@ use super::recorded::{self, Recordings};
 use super::shown::{self, Counts};
 
 pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
-    let source = recorded::open(args, |input| open(cx, input))?;
+    let mut source = recorded::open(args, |input| open(cx, input))?;
+    same_sites(&mut source.old, &mut source.new)?;
     let origins = notes(cx, args, &source);
+    anyhow::ensure!(
+        origins.iter().filter(|origin| **origin == Some(Origin::Sampled)).count() != 1,
+        "a recording of Flight Recorder states allocated bytes, the other file live objects, which cannot be compared"
+    );
     let sort_by = match args.sort {
         Some(histogram::HistogramOrder::Instances) => ChangeOrder::LiveInstances,
         Some(histogram::HistogramOrder::Name) => ChangeOrder::Class,
@@ -100,6 +106,7 @@ fn note_of_one(cx: &RunContext, args: &DiffArgs, recorded: &Recorded) {
 struct SitesDiffSummary {
     old: Old,
     origins: Origins,
+    event: Option<SiteEvent>,
     changed: u64,
     live_bytes: Change,
     live_instances: Change,
@@ -115,6 +122,7 @@ impl SitesDiffSummary {
         Self {
             old: Old::of(&source.old),
             origins,
+            event: source.new.profile.sites.as_ref().and_then(|sites| sites.event),
             changed,
             live_bytes: sum(|row| row.live_bytes),
             live_instances: sum(|row| row.live_instances),
@@ -194,6 +202,10 @@ fn beside_columns<'c>() -> Vec<Column<'c, SitesDiffSummary>> {
         ChangeColumns::new(names::TOTAL.dot(names::ALLOCATED_INSTANCES), ["", ""])
             .or_null(NOT_RECORDED)
             .columns(0, |beside: &SitesDiffSummary| beside.allocated_instances),
+    );
+    columns.push(
+        Column::of(names::EVENT, |beside: &SitesDiffSummary| beside.event.map(SiteEvent::name).into())
+            .or_null("unless of Flight Recorder"),
     );
     columns
 }

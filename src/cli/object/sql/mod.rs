@@ -14,6 +14,7 @@ use anyhow::Context;
 use hprof_index::storage::memory;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_query::frameworks::Frameworks;
+use hprof_query::recordings::profile::flight::FlightFile;
 use hprof_query::sql::{
     self, ErrorKind, MAX_ATTACHED, MAX_LEN, SqlDump, SqlError, SqlLimits, SqlRow, SqlValue,
 };
@@ -28,6 +29,7 @@ use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::hiding;
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::query_text;
+use crate::cli::shared::recording::RecordedInput;
 use crate::cli::shared::session::{AnswerSource, KEPT, Session};
 
 pub(crate) const EXAMPLES: &str = r#"Examples:
@@ -72,6 +74,10 @@ pub(crate) struct SqlArgs {
     #[arg(long, value_name = "NAME=DUMP", help_heading = "Input", value_parser = attachment)]
     attach: Vec<(String, PathBuf)>,
 
+    /// Recording of Flight Recorder beside the dump: its events are the table jfr_events
+    #[arg(long, value_name = "FILE.jfr", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    recording: Option<PathBuf>,
+
     #[command(flatten)]
     frameworks: FrameworksArgs,
 
@@ -100,8 +106,10 @@ fn time_limit(text: &str) -> Result<TimeLimit, String> {
     Ok(TimeLimit(Some(duration).filter(|duration| !duration.is_zero())))
 }
 
+/// Schema of the dump named first.
+const MAIN: &str = "main";
 /// Schema names reserved by SQLite.
-const TAKEN: [&str; 2] = ["main", "temp"];
+const TAKEN: [&str; 2] = [MAIN, "temp"];
 
 fn attachment(text: &str) -> Result<(String, PathBuf), String> {
     let (name, path) = text.split_once('=').ok_or("expected NAME=DUMP, for example old=monday.hprof")?;
@@ -130,7 +138,10 @@ pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
     };
     hiding::note(cx, args.input.quiet);
     let frameworks = args.frameworks.rules(cx)?;
-    let ask = |opened: &[OpenHeap]| Ok(answer(args, &dumps(args, &frameworks, opened)?, &query));
+    let recording = recording(cx, args)?;
+    let ask = |opened: &[OpenHeap]| {
+        Ok(answer(args, &dumps(args, (&frameworks, recording.as_ref()), opened)?, &query))
+    };
     let (opened, found) = with_all(cx, &inputs(args)?, Vec::new(), &ask)?;
     let sessions = Sessions::new(args, opened)?;
     match found {
@@ -186,12 +197,23 @@ fn with_all<T: Send>(
     Ok(answer)
 }
 
+/// Opens the recording beside the dump.
+fn recording(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Option<Arc<FlightFile>>> {
+    let Some(path) = &args.recording else { return Ok(None) };
+    RecordedInput::flight_beside(cx, &args.input, path).map(|file| Some(Arc::new(file)))
+}
+
 /// Returns the tables of open dumps.
-fn dumps(args: &SqlArgs, frameworks: &Frameworks, opened: &[OpenHeap]) -> anyhow::Result<Vec<Arc<SqlDump>>> {
-    let names = std::iter::once("main").chain(args.attach.iter().map(|(name, _)| name.as_str()));
+fn dumps(
+    args: &SqlArgs,
+    (frameworks, recording): (&Frameworks, Option<&Arc<FlightFile>>),
+    opened: &[OpenHeap],
+) -> anyhow::Result<Vec<Arc<SqlDump>>> {
+    let names = std::iter::once(MAIN).chain(args.attach.iter().map(|(name, _)| name.as_str()));
     let dump = |(name, (heap, graph)): (&str, &OpenHeap)| {
         let (heap, graph, frameworks) = (heap.clone(), graph.clone(), frameworks.clone());
-        let source = sql::SqlSource { schema: name.to_owned(), heap, graph, frameworks };
+        let recording = recording.filter(|_| name == MAIN).cloned();
+        let source = sql::SqlSource { schema: name.to_owned(), heap, graph, frameworks, recording };
         Ok(Arc::new(SqlDump::new(source)?))
     };
     names.zip(opened).map(dump).collect()

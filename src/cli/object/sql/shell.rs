@@ -18,7 +18,7 @@ use hprof_query::tables::Definition;
 use hprof_report::{escape, fit};
 
 use super::complete::{Helper, statement};
-use super::{OpenHeap, Sessions, SqlArgs, dumps, inputs, with_all};
+use super::{OpenHeap, Sessions, SqlArgs, dumps, inputs, recording, with_all};
 
 const PROMPT: &str = "sql> ";
 /// Maximum number of lines of the history.
@@ -37,8 +37,11 @@ Ctrl+C discards the typed text; while a query runs it ends the shell.";
 /// Runs the shell until the user exits.
 pub(super) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
     let frameworks = args.frameworks.rules(cx)?;
+    let recording = recording(cx, args)?;
     let (opened, dumps): (Vec<OpenHeap>, Vec<Arc<SqlDump>>) =
-        with_all(cx, &inputs(args)?, Vec::new(), &|opened| dumps(args, &frameworks, opened))?;
+        with_all(cx, &inputs(args)?, Vec::new(), &|opened| {
+            dumps(args, (&frameworks, recording.as_ref()), opened)
+        })?;
     let sessions = Sessions::new(args, opened)?;
     let config = Config::builder().max_history_size(HISTORY)?.auto_add_history(true).build();
     let mut editor: Editor<Helper, FileHistory> = Editor::with_config(config)?;

@@ -7,7 +7,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys, word_of};
-use crate::cli::shared::recording::{RecordedFile, RecordedInput, WITH_FLIGHT};
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::stack::StackedOutput;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::cputime::{TimeOrder, TimeQuery};
@@ -132,9 +132,12 @@ pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcom
         (false, false) => first.unwrap_or(MonitorView::Contention),
     };
     match flight {
-        Some(facts) => {
-            note_events(cx, args, facts, profile.contention.as_ref().and_then(|times| times.event))
-        }
+        Some(facts) => note_events(
+            cx,
+            args,
+            (&recorded, facts),
+            profile.contention.as_ref().and_then(|times| times.event),
+        ),
         None if !holds.contains(&(what, true)) => args.input.note(cx, &missing(what, first)),
         None => {}
     }
@@ -168,7 +171,12 @@ pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcom
 }
 
 /// Notes which events of a recording of Flight Recorder are shown, and which are not.
-fn note_events(cx: &RunContext, args: &MonitorsArgs, facts: &FlightFacts, shown: Option<MonitorEvent>) {
+fn note_events(
+    cx: &RunContext,
+    args: &MonitorsArgs,
+    (recorded, facts): (&Recorded, &FlightFacts),
+    shown: Option<MonitorEvent>,
+) {
     if args.dumps || args.waits {
         args.input
             .note(cx, "recordings of Flight Recorder have no monitor dumps and no WAIT lines; see --event");
@@ -188,10 +196,10 @@ fn note_events(cx: &RunContext, args: &MonitorsArgs, facts: &FlightFacts, shown:
             args.input.note(cx, &format!("these are {} events; not shown: {others}", event.name()));
         }
         Some(_) => {}
-        None if others.is_empty() => args.input.note(
-            cx,
-            "the recording contains no waits of threads: they were short (threshold), or its settings switched them off",
-        ),
+        None if others.is_empty() => {
+            let why = recorded.why_none("they were short (threshold), or its settings switched them off");
+            args.input.note(cx, &format!("the recording contains no waits of threads: {why}"));
+        }
         None => args.input.note(cx, &format!("the recording contains no {wanted}; it contains {others}")),
     }
 }

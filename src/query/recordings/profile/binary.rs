@@ -225,6 +225,7 @@ impl<'a> Records<'a> {
                 })
                 .collect(),
             total: Some(totals),
+            event: None,
             by_allocation,
             date: last.and_then(|record| self.date(record.time_us)),
         };

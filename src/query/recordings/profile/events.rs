@@ -22,6 +22,15 @@ pub enum AllocationEvent {
     OutsideTlab,
 }
 
+/// Events that allocation sites are counted from. Both kinds stand for the same bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SiteEvent {
+    /// [`AllocationEvent::Sample`].
+    Samples,
+    /// [`AllocationEvent::InNewTlab`] and [`AllocationEvent::OutsideTlab`].
+    Buffers,
+}
+
 /// Events that are waits of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MonitorEvent {
@@ -36,6 +45,8 @@ pub enum MonitorEvent {
 impl SampleEvent {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Execution, Self::Native, Self::CpuTime];
+    /// Kinds that are counted by default: the first one that a recording contains.
+    pub const PREFERRED: [Self; 2] = [Self::CpuTime, Self::Execution];
 
     /// Returns the name of the type.
     pub const fn name(self) -> &'static str {
@@ -43,6 +54,27 @@ impl SampleEvent {
             Self::Execution => "jdk.ExecutionSample",
             Self::Native => "jdk.NativeMethodSample",
             Self::CpuTime => "jdk.CPUTimeSample",
+        }
+    }
+}
+
+impl SiteEvent {
+    /// All kinds, the preferred one first.
+    pub const ALL: [Self; 2] = [Self::Samples, Self::Buffers];
+
+    /// Returns the names of the types.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Samples => "jdk.ObjectAllocationSample",
+            Self::Buffers => "jdk.ObjectAllocationInNewTLAB, jdk.ObjectAllocationOutsideTLAB",
+        }
+    }
+
+    /// Returns the events.
+    pub(super) const fn events(self) -> &'static [AllocationEvent] {
+        match self {
+            Self::Samples => &[AllocationEvent::Sample],
+            Self::Buffers => &[AllocationEvent::InNewTlab, AllocationEvent::OutsideTlab],
         }
     }
 }

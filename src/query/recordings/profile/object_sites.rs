@@ -52,7 +52,8 @@ pub(super) fn count(
     }
     (total.allocated_bytes, total.allocated_instances) = (total.live_bytes, total.live_instances);
     let date = super::rfc3339(facts.created_ms.get(), facts.time_us.get());
-    let mut sites = Sites { origin: Origin::Objects, rows, total: Some(total), by_allocation: false, date };
+    let mut sites =
+        Sites { origin: Origin::Objects, rows, total: Some(total), event: None, by_allocation: false, date };
     sites.fill_percentages();
     Some(sites)
 }

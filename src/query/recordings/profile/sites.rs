@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::events::SiteEvent;
 use crate::recordings::percent::two_decimals;
 use hprof_parser::TraceSerial;
 
@@ -60,6 +61,8 @@ pub struct Sites {
     /// Sums over all sites, including those that the writer left out; `class` and `trace` are meaningless. `None` if
     /// unknown (a text states only percentages).
     pub total: Option<Site>,
+    /// Events that were counted, in recordings of Flight Recorder.
+    pub event: Option<SiteEvent>,
     /// `true` if the file is ordered by allocated bytes instead.
     pub by_allocation: bool,
     /// Time of writing, as [`super::Profile::created`].

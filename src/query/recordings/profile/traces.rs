@@ -20,6 +20,10 @@ pub struct Trace {
     frames: Range<usize>,
 }
 
+/// Place of the frames of a trace.
+#[derive(Debug, Clone, Default)]
+pub(in crate::recordings) struct StoredFrames(Range<usize>);
+
 /// Stack traces in the order in which they were added. Of several with one serial number the last counts.
 #[derive(Debug, Clone, Default)]
 pub struct Traces {
@@ -56,7 +60,8 @@ impl Traces {
             let number = self.intern(frame);
             self.frames.push(number);
         }
-        self.finish(serial, thread, phase, first);
+        let frames = StoredFrames(first..self.frames.len());
+        self.finish(serial, thread, phase, frames);
     }
 
     /// Adds a trace of frame numbers, innermost first.
@@ -66,13 +71,29 @@ impl Traces {
         thread: u32,
         numbers: impl Iterator<Item = u32>,
     ) {
-        let first = self.frames.len();
-        self.frames.extend(numbers);
-        self.finish(serial, thread, None, first);
+        let frames = self.store(numbers);
+        self.finish(serial, thread, None, frames);
     }
 
-    fn finish(&mut self, serial: TraceSerial, thread: u32, phase: Option<String>, first: usize) {
-        let trace = Trace { serial, thread, phase, frames: first..self.frames.len() };
+    /// Stores frame numbers, innermost first, for [`Self::add_stored`].
+    pub(in crate::recordings) fn store(&mut self, numbers: impl Iterator<Item = u32>) -> StoredFrames {
+        let first = self.frames.len();
+        self.frames.extend(numbers);
+        StoredFrames(first..self.frames.len())
+    }
+
+    /// Adds a trace of stored frames, which several traces can share.
+    pub(in crate::recordings) fn add_stored(
+        &mut self,
+        serial: TraceSerial,
+        thread: u32,
+        frames: &StoredFrames,
+    ) {
+        self.finish(serial, thread, None, frames.clone());
+    }
+
+    fn finish(&mut self, serial: TraceSerial, thread: u32, phase: Option<String>, frames: StoredFrames) {
+        let trace = Trace { serial, thread, phase, frames: frames.0 };
         match self.by_serial.get(&serial).and_then(|at| self.traces.get_mut(*at)) {
             Some(known) => *known = trace,
             None => {

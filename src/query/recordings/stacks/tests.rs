@@ -45,7 +45,8 @@ fn site(class: &str, trace: u32, bytes: u64) -> Site {
 }
 
 fn with_sites(of: &[&[&str]], rows: Vec<Site>) -> Profile {
-    let sites = Sites { origin: Origin::Recorded, rows, total: None, by_allocation: false, date: None };
+    let sites =
+        Sites { origin: Origin::Recorded, rows, total: None, event: None, by_allocation: false, date: None };
     Profile { traces: traces(of), sites: Some(sites), ..Profile::default() }
 }
 

@@ -37,6 +37,7 @@ fn profile(methods: &[&[&str]], weights: &[u64]) -> Profile {
             origin: Origin::Recorded,
             rows: sites.collect(),
             total: None,
+            event: None,
             by_allocation: false,
             date: None,
         }),

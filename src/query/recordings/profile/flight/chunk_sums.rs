@@ -9,9 +9,9 @@ use hprof_jfr::values::Constant;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Record, Value};
 
 use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
-use super::stacks::{NO_STACK, Names, Stack, StackIndex, Stacks};
+use super::heap::{HeapEvent, HeapEventKind};
+use super::stacks::{NO_STACK, Names, StackIndex, StackTable, Stacks};
 use super::{EventCount, FlightJvm, Want};
-use crate::recordings::profile::Frame;
 
 /// Number of events, and what they state: bytes or nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,10 +27,9 @@ type ByClass = FxHashMap<(StackIndex, u32), Sum>;
 #[derive(Debug, Default)]
 pub(super) struct ChunkSums {
     pub(super) counts: Vec<EventCount>,
-    /// Frames of all stacks.
-    pub(super) frames: Vec<Frame>,
-    /// Stacks, in the order in which they first occur.
-    pub(super) stacks: Vec<Stack>,
+    pub(super) stacks: StackTable,
+    /// Number of events whose stack the chunk does not contain.
+    pub(super) lost_stacks: u64,
     /// Names of classes.
     pub(super) classes: Vec<Arc<str>>,
     /// By kind: samples of each stack.
@@ -43,6 +42,8 @@ pub(super) struct ChunkSums {
     pub(super) threads: Vec<ThreadChange>,
     /// Threads of stacks, if they were requested: serial number and name.
     pub(super) stack_threads: FxHashMap<u32, String>,
+    /// Events about the heap, in the order of the file.
+    pub(super) heap: Vec<HeapEvent>,
     pub(super) jvm: Option<FlightJvm>,
     pub(super) problems: Vec<FlightError>,
 }
@@ -66,6 +67,7 @@ enum Kind {
     Wait(usize, Fields),
     Thread { is_end: bool },
     Jvm,
+    Heap(HeapEventKind),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +99,7 @@ impl Kind {
             "jdk.ThreadStart" => Some(Self::Thread { is_end: false }),
             "jdk.ThreadEnd" => Some(Self::Thread { is_end: true }),
             "jdk.JVMInformation" => Some(Self::Jvm),
-            _ => None,
+            name => HeapEventKind::of(name).map(Self::Heap),
         }
     }
 }
@@ -136,9 +138,9 @@ impl ChunkSums {
             }
         }
         let Counting { stacks, .. } = counting;
-        (sums.frames, sums.stacks) = stacks.finish();
-        let name =
-            |id| chunk.metadata.class(id).map_or_else(|| format!("type {id}"), |class| class.name.clone());
+        sums.stacks = stacks.finish();
+        // Types that are not described have no name, and a damaged chunk can contain millions of them.
+        let name = |id| chunk.metadata.class(id).map_or(NOT_DESCRIBED, |class| &class.name).to_owned();
         let counts = chunk.counts.iter().map(|count| EventCount {
             name: match count.type_id {
                 hprof_jfr::chunk::METADATA => "jdk.Metadata".to_owned(),
@@ -152,6 +154,9 @@ impl ChunkSums {
         Ok(sums)
     }
 }
+
+/// Name of all types that the metadata does not describe.
+const NOT_DESCRIBED: &str = "(types not described)";
 
 /// State while the events of a chunk are counted.
 struct Counting<'c, 's> {
@@ -200,6 +205,7 @@ impl<'c> Counting<'c, '_> {
                     is_end,
                 });
             }
+            Kind::Heap(kind) => self.sums.heap.extend(kind.read(self.chunk, fields)),
             Kind::Jvm => {
                 let text = |name| fields.text(name).unwrap_or_default().into_owned();
                 self.sums.jvm = Some(FlightJvm {
@@ -222,6 +228,8 @@ impl<'c> Counting<'c, '_> {
         });
         let number = serial.map_or(0, |(serial, _)| serial);
         let (index, is_new) = self.stacks.index(trace, number, &mut self.names);
+        // Key 0 is that of events without a stack.
+        self.sums.lost_stacks += u64::from(index == NO_STACK && trace.key != 0);
         if let (true, Some((serial, thread))) = (is_new, serial)
             && !self.sums.stack_threads.contains_key(&serial)
             && let Some(thread) = thread.record()
@@ -277,7 +285,7 @@ fn serial(thread: &Record<'_>) -> u32 {
     of("javaThreadId").unwrap_or_else(|| of("osThreadId").unwrap_or(0) | NATIVE_THREAD)
 }
 
-fn thread_name(thread: &Record<'_>) -> String {
+pub(super) fn thread_name(thread: &Record<'_>) -> String {
     let names = ["javaName", "osName"].into_iter().filter_map(|name| thread.text(name));
     names.map(std::borrow::Cow::into_owned).find(|name| !name.is_empty()).unwrap_or_default()
 }

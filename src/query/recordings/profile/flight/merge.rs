@@ -1,15 +1,19 @@
 //! The sums of all chunks together, as a profile.
 
 use std::cmp::Reverse;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use hprof_index::storage::human_bytes::grouped;
 use hprof_jfr::{ChunkSpan, FlightError};
 use hprof_parser::TraceSerial;
 
-use super::super::events::{MonitorEvent, SampleEvent};
+use super::super::events::{MonitorEvent, SampleEvent, SiteEvent};
+use super::super::traces::StoredFrames;
 use super::chunk_sums::{ChunkSums, Sum, ThreadChange};
+use super::heap::Collecting;
 use super::{EventCount, FlightFacts, FlightReport, Want};
 use crate::recordings::percent::two_decimals;
 use crate::recordings::profile::{
@@ -26,8 +30,12 @@ pub(super) struct Merged {
     pub(super) facts: FlightFacts,
     version: (u16, u16),
     traces: Traces,
-    /// Serial numbers of traces by thread and frames.
-    serials: FxHashMap<(u32, Box<[u32]>), TraceSerial>,
+    /// Places in `stored` of lists of frames.
+    lists: FxHashMap<Box<[u32]>, u32>,
+    /// Distinct lists of frames.
+    stored: Vec<StoredFrames>,
+    /// Serial numbers of traces by thread and list of frames.
+    serials: FxHashMap<(u32, u32), TraceSerial>,
     classes: Vec<Arc<str>>,
     class_numbers: FxHashMap<Arc<str>, u32>,
     samples: [FxHashMap<TraceSerial, u64>; 3],
@@ -39,6 +47,7 @@ pub(super) struct Merged {
     started: FxHashMap<u32, usize>,
     stack_threads: FxHashMap<u32, String>,
     counts: FxHashMap<String, (u64, u64)>,
+    heap: Collecting,
 }
 
 impl Merged {
@@ -57,19 +66,30 @@ impl Merged {
             Err(error) => return facts.problem(error),
         };
         sums.problems.iter().for_each(|problem| facts.problem(problem));
+        facts.lost_stacks += sums.lost_stacks;
+        // The JVM writes the stacks of a chunk at its end, and since JDK 14 each second.
+        let is_complete = span.is_whole && !header.is_in_flight() && sums.problems.is_empty();
+        if is_complete && sums.lost_stacks > 0 {
+            let (events, at) = (grouped(sums.lost_stacks), span.start);
+            facts.problem(format!(
+                "events whose stacks the chunk does not contain: {events} (at offset {at:#x})"
+            ));
+        }
         facts.jvm = sums.jvm.or(facts.jvm.take());
         for count in sums.counts {
             let sum = self.counts.entry(count.name).or_default();
             *sum = (sum.0 + count.events, sum.1 + count.bytes);
         }
-        let frames: Vec<u32> = sums.frames.into_iter().map(|frame| self.traces.intern(frame)).collect();
-        let mut serials = Vec::with_capacity(sums.stacks.len());
-        for stack in sums.stacks {
-            let numbers = stack.frames.iter().filter_map(|frame| frames.get(*frame as usize).copied());
-            let key = (stack.thread, numbers.collect::<Box<[u32]>>());
+        let (frames, lists) = (sums.stacks.frames, sums.stacks.lists);
+        let frames: Vec<u32> = frames.into_iter().map(|frame| self.traces.intern(frame)).collect();
+        let lists: Vec<u32> = lists.into_iter().map(|list| self.list(&list, &frames)).collect();
+        let mut serials = Vec::with_capacity(sums.stacks.stacks.len());
+        for stack in sums.stacks.stacks {
+            let list = lists.get(stack.list as usize).copied().unwrap_or(u32::MAX);
             let next = TraceSerial(u32::try_from(self.serials.len() + 1).unwrap_or(u32::MAX));
-            let serial = *self.serials.entry(key).or_insert_with_key(|(thread, numbers)| {
-                self.traces.add_numbers(next, *thread, numbers.iter().copied());
+            let serial = *self.serials.entry((stack.thread, list)).or_insert_with(|| {
+                let none = StoredFrames::default();
+                self.traces.add_stored(next, stack.thread, self.stored.get(list as usize).unwrap_or(&none));
                 self.facts.truncated_stacks += u64::from(stack.is_truncated);
                 next
             });
@@ -98,10 +118,24 @@ impl Merged {
             }
         }
         self.stack_threads.extend(sums.stack_threads);
+        sums.heap.into_iter().for_each(|event| self.heap.add(event));
         for change in sums.threads {
             let trace = serial(change.stack);
             self.thread(change, trace);
         }
+    }
+
+    /// Returns the number of a list of frames, which are numbered by `frames`.
+    fn list(&mut self, list: &[u32], frames: &[u32]) -> u32 {
+        let numbers = list.iter().filter_map(|frame| frames.get(*frame as usize).copied());
+        let numbers: Box<[u32]> = numbers.collect();
+        if let Some(known) = self.lists.get(&numbers) {
+            return *known;
+        }
+        let number = u32::try_from(self.stored.len()).unwrap_or(u32::MAX);
+        self.stored.push(self.traces.store(numbers.iter().copied()));
+        self.lists.insert(numbers, number);
+        number
     }
 
     fn thread(&mut self, change: ThreadChange, trace: TraceSerial) {
@@ -132,9 +166,13 @@ impl Merged {
         self.facts.events = counts.collect();
         self.facts.events.sort_rows_by(|a, b| b.events.cmp(&a.events).then_with(|| a.name.cmp(&b.name)));
         let (major, minor) = self.version;
-        let samples = self.samples(want.samples);
+        let mut samples = self.samples(want.samples);
         let contention = self.contention(want.monitors);
-        let sites = if want.sites { self.sites() } else { None };
+        let mut sites: VecDeque<Sites> =
+            SiteEvent::ALL.into_iter().filter_map(|event| self.sites(event)).collect();
+        if !want.sites {
+            sites.clear();
+        }
         if want.threads {
             let mut others: Vec<(u32, String)> = self.stack_threads.into_iter().collect();
             others.sort_unstable();
@@ -148,26 +186,37 @@ impl Merged {
             created: date_of(self.facts.start_nanos),
             threads: self.threads,
             traces: self.traces,
-            samples,
+            samples: samples.pop_front(),
             contention,
-            sites,
+            sites: sites.pop_front(),
             ..Profile::default()
         };
-        FlightReport { profile, facts: self.facts, thread_events: self.thread_events }
+        FlightReport {
+            profile,
+            facts: self.facts,
+            thread_events: self.thread_events,
+            other_samples: samples.into(),
+            other_sites: sites.into(),
+            heap: self.heap.finish(),
+        }
     }
 
-    /// Returns the samples of the requested kind; by default those by CPU time, if there are any.
-    fn samples(&self, wanted: Option<SampleEvent>) -> Option<Samples> {
-        let found = |event: &SampleEvent| !self.kind(&self.samples, *event as usize).is_empty();
-        let event = wanted.or_else(|| {
-            [SampleEvent::CpuTime, SampleEvent::Execution].into_iter().find(|event| found(event))
-        });
-        let event = event.filter(found)?;
-        let mut rows: Vec<(TraceSerial, u64)> = self
-            .kind(&self.samples, event as usize)
-            .iter()
-            .map(|(trace, samples)| (*trace, *samples))
-            .collect();
+    /// Returns the samples of the requested kind; by default of all kinds that may stand for the same, the preferred one
+    /// first.
+    fn samples(&self, wanted: Option<SampleEvent>) -> VecDeque<Samples> {
+        match wanted {
+            Some(event) => self.samples_of(event).into_iter().collect(),
+            None => SampleEvent::PREFERRED.into_iter().filter_map(|event| self.samples_of(event)).collect(),
+        }
+    }
+
+    fn samples_of(&self, event: SampleEvent) -> Option<Samples> {
+        let samples = self.kind(&self.samples, event as usize);
+        if samples.is_empty() {
+            return None;
+        }
+        let mut rows: Vec<(TraceSerial, u64)> =
+            samples.iter().map(|(trace, samples)| (*trace, *samples)).collect();
         rows.sort_rows_by_key(|(trace, samples)| (Reverse(*samples), *trace));
         let total = rows.iter().map(|(_, samples)| samples).sum();
         Some(Samples { total, rows, date: self.ended(), event: Some(event) })
@@ -216,13 +265,11 @@ impl Merged {
         self.classes.get(number as usize).cloned().unwrap_or_default()
     }
 
-    /// Returns allocation sites from samples if there are any, else from events of thread-local buffers: both count the
-    /// same bytes.
-    fn sites(&self) -> Option<Sites> {
-        let [samples, buffers @ ..] = &self.allocations;
-        let kinds = if samples.is_empty() { &buffers[..] } else { std::slice::from_ref(samples) };
+    /// Returns allocation sites from events of this kind, if there are any.
+    fn sites(&self, event: SiteEvent) -> Option<Sites> {
+        let kinds = event.events().iter().map(|event| self.kind(&self.allocations, *event as usize));
         let mut sums = ByClass::default();
-        for (key, sum) in kinds.iter().flatten() {
+        for (key, sum) in kinds.flatten() {
             let place = sums.entry(*key).or_default();
             place.events += sum.events;
             place.amount = place.amount.saturating_add(sum.amount);
@@ -251,6 +298,7 @@ impl Merged {
             origin: Origin::Sampled,
             rows,
             total: Some(total),
+            event: Some(event),
             by_allocation: true,
             date: self.ended(),
         };

@@ -5,7 +5,9 @@
 
 mod chunk_sums;
 mod file;
+pub mod heap;
 mod merge;
+pub mod rows;
 mod stacks;
 #[cfg(test)]
 mod tests;
@@ -15,11 +17,12 @@ use rayon::prelude::*;
 use hprof_jfr::Recording;
 
 use super::binary::Want;
-pub use super::events::{AllocationEvent, MonitorEvent, SampleEvent};
-use super::{Profile, ThreadEvent};
+pub use super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent};
+use super::{Profile, Samples, Sites, ThreadEvent};
 pub use file::FlightFile;
 
 use chunk_sums::ChunkSums;
+use heap::HeapOverTime;
 use merge::Merged;
 
 /// Maximum number of problems that are described.
@@ -34,6 +37,12 @@ pub struct FlightReport {
     pub facts: FlightFacts,
     /// Starts and ends of threads, in the order of the file.
     pub thread_events: Vec<ThreadEvent>,
+    /// Samples of other events than those in the profile that stand for the same.
+    pub other_samples: Vec<Samples>,
+    /// Heap over time.
+    pub heap: HeapOverTime,
+    /// Allocation sites from other events than those in the profile.
+    pub other_sites: Vec<Sites>,
 }
 
 /// Facts about a recording.
@@ -55,6 +64,8 @@ pub struct FlightFacts {
     pub jvm: Option<FlightJvm>,
     /// Number of different stacks of which the JVM recorded only the innermost frames.
     pub truncated_stacks: u64,
+    /// Number of events whose stacks are not in the recording.
+    pub lost_stacks: u64,
     /// Descriptions of damaged regions, the first ones.
     pub problems: Vec<String>,
     /// Number of damaged regions.

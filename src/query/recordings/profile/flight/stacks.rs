@@ -21,18 +21,30 @@ pub(super) const NO_STACK: StackIndex = u32::MAX;
 pub(super) struct Stack {
     /// Serial number of the thread, if stacks are separated by thread; else 0.
     pub(super) thread: u32,
-    /// Indices of frames, innermost first.
-    pub(super) frames: Vec<u32>,
+    /// Index of the list of its frames, which all threads share.
+    pub(super) list: u32,
     /// `true` if outer frames are missing.
     pub(super) is_truncated: bool,
+}
+
+/// Frames and stacks of a chunk.
+#[derive(Debug, Default)]
+pub(super) struct StackTable {
+    /// Distinct frames.
+    pub(super) frames: Vec<Frame>,
+    /// Lists of indices of frames, innermost first.
+    pub(super) lists: Vec<Vec<u32>>,
+    /// Stacks, in the order in which they first occur.
+    pub(super) stacks: Vec<Stack>,
 }
 
 /// Stacks by the keys of their constants.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     by_key: FxHashMap<(i64, u32), StackIndex>,
-    stacks: Vec<Stack>,
-    frames: Vec<Frame>,
+    /// By key: index of the list of frames, and whether outer frames are missing. `None` if the chunk lacks the constant.
+    lists: FxHashMap<i64, Option<(u32, bool)>>,
+    table: StackTable,
     by_frame: FxHashMap<(i64, i64, i64), u32>,
     /// Indices of the fields of a frame; of a chunk there is one such type.
     fields: Option<FrameFields>,
@@ -67,18 +79,35 @@ impl Stacks {
         if let Some(index) = self.by_key.get(&(trace.key, thread)) {
             return (*index, false);
         }
-        let index = trace.record().map_or(NO_STACK, |record| {
-            let frames = record.array("frames");
-            let frames: Vec<u32> = frames
-                .into_iter()
-                .flat_map(|frames| frames.records())
-                .map(|frame| self.frame(&frame, names))
-                .collect();
-            self.stacks.push(Stack { thread, frames, is_truncated: record.is("truncated") });
-            u32::try_from(self.stacks.len() - 1).unwrap_or(NO_STACK)
+        let list = match self.lists.get(&trace.key) {
+            Some(list) => *list,
+            None => {
+                let list = self.list(trace, names);
+                self.lists.insert(trace.key, list);
+                list
+            }
+        };
+        let index = list.map_or(NO_STACK, |(list, is_truncated)| {
+            self.table.stacks.push(Stack { thread, list, is_truncated });
+            u32::try_from(self.table.stacks.len() - 1).unwrap_or(NO_STACK)
         });
         self.by_key.insert((trace.key, thread), index);
         (index, index != NO_STACK)
+    }
+
+    /// Returns the innermost frame of a stack.
+    pub(super) fn innermost(&self, stack: StackIndex) -> Option<&Frame> {
+        let list = self.table.stacks.get(stack as usize)?.list;
+        self.table.frames.get(*self.table.lists.get(list as usize)?.first()? as usize)
+    }
+
+    /// Reads the frames of a stack: the index of their list, and whether outer frames are missing.
+    fn list(&mut self, trace: Constant<'_>, names: &mut Names) -> Option<(u32, bool)> {
+        let record = trace.record()?;
+        let frames = record.array("frames").into_iter().flat_map(|frames| frames.records());
+        let frames: Vec<u32> = frames.map(|frame| self.frame(&frame, names)).collect();
+        self.table.lists.push(frames);
+        Some((u32::try_from(self.table.lists.len() - 1).ok()?, record.is("truncated")))
     }
 
     fn frame(&mut self, frame: &Record<'_>, names: &mut Names) -> u32 {
@@ -106,15 +135,15 @@ impl Stacks {
             _ if kind.is_some_and(|kind| names.is_native(kind)) => NATIVE,
             _ => 0,
         };
-        let number = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
-        self.frames.push(Frame { class, method, source: None, line });
+        let number = u32::try_from(self.table.frames.len()).unwrap_or(u32::MAX);
+        self.table.frames.push(Frame { class, method, source: None, line });
         self.by_frame.insert(key, number);
         number
     }
 
-    /// Returns the frames, and the stacks in the order in which they were added.
-    pub(super) fn finish(self) -> (Vec<Frame>, Vec<Stack>) {
-        (self.frames, self.stacks)
+    /// Returns the frames and stacks.
+    pub(super) fn finish(self) -> StackTable {
+        self.table
     }
 }
 

@@ -118,3 +118,108 @@ fn a_recording_without_events() {
     let report = read_as(&FlightWriter::new(true).finish(), all());
     assert_eq!(report.facts.problem_count, 1);
 }
+
+#[test]
+fn stacks_that_are_not_in_the_chunk_are_lost() {
+    let mut whole = every_kind(true).finish();
+    // The second sample's key, at the end of the event: `every_kind` has two samples of stack 1, then one of stack 2.
+    let sample: [u8; 3] = [101, 1, 2];
+    let at = whole.windows(3).position(|window| window == sample).unwrap();
+    whole[at + 2] = 99;
+    let report = read_as(&whole, Want { samples: Some(SampleEvent::Execution), ..all() });
+    assert_eq!((report.facts.lost_stacks, report.facts.problem_count), (1, 1));
+    assert_eq!(report.facts.problems, ["events whose stacks the chunk does not contain: 1 (at offset 0x0)"]);
+    assert_eq!(report.profile.samples.unwrap().total, 3);
+    // The JVM had not yet written it.
+    let mut unfinished = whole;
+    unfinished[8..16].fill(0);
+    let report = read_as(&unfinished, all());
+    assert_eq!((report.facts.lost_stacks, report.facts.problem_count), (1, 0));
+}
+
+#[test]
+fn threads_share_the_frames_of_a_stack() {
+    let bytes = every_kind(true).finish();
+    let by_thread = read_as(&bytes, Want { threads: true, ..all() });
+    let of_main =
+        |trace: &&crate::recordings::profile::Trace| by_thread.profile.traces.numbers(trace).len() == 2;
+    let traces: Vec<_> = by_thread.profile.traces.iter().filter(of_main).collect();
+    // The stack of samples of thread 9 is also the one in which it was started.
+    let starts: Vec<_> =
+        traces.iter().map(|trace| by_thread.profile.traces.numbers(trace).as_ptr()).collect();
+    assert_eq!((starts.len(), starts[0]), (2, starts[1]));
+}
+
+#[test]
+fn types_that_are_not_described_are_one_row() {
+    let mut writer = FlightWriter::new(true);
+    (500..600).for_each(|type_id| writer.event(type_id, |body| body.long(1)));
+    writer.metadata(&[]);
+    let events = read_as(&writer.finish(), all()).facts.events;
+    let counts: Vec<(&str, u64)> = events.iter().map(|count| (&*count.name, count.events)).collect();
+    assert_eq!(counts, [("(types not described)", 100), ("jdk.Metadata", 1)]);
+}
+
+#[test]
+fn events_that_stand_for_the_same_are_kept() {
+    let report = read_as(&every_kind(true).finish(), all());
+    let events: Vec<_> = report.other_samples.iter().map(|samples| samples.event.unwrap()).collect();
+    assert_eq!(events, [SampleEvent::Execution]);
+    assert_eq!(report.profile.sites.unwrap().event, Some(SiteEvent::Samples));
+    let sites: Vec<_> =
+        report.other_sites.iter().map(|sites| (sites.event.unwrap(), sites.rows.len())).collect();
+    assert_eq!(sites, [(SiteEvent::Buffers, 1)]);
+}
+
+#[test]
+fn the_heap_after_a_collection() {
+    let heap = read_as(&every_kind(true).finish(), Want::default()).heap;
+    let [collection] = &heap.collections[..] else { panic!("{heap:?}") };
+    assert_eq!(
+        *collection,
+        heap::Collection {
+            nanos: 1_007_000_000,
+            gc_id: 5,
+            before_bytes: Some(900),
+            used_bytes: 300,
+            committed_bytes: 1024,
+            metaspace_bytes: Some(77),
+            is_old: true,
+        }
+    );
+    assert_eq!(heap.memory_limit_bytes, Some(4096));
+    assert_eq!(heap.trend().unwrap().verdict, heap::HeapVerdict::TooFew);
+}
+
+#[test]
+fn events_one_by_one() {
+    let bytes = every_kind(true).finish();
+    let recording = Recording::new(&bytes).unwrap();
+    let span = &recording.chunks()[0];
+    let events = |starts: &std::ops::Range<usize>| {
+        let mut found = Vec::new();
+        let visit = |row: rows::EventRow<'_>| {
+            found.push((
+                row.event.to_owned(),
+                row.thread.map(str::to_owned),
+                row.top.map(ToString::to_string),
+                row.class.map(str::to_owned),
+                row.bytes,
+                row.duration_nanos,
+            ));
+        };
+        rows::visit(&bytes, span, starts, visit).unwrap();
+        found
+    };
+    let all = events(&(0..usize::MAX));
+    let is = |at: usize, event: &str, class: Option<&str>, bytes, duration| {
+        let (worker, top) = (Some("worker".to_owned()), Some("a.B.run(line 12)".to_owned()));
+        assert_eq!(all[at], (event.to_owned(), worker, top, class.map(str::to_owned), bytes, duration));
+    };
+    is(0, "jdk.ExecutionSample", None, None, None);
+    is(6, "jdk.ObjectAllocationSample", Some("byte[]"), Some(1000), None);
+    is(10, "jdk.JavaMonitorEnter", Some("a.B"), None, Some(25_000_000));
+    let middle = bytes.len() / 2;
+    let parts = [events(&(0..middle)), events(&(middle..usize::MAX))].concat();
+    assert!(parts == all && all.len() == 21, "{}", all.len());
+}

@@ -285,6 +285,7 @@ impl HeapCounter {
             origin: Origin::Objects,
             rows,
             total: Some(total),
+            event: None,
             by_allocation: false,
             date: self.date.clone(),
         };

@@ -102,6 +102,7 @@ impl ProfileRun {
                     origin: Origin::Recorded,
                     rows: Vec::new(),
                     total: None,
+                    event: None,
                     by_allocation,
                     date: display_names::date(date),
                 });

@@ -1,0 +1,405 @@
+//! Heap over time: what collections left, and whether that grows.
+
+use std::fmt;
+
+use rustc_hash::FxHashMap;
+
+use hprof_index::storage::human_bytes::{HumanBytes, grouped};
+use hprof_jfr::{Chunk, Record, Value};
+
+use crate::sorting::SortRows;
+
+/// Minimum number of collections to tell a leak from a spike.
+pub const MIN_COLLECTIONS: usize = 12;
+/// Minimum number of collections of the old generation, which leave less garbage, to look at these alone.
+pub const MIN_OLD_COLLECTIONS: usize = 4;
+/// Number of parts of the recording whose floors are compared. The first part, in which a program starts, is not.
+const PARTS: usize = 4;
+
+/// Heap over time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeapOverTime {
+    /// Collections, in the order of time.
+    pub collections: Vec<Collection>,
+    /// Memory limit of the container in bytes, if the JVM ran in one that has a limit.
+    pub memory_limit_bytes: Option<u64>,
+}
+
+/// The heap after a collection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Collection {
+    /// End, in nanoseconds since 1970.
+    pub nanos: i64,
+    /// Number of the collection in its JVM.
+    pub gc_id: i64,
+    /// Bytes used before.
+    pub before_bytes: Option<u64>,
+    /// Bytes used after.
+    pub used_bytes: u64,
+    /// Committed bytes after.
+    pub committed_bytes: u64,
+    /// Bytes of metaspace used after.
+    pub metaspace_bytes: Option<u64>,
+    /// `true` if the old generation was collected.
+    pub is_old: bool,
+}
+
+/// Trend of the floor: the least that collections of a part of the recording left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeapTrend {
+    /// Verdict.
+    pub verdict: HeapVerdict,
+    /// Number of collections that were looked at.
+    pub collections: u64,
+    /// `true` if these are collections of the old generation.
+    pub is_old: bool,
+    /// Floor of the second part of the recording; of all of it if there are too few collections.
+    pub first_floor_bytes: u64,
+    /// Floor of the last part of the recording; of all of it if there are too few collections.
+    pub last_floor_bytes: u64,
+    /// Maximum that any of these collections left.
+    pub peak_bytes: u64,
+}
+
+/// Verdict about a trend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeapVerdict {
+    /// There are too few collections.
+    TooFew,
+    /// The floor rises: what a leak looks like.
+    Rising,
+    /// The floor falls.
+    Falling,
+    /// The floor does not rise, and some collections left at least twice as much.
+    Spike,
+    /// The floor does not rise.
+    Flat,
+}
+
+impl HeapVerdict {
+    /// Returns the name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TooFew => "too_few",
+            Self::Rising => "rising",
+            Self::Falling => "falling",
+            Self::Spike => "spike",
+            Self::Flat => "flat",
+        }
+    }
+}
+
+impl HeapOverTime {
+    /// Returns the last collection up to a time in nanoseconds since 1970, such as that of a dump.
+    pub fn before(&self, nanos: i64) -> Option<&Collection> {
+        let end = self.collections.partition_point(|collection| collection.nanos <= nanos);
+        self.collections.get(..end)?.last()
+    }
+
+    /// Returns the trend; `None` if the recording contains no collections.
+    pub fn trend(&self) -> Option<HeapTrend> {
+        let old: Vec<u64> = self.used(|collection| collection.is_old);
+        let is_old = old.len() >= MIN_OLD_COLLECTIONS;
+        let used = if is_old { old } else { self.used(|_| true) };
+        let peak_bytes = *used.iter().max()?;
+        let least = |used: &[u64]| used.iter().min().copied().unwrap_or(0);
+        let all = least(&used);
+        let trend = |verdict, first_floor_bytes, last_floor_bytes| HeapTrend {
+            verdict,
+            collections: used.len() as u64,
+            is_old,
+            first_floor_bytes,
+            last_floor_bytes,
+            peak_bytes,
+        };
+        if !is_old && used.len() < MIN_COLLECTIONS {
+            return Some(trend(HeapVerdict::TooFew, all, all));
+        }
+        let bound = |part: usize| used.len() * part / PARTS;
+        let floor = |part| least(used.get(bound(part)..bound(part + 1)).unwrap_or_default());
+        let [first, middle, last] = [floor(1), floor(2), floor(3)];
+        // By at least a tenth.
+        let is_less = |less: u64, more: u64| less < more && (more - less) >= more / 10;
+        let verdict = if first < middle && middle < last && is_less(first, last) {
+            HeapVerdict::Rising
+        } else if first > middle && middle > last && is_less(last, first) {
+            HeapVerdict::Falling
+        } else if peak_bytes / 2 >= first.max(middle).max(last) {
+            HeapVerdict::Spike
+        } else {
+            HeapVerdict::Flat
+        };
+        Some(trend(verdict, first, last))
+    }
+
+    fn used(&self, is_wanted: impl Fn(&Collection) -> bool) -> Vec<u64> {
+        let wanted = self.collections.iter().filter(|collection| is_wanted(collection));
+        wanted.map(|collection| collection.used_bytes).collect()
+    }
+}
+
+/// The sentence about a trend.
+impl fmt::Display for HeapTrend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [first, last, peak] =
+            [self.first_floor_bytes, self.last_floor_bytes, self.peak_bytes].map(HumanBytes);
+        let plural = if self.collections == 1 { "" } else { "s" };
+        let of = if self.is_old { " of the old generation" } else { "" };
+        let count = format!("{} collection{plural}{of}", grouped(self.collections));
+        match self.verdict {
+            HeapVerdict::TooFew => {
+                return write!(
+                    f,
+                    "{count}: too few to tell a leak from a spike (at least {MIN_COLLECTIONS})"
+                );
+            }
+            HeapVerdict::Rising => {
+                write!(f, "the floor after {count} rose from {first} to {last}, as that of a leak does")?;
+            }
+            HeapVerdict::Falling => write!(f, "the floor after {count} fell from {first} to {last}")?,
+            HeapVerdict::Spike => {
+                write!(
+                    f,
+                    "the floor after {count} did not rise ({first}, then {last}), but up to {peak} were used after one, \
+                     which is "
+                )?;
+                f.write_str(if self.is_old {
+                    "a spike, not a leak"
+                } else {
+                    "a spike, or garbage in the old generation, not a leak"
+                })?;
+            }
+            HeapVerdict::Flat => {
+                write!(f, "the floor after {count} did not rise ({first}, then {last}): no sign of a leak")?;
+            }
+        }
+        if self.verdict == HeapVerdict::Rising && !self.is_old {
+            f.write_str("; without enough collections of the old generation, it can contain garbage")?;
+        }
+        Ok(())
+    }
+}
+
+/// An event about the heap.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum HeapEvent {
+    /// Use of the heap.
+    Summary { gc_id: i64, is_after: bool, nanos: i64, used: u64, committed: u64 },
+    /// Use of metaspace after a collection.
+    Metaspace { gc_id: i64, used: u64 },
+    /// Collection of the old generation.
+    Old { gc_id: i64 },
+    /// Memory limit of the container.
+    Limit(u64),
+}
+
+/// Type of a [`HeapEvent`].
+#[derive(Debug, Clone, Copy)]
+pub(super) enum HeapEventKind {
+    Summary,
+    Metaspace,
+    Old,
+    Container,
+}
+
+impl HeapEventKind {
+    /// Returns the kind of the events of a type.
+    pub(super) fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "jdk.GCHeapSummary" => Self::Summary,
+            "jdk.MetaspaceSummary" => Self::Metaspace,
+            "jdk.OldGarbageCollection" | "jdk.ZOldGarbageCollection" => Self::Old,
+            "jdk.ContainerConfiguration" => Self::Container,
+            _ => return None,
+        })
+    }
+
+    /// Reads an event; `None` if it says nothing about the heap.
+    pub(super) fn read(self, chunk: &Chunk<'_>, fields: &Record<'_>) -> Option<HeapEvent> {
+        let bytes = |of: &Record<'_>, name| of.integer(name).and_then(|bytes| u64::try_from(bytes).ok());
+        let is_after = || match fields.get("when") {
+            Some(Value::Constant(when)) => {
+                when.record().and_then(|when| when.text("when")).is_some_and(|when| when.starts_with("After"))
+            }
+            _ => false,
+        };
+        let gc_id = fields.integer("gcId");
+        Some(match self {
+            Self::Summary => HeapEvent::Summary {
+                gc_id: gc_id?,
+                is_after: is_after(),
+                nanos: chunk.nanos(fields.integer("startTime")?),
+                used: bytes(fields, "heapUsed")?,
+                committed: bytes(&fields.record("heapSpace")?, "committedSize")?,
+            },
+            Self::Metaspace if is_after() => {
+                HeapEvent::Metaspace { gc_id: gc_id?, used: bytes(&fields.record("metaspace")?, "used")? }
+            }
+            Self::Metaspace => return None,
+            Self::Old => HeapEvent::Old { gc_id: gc_id? },
+            // A container without a limit has -1, or a number beyond all memory.
+            Self::Container => {
+                HeapEvent::Limit(bytes(fields, "memoryLimit").filter(|limit| (1..1 << 60).contains(limit))?)
+            }
+        })
+    }
+}
+
+/// Collections while events are added.
+#[derive(Debug, Default)]
+pub(super) struct Collecting {
+    collections: Vec<PartialCollection>,
+    /// Place of the last collection of each number.
+    last: FxHashMap<i64, usize>,
+    memory_limit_bytes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct PartialCollection {
+    gc_id: i64,
+    before: Option<u64>,
+    /// Time, used and committed bytes.
+    after: Option<(i64, u64, u64)>,
+    metaspace: Option<u64>,
+    is_old: bool,
+}
+
+impl Collecting {
+    /// Adds an event. Events of a collection are not always in the order of time, and numbers start anew with each JVM.
+    pub(super) fn add(&mut self, event: HeapEvent) {
+        match event {
+            HeapEvent::Summary { gc_id, is_after: true, nanos, used, committed } => {
+                let of = self.of(gc_id, |of| of.after.is_some());
+                of.after = Some((nanos, used, committed));
+            }
+            HeapEvent::Summary { gc_id, used, .. } => {
+                self.of(gc_id, |of| of.before.is_some()).before = Some(used);
+            }
+            HeapEvent::Metaspace { gc_id, used } => {
+                self.of(gc_id, |of| of.metaspace.is_some()).metaspace = Some(used);
+            }
+            HeapEvent::Old { gc_id } => self.of(gc_id, |of| of.is_old).is_old = true,
+            HeapEvent::Limit(bytes) => self.memory_limit_bytes = Some(bytes),
+        }
+    }
+
+    /// Returns the collection of a number; a new one if the known one has the fact.
+    fn of(&mut self, gc_id: i64, has: impl Fn(&PartialCollection) -> bool) -> &mut PartialCollection {
+        let known = self.last.get(&gc_id).copied();
+        let known = known.filter(|at| self.collections.get(*at).is_some_and(|of| !has(of)));
+        let at = known.unwrap_or(self.collections.len());
+        if known.is_none() {
+            self.last.insert(gc_id, at);
+            self.collections.push(PartialCollection { gc_id, ..PartialCollection::default() });
+        }
+        #[allow(clippy::indexing_slicing)] // `at` is the place of one.
+        &mut self.collections[at]
+    }
+
+    /// Returns the collections of which it is known what they left.
+    pub(super) fn finish(self) -> HeapOverTime {
+        let found = self.collections.into_iter().filter_map(|of| {
+            let (nanos, used_bytes, committed_bytes) = of.after?;
+            Some(Collection {
+                nanos,
+                gc_id: of.gc_id,
+                before_bytes: of.before,
+                used_bytes,
+                committed_bytes,
+                metaspace_bytes: of.metaspace,
+                is_old: of.is_old,
+            })
+        });
+        let mut collections: Vec<Collection> = found.collect();
+        collections.sort_rows_by_key(|collection| collection.nanos);
+        HeapOverTime { collections, memory_limit_bytes: self.memory_limit_bytes }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn heap(used: impl IntoIterator<Item = u64>, old: impl Fn(usize) -> bool) -> HeapOverTime {
+        let mut collecting = Collecting::default();
+        for (at, used) in used.into_iter().enumerate() {
+            let gc_id = i64::try_from(at).unwrap();
+            let of = |is_after, used| HeapEvent::Summary {
+                gc_id,
+                is_after,
+                nanos: 10 - 20 * gc_id,
+                used,
+                committed: 1000,
+            };
+            collecting.add(of(true, used));
+            collecting.add(of(false, used + 50));
+            if old(at) {
+                collecting.add(HeapEvent::Old { gc_id });
+            }
+        }
+        collecting.finish()
+    }
+
+    fn verdict(used: &[u64]) -> HeapVerdict {
+        // Times fall with the number.
+        heap(used.iter().rev().copied(), |_| false).trend().unwrap().verdict
+    }
+
+    #[test]
+    fn a_rising_floor_is_no_spike() {
+        let rising: Vec<u64> = (0..24).map(|at| 100 + 10 * at + 40 * (at % 3)).collect();
+        assert_eq!(verdict(&rising), HeapVerdict::Rising);
+        let falling: Vec<u64> = rising.iter().rev().copied().collect();
+        assert_eq!(verdict(&falling), HeapVerdict::Falling);
+        // A program that starts.
+        let started: Vec<u64> = (0..24).map(|at| if at < 6 { 10 * at } else { 100 + at % 3 }).collect();
+        assert_eq!(verdict(&started), HeapVerdict::Flat);
+        let spike: Vec<u64> = (0..24).map(|at| if at == 15 { 900 } else { 100 + at % 3 }).collect();
+        assert_eq!(verdict(&spike), HeapVerdict::Spike);
+        // Of young collections, it can be garbage that the next old one frees.
+        let of = |is_old: bool| heap(spike.iter().copied(), |_| is_old).trend().unwrap().to_string();
+        assert!(
+            of(false).ends_with("a spike, or garbage in the old generation, not a leak"),
+            "{}",
+            of(false)
+        );
+        assert!(
+            of(true).ends_with("up to 900 B were used after one, which is a spike, not a leak"),
+            "{}",
+            of(true)
+        );
+        assert_eq!(verdict(&rising[..11]), HeapVerdict::TooFew);
+        assert_eq!(HeapOverTime::default().trend(), None);
+    }
+
+    #[test]
+    fn collections_of_the_old_generation_count_alone() {
+        // Young ones leave more and more garbage.
+        let found = heap((0..40).map(|at| 100 + 10 * (at % 10)).rev(), |at| at % 10 == 9);
+        let trend = found.trend().unwrap();
+        assert_eq!((trend.verdict, trend.collections, trend.is_old), (HeapVerdict::Flat, 4, true));
+        assert_eq!(
+            trend.to_string(),
+            "the floor after 4 collections of the old generation did not rise (100 B, then 100 B): no sign of a leak"
+        );
+    }
+
+    #[test]
+    fn collections_are_in_the_order_of_time_and_of_several_jvms() {
+        let mut collecting = Collecting::default();
+        for (nanos, used) in [(30, 3), (10, 1), (20, 2)] {
+            let (gc_id, committed) = (7, 9);
+            collecting.add(HeapEvent::Summary { gc_id, is_after: true, nanos, used, committed });
+            collecting.add(HeapEvent::Metaspace { gc_id, used: 10 * used });
+        }
+        collecting.add(HeapEvent::Limit(1 << 30));
+        let found = collecting.finish();
+        let rows: Vec<_> =
+            found.collections.iter().map(|of| (of.nanos, of.used_bytes, of.metaspace_bytes)).collect();
+        assert_eq!(rows, [(10, 1, Some(10)), (20, 2, Some(20)), (30, 3, Some(30))]);
+        assert_eq!(found.memory_limit_bytes, Some(1 << 30));
+        assert_eq!(found.before(25).map(|of| of.nanos), Some(20));
+        assert_eq!(found.before(9), None);
+    }
+}
