@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Programs with a known leak beneath ten times as much other allocation, for {@code leaks.py}: {@code Leaking KIND SECONDS}.
+ * Programs with a known leak beneath other allocation: {@code Leaking KIND SECONDS [BYTES THAT STAY A SECOND]}; for leaks.py.
  *
  * <p>The line that leaks is marked {@code LEAK}; objects of the same class become garbage at the lines marked {@code GARBAGE}.
  */
@@ -129,10 +129,10 @@ public class Leaking {
     }
   }
 
-  static void run(String kind, int seconds) {
+  static void run(String kind, int seconds, long bytesPerSecond) {
     // Bytes that one object keeps alive, and the number of garbage objects for each.
     int bytes = kind.equals("local") ? 1016 : kind.equals("cache") ? 220 : 110;
-    long perSecond = 6_000_000 / bytes;
+    long perSecond = bytesPerSecond / bytes;
     long start = System.nanoTime();
     long id = 0;
     while (System.nanoTime() - start < seconds * 1_000_000_000L) {
@@ -159,8 +159,9 @@ public class Leaking {
   public static void main(String[] arguments) throws Exception {
     String kind = arguments[0];
     int seconds = Integer.parseInt(arguments[1]);
+    long bytes = arguments.length > 2 ? Long.parseLong(arguments[2]) : 6_000_000;
     Thread worker = new Thread(() -> {
-      run(kind, seconds);
+      run(kind, seconds, bytes);
       System.out.println("READY");
       System.out.flush();
       try {

@@ -114,6 +114,11 @@ impl ComparedRecording {
         &self.path
     }
 
+    /// Returns the warnings.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.warnings.iter().map(String::as_str)
+    }
+
     /// Prints the warnings.
     pub(crate) fn warn(&self, cx: &RunContext) {
         self.warnings.iter().for_each(|warning| cx.say("warning", warning));

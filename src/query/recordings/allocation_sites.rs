@@ -24,7 +24,7 @@ pub struct AllocationSite {
     /// Bytes by part of the recording's time.
     pub parts: [u64; TIME_PARTS],
     /// Shallow sizes of arrays, where events state them.
-    pub sizes: Vec<(u64, SampleSum)>,
+    pub sizes: FxHashMap<u64, SampleSum>,
     /// Bytes of stacks with a frame of one of the wanted classes.
     pub called_bytes: u64,
     /// Stack with most bytes, innermost frame first, 16 frames at most.
@@ -67,7 +67,7 @@ impl AllocationSite {
             frame,
             sum: SampleSum::default(),
             parts: [0; TIME_PARTS],
-            sizes: Vec::new(),
+            sizes: FxHashMap::default(),
             called_bytes: 0,
             stack: stack.iter().take(MAX_FRAMES).copied().cloned().collect(),
             stack_bytes: 0,
@@ -113,10 +113,7 @@ pub fn sites_of(allocations: &Allocations, class: &str, callers: &[&str]) -> Vec
             *part = part.saturating_add(*more);
         }
         for (size, sum) in &row.sizes {
-            match site.sizes.iter().position(|(known, _)| known == size) {
-                Some(at) => site.sizes.iter_mut().skip(at).take(1).for_each(|(_, known)| known.add(*sum)),
-                None => site.sizes.push((*size, *sum)),
-            }
+            site.sizes.entry(*size).or_default().add(*sum);
         }
         let is_caller = |frame: &&Frame| frame.class.as_deref().is_some_and(|class| callers.contains(&class));
         if stack.iter().any(is_caller) {

@@ -13,13 +13,17 @@ mod tests;
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::names;
+use rustc_hash::FxHashMap;
 
 use crate::recordings::allocation_sites::{AllocationSite, own_frame, sites_of};
 use crate::recordings::profile::flight::AllocationEvent;
 use crate::recordings::profile::flight::allocations::{Allocations, ChainLink, OldObject, SampleSum};
 
+use crate::threads::frames::Frame;
+
 use super::{Leaks, Suspect, SuspectKind, SuspectRule};
 use live::LiveObjects;
+use process::RecordedShare;
 
 /// Minimum number of samples of a class to name a line.
 pub const MIN_SAMPLES: u64 = 20;
@@ -133,7 +137,7 @@ impl Leaks {
         bytes: &[u8],
         allocations: &Allocations,
     ) {
-        let share = process::recorded_share(heap, allocations);
+        let share = RecordedShare::of(heap, allocations);
         for (suspect, positions) in self.suspects.iter_mut().zip(&self.positions) {
             let tops = tops(graph, suspect, positions);
             let live = LiveObjects::count(heap, graph, bytes, suspect, &tops);
@@ -155,7 +159,7 @@ fn tops(graph: &ObjectGraph, suspect: &Suspect, positions: &[TreePosition]) -> V
 fn allocated_in(
     suspect: &Suspect,
     live: &LiveObjects,
-    share: f64,
+    share: RecordedShare,
     allocations: &Allocations,
 ) -> Option<AllocatedIn> {
     let classes = classes(suspect, live);
@@ -187,7 +191,7 @@ fn classes<'s>(suspect: &'s Suspect, live: &LiveObjects) -> Vec<&'s str> {
 fn sample_class(
     suspect: &Suspect,
     live: &LiveObjects,
-    share: f64,
+    share: RecordedShare,
     allocations: &Allocations,
     class: &str,
 ) -> AllocatedIn {
@@ -199,7 +203,7 @@ fn sample_class(
         .collect();
     if let Some(sizes) = of_class.sizes() {
         let is_alive = |size: &u64| sizes.contains(size);
-        let has_any = sites.iter().flat_map(|site| &site.site.sizes).any(|(size, _)| is_alive(size));
+        let has_any = sites.iter().flat_map(|site| site.site.sizes.keys()).any(is_alive);
         for site in sites.iter_mut().filter(|site| has_any && !site.site.sizes.is_empty()) {
             site.like = SampleSum::default();
             let like = site.site.sizes.iter().filter(|(size, _)| is_alive(size));
@@ -213,13 +217,14 @@ fn sample_class(
     let old_objects = allocations.old_objects.iter().filter(|old| &*old.class == class).filter(is_as_long);
     let links = links(suspect);
     let mut all_old = 0;
+    let mut by_frame: FxHashMap<Option<Frame>, usize> =
+        sites.iter().enumerate().map(|(at, site)| (site.site.frame.clone(), at)).collect();
     for old in old_objects {
         all_old += 1;
         let stack = allocations.stack(old.stack());
         let Some(frame) = own_frame(&stack) else { continue };
-        let is_it = |site: &LeakSite| site.site.frame.as_ref() == Some(&frame);
-        let at = sites.iter().position(is_it).unwrap_or_else(|| {
-            let site = AllocationSite::at(Some(frame.clone()), &stack);
+        let at = *by_frame.entry(Some(frame)).or_insert_with_key(|frame| {
+            let site = AllocationSite::at(frame.clone(), &stack);
             sites.push(LeakSite { site, old_objects: 0, held_alike: 0, like: SampleSum::default() });
             sites.len() - 1
         });
@@ -236,7 +241,7 @@ fn sample_class(
         _ => AllocationStatus::Found,
     };
     // Of what a recording covers only a part, only that part can have been sampled.
-    let live_bytes = (of_class.bytes as f64 * share) as u64;
+    let live_bytes = share.part(of_class.bytes);
     let sure = order::order(&mut sites, live_bytes);
     let all_sites = sites.len() as u64;
     sites.truncate(if status == AllocationStatus::Found { TOLD_SITES } else { 0 });

@@ -7,7 +7,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Certainty, LeakSite, MIN_SAMPLES};
+use super::{Certainty, LeakSite, MIN_SAMPLES, SampleSum};
 use crate::sorting::SortRows;
 
 /// Minimum number of sampled objects that were alive, to decide the order without a chain.
@@ -31,21 +31,25 @@ pub(super) fn order(sites: &mut [LeakSite], live_bytes: u64) -> Certainty {
             _ => Certainty::Unsure,
         };
     }
-    let all = total(sites, |site| site.like.bytes);
+    let all = SampleSum {
+        samples: total(sites, |site| site.like.samples),
+        bytes: total(sites, |site| site.like.bytes),
+    };
     let percent = |part: u64, of: u64| u128::from(part) * 100 / u128::from(of.max(1));
     let Some(first) = sites.first() else { return Certainty::Unsure };
-    if percent(first.like.bytes, all) >= NEARLY_ALL.into() {
+    let shares = [percent(first.like.bytes, all.bytes), percent(first.like.samples, all.samples)];
+    if shares.into_iter().all(|share| share >= NEARLY_ALL.into()) {
         return Certainty::OnlyLine;
     }
     if live_bytes == 0 {
         return Certainty::Unsure;
     }
-    if percent(all, live_bytes) <= NO_GARBAGE.into() {
+    if percent(all.bytes, live_bytes) <= NO_GARBAGE.into() {
         return Certainty::NoGarbage;
     }
     let is_called = |site: &LeakSite| site.site.called_bytes > site.site.sum.bytes / 2;
-    let fits = |site: &LeakSite| fit(site, live_bytes) == Fit::AsMuch;
-    let is_possible = |site: &LeakSite| fit(site, live_bytes) != Fit::Less;
+    let fits = |site: &LeakSite| fit(site, all, live_bytes) == Fit::AsMuch;
+    let is_possible = |site: &LeakSite| fit(site, all, live_bytes) != Fit::Less;
     match candidates(sites, fits) {
         0 => {}
         1 => {
@@ -92,19 +96,22 @@ enum Fit {
     More,
 }
 
-/// Compares the bytes of a line with those that are alive. The fewer samples, the less exact are the bytes: by twice the
-/// standard deviation, and 20 percent for a recording that does not end with the dump.
-fn fit(site: &LeakSite, live_bytes: u64) -> Fit {
+/// Compares the bytes of a line with those that are alive. Of few samples the bytes are not exact: twice the standard
+/// deviation is allowed, and 20 percent for a recording that does not end with the dump. The weights of samples differ
+/// widely if the JVM skips some, so the share of the line in the number of samples may count as well as that in the bytes.
+fn fit(site: &LeakSite, all: SampleSum, live_bytes: u64) -> Fit {
     let samples = site.like.samples;
     if samples < MIN_SAMPLES {
         return Fit::Less;
     }
+    let by_count = u128::from(all.bytes) * u128::from(samples) / u128::from(all.samples.max(1));
+    let [bytes, by_count] = [site.like.bytes as f64, by_count as f64];
     let tolerance = 1.2 + 2.0 / (samples as f64).sqrt();
-    let ratio = site.like.bytes as f64 / live_bytes as f64;
-    match ratio {
-        ratio if ratio < 1.0 / tolerance => Fit::Less,
-        ratio if ratio <= tolerance => Fit::AsMuch,
-        _ => Fit::More,
+    let live = live_bytes as f64;
+    match () {
+        () if bytes.max(by_count) * tolerance < live => Fit::Less,
+        () if bytes.min(by_count) > live * tolerance => Fit::More,
+        () => Fit::AsMuch,
     }
 }
 
@@ -112,7 +119,6 @@ fn fit(site: &LeakSite, live_bytes: u64) -> Fit {
 mod tests {
     use super::*;
     use crate::recordings::allocation_sites::AllocationSite;
-    use crate::recordings::profile::flight::allocations::SampleSum;
 
     const MIB: u64 = 1 << 20;
 
@@ -158,6 +164,16 @@ mod tests {
         // The nearest is first if none fits; one with less than is alive is last.
         let three = vec![line(1, 900, false, 0, 0), line(2, 100, false, 0, 0), line(3, 12, false, 0, 0)];
         assert_eq!(ordered(three, 30), (vec![2, 1, 3], "unsure"));
+    }
+
+    /// As in a recording whose weights differ widely: 27 of 126 samples, but 5 percent of the bytes.
+    #[test]
+    fn shares_by_samples_count_as_well_as_those_by_bytes() {
+        let mut sites = vec![line(1, 95, false, 0, 0), line(2, 5, false, 0, 0)];
+        for (site, samples) in sites.iter_mut().zip([99, 27]) {
+            site.like.samples = samples;
+        }
+        assert_eq!(ordered(sites, 18), (vec![2, 1], "live_bytes"));
     }
 
     #[test]

@@ -81,17 +81,35 @@ pub fn same_process(
     if pid.is_some() || command.is_some() { SameProcess::Yes } else { SameProcess::Unknown }
 }
 
-/// Returns the share of the time from the start of the JVM to the dump that the recording covers: 1 if that is not known.
-pub(super) fn recorded_share(heap: &Heap, allocations: &Allocations) -> f64 {
-    let (start, end) = allocations.span_nanos;
-    let jvm_start = allocations.jvm.as_ref().and_then(|jvm| jvm.start_nanos);
-    let (Some(jvm_start), Some(dumped)) = (jvm_start, dump_nanos(heap)) else { return 1.0 };
-    let all = dumped.saturating_sub(jvm_start);
-    let recorded = end.min(dumped).saturating_sub(start.max(jvm_start));
-    if all <= 0 || recorded <= 0 {
-        return 1.0;
+/// Share of the time from the start of the JVM to the dump that a recording covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordedShare {
+    recorded: u64,
+    all: u64,
+}
+
+impl RecordedShare {
+    /// Share of a recording whose times are not known.
+    pub(super) const WHOLE: Self = Self { recorded: 1, all: 1 };
+
+    /// Determines the share.
+    pub(super) fn of(heap: &Heap, allocations: &Allocations) -> Self {
+        let jvm_start = allocations.jvm.as_ref().and_then(|jvm| jvm.start_nanos);
+        let (Some(jvm_start), Some(dumped)) = (jvm_start, dump_nanos(heap)) else { return Self::WHOLE };
+        let (start, end) = allocations.span_nanos;
+        let all = u64::try_from(dumped.saturating_sub(jvm_start)).unwrap_or(0);
+        let recorded = end.min(dumped).saturating_sub(start.max(jvm_start));
+        match u64::try_from(recorded) {
+            Ok(recorded) if recorded > 0 && all > recorded => Self { recorded, all },
+            _ => Self::WHOLE,
+        }
     }
-    (recorded as f64 / all as f64).min(1.0)
+
+    /// Returns the part of some bytes that were allocated evenly.
+    pub(super) fn part(self, bytes: u64) -> u64 {
+        let part = u128::from(bytes) * u128::from(self.recorded) / u128::from(self.all.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
+    }
 }
 
 fn dump_nanos(heap: &Heap) -> Option<i64> {

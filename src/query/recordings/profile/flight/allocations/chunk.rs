@@ -18,7 +18,9 @@ use crate::recordings::profile::Frame;
 pub(super) const NO_STACK: u32 = stacks::NO_STACK;
 
 /// Maximum number of old objects of a chunk. The JVM samples 256 by default.
-const MAX_OLD_OBJECTS: usize = 1 << 14;
+const MAX_OLD_OBJECTS: usize = 1 << 11;
+/// Maximum length in bytes of the texts of all chains of a chunk.
+const MAX_CHAIN_TEXTS: usize = 1 << 23;
 
 /// Kind of event, index of the class and of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,6 +95,7 @@ impl ChunkAllocations {
             names: Names::default(),
             stacks: Stacks::default(),
             classes: FxHashMap::default(),
+            chain_texts: MAX_CHAIN_TEXTS,
         };
         for event in chunk.events() {
             if let Some(Some(kind)) = kinds.get(event.class) {
@@ -116,6 +119,8 @@ struct Reading<'c> {
     stacks: Stacks,
     /// Index of each class, by the key of its constant.
     classes: FxHashMap<i64, u32>,
+    /// Bytes that texts of chains may still take.
+    chain_texts: usize,
 }
 
 impl<'c> Reading<'c> {
@@ -126,7 +131,7 @@ impl<'c> Reading<'c> {
             Kind::OldObject { stack } => {
                 if self.found.old_objects.len() < MAX_OLD_OBJECTS {
                     let stack = self.stack(stack, fields);
-                    let old = old_objects::read(self.chunk, &mut self.names, fields, stack);
+                    let old = old_objects::read(fields, stack, &mut self.names, &mut self.chain_texts);
                     self.found.old_objects.extend(old);
                 }
             }

@@ -1,8 +1,9 @@
 //! Sampled objects that were alive when the recording was written: `jdk.OldObjectSample`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use hprof_jfr::{Chunk, Record};
+use hprof_jfr::Record;
 
 use super::super::stacks::Names;
 
@@ -46,40 +47,40 @@ impl OldObject {
     }
 }
 
-/// Reads the fields of an event.
-pub(super) fn read<'c>(
-    chunk: &'c Chunk<'c>,
-    names: &mut Names,
-    fields: &Record<'c>,
+/// Reads the fields of an event. `left` is the number of bytes that texts may still take.
+pub(super) fn read(
+    fields: &Record<'_>,
     stack: u32,
+    names: &mut Names,
+    left: &mut usize,
 ) -> Option<OldObject> {
     let object = fields.record("object")?;
     let class = object.constant("type").and_then(|class| names.class(class))?;
     let elements = fields.integer("arrayElements").and_then(|count| u64::try_from(count).ok());
     let elements = elements.filter(|_| class.ends_with("[]"));
-    let allocated_nanos = fields.integer("allocationTime").map_or(0, |ticks| chunk.nanos(ticks));
+    let allocated_nanos = fields.integer("allocationTime").map_or(0, |ticks| fields.chunk().nanos(ticks));
     let root = fields.record("root");
+    // A constant with one field.
     let of_root = |field: &str| {
-        let value = root.as_ref()?;
-        // A constant with one field.
-        let text = value.record(field).and_then(|named| {
-            let name = named.class()?.fields.first()?.name.clone();
-            named.text(&name).map(std::borrow::Cow::into_owned)
-        });
-        text.or_else(|| value.text(field).map(std::borrow::Cow::into_owned))
+        let named = root.as_ref()?.record(field)?;
+        named.text(&named.class()?.fields.first()?.name).map(Cow::into_owned)
     };
-    Some(OldObject {
-        class,
-        elements,
-        allocated_nanos,
-        stack,
-        chain: chain(object, names),
-        root_system: of_root("system").unwrap_or_default(),
-        root_type: of_root("type").unwrap_or_default(),
-    })
+    let chain = chain(object, names, left);
+    let [root_system, root_type] = ["system", "type"].map(|field| {
+        let text = of_root(field).unwrap_or_default();
+        if take(left, text.len()) { text } else { String::new() }
+    });
+    Some(OldObject { class, elements, allocated_nanos, stack, chain, root_system, root_type })
 }
 
-fn chain<'c>(object: Record<'c>, names: &mut Names) -> Vec<ChainLink> {
+/// Takes so many bytes of what is left; returns whether there are as many.
+fn take(left: &mut usize, bytes: usize) -> bool {
+    let rest = left.checked_sub(bytes);
+    *left = rest.unwrap_or(*left);
+    rest.is_some()
+}
+
+fn chain(object: Record<'_>, names: &mut Names, left: &mut usize) -> Vec<ChainLink> {
     let mut links = Vec::new();
     let mut at = object;
     while links.len() < MAX_LINKS {
@@ -92,8 +93,11 @@ fn chain<'c>(object: Record<'c>, names: &mut Names) -> Vec<ChainLink> {
             Some(name) if &*class == "java.lang.Class" => hprof_parser::names::java_class_name(name).into(),
             _ => class,
         };
-        let field =
-            referrer.record("field").and_then(|field| field.text("name").map(|name| name.into_owned()));
+        let field = referrer.record("field").and_then(|field| field.text("name").map(Cow::into_owned));
+        let texts = represented.map_or(0, str::len) + field.as_ref().map_or(0, String::len);
+        if !take(left, texts + size_of::<ChainLink>()) {
+            break;
+        }
         links.push(ChainLink { class, field });
         at = holder;
     }

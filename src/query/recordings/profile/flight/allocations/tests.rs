@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use hprof_writer::flight::{FlightWriter, every_kind};
-use hprof_writer::flight_leak::{circular_chain, old_objects};
+use hprof_writer::flight_leak::{LeakRecording, SampledLine, circular_chain, old_objects};
 
 use super::*;
 
@@ -75,6 +75,21 @@ fn a_chain_that_is_a_circle_ends() {
     let found = read_bytes(&circular_chain().finish());
     assert_eq!(found.old_objects.len(), 1);
     assert!(found.old_objects[0].chain.len() <= 256);
+}
+
+/// Chains share their constants, so a small file can state many long texts.
+#[test]
+fn texts_of_chains_are_bounded() {
+    let long = "x".repeat(60_000);
+    let line =
+        SampledLine { class: "a/B", method: "run", line: 12, samples: 0, weight: 0, old_objects: 3000 };
+    let chain = &[("a/B", Some(long.as_str()))];
+    let bytes =
+        LeakRecording { lines: &[line], chain, is_circle: true, ..LeakRecording::default() }.write().finish();
+    let found = read_bytes(&bytes);
+    let texts = found.old_objects.iter().flat_map(|old| &old.chain).flat_map(|link| &link.field);
+    assert_eq!(found.old_objects.len(), 2048);
+    assert!(texts.map(String::len).sum::<usize>() <= 1 << 23);
 }
 
 #[test]
