@@ -10,6 +10,7 @@
     clippy::cast_possible_truncation
 )]
 
+mod allocated_in;
 mod check;
 #[cfg(unix)]
 mod completions;

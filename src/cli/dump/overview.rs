@@ -1,8 +1,10 @@
 //! `overview`: the first look at a dump, in one screen; `hprof-cli DUMP` is short for it.
 
 use crate::cli::Outcome;
+use crate::cli::retention::leaks::allocated::{self, AllocatingLine};
 use crate::cli::retention::leaks::words;
 use crate::cli::shared::args::{Input, Output};
+use crate::cli::shared::beside_recording::{BesideRecording, ComparedRecording, RecordingArg};
 use crate::cli::shared::commands::{self, Commands, NextCommand};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
@@ -17,7 +19,7 @@ use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, is_much_dir
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
-use hprof_query::leaks::{self, Cause, Conclusion, DEFAULT_THRESHOLD, LeakEvidence};
+use hprof_query::leaks::{self, Cause, Conclusion, DEFAULT_THRESHOLD, LeakEvidence, Suspect};
 use hprof_query::threads::JavaThread;
 use hprof_query::waste::estimate::Estimate;
 use hprof_report::answer::{Answer, Declared, Section};
@@ -66,6 +68,9 @@ pub(crate) struct OverviewArgs {
     frameworks: FrameworksArgs,
 
     #[command(flatten)]
+    recording: RecordingArg,
+
+    #[command(flatten)]
     output: Output,
 }
 
@@ -78,16 +83,23 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         );
     }
     let frameworks = args.frameworks.rules(cx)?;
-    let (session, (overview, places, (headline, suspects, untold))) = Session::ask(
+    let recording = args.recording.read(cx, &args.input)?;
+    let (session, (overview, places, (headline, suspects, untold), (recording, allocated))) = Session::ask(
         cx,
         &args.input,
         |heap, graph| {
             let bytes = heap.bytes(&Quiet)?;
             let places = HeapPlaces::new(heap, graph, bytes, &frameworks, DEFAULT_THRESHOLD)?;
-            let leaks =
+            let mut leaks =
                 leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
+            let add = |recording: &BesideRecording| recording.add_to(&mut leaks, cx, heap, graph, bytes);
+            let recording = recording.as_ref().map(add);
             let suspects: Vec<String> =
-                leaks.conclusions.iter().map(|one| words::conclusion(&leaks, one)).collect();
+                leaks.conclusions.iter().map(|one| words::with_allocation(&leaks, one)).collect();
+            let allocated = leaks.conclusions.first().and_then(|one| match one.cause {
+                Cause::Suspect(at) => Some(AllocatedFirst::of(leaks.suspects.get(at)?)),
+                Cause::Loaders { .. } => None,
+            });
             let is_told = |(at, conclusion): &(usize, &Conclusion)| {
                 *at == 0
                     || matches!(conclusion.cause, Cause::Suspect(at) if leaks.suspect_of_place.contains(&Some(at)))
@@ -96,9 +108,11 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
             let untold = untold.map(|(_, one)| words::conclusion(&leaks, one)).collect();
             let overview = overview::overview(heap, graph, bytes, FRAMES)?;
             let places = ExplainedPlaces::new(graph, &places, &leaks);
-            Ok((overview, places, (words::headline(&leaks), suspects, untold)))
+            let told = (words::headline(&leaks), suspects, untold);
+            Ok((overview, places, told, (recording, allocated.unwrap_or_default())))
         },
     )?;
+    recording.iter().for_each(|recording| recording.warn(cx));
     let commands = Commands::of(&args.input);
     let facts = OverviewFacts {
         next: next::steps(&overview, suspects.len(), &commands),
@@ -107,6 +121,8 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         untold,
         suspects,
         headline,
+        recording,
+        allocated,
     };
     let style = output::style(cx, &args.output);
     // Tables in a pipe have long lines. This is one screen of sentences for people, which looks the same in a mail;
@@ -119,6 +135,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     if facts.overview.info.heap_dumps > 0 {
         above.push(Section::Line(String::new()));
         above.push(Section::Line(words::line(&facts.headline)));
+        above.extend(facts.allocated.sentence.as_deref().map(|text| Section::Line(words::line(text))));
     }
     let next = commands::lines(&facts.next, width);
     // A header of two lines, and one for the omitted rows.
@@ -151,6 +168,21 @@ struct OverviewFacts {
     /// Those of them that are neither in the headline nor places of the table.
     untold: Vec<String>,
     next: Vec<NextCommand>,
+    recording: Option<ComparedRecording>,
+    allocated: AllocatedFirst,
+}
+
+/// Lines that allocated the objects of the first conclusion, if there is a recording.
+#[derive(Default)]
+struct AllocatedFirst {
+    sentence: Option<String>,
+    lines: Vec<AllocatingLine>,
+}
+
+impl AllocatedFirst {
+    fn of(suspect: &Suspect) -> Self {
+        Self { sentence: allocated::sentence(suspect), lines: allocated::lines(suspect) }
+    }
 }
 
 /// Returns the lines above the sections.
@@ -353,6 +385,15 @@ fn columns() -> Columns<'static, OverviewFacts> {
         Column::of(names::HEADLINE, |facts: &OverviewFacts| (&*facts.headline).into()),
         Column::of(names::SUSPECTS, |facts: &OverviewFacts| list(facts.suspects.iter().map(String::as_str)))
             .csv(|facts: &OverviewFacts| joined(facts.suspects.iter().cloned())),
+        Column::records(names::ALLOCATED_IN, allocated::columns(), |facts: &OverviewFacts| {
+            &facts.allocated.lines
+        })
+        .csv(|facts: &OverviewFacts| joined(facts.allocated.lines.iter().map(AllocatingLine::frame))),
+        Column::record(names::RECORDING, ComparedRecording::columns(), |facts: &OverviewFacts| {
+            facts.recording.clone()
+        })
+        .csv(|facts: &OverviewFacts| facts.recording.as_ref().map(ComparedRecording::path).into())
+        .or_null("there is none"),
         Column::of(names::FINALIZER_QUEUE, |facts: &OverviewFacts| facts.overview.odd.finalizer_queue.into())
             .or_null("the dump does not say"),
         Column::of(names::DIRECT_MEMORY.dot(names::BUFFERS), |facts: &OverviewFacts| {

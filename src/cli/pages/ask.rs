@@ -30,7 +30,12 @@ pub(crate) struct Ask<'a> {
     arguments: Vec<String>,
     /// Options given to the server, which a shell command must repeat.
     common: &'a [OsString],
+    /// Recording beside the dump.
+    recording: Option<&'a Path>,
 }
+
+/// Commands that read a recording beside the dump.
+const WITH_RECORDING: [&str; 2] = ["leaks", "overview"];
 
 /// Reason why there is no answer.
 #[derive(Debug)]
@@ -60,6 +65,7 @@ impl<'a> Ask<'a> {
             options: Vec::new(),
             arguments: Vec::new(),
             common: &site.options,
+            recording: site.recording_of(dump).filter(|_| WITH_RECORDING.contains(&command)),
         }
     }
 
@@ -119,6 +125,7 @@ impl<'a> Ask<'a> {
             words.push(format!("--{name}"));
             words.extend(value.iter().map(quoted));
         }
+        words.extend(self.recording.iter().flat_map(|path| ["--recording".to_owned(), quoted_path(path)]));
         // The indexes of copies are stored with them.
         let are_copies = self.dumps.iter().all(|dump| spool::index_dir(dump).is_some());
         let is_repeated = |word: &&OsString| !(are_copies && is_index_dir_word(word));
@@ -135,6 +142,7 @@ impl<'a> Ask<'a> {
             Some(value) => format!("--{name}={value}").into(),
             None => format!("--{name}").into(),
         }));
+        words.extend(self.recording.iter().flat_map(|path| [OsString::from("--recording"), path.into()]));
         words.push("--".into());
         words.extend(self.dumps.iter().map(|dump| dump.clone().into_os_string()));
         words.extend(self.arguments.iter().map(OsString::from));

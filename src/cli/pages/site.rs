@@ -57,6 +57,8 @@ pub(crate) struct Site {
     pub(crate) options: Vec<OsString>,
     /// Options for the user's rules about frameworks, as words, for the processes of a server.
     pub(crate) frameworks: Vec<OsString>,
+    /// Recording of Flight Recorder of the first dump.
+    pub(crate) recording: Option<PathBuf>,
     /// `true` if the processes of a server hide the values of the heap.
     pub(crate) hides_values: bool,
 }
@@ -65,7 +67,13 @@ impl Site {
     /// Creates a site of these dumps.
     pub(crate) fn new(dumps: Vec<PathBuf>, baseline: Option<PathBuf>, options: Vec<OsString>) -> Self {
         let has = dumps.iter().map(|_| OnceLock::new()).collect();
-        Self { dumps, baseline, has, options, frameworks: Vec::new(), hides_values: false }
+        Self { dumps, baseline, has, options, frameworks: Vec::new(), recording: None, hides_values: false }
+    }
+
+    /// Returns the recording beside a dump.
+    pub(crate) fn recording_of(&self, dump: &Path) -> Option<&Path> {
+        let is_first = self.dumps.first().is_some_and(|first| first == dump);
+        self.recording.as_deref().filter(|_| is_first)
     }
 
     /// Returns a dump by its number, from 1.

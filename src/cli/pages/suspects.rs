@@ -67,6 +67,12 @@ pub(crate) fn cards(document: &Json, most: usize, links: &Links) -> Markup {
     html! { @for card in all.into_iter().take(most) { (card) } }
 }
 
+/// Returns the warnings about the recording beside the dump.
+pub(crate) fn recording_warnings(document: &Json) -> impl Iterator<Item = &str> {
+    let recording = document.maybe(names::RECORDING);
+    recording.into_iter().flat_map(|recording| recording.list(names::WARNINGS)).filter_map(Json::as_str)
+}
+
 /// Renders class loaders that several suspects are parts of.
 fn loaders(one: &Json, parts: &[usize], links: &Links) -> Markup {
     html! {
@@ -101,6 +107,7 @@ fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
                     (table(suspect.list(names::ACCUMULATED), retained, links))
                 }
             }
+            @if !suspect.list(names::ALLOCATED_IN).is_empty() { (allocated(suspect)) }
             @if !suspect.list(names::MEMBERS).is_empty() {
                 details {
                     summary { "Its objects" }
@@ -117,6 +124,30 @@ fn card(suspect: &Json, number: usize, links: &Links) -> Markup {
                     ", " (human_bytes(local.number(names::RETAINED_BYTES).unwrap_or_default())) ". "
                 } }
             }
+        }
+    }
+}
+
+/// Renders the lines that allocated what accumulates.
+fn allocated(suspect: &Json) -> Markup {
+    let number = |line: &Json, name| frame::number(line.number(name));
+    html! {
+        details open {
+            summary { "Lines that allocated it, in the recording" }
+            div.scroll tabindex="0" role="group" aria-label="Lines" { table {
+                thead { tr {
+                    th.n scope="col" { "bytes" } th.n scope="col" { "%" } th."n extra" scope="col" { "samples" }
+                    th."n extra" scope="col" { "alive" } th.name scope="col" { "line" } th scope="col" { "rate" }
+                } }
+                tbody { @for line in suspect.list(names::ALLOCATED_IN) { tr {
+                    td."n b" { (human_bytes(line.number(names::WEIGHT_BYTES).unwrap_or_default())) }
+                    td.n { (line.maybe(names::PERCENT).and_then(Json::as_f64).unwrap_or_default()) }
+                    td."n extra" { (number(line, names::SAMPLES)) }
+                    td."n extra" { (number(line, names::OLD_OBJECTS)) }
+                    td.name { (text(line.text(names::FRAME), &Links::none())) }
+                    td { (line.text(names::RATE)) }
+                } } }
+            } }
         }
     }
 }

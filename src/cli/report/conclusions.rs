@@ -8,7 +8,7 @@ use super::About;
 use super::sections::Section;
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::document::Look;
-use crate::cli::pages::overview;
+use crate::cli::pages::{overview, suspects};
 use hprof_query::dictionary::names;
 
 /// The documents of `overview` and `leaks`: each walks over the whole heap, so each is queried once, and only if a
@@ -36,7 +36,13 @@ impl<'a> Conclusions<'a> {
     }
 
     fn ask(&self, command: &'static str) -> Result<Json, Failure> {
-        self.about.ask(command).json().map(|(document, _)| document)
+        let (document, _) = self.about.ask(command).json()?;
+        if command == "leaks" {
+            for warning in suspects::recording_warnings(&document) {
+                self.about.cx.say("warning", warning);
+            }
+        }
+        Ok(document)
     }
 
     /// Returns the one-line verdict on the heap; `None` if there is no heap, or if no section needs the object graph,

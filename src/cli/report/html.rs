@@ -192,6 +192,7 @@ fn suspects_of(document: &Json) -> Markup {
     let suspects = document.rows();
     html! {
         @if suspects.is_empty() { p { "Nothing retains more than 10% of the reachable heap by itself." } }
+        @for warning in suspects::recording_warnings(document) { p { "Warning: " (text(warning, &Links::none())) } }
         (suspects::cards(document, SUSPECTS, &Links::none()))
     }
 }

@@ -16,6 +16,7 @@ use crate::cli::pages::ask::{Ask, Failure};
 use crate::cli::pages::document::Look;
 use crate::cli::pages::site::{Has, Site};
 use crate::cli::shared::args::Input;
+use crate::cli::shared::beside_recording::RecordingArg;
 use crate::cli::shared::context::{Note, RunContext};
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::shared::hiding;
@@ -61,6 +62,9 @@ pub(crate) struct ReportArgs {
 
     #[command(flatten)]
     frameworks: FrameworksArgs,
+
+    #[command(flatten)]
+    recording: RecordingArg,
 
     /// Only these sections, in this order
     #[arg(long, value_name = "SECTION,...", value_delimiter = ',', help_heading = "Output")]
@@ -159,6 +163,10 @@ pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome>
 /// Determines the contents of the file. Fails if it cannot be opened.
 fn about(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<About> {
     let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
+    if let Some(recording) = args.recording.path() {
+        std::fs::metadata(recording).with_context(|| format!("cannot open {}", recording.display()))?;
+    }
+    let site = Site { recording: args.recording.path().map(Path::to_owned), ..site };
     let frameworks = args.frameworks.rules(cx)?;
     let mut about = About {
         cx: cx.keeping_dumps(None, cx.hides_values).with_frameworks(frameworks),

@@ -19,7 +19,7 @@ mod worker;
 mod workers;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -28,6 +28,7 @@ use crate::cli::Outcome;
 use crate::cli::mcp::CallLimits;
 use crate::cli::pages::site::Site;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
+use crate::cli::shared::beside_recording::RecordingArg;
 use crate::cli::shared::child::{QuestionTime, WORKER, duration};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
@@ -64,6 +65,9 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     frameworks: FrameworksArgs,
+
+    #[command(flatten)]
+    recording: RecordingArg,
 
     /// Port to listen on; 0 for a free one
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Server")]
@@ -116,7 +120,8 @@ impl ServeArgs {
     fn site(&self, hides_values: bool) -> Site {
         let index_dir = self.index.given().into_iter().map(index_dir_word);
         let site = Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect());
-        Site { frameworks: self.frameworks.words(), hides_values, ..site }
+        let recording = self.recording.path().map(Path::to_owned);
+        Site { frameworks: self.frameworks.words(), recording, hides_values, ..site }
     }
 }
 
@@ -126,7 +131,7 @@ pub(crate) fn run(cx: &RunContext, args: &ServeArgs) -> anyhow::Result<Outcome> 
     if std::env::var_os(WORKER).is_some() {
         return worker::run(cx, &site, args.question_memory, frameworks);
     }
-    for path in args.dumps.iter().chain(&args.baseline) {
+    for path in args.dumps.iter().chain(&args.baseline).map(PathBuf::as_path).chain(args.recording.path()) {
         std::fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
     }
     anyhow::ensure!(

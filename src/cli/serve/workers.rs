@@ -66,6 +66,9 @@ impl Worker {
         if let Some(baseline) = &site.baseline {
             command.arg("--baseline").arg(baseline);
         }
+        if let Some(recording) = &site.recording {
+            command.arg("--recording").arg(recording);
+        }
         command.arg("--").args(&site.dumps);
         // Out of memory, a backtrace could not be created and would hang.
         command.env("RUST_BACKTRACE", "0").env("RUST_LIB_BACKTRACE", "0");

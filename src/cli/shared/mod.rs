@@ -2,6 +2,7 @@
 
 pub(crate) mod advice;
 pub(crate) mod args;
+pub(crate) mod beside_recording;
 pub(crate) mod child;
 pub(crate) mod color;
 pub(crate) mod commands;

@@ -34,6 +34,21 @@ names! {
     ALLOCATED_CLASS: Text, "class of the objects whose allocation traces were examined";
     ALLOCATED_OBJECTS: Integer, "number of objects examined, at most 10,000";
     ALLOCATED_IN_TRACE: Integer, "number of these that have the most frequent trace";
+    ALLOCATED_IN: Records, "lines that allocated the accumulated objects, from the recording of `--recording`: first the one that most likely allocated what is alive, ten at most; empty without a recording and if there are too few samples. In CSV the frames";
+    RECORDED_ALLOCATION: Record, "samples of the class of the accumulated objects in the recording of `--recording`; in CSV the status";
+    WEIGHT_BYTES: Integer, "bytes that allocation samples stand for: an estimate";
+    PERCENT: Float, "share of the bytes of all samples of the class, in percent";
+    SURE: Text, "how sure the first line is: `held_alike` or `old_objects` (most of the sampled objects that stayed alive are from there, for the first held by the same field), `only_line` (hardly any is from another), `no_garbage` (all lines together allocated little more than is alive), `live_bytes` (the line that allocated about as much as is alive), `holder` (the line with enough that the class which holds it calls), or `unsure`";
+    OLD_OBJECTS: Integer, "number of sampled objects (`jdk.OldObjectSample`) that were alive when the recording was written";
+    HELD_ALIKE_OBJECTS: Integer, "number of these that the same field holds as in the dump";
+    RATE: Text, "allocation over the time of the recording: `start` or `end` (nearly all in the first or last quarter), `rising`, `falling` or `steady`";
+    PART_BYTES: Integers, "bytes by equal parts of the recording's time, first to last";
+    ALLOCATING_LINES: Integer, "number of lines that allocated objects of the class";
+    RECORDING: Record, "the recording of `--recording`";
+    SAME_PROCESS: Text, "whether the recording is of the dumped process: `yes`, `no` or `unknown`, by process ID, command and times";
+    START: Time, "start of the recording";
+    END: Time, "end of the recording";
+    WARNINGS: Texts, "warnings, as on stderr, for people";
     ALLOCATION_TRACE: Integer, "serial number of the most frequent trace";
     FACTS: Texts, "remarks in addition to the suspects, for people: can change in any version";
     POOL: Text, "name of the thread pool, with `*` for the numbers in which the threads' names differ";
@@ -77,7 +92,7 @@ names! {
     SAMPLED: Integer, "number of copies examined for `holders`, at most 64";
 
     // Comparisons.
-    STATUS: Text, "`new`: only in the new file; `gone`: only in the old one; `changed`, `same`. Of a rule `passed`, `failed` or `error`";
+    STATUS: Text, "`new`: only in the new file; `gone`: only in the old one; `changed`, `same`. Of allocation samples of a class `found`, `too_few` (fewer than 20: no line is named) or `none`. Of a rule `passed`, `failed` or `error`";
     PLACE: Texts, "labels from the root: `static FIELD of CLASS`, `CLASS.FIELD`, a class, `{KEY}` of a map, `thread \"NAME\"`; a class that the next field names is left out";
     PLACES: Records, "places that explain the heap, largest first, ten at most; none contains another";
     STORED_OBJECTS: Integer, "number of the elements that a place stores";

@@ -6,6 +6,7 @@
 //! a suspect. Here each has a verdict, since most programs have a class loader or a class that retains most of their
 //! heap.
 
+pub mod allocated_in;
 pub mod allocation;
 pub mod contents;
 pub mod evidence;
@@ -41,6 +42,7 @@ use hprof_parser::ObjectId;
 
 use crate::frameworks::FrameworkDescription;
 
+use self::allocated_in::AllocatedIn;
 use self::allocation::Allocation;
 use self::below::{Store, Suspects};
 use self::collection::CollectionFacts;
@@ -245,6 +247,8 @@ pub struct Suspect {
     pub accumulated: Vec<Level>,
     /// Allocation site of the accumulated objects, if the dump has traces.
     pub allocation: Option<Allocation>,
+    /// Lines that allocated the accumulated objects, if there is a recording of Flight Recorder.
+    pub allocated_in: Option<AllocatedIn>,
     /// Classes whose objects take up most of the retained size.
     pub contents: Vec<ClassShare>,
     /// Shortest path to the accumulation point, and facts about the other paths to it.
@@ -307,6 +311,8 @@ pub struct Leaks {
     pub suspect_of_place: Vec<Option<usize>>,
     /// Shallow size of all objects, including unreachable ones.
     pub used_bytes: u64,
+    /// Positions of the objects of each suspect.
+    positions: Vec<Vec<TreePosition>>,
 }
 
 /// A suspect before its evidence is read.
@@ -388,8 +394,10 @@ pub fn leaks(
         largest_place_bytes: places.explained.largest_bytes(),
         suspect_of_place: of_places,
         used_bytes,
+        positions: Vec::new(),
     };
     leaks.conclusions = leaks.conclude(graph, &positions, &found, &side_tables);
+    leaks.positions = positions;
     Ok(leaks)
 }
 

@@ -223,6 +223,7 @@ impl<'a> EvidenceReader<'a> {
             parts,
             accumulated_bytes,
             allocation: allocation::find(self.summary, self.graph, self.bytes, &tops, &accumulated),
+            allocated_in: None,
             accumulated,
             contents: match (contents, self.extent) {
                 (Some(contents), _) => contents,

@@ -1,5 +1,6 @@
 //! Queries about profiler recordings: allocation sites, traces, samples, times and monitors.
 
+pub mod allocation_sites;
 pub mod compare;
 pub mod cpu;
 pub mod cputime;

@@ -23,6 +23,7 @@ mod emit;
 pub mod examples;
 mod expected;
 pub mod flight;
+pub mod flight_leak;
 mod heap;
 mod jdk;
 mod layout;

@@ -9,6 +9,7 @@ use hprof_query::leaks::{Cause, Conclusion};
 use hprof_report::column::{Column, Columns, JsonField};
 use hprof_report::value::{Value, id, list, record};
 
+use crate::cli::shared::beside_recording::ComparedRecording;
 use crate::cli::shared::paths;
 
 use super::columns::{path_fields, step};
@@ -35,6 +36,10 @@ pub(super) fn columns<'a>() -> Columns<'a, &'a LeaksReport> {
             .or_null("the dump does not say"),
         Column::record(names::OFF_HEAP, off_heap(), |told: &&'a LeaksReport| Some(*told)),
         Column::of(names::UNREACHABLE_BYTES, |told: &&'a LeaksReport| told.unreachable.0.into()),
+        Column::record(names::RECORDING, ComparedRecording::columns(), |told: &&'a LeaksReport| {
+            told.recording.clone()
+        })
+        .or_null("there is none"),
         Column::of(names::FACTS, move |told: &&'a LeaksReport| list(lines(told))),
     ])
 }

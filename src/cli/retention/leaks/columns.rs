@@ -13,7 +13,7 @@ use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::{frameworks, paths};
 
-use super::{LeaksReport, words};
+use super::{LeaksReport, allocated, words};
 
 /// A suspect.
 pub(super) struct SuspectLine<'a> {
@@ -168,6 +168,16 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
                 row.suspect.allocation.iter().flat_map(|found| found.frames.iter().map(ToString::to_string)),
             )
         }),
+        Column::nested(names::ALLOCATED_IN, allocated::columns().fields(), |row: &SuspectLine<'a>| {
+            let columns = allocated::columns();
+            list(allocated::lines(row.suspect).iter().map(|line| columns.record(line)))
+        })
+        .csv(|row| allocated::cell(row.suspect)),
+        Column::record(names::RECORDED_ALLOCATION, allocated::sample_columns(), |row: &SuspectLine<'a>| {
+            row.suspect.allocated_in.clone()
+        })
+        .csv(|row| row.suspect.allocated_in.as_ref().map(|of| of.status.name()).into())
+        .or_null("there is no recording, or nothing accumulates"),
     ])
 }
 

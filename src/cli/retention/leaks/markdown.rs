@@ -27,6 +27,10 @@ pub(super) fn write(out: &mut dyn Write, session: &Session, told: &LeaksReport) 
         code(&dump.path),
         dump.created.map_or(String::new(), |time| format!(", {time}"))
     )?;
+    if let Some(recording) = &told.recording {
+        writeln!(out, "\nRecording {}", code(recording.path()))?;
+        recording.warnings().try_for_each(|warning| writeln!(out, "\nWarning: {}", text(warning)))?;
+    }
     if told.leaks.suspects.is_empty() {
         writeln!(out)?;
         for holder in &told.leaks.largest {

@@ -1,5 +1,6 @@
 //! `leaks`: leak suspects in sentences, with evidence.
 
+pub(crate) mod allocated;
 mod beside;
 mod claim;
 mod columns;
@@ -20,6 +21,7 @@ use hprof_report::table::Style;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
+use crate::cli::shared::beside_recording::{BesideRecording, ComparedRecording, RecordingArg};
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::commands;
 use crate::cli::shared::context::RunContext;
@@ -31,6 +33,7 @@ use crate::cli::shared::session::{AnswerSource, Session};
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli leaks heap.hprof
   hprof-cli leaks heap.hprof --threshold 5
+  hprof-cli leaks heap.hprof --recording recording.jfr
   hprof-cli leaks heap.hprof --format markdown > ticket.md
   hprof-cli leaks heap.hprof --format json | jq -r '.rows[0].sentence'";
 
@@ -69,6 +72,9 @@ pub(crate) struct LeaksArgs {
     #[command(flatten)]
     frameworks: FrameworksArgs,
 
+    #[command(flatten)]
+    recording: RecordingArg,
+
     /// Report objects that retain more than this percentage of the reachable heap
     #[arg(
         long,
@@ -103,21 +109,28 @@ struct LeaksReport {
     unreachable: (u64, u64),
     /// Whether part of the dump is missing.
     is_damaged: bool,
+    recording: Option<ComparedRecording>,
 }
 
 pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> {
     let frameworks = args.frameworks.rules(cx)?;
+    let recording = args.recording.read(cx, &args.input)?;
     let (session, told) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let unreachable = Unreachable::of(heap.summary(), graph);
         let places = HeapPlaces::new(heap, graph, bytes, &frameworks, args.threshold)?;
+        let mut leaks = leaks::leaks(heap, graph, bytes, args.threshold, &places, LeakEvidence::All)?;
+        let add = |recording: &BesideRecording| recording.add_to(&mut leaks, cx, heap, graph, bytes);
+        let recording = recording.as_ref().map(add);
         Ok(LeaksReport {
-            leaks: leaks::leaks(heap, graph, bytes, args.threshold, &places, LeakEvidence::All)?,
+            leaks,
             facts: heap_facts::facts(heap, graph, bytes),
             unreachable: (unreachable.bytes, unreachable.all_bytes),
             is_damaged: heap.summary().is_damaged(),
+            recording,
         })
     })?;
+    told.recording.iter().for_each(|recording| recording.warn(cx));
     let style = cx.style(args.color);
     match args.format {
         Show::Rows(format) => {

@@ -14,7 +14,7 @@ use crate::cli::shared::commands::{Commands, NextCommand};
 use crate::cli::shared::session::Session;
 use crate::cli::shared::{holder, object, paths};
 
-use super::{LeaksReport, facts, loaders, words};
+use super::{LeaksReport, allocated, facts, loaders, words};
 
 /// Frames shown of the thread that ran out of memory.
 const SHOWN_FRAMES: usize = 6;
@@ -167,6 +167,7 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
             ),
         ));
     }
+    all.extend(allocated::evidence(suspect).into_iter().map(|line| ("allocated in", line)));
     let contents = suspect.contents.iter().map(|share| {
         format!("{} {} x {}", human_bytes(share.shallow_bytes), grouped(share.objects), share.class)
     });

@@ -18,6 +18,7 @@ use hprof_report::{escape, fit};
 
 use crate::cli::shared::{holder, paths};
 
+use super::allocated;
 use super::claim::{Claim, amount};
 use super::loaders;
 
@@ -92,6 +93,16 @@ pub(crate) fn headline(leaks: &Leaks) -> String {
 /// Returns a conclusion as a sentence.
 pub(crate) fn conclusion(leaks: &Leaks, one: &Conclusion) -> String {
     format!("{}.", claim(leaks, one).text(leaks))
+}
+
+/// Returns a conclusion as a sentence, and one about its allocation if there is a recording.
+pub(crate) fn with_allocation(leaks: &Leaks, one: &Conclusion) -> String {
+    let suspect = match one.cause {
+        Cause::Suspect(at) => leaks.suspects.get(at),
+        Cause::Loaders { .. } => None,
+    };
+    let allocated = suspect.and_then(allocated::sentence);
+    std::iter::once(conclusion(leaks, one)).chain(allocated).collect::<Vec<_>>().join(" ")
 }
 
 fn claim(leaks: &Leaks, one: &Conclusion) -> Claim {
@@ -364,6 +375,7 @@ fn others(leaks: &Leaks, suspect: &Suspect) -> Vec<String> {
         }
     }
     all.extend(queue(suspect));
+    all.extend(allocated::sentence(suspect));
     all
 }
 

@@ -3,6 +3,7 @@
 //! Chunks are read in parallel, and merged in the order of the file. Stacks are numbered as they first occur, whatever
 //! is asked for, so that serial numbers of traces are the same in every answer.
 
+pub mod allocations;
 mod chunk_sums;
 mod file;
 pub mod heap;

@@ -1,0 +1,161 @@
+//! Lines that allocated what accumulates, from a recording of Flight Recorder: in a sentence, and as columns.
+
+use hprof_query::dictionary::names;
+use hprof_query::leaks::Suspect;
+use hprof_query::leaks::allocated_in::{AllocatedIn, AllocationStatus, Certainty, LeakSite};
+use hprof_query::recordings::allocation_sites::AllocationRate;
+use hprof_report::column::{Column, Columns};
+use hprof_report::number::{counted, grouped, human_bytes, hundredths, percent};
+use hprof_report::value::{Value, list};
+
+/// Maximum number of lines in a few words.
+const SHOWN_SITES: usize = 3;
+
+/// A line, with the sum that its share is of.
+#[derive(Debug, Clone)]
+pub(crate) struct AllocatingLine {
+    class: String,
+    all_bytes: u64,
+    line: LeakSite,
+}
+
+impl AllocatingLine {
+    /// Names the line.
+    pub(crate) fn frame(&self) -> String {
+        frame(&self.line)
+    }
+}
+
+/// Returns the lines of a suspect.
+pub(crate) fn lines(suspect: &Suspect) -> Vec<AllocatingLine> {
+    let Some(of) = &suspect.allocated_in else { return Vec::new() };
+    let line = |line: &LeakSite| AllocatingLine {
+        class: of.class.clone(),
+        all_bytes: of.sum.bytes,
+        line: line.clone(),
+    };
+    of.sites.iter().map(line).collect()
+}
+
+/// Returns the sentence about the allocation of what accumulates.
+pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
+    let of = suspect.allocated_in.as_ref()?;
+    let class = &of.class;
+    match of.status {
+        AllocationStatus::None => return Some(format!("The recording has no allocation sample of {class}.")),
+        AllocationStatus::TooFew => {
+            let samples = counted(of.sum.samples.max(of.old_objects), "allocation sample");
+            return Some(format!("The recording has {samples} of {class}, too few to name a line."));
+        }
+        AllocationStatus::Found => {}
+    }
+    let first = of.sites.first()?;
+    let share = format!(
+        "{} of its {} in the recording ({} of {} samples)",
+        percent(first.like.bytes, of.sum.bytes),
+        human_bytes(of.sum.bytes),
+        grouped(first.like.samples),
+        grouped(of.sum.samples)
+    );
+    let line = frame(first);
+    let alive = human_bytes(of.live_bytes);
+    let why = match of.sure {
+        Certainty::HeldAlike => format!(
+            "{} of {} sampled objects that stayed alive are from there, {} of them held by the same field",
+            grouped(first.old_objects),
+            grouped(of.old_objects),
+            grouped(first.held_alike)
+        ),
+        Certainty::OldObjects => format!(
+            "{} of {} sampled objects that stayed alive are from there",
+            grouped(first.old_objects),
+            grouped(of.old_objects)
+        ),
+        Certainty::OnlyLine => "hardly any is from another line".to_owned(),
+        Certainty::NoGarbage => format!("all lines together allocated little more than is alive, {alive}"),
+        Certainty::LiveBytes => format!("the line that allocated about as much as is alive, {alive}"),
+        Certainty::Holder => "the line with enough that the class which holds it calls".to_owned(),
+        Certainty::Unsure => {
+            return Some(format!(
+                "{class} may be allocated in {line}: {share}, but which line allocated what stayed alive is not known."
+            ));
+        }
+    };
+    Some(format!("{class} is allocated in {line}: {share}; {why}."))
+}
+
+/// Describes the first lines, each in a few words.
+pub(super) fn evidence(suspect: &Suspect) -> Vec<String> {
+    let Some(of) = &suspect.allocated_in else { return Vec::new() };
+    let text = |line: &LeakSite| {
+        let alive = match line.old_objects {
+            0 => String::new(),
+            alive => format!(", {} of {} alive", grouped(alive), grouped(of.old_objects)),
+        };
+        let share = percent(line.like.bytes, of.sum.bytes);
+        let samples = counted(line.like.samples, "sample");
+        format!("{}: {share}, {samples}{alive}, {}", frame(line), rate(line.site.rate()))
+    };
+    of.sites.iter().take(SHOWN_SITES).map(text).collect()
+}
+
+/// Names a line.
+fn frame(line: &LeakSite) -> String {
+    line.site.frame.as_ref().map_or_else(|| "an unknown method".to_owned(), ToString::to_string)
+}
+
+fn rate(rate: AllocationRate) -> &'static str {
+    match rate {
+        AllocationRate::Start => "only at the start",
+        AllocationRate::End => "only at the end",
+        other => other.name(),
+    }
+}
+
+/// Returns the columns of a line.
+pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
+    Columns::new([
+        Column::of(names::FRAME, |site: &AllocatingLine| {
+            site.line.site.frame.as_ref().map(ToString::to_string).into()
+        })
+        .or_null("the samples have no stack"),
+        Column::of(names::CLASS, |site: &AllocatingLine| (&site.class).into()),
+        Column::of(names::WEIGHT_BYTES, |site: &AllocatingLine| site.line.like.bytes.into()),
+        Column::of(names::PERCENT, |site: &AllocatingLine| {
+            Value::Float(hundredths(site.line.like.bytes, site.all_bytes))
+        }),
+        Column::of(names::SAMPLES, |site: &AllocatingLine| site.line.like.samples.into()),
+        Column::of(names::OLD_OBJECTS, |site: &AllocatingLine| site.line.old_objects.into()),
+        Column::of(names::HELD_ALIKE_OBJECTS, |site: &AllocatingLine| site.line.held_alike.into()),
+        Column::of(names::RATE, |site: &AllocatingLine| site.line.site.rate().name().into()),
+        Column::of(names::PART_BYTES, |site: &AllocatingLine| list(site.line.site.parts)),
+        Column::of(names::STACK, |site: &AllocatingLine| {
+            list(site.line.site.stack.iter().map(ToString::to_string))
+        }),
+    ])
+}
+
+/// Returns the lines of a suspect in one CSV cell.
+pub(crate) fn cell(suspect: &Suspect) -> Value<'static> {
+    let sites = suspect.allocated_in.iter().flat_map(|of| &of.sites);
+    sites.map(frame).collect::<Vec<_>>().join("; ").into()
+}
+
+/// Returns the columns of the samples of a class.
+pub(crate) fn sample_columns<'c>() -> Columns<'c, AllocatedIn> {
+    Columns::new([
+        Column::of(names::CLASS, |of: &AllocatedIn| (&of.class).into()),
+        Column::of(names::STATUS, |of: &AllocatedIn| of.status.name().into()),
+        Column::of(names::SURE, |of: &AllocatedIn| {
+            (of.status == AllocationStatus::Found).then(|| of.sure.name()).into()
+        })
+        .or_null("no line is named"),
+        Column::of(names::EVENT, |of: &AllocatedIn| of.event.map(|event| event.name()).into())
+            .or_null("there are no allocation samples"),
+        Column::of(names::SAMPLES, |of: &AllocatedIn| of.sum.samples.into()),
+        Column::of(names::WEIGHT_BYTES, |of: &AllocatedIn| of.sum.bytes.into()),
+        Column::of(names::OLD_OBJECTS, |of: &AllocatedIn| of.old_objects.into()),
+        Column::of(names::LIVE_BYTES, |of: &AllocatedIn| of.live_bytes.into()),
+        Column::of(names::ALLOCATING_LINES, |of: &AllocatedIn| of.all_sites.into()),
+    ])
+}

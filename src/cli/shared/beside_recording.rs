@@ -1,0 +1,165 @@
+//! `--recording FILE`: a recording of Flight Recorder beside a dump.
+
+use std::path::{Path, PathBuf};
+
+use hprof_index::{Heap, ObjectGraph};
+use hprof_jfr::Recording;
+use hprof_query::dictionary::names;
+use hprof_query::leaks::Leaks;
+use hprof_query::leaks::allocated_in::process::{Contradiction, SameProcess, same_process};
+use hprof_query::recordings::profile::flight::FlightFile;
+use hprof_query::recordings::profile::flight::allocations::{self, Allocations};
+use hprof_query::recordings::profile::rfc3339;
+use hprof_report::column::{Column, Columns};
+use hprof_report::escape;
+use hprof_report::number::grouped;
+use hprof_report::value::list;
+
+use super::args::Input;
+use super::context::RunContext;
+use super::terminal::progress_bar::Bar;
+
+/// Recording of the process that was dumped.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct RecordingArg {
+    /// Recording of Flight Recorder (.jfr) of the same process: name the lines that allocated what accumulates (see
+    /// docs/jfr.md)
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    recording: Option<PathBuf>,
+}
+
+/// A recording beside a dump.
+#[derive(Debug)]
+pub(crate) struct BesideRecording {
+    path: PathBuf,
+    allocations: Allocations,
+}
+
+/// A recording, as compared with the dump.
+#[derive(Debug, Clone)]
+pub(crate) struct ComparedRecording {
+    path: String,
+    same_process: SameProcess,
+    start: Option<String>,
+    end: Option<String>,
+    pid: Option<i64>,
+    warnings: Vec<String>,
+}
+
+impl RecordingArg {
+    /// Returns the path.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.recording.as_deref()
+    }
+
+    /// Reads the recording, if there is one.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not a recording of Flight Recorder.
+    pub(crate) fn read(&self, cx: &RunContext, input: &Input) -> anyhow::Result<Option<BesideRecording>> {
+        let Some(path) = &self.recording else { return Ok(None) };
+        let shown = path.display();
+        let bar = Bar::new(cx, input.quiet);
+        let scratch = input.index_dir().map(Path::to_owned);
+        let file = FlightFile::open(path, scratch, &bar)?.ok_or_else(|| {
+            anyhow::anyhow!("{shown} is not a recording of Flight Recorder; --recording takes a .jfr file")
+        })?;
+        let recording =
+            Recording::new(file.bytes()).map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}"))?;
+        let mut allocations = input.with_threads(|| allocations::read(&recording))?;
+        allocations.problems.extend(file.unpack_error().map(str::to_owned));
+        Ok(Some(BesideRecording { path: path.clone(), allocations }))
+    }
+}
+
+impl BesideRecording {
+    /// Adds what it says to suspects, and compares it with the dump.
+    pub(crate) fn add_to(
+        &self,
+        leaks: &mut Leaks,
+        cx: &RunContext,
+        heap: &Heap,
+        graph: &ObjectGraph,
+        bytes: &[u8],
+    ) -> ComparedRecording {
+        leaks.add_recording(heap, graph, bytes, &self.allocations);
+        let same_process = same_process(heap, graph, bytes, &self.allocations);
+        let date = |nanos: i64| rfc3339(u64::try_from(nanos / 1_000_000).ok()?, 0);
+        let path = self.path.to_string_lossy().into_owned();
+        let mut warnings: Vec<String> =
+            self.allocations.problems.iter().map(|problem| format!("{path}: {problem}")).collect();
+        if let SameProcess::No(why) = &same_process {
+            warnings.push(format!("{path}: {}", contradiction(why, cx.hides_values)));
+        }
+        if self.allocations.left_out > 0 {
+            warnings.push(format!(
+                "{path}: {} samples are not counted, as there are too many different stacks",
+                grouped(self.allocations.left_out)
+            ));
+        }
+        ComparedRecording {
+            path,
+            same_process,
+            start: date(self.allocations.span_nanos.0),
+            end: date(self.allocations.span_nanos.1),
+            pid: self.allocations.jvm.as_ref().and_then(|jvm| jvm.pid),
+            warnings,
+        }
+    }
+}
+
+impl ComparedRecording {
+    /// Returns the path, as given.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the warnings.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.warnings.iter().map(String::as_str)
+    }
+
+    /// Prints the warnings.
+    pub(crate) fn warn(&self, cx: &RunContext) {
+        self.warnings.iter().for_each(|warning| cx.say("warning", warning));
+    }
+
+    /// Returns the columns of a record about it.
+    pub(crate) fn columns<'c>() -> Columns<'c, Self> {
+        Columns::new([
+            Column::of(names::PATH, |compared: &Self| (&compared.path).into()),
+            Column::of(names::SAME_PROCESS, |compared: &Self| compared.same_process.name().into()),
+            Column::of(names::START, |compared: &Self| compared.start.as_ref().into())
+                .or_null("the recording does not say"),
+            Column::of(names::END, |compared: &Self| compared.end.as_ref().into())
+                .or_null("the recording does not say"),
+            Column::of(names::PID, |compared: &Self| {
+                compared.pid.and_then(|pid| u64::try_from(pid).ok()).into()
+            })
+            .or_null("the recording does not say"),
+            Column::of(names::WARNINGS, |compared: &Self| list(compared.warnings.iter().map(String::as_str))),
+        ])
+    }
+}
+
+fn contradiction(why: &Contradiction, hides_values: bool) -> String {
+    let other = "the recording is not of the dumped process, so its lines may be of other objects";
+    match why {
+        Contradiction::Pid(recorded, dumped) => {
+            format!("{other}: its process ID is {recorded}, the dump's {dumped}")
+        }
+        Contradiction::Command(..) if hides_values => format!("{other}: the commands differ"),
+        Contradiction::Command(recorded, dumped) => {
+            let quoted = |command: &str| escape::quoted(&hprof_report::fit::end(command, MAX_COMMAND));
+            format!("{other}: its command is {}, the dump's {}", quoted(recorded), quoted(dumped))
+        }
+        Contradiction::DumpIsOlder => format!("{other}: the dump was made before its JVM started"),
+        Contradiction::RecordingIsLater => {
+            "the recording starts after the dump was made, so it does not contain what was allocated before"
+                .to_owned()
+        }
+    }
+}
+
+/// Maximum number of characters of a command in a warning.
+const MAX_COMMAND: usize = 80;

@@ -1,0 +1,100 @@
+//! Objects of the accumulated classes that are alive in the dump.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use hprof_index::graph::numbers::TreePosition;
+use hprof_index::model::summary::ClassNumber;
+use hprof_index::objects::reader::{ObjectReader, Record};
+use hprof_index::{Heap, ObjectGraph};
+
+use crate::leaks::Suspect;
+
+/// Maximum number of different lengths of arrays: of more, none is typical.
+const MAX_LENGTHS: usize = 16;
+/// Maximum number of arrays whose lengths are read.
+const MAX_READ: u64 = 10_000;
+
+/// Objects of the classes of a suspect's levels.
+#[derive(Debug, Default)]
+pub(super) struct LiveObjects {
+    classes: FxHashMap<String, LiveClass>,
+}
+
+/// Objects of a class.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LiveClass {
+    pub(super) objects: u64,
+    /// Shallow size in bytes.
+    pub(super) bytes: u64,
+    lengths: FxHashSet<u64>,
+    sizes: FxHashSet<u64>,
+}
+
+impl LiveClass {
+    /// Returns the lengths of arrays, if there are few.
+    pub(super) fn lengths(&self) -> Option<&FxHashSet<u64>> {
+        Some(&self.lengths).filter(|lengths| (1..=MAX_LENGTHS).contains(&lengths.len()))
+    }
+
+    /// Returns the shallow sizes of arrays, if there are few.
+    pub(super) fn sizes(&self) -> Option<&FxHashSet<u64>> {
+        self.lengths().map(|_| &self.sizes)
+    }
+}
+
+impl LiveObjects {
+    /// Counts the objects below some objects.
+    pub(super) fn count(
+        heap: &Heap,
+        graph: &ObjectGraph,
+        bytes: &[u8],
+        suspect: &Suspect,
+        tops: &[TreePosition],
+    ) -> Self {
+        let summary = heap.summary();
+        let reader = ObjectReader::new(summary, graph, bytes);
+        let levels = || suspect.accumulated.iter().filter(|level| !level.is_class_object);
+        let mut names: Vec<&str> = levels().map(|level| &*level.class).collect();
+        names.sort_unstable();
+        names.dedup();
+        let mut classes: Vec<LiveClass> = vec![LiveClass::default(); names.len()];
+        // Several loaders may define classes of one name.
+        let numbers: FxHashMap<ClassNumber, usize> = (summary.numbered_classes())
+            .filter_map(|(number, row)| Some((number, names.binary_search(&summary.class_name(row)).ok()?)))
+            .collect();
+        for top in tops {
+            for position in top.0..graph.tree.end(*top).0 {
+                let position = TreePosition(position);
+                let Some(object) = graph.tree.object_at(position) else { continue };
+                let class = graph.objects.class(object).and_then(|class| numbers.get(&class));
+                let Some(class) = class.and_then(|class| classes.get_mut(*class)) else { continue };
+                let size = graph.tree.shallow_bytes(position);
+                class.objects += 1;
+                class.bytes = class.bytes.saturating_add(size);
+                if class.objects > MAX_READ || class.lengths.len() > MAX_LENGTHS {
+                    continue;
+                }
+                let length = match reader.record(object) {
+                    Some(Record::ObjectArray(array)) => Some(array.length),
+                    Some(Record::PrimitiveArray(array)) => Some(array.length),
+                    _ => None,
+                };
+                if let Some(length) = length {
+                    class.lengths.insert(length.into());
+                    class.sizes.insert(size);
+                }
+            }
+        }
+        Self { classes: names.into_iter().map(str::to_owned).zip(classes).collect() }
+    }
+
+    /// Returns the objects of a class.
+    pub(super) fn of(&self, class: &str) -> LiveClass {
+        self.classes.get(class).cloned().unwrap_or_default()
+    }
+
+    /// Returns the shallow size of the objects of all classes.
+    pub(super) fn all_bytes(&self) -> u64 {
+        self.classes.values().fold(0, |sum, class| sum.saturating_add(class.bytes))
+    }
+}

@@ -1,0 +1,161 @@
+//! Whether a recording and a dump are of the same process, and how much of its time is recorded.
+
+use hprof_index::{Heap, ObjectGraph};
+
+use crate::objects::class_set::ClassSet;
+use crate::objects::label::Labels;
+use crate::objects::reader::ObjectReader;
+use crate::recordings::profile::flight::allocations::Allocations;
+
+/// Maximum number of objects that are examined for the directory of the recorder.
+const MAX_OBJECTS: usize = 16;
+/// Time by which clocks may differ, in nanoseconds: the dump's has whole milliseconds, some writers' whole seconds.
+const SLACK_NANOS: i64 = 2_000_000_000;
+/// Nanoseconds of a millisecond.
+const MILLISECOND: i64 = 1_000_000;
+
+/// Whether a recording and a dump are of the same process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SameProcess {
+    /// The process IDs or the commands are equal, and nothing contradicts.
+    Yes,
+    /// It is another process, or one of another time.
+    No(Contradiction),
+    /// Nothing can be compared.
+    Unknown,
+}
+
+/// Contradiction between a recording and a dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contradiction {
+    /// Process IDs of the recording and of the dump.
+    Pid(i64, i64),
+    /// Commands of the recording and of the dump.
+    Command(String, String),
+    /// The dump is older than the JVM of the recording.
+    DumpIsOlder,
+    /// The recording starts after the dump was made.
+    RecordingIsLater,
+}
+
+impl SameProcess {
+    /// Returns the name in output.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::No(_) => "no",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Compares a recording with a dump.
+pub fn same_process(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    allocations: &Allocations,
+) -> SameProcess {
+    let jvm = allocations.jvm.clone().unwrap_or_default();
+    let pid = jvm.pid.zip(pid(heap, graph, bytes));
+    let command = heap.summary().properties().find(|(key, _)| *key == "sun.java.command");
+    let command = command.map(|(_, command)| command.trim()).filter(|command| !command.is_empty());
+    let command = Some(jvm.command.trim()).filter(|command| !command.is_empty()).zip(command);
+    if let Some((recorded, dumped)) = pid.filter(|(recorded, dumped)| recorded != dumped) {
+        return SameProcess::No(Contradiction::Pid(recorded, dumped));
+    }
+    // Either may be truncated.
+    let differ = |(a, b): &(&str, &str)| !a.starts_with(b) && !b.starts_with(a);
+    if let Some((recorded, dumped)) = command.filter(differ) {
+        return SameProcess::No(Contradiction::Command(recorded.to_owned(), dumped.to_owned()));
+    }
+    if let Some(dumped) = dump_nanos(heap) {
+        let is_before = |time: i64| dumped.saturating_add(SLACK_NANOS) < time;
+        if jvm.start_nanos.is_some_and(is_before) {
+            return SameProcess::No(Contradiction::DumpIsOlder);
+        }
+        if is_before(allocations.span_nanos.0) {
+            return SameProcess::No(Contradiction::RecordingIsLater);
+        }
+    }
+    if pid.is_some() || command.is_some() { SameProcess::Yes } else { SameProcess::Unknown }
+}
+
+/// Share of the time from the start of the JVM to the dump that a recording covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordedShare {
+    recorded: u64,
+    all: u64,
+}
+
+impl RecordedShare {
+    /// Share of a recording whose times are not known.
+    pub(super) const WHOLE: Self = Self { recorded: 1, all: 1 };
+
+    /// Determines the share.
+    pub(super) fn of(heap: &Heap, allocations: &Allocations) -> Self {
+        let jvm_start = allocations.jvm.as_ref().and_then(|jvm| jvm.start_nanos);
+        let (Some(jvm_start), Some(dumped)) = (jvm_start, dump_nanos(heap)) else { return Self::WHOLE };
+        let (start, end) = allocations.span_nanos;
+        let all = u64::try_from(dumped.saturating_sub(jvm_start)).unwrap_or(0);
+        let recorded = end.min(dumped).saturating_sub(start.max(jvm_start));
+        match u64::try_from(recorded) {
+            Ok(recorded) if recorded > 0 && all > recorded => Self { recorded, all },
+            _ => Self::WHOLE,
+        }
+    }
+
+    /// Returns the part of some bytes that were allocated evenly.
+    pub(super) fn part(self, bytes: u64) -> u64 {
+        let part = u128::from(bytes) * u128::from(self.recorded) / u128::from(self.all.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
+    }
+}
+
+fn dump_nanos(heap: &Heap) -> Option<i64> {
+    let millis = i64::try_from(heap.summary().facts().created_ms.get()).ok()?;
+    Some(millis.saturating_mul(MILLISECOND)).filter(|nanos| *nanos > 0)
+}
+
+/// Returns the process ID in the name of the directory into which the recorder writes.
+fn pid(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> Option<i64> {
+    let repositories = ClassSet::of_name_and_below(heap.summary(), "jdk.jfr.internal.Repository");
+    let (objects, labels) =
+        (ObjectReader::new(heap.summary(), graph, bytes), Labels::new(heap, graph, bytes));
+    repositories.all_objects(graph).into_iter().take(MAX_OBJECTS).find_map(|repository| {
+        let path = objects.reference(repository, "repository")?;
+        // JDK 11 to 23 wrap the path.
+        let path =
+            objects.reference(path, "path").filter(|path| labels.content(*path).is_some()).unwrap_or(path);
+        pid_of(&labels.content(path)?)
+    })
+}
+
+/// Returns the process ID of `/tmp/2026_11_26_12_26_00_1790`.
+fn pid_of(path: &str) -> Option<i64> {
+    let name = path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next()?;
+    let parts: Vec<&str> = name.split('_').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let [_, _, _, _, _, _, pid] = parts.as_slice() else { return None };
+    parts.iter().all(is_number).then(|| pid.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn process_id_of_a_directory() {
+        assert_eq!(pid_of("/tmp/2026_11_26_12_26_00_1790"), Some(1790));
+        assert_eq!(pid_of("C:\\temp\\2026_11_26_12_26_00_7\\"), Some(7));
+        for other in [
+            "",
+            "/tmp",
+            "/tmp/2026_11_26_12_26_00",
+            "/tmp/2026_11_26_12_26_00_x",
+            "1_2_3_4_5_6_99999999999999999999",
+        ] {
+            assert_eq!(pid_of(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Allocation sites in a recording of Flight Recorder: by class and innermost frame of the application, with the rate over
+//! time.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use super::profile::Frame;
+use super::profile::flight::allocations::{Allocations, SampleSum, TIME_PARTS};
+use crate::sorting::SortRows;
+
+/// Maximum number of frames of a site's stack.
+const MAX_FRAMES: usize = 16;
+/// Percentage of the bytes in the first or last quarter of the time for an allocation at the start or the end.
+const NEARLY_ALL: u64 = 90;
+
+/// Objects of a class that were allocated at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllocationSite {
+    /// Innermost frame of the application, or else the innermost frame; `None` for samples without a stack.
+    pub frame: Option<Frame>,
+    /// Sum of the samples.
+    pub sum: SampleSum,
+    /// Bytes by part of the recording's time.
+    pub parts: [u64; TIME_PARTS],
+    /// Shallow sizes of arrays, where events state them.
+    pub sizes: FxHashMap<u64, SampleSum>,
+    /// Bytes of stacks with a frame of one of the wanted classes.
+    pub called_bytes: u64,
+    /// Stack with most bytes, innermost frame first, 16 frames at most.
+    pub stack: Vec<Frame>,
+    stack_bytes: u64,
+}
+
+/// Allocation over the time of the recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AllocationRate {
+    /// Nearly everything in the first quarter.
+    Start,
+    /// Nearly everything in the last quarter.
+    End,
+    /// In the second half more than 1.5 times as much as in the first.
+    Rising,
+    /// In the first half more than 1.5 times as much as in the second.
+    Falling,
+    /// Neither.
+    Steady,
+}
+
+impl AllocationRate {
+    /// Returns the name in output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::End => "end",
+            Self::Rising => "rising",
+            Self::Falling => "falling",
+            Self::Steady => "steady",
+        }
+    }
+}
+
+impl AllocationSite {
+    /// Creates a site without samples.
+    pub fn at(frame: Option<Frame>, stack: &[&Frame]) -> Self {
+        Self {
+            frame,
+            sum: SampleSum::default(),
+            parts: [0; TIME_PARTS],
+            sizes: FxHashMap::default(),
+            called_bytes: 0,
+            stack: stack.iter().take(MAX_FRAMES).copied().cloned().collect(),
+            stack_bytes: 0,
+        }
+    }
+
+    /// Returns how the rate changed over the time.
+    pub fn rate(&self) -> AllocationRate {
+        let sum = |parts: &[u64]| parts.iter().copied().map(u128::from).sum::<u128>();
+        let all = sum(&self.parts);
+        let nearly_all = |part: u128| part * 100 >= all * u128::from(NEARLY_ALL);
+        let [quarter, half] = [TIME_PARTS / 4, TIME_PARTS / 2];
+        let (first, second) = self.parts.split_at(half);
+        let (first_quarter, _) = self.parts.split_at(quarter);
+        let (_, last_quarter) = self.parts.split_at(TIME_PARTS - quarter);
+        let is_more = |more: &[u64], less: &[u64]| sum(more) * 2 > sum(less) * 3;
+        match () {
+            () if all == 0 => AllocationRate::Steady,
+            () if nearly_all(sum(first_quarter)) => AllocationRate::Start,
+            () if nearly_all(sum(last_quarter)) => AllocationRate::End,
+            () if is_more(second, first) => AllocationRate::Rising,
+            () if is_more(first, second) => AllocationRate::Falling,
+            () => AllocationRate::Steady,
+        }
+    }
+}
+
+/// Returns the innermost frame of the application, or else the innermost frame.
+pub fn own_frame(stack: &[&Frame]) -> Option<Frame> {
+    let own = stack.iter().find(|frame| frame.is_own()).or(stack.first());
+    own.map(|frame| frame.as_shown())
+}
+
+/// Returns the sites that allocated objects of a class, most bytes first. `callers` are classes whose frames are looked
+/// for in the stacks.
+pub fn sites_of(allocations: &Allocations, class: &str, callers: &[&str]) -> Vec<AllocationSite> {
+    let mut sites: FxHashMap<Option<Frame>, AllocationSite> = FxHashMap::default();
+    for (stack, row) in allocations.of_class(class) {
+        let frame = own_frame(&stack);
+        let site = sites.entry(frame.clone()).or_insert_with(|| AllocationSite::at(frame, &stack));
+        site.sum.add(row.sum);
+        for (part, more) in site.parts.iter_mut().zip(&row.parts) {
+            *part = part.saturating_add(*more);
+        }
+        for (size, sum) in &row.sizes {
+            site.sizes.entry(*size).or_default().add(*sum);
+        }
+        let is_caller = |frame: &&Frame| frame.class.as_deref().is_some_and(|class| callers.contains(&class));
+        if stack.iter().any(is_caller) {
+            site.called_bytes = site.called_bytes.saturating_add(row.sum.bytes);
+        }
+        if row.sum.bytes > site.stack_bytes {
+            site.stack_bytes = row.sum.bytes;
+            site.stack = stack.into_iter().take(MAX_FRAMES).cloned().collect();
+        }
+    }
+    let mut sites: Vec<AllocationSite> = sites.into_values().collect();
+    sites.sort_rows_by_cached_key(|site| {
+        (Reverse((site.sum.bytes, site.sum.samples)), site.frame.as_ref().map(ToString::to_string))
+    });
+    sites
+}
+
+/// Returns all sites: the class, and the sites that allocated its objects, most bytes first.
+pub fn all_sites(allocations: &Allocations) -> impl Iterator<Item = (&str, Vec<AllocationSite>)> {
+    allocations.classes().map(|class| (class, sites_of(allocations, class, &[])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_over_time() {
+        let rate = |of: &dyn Fn(usize) -> u64| {
+            let parts = std::array::from_fn(of);
+            AllocationSite { parts, ..AllocationSite::at(None, &[]) }.rate().name()
+        };
+        assert_eq!(rate(&|_| 0), "steady");
+        assert_eq!(rate(&|part| 5 + (part % 2) as u64), "steady");
+        assert_eq!(rate(&|part| part as u64), "rising");
+        assert_eq!(rate(&|part| (TIME_PARTS - part) as u64), "falling");
+        assert_eq!(rate(&|part| u64::from(part < 6) * 100 + 1), "start");
+        assert_eq!(rate(&|part| u64::from(part >= 18) * 100 + 1), "end");
+        assert_eq!(rate(&|_| u64::MAX), "steady");
+    }
+}

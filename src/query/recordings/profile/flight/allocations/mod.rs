@@ -1,0 +1,287 @@
+//! Allocations in a recording by class, stack and time, and sampled objects that were alive when it was written.
+//!
+//! Chunks are read in parallel, and merged in the order of the file. Everything is bounded: what exceeds a limit is
+//! counted.
+
+mod chunk;
+mod old_objects;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use hprof_jfr::Recording;
+
+use super::{AllocationEvent, MAX_PROBLEMS};
+use crate::recordings::profile::Frame;
+use crate::sorting::SortRows;
+
+use chunk::{ChunkAllocations, Key, NO_STACK};
+pub use old_objects::{ChainLink, OldObject};
+
+/// Number of equal parts of the recording's time.
+pub const TIME_PARTS: usize = 24;
+
+/// Maximum number of pairs of class and stack.
+const MAX_ROWS: usize = 1 << 17;
+/// Maximum number of frames of all stacks.
+const MAX_FRAMES: usize = 1 << 22;
+/// Maximum number of different lengths of arrays of a row.
+const MAX_LENGTHS: usize = 16;
+
+/// Sum of some samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SampleSum {
+    /// Number of samples.
+    pub samples: u64,
+    /// Bytes that they stand for.
+    pub bytes: u64,
+}
+
+impl SampleSum {
+    /// Adds another sum.
+    pub fn add(&mut self, other: Self) {
+        self.samples = self.samples.saturating_add(other.samples);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+/// Samples of one kind, of allocations of a class in a stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllocationRow {
+    /// Sum.
+    pub sum: SampleSum,
+    /// Bytes by part of the recording's time.
+    pub parts: [u64; TIME_PARTS],
+    /// Shallow sizes of arrays, where events state them, with the sum of each; the first few.
+    pub sizes: Vec<(u64, SampleSum)>,
+}
+
+impl AllocationRow {
+    fn add(&mut self, other: &Self) {
+        self.sum.add(other.sum);
+        for (part, more) in self.parts.iter_mut().zip(&other.parts) {
+            *part = part.saturating_add(*more);
+        }
+        for (size, sum) in &other.sizes {
+            self.add_size(*size, *sum);
+        }
+    }
+
+    fn add_size(&mut self, size: u64, sum: SampleSum) {
+        if let Some((_, known)) = self.sizes.iter_mut().find(|(known, _)| *known == size) {
+            known.add(sum);
+        } else if self.sizes.len() < MAX_LENGTHS {
+            self.sizes.push((size, sum));
+        }
+    }
+}
+
+/// A JVM, as far as a recording identifies it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordedJvm {
+    /// Main class and arguments of the program.
+    pub command: String,
+    /// Process ID.
+    pub pid: Option<i64>,
+    /// Start, in nanoseconds since 1970.
+    pub start_nanos: Option<i64>,
+}
+
+/// Allocations in a recording.
+#[derive(Debug, Clone, Default)]
+pub struct Allocations {
+    /// Events that are counted: samples if there are any, else those of thread-local buffers.
+    pub event: Option<AllocationEvent>,
+    /// Start and end, in nanoseconds since 1970.
+    pub span_nanos: (i64, i64),
+    /// JVM, if it described itself.
+    pub jvm: Option<RecordedJvm>,
+    /// Sampled objects that were alive when the recording was written.
+    pub old_objects: Vec<OldObject>,
+    /// Number of events that were not counted, since there were too many different stacks.
+    pub left_out: u64,
+    /// Descriptions of damaged regions, the first ones.
+    pub problems: Vec<String>,
+    frames: Vec<Frame>,
+    stacks: Vec<Box<[u32]>>,
+    /// Class, index of the stack, and sums, ascending by class.
+    rows: Vec<(Arc<str>, u32, AllocationRow)>,
+}
+
+impl Allocations {
+    /// Returns the names of the classes, ascending.
+    pub fn classes(&self) -> impl Iterator<Item = &str> {
+        self.rows.chunk_by(|a, b| a.0 == b.0).filter_map(|rows| rows.first().map(|row| &*row.0))
+    }
+
+    /// Returns the stacks in which objects of a class were allocated, innermost frame first, with their sums.
+    pub fn of_class(&self, class: &str) -> impl Iterator<Item = (Vec<&Frame>, &AllocationRow)> {
+        let start = self.rows.partition_point(|row| &*row.0 < class);
+        let rows = self.rows.get(start..).unwrap_or_default();
+        let is_it = move |row: &&(Arc<str>, u32, AllocationRow)| &*row.0 == class;
+        rows.iter().take_while(is_it).map(|(_, stack, row)| (self.stack(*stack), row))
+    }
+
+    /// Returns the frames of a stack, innermost first; none if it is not known.
+    pub fn stack(&self, stack: u32) -> Vec<&Frame> {
+        let numbers = self.stacks.get(stack as usize).into_iter().flatten();
+        numbers.filter_map(|number| self.frames.get(*number as usize)).collect()
+    }
+
+    /// Returns the duration in nanoseconds.
+    pub fn duration_nanos(&self) -> i64 {
+        self.span_nanos.1.saturating_sub(self.span_nanos.0)
+    }
+}
+
+/// Reads the allocations in a recording.
+pub fn read(recording: &Recording<'_>) -> Allocations {
+    let headers = || recording.chunks().iter().map(|span| span.header);
+    let start = headers().map(|header| header.start_nanos).min().unwrap_or(0);
+    let end = headers().map(|header| header.start_nanos.saturating_add(header.duration_nanos)).max();
+    let mut merged = Merged::default();
+    merged.all.span_nanos = (start, end.unwrap_or(start).max(start));
+    let span_nanos = merged.all.span_nanos;
+    recording.problems().iter().for_each(|problem| merged.problem(problem));
+    // Few chunks at a time: what each yields takes memory.
+    let at_once = rayon::current_num_threads().max(1) * 2;
+    for spans in recording.chunks().chunks(at_once) {
+        let read = |span| ChunkAllocations::read(recording.bytes(), span, span_nanos);
+        let read: Vec<_> = spans.par_iter().map(read).collect();
+        for chunk in read {
+            match chunk {
+                Ok(chunk) => merged.add(chunk),
+                Err(error) => merged.problem(error),
+            }
+        }
+    }
+    merged.finish()
+}
+
+/// Allocations of the chunks so far.
+#[derive(Default)]
+struct Merged {
+    all: Allocations,
+    frames: FxHashMap<Frame, u32>,
+    stacks: FxHashMap<Box<[u32]>, u32>,
+    stack_frames: usize,
+    rows: FxHashMap<(AllocationEvent, Arc<str>, u32), AllocationRow>,
+    names: FxHashMap<Arc<str>, ()>,
+}
+
+impl Merged {
+    fn problem(&mut self, problem: impl ToString) {
+        if self.all.problems.len() < MAX_PROBLEMS {
+            self.all.problems.push(problem.to_string());
+        }
+    }
+
+    fn add(&mut self, chunk: ChunkAllocations) {
+        chunk.problems.iter().for_each(|problem| self.problem(problem));
+        self.all.left_out = self.all.left_out.saturating_add(chunk.left_out);
+        self.all.jvm = chunk.jvm.or(self.all.jvm.take());
+        let mut stacks: FxHashMap<u32, Option<u32>> = FxHashMap::default();
+        for (Key { event, class, stack }, row) in chunk.rows {
+            let stack = self.stack(&chunk.frames, &chunk.stacks, &mut stacks, stack);
+            let class = chunk.classes.get(class as usize).cloned().unwrap_or_default();
+            let (Some(stack), Some(class)) = (stack, self.name(class)) else {
+                self.all.left_out = self.all.left_out.saturating_add(row.sum.samples);
+                continue;
+            };
+            let is_full = self.rows.len() >= MAX_ROWS;
+            match self.rows.entry((event, class, stack)) {
+                std::collections::hash_map::Entry::Occupied(mut known) => known.get_mut().add(&row),
+                std::collections::hash_map::Entry::Vacant(new) if !is_full => _ = new.insert(row),
+                std::collections::hash_map::Entry::Vacant(_) => {
+                    self.all.left_out = self.all.left_out.saturating_add(row.sum.samples);
+                }
+            }
+        }
+        // Every time a recording is written, all sampled objects that are alive are written: the last time counts.
+        if !chunk.old_objects.is_empty() {
+            let old_objects = chunk.old_objects.into_iter().map(|mut old| {
+                let stack = self.stack(&chunk.frames, &chunk.stacks, &mut stacks, old.stack);
+                old.stack = stack.unwrap_or(NO_STACK);
+                old
+            });
+            self.all.old_objects = old_objects.collect();
+        }
+    }
+
+    fn name(&mut self, name: Arc<str>) -> Option<Arc<str>> {
+        if let Some((known, ())) = self.names.get_key_value(&name) {
+            return Some(Arc::clone(known));
+        }
+        if self.names.len() >= MAX_ROWS {
+            return None;
+        }
+        self.names.insert(Arc::clone(&name), ());
+        Some(name)
+    }
+
+    /// Returns the number of a chunk's stack among all; `None` if there are too many.
+    fn stack(
+        &mut self,
+        frames: &[Frame],
+        of_chunk: &[Box<[u32]>],
+        known: &mut FxHashMap<u32, Option<u32>>,
+        stack: u32,
+    ) -> Option<u32> {
+        if stack == NO_STACK {
+            return Some(NO_STACK);
+        }
+        if let Some(known) = known.get(&stack) {
+            return *known;
+        }
+        let numbers = of_chunk.get(stack as usize).into_iter().flatten();
+        let numbers: Box<[u32]> = numbers
+            .filter_map(|number| frames.get(*number as usize))
+            .map(|frame| match self.frames.get(frame) {
+                Some(number) => *number,
+                None => {
+                    let number = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+                    self.frames.insert(frame.clone(), number);
+                    self.all.frames.push(frame.clone());
+                    number
+                }
+            })
+            .collect();
+        let number = match self.stacks.get(&numbers) {
+            Some(number) => Some(*number),
+            None if self.stack_frames.saturating_add(numbers.len()) > MAX_FRAMES => None,
+            None => {
+                self.stack_frames += numbers.len();
+                let number = u32::try_from(self.all.stacks.len()).unwrap_or(NO_STACK);
+                self.all.stacks.push(numbers.clone());
+                self.stacks.insert(numbers, number);
+                Some(number)
+            }
+        };
+        known.insert(stack, number);
+        number
+    }
+
+    fn finish(self) -> Allocations {
+        let Self { mut all, rows, .. } = self;
+        let are_samples = rows.keys().any(|(event, ..)| *event == AllocationEvent::Sample);
+        all.event = match (are_samples, rows.is_empty()) {
+            (true, _) => Some(AllocationEvent::Sample),
+            (false, false) => Some(AllocationEvent::InNewTlab),
+            (false, true) => None,
+        };
+        let mut sums: FxHashMap<(Arc<str>, u32), AllocationRow> = FxHashMap::default();
+        for ((event, class, stack), row) in rows {
+            // Both kinds count the same bytes.
+            if (event == AllocationEvent::Sample) == are_samples {
+                sums.entry((class, stack)).or_default().add(&row);
+            }
+        }
+        all.rows = sums.into_iter().map(|((class, stack), row)| (class, stack, row)).collect();
+        all.rows.sort_rows_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+        all
+    }
+}

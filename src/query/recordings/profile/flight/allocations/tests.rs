@@ -1,0 +1,99 @@
+//! Tests on recordings made by the tests' own writer.
+#![allow(clippy::unwrap_used)]
+
+use hprof_writer::flight::{FlightWriter, every_kind};
+use hprof_writer::flight_leak::{LeakRecording, SampledLine, circular_chain, old_objects};
+
+use super::*;
+
+fn read_bytes(bytes: &[u8]) -> Allocations {
+    read(&Recording::new(bytes).unwrap())
+}
+
+fn sums(found: &Allocations, class: &str) -> Vec<(Vec<String>, SampleSum)> {
+    let stack = |stack: Vec<&Frame>| stack.into_iter().map(ToString::to_string).collect();
+    found.of_class(class).map(|(frames, row)| (stack(frames), row.sum)).collect()
+}
+
+#[test]
+fn samples_by_class_stack_and_time() {
+    for is_compressed in [true, false] {
+        let bytes = every_kind(is_compressed).finish();
+        let found = read_bytes(&bytes);
+        assert_eq!(found.event, Some(AllocationEvent::Sample));
+        assert_eq!(found.classes().collect::<Vec<_>>(), ["byte[]"]);
+        let rows = sums(&found, "byte[]");
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].0, ["a.B.run(line 12)", "a.B.main(line 5)"]);
+        assert_eq!(rows[0].1, SampleSum { samples: 2, bytes: 1500 });
+        let (_, row) = found.of_class("byte[]").next().unwrap();
+        assert_eq!(row.parts.iter().sum::<u64>(), 1500);
+        assert_eq!(found.jvm.as_ref().unwrap().pid, Some(4711));
+        assert_eq!((found.of_class("none").count(), found.left_out), (0, 0));
+    }
+}
+
+#[test]
+fn buffers_without_samples_state_sizes_of_arrays() {
+    let mut bytes = every_kind(true).finish();
+    let at = bytes.windows(26).position(|window| window == b"jdk.ObjectAllocationSample").unwrap();
+    bytes[at] = b'x';
+    let found = read_bytes(&bytes);
+    assert_eq!(found.event, Some(AllocationEvent::InNewTlab));
+    let (_, row) = found.of_class("byte[]").next().unwrap();
+    assert_eq!(row.sum, SampleSum { samples: 2, bytes: 4096 + 70_000 });
+    assert_eq!(row.sizes, [(70_000, SampleSum { samples: 1, bytes: 70_000 })]);
+}
+
+#[test]
+fn equal_stacks_of_several_chunks_are_one_row() {
+    let one = every_kind(true).finish();
+    let bytes = [one.clone(), every_kind(false).finish(), one].concat();
+    let rows = sums(&read_bytes(&bytes), "byte[]");
+    assert_eq!((rows.len(), rows[0].1), (1, SampleSum { samples: 6, bytes: 4500 }));
+}
+
+#[test]
+fn old_objects_with_chains() {
+    let bytes = old_objects(3).finish();
+    let found = read_bytes(&bytes);
+    assert_eq!(found.old_objects.len(), 3);
+    let old = &found.old_objects[0];
+    assert_eq!((&*old.class, old.elements), ("byte[]", Some(1000)));
+    assert_eq!((&*old.root_system, &*old.root_type), ("Threads", "Stack Variable"));
+    let links: Vec<_> = old.chain.iter().map(|link| (&*link.class, link.field.as_deref())).collect();
+    assert_eq!(links, [("java.lang.Object[]", None), ("a.B", Some("HELD"))]);
+    let stack: Vec<String> = found.stack(old.stack()).into_iter().map(ToString::to_string).collect();
+    assert_eq!(stack, ["a.B.run(line 12)"]);
+    // Those of the last chunk that has any.
+    let bytes = [old_objects(5).finish(), old_objects(2).finish(), every_kind(true).finish()].concat();
+    assert_eq!(read_bytes(&bytes).old_objects.len(), 2);
+}
+
+#[test]
+fn a_chain_that_is_a_circle_ends() {
+    let found = read_bytes(&circular_chain().finish());
+    assert_eq!(found.old_objects.len(), 1);
+    assert!(found.old_objects[0].chain.len() <= 256);
+}
+
+/// Chains share their constants, so a small file can state many long texts.
+#[test]
+fn texts_of_chains_are_bounded() {
+    let long = "x".repeat(60_000);
+    let line =
+        SampledLine { class: "a/B", method: "run", line: 12, samples: 0, weight: 0, old_objects: 3000 };
+    let chain = &[("a/B", Some(long.as_str()))];
+    let bytes =
+        LeakRecording { lines: &[line], chain, is_circle: true, ..LeakRecording::default() }.write().finish();
+    let found = read_bytes(&bytes);
+    let texts = found.old_objects.iter().flat_map(|old| &old.chain).flat_map(|link| &link.field);
+    assert_eq!(found.old_objects.len(), 2048);
+    assert!(texts.map(String::len).sum::<usize>() <= 1 << 23);
+}
+
+#[test]
+fn a_recording_without_events() {
+    let found = read_bytes(&FlightWriter::new(true).finish());
+    assert_eq!((found.event, found.classes().count(), found.problems.len()), (None, 0, 1));
+}
