@@ -1,5 +1,6 @@
 //! Stacks of a chunk: each constant is read once.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -15,6 +16,9 @@ use crate::threads::frames::NATIVE;
 pub(super) type StackIndex = u32;
 /// Event without a stack trace.
 pub(super) const NO_STACK: StackIndex = u32::MAX;
+
+/// Maximum length of a name in bytes, as in class files (JVMS 4.4.7).
+const MAX_NAME: usize = 0xffff;
 
 /// A stack.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +62,9 @@ type MethodName = (Option<Arc<str>>, Option<Arc<str>>);
 pub(super) struct Names {
     classes: FxHashMap<i64, Option<Arc<str>>>,
     methods: FxHashMap<i64, MethodName>,
+    /// By the keys of symbols, which any number of classes and methods may share: names in Java source form, and as they are.
+    class_names: FxHashMap<i64, Option<Arc<str>>>,
+    method_names: FxHashMap<i64, Option<Arc<str>>>,
     native_types: FxHashMap<i64, bool>,
 }
 
@@ -150,9 +157,13 @@ impl Stacks {
 impl Names {
     /// Returns the name of a class in Java source form.
     pub(super) fn class(&mut self, class: Constant<'_>) -> Option<Arc<str>> {
-        let name = || symbol(&class.record()?, "name").filter(|name| !name.is_empty());
-        let name = || name().map(|name| java_class_name(&name).into());
-        self.classes.entry(class.key).or_insert_with(name).clone()
+        if let Some(known) = self.classes.get(&class.key) {
+            return known.clone();
+        }
+        let source = |name: &str| java_class_name(name).into();
+        let name = class.record().and_then(|class| symbol(&class, &mut self.class_names, source));
+        self.classes.insert(class.key, name.clone());
+        name
     }
 
     fn method(&mut self, method: Constant<'_>) -> MethodName {
@@ -161,7 +172,7 @@ impl Names {
         }
         let found = method.record().map_or((None, None), |record| {
             let class = record.constant("type").and_then(|class| self.class(class));
-            (class, symbol(&record, "name").filter(|name| !name.is_empty()).map(Into::into))
+            (class, symbol(&record, &mut self.method_names, |name| name.into()))
         });
         self.methods.insert(method.key, found.clone());
         found
@@ -173,10 +184,19 @@ impl Names {
     }
 }
 
-/// Returns the text of a symbol, which is a constant with a string.
-fn symbol(record: &Record<'_>, name: &str) -> Option<String> {
-    match record.record(name) {
-        Some(symbol) => symbol.text("string").map(std::borrow::Cow::into_owned),
-        None => record.text(name).map(std::borrow::Cow::into_owned),
-    }
+/// Returns the name of a class or method, which is a symbol, a constant with a string.
+fn symbol(
+    record: &Record<'_>,
+    known: &mut FxHashMap<i64, Option<Arc<str>>>,
+    make: impl Fn(&str) -> Arc<str>,
+) -> Option<Arc<str>> {
+    let make = |text: Cow<'_, str>| {
+        let name = text.get(..text.floor_char_boundary(MAX_NAME)).filter(|name| !name.is_empty());
+        name.map(&make)
+    };
+    let Some(symbol) = record.constant("name") else {
+        return record.text("name").and_then(make);
+    };
+    let text = || symbol.record().and_then(|symbol| symbol.text("string")).or_else(|| symbol.text());
+    known.entry(symbol.key).or_insert_with(|| text().and_then(make)).clone()
 }

@@ -9,10 +9,9 @@ use hprof_jfr::values::Constant;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Record, Value};
 
 use super::super::AllocationEvent;
-use super::super::stacks::{self, Names, Stacks};
+use super::super::stacks::{self, Names, StackTable, Stacks};
 use super::old_objects::{self, OldObject};
 use super::{AllocationRow, MAX_ROWS, RecordedJvm, SampleSum, TIME_PARTS};
-use crate::recordings::profile::Frame;
 
 /// Index of no stack.
 pub(super) const NO_STACK: u32 = stacks::NO_STACK;
@@ -33,8 +32,7 @@ pub(super) struct Key {
 /// Allocations of a chunk.
 #[derive(Debug, Default)]
 pub(super) struct ChunkAllocations {
-    pub(super) frames: Vec<Frame>,
-    pub(super) stacks: Vec<Box<[u32]>>,
+    pub(super) tables: StackTable,
     pub(super) classes: Vec<Arc<str>>,
     pub(super) rows: FxHashMap<Key, AllocationRow>,
     pub(super) old_objects: Vec<OldObject>,
@@ -103,9 +101,7 @@ impl ChunkAllocations {
             }
         }
         let Reading { mut found, stacks, .. } = reading;
-        let (frames, stacks) = stacks.finish();
-        found.frames = frames;
-        found.stacks = stacks.into_iter().map(|stack| stack.frames.into_boxed_slice()).collect();
+        found.tables = stacks.finish();
         Ok(found)
     }
 }

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 
 use hprof_jfr::Recording;
 
+use super::stacks::StackTable;
 use super::{AllocationEvent, MAX_PROBLEMS};
 use crate::recordings::profile::Frame;
 use crate::sorting::SortRows;
@@ -186,7 +187,7 @@ impl Merged {
         self.all.jvm = chunk.jvm.or(self.all.jvm.take());
         let mut stacks: FxHashMap<u32, Option<u32>> = FxHashMap::default();
         for (Key { event, class, stack }, row) in chunk.rows {
-            let stack = self.stack(&chunk.frames, &chunk.stacks, &mut stacks, stack);
+            let stack = self.stack(&chunk.tables, &mut stacks, stack);
             let class = chunk.classes.get(class as usize).cloned().unwrap_or_default();
             let (Some(stack), Some(class)) = (stack, self.name(class)) else {
                 self.all.left_out = self.all.left_out.saturating_add(row.sum.samples);
@@ -204,7 +205,7 @@ impl Merged {
         // Every time a recording is written, all sampled objects that are alive are written: the last time counts.
         if !chunk.old_objects.is_empty() {
             let old_objects = chunk.old_objects.into_iter().map(|mut old| {
-                let stack = self.stack(&chunk.frames, &chunk.stacks, &mut stacks, old.stack);
+                let stack = self.stack(&chunk.tables, &mut stacks, old.stack);
                 old.stack = stack.unwrap_or(NO_STACK);
                 old
             });
@@ -226,8 +227,7 @@ impl Merged {
     /// Returns the number of a chunk's stack among all; `None` if there are too many.
     fn stack(
         &mut self,
-        frames: &[Frame],
-        of_chunk: &[Box<[u32]>],
+        StackTable { frames, lists, stacks }: &StackTable,
         known: &mut FxHashMap<u32, Option<u32>>,
         stack: u32,
     ) -> Option<u32> {
@@ -237,7 +237,8 @@ impl Merged {
         if let Some(known) = known.get(&stack) {
             return *known;
         }
-        let numbers = of_chunk.get(stack as usize).into_iter().flatten();
+        let list = stacks.get(stack as usize).and_then(|stack| lists.get(stack.list as usize));
+        let numbers = list.into_iter().flatten();
         let numbers: Box<[u32]> = numbers
             .filter_map(|number| frames.get(*number as usize))
             .map(|frame| match self.frames.get(frame) {

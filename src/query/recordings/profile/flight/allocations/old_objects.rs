@@ -73,17 +73,18 @@ pub(super) fn read(
     Some(OldObject { class, elements, allocated_nanos, stack, chain, root_system, root_type })
 }
 
-/// Takes so many bytes of what is left; returns whether there are as many.
+/// Takes so many bytes of what is left; returns whether there are as many. If not, nothing is left.
 fn take(left: &mut usize, bytes: usize) -> bool {
     let rest = left.checked_sub(bytes);
-    *left = rest.unwrap_or(*left);
+    *left = rest.unwrap_or(0);
     rest.is_some()
 }
 
 fn chain(object: Record<'_>, names: &mut Names, left: &mut usize) -> Vec<ChainLink> {
     let mut links = Vec::new();
     let mut at = object;
-    while links.len() < MAX_LINKS {
+    // Texts are decoded before they are counted.
+    while links.len() < MAX_LINKS && *left > 0 {
         let Some(referrer) = at.record("referrer") else { break };
         let Some(holder) = referrer.record("object") else { break };
         let class = holder.constant("type").and_then(|class| names.class(class)).unwrap_or_default();
@@ -94,7 +95,7 @@ fn chain(object: Record<'_>, names: &mut Names, left: &mut usize) -> Vec<ChainLi
             _ => class,
         };
         let field = referrer.record("field").and_then(|field| field.text("name").map(Cow::into_owned));
-        let texts = represented.map_or(0, str::len) + field.as_ref().map_or(0, String::len);
+        let texts = description.len() + field.as_ref().map_or(0, String::len);
         if !take(left, texts + size_of::<ChainLink>()) {
             break;
         }
