@@ -16,7 +16,7 @@ fn ledger(orders: usize) -> Vec<u8> {
     let fields = ["id", "price", "quantity", "created", "changed", "account"].map(|name| (name, Type::Long));
     let order = model.class("Leaking$Order", Some(jdk.object), &fields);
     let array = model.array_class(order);
-    let orders: Vec<_> = (0..orders).map(|_| model.instance(order, &[])).collect();
+    let orders: Vec<_> = (0..orders).map(|_| model.instance(order, &[Value::Long(1); 6])).collect();
     let table = model.object_array(array, &orders);
     let class = model.class_with_statics("Leaking$Ledger", Some(jdk.object), &[], &[("OPEN", table.into())]);
     model.root(class, Root::StickyClass);

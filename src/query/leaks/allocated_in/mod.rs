@@ -241,8 +241,8 @@ fn sample_class(
         _ => AllocationStatus::Found,
     };
     // Of what a recording covers only a part, only that part can have been sampled.
-    let live_bytes = share.part(of_class.bytes);
-    let sure = order::order(&mut sites, live_bytes);
+    let live = share.parts(of_class.bytes);
+    let (sure, live_bytes) = (order::order(&mut sites, live), live.1);
     let all_sites = sites.len() as u64;
     sites.truncate(if status == AllocationStatus::Found { TOLD_SITES } else { 0 });
     AllocatedIn {

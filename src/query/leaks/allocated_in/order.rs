@@ -17,8 +17,10 @@ const NEARLY_ALL: u64 = 95;
 /// Maximum percentage of the live bytes that all lines allocated, for a class that is hardly ever garbage.
 const NO_GARBAGE: u64 = 150;
 
-/// Orders the lines, and returns the reason. The lines are in descending order of bytes.
-pub(super) fn order(sites: &mut [LeakSite], live_bytes: u64) -> Certainty {
+/// Orders the lines, and returns the reason. `live` are the least and the most of the bytes that are alive that may have
+/// been allocated during the recording.
+pub(super) fn order(sites: &mut [LeakSite], live: (u64, u64)) -> Certainty {
+    let live_bytes = live.1;
     sites.sort_rows_by_key(|site| (Reverse(site.like.bytes), Reverse(site.site.sum.bytes)));
     let (alike, old) = (total(sites, |site| site.held_alike), total(sites, |site| site.old_objects));
     if alike > 0 || old >= MIN_OLD {
@@ -48,8 +50,8 @@ pub(super) fn order(sites: &mut [LeakSite], live_bytes: u64) -> Certainty {
         return Certainty::NoGarbage;
     }
     let is_called = |site: &LeakSite| site.site.called_bytes > site.site.sum.bytes / 2;
-    let fits = |site: &LeakSite| fit(site, all, live_bytes) == Fit::AsMuch;
-    let is_possible = |site: &LeakSite| fit(site, all, live_bytes) != Fit::Less;
+    let fits = |site: &LeakSite| fit(site, all, live) == Fit::AsMuch;
+    let is_possible = |site: &LeakSite| fit(site, all, live) != Fit::Less;
     match candidates(sites, fits) {
         0 => {}
         1 => {
@@ -99,7 +101,7 @@ enum Fit {
 /// Compares the bytes of a line with those that are alive. Of few samples the bytes are not exact: twice the standard
 /// deviation is allowed, and 20 percent for a recording that does not end with the dump. The weights of samples differ
 /// widely if the JVM skips some, so the share of the line in the number of samples may count as well as that in the bytes.
-fn fit(site: &LeakSite, all: SampleSum, live_bytes: u64) -> Fit {
+fn fit(site: &LeakSite, all: SampleSum, (least, most): (u64, u64)) -> Fit {
     let samples = site.like.samples;
     if samples < MIN_SAMPLES {
         return Fit::Less;
@@ -107,10 +109,9 @@ fn fit(site: &LeakSite, all: SampleSum, live_bytes: u64) -> Fit {
     let by_count = u128::from(all.bytes) * u128::from(samples) / u128::from(all.samples.max(1));
     let [bytes, by_count] = [site.like.bytes as f64, by_count as f64];
     let tolerance = 1.2 + 2.0 / (samples as f64).sqrt();
-    let live = live_bytes as f64;
     match () {
-        () if bytes.max(by_count) * tolerance < live => Fit::Less,
-        () if bytes.min(by_count) > live * tolerance => Fit::More,
+        () if bytes.max(by_count) * tolerance < least as f64 => Fit::Less,
+        () if bytes.min(by_count) > most as f64 * tolerance => Fit::More,
         () => Fit::AsMuch,
     }
 }
@@ -132,7 +133,7 @@ mod tests {
     }
 
     fn ordered(mut sites: Vec<LeakSite>, live_mib: u64) -> (Vec<i32>, &'static str) {
-        let sure = order(&mut sites, live_mib * MIB);
+        let sure = order(&mut sites, (live_mib * MIB, live_mib * MIB));
         (
             sites.iter().filter_map(|site| site.site.frame.as_ref()).map(|frame| frame.line).collect(),
             sure.name(),
@@ -192,11 +193,11 @@ mod tests {
     fn hostile_sums() {
         assert_eq!(ordered(Vec::new(), 1), (Vec::new(), "unsure"));
         let mut sites = vec![line(1, 1, true, u64::MAX, u64::MAX), line(2, 1, true, u64::MAX, 1)];
-        assert_eq!(order(&mut sites, u64::MAX).name(), "held_alike");
+        assert_eq!(order(&mut sites, (u64::MAX, u64::MAX)).name(), "held_alike");
         let huge = SampleSum { samples: u64::MAX, bytes: u64::MAX };
         let mut sites: Vec<LeakSite> =
             (0..2).map(|at| LeakSite { like: huge, ..line(at, 1, true, 0, 0) }).collect();
-        order(&mut sites, 1);
-        order(&mut sites, u64::MAX);
+        order(&mut sites, (1, 1));
+        order(&mut sites, (u64::MAX, u64::MAX));
     }
 }

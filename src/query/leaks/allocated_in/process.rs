@@ -85,30 +85,35 @@ pub fn same_process(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordedShare {
     recorded: u64,
+    /// The same, if nothing was allocated after the end of the recording.
+    until_dump: u64,
     all: u64,
 }
 
 impl RecordedShare {
     /// Share of a recording whose times are not known.
-    pub(super) const WHOLE: Self = Self { recorded: 1, all: 1 };
+    const WHOLE: Self = Self { recorded: 1, until_dump: 1, all: 1 };
 
     /// Determines the share.
     pub(super) fn of(heap: &Heap, allocations: &Allocations) -> Self {
         let jvm_start = allocations.jvm.as_ref().and_then(|jvm| jvm.start_nanos);
         let (Some(jvm_start), Some(dumped)) = (jvm_start, dump_nanos(heap)) else { return Self::WHOLE };
-        let (start, end) = allocations.span_nanos;
-        let all = u64::try_from(dumped.saturating_sub(jvm_start)).unwrap_or(0);
-        let recorded = end.min(dumped).saturating_sub(start.max(jvm_start));
-        match u64::try_from(recorded) {
-            Ok(recorded) if recorded > 0 && all > recorded => Self { recorded, all },
-            _ => Self::WHOLE,
+        let (start, end) = (allocations.span_nanos.0.max(jvm_start), allocations.span_nanos.1);
+        let since = |from: i64, to: i64| u64::try_from(to.saturating_sub(from)).unwrap_or(0);
+        let (all, until_dump) = (since(jvm_start, dumped), since(start, dumped));
+        match since(start, end.min(dumped)) {
+            0 => Self::WHOLE,
+            recorded => Self { recorded, until_dump, all },
         }
     }
 
-    /// Returns the part of some bytes that were allocated evenly.
-    pub(super) fn part(self, bytes: u64) -> u64 {
-        let part = u128::from(bytes) * u128::from(self.recorded) / u128::from(self.all.max(1));
-        u64::try_from(part).unwrap_or(u64::MAX)
+    /// Returns the parts of some bytes, if they were allocated evenly until the dump, and until the end of the recording.
+    pub(super) fn parts(self, bytes: u64) -> (u64, u64) {
+        let part = |share: u64| {
+            let part = u128::from(bytes) * u128::from(share.min(self.all)) / u128::from(self.all.max(1));
+            u64::try_from(part).unwrap_or(u64::MAX)
+        };
+        (part(self.recorded), part(self.until_dump))
     }
 }
 
@@ -143,6 +148,15 @@ fn pid_of(path: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_of_a_recording() {
+        assert_eq!(RecordedShare::WHOLE.parts(u64::MAX), (u64::MAX, u64::MAX));
+        let share = RecordedShare { recorded: 20, until_dump: 50, all: 100 };
+        assert_eq!(share.parts(1000), (200, 500));
+        let share = RecordedShare { recorded: u64::MAX, until_dump: u64::MAX, all: 1 };
+        assert_eq!(share.parts(7), (7, 7));
+    }
 
     #[test]
     fn process_id_of_a_directory() {
