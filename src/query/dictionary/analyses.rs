@@ -44,6 +44,7 @@ names! {
     RATE: Text, "allocation over the time of the recording: `start` or `end` (nearly all in the first or last quarter), `rising`, `falling` or `steady`";
     PART_BYTES: Integers, "bytes by equal parts of the recording's time, first to last";
     ALLOCATING_LINES: Integer, "number of lines that allocated objects of the class";
+    RECORDED_LIVE_BYTES: Integer, "the part of `live_bytes` that was allocated during the recording, if it grew evenly since the JVM started";
     RECORDING: Record, "the recording of `--recording`";
     SAME_PROCESS: Text, "whether the recording is of the dumped process: `yes`, `no` or `unknown`, by process ID, command and times";
     START: Time, "start of the recording";

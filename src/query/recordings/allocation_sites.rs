@@ -25,6 +25,8 @@ pub struct AllocationSite {
     pub parts: [u64; TIME_PARTS],
     /// Shallow sizes of arrays, where events state them.
     pub sizes: FxHashMap<u64, SampleSum>,
+    /// `true` if there are more sizes.
+    pub has_more_sizes: bool,
     /// Bytes of stacks with a frame of one of the wanted classes.
     pub called_bytes: u64,
     /// Stack with most bytes, innermost frame first, 16 frames at most.
@@ -68,6 +70,7 @@ impl AllocationSite {
             sum: SampleSum::default(),
             parts: [0; TIME_PARTS],
             sizes: FxHashMap::default(),
+            has_more_sizes: false,
             called_bytes: 0,
             stack: stack.iter().take(MAX_FRAMES).copied().cloned().collect(),
             stack_bytes: 0,
@@ -115,6 +118,7 @@ pub fn sites_of(allocations: &Allocations, class: &str, callers: &[&str]) -> Vec
         for (size, sum) in &row.sizes {
             site.sizes.entry(*size).or_default().add(*sum);
         }
+        site.has_more_sizes |= row.has_more_sizes;
         let is_caller = |frame: &&Frame| frame.class.as_deref().is_some_and(|class| callers.contains(&class));
         if stack.iter().any(is_caller) {
             site.called_bytes = site.called_bytes.saturating_add(row.sum.bytes);

@@ -50,38 +50,57 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
         AllocationStatus::Found => {}
     }
     let first = of.sites.first()?;
-    let share = format!(
-        "{} of its {} in the recording ({} of {} samples)",
-        percent(first.like.bytes, of.sum.bytes),
-        human_bytes(of.sum.bytes),
-        grouped(first.like.samples),
-        grouped(of.sum.samples)
-    );
+    let share = match of.sum.samples {
+        0 => "not sampled when it was allocated".to_owned(),
+        samples => format!(
+            "{} of its {} in the recording ({} of {} samples)",
+            percent(first.like.bytes, of.sum.bytes),
+            human_bytes(of.sum.bytes),
+            grouped(first.like.samples),
+            grouped(samples)
+        ),
+    };
     let line = frame(first);
-    let alive = human_bytes(of.live_bytes);
-    let why = match of.sure {
-        Certainty::HeldAlike => format!(
-            "{} of {} sampled objects that stayed alive are from there, {} of them held by the same field",
-            grouped(first.old_objects),
-            grouped(of.old_objects),
-            grouped(first.held_alike)
+    let mut alive = human_bytes(of.recorded_live_bytes);
+    if of.recorded_live_bytes < of.live_bytes {
+        alive += &format!(" for the recorded time, of {}", human_bytes(of.live_bytes));
+    }
+    let (how, why) = match of.sure {
+        Certainty::HeldAlike => (
+            "is allocated",
+            format!(
+                "{} of {} sampled objects that stayed alive are from there, {} of them held by the same field",
+                grouped(first.old_objects),
+                grouped(of.old_objects),
+                grouped(first.held_alike)
+            ),
         ),
-        Certainty::OldObjects => format!(
-            "{} of {} sampled objects that stayed alive are from there",
-            grouped(first.old_objects),
-            grouped(of.old_objects)
+        Certainty::OldObjects => (
+            "is allocated",
+            format!(
+                "{} of {} sampled objects that stayed alive are from there",
+                grouped(first.old_objects),
+                grouped(of.old_objects)
+            ),
         ),
-        Certainty::OnlyLine => "hardly any is from another line".to_owned(),
-        Certainty::NoGarbage => format!("all lines together allocated little more than is alive, {alive}"),
-        Certainty::LiveBytes => format!("the line that allocated about as much as is alive, {alive}"),
-        Certainty::Holder => "the line with enough that the class which holds it calls".to_owned(),
+        Certainty::OnlyLine => ("is allocated", "hardly any is from another line".to_owned()),
+        Certainty::NoGarbage => (
+            "is mostly allocated",
+            format!("all lines together allocated little more than is alive ({alive})"),
+        ),
+        Certainty::LiveBytes => {
+            ("is probably allocated", format!("the line that allocated about as much as is alive ({alive})"))
+        }
+        Certainty::Holder => {
+            ("is probably allocated", "the line with enough that the class which holds it calls".to_owned())
+        }
         Certainty::Unsure => {
             return Some(format!(
                 "{class} may be allocated in {line}: {share}, but which line allocated what stayed alive is not known."
             ));
         }
     };
-    Some(format!("{class} is allocated in {line}: {share}; {why}."))
+    Some(format!("{class} {how} in {line}: {share}; {why}."))
 }
 
 /// Describes the first lines, each in a few words.
@@ -156,6 +175,7 @@ pub(crate) fn sample_columns<'c>() -> Columns<'c, AllocatedIn> {
         Column::of(names::WEIGHT_BYTES, |of: &AllocatedIn| of.sum.bytes.into()),
         Column::of(names::OLD_OBJECTS, |of: &AllocatedIn| of.old_objects.into()),
         Column::of(names::LIVE_BYTES, |of: &AllocatedIn| of.live_bytes.into()),
+        Column::of(names::RECORDED_LIVE_BYTES, |of: &AllocatedIn| of.recorded_live_bytes.into()),
         Column::of(names::ALLOCATING_LINES, |of: &AllocatedIn| of.all_sites.into()),
     ])
 }

@@ -2,17 +2,20 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use hprof_index::graph::numbers::TreePosition;
+use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::reader::{ObjectReader, Record};
 use hprof_index::{Heap, ObjectGraph};
 
+use crate::classes::histogram;
 use crate::leaks::Suspect;
 
 /// Maximum number of different lengths of arrays: of more, none is typical.
 const MAX_LENGTHS: usize = 16;
-/// Maximum number of arrays whose lengths are read.
+/// Maximum number of arrays of a class whose lengths are read.
 const MAX_READ: u64 = 10_000;
+/// Percentage of the objects of a class that most are.
+const MOST: u128 = 80;
 
 /// Objects of the classes of a suspect's levels.
 #[derive(Debug, Default)]
@@ -26,11 +29,18 @@ pub(super) struct LiveClass {
     pub(super) objects: u64,
     /// Shallow size in bytes.
     pub(super) bytes: u64,
+    /// Objects of the class in the whole dump.
+    all_objects: u64,
     lengths: FxHashSet<u64>,
     sizes: FxHashSet<u64>,
 }
 
 impl LiveClass {
+    /// Returns whether most objects of the class in the dump are these.
+    pub(super) fn are_most(&self) -> bool {
+        u128::from(self.objects) * 100 >= u128::from(self.all_objects) * MOST
+    }
+
     /// Returns the lengths of arrays, if there are few.
     pub(super) fn lengths(&self) -> Option<&FxHashSet<u64>> {
         Some(&self.lengths).filter(|lengths| (1..=MAX_LENGTHS).contains(&lengths.len()))
@@ -62,27 +72,45 @@ impl LiveObjects {
         let numbers: FxHashMap<ClassNumber, usize> = (summary.numbered_classes())
             .filter_map(|(number, row)| Some((number, names.binary_search(&summary.class_name(row)).ok()?)))
             .collect();
-        for top in tops {
-            for position in top.0..graph.tree.end(*top).0 {
-                let position = TreePosition(position);
+        let each = |visit: &mut dyn FnMut(usize, TreePosition, ObjectIndex)| {
+            let positions = tops.iter().flat_map(|top| top.0..graph.tree.end(*top).0).map(TreePosition);
+            for position in positions {
                 let Some(object) = graph.tree.object_at(position) else { continue };
                 let class = graph.objects.class(object).and_then(|class| numbers.get(&class));
-                let Some(class) = class.and_then(|class| classes.get_mut(*class)) else { continue };
-                let size = graph.tree.shallow_bytes(position);
-                class.objects += 1;
-                class.bytes = class.bytes.saturating_add(size);
-                if class.objects > MAX_READ || class.lengths.len() > MAX_LENGTHS {
-                    continue;
+                if let Some(class) = class {
+                    visit(*class, position, object);
                 }
-                let length = match reader.record(object) {
-                    Some(Record::ObjectArray(array)) => Some(array.length),
-                    Some(Record::PrimitiveArray(array)) => Some(array.length),
-                    _ => None,
-                };
-                if let Some(length) = length {
-                    class.lengths.insert(length.into());
-                    class.sizes.insert(size);
-                }
+            }
+        };
+        each(&mut |class, position, _| {
+            let Some(class) = classes.get_mut(class) else { return };
+            class.objects += 1;
+            class.bytes = class.bytes.saturating_add(graph.tree.shallow_bytes(position));
+        });
+        // Evenly distributed: the first objects may be of another length.
+        let mut seen = vec![0u64; classes.len()];
+        each(&mut |number, position, object| {
+            let (Some(class), Some(seen)) = (classes.get_mut(number), seen.get_mut(number)) else { return };
+            let is_read = seen.is_multiple_of(class.objects.div_ceil(MAX_READ).max(1));
+            *seen += 1;
+            if !is_read || class.lengths.len() > MAX_LENGTHS {
+                return;
+            }
+            let length = match reader.record(object) {
+                Some(Record::ObjectArray(array)) => Some(array.length),
+                Some(Record::PrimitiveArray(array)) => Some(array.length),
+                _ => None,
+            };
+            if let Some(length) = length {
+                class.lengths.insert(length.into());
+                class.sizes.insert(graph.tree.shallow_bytes(position));
+            }
+        });
+        // All objects of the dump: of what others hold too, samples do not say whose they are.
+        for (number, row) in summary.numbered_classes() {
+            if let Some(class) = numbers.get(&number).and_then(|class| classes.get_mut(*class)) {
+                class.all_objects =
+                    class.all_objects.saturating_add(histogram::instances(summary, number, row));
             }
         }
         Self { classes: names.into_iter().map(str::to_owned).zip(classes).collect() }

@@ -23,6 +23,7 @@ use crate::threads::frames::Frame;
 
 use super::{Leaks, Suspect, SuspectKind, SuspectRule};
 use live::LiveObjects;
+use order::OldSums;
 use process::RecordedShare;
 
 /// Minimum number of samples of a class to name a line.
@@ -44,8 +45,10 @@ pub struct AllocatedIn {
     pub sum: SampleSum,
     /// Number of sampled objects of the class that were alive when the recording was written.
     pub old_objects: u64,
-    /// Shallow size of the objects of the class in the dump, as far as they were allocated during the recording.
+    /// Shallow size of the objects of the class that accumulate in the dump.
     pub live_bytes: u64,
+    /// Part of it that was allocated during the recording, if it grew evenly.
+    pub recorded_live_bytes: u64,
     /// Reason for the order of the lines.
     pub sure: Certainty,
     /// Lines, first the one that most likely allocated what is alive; none if there are too few samples.
@@ -85,7 +88,7 @@ pub enum Certainty {
     OldObjects,
     /// No other line allocated objects of the class.
     OnlyLine,
-    /// Little more was allocated at all lines than is alive.
+    /// Little more was allocated at all lines than is alive, and most of it at the line.
     NoGarbage,
     /// The only line that allocated about as much as is alive.
     LiveBytes,
@@ -107,11 +110,6 @@ impl Certainty {
             Self::Holder => "holder",
             Self::Unsure => "unsure",
         }
-    }
-
-    /// Returns whether the first line is known to have allocated what accumulates.
-    pub const fn is_sure(self) -> bool {
-        !matches!(self, Self::Unsure)
     }
 }
 
@@ -204,7 +202,8 @@ fn sample_class(
     if let Some(sizes) = of_class.sizes() {
         let is_alive = |size: &u64| sizes.contains(size);
         let has_any = sites.iter().flat_map(|site| site.site.sizes.keys()).any(is_alive);
-        for site in sites.iter_mut().filter(|site| has_any && !site.site.sizes.is_empty()) {
+        let is_known = |site: &LeakSite| !site.site.sizes.is_empty() && !site.site.has_more_sizes;
+        for site in sites.iter_mut().filter(|site| has_any && is_known(site)) {
             site.like = SampleSum::default();
             let like = site.site.sizes.iter().filter(|(size, _)| is_alive(size));
             like.for_each(|(_, sum)| site.like.add(*sum));
@@ -216,12 +215,15 @@ fn sample_class(
     };
     let old_objects = allocations.old_objects.iter().filter(|old| &*old.class == class).filter(is_as_long);
     let links = links(suspect);
-    let mut all_old = 0;
+    let mut old = OldSums { are_of_suspect: of_class.are_most(), ..OldSums::default() };
     let mut by_frame: FxHashMap<Option<Frame>, usize> =
         sites.iter().enumerate().map(|(at, site)| (site.site.frame.clone(), at)).collect();
-    for old in old_objects {
-        all_old += 1;
-        let stack = allocations.stack(old.stack());
+    for sampled in old_objects {
+        let is_alike = is_held_alike(sampled, &links);
+        old.all += 1;
+        old.alike += u64::from(is_alike);
+        old.has_chains |= !sampled.chain.is_empty();
+        let stack = allocations.stack(sampled.stack());
         let Some(frame) = own_frame(&stack) else { continue };
         let at = *by_frame.entry(Some(frame)).or_insert_with_key(|frame| {
             let site = AllocationSite::at(frame.clone(), &stack);
@@ -230,19 +232,19 @@ fn sample_class(
         });
         if let Some(site) = sites.get_mut(at) {
             site.old_objects += 1;
-            site.held_alike += u64::from(is_held_alike(old, &links));
+            site.held_alike += u64::from(is_alike);
         }
     }
     let mut sum = SampleSum::default();
     sites.iter().for_each(|site| sum.add(site.like));
-    let status = match (sum.samples, all_old) {
+    let status = match (sum.samples, old.all) {
         (0, 0) => AllocationStatus::None,
         (samples, old) if samples.max(old) < MIN_SAMPLES => AllocationStatus::TooFew,
         _ => AllocationStatus::Found,
     };
     // Of what a recording covers only a part, only that part can have been sampled.
     let live = share.parts(of_class.bytes);
-    let (sure, live_bytes) = (order::order(&mut sites, live), live.1);
+    let sure = order::order(&mut sites, live, old);
     let all_sites = sites.len() as u64;
     sites.truncate(if status == AllocationStatus::Found { TOLD_SITES } else { 0 });
     AllocatedIn {
@@ -250,8 +252,9 @@ fn sample_class(
         status,
         event: allocations.event,
         sum,
-        old_objects: all_old,
-        live_bytes,
+        old_objects: old.all,
+        live_bytes: of_class.bytes,
+        recorded_live_bytes: live.1,
         sure,
         sites,
         all_sites,

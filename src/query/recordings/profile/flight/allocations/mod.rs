@@ -59,6 +59,8 @@ pub struct AllocationRow {
     pub parts: [u64; TIME_PARTS],
     /// Shallow sizes of arrays, where events state them, with the sum of each; the first few.
     pub sizes: Vec<(u64, SampleSum)>,
+    /// `true` if there are more sizes.
+    pub has_more_sizes: bool,
 }
 
 impl AllocationRow {
@@ -70,6 +72,7 @@ impl AllocationRow {
         for (size, sum) in &other.sizes {
             self.add_size(*size, *sum);
         }
+        self.has_more_sizes |= other.has_more_sizes;
     }
 
     fn add_size(&mut self, size: u64, sum: SampleSum) {
@@ -77,6 +80,8 @@ impl AllocationRow {
             known.add(sum);
         } else if self.sizes.len() < MAX_LENGTHS {
             self.sizes.push((size, sum));
+        } else {
+            self.has_more_sizes = true;
         }
     }
 }
