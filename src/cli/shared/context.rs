@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hprof_index::{Heap, ObjectGraph, Options, Progress};
 use hprof_query::frameworks::Frameworks;
 use hprof_report::grid::Grid;
+use hprof_report::screen::Screen;
 
 use super::color::ColorArg;
 
@@ -25,10 +26,13 @@ pub(crate) struct Note {
     pub(crate) text: String,
 }
 
-/// Output of a command: tables as grids for a page, other output as the bytes that stdout would receive, and notes.
+/// Output of a command: tables as grids for a page or as screens for a terminal, other output as the bytes that stdout
+/// would receive, and notes.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     pub(crate) grids: Vec<Grid>,
+    #[cfg_attr(not(feature = "browse"), expect(dead_code, reason = "only `browse` asks for screens"))]
+    pub(crate) screens: Vec<Screen>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) notes: Vec<Note>,
 }
@@ -56,6 +60,8 @@ pub(crate) struct RunContext {
 pub(crate) struct Taken {
     /// Maximum number of bytes of an answer.
     limit: usize,
+    /// Width of the screen if tables are captured as screens, not as grids.
+    pub(super) width: Option<u16>,
     said: Mutex<Said>,
 }
 
@@ -137,8 +143,15 @@ impl RunContext {
             frameworks: self.frameworks.clone(),
             watcher: self.watcher.clone(),
             kept: self.kept.clone(),
-            taken: Some(Taken { limit, said: Mutex::default() }),
+            taken: Some(Taken { limit, width: None, said: Mutex::default() }),
         }
+    }
+
+    /// Creates the context of one command like [`RunContext::taking`], that captures tables as screens of a width.
+    #[cfg(feature = "browse")]
+    pub(crate) fn taking_screens(&self, limit: usize, width: u16, watcher: Option<Watcher>) -> Self {
+        let taken = Some(Taken { limit, width: Some(width), said: Mutex::default() });
+        Self { watcher, taken, ..self.taking(limit) }
     }
 
     /// Returns the captured output.
@@ -156,6 +169,13 @@ impl RunContext {
     pub(super) fn take_grid(&self, grid: Grid) {
         if let Some(taken) = &self.taken {
             locked(&taken.said).grids.push(grid);
+        }
+    }
+
+    /// Captures a screen.
+    pub(super) fn take_screen(&self, screen: Screen) {
+        if let Some(taken) = &self.taken {
+            locked(&taken.said).screens.push(screen);
         }
     }
 

@@ -106,6 +106,12 @@ fn show_erased(
     style: Style,
     answer: ErasedAnswer<'_>,
 ) -> anyhow::Result<u64> {
+    if format == Format::Table && cx.taken.as_ref().is_some_and(|taken| taken.width.is_some()) {
+        let (screen, rows) = answer.into_screen();
+        source.check()?;
+        cx.take_screen(screen);
+        return Ok(rows);
+    }
     if format == Format::Table && cx.is_taking() {
         let (grid, rows) = answer.into_grid();
         source.check()?;

@@ -1,0 +1,350 @@
+//! The terminal of the browser: it is put into its state, read and drawn, and restored at the end, at panics, and while
+//! the process is suspended.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::panic;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use hprof_index::Progress;
+use ratatui_core::terminal::Terminal;
+use ratatui_crossterm::CrosstermBackend;
+use ratatui_crossterm::crossterm::event::{
+    self, DisableMouseCapture, EnableMouseCapture, Event as TerminalEvent, KeyCode, KeyEventKind,
+    KeyModifiers, MouseButton, MouseEventKind,
+};
+use ratatui_crossterm::crossterm::terminal::{
+    self, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui_crossterm::crossterm::{cursor, execute};
+
+use super::answers::Answerer;
+use super::core::{Browser, Effect, Key, Question, ScreenAnswer};
+use crate::cli::shared::context::locked;
+use crate::cli::shared::signals;
+
+/// Maximum number of questions that run at once. Cancelled ones end when they are answered.
+const MAX_RUNNING: usize = 4;
+/// Minimum time between two progress messages.
+const RATE: Duration = Duration::from_millis(100);
+
+/// What the browser waits for.
+enum Event {
+    Terminal(TerminalEvent),
+    Answer(u64, ScreenAnswer),
+    Progress(u64, String),
+    /// The terminal is gone, or the process shall end by a signal.
+    End,
+    /// The process shall stop.
+    Stop,
+}
+
+/// Runs the browser until it quits.
+pub(super) fn run(answerer: Answerer, browser: impl FnOnce((u16, u16)) -> Browser) -> anyhow::Result<()> {
+    let (sender, events) = channel();
+    watch_signals(&sender);
+    let _hook = PanicHook::install();
+    let session = Session::enter()?;
+    let has_ended = {
+        let mut browser = browser(terminal::size()?);
+        let screen = Loop {
+            terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?,
+            answerer: Arc::new(answerer),
+            running: Arc::default(),
+            sender: sender.clone(),
+            has_color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        };
+        read_keys(sender);
+        screen.run(&mut browser, &events)
+    };
+    drop(session);
+    if has_ended? {
+        signals::end_now();
+    }
+    // Cancelled questions may still write temporary files: none are created from here to the end.
+    std::mem::forget(hprof_index::storage::temporary_files::remove_all());
+    Ok(())
+}
+
+/// Reads keys on a thread of their own.
+fn read_keys(sender: Sender<Event>) {
+    std::thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            if sender.send(Event::Terminal(event)).is_err() {
+                return;
+            }
+        }
+        // The terminal is gone.
+        let _ = sender.send(Event::End);
+    });
+}
+
+fn watch_signals(sender: &Sender<Event>) {
+    let end = Mutex::new(sender.clone());
+    signals::instead(move || {
+        let _ = locked(&end).send(Event::End);
+    });
+    let stop = Mutex::new(sender.clone());
+    signals::on_stop(move || {
+        let _ = locked(&stop).send(Event::Stop);
+    });
+}
+
+struct Loop {
+    terminal: Terminal<CrosstermBackend<io::Stdout>>,
+    answerer: Arc<Answerer>,
+    /// Number of questions that run.
+    running: Arc<AtomicUsize>,
+    sender: Sender<Event>,
+    has_color: bool,
+}
+
+impl Loop {
+    /// Takes events until the browser quits; returns `true` if a signal ends it.
+    fn run(mut self, browser: &mut Browser, events: &Receiver<Event>) -> anyhow::Result<bool> {
+        loop {
+            for effect in browser.effects() {
+                match effect {
+                    Effect::Ask(question) => self.ask(question),
+                    Effect::Copy(text) => copy(&text)?,
+                    Effect::Suspend => self.stop()?,
+                    Effect::Quit => return Ok(false),
+                }
+            }
+            let has_color = self.has_color;
+            self.terminal.draw(|frame| browser.draw(frame.buffer_mut(), has_color))?;
+            let Ok(event) = events.recv() else { return Ok(true) };
+            // Events that came meanwhile are shown with it.
+            for event in std::iter::once(event).chain(events.try_iter()) {
+                match event {
+                    Event::Terminal(event) => take(browser, &event),
+                    Event::Answer(number, answer) => browser.answer(number, answer),
+                    Event::Progress(number, stage) => browser.progress(number, &stage),
+                    Event::End => return Ok(true),
+                    Event::Stop => self.stop()?,
+                }
+            }
+        }
+    }
+
+    /// Answers a question on a thread of its own.
+    fn ask(&self, question: Question) {
+        let (answerer, sender, running) = (self.answerer.clone(), self.sender.clone(), self.running.clone());
+        if running.fetch_add(1, Ordering::Relaxed) >= MAX_RUNNING {
+            running.fetch_sub(1, Ordering::Relaxed);
+            let line = "error: cancelled questions are still running; try again later";
+            let lines = vec![hprof_report::screen::ScreenLine::of_text(line)];
+            let answer = ScreenAnswer { lines, is_failed: true, ..ScreenAnswer::default() };
+            let _ = self.sender.send(Event::Answer(question.number, answer));
+            return;
+        }
+        std::thread::spawn(move || {
+            let teller = Teller {
+                number: question.number,
+                sender: Mutex::new(sender.clone()),
+                told: Mutex::default(),
+            };
+            let answer = answerer.answer(&question, Some(Arc::new(teller)));
+            running.fetch_sub(1, Ordering::Relaxed);
+            let _ = sender.send(Event::Answer(question.number, answer));
+        });
+    }
+
+    /// Stops the process, and takes the terminal again when it goes on.
+    fn stop(&mut self) -> anyhow::Result<()> {
+        leave();
+        signals::stop_now();
+        enter()?;
+        self.terminal.clear()?;
+        Ok(())
+    }
+}
+
+/// Passes an event of the terminal to the browser.
+fn take(browser: &mut Browser, event: &TerminalEvent) {
+    match event {
+        TerminalEvent::Resize(columns, lines) => browser.resize((*columns, *lines)),
+        TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => {
+            let has = |modifier| key.modifiers.contains(modifier);
+            let key = match key.code {
+                KeyCode::Char('c') if has(KeyModifiers::CONTROL) => Key::Interrupt,
+                KeyCode::Char('z') if has(KeyModifiers::CONTROL) => Key::Suspend,
+                KeyCode::Char('u') if has(KeyModifiers::CONTROL) => Key::Clear,
+                KeyCode::Char('h') if has(KeyModifiers::CONTROL) => Key::Backspace,
+                KeyCode::Char(_) if has(KeyModifiers::CONTROL) || has(KeyModifiers::ALT) => return,
+                KeyCode::Char(c) => Key::Char(c),
+                KeyCode::Enter => Key::Enter,
+                KeyCode::Backspace => Key::Backspace,
+                KeyCode::Esc => Key::Esc,
+                KeyCode::Tab => Key::Tab,
+                KeyCode::Up => Key::Up,
+                KeyCode::Down => Key::Down,
+                KeyCode::Left => Key::Left,
+                KeyCode::Right => Key::Right,
+                KeyCode::PageUp => Key::PageUp,
+                KeyCode::PageDown => Key::PageDown,
+                KeyCode::Home => Key::Home,
+                KeyCode::End => Key::End,
+                _ => return,
+            };
+            browser.key(key);
+        }
+        TerminalEvent::Mouse(mouse) => match mouse.kind {
+            MouseEventKind::Down(MouseButton::Left) => browser.key(Key::Click(mouse.row)),
+            MouseEventKind::ScrollUp => (0..3).for_each(|_| browser.key(Key::Up)),
+            MouseEventKind::ScrollDown => (0..3).for_each(|_| browser.key(Key::Down)),
+            _ => {}
+        },
+        _ => {}
+    }
+}
+
+/// Reports the progress of a question.
+struct Teller {
+    number: u64,
+    sender: Mutex<Sender<Event>>,
+    told: Mutex<Told>,
+}
+
+#[derive(Default)]
+struct Told {
+    stage: String,
+    done: u64,
+    total: u64,
+    last: Option<Instant>,
+}
+
+impl Teller {
+    fn with(&self, change: impl FnOnce(&mut Told)) {
+        let mut told = locked(&self.told);
+        change(&mut told);
+        if told.last.is_some_and(|last| last.elapsed() < RATE) {
+            return;
+        }
+        told.last = Some(Instant::now());
+        let mut text = told.stage.clone();
+        if let Some(percent) = (told.done.min(told.total) * 100).checked_div(told.total) {
+            let _ = write!(text, " {percent}%");
+        }
+        let _ = locked(&self.sender).send(Event::Progress(self.number, text));
+    }
+}
+
+impl Progress for Teller {
+    fn begin(&self, stage: &str, total: u64) {
+        self.with(|told| (told.stage, told.done, told.total) = (stage.to_owned(), 0, total));
+    }
+
+    fn advance(&self, bytes: u64) {
+        self.with(|told| told.done = told.done.saturating_add(bytes));
+    }
+
+    fn end(&self) {}
+}
+
+/// `true` while the terminal is in the state of the browser.
+static IS_ENTERED: AtomicBool = AtomicBool::new(false);
+
+/// The terminal in the state of the browser.
+struct Session;
+
+impl Session {
+    fn enter() -> anyhow::Result<Self> {
+        enter()?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+fn enter() -> anyhow::Result<()> {
+    IS_ENTERED.store(true, Ordering::SeqCst);
+    let entered = enable_raw_mode()
+        .and_then(|()| execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, cursor::Hide));
+    if entered.is_err() {
+        leave();
+    }
+    Ok(entered?)
+}
+
+/// Restores the terminal, once. A terminal that is gone needs no restoring.
+fn leave() {
+    if IS_ENTERED.swap(false, Ordering::SeqCst) {
+        let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// Sets the clipboard of the terminal (OSC 52).
+fn copy(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    write!(out, "\u{1b}]52;c;{}\u{7}", base64(text.as_bytes()))?;
+    out.flush()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits =
+            chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for at in 0..4 {
+            let digit = DIGITS.get((bits >> (18 - 6 * at) & 63) as usize).filter(|_| at <= chunk.len());
+            text.push(digit.map_or('=', |digit| char::from(*digit)));
+        }
+    }
+    text
+}
+
+type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync>;
+
+/// Restores the terminal before a panic of this thread is reported. Panics of threads that answer are answers.
+struct PanicHook(Arc<Mutex<Option<Hook>>>);
+
+impl PanicHook {
+    fn install() -> Self {
+        let previous = Arc::new(Mutex::new(Some(panic::take_hook())));
+        let (shared, main) = (previous.clone(), std::thread::current().id());
+        panic::set_hook(Box::new(move |info| {
+            if std::thread::current().id() == main {
+                leave();
+                if let Some(hook) = &*locked(&shared) {
+                    hook(info);
+                }
+            }
+        }));
+        Self(previous)
+    }
+}
+
+impl Drop for PanicHook {
+    fn drop(&mut self) {
+        // A hook cannot be set while its thread panics.
+        if !std::thread::panicking()
+            && let Some(hook) = locked(&self.0).take()
+        {
+            panic::set_hook(hook);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copied_texts_are_base64() {
+        for (text, expected) in
+            [("", ""), ("0", "MA=="), ("0x", "MHg="), ("0x7", "MHg3"), ("0xff", "MHhmZg==")]
+        {
+            assert_eq!(base64(text.as_bytes()), expected);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A result on a screen: the lines that its table has at a width, with the link targets of its rows. It can be laid out
+//! again for another width.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use hprof_parser::ObjectId;
+
+use super::column::CellTarget;
+use super::fit;
+use super::section::Section;
+use super::table::{LineOf, LineSink, Style, TableBuilder, TableRow};
+
+/// Texts and tables of a result, in order.
+#[derive(Debug, Clone, Default)]
+pub struct Screen {
+    sections: Vec<Section>,
+    /// Section with the rows of the result; others are tables around it.
+    rows: Option<usize>,
+}
+
+/// A line of a screen, escaped.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ScreenLine {
+    /// Text.
+    pub text: String,
+    /// Byte ranges that are bold.
+    pub bold: Vec<Range<usize>>,
+    /// Objects, classes and pages that it names, most important first.
+    pub links: Arc<[CellTarget]>,
+    /// `true` for titles and totals.
+    pub is_heading: bool,
+    /// Number of the row of the result, if it shows one.
+    pub row: Option<usize>,
+}
+
+impl Screen {
+    pub(super) fn push(&mut self, section: Section) {
+        self.sections.push(section);
+    }
+
+    pub(super) fn push_rows(&mut self, rows: TableBuilder) {
+        self.rows = Some(self.sections.len());
+        self.sections.push(Section::Table(rows));
+    }
+
+    /// Returns the number of rows of the result.
+    pub fn row_count(&self) -> usize {
+        self.table().map_or(0, |table| table.rows().len())
+    }
+
+    fn table(&self) -> Option<&TableBuilder> {
+        match self.sections.get(self.rows?) {
+            Some(Section::Table(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Replaces the row of an object in a tree by the rows of the tree that starts at it, one level deeper than they
+    /// are. Returns `false` if the tree does not contain the object.
+    pub fn graft(&mut self, object: ObjectId, tree: &Self) -> bool {
+        let Some(table) = self.table() else { return false };
+        let is_wanted = |row: &TableRow| row.targets.contains(&CellTarget::Object(object));
+        let (Some(at), Some(grafted)) = (table.rows().iter().position(is_wanted), tree.table()) else {
+            return false;
+        };
+        let branch = table.rows().get(at).and_then(|row| row.cells.last()).map_or("", |cell| branch(cell));
+        // Lines of the rows below go on at the left of the rows that are inserted.
+        let below = branch.replace("├─ ", "│  ").replace("└─ ", "   ");
+        let mut rows = grafted.rows().to_vec();
+        for (number, row) in rows.iter_mut().enumerate() {
+            if let Some(cell) = row.cells.last_mut() {
+                cell.insert_str(0, if number == 0 { branch } else { &below });
+            }
+        }
+        match self.rows.and_then(|at| self.sections.get_mut(at)) {
+            Some(Section::Table(table)) if !rows.is_empty() => table.replace_row(at, rows),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Lays the screen out for a width.
+    pub fn lines(&self, width: u16) -> Vec<ScreenLine> {
+        let style = Style { width: Some(width.max(1)), ..Style::default() };
+        let mut lines = Lines::default();
+        for (at, section) in self.sections.iter().enumerate() {
+            let first = lines.lines.len();
+            // Collecting lines does not fail.
+            let _ = section.clone().write(&mut lines, style);
+            let Section::Table(table) = section else { continue };
+            let is_rows = self.rows == Some(at);
+            for line in lines.lines.iter_mut().skip(first) {
+                let row = line.row.and_then(|row| table.rows().get(row));
+                if let Some(row) = row.filter(|row| !row.targets.is_empty()) {
+                    line.links = row.targets.as_slice().into();
+                }
+                line.row = line.row.filter(|_| is_rows);
+            }
+        }
+        lines.lines
+    }
+}
+
+/// Returns the lines of a tree at the start of a cell.
+fn branch(cell: &str) -> &str {
+    let is_drawn = |piece: &str| ["│  ", "   ", "├─ ", "└─ "].contains(&piece);
+    let mut end = 0;
+    while let Some(piece) = cell.get(end..).and_then(|rest| {
+        let length: usize = rest.chars().take(3).map(char::len_utf8).sum();
+        rest.get(..length)
+    }) && is_drawn(piece)
+    {
+        end += piece.len();
+    }
+    cell.get(..end).unwrap_or_default()
+}
+
+/// Collects lines.
+#[derive(Default)]
+struct Lines {
+    lines: Vec<ScreenLine>,
+}
+
+impl LineSink for Lines {
+    fn line(&mut self, line: &str, bold: &[Range<usize>], of: LineOf) -> io::Result<()> {
+        self.lines.push(ScreenLine {
+            text: line.to_owned(),
+            bold: bold.iter().filter(|range| !range.is_empty()).cloned().collect(),
+            links: ids(line).into(),
+            is_heading: of == LineOf::Heading,
+            row: if let LineOf::Row(row) = of { Some(row) } else { None },
+        });
+        Ok(())
+    }
+}
+
+impl ScreenLine {
+    /// Creates a line of a text; object IDs in it are links.
+    pub fn of_text(text: &str) -> Self {
+        let text = super::escape::text(text).into_owned();
+        Self { links: ids(&text).into(), text, ..Self::default() }
+    }
+}
+
+/// Returns the object IDs in a text. They are never shortened.
+fn ids(text: &str) -> Vec<CellTarget> {
+    let mut all: Vec<CellTarget> = Vec::new();
+    for (at, _) in text.match_indices("0x") {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let rest = text.get(at..).unwrap_or_default();
+        let digits = rest.get(2..fit::id_length(rest)).unwrap_or_default();
+        if let (false, Ok(id)) = (before.is_some_and(char::is_alphanumeric), u64::from_str_radix(digits, 16))
+        {
+            let target = CellTarget::Object(ObjectId(id));
+            if id != 0 && !all.contains(&target) {
+                all.push(target);
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::answer::Answer;
+    use crate::column::{Column, ColumnKey, Columns, ValueKind};
+    use crate::json::DumpHeader;
+    use crate::{Format, value::Value};
+
+    fn columns() -> Columns<'static, (u64, &'static str)> {
+        Columns::new([
+            Column::of(ColumnKey::chosen("object", ValueKind::Id), |row: &(u64, &str)| {
+                Value::Id(ObjectId(row.0))
+            })
+            .header("id"),
+            Column::of(ColumnKey::chosen("what", ValueKind::Text), |row: &(u64, &str)| row.1.into())
+                .header("what"),
+        ])
+    }
+
+    fn answer(rows: &[(u64, &'static str)]) -> Answer<'static, (u64, &'static str)> {
+        Answer::new(columns(), rows.to_vec())
+            .above(Section::Line("kept by 0xff and, again, 0xff, not by 10x20 or 0x".to_owned()))
+            .matching(rows.len() as u64 + 2, "objects")
+            .under(Section::Options("--top 0".to_owned()))
+    }
+
+    fn screen(rows: &[(u64, &'static str)]) -> Screen {
+        answer(rows).with_erased(|answer| answer.into_screen().0)
+    }
+
+    #[test]
+    fn a_screen_has_the_lines_of_the_table_at_any_width() {
+        let rows = [(1, "one\u{1b}[2J"), (0x10, "com.example.a.very.long.name.of.a.class.Indeed")];
+        let screen = screen(&rows);
+        for width in [20, 40, 200] {
+            let mut out = Vec::new();
+            let style = Style { width: Some(width), ..Style::default() };
+            answer(&rows).write(&mut out, Format::Table, style, "x", &DumpHeader::default()).unwrap();
+            let table = String::from_utf8(out).unwrap();
+            let table: Vec<&str> = table.lines().filter(|line| !line.starts_with("--top")).collect();
+            let lines = screen.lines(width);
+            assert_eq!(lines.iter().map(|line| &line.text).collect::<Vec<_>>(), table, "{width}");
+        }
+        let lines = screen.lines(200);
+        assert_eq!(*lines[0].links, [CellTarget::Object(ObjectId(0xff))]);
+        assert!(lines[1].is_heading && lines[1].links.is_empty() && lines[1].row.is_none());
+        assert_eq!((lines[3].row, &*lines[3].links), (Some(1), &[CellTarget::Object(ObjectId(0x10))][..]));
+    }
+
+    #[test]
+    fn a_tree_takes_the_place_of_its_first_row() {
+        let mut screen = screen(&[(1, "a"), (2, "├─ b (1 of 2)"), (3, "└─ c")]);
+        let tree = |rows: &[(u64, &'static str)]| self::screen(rows);
+        assert!(screen.graft(ObjectId(2), &tree(&[(2, "b"), (4, "├─ d"), (5, "└─ e")])));
+        assert!(screen.graft(ObjectId(5), &tree(&[(5, "e"), (6, "└─ f")])));
+        assert!(screen.graft(ObjectId(3), &tree(&[(3, "c"), (7, "└─ g")])));
+        assert!(!screen.graft(ObjectId(9), &tree(&[(9, "x")])) && !screen.graft(ObjectId(1), &tree(&[])));
+        let text: Vec<String> = screen.lines(80).into_iter().map(|line| line.text).collect();
+        let tree = &text[2..9];
+        let whole = [
+            "0x1  a",
+            "0x2  ├─ b",
+            "0x4  │  ├─ d",
+            "0x5  │  └─ e",
+            "0x6  │     └─ f",
+            "0x3  └─ c",
+            "0x7     └─ g",
+        ];
+        assert_eq!(tree, whole);
+        assert_eq!(screen.row_count(), 7);
+    }
+}
