@@ -84,7 +84,7 @@ impl Screen {
     /// Lays the screen out for a width.
     pub fn lines(&self, width: u16) -> Vec<ScreenLine> {
         let style = Style { width: Some(width.max(1)), ..Style::default() };
-        let mut lines = Lines::default();
+        let mut lines = LineCollector::default();
         for (at, section) in self.sections.iter().enumerate() {
             let first = lines.lines.len();
             // Collecting lines does not fail.
@@ -119,11 +119,11 @@ fn branch(cell: &str) -> &str {
 
 /// Collects lines.
 #[derive(Default)]
-struct Lines {
+struct LineCollector {
     lines: Vec<ScreenLine>,
 }
 
-impl LineSink for Lines {
+impl LineSink for LineCollector {
     fn line(&mut self, line: &str, bold: &[Range<usize>], of: LineOf) -> io::Result<()> {
         self.lines.push(ScreenLine {
             text: line.to_owned(),

@@ -69,8 +69,10 @@ impl Catalog for CommandOptions {
         let Some(command) = cli::one(command) else { return Vec::new() };
         let name = option.trim_start_matches("--");
         let argument = command.get_arguments().find(|argument| argument.get_long() == Some(name));
-        let values = argument.map(clap::Arg::get_possible_values).unwrap_or_default();
-        values.iter().map(|value| value.get_name().to_owned()).collect()
+        let Some(argument) = argument else { return Vec::new() };
+        let defaults = argument.get_default_values();
+        let values = argument.get_possible_values().into_iter().map(|value| value.get_name().to_owned());
+        values.filter(|value| !defaults.iter().any(|default| *default == **value)).collect()
     }
 
     fn options(&self, command: &str) -> Vec<String> {

@@ -47,10 +47,10 @@ pub(super) fn run(answerer: Answerer, browser: impl FnOnce((u16, u16)) -> Browse
     let (sender, events) = channel();
     watch_signals(&sender);
     let _hook = PanicHook::install();
-    let session = Session::enter()?;
+    let session = TerminalSession::enter()?;
     let has_ended = {
         let mut browser = browser(terminal::size()?);
-        let screen = Loop {
+        let screen = BrowserLoop {
             terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?,
             answerer: Arc::new(answerer),
             running: Arc::default(),
@@ -93,7 +93,7 @@ fn watch_signals(sender: &Sender<Event>) {
     });
 }
 
-struct Loop {
+struct BrowserLoop {
     terminal: Terminal<CrosstermBackend<io::Stdout>>,
     answerer: Arc<Answerer>,
     /// Number of questions that run.
@@ -102,7 +102,7 @@ struct Loop {
     has_color: bool,
 }
 
-impl Loop {
+impl BrowserLoop {
     /// Takes events until the browser quits; returns `true` if a signal ends it.
     fn run(mut self, browser: &mut Browser, events: &Receiver<Event>) -> anyhow::Result<bool> {
         loop {
@@ -206,11 +206,11 @@ fn take(browser: &mut Browser, event: &TerminalEvent) {
 struct Teller {
     number: u64,
     sender: Mutex<Sender<Event>>,
-    told: Mutex<Told>,
+    told: Mutex<QuestionProgress>,
 }
 
 #[derive(Default)]
-struct Told {
+struct QuestionProgress {
     stage: String,
     done: u64,
     total: u64,
@@ -218,7 +218,7 @@ struct Told {
 }
 
 impl Teller {
-    fn with(&self, change: impl FnOnce(&mut Told)) {
+    fn with(&self, change: impl FnOnce(&mut QuestionProgress)) {
         let mut told = locked(&self.told);
         change(&mut told);
         if told.last.is_some_and(|last| last.elapsed() < RATE) {
@@ -249,16 +249,16 @@ impl Progress for Teller {
 static IS_ENTERED: AtomicBool = AtomicBool::new(false);
 
 /// The terminal in the state of the browser.
-struct Session;
+struct TerminalSession;
 
-impl Session {
+impl TerminalSession {
     fn enter() -> anyhow::Result<Self> {
         enter()?;
         Ok(Self)
     }
 }
 
-impl Drop for Session {
+impl Drop for TerminalSession {
     fn drop(&mut self) {
         leave();
     }

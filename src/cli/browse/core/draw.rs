@@ -9,7 +9,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 
 use super::Browser;
 use super::keys::{OTHERS, VIEWS};
-use super::view::MAX_ROWS;
+use super::view::{MAX_ROWS, View};
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -32,7 +32,26 @@ impl Browser {
             self.line(cells, line, titles, has_color);
         }
         self.status(cells, area.height - 2, has_color);
-        put(cells, area.height - 1, 0, &menu(area.width.into(), self.baseline.is_some()), DIM);
+        self.menu(cells, area.height - 1);
+    }
+
+    fn menu(&self, cells: &mut Buffer, y: u16) {
+        let menu = menu(cells.area.width.into(), self.baseline.is_some());
+        put(cells, y, 0, &menu, DIM);
+        let mut x = 0;
+        for word in menu.split(' ') {
+            // Keys are single characters.
+            if word.chars().count() == 1 {
+                put(
+                    cells,
+                    y,
+                    x,
+                    word,
+                    Style::new().remove_modifier(Modifier::DIM).add_modifier(Modifier::BOLD),
+                );
+            }
+            x = x.saturating_add(u16::try_from(word.chars().count() + 1).unwrap_or(u16::MAX));
+        }
     }
 
     fn title(&self, cells: &mut Buffer) {
@@ -135,7 +154,10 @@ impl Browser {
         let leads = match now.target() {
             Some(CellTarget::Object(id)) => format!("  Enter: {id:#x}"),
             Some(CellTarget::Class(name, _)) => format!("  Enter: instances of {}", escape::text(name)),
-            Some(CellTarget::Page(page)) => format!("  Enter: {}", escape::text(page)),
+            Some(target @ CellTarget::Page(_)) => match View::of_target(target, &now.view) {
+                Some(view) => format!("  Enter: {}", escape::text(&view.title())),
+                None => String::new(),
+            },
             None => String::new(),
         };
         let others = if links > 1 { format!("  Tab: {} of {links}", now.link + 1) } else { String::new() };
@@ -187,8 +209,15 @@ fn menu(width: usize, has_baseline: bool) -> String {
     let short: Vec<String> = views().map(|view| view.letter.to_string()).collect();
     let others: Vec<String> = OTHERS.iter().map(|other| (*other).to_owned()).collect();
     let line = |views: &[String], others: &[String]| [views, others].concat().join("  ");
+    let dense = |views: &[String], others: &[String]| [views, others].concat().join(" ");
     let keys: Vec<String> = OTHERS.iter().map(|other| other.chars().take(1).collect()).collect();
-    let all = [line(&named, &others), line(&named, &keys), line(&short, &others), line(&short, &keys)];
+    let all = [
+        line(&named, &others),
+        line(&named, &keys),
+        dense(&named, &keys),
+        line(&short, &others),
+        line(&short, &keys),
+    ];
     let fits = all.iter().find(|line| fit::width(line) <= width).or(all.last());
     fit::end(fits.map_or("", String::as_str), width)
 }

@@ -141,7 +141,7 @@ impl Browser {
             return;
         }
         self.is_asking = false;
-        self.now.take(answer);
+        self.now.take(answer, self.height());
         self.now.scroll(self.height());
         self.ask_more();
     }
@@ -491,7 +491,7 @@ impl Browser {
         let answer = ScreenAnswer { lines: lines.map(line).collect(), ..ScreenAnswer::default() };
         self.cancel();
         let mut help = Visit::new(View::new("", [""; 0]));
-        help.take(answer);
+        help.take(answer, self.height());
         self.past.push(std::mem::replace(&mut self.now, help));
     }
 }

@@ -112,7 +112,7 @@ impl View {
             }
             CellTarget::Object(id) => Self::new("show", [format!("{id:#x}"), "--incoming".to_owned()]),
             CellTarget::Class(_, id) => Self::about("instances", &[], target)
-                .or_else(|| Some(Self::of_target(&CellTarget::Object((*id)?), from)?))?,
+                .or_else(|| Self::of_target(&CellTarget::Object((*id)?), from))?,
             CellTarget::Page(path) => Self::of_page(path)?,
         })
     }

@@ -44,15 +44,16 @@ impl Visit {
         Self { view, answer: None, shown: Vec::new(), cursor: 0, first: 0, filter: String::new(), link: 0 }
     }
 
-    /// Takes an answer. The cursor stays on its line; in the first answer it is on the first line with a link.
-    pub(super) fn take(&mut self, answer: ScreenAnswer) {
+    /// Takes an answer. The cursor stays on its line; in the first answer it is on the first line with a link, if that is
+    /// among the first lines of this number.
+    pub(super) fn take(&mut self, answer: ScreenAnswer, height: usize) {
         let is_first = self.answer.is_none();
         self.answer = Some(Arc::new(answer));
         let line = self.shown.get(self.cursor).copied();
         self.sift(line);
         if is_first {
             let linked = |at: &usize| self.line(*at).is_some_and(|line| !line.links.is_empty());
-            self.cursor = (0..self.shown.len()).find(linked).unwrap_or(0);
+            self.cursor = (0..self.shown.len().min(height)).find(linked).unwrap_or(0);
         }
     }
 
