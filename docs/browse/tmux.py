@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Browses leak dumps in tmux, from the start to the culprit, and checks what the terminal shows.
+"""Browses leak dumps in tmux (`apt-get install tmux`), from the start to the culprit, and checks what the terminal shows.
 
     docs/browse/tmux.py PROGRAM DIRECTORY [SCREENS]
 

@@ -158,7 +158,9 @@ impl BrowserLoop {
         leave();
         signals::stop_now();
         enter()?;
-        self.terminal.clear()?;
+        // A new one draws everything. `Terminal::clear` would ask the terminal for its cursor, and the thread that reads keys
+        // would take the reply.
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         Ok(())
     }
 }
