@@ -16,7 +16,7 @@
 # Exit code: 0 no finds, 1 finds (FUZZ_DIR/finds), 2 it could not run.
 set -euo pipefail
 
-TARGETS=(reader index text oql pages sql agent listen)
+TARGETS=(reader index text flight oql pages sql agent listen)
 # Of one input: seconds, MiB of the process, MiB of one allocation.
 TIME=25 RSS_MIB=2048 MALLOC_MIB=1024
 # Of one target: MiB of its corpus, inputs that broke it. Then it runs no more.

@@ -33,7 +33,7 @@ use hprof_query::strings;
 use hprof_query::threads::Threads;
 use hprof_query::threads::frames::Frames;
 use hprof_query::waste::{self, FieldGroupBy};
-use hprof_report::hprof_text::{Report, Sections};
+use hprof_report::hprof_text::{Report, ReportHeap, Sections};
 use hprof_report::stacks::{folded, thread_dump};
 
 /// Objects that are looked at one by one, from each end of the heap.
@@ -127,7 +127,7 @@ pub(super) fn of_summary(heap: &Heap, sum: &mut Sum) {
 
 /// Computes the recording, and writes it as text.
 fn profile(heap: &Heap, sizes: &Sizes, sum: &mut Sum) {
-    let want = binary::Want { sites: true, traces: true };
+    let want = binary::Want { sites: true, traces: true, ..Default::default() };
     let (Ok(bytes), Ok(mut profile)) = (heap.bytes(&Quiet), binary::read(heap, want, &Quiet)) else { return };
     sum.add(&profile);
     profile.sites = profile.sites.or(binary::sites_of_objects(heap, sizes, &Quiet).ok().flatten());
@@ -137,8 +137,8 @@ fn profile(heap: &Heap, sizes: &Sizes, sum: &mut Sum) {
         }
     }
     let Ok(thread_events) = binary::thread_events(heap, &Quiet) else { return };
-    let report =
-        Report { summary: heap.summary(), bytes, sizes, profile: &profile, thread_events: &thread_events };
+    let of_heap = ReportHeap { summary: heap.summary(), bytes, sizes };
+    let report = Report { heap: Some(of_heap), profile: &profile, thread_events: &thread_events };
     let sections = Sections { threads: true, traces: true, heap: true, sites: true, cpu: true };
     report.write(sum, sections, &Quiet).expect("a hash takes everything");
 }

@@ -7,6 +7,7 @@
 
 mod agent;
 mod answers;
+mod flight;
 mod index;
 mod listen;
 mod oql;
@@ -23,6 +24,7 @@ use rayon::ThreadPool;
 use tempfile::TempDir;
 
 pub use agent::agent;
+pub use flight::flight;
 pub use index::index;
 pub use listen::listen;
 pub use oql::oql;

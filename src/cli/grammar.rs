@@ -19,6 +19,7 @@ const WITHOUT_FORMAT: &[(&str, &str)] = &[
     ("completions", "writes a shell script"),
     ("convert", "writes the text of the HPROF agent"),
     ("man", "writes roff"),
+    ("mcp", "speaks a protocol"),
     ("serve", "answers in a browser, each page also as JSON"),
 ];
 
@@ -27,6 +28,7 @@ const WITHOUT_OUTPUT: &[(&str, &str)] = &[
     ("agent load", "prints a line"),
     ("completions", "what it prints is sourced, or redirected"),
     ("man", "has --output-dir: each command has a page"),
+    ("mcp", "speaks a protocol"),
     ("serve", "answers in a browser"),
 ];
 

@@ -17,6 +17,7 @@ mod first_word;
 pub mod fuzzing;
 #[cfg(all(test, feature = "serve", feature = "sql"))]
 mod grammar;
+mod mcp;
 mod meta;
 mod object;
 mod options;
@@ -36,7 +37,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use shared::context::RunContext;
-use shared::{color, messages, signals, spool};
+use shared::{child, color, hiding, messages, signals, spool};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -131,6 +132,9 @@ commands! {
         #[cfg(feature = "serve")]
         Serve(ServeArgs) = "serve" in serve, "without rows";
         Report(ReportArgs) = "report" in report, "without rows";
+    }
+    "For assistants" {
+        Mcp(McpArgs) = "mcp" in mcp, "without rows";
     }
     "Compare" {
         Diff(DiffArgs) = "diff" in compare::diff;
@@ -232,6 +236,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if arguments.get(1).is_some_and(|word| word == shared::guard::WORD) {
         return shared::guard::run(&arguments);
     }
+    if let Err(error) = child::begin() {
+        return exit_code(&cx, Err(error.into()));
+    }
     if meta::version::is_verbose(&arguments) {
         return exit_code(&cx, meta::version::run(&cx).map(|()| Outcome::Fine));
     }
@@ -256,22 +263,33 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(command) => options::with_tip(error, &command, &words),
         None => error,
     });
-    let usage = |error: clap::Error| {
-        messages::usage(&cx, &error);
+    let usage = |cx: &RunContext, error: clap::Error| {
+        messages::usage(cx, &error);
         ExitCode::from(if error.use_stderr() { 2 } else { 0 })
     };
     let matches = match matches {
         Ok(matches) => matches,
-        Err(error) => return usage(error),
+        Err(error) => return usage(&cx, error),
     };
     // The command line is valid: only now is a pipe read, as it can be read only once.
     let line = match spool::line(&cx, parser, &arguments, matches) {
         Ok(line) => line,
         Err(error) => return exit_code(&cx, Err(error)),
     };
+    if let Some((_, of)) = line.matches.subcommand() {
+        cx.hides_values = hiding::is_asked(of);
+    }
     match Command::from_arg_matches(&line.matches) {
-        Ok(command) => exit_code(&cx, command.run(&cx)),
-        Err(error) => usage(error),
+        Ok(command) => exit_code(&cx, checked(&cx, &line.matches).and_then(|()| command.run(&cx))),
+        Err(error) => usage(&cx, error),
+    }
+}
+
+/// Checks that a command reads no values where they are hidden.
+fn checked(cx: &RunContext, matches: &clap::ArgMatches) -> anyhow::Result<()> {
+    match matches.subcommand() {
+        Some((name, of)) if cx.hides_values => hiding::check(name, of),
+        _ => Ok(()),
     }
 }
 
@@ -302,6 +320,7 @@ pub fn advice(error: &hprof_index::Error) -> Option<&'static str> {
 pub(crate) fn answer(cx: &RunContext, arguments: &[OsString]) -> anyhow::Result<Outcome> {
     let all = std::iter::once(OsStr::new("hprof-cli")).chain(arguments.iter().map(OsString::as_os_str));
     let matches = parser(arguments.first().and_then(|first| first.to_str())).try_get_matches_from(all)?;
+    checked(cx, &matches)?;
     Command::from_arg_matches(&matches)?.run(cx)
 }
 

@@ -17,6 +17,7 @@ pub mod oql;
 mod parallel;
 pub mod paths;
 pub mod recordings;
+pub mod redact;
 pub mod secrets;
 mod sorting;
 #[cfg(feature = "sql")]

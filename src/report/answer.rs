@@ -9,15 +9,16 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use super::column::{Columns, JsonField, KeyNode, Schema};
+use super::column::{CellTarget, Columns, JsonField, KeyNode, Schema};
 pub use super::grid::RowLine;
 use super::grid::{self, Grid};
 use super::json::{self, DumpHeader};
+use super::line::TextSink;
 use super::number::grouped;
 use super::rows::{Below, Cells, ColumnRows, RowCursor};
 use super::screen::Screen;
 pub use super::section::Section;
-use super::table::{self, Parts, Style, TableBuilder, TextSink};
+use super::table::{self, Parts, Style, TableBuilder};
 use super::value::Value;
 use super::{Format, csv};
 
@@ -208,6 +209,43 @@ impl ErasedAnswer<'_> {
         }
     }
 
+    /// Writes the result as JSON and, after a zero byte, as a table of the same rows, which are made once. Returns the
+    /// number of rows.
+    ///
+    /// # Errors
+    /// If `out` cannot be written.
+    pub fn write_both(
+        self,
+        out: &mut dyn Write,
+        style: Style,
+        command: &str,
+        dump: &DumpHeader<'_>,
+    ) -> io::Result<u64> {
+        let Self { schema, rows, around } = self;
+        let mut rows = TabledRows { table: TableBuilder::of(schema), schema, rows };
+        let json = JsonRows { keys: schema.keys(), rows: RefCell::new(&mut rows), count: 0.into() };
+        json::write(&mut *out, command, dump, &json, &around.beside)?;
+        let shown = json.count.get();
+        out.write_all(b"\0")?;
+        let mut lines = TextSink { out, color: style.color };
+        around.above.into_iter().try_for_each(|section| section.write(&mut lines, style))?;
+        let TabledRows { mut table, rows, .. } = rows;
+        match &around.no_rows {
+            NoRows::Nothing if shown == 0 => {}
+            NoRows::Line(line) if shown == 0 => table::write_text(&mut lines, line, style)?,
+            _ => {
+                around.totals.iter().for_each(|cells| table.total_by_title(cells));
+                table.write_lines(&mut lines, style)?;
+            }
+        }
+        if let Some((more, what)) = more(around.matching, shown, rows) {
+            let all = table::option(around.all.unwrap_or(style.all_rows), "shows all");
+            table::write_text(&mut lines, &(more_rows(more, what) + &all), style)?;
+        }
+        around.under.into_iter().try_for_each(|section| section.write(&mut lines, style))?;
+        Ok(shown)
+    }
+
     /// Converts the result to a grid for a page, with the number of its rows.
     pub fn into_grid(self) -> (Grid, u64) {
         let Self { schema, rows: all, around } = self;
@@ -331,6 +369,49 @@ impl Serialize for JsonRow<'_> {
             }
         }
         map.end()
+    }
+}
+
+/// Rows that also become a table.
+struct TabledRows<'m> {
+    schema: &'m Schema,
+    rows: &'m mut dyn RowCursor,
+    table: TableBuilder,
+}
+
+impl Cells for TabledRows<'_> {
+    fn value(&self, at: usize) -> Value<'_> {
+        self.rows.value(at)
+    }
+
+    fn csv_value(&self, at: usize) -> Value<'_> {
+        self.rows.csv_value(at)
+    }
+
+    fn own_cell(&self, at: usize) -> Option<String> {
+        self.rows.own_cell(at)
+    }
+
+    fn own_target(&self, at: usize) -> Option<Option<CellTarget>> {
+        self.rows.own_target(at)
+    }
+}
+
+impl RowCursor for TabledRows<'_> {
+    fn advance(&mut self) -> bool {
+        let has_row = self.rows.advance();
+        if has_row {
+            self.table.push_current(self.schema, self.rows);
+        }
+        has_row
+    }
+
+    fn has_more(&mut self) -> bool {
+        self.rows.has_more()
+    }
+
+    fn below(&self) -> Vec<RowLine> {
+        self.rows.below()
     }
 }
 

@@ -32,6 +32,7 @@ mod in_order;
 pub mod ink;
 pub mod json;
 mod layout;
+mod line;
 pub mod markdown;
 pub mod number;
 pub mod picture;

@@ -9,8 +9,9 @@ use hprof_parser::ObjectId;
 
 use super::column::CellTarget;
 use super::fit;
+use super::line::{LineOf, LineSink, TableRow};
 use super::section::Section;
-use super::table::{LineOf, LineSink, Style, TableBuilder, TableRow};
+use super::table::{Style, TableBuilder};
 
 /// Texts and tables of a result, in order.
 #[derive(Debug, Clone, Default)]

@@ -5,8 +5,9 @@ use std::io;
 use super::column::{Columns, Schema};
 use super::escape;
 use super::grid::GridBlock;
+use super::line::LineSink;
 use super::rows::{ColumnRows, RowCursor, RowLine};
-use super::table::{self, LineSink, Style, TableBuilder};
+use super::table::{self, Style, TableBuilder};
 
 /// A text or table above or below a table.
 #[derive(Debug, Clone)]

@@ -1,15 +1,15 @@
 //! Tables for people: columns that fit the terminal, plain text in a pipe.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
 use super::aligned::Aligned;
 pub use super::column::{Align, Fit};
-use super::column::{CellTarget, Header, Schema};
+use super::column::{Header, Schema};
 use super::grid::{self, Grid, GridCell, GridRow, RowLine};
-use super::ink::{self, Ink};
-use super::rows::{RowCursor, table_cell};
+use super::ink::Ink;
+use super::line::{LineOf, LineSink, TableRow, TextSink};
+use super::rows::RowCursor;
 use super::{escape, fit, layout};
 
 /// Style of a table.
@@ -40,45 +40,6 @@ pub struct TableBuilder {
     longest: usize,
     /// `true` if long cells are shortened.
     is_cut: bool,
-}
-
-/// A row with the lines below it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct TableRow {
-    pub(super) cells: Vec<String>,
-    below: Vec<RowLine>,
-    /// Link targets of the cells, for a screen.
-    pub(super) targets: Vec<CellTarget>,
-}
-
-/// Part of a table that a line shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LineOf {
-    /// A text, or a line below a row.
-    Text,
-    /// Titles or totals.
-    Heading,
-    /// A row, by number.
-    Row(usize),
-}
-
-/// Receives the lines of a table, which are escaped and fit the terminal.
-pub(super) trait LineSink {
-    /// Takes a line; these byte ranges are bold.
-    fn line(&mut self, line: &str, bold: &[Range<usize>], of: LineOf) -> io::Result<()>;
-}
-
-/// Writes lines as text.
-pub(super) struct TextSink<'o> {
-    pub(super) out: &'o mut dyn Write,
-    /// `true` to use colours.
-    pub(super) color: bool,
-}
-
-impl LineSink for TextSink<'_> {
-    fn line(&mut self, line: &str, bold: &[Range<usize>], _: LineOf) -> io::Result<()> {
-        if self.color { ink::write_line(self.out, line, bold) } else { writeln!(self.out, "{line}") }
-    }
 }
 
 /// Maximum number of columns of a cell in a table of [`MAX_BYTES`]. No name of a real class is that long; a malicious
@@ -190,7 +151,7 @@ impl TableBuilder {
             if !rows.advance() {
                 return (count, true);
             }
-            self.push_current(schema, rows, Vec::new());
+            self.push_current(schema, rows);
             count += 1;
         }
         (count, false)
@@ -201,16 +162,15 @@ impl TableBuilder {
         let mut count = 0;
         while rows.advance() {
             let targets = grid::targets(schema, rows);
-            self.push_current(schema, rows, targets);
+            self.push_row(TableRow { targets, ..TableRow::current(schema, rows) });
             count += 1;
         }
         count
     }
 
-    fn push_current(&mut self, schema: &Schema, rows: &mut dyn RowCursor, targets: Vec<CellTarget>) {
-        let cells = schema.shown().map(|(at, _)| escaped(table_cell(&*rows, at)));
-        let row = TableRow { cells: cells.collect(), below: rows.below(), targets };
-        self.push_row(row);
+    /// Adds the current row.
+    pub(super) fn push_current(&mut self, schema: &Schema, rows: &dyn RowCursor) {
+        self.push_row(TableRow::current(schema, rows));
     }
 
     /// Returns the rows.
@@ -394,14 +354,6 @@ impl TableBuilder {
             )?;
         }
         Ok(ColumnWidths { widths, is_cut })
-    }
-}
-
-/// Escapes a cell; most need no change.
-fn escaped(cell: String) -> String {
-    match escape::text(&cell) {
-        Cow::Borrowed(_) => cell,
-        Cow::Owned(escaped) => escaped,
     }
 }
 

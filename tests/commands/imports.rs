@@ -13,9 +13,10 @@ const CRATES: &[(&str, &str, &[&str])] = &[
     ("hprof", "src/hprof", &[]),
     ("input", "src/input", &[]),
     ("index", "src/index", &[]),
+    ("jfr", "src/jfr", &[]),
     ("query", "src/query", &[]),
     ("report", "src/report", &[]),
-    ("cli", "src", &["capture", "hprof", "input", "index", "query", "report"]),
+    ("cli", "src", &["capture", "hprof", "input", "index", "jfr", "query", "report"]),
     ("agent", "agent/src", &[]),
 ];
 

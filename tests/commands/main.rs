@@ -47,8 +47,10 @@ mod recover;
 mod redact;
 mod redact_classes;
 mod redact_hostile;
+mod redact_proof;
 mod report;
 mod secrets;
+mod secrets_many;
 #[cfg(all(unix, feature = "sql"))]
 mod sources;
 mod sql;

@@ -218,26 +218,141 @@ fn a_pipe_gives_the_same_bytes_as_a_file() {
 }
 
 #[test]
-fn patterns_select_classes_and_what_matches_nothing_is_told() {
+fn a_pattern_that_matches_nothing_leaves_no_file() {
     let folder = Folder::new();
     let bytes = heap().write(&Options::hotspot()).bytes();
     let (input, out) = (folder.write("in.hprof", &bytes), folder.text("out.hprof"));
-    let said = redact(&folder, &[&input, "-o", &out, "--classes", "com.acme.*", "--classes", "net.**"], 0);
-    assert!(said.contains("--classes net.**: no class of the dump matches"), "{said}");
+    let names = ["out.hprof", "out.hprof.manifest.json", "out.hprof.classes.json"];
+    let exist = || names.map(|name| folder.path(name).exists());
+    for more in [&["-q"][..], &["--prove", "-q"], &["--format", "json"]] {
+        let options = ["-o", &out, "--classes", "com.acme.*", "--classes", "net.**"];
+        let said = redact(&folder, &[&[input.as_str()], &options[..], more].concat(), 1);
+        assert!(said.contains("warning: --classes net.**: no class of the dump matches"), "{said}");
+        assert!(said.contains("out.hprof was not written") && !said.contains("mapping in"), "{said}");
+        assert_eq!(exist(), [false; 3], "{said}");
+    }
+    let said = redact(&folder, &[&input, "-o", &out, "--classes", "com.acme.*"], 0);
+    assert!(said.contains("mapping in"), "{said}");
     // A star ends at a dot: only the class of the signature is in that package.
     let mapping = read(&folder, "out.hprof.classes.json");
     assert_eq!(mapping["classes"], serde_json::json!({ "c1.C1": "com.acme.Missing" }));
 
     // An existing mapping is not replaced.
-    fs::remove_file(&out).unwrap();
-    fs::remove_file(folder.path("out.hprof.manifest.json")).unwrap();
-    let said = redact(&folder, &[&input, "-o", &out, "--classes", "Payment"], 2);
-    assert!(said.contains("out.hprof.classes.json: it exists"), "{said}");
-    assert!(!folder.path("out.hprof").exists());
-    redact(&folder, &[&input, "-o", &out, "--classes", "Payment", "--classes", "Order", "--force"], 0);
+    let remove = |name: &str| fs::remove_file(folder.path(name)).unwrap();
+    names[..2].iter().for_each(|name| remove(name));
+    for classes in [&["--classes", "Payment"][..], &[]] {
+        let said = redact(&folder, &[&[input.as_str(), "-o", &out], classes].concat(), 2);
+        assert!(said.contains("out.hprof.classes.json") && said.contains("exists"), "{said}");
+        assert_eq!(exist(), [false, false, true]);
+    }
+    let classes = ["--classes", "Payment", "--classes", "Order", "--keep", "something*", "--force"];
+    redact(&folder, &[&[input.as_str(), "-o", &out][..], &classes].concat(), 0);
     let redacted = fs::read(&out).unwrap();
     assert!(!has(&redacted, "Payment") && !has(&redacted, "Order") && has(&redacted, "Scheduler"));
+    let options = &read(&folder, names[1])["options"];
+    assert_eq!((&options["keep"], &options["keep_patterns"]), (&Json::Null, &1.into()), "{options}");
     redact(&folder, &["--check", &input, &out, "--classes", "Payment", "--classes", "Order"], 0);
+
+    // That of another dump does not remain.
+    redact(&folder, &[&input, "-o", &out, "--force"], 0);
+    assert_eq!(exist(), [true, true, false]);
+}
+
+/// Names of classes, members and texts that contain the name of a renamed class.
+#[test]
+fn names_in_other_names_are_renamed() {
+    let mut model = HeapModel::new(Layout::COMPRESSED);
+    let jdk = Jdk::add_to(&mut model);
+    let object = Some(jdk.object);
+    let renamed = [
+        "com.acme.Order",
+        "com.acme.Order$Foo",
+        // Hashes that look like new names.
+        "com.acme.Order$$Lambda$C3",
+        "com.acme.Order$$Lambda$C4",
+        "com.acme.Order$$Lambda$C5",
+        "com.acme.Order$$EnhancerBySpringCGLIB$$deadbeef",
+        "com.acme.Orde\u{301}",
+        // The last part is no address.
+        "com.acme.77",
+        "com.acme.0x12",
+        // In other packages.
+        "org.apache.openjpa.enhance.com$acme$Order$pcsubclass",
+        "net.bytebuddy.renamed.com.acme.Order$ByteBuddy$abc",
+        "groovy.runtime.metaclass.com.acme.OrderMetaClass",
+        "org.omg.stub.com.acme._Order_Stub",
+    ];
+    let stays = ["com.other.Order", "c1.Z", "com.acmes.Thing"];
+    let classes: Vec<_> = renamed
+        .iter()
+        .chain(&stays)
+        .map(|name| model.class(name, object, &[("next", Type::Object)]))
+        .collect();
+    let members = [
+        "array$$Lcom$acme$Order",
+        "class$com$acme$Order",
+        "com_acme_Order_cache",
+        "$SwitchMap$com$acme$Order$Foo",
+    ];
+    let members = members.map(|name| (name, Value::Int(5)));
+    model.class_with_statics("com.other.Holder", object, &[], &members);
+    let mut held: Vec<_> = classes.iter().map(|class| model.instance(*class, &[Value::Object(0)])).collect();
+    for text in [
+        "/com/acme/Order",
+        "[Lcom.acme.Order;",
+        "com.acme.Order",
+        "beans.com.acme.Order",
+        "com$acme$Order-1",
+        "Lcom/acme/Order;",
+        "/com/acme/Order.class",
+        "com_acme_Order",
+        "something else",
+    ] {
+        held.push(jdk.string(&mut model, &format!("kept {text}")));
+        held.push(jdk.string(&mut model, &format!("{text} kept")));
+    }
+    let holder = model.object_array(jdk.object_array, &held);
+    let thread = jdk.thread(&mut model, "RMI /com/acme/Order", false, 5);
+    let signature = |text: &str, frame| StackFrame { signature: text.to_owned(), ..frame };
+    let frames = [
+        signature(
+            "(Lc2/C1;)V",
+            StackFrame::new(classes[0], "ajc$before$com_acme_Order$1$abc", "Order.java", 5),
+        ),
+        signature("()Lcom/acme/Order;", StackFrame::new(classes[5], "run", "<generated>", 2)),
+        StackFrame::new(classes[6], "run", "<generated>", 3),
+        StackFrame::new(classes[13], "run", "<generated>", 4),
+    ];
+    let serial = model.trace(1, &frames);
+    model.root(thread, Root::ThreadObject { thread: 1, trace: serial });
+    model.root(holder, Root::JavaFrame { thread: 1, frame: 0 });
+    model.root_boot_classes();
+    for (name, options) in forms() {
+        let folder = Folder::new();
+        let bytes = model.write(&options).bytes();
+        let (input, out) = (folder.write("in.hprof", &bytes), folder.text("out.hprof"));
+        let more = ["--classes", "com.acme.**", "--prove", "--keep", "kept*", "--keep", "*kept"];
+        redact(&folder, &[&[input.as_str(), "-o", &out][..], &more].concat(), 0);
+        let redacted = fs::read(&out).unwrap();
+        for separator in [".", "/", "$", "_"] {
+            let text = format!("com{separator}acme{separator}");
+            assert!(!has(&redacted, &text), "{name}: {text}");
+        }
+        for text in ["kept something else", "<generated>", "com.acmes", "c1.Z", "MetaClass", "_cache"] {
+            assert!(has(&redacted, text) || has(&redacted, &text.replace('.', "/")), "{name}: {text}");
+        }
+        // Different classes get different names.
+        let mapping = read(&folder, "out.hprof.classes.json");
+        let classes = mapping["classes"].as_object().unwrap();
+        assert_eq!(classes.len(), renamed.len(), "{name}: {mapping}");
+        assert!(classes.keys().all(|new| !new.starts_with("c1.") && !new.starts_with("c2.")), "{mapping}");
+        let json = folder.json(&["histo", &out, "--top", "0"]);
+        let rows: Vec<_> = json["rows"].as_array().unwrap().iter().collect();
+        for new in classes.keys() {
+            let class = rows.iter().filter(|row| row["class"] == new.as_str());
+            assert_eq!(class.count(), 1, "{name}: {new} in {json}");
+        }
+    }
 }
 
 /// New names do not meet names that are there.

@@ -12,22 +12,8 @@ use serde_json::Value as Json;
 use hprof_writer::{ClassId, Elements, HeapModel, Jdk, Layout, ObjectId, Options, Root, Type, Value};
 
 use crate::kit::process::{Folder, stderr};
+use crate::kit::random::Random;
 use crate::kit::texts::code;
-
-/// Generator of random texts, the same in each run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap()
-    }
-
-    fn text(&mut self, length: usize, alphabet: &str) -> String {
-        let all: Vec<char> = alphabet.chars().collect();
-        (0..length).map(|_| all[self.next() % all.len()]).collect()
-    }
-}
 
 const UPPER: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const HEX: &str = "0123456789abcdef";

@@ -61,9 +61,14 @@ unsafe impl GlobalAlloc for Watched {
 static ALLOCATOR: Watched = Watched;
 
 /// No single allocation may be larger, whatever a dump of some kilobytes says.
-const MOST_BYTES: usize = 16 << 20;
+pub const MOST_BYTES: usize = 16 << 20;
 /// No dump of some kilobytes may take longer, even on a busy machine.
-const MOST_TIME: Duration = Duration::from_secs(20);
+pub const MOST_TIME: Duration = Duration::from_secs(20);
+
+/// Returns the size of the largest allocation so far.
+pub fn largest_allocation() -> usize {
+    LARGEST.load(Ordering::Relaxed)
+}
 
 /// Dumps that were opened.
 static OPENED: AtomicUsize = AtomicUsize::new(0);
@@ -72,10 +77,10 @@ static OPENED: AtomicUsize = AtomicUsize::new(0);
 static WATCHED: Mutex<BTreeMap<usize, (Instant, String)>> = Mutex::new(BTreeMap::new());
 
 /// Ends the process with a message if it lives too long: what hangs cannot be stopped otherwise.
-struct Watch(usize);
+pub struct Watch(usize);
 
 impl Watch {
-    fn begin(what: String) -> Self {
+    pub fn begin(what: String) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         static WATCHER: Once = Once::new();
         WATCHER.call_once(|| drop(std::thread::spawn(Self::look)));

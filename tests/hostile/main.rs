@@ -11,5 +11,6 @@
 )]
 
 mod bytes;
+mod flight;
 #[path = "../kit/mod.rs"]
 mod kit;

@@ -10,5 +10,6 @@ pub mod http;
 pub mod mutate;
 pub mod portion;
 pub mod process;
+pub mod random;
 pub mod strategies;
 pub mod texts;

@@ -179,7 +179,7 @@ fn what_is_no_dump_is_named() {
         (b"\n\n<html>".to_vec(), "HTML", "download"),
         (b"\0\x12portable heap dump\0\0\0\x06".to_vec(), "PHD", "MAT"),
         (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0".to_vec(), "ELF", "jhsdb"),
-        (b"FLR\0\0\x02\0\x01".to_vec(), "JFR", "jfr"),
+        (b"FLR\0\0\x02\0\x01".to_vec(), "JFR", "flamegraph"),
         (tar(), "tar", "unpack"),
         (b"PK\x03\x04\x14\0".to_vec(), "zip", "unpack"),
         (b"{\"error\": \"not found\"}".to_vec(), "JSON", "jcmd"),

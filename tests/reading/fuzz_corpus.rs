@@ -22,6 +22,7 @@ type Body = (&'static str, fn(&[u8]));
 
 const READER: Body = ("reader", fuzz::reader);
 const TEXT: Body = ("text", fuzz::text);
+const FLIGHT: Body = ("flight", fuzz::flight);
 const INDEX: Body = ("index", fuzz::index);
 const OQL: Body = ("oql", fuzz::oql);
 const PAGES: Body = ("pages", fuzz::pages);
@@ -148,6 +149,11 @@ fn texts_of_the_corpus() {
 }
 
 #[test]
+fn flight_recordings_of_the_corpus() {
+    replay(FLIGHT);
+}
+
+#[test]
 fn indexes_of_the_corpus() {
     replay(INDEX);
     for (name, bytes) in stages() {
@@ -206,6 +212,12 @@ fn changed_dumps() {
 fn changed_texts() {
     let bases: Vec<Vec<u8>> = corpus("text").into_iter().map(|(_, bytes)| bytes).collect();
     change(TEXT, &bases, 1500);
+}
+
+#[test]
+fn changed_flight_recordings() {
+    let bases: Vec<Vec<u8>> = corpus("flight").into_iter().map(|(_, bytes)| bytes).collect();
+    change(FLIGHT, &bases, 3000);
 }
 
 #[test]

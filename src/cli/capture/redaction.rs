@@ -7,7 +7,7 @@ use std::thread;
 use hprof_capture::{Compression, Error};
 use hprof_input::packed;
 use hprof_input::packed::encode::Encoder;
-use hprof_query::dump::redact::{Redacted, redact_pipe};
+use hprof_query::redact::{Redacted, redact_pipe};
 
 use super::destination::Destination;
 use crate::cli::dump::redact::manifest::{self, Manifest};

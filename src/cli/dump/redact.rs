@@ -1,35 +1,35 @@
 //! `redact`: a dump without its values, which answers as before; and the proof that it does.
 
+mod answer;
 pub(crate) mod manifest;
 mod mapping;
 pub(crate) mod passing;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 
-use hprof_index::Progress;
+use hprof_index::storage::temporary_files::TemporaryDir;
+use hprof_index::{Heap, ObjectGraph, Progress};
 use hprof_input::packed::Compression;
 use hprof_input::packed::encode::Encoder;
 use hprof_query::classes::pattern::ClassPattern;
-use hprof_query::dictionary::names;
 use hprof_query::dump::recover::RecoverSource;
-use hprof_query::dump::redact::proof::{ProofDump, ProofRow};
-use hprof_query::dump::redact::{
-    self, DumpBytes, KEY_BYTES, KeptTexts, Key, Plan, RedactOptions, Redacted, TextPatterns,
+use hprof_query::redact::proof::{ProofDump, ProofRow};
+use hprof_query::redact::{
+    self, ClassRenames, DumpBytes, KEY_BYTES, KeptTexts, Key, Plan, RedactOptions, Redacted, TextPatterns,
 };
-use hprof_report::answer::{Answer, Declared};
-use hprof_report::column::{Column, Columns};
-use hprof_report::json::DumpHeader;
-use hprof_report::number::{counted, grouped};
+use hprof_report::answer::Answer;
 use hprof_report::table::TableBuilder;
 
-use self::manifest::Manifest;
+use self::answer::RedactedDump;
+pub(crate) use self::answer::declared;
 use self::mapping::ClassMapping;
 use self::passing::{FilePosition, Hashed, UntilError};
-use super::account::exact;
 use crate::cli::Outcome;
 use crate::cli::shared::args::{IndexDir, Input, Output, index_dir_word};
 use crate::cli::shared::context::RunContext;
@@ -75,6 +75,8 @@ pub(crate) struct RedactArgs {
     key: Option<PathBuf>,
 
     /// Analyse both dumps and compare the results, object by object; search for texts of the dump in the redacted one
+    ///
+    /// If anything differs, or the proof fails, no file is written, and the exit code is not 0.
     #[arg(long, help_heading = "Proof")]
     prove: bool,
 
@@ -134,7 +136,8 @@ pub(crate) struct WhatGoes {
     /// Rename classes that match PATTERN (`com.acme.**`), their nested classes and arrays; can be repeated
     ///
     /// `com.acme.Order` becomes `c1.C17`, in names of classes, signatures and source files of stack frames; texts of the
-    /// heap that are such names do not stay. The mapping is written to FILE.classes.json, beside the output.
+    /// heap that are such names do not stay. The mapping is written to FILE.classes.json, beside the output. If a pattern
+    /// matches no class, no file is written, and the exit code is 1.
     #[arg(long, value_name = "PATTERN", help_heading = "What goes")]
     classes: Vec<ClassPattern>,
 
@@ -184,19 +187,57 @@ fn write(
     let out = out.finish().with_context(failed)?;
     let (output_hash, output_bytes) = (out.hash(), out.bytes);
     let file = out.inner.into_inner().map_err(|error| error.into_error()).with_context(failed)?;
-    file.commit()?;
     drop(bar);
-    mapping.map_or(Ok(()), |mapping| mapping.finish(cx, args, &done.redacted.renames))?;
-    let proof = if args.prove { Some(proof(cx, args, options, output)?) } else { None };
+    let is_matched = warn_unmatched(cx, &done.redacted.renames);
+    let is_proved = args.prove && is_matched;
+    let proof = if is_proved { Some(prove_unnamed(cx, args, options, output, &file)?) } else { None };
     let manifest = &manifest_path;
     let result = RedactedDump { args, output, done, output_bytes, output_hash, manifest, proof };
-    let text = manifest::text(&result.manifest());
-    manifest_file
-        .write_all(text.as_bytes())
-        .with_context(|| format!("cannot write {}", manifest_path.display()))?;
-    manifest_file.commit()?;
-    show(cx, args, &result)?;
-    Ok(result.outcome(result.proof.iter().flatten().all(ProofRow::is_equal)))
+    let unwritten = result.unwritten();
+    if unwritten.is_none() {
+        let text = manifest::text(&result.manifest());
+        let failed = || format!("cannot write {}", manifest_path.display());
+        manifest_file.write_all(text.as_bytes()).with_context(failed)?;
+        // Without it, the names in OUT could not be told any more.
+        let mapping = mapping.write(args, &result.done.redacted.renames)?;
+        file.commit()?;
+        mapping.remove_old()?;
+        manifest_file.commit()?;
+    }
+    answer::show(cx, args, &result)?;
+    let Some(why) = unwritten else { return Ok(result.outcome(true)) };
+    cx.say("error", &format!("{why}: {} was not written", output.display()));
+    Ok(Outcome::No)
+}
+
+/// Warns of patterns of `--classes` that match nothing, whose classes are not renamed: the user sends the dump to
+/// somebody. Returns `true` if there are none.
+fn warn_unmatched(cx: &RunContext, renames: &ClassRenames) -> bool {
+    for pattern in renames.unmatched() {
+        cx.say("warning", &format!("--classes {pattern}: no class of the dump matches"));
+    }
+    renames.unmatched().is_empty()
+}
+
+/// Prefix of the directory with the index for the proof.
+const PROOF_DIR: &str = ".hprof-cli-proof-";
+
+/// Compares the dump with the redacted one, which has no name yet. Its index is removed.
+fn prove_unnamed(
+    cx: &RunContext,
+    args: &RedactArgs,
+    options: &RedactOptions,
+    output: &Path,
+    file: &OutFile,
+) -> anyhow::Result<Vec<ProofRow>> {
+    let failed = || format!("the proof failed, and {} was not written", output.display());
+    let dir = TemporaryDir::create_in(directory_of(output), PROOF_DIR, 0o700).with_context(failed)?;
+    let words = [index_dir_word(dir.path())];
+    let redacted = args.input_with(&file.unnamed_path(), &words)?;
+    // The damage is that of the dump, about which all was said.
+    let open = |redacted: &Input| redacted.with_graph_again(cx, |_, _| Ok(()));
+    let (rows, _) = proof(cx, args, options, &redacted, &open).with_context(failed)?;
+    Ok(rows)
 }
 
 /// Compares a dump with the redacted one.
@@ -206,47 +247,59 @@ fn check(
     options: &RedactOptions,
     redacted: &Path,
 ) -> anyhow::Result<Outcome> {
-    let rows = proof(cx, args, options, redacted)?;
     let input = args.input(redacted)?;
+    let open = |redacted: &Input| redacted.with_graph(cx, |_, _| Ok(()));
+    let (rows, is_matched) = proof(cx, args, options, &input, &open)?;
     let heap = input.open_quietly(cx)?;
     let mut table = TableBuilder::pairs::<&str, &str>([]);
-    proof_lines(&rows, &mut |key, value| table.row([key, value]));
-    heap.show(cx, "redact", &args.format, Answer::new(columns(), &rows).instead_of_table(table))?;
-    Ok(heap.outcome(rows.iter().all(ProofRow::is_equal)))
+    answer::proof_lines(&rows, &mut |key, value| table.row([key, value]));
+    heap.show(cx, "redact", &args.format, Answer::new(answer::columns(), &rows).instead_of_table(table))?;
+    Ok(heap.outcome(is_matched && rows.iter().all(ProofRow::is_equal)))
 }
 
-/// Analyses both dumps and compares them.
+/// Opens a dump with its graph.
+type OpenGraph<'o> = &'o dyn Fn(&Input) -> anyhow::Result<(Arc<Heap>, Arc<ObjectGraph>, ())>;
+
+/// Analyses both dumps and compares them. Returns whether all patterns of `--classes` match, too.
 fn proof(
     cx: &RunContext,
     args: &RedactArgs,
     options: &RedactOptions,
-    redacted: &Path,
-) -> anyhow::Result<Vec<ProofRow>> {
-    let (input, output) = (args.input(&args.file)?, args.input(redacted)?);
-    let nothing = |_: &_, _: &_| Ok(());
-    let (heap, graph, ()) = input.with_graph(cx, nothing)?;
-    let (redacted_heap, redacted_graph, ()) = output.with_graph(cx, nothing)?;
+    output: &Input,
+    open: OpenGraph<'_>,
+) -> anyhow::Result<(Vec<ProofRow>, bool)> {
+    let input = args.input(&args.file)?;
+    let (heap, graph, ()) = input.with_graph(cx, |_, _| Ok(()))?;
+    let (redacted_heap, redacted_graph, ()) = open(output)?;
     let bar = Bar::new(cx, args.quiet);
     let bytes = heap.bytes(&bar)?;
     let original = ProofDump { heap: &heap, graph: &graph, bytes };
     let bytes = redacted_heap.bytes(&bar)?;
     let redacted = ProofDump { heap: &redacted_heap, graph: &redacted_graph, bytes };
-    let rows = input.with_threads(|| {
+    let proved = input.with_threads(|| {
         let plan = Plan::read(DumpBytes::Mapped(original.bytes, &mut |_| ()), &options.classes)?;
         let kept = redact::kept_texts_of_file(&plan, options, original.bytes);
-        redact::proof::prove(&plan, &kept, options, original, redacted, &bar)
+        let rows = redact::proof::prove(&plan, &kept, options, original, redacted, &bar)?;
+        std::io::Result::Ok((rows, plan))
     })?;
-    let rows = rows.with_context(|| format!("cannot analyse {}", args.file.display()))?;
+    let (rows, plan) = proved.with_context(|| format!("cannot analyse {}", args.file.display()))?;
     ensure_right(&graph)?;
     ensure_right(&redacted_graph)?;
-    Ok(rows)
+    drop(bar);
+    Ok((rows, warn_unmatched(cx, plan.renames())))
 }
 
 impl RedactArgs {
     /// Returns how to read a dump.
     fn input(&self, dump: &Path) -> anyhow::Result<Input> {
+        let words: Vec<_> = self.index.given().map(index_dir_word).into_iter().collect();
+        self.input_with(dump, &words)
+    }
+
+    /// Returns how to read a dump with further options.
+    fn input_with(&self, dump: &Path, words: &[OsString]) -> anyhow::Result<Input> {
         let threads = self.threads.map(|threads| format!("--threads={threads}").into());
-        let words: Vec<_> = self.index.given().map(index_dir_word).into_iter().chain(threads).collect();
+        let words: Vec<_> = words.iter().cloned().chain(threads).collect();
         let mut input = Input::of_words(dump, &words)?;
         input.quiet = self.quiet;
         Ok(input)
@@ -433,151 +486,4 @@ impl Redaction<'_> {
             is_pipe: true,
         })
     }
-}
-
-/// The redacted dump, as the file of the answer.
-struct RedactedDump<'a> {
-    args: &'a RedactArgs,
-    output: &'a Path,
-    done: Done,
-    output_bytes: u64,
-    output_hash: String,
-    manifest: &'a Path,
-    /// `None` if no proof was requested.
-    proof: Option<Vec<ProofRow>>,
-}
-
-impl RedactedDump<'_> {
-    fn manifest(&self) -> Manifest<'_> {
-        Manifest {
-            input: self.args.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default(),
-            done: &self.done,
-            output: self.output,
-            output_bytes: self.output_bytes,
-            output_hash: &self.output_hash,
-            what: &self.args.what,
-            is_key_kept: self.args.key.is_some(),
-            proof: self.proof.as_deref(),
-        }
-    }
-}
-
-impl AnswerSource for RedactedDump<'_> {
-    fn dump(&self) -> DumpHeader<'_> {
-        DumpHeader {
-            path: self.output.to_string_lossy(),
-            file_bytes: Some(self.output_bytes),
-            is_damaged: Some(self.is_damaged()),
-            ..DumpHeader::default()
-        }
-    }
-
-    fn is_damaged(&self) -> bool {
-        self.done.redacted.is_damaged() || self.done.packed_error.is_some()
-    }
-}
-
-fn show(cx: &RunContext, args: &RedactArgs, result: &RedactedDump<'_>) -> anyhow::Result<()> {
-    let mut table = TableBuilder::pairs::<&str, &str>([]);
-    table_lines(result, &mut |key, value| table.row([key, value]));
-    let rows = result.proof.as_deref().unwrap_or_default();
-    let answer = Answer::new(columns(), rows).beside(&beside(), result).instead_of_table(table);
-    result.show(cx, "redact", &args.format, answer)?;
-    Ok(())
-}
-
-fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
-    let counts = &result.done.redacted.counts;
-    line("output", &format!("{}, {}", result.output.display(), exact(result.output_bytes)));
-    line("manifest", &result.manifest.display().to_string());
-    let kept: u64 = counts.arrays_kept.values().sum();
-    line(
-        "arrays",
-        &format!(
-            "{}: {} mapped, {} kept as names, {} without values",
-            grouped(counts.arrays),
-            grouped(counts.arrays_mapped + counts.arrays_repeated),
-            grouped(kept),
-            grouped(counts.arrays_without_values)
-        ),
-    );
-    line(
-        "numbers",
-        &format!(
-            "{} mapped, {} kept, {} of counters kept",
-            grouped(counts.numbers_mapped + counts.hashes_mapped),
-            grouped(counts.numbers_kept),
-            grouped(counts.counters_kept)
-        ),
-    );
-    line(
-        "symbols",
-        &format!("{} mapped, {} kept as names", grouped(counts.symbols_mapped), grouped(counts.symbols_kept)),
-    );
-    if !result.args.what.classes.is_empty() {
-        let count = grouped(result.done.redacted.renames.old_names().len() as u64);
-        line("classes", &format!("{count} renamed, mapping in {}", mapping::path(result.output).display()));
-    }
-    proof_lines(result.proof.as_deref().unwrap_or_default(), line);
-    if let Some(offset) = result.done.redacted.end.lost_from {
-        line("damage", &format!("everything after offset {offset:#x} is missing"));
-    }
-    if let Some(error) = &result.done.packed_error {
-        line("damage", error);
-    }
-    if counts.damaged_regions > 0 {
-        line("damage", &format!("{} not copied", counted(counts.damaged_regions, "damaged region")));
-    }
-    if counts.unknown_instances > 0 {
-        let text = counted(counts.unknown_instances, "instance");
-        line("damage", &format!("fields of {text} set to 0: their class is not dumped before them"));
-    }
-}
-
-fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
-    for row in rows {
-        let is_search = row.what.starts_with("texts");
-        let mut verdict = match (row.differences, is_search) {
-            (0, false) => "equal".to_owned(),
-            (0, true) => "nothing found".to_owned(),
-            (count, false) => format!("FAILED: {}", counted(count, "difference")),
-            (count, true) => format!("FAILED: {} found", grouped(count)),
-        };
-        if row.allowed > 0 {
-            let reason = row.reason.unwrap_or_default();
-            verdict.push_str(&format!("; {} that may differ or stay: {reason}", grouped(row.allowed)));
-        }
-        line(row.what, &verdict);
-    }
-}
-
-fn beside<'a>() -> Columns<'a, RedactedDump<'a>> {
-    Columns::new([
-        Column::of(names::REDACTED_FILE, |of: &RedactedDump<'a>| of.output.to_string_lossy().into()),
-        Column::of(names::REDACTED_BYTES, |of: &RedactedDump<'a>| of.output_bytes.into()),
-        Column::of(names::MANIFEST_FILE, |of: &RedactedDump<'a>| of.manifest.to_string_lossy().into()),
-    ])
-}
-
-/// Case in which a row has no `allowed_because`.
-const NOTHING_STAYS: &str = "nothing may stay";
-
-fn columns<'a>() -> Columns<'a, &'a ProofRow> {
-    Columns::new([
-        Column::of(names::WHAT, |row: &&'a ProofRow| row.what.into()),
-        Column::of(names::IS_EQUAL, |row: &&'a ProofRow| row.is_equal().into()),
-        Column::of(names::DIFFERENCES, |row: &&'a ProofRow| row.differences.into()),
-        Column::of(names::ALLOWED, |row: &&'a ProofRow| row.allowed.into()),
-        Column::of(names::ALLOWED_BECAUSE, |row: &&'a ProofRow| row.reason.into()).or_null(NOTHING_STAYS),
-    ])
-}
-
-pub(crate) fn declared() -> Vec<Declared> {
-    vec![Declared {
-        command: "redact",
-        variant: "",
-        about: "With `--prove` and `--check`, a row is an analysis whose results were compared, or a search for texts; there are no rows without them, and nothing beside `rows` with `--check`.",
-        rows: columns().fields(),
-        beside: beside().fields(),
-    }]
 }

@@ -1,10 +1,12 @@
 //! `secrets`: credentials in a dump.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use hprof_index::Quiet;
 use hprof_query::dictionary::names;
-use hprof_query::secrets::{self, SecretLevel, SecretRow, SecretRules, Secrets};
+use hprof_query::objects::hiding::HIDDEN;
+use hprof_query::secrets::{self, SecretLevel, SecretQuery, SecretRow, SecretRules, Secrets};
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::ci::sarif::{self, Level};
@@ -71,6 +73,10 @@ pub(crate) struct SecretsArgs {
     #[arg(long, help_heading = "Filter")]
     live: bool,
 
+    /// Omit nothing: also rows of a table with the rule, class and holder of more than 20 others
+    #[arg(long, help_heading = "Filter")]
+    all: bool,
+
     /// Show the values: whoever reads the answer can use them
     #[arg(long, help_heading = "Output")]
     show_values: bool,
@@ -99,17 +105,28 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
         Ok(rules.with(&frameworks::read(path)?, &path.display().to_string())?)
     })?;
     let (session, mut found) = Session::ask(cx, &args.input, |heap, graph| {
-        Ok(secrets::secrets(heap, graph, heap.bytes(&Quiet)?, &rules))
+        Ok(secrets::secrets(
+            heap,
+            graph,
+            heap.bytes(&Quiet)?,
+            &rules,
+            SecretQuery::new(args.show_values && !cx.hides_values),
+        ))
     })?;
     found.rows.retain(|row| row.is_reachable || !args.live);
+    if cx.hides_values {
+        found.rows.iter_mut().for_each(|row| row.masked = HIDDEN.to_owned());
+    }
     match args.format {
         Show::Sarif => write_sarif(cx, args, &session, &rules, &found)?,
         Show::Markdown => {
-            session.show_markdown(cx, answer(args, &found, Format::Table))?;
+            let rows = shown(&found, args.all);
+            session.show_markdown(cx, answer(args, &found, &rows, Format::Table))?;
         }
         Show::Rows(format) => {
             let style = cx.style(args.color);
-            session.show_as(cx, "secrets", format, style, answer(args, &found, format))?;
+            let rows = shown(&found, args.all || format != Format::Table);
+            session.show_as(cx, "secrets", format, style, answer(args, &found, &rows, format))?;
         }
     }
     if !args.input.quiet {
@@ -135,46 +152,92 @@ pub(crate) fn run(cx: &RunContext, args: &SecretsArgs) -> anyhow::Result<Outcome
     })
 }
 
-fn answer<'a>(args: &SecretsArgs, found: &'a Secrets, format: Format) -> Answer<'a, &'a SecretRow> {
+/// A row, and how many others of its kind it stands for.
+struct ShownSecret<'a> {
+    row: &'a SecretRow,
+    more: u64,
+}
+
+/// Number of rows of the same rule, class and holder of which a table shows each.
+const ALIKE: usize = 20;
+
+/// Returns the rows of a table: of many of the same kind the first.
+fn shown<'a>(found: &'a Secrets, all: bool) -> Vec<ShownSecret<'a>> {
+    let kind = |row: &'a SecretRow| (row.rule, row.class.as_str(), row.holder.as_deref());
+    let mut counts: HashMap<_, usize> = HashMap::new();
+    found.rows.iter().for_each(|row| *counts.entry(kind(row)).or_default() += 1);
+    let mut rows = Vec::new();
+    for row in &found.rows {
+        let count = counts.get_mut(&kind(row)).filter(|count| !all && !(1..=ALIKE).contains(*count));
+        match count.map(std::mem::take) {
+            Some(0) => {}
+            Some(count) => rows.push(ShownSecret { row, more: count as u64 - 1 }),
+            None => rows.push(ShownSecret { row, more: 0 }),
+        }
+    }
+    rows
+}
+
+fn answer<'a>(
+    args: &SecretsArgs,
+    found: &'a Secrets,
+    rows: &'a [ShownSecret<'a>],
+    format: Format,
+) -> Answer<'a, &'a ShownSecret<'a>> {
     let top = args.top.rows(format).unwrap_or(usize::MAX);
-    let total = found.rows.len() as u64;
-    let answer = Answer::new(columns(args.show_values), found.rows.iter().take(top))
+    let answer = Answer::new(columns(args.show_values), rows.iter().take(top))
         .beside(&beside(), &found)
-        .matching(total, "rows")
+        .matching(rows.len() as u64, "rows")
         .without_rows(NoRows::Nothing);
+    let total = found.rows.len() as u64;
     if total == 0 || format != Format::Table {
         return answer;
     }
     let mut rules: Vec<&str> = found.rows.iter().map(|row| row.id.as_str()).collect();
     rules.dedup();
-    let line = format!("{} by {}", counted(total, "credential"), counted(rules.len() as u64, "rule"));
+    let mut line = format!("{} by {}", counted(total, "credential"), counted(rules.len() as u64, "rule"));
+    let more: u64 = rows.iter().map(|row| row.more).sum();
+    if more > 0 {
+        let text = counted(more, "row");
+        line.push_str(&format!(
+            "; {text} like others in rule, class and holder not shown (--all shows them)"
+        ));
+    }
     answer.under(Section::Line(line))
 }
 
-fn columns<'a>(show_values: bool) -> Columns<'a, &'a SecretRow> {
-    let value = Column::of(names::VALUE, |row: &&SecretRow| Value::from(&row.value))
-        .header("value")
-        .place(3)
-        .fit(Fit::Cut { priority: 1 });
+fn columns<'a>(show_values: bool) -> Columns<'a, &'a ShownSecret<'a>> {
+    let value = Column::of(names::VALUE, |row: &&ShownSecret<'a>| {
+        Value::from(row.row.value.as_deref().unwrap_or_default())
+    })
+    .header("value")
+    .place(3)
+    .fit(Fit::Cut { priority: 1 });
     let columns = [
-        Column::of(names::RULE, |row: &&SecretRow| Value::from(&row.id)).header("rule").place(0),
-        Column::of(names::OBJECT, |row: &&SecretRow| id(row.object)).header("object").place(1),
-        Column::of(names::CLASS, |row: &&SecretRow| Value::from(&row.class))
+        Column::of(names::RULE, |row: &&ShownSecret<'a>| Value::from(&row.row.id)).header("rule").place(0),
+        Column::of(names::OBJECT, |row: &&ShownSecret<'a>| id(row.row.object)).header("object").place(1),
+        Column::of(names::CLASS, |row: &&ShownSecret<'a>| Value::from(&row.row.class))
             .header("class")
             .place(6)
             .fit(Fit::Secondary { priority: 0 }),
-        Column::of(names::HELD_BY, |row: &&SecretRow| row.holder.as_deref().into())
+        Column::of(names::HELD_BY, |row: &&ShownSecret<'a>| row.row.holder.as_deref().into())
             .or_null(NO_HOLDER)
             .header("holder")
             .place(7)
             .fit(Fit::Shorten { priority: 0 }),
-        Column::of(names::COPIES, |row: &&SecretRow| row.copies.into()).header("copies").place(4),
-        Column::of(names::IS_REACHABLE_NOW, |row: &&SecretRow| row.is_reachable.into())
+        Column::of(names::COPIES, |row: &&ShownSecret<'a>| row.row.copies.into()).header("copies").place(4),
+        Column::of(names::IS_REACHABLE_NOW, |row: &&ShownSecret<'a>| row.row.is_reachable.into())
             .header("reachable")
             .place(5)
-            .cell(|row| if row.is_reachable { "yes" } else { "no" }.to_owned()),
-        Column::of(names::MASKED, |row: &&SecretRow| Value::from(&row.masked)).header("masked").place(2),
-        Column::of(names::LENGTH, |row: &&SecretRow| row.length.into()).header("length").place(3),
+            .cell(|row| if row.row.is_reachable { "yes" } else { "no" }.to_owned()),
+        Column::of(names::MASKED, |row: &&ShownSecret<'a>| Value::from(&row.row.masked))
+            .header("masked")
+            .place(2)
+            .cell(|row| match row.more {
+                0 => row.row.masked.clone(),
+                more => format!("{} and {} more", row.row.masked, grouped(more)),
+            }),
+        Column::of(names::LENGTH, |row: &&ShownSecret<'a>| row.row.length.into()).header("length").place(3),
     ];
     Columns::new(columns.into_iter().chain(show_values.then_some(value)))
 }

@@ -20,6 +20,7 @@ use crate::cli::shared::args::{DATA_FORMATS, Input, OutputFormat};
 use crate::cli::shared::color::ColorArg;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
+use crate::cli::shared::hiding;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::messages;
 use crate::cli::shared::session::{AnswerSource as _, ensure_right};
@@ -90,6 +91,7 @@ enum Strings {
 /// --strings text, columns that contain values of the heap are null. `--schema` describes the tables.
 #[derive(Debug, clap::Args)]
 #[command(
+    arg = hiding::no_values(),
     override_usage = "hprof-cli export [OPTIONS] --output-dir <DIR> <DUMP>...\n       hprof-cli export --schema",
     mut_arg("dump", |dump| dump
         .required(false)

@@ -41,7 +41,9 @@ pub(crate) fn run(cx: &RunContext, args: &CompletionsArgs) -> anyhow::Result<Out
 fn with_hint(arg: Arg) -> Arg {
     match arg.get_value_hint() {
         ValueHint::AnyPath => arg.value_hint(ValueHint::FilePath),
-        ValueHint::Unknown if arg.get_value_parser().possible_values().is_none() => {
+        ValueHint::Unknown
+            if arg.get_action().takes_values() && arg.get_value_parser().possible_values().is_none() =>
+        {
             arg.value_hint(ValueHint::Other)
         }
         _ => arg,

@@ -15,6 +15,7 @@ use hprof_report::value::{Value, id, list, record};
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::hiding;
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::session::{AnswerSource, KEPT, Session};
 use crate::cli::shared::unreachable::{self, Covers};
@@ -49,6 +50,7 @@ max, avg, and sizes such as 1MB. docs/oql.md is the reference. Builds the index 
 /// Arguments of `oql`.
 #[derive(Debug, clap::Args)]
 #[command(about = "Run an OQL query", long_about = ABOUT)]
+#[command(arg = hiding::no_values())]
 pub(crate) struct OqlArgs {
     #[command(flatten)]
     input: Input,
@@ -82,6 +84,7 @@ pub(crate) fn run(cx: &RunContext, args: &OqlArgs) -> anyhow::Result<Outcome> {
         Ok(query) => query,
         Err(error) => return Err(say(cx, error)),
     };
+    hiding::note(cx, args.input.quiet);
     let top = args.top.rows(args.output.format());
     let (session, answer) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;

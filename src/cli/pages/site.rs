@@ -57,13 +57,15 @@ pub(crate) struct Site {
     pub(crate) options: Vec<OsString>,
     /// Options for the user's rules about frameworks, as words, for the processes of a server.
     pub(crate) frameworks: Vec<OsString>,
+    /// `true` if the processes of a server hide the values of the heap.
+    pub(crate) hides_values: bool,
 }
 
 impl Site {
     /// Creates a site of these dumps.
     pub(crate) fn new(dumps: Vec<PathBuf>, baseline: Option<PathBuf>, options: Vec<OsString>) -> Self {
         let has = dumps.iter().map(|_| OnceLock::new()).collect();
-        Self { dumps, baseline, has, options, frameworks: Vec::new() }
+        Self { dumps, baseline, has, options, frameworks: Vec::new(), hides_values: false }
     }
 
     /// Returns a dump by its number, from 1.

@@ -53,12 +53,13 @@ pub(super) fn percents<'a, R: 'a>(own: fn(&R) -> f64, accumulated: fn(&R) -> f64
 /// Allocated and live amounts, within `record`.
 pub(super) fn allocated<'a, R: 'a>(record: Option<Name>, sums: fn(&R) -> Totals) -> [Column<'a, R>; 4] {
     let column = |name: Name, value: fn(&Totals) -> u64| {
-        Column::of(name.within(record), move |row| value(&sums(row)).into())
+        let value = move |row: &R| Some(sums(row)).filter(|sums| sums.samples == 0).map(|sums| value(&sums));
+        Column::of(name.within(record), move |row| value(row).into()).or_null("of samples")
     };
     [
         column(names::LIVE_BYTES, |sums| sums.live_bytes),
         column(names::LIVE_INSTANCES, |sums| sums.live_instances),
-        column(names::ALLOCATED_BYTES, |sums| sums.allocated_bytes),
+        Column::of(names::ALLOCATED_BYTES.within(record), move |row: &R| sums(row).allocated_bytes.into()),
         column(names::ALLOCATED_INSTANCES, |sums| sums.allocated_instances),
     ]
 }

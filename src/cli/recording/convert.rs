@@ -1,4 +1,4 @@
-//! `convert`: converts a binary dump to the HPROF agent's text report.
+//! `convert`: converts a binary dump or a recording of Flight Recorder to the HPROF agent's text report.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -6,17 +6,18 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use hprof_index::Error;
+use hprof_index::{Error, Quiet};
 use hprof_input::file::TextFile;
 use hprof_query::recordings::profile::Origin;
 use hprof_query::recordings::profile::binary::{self, Want};
-use hprof_report::hprof_text::{Report, Sections};
+use hprof_report::hprof_text::{Report, ReportHeap, Sections};
 use hprof_report::number::grouped;
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, LayoutArgs};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output::file::OutFile;
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::terminal::progress_bar::Bar;
 
@@ -25,11 +26,12 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli convert heap.hprof --sections sites,traces | less
   hprof-cli convert heap.hprof --sections heap | zstd > heap.txt.zst";
 
-/// Convert a binary dump to the HPROF agent's text report
+/// Convert a dump or recording to the HPROF agent's text report
 ///
 /// Writes threads, traces, the heap dump, allocation sites and CPU samples in the format of the agent of JDK 5 to 8
 /// (java.hprof.txt), so that tools for its reports can read them. The text is streamed. Dumps of HotSpot contain no
-/// allocation sites; SITES is then computed from the objects.
+/// allocation sites; SITES is then computed from the objects. Of a recording of Flight Recorder, SITES states the
+/// allocated bytes that its samples stand for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
@@ -79,10 +81,13 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
     };
     // Created before a long read, so that an error is reported at once.
     let file = args.output.as_deref().map(|output| OutFile::create(output, &[path])).transpose()?;
+    if let Some(recorded) = RecordedInput::open_only_flight(cx, &args.input)? {
+        return of_flight(cx, args, &recorded, sections, file);
+    }
     let heap = args.input.open_records(cx)?;
     let sizes = args.layout.sizes(&heap);
     let bar = Bar::new(cx, args.input.quiet);
-    let want = Want { sites: sections.sites, traces: sections.traces || sections.cpu };
+    let want = Want { sites: sections.sites, traces: sections.traces || sections.cpu, ..Want::default() };
     let (profile, thread_events) = args.input.with_threads(|| {
         let mut profile = binary::read(&heap, want, &bar)?;
         if sections.sites && profile.sites.is_none() {
@@ -92,9 +97,7 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
         anyhow::Ok((profile, events))
     })??;
     let report = Report {
-        summary: heap.summary(),
-        bytes: heap.bytes(&bar)?,
-        sizes: &sizes,
+        heap: Some(ReportHeap { summary: heap.summary(), bytes: heap.bytes(&bar)?, sizes: &sizes }),
         profile: &profile,
         thread_events: &thread_events,
     };
@@ -127,6 +130,38 @@ pub(crate) fn run(cx: &RunContext, args: &ConvertArgs) -> anyhow::Result<Outcome
         }
     }
     Ok(heap.outcome(true))
+}
+
+/// Converts a recording of Flight Recorder.
+fn of_flight(
+    cx: &RunContext,
+    args: &ConvertArgs,
+    recorded: &Recorded,
+    sections: Sections,
+    file: Option<OutFile>,
+) -> anyhow::Result<Outcome> {
+    let RecordedFile::Flight { report, .. } = &recorded.file else { return Ok(Outcome::No) };
+    let (profile, thread_events) = (&recorded.profile, &report.thread_events[..]);
+    let report = Report { heap: None, profile, thread_events };
+    match file {
+        None => {
+            let mut out = io::stdout();
+            report.write(&mut out, sections, &Quiet)?;
+            out.flush()?;
+        }
+        Some(mut file) => {
+            let written = report.write(&mut file, sections, &Quiet);
+            written.with_context(|| format!("cannot write {}", file.path().display()))?;
+            file.commit()?;
+        }
+    }
+    if sections.sites && profile.sites.is_some() && !args.input.quiet {
+        cx.say(
+            "note",
+            "allocated bytes are estimated from samples; live figures and numbers of objects are 0",
+        );
+    }
+    Ok(recorded.outcome(true))
 }
 
 /// Note about sites that nobody recorded.

@@ -3,14 +3,15 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::{self, Output};
 use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
+use crate::cli::shared::keys::{Keyword, keys, word_of};
 use crate::cli::shared::limit::Top;
-use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{FrameFilter, StackArgs};
 use hprof_query::dictionary::names;
 use hprof_query::recordings::cpu::{self, CpuGroupBy, CpuOrder, CpuQuery, GroupRow, RankedSamples};
 use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::profile::flight::{FlightFacts, SampleEvent};
 use hprof_query::recordings::profile::{Profile, Samples, Traces};
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
@@ -23,6 +24,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli cpu java.hprof.txt
   hprof-cli cpu java.hprof --stack --depth 8 --top 5
   hprof-cli cpu java.hprof --group-by method --sort total
+  hprof-cli cpu recording.jfr --group-by method
   hprof-cli cpu java.hprof --method 'com.acme.**' --format csv";
 
 /// Values of `--sort`.
@@ -44,15 +46,27 @@ const GROUP_BY: &[Keyword<CpuGrouping>] = &[
     ("package", Some(CpuGroupBy::Package), "Package"),
 ];
 
+/// Values of `--event`.
+const EVENT: &[Keyword<SampleEvent>] = &[
+    ("execution", SampleEvent::Execution, "jdk.ExecutionSample: threads that ran Java code"),
+    ("native", SampleEvent::Native, "jdk.NativeMethodSample: threads in native code, where most wait"),
+    ("cpu-time", SampleEvent::CpuTime, "jdk.CPUTimeSample of JDK 25: threads that used CPU time"),
+];
+
 /// List CPU samples by stack trace, method, class or package
 ///
-/// Reads the samples that the HPROF agent recorded with cpu=samples. Percentages are of all samples,
+/// Reads the samples that the HPROF agent recorded with cpu=samples, or those of a recording of Flight Recorder. Percentages are of all samples,
 /// including those of traces that the agent omitted. With --group-by, a row counts the samples in which
 /// the group was running (self) and those in which it occurs anywhere in the trace (total).
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump.help(WITH_FLIGHT)))]
 pub(crate) struct CpuArgs {
     #[command(flatten)]
     input: RecordedInput,
+
+    /// Events to count in a recording of Flight Recorder [default: cpu-time if it contains any, else execution]
+    #[arg(long, value_name = "KIND", value_parser = keys(EVENT), help_heading = "Input")]
+    event: Option<SampleEvent>,
 
     #[command(flatten)]
     frames: FrameFilter,
@@ -103,10 +117,16 @@ pub(crate) fn run(cx: &RunContext, args: &CpuArgs) -> anyhow::Result<Outcome> {
         args.group_by.is_none() || !args.stack.is_shown(),
         "--stack needs rows that are traces: omit --group-by"
     );
-    let recorded = args.input.open(cx, Want { sites: false, traces: true })?;
+    let want = Want { sites: false, traces: true, samples: args.event, ..Want::default() };
+    let recorded = args.input.open(cx, want)?;
     let profile = &recorded.profile;
-    if profile.samples.is_none() {
-        note(cx, profile, &args.input);
+    match &recorded.file {
+        RecordedFile::Flight { report, .. } => note_events(cx, profile, &report.facts, args),
+        _ if args.event.is_some() => {
+            anyhow::bail!("only recordings of Flight Recorder have several kinds of samples; omit --event")
+        }
+        _ if profile.samples.is_none() => note(cx, profile, &args.input),
+        _ => {}
     }
     let question = CpuQuery {
         filter: args.frames.filter(),
@@ -129,6 +149,32 @@ fn note(cx: &RunContext, profile: &Profile, input: &RecordedInput) {
     };
     input.note(cx, "no CPU SAMPLES: the HPROF agent records them with cpu=samples");
     input.hint(cx, instead);
+}
+
+/// Notes which events of a recording of Flight Recorder were counted, and which were not.
+fn note_events(cx: &RunContext, profile: &Profile, facts: &FlightFacts, args: &CpuArgs) {
+    let counted = profile.samples.as_ref().and_then(|samples| samples.event);
+    let others = SampleEvent::ALL.into_iter().filter(|event| Some(*event) != counted);
+    let others = others.map(|event| (event, facts.events_of(event.name()))).filter(|(_, events)| *events > 0);
+    let others: Vec<String> = others
+        .map(|(event, events)| {
+            let word = word_of(EVENT, event);
+            format!("{} {} events (--event {word})", grouped(events), event.name())
+        })
+        .collect();
+    let wanted = args.event.map_or("CPU samples", SampleEvent::name);
+    let others = others.join(" and ");
+    match counted {
+        Some(event) if args.event.is_none() && !others.is_empty() => {
+            args.input.note(cx, &format!("samples are {} events; not counted: {others}", event.name()));
+        }
+        Some(_) => {}
+        None if others.is_empty() => args.input.note(
+            cx,
+            "the recording contains no CPU samples: it was too short, or its settings switched them off",
+        ),
+        None => args.input.note(cx, &format!("the recording contains no {wanted}; it contains {others}")),
+    }
 }
 
 /// Notes that no sample matches.
@@ -239,6 +285,10 @@ fn beside_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
             beside.of.1.into()
         }),
         columns::left_out(),
+        Column::of(names::EVENT, |beside: &RecordingSummary<SampleTotals<'a>>| {
+            beside.of.0.event.map(SampleEvent::name).into()
+        })
+        .or_null("unless of Flight Recorder"),
         columns::date(|of: &SampleTotals<'a>| of.0.date.as_deref()),
     ])
 }

@@ -62,7 +62,7 @@ pub(crate) struct CputimeArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &CputimeArgs) -> anyhow::Result<Outcome> {
-    let recorded = args.input.open(cx, Want { sites: false, traces: true })?;
+    let recorded = args.input.open(cx, Want { sites: false, traces: true, ..Want::default() })?;
     let profile = &recorded.profile;
     let are_calls = args.calls || (profile.times.is_none() && !profile.calls.is_empty());
     if are_calls && args.sort == Some(TimeOrder::Trace) {

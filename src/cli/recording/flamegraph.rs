@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use hprof_query::recordings::profile::Origin;
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::profile::flight::MonitorEvent;
 use hprof_query::recordings::stacks::{
     self, Measure, Naming, NotComparable, SiteUnit, StackQuery, StackWeight, Stacks, TooLarge,
 };
@@ -21,7 +22,7 @@ use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::FrameFilter;
 
@@ -45,6 +46,13 @@ const DATA: &[Keyword<StackWeight>] = &[
         StackWeight::CpuTime,
         "CPU TIME (ms) of text reports, or with cpu=old pairs of caller and callee",
     ),
+    (
+        "contention",
+        StackWeight::Waits(MonitorEvent::Enter),
+        "Time waited to enter monitors: MONITOR TIME of text reports, jdk.JavaMonitorEnter of recordings",
+    ),
+    ("waits", StackWeight::Waits(MonitorEvent::Wait), "Time waited to be notified: jdk.JavaMonitorWait"),
+    ("parks", StackWeight::Waits(MonitorEvent::Park), "Time parked: jdk.ThreadPark"),
 ];
 
 /// Values of `--unit`.
@@ -67,12 +75,13 @@ const COLORS: &[Keyword<Palette>] = &[
 
 /// Draw a flame graph of CPU time or allocations
 ///
-/// Draws the CPU samples or allocation sites of a binary dump or a text report, by default as a self-contained SVG for
+/// Draws the CPU samples, allocation sites or waits of a dump, text report or recording of Flight Recorder, by default as a self-contained SVG for
 /// browsers: click to zoom, Ctrl-F to search. In allocation graphs, the class of the objects is the innermost frame.
 /// Dumps of HotSpot contain no allocation sites; --data live then shows the classes of the objects without stacks. With
 /// --baseline, draws a differential flame graph: widths are those of the file, colors show the difference from an older
 /// one.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump.help(WITH_FLIGHT)))]
 #[command(mut_arg("class", |class| class.help(
     "Only traces with a frame of a class that matches PATTERN, or of objects of such a class, for example \
      `com.acme.**`, `byte[]`"
@@ -97,7 +106,7 @@ pub(crate) struct FlamegraphArgs {
     )]
     baseline: Option<PathBuf>,
 
-    /// Data to draw [default: the first of cpu, cputime, allocated, live that the file contains]
+    /// Data to draw [default: the first of cpu, cputime, allocated, live, contention that the file contains]
     #[arg(long, alias = "of", value_name = "KIND", value_parser = keys(DATA), help_heading = "Filter")]
     data: Option<StackWeight>,
 
@@ -186,7 +195,7 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
     let file = (args.output.as_deref()).map(|output| OutFile::create(output, &paths)).transpose()?;
     let mut files = Vec::new();
     for input in inputs.into_iter().flatten() {
-        files.push(OpenedRecording::open(cx, input, args.data)?);
+        files.push(OpenedRecording::open(cx, input, args.data, args.by_thread)?);
     }
     let held = |of: &StackWeight| files.iter().all(|file| file.held.contains(of));
     let found = match args.data {
@@ -238,8 +247,18 @@ struct OpenedRecording {
 }
 
 impl OpenedRecording {
-    fn open(cx: &RunContext, input: RecordedInput, wanted: Option<StackWeight>) -> anyhow::Result<Self> {
-        let mut recorded = input.open(cx, Want { sites: true, traces: true })?;
+    fn open(
+        cx: &RunContext,
+        input: RecordedInput,
+        wanted: Option<StackWeight>,
+        threads: bool,
+    ) -> anyhow::Result<Self> {
+        let monitors = match wanted {
+            Some(StackWeight::Waits(event)) => Some(event),
+            _ => None,
+        };
+        let want = Want { sites: true, traces: true, threads, monitors, ..Want::default() };
+        let mut recorded = input.open(cx, want)?;
         let mut held = stacks::held(&recorded.profile);
         if !wanted.map_or(!held.is_empty(), |of| held.contains(&of)) {
             // The objects themselves are the last resort, and count as data of the file.
@@ -262,6 +281,7 @@ impl OpenedRecording {
             Some(StackWeight::CpuTime) => format!("{path} contains no CPU times"),
             Some(StackWeight::Allocated) => format!("{path} records no allocation sites"),
             Some(StackWeight::Live) => format!("{path} contains no sites and no objects"),
+            Some(StackWeight::Waits(_)) => format!("{path} contains no such waits"),
         };
         let words = self.held.iter().flat_map(|of| DATA.iter().filter(move |(_, known, _)| known == of));
         let others: Vec<String> = words.map(|(word, ..)| format!("--data {word}")).collect();
@@ -322,7 +342,7 @@ fn write(
 
 fn look(args: &FlamegraphArgs, of: StackWeight, stacks: &Stacks) -> Look {
     let default = match of {
-        StackWeight::Cpu | StackWeight::CpuTime => Palette::Hot,
+        StackWeight::Cpu | StackWeight::CpuTime | StackWeight::Waits(_) => Palette::Hot,
         StackWeight::Allocated | StackWeight::Live => Palette::Mem,
     };
     Look {
@@ -332,7 +352,9 @@ fn look(args: &FlamegraphArgs, of: StackWeight, stacks: &Stacks) -> Look {
         palette: args.colors.unwrap_or(default),
         hanging: args.reverse,
         scale: match of {
-            StackWeight::Cpu | StackWeight::CpuTime | StackWeight::Allocated => Scale::Normalized,
+            StackWeight::Cpu | StackWeight::CpuTime | StackWeight::Allocated | StackWeight::Waits(_) => {
+                Scale::Normalized
+            }
             // Live data does not depend on how long a program ran.
             StackWeight::Live => Scale::Absolute,
         },
@@ -352,6 +374,9 @@ fn title(args: &FlamegraphArgs, of: StackWeight, stacks: &Stacks) -> String {
         StackWeight::CpuTime => "CPU time".to_owned(),
         StackWeight::Allocated => format!("allocated {}", stacks.measure.name()),
         StackWeight::Live => format!("live {}", stacks.measure.name()),
+        StackWeight::Waits(MonitorEvent::Enter) => "contention".to_owned(),
+        StackWeight::Waits(MonitorEvent::Wait) => "time waited".to_owned(),
+        StackWeight::Waits(MonitorEvent::Park) => "time parked".to_owned(),
     };
     format!("{name}: {what}{}", compared.unwrap_or_default())
 }

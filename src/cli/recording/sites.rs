@@ -4,7 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::recording::{Recorded, RecordedInput};
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use hprof_parser::TraceSerial;
@@ -42,14 +42,16 @@ const SORT: &[Keyword<SiteOrder>] = &[
 ///
 /// An allocation site is a class and the stack trace that allocated its instances. Reads the sites that
 /// the HPROF agent recorded (ALLOC SITES, or SITES in a text report). In a dump without them, counts
-/// the objects of the heap dump by class and trace; freed objects are then unknown.
+/// the objects of the heap dump by class and trace; freed objects are then unknown. In a recording of
+/// Flight Recorder, allocated bytes are estimated from samples; which objects are alive is unknown.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump.index(1).help(WITH_FLIGHT)))]
 pub(crate) struct SitesArgs {
     #[command(flatten)]
     input: RecordedInput,
 
     /// Only sites of classes that match PATTERN, for example `java.util.HashMap$Node`, `byte[]`, `com.acme.**`
-    #[arg(value_name = "PATTERN", help_heading = "Filter")]
+    #[arg(index = 2, value_name = "PATTERN", help_heading = "Filter")]
     patterns: Vec<ClassPattern>,
 
     /// Only traces with a frame of a method that matches PATTERN, for example `HashMap.put*`, `run`
@@ -64,7 +66,7 @@ pub(crate) struct SitesArgs {
     #[arg(long, value_name = "RATIO", default_value = "0", value_parser = args::ratio, help_heading = "Filter")]
     cutoff: f64,
 
-    /// Sort order [default: file order, by live bytes]
+    /// Sort order [default: file order, by live bytes, of samples by allocated bytes]
     #[arg(long, value_name = "KEY", value_parser = keys(SORT), help_heading = "Output")]
     sort: Option<SiteOrder>,
 
@@ -73,7 +75,7 @@ pub(crate) struct SitesArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> {
-    let mut recorded = args.input.open(cx, Want { sites: true, traces: true })?;
+    let mut recorded = args.input.open(cx, Want { sites: true, traces: true, ..Want::default() })?;
     args.input.count_sites(cx, &mut recorded)?;
     let (sites, traces) = (recorded.profile.sites.as_ref(), &recorded.profile.traces);
     let question = SiteQuery {
@@ -98,6 +100,7 @@ pub(crate) fn run(cx: &RunContext, args: &SitesArgs) -> anyhow::Result<Outcome> 
             ("objects", grouped(matching.live_instances)),
             ("allocated", grouped(matching.allocated_bytes)),
             ("objects", grouped(matching.allocated_instances)),
+            ("samples", grouped(matching.samples)),
             (NAME, "total".to_owned()),
         ]);
     }
@@ -119,10 +122,21 @@ fn nothing(cx: &RunContext, args: &SitesArgs, sites: &Sites, traces: &Traces) {
 fn notes(cx: &RunContext, recorded: &Recorded, args: &SitesArgs) {
     match recorded.profile.sites.as_ref().map(|sites| sites.origin) {
         Some(Origin::Recorded) => {}
+        Some(Origin::Sampled) => {
+            let samples = recorded.profile.sites.iter().flat_map(|sites| &sites.rows).map(|site| site.samples);
+            let samples = grouped(samples.sum());
+            args.input.note(
+                cx,
+                &format!("allocated bytes are estimated from {samples} samples; live objects are unknown"),
+            );
+        }
         Some(Origin::Objects) => args.input.note(
             cx,
             "no allocation sites were recorded; these are counted over the objects in the dump, allocated = live",
         ),
+        None if matches!(recorded.file, RecordedFile::Flight { .. }) => {
+            args.input.note(cx, "no samples of allocations: the settings of the recording switched them off");
+        }
         None => args.input.note(cx, "no allocation sites: the HPROF agent records them with heap=sites or heap=all"),
     }
 }
@@ -136,12 +150,18 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
     // Counted over objects, allocated equals live: the columns would repeat each other.
     let counted = of.filter(|sites| sites.origin == Origin::Objects);
     let is_counted = counted.is_some();
+    let is_sampled = of.is_some_and(|sites| sites.origin == Origin::Sampled);
     // HotSpot assigns trace 1, which is empty, to all objects.
     let has_traces = counted.is_none_or(|sites| sites.rows.iter().any(|site| site.trace.0 > 1));
     let trace = |row: &RankedSite<'a>| row.site.trace;
     let shown = |column: Column<'a, RankedSite<'a>>, title, place| {
         if is_counted { column } else { column.header(title).place(place) }
     };
+    let known = |column: Column<'a, RankedSite<'a>>| if is_sampled { column.hidden() } else { column };
+    let samples = Column::of(names::SAMPLES, |row: &RankedSite<'a>| {
+        Some(row.site.samples).filter(|samples| *samples > 0).into()
+    });
+    let samples = samples.or_null("unless sampled");
     let [self_percent, accumulated_percent] =
         columns::percents(|row: &RankedSite<'a>| row.self_percent, |row| row.accumulated_percent);
     let columns = [
@@ -155,14 +175,15 @@ fn columns<'a>(traces: &'a Traces, stack: &StackArgs, of: Option<&Sites>) -> Col
                 format!("{}{method}", row.site.class)
             }),
         if has_traces { columns::trace(trace) } else { columns::dummy_trace(trace) },
-        live.header("live").place(3),
-        live_instances.header("objects").place(4),
+        known(live.header("live").place(3)),
+        known(live_instances.header("objects").place(4)),
         shown(allocated, "allocated", 5).fit(Fit::Secondary { priority: 3 }),
-        shown(allocated_instances, "objects", 6).fit(Fit::Secondary { priority: 2 }),
+        known(shown(allocated_instances, "objects", 6).fit(Fit::Secondary { priority: 2 })),
         self_percent,
         accumulated_percent,
         Column::of(names::METHOD, |row: &RankedSite<'a>| row.method.as_deref().into())
             .or_null("the trace has no frame, or is not in the file"),
+        if is_sampled { samples.header("samples").place(6) } else { samples },
     ];
     Columns::new(columns.into_iter().chain(stack.column(traces, |row: &RankedSite<'a>| row.site.trace)))
 }
@@ -202,7 +223,8 @@ pub(crate) fn declared() -> Vec<Declared> {
         command: "sites",
         variant: "",
         about: "A row is an allocation site: a class and a stack trace. Rows are in the order of the file, which is by \
-                live bytes unless `ordered_by` says otherwise. HotSpot dumps have no traces: their `trace` is 0 or 1. \
+                live bytes unless `ordered_by` says otherwise. In recordings of Flight Recorder figures are estimated from \
+                samples. HotSpot dumps have no traces: their `trace` is 0 or 1. \
                 `frames` exists only with `--stack`; in CSV it is a list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         rows: columns(&Traces::default(), &StackArgs::ALL, None).fields(),
         beside: beside_columns().fields(),

@@ -3,7 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
-use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput};
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::session::AnswerSource;
 use hprof_index::Heap;
 use hprof_parser::record::{ControlSettings, HeapSummary};
@@ -11,11 +11,12 @@ use hprof_query::classes::histogram::objects_by_kind;
 use hprof_query::dictionary::{Name, names};
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::profile::flight::{EventCount, FlightFacts, FlightJvm};
 use hprof_query::recordings::profile::text::TextReport;
 use hprof_query::recordings::sites::Totals;
 use hprof_query::recordings::summary::{self, SiteCount};
 use hprof_report::answer::{Answer, Declared, Section};
-use hprof_report::column::{Column, Columns};
+use hprof_report::column::{Align, Column, Columns};
 use hprof_report::number::grouped;
 use hprof_report::table::TableBuilder;
 use hprof_report::value::Value;
@@ -27,11 +28,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli summary java.hprof.txt --run 1
   hprof-cli summary java.hprof --format json | jq '.rows[0].heap_summaries'";
 
-/// Summarize what the HPROF agent recorded
+/// Summarize what the HPROF agent or Flight Recorder recorded
 ///
 /// Shows HEAP SUMMARY, CONTROL SETTINGS and the numbers of threads, traces, sites and samples recorded in a binary dump
-/// or text report. Use `info` for the heap dump itself.
+/// or text report; of a recording of Flight Recorder also its JVM, its duration and its types of events. Use `info` for
+/// the heap dump itself.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump.help(WITH_FLIGHT)))]
 pub(crate) struct SummaryArgs {
     #[command(flatten)]
     input: RecordedInput,
@@ -41,11 +44,13 @@ pub(crate) struct SummaryArgs {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &SummaryArgs) -> anyhow::Result<Outcome> {
-    let opened = args.input.open(cx, Want { sites: true, traces: false })?;
+    let opened = args.input.open(cx, Want { sites: true, traces: false, ..Want::default() })?;
     let facts = RecordingFacts::new(&opened);
+    let events = facts.flight.map(|flight| Section::Table(event_table(flight)));
     let lines = Section::Table(TableBuilder::pairs(lines(&facts)));
     let is_heap_alone = matches!(opened.file, RecordedFile::Binary(_)) && facts.is_heap_alone();
-    opened.show(cx, "summary", &args.output, Answer::new(columns(), [facts]).above(lines))?;
+    let answer = events.into_iter().fold(Answer::new(columns(), [facts]).above(lines), Answer::above);
+    opened.show(cx, "summary", &args.output, answer)?;
     if is_heap_alone {
         let path = args.input.input.path().display().to_string();
         args.input.note(
@@ -64,6 +69,7 @@ struct RecordingFacts<'a> {
     /// Number of the run that was read, and of runs in the file: text reports only.
     runs: Option<(u32, u32)>,
     not_understood: u64,
+    flight: Option<&'a FlightFacts>,
 }
 
 /// Totals of a HEAP DUMP.
@@ -94,7 +100,14 @@ impl<'a> RecordingFacts<'a> {
                 // The traces themselves are not read for this.
                 recorded.traces = heap.summary().traces().len() as u64;
                 recorded.frames = heap.summary().frames().len() as u64;
-                Self { profile, recorded, heap: binary_heap(heap), runs: None, not_understood: 0 }
+                Self {
+                    profile,
+                    recorded,
+                    heap: binary_heap(heap),
+                    runs: None,
+                    not_understood: 0,
+                    flight: None,
+                }
             }
             RecordedFile::Text { report, .. } => Self {
                 profile,
@@ -102,6 +115,15 @@ impl<'a> RecordingFacts<'a> {
                 heap: text_heap(report),
                 runs: Some((report.run, report.runs)),
                 not_understood: report.not_understood,
+                flight: None,
+            },
+            RecordedFile::Flight { report, .. } => Self {
+                profile,
+                recorded,
+                heap: None,
+                runs: None,
+                not_understood: 0,
+                flight: Some(&report.facts),
             },
         }
     }
@@ -174,6 +196,8 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         count(names::WAITS, |recorded| recorded.waits),
         Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &RecordingFacts<'a>| facts.heap)
             .or_null("the file, or the run, contains none"),
+        Column::record(names::FLIGHT, flight_columns(), |facts: &RecordingFacts<'a>| facts.flight)
+            .or_null("unless of Flight Recorder"),
         Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),
     ])
 }
@@ -198,6 +222,7 @@ fn sums(summary: &HeapSummary) -> Totals {
         live_instances: summary.live_instances.into(),
         allocated_bytes: summary.allocated_bytes,
         allocated_instances: summary.allocated_instances,
+        samples: 0,
     }
 }
 
@@ -230,6 +255,39 @@ fn heap_columns<'a>() -> Columns<'a, HeapFacts> {
     ])
 }
 
+fn flight_columns<'a>() -> Columns<'a, &'a FlightFacts> {
+    let jvm = |name, of: fn(&FlightJvm) -> &str| {
+        Column::of(name, move |facts: &&'a FlightFacts| facts.jvm.as_ref().map(of).into())
+            .or_null("not in the recording")
+    };
+    Columns::new([
+        Column::of(names::CHUNKS, |facts: &&FlightFacts| facts.chunks.into()),
+        Column::of(names::UNFINISHED_CHUNKS, |facts: &&FlightFacts| facts.unfinished_chunks.into()),
+        Column::of(names::DURATION_MS, |facts: &&FlightFacts| duration_ms(facts).into()),
+        jvm(names::JVM_NAME, |jvm| &jvm.name),
+        jvm(names::JVM_VERSION, |jvm| &jvm.version),
+        jvm(names::JVM_OPTIONS, |jvm| &jvm.options),
+        jvm(names::COMMAND, |jvm| &jvm.command),
+        Column::of(names::PID, |facts: &&FlightFacts| facts.jvm.as_ref().and_then(|jvm| jvm.pid).into())
+            .or_null("not in the recording"),
+        Column::of(names::TRUNCATED_TRACES, |facts: &&FlightFacts| facts.truncated_stacks.into()),
+        Column::of(names::PROBLEM_COUNT, |facts: &&FlightFacts| facts.problem_count.into()),
+        Column::records(names::EVENT_TYPES, event_columns(), |facts: &&FlightFacts| &facts.events),
+    ])
+}
+
+fn event_columns<'a>() -> Columns<'a, EventCount> {
+    Columns::new([
+        Column::of(names::EVENT, |count: &EventCount| count.name.as_str().into()),
+        Column::of(names::EVENTS, |count: &EventCount| count.events.into()),
+        Column::of(names::EVENT_BYTES, |count: &EventCount| count.bytes.into()),
+    ])
+}
+
+fn duration_ms(facts: &FlightFacts) -> u64 {
+    u64::try_from(facts.duration_nanos / 1_000_000).unwrap_or(0)
+}
+
 pub(crate) fn declared() -> Vec<Declared> {
     vec![Declared {
         command: "summary",
@@ -252,6 +310,9 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
         && runs > 1
     {
         line("run", format!("{run} of {runs}"));
+    }
+    if let Some(flight) = facts.flight {
+        flight_lines(flight, &mut line);
     }
     for summary in &profile.heap_summaries {
         let live = (u64::from(summary.live_bytes), u64::from(summary.live_instances));
@@ -278,9 +339,14 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
         Some(sites) => site_lines(sites, &mut line),
     }
     line("CPU samples", counted(recorded.samples.map(|(all, rows)| (grouped(all), rows)), "traces"));
-    line("CPU time", counted(recorded.cpu_time.map(milliseconds), "traces"));
-    line("calls", number(recorded.calls));
+    if facts.flight.is_none() {
+        line("CPU time", counted(recorded.cpu_time.map(milliseconds), "traces"));
+        line("calls", number(recorded.calls));
+    }
     line("contention", counted(recorded.contention.map(milliseconds), "traces"));
+    if facts.flight.is_some() {
+        return lines;
+    }
     line("monitor dumps", number(recorded.monitor_dumps));
     line("waits", number(recorded.waits));
     match &facts.heap {
@@ -308,12 +374,52 @@ fn lines(facts: &RecordingFacts<'_>) -> Vec<(&'static str, String)> {
     lines
 }
 
+fn flight_lines(flight: &FlightFacts, line: &mut dyn FnMut(&'static str, String)) {
+    let unfinished = match flight.unfinished_chunks {
+        0 => String::new(),
+        chunks => format!(", {} of them unfinished", grouped(chunks)),
+    };
+    let (ms, chunks) = (grouped(duration_ms(flight)), grouped(flight.chunks));
+    line("recorded", format!("{ms} ms in {chunks} chunks{unfinished}"));
+    if let Some(jvm) = &flight.jvm {
+        line("JVM", jvm.version.clone());
+        line("  options", jvm.options.clone());
+        line("command", jvm.command.clone());
+        line("PID", jvm.pid.map(|pid| pid.to_string()).unwrap_or_default());
+    }
+    if flight.truncated_stacks > 0 {
+        line(
+            "  truncated",
+            format!("{} traces lack outer frames (stackdepth)", grouped(flight.truncated_stacks)),
+        );
+    }
+    if flight.problem_count > 0 {
+        line("damage", format!("{} regions", grouped(flight.problem_count)));
+    }
+}
+
+/// Returns the table of the types of events.
+fn event_table(flight: &FlightFacts) -> TableBuilder {
+    let mut table =
+        TableBuilder::new(&[("events", Align::Right), ("bytes", Align::Right), ("type", Align::Left)]);
+    for count in &flight.events {
+        table.row([grouped(count.events), grouped(count.bytes), count.name.clone()]);
+    }
+    table
+}
+
 /// Formats bytes and objects.
 fn bytes((bytes, objects): (u64, u64)) -> String {
     format!("{} bytes in {} objects", grouped(bytes), grouped(objects))
 }
 
 fn site_lines(sites: &SiteCount, line: &mut dyn FnMut(&'static str, String)) {
+    if sites.listed.samples > 0 {
+        let samples = grouped(sites.listed.samples);
+        line("sites", grouped(sites.listed.rows));
+        line("  allocated", format!("{} bytes, by {samples} samples", grouped(sites.listed.allocated_bytes)));
+        return;
+    }
     let live = |sums: &Totals| bytes((sums.live_bytes, sums.live_instances));
     let allocated = |sums: &Totals| bytes((sums.allocated_bytes, sums.allocated_instances));
     line("sites", grouped(sites.listed.rows));

@@ -7,6 +7,7 @@ use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{StackArgs, StackedOutput};
 use hprof_query::dictionary::names;
 use hprof_query::recordings::cputime::{self, RankedTime, TimeQuery};
+use hprof_query::recordings::profile::flight::MonitorEvent;
 use hprof_query::recordings::profile::{Profile, Times, Traces};
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
@@ -122,7 +123,10 @@ fn columns<'a>(of: TimeKind, traces: &'a Traces, stack: &StackArgs) -> Columns<'
             .or_null("the total is negative")
             .header("ms")
             .place(3)
-            .cell(|row| row.self_ms.map(|ms| format!("~{}", grouped(ms))).unwrap_or_default()),
+            .cell(|row| {
+                let about = if row.time.nanos.is_some() { "" } else { "~" };
+                row.self_ms.map(|ms| format!("{about}{}", grouped(ms))).unwrap_or_default()
+            }),
     );
     Columns::new(columns.into_iter().chain(stack.column(traces, |row: &RankedTime<'a>| row.time.trace)))
 }
@@ -135,6 +139,10 @@ fn beside_columns<'a>() -> Columns<'a, RecordingSummary<Option<&'a Times>>> {
         .or_null("the file contains no such times"),
         columns::matching(),
         columns::left_out(),
+        Column::of(names::EVENT, |beside: &RecordingSummary<Option<&'a Times>>| {
+            beside.of.and_then(|stated| stated.event).map(MonitorEvent::name).into()
+        })
+        .or_null("unless of Flight Recorder"),
         columns::date(|of: &Option<&'a Times>| of.and_then(|stated| stated.date.as_deref())),
     ])
 }
@@ -147,7 +155,8 @@ pub(super) fn declared(of: TimeKind) -> Declared {
         ),
         TimeKind::Contention => (
             "Contention",
-            "MONITOR TIME: the default if the file contains it. A row is a trace in which threads had to wait for a monitor. \
+            "MONITOR TIME: the default if the file contains it, and what recordings of Flight Recorder contain. A row is a \
+             trace in which threads had to wait for a monitor. \
              Rows are in the order of the file, which is by time. `frames` exists only with `--stack`; in CSV it is a \
              list of texts, `CLASS.METHOD(SOURCE:LINE)`.",
         ),

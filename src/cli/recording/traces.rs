@@ -5,7 +5,7 @@ use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::messages;
-use crate::cli::shared::recording::RecordedInput;
+use crate::cli::shared::recording::{RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::{self, FrameFilter, Stack};
 use hprof_parser::TraceSerial;
@@ -36,12 +36,13 @@ const INDENT: usize = 4;
 /// Lists the traces in file order. Allocation sites and CPU samples reference a trace by its serial
 /// number.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump.index(1).help(WITH_FLIGHT)))]
 pub(crate) struct TracesArgs {
     #[command(flatten)]
     input: RecordedInput,
 
     /// Only traces with these serial numbers
-    #[arg(value_name = "TRACE", help_heading = "Filter")]
+    #[arg(index = 2, value_name = "TRACE", help_heading = "Filter")]
     serials: Vec<u32>,
 
     #[command(flatten)]
@@ -64,7 +65,7 @@ pub(crate) struct TracesArgs {
 
 pub(crate) fn run(cx: &RunContext, args: &TracesArgs) -> anyhow::Result<Outcome> {
     let format = args.output.format();
-    let mut recorded = args.input.open(cx, Want { sites: false, traces: true })?;
+    let mut recorded = args.input.open(cx, Want { sites: false, traces: true, ..Want::default() })?;
     if let Some(ThreadFilter::Pattern(pattern)) = &args.thread {
         args.input.name_threads(cx, &mut recorded, pattern)?;
     }

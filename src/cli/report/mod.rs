@@ -18,6 +18,7 @@ use crate::cli::pages::site::{Has, Site};
 use crate::cli::shared::args::Input;
 use crate::cli::shared::context::{Note, RunContext};
 use crate::cli::shared::frameworks::FrameworksArgs;
+use crate::cli::shared::hiding;
 use crate::cli::shared::output;
 use crate::cli::shared::output::file::OutFile;
 use hprof_query::dictionary::names;
@@ -43,6 +44,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// map keys, names of threads and class loaders, properties and arguments. Sentences keep sizes, counts and limits.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("dump", |dump| dump.help("Heap dump, or recording of the HPROF agent; plain or compressed")))]
+#[command(arg = hiding::no_values())]
 pub(crate) struct ReportArgs {
     #[command(flatten)]
     input: Input,
@@ -63,11 +65,6 @@ pub(crate) struct ReportArgs {
     /// Only these sections, in this order
     #[arg(long, value_name = "SECTION,...", value_delimiter = ',', help_heading = "Output")]
     sections: Vec<Section>,
-
-    /// Omit the contents of objects: strings, map keys, names of threads and class loaders, properties,
-    /// arguments
-    #[arg(long, help_heading = "Output")]
-    no_values: bool,
 
     /// Write to FILE, which is created only when it is complete [default: stdout]
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
@@ -128,8 +125,10 @@ pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome>
     let wanted: Vec<Section> = if args.sections.is_empty() {
         Section::value_variants().iter().copied().filter(|section| section.is_in(&about)).collect()
     } else {
-        if args.no_values && args.sections.contains(&Section::Strings) {
-            anyhow::bail!("the section strings consists only of values; omit it, or --no-values");
+        if cx.hides_values && args.sections.contains(&Section::Strings) {
+            anyhow::bail!(
+                "the section strings consists only of values, which are hidden; omit it, or --no-values"
+            );
         }
         args.sections.clone()
     };
@@ -162,7 +161,7 @@ fn about(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<About> {
     let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
     let frameworks = args.frameworks.rules(cx)?;
     let mut about = About {
-        cx: cx.keeping_dumps(None, args.no_values).with_frameworks(frameworks),
+        cx: cx.keeping_dumps(None, cx.hides_values).with_frameworks(frameworks),
         site,
         has: Has { heap: false, recording: true, objects: 0 },
         is_damaged: false,

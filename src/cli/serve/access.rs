@@ -62,6 +62,8 @@ pub(super) enum Why {
     Site,
     /// Neither a token nor the cookie.
     Token,
+    /// No token in the header for programs.
+    Bearer,
 }
 
 impl Why {
@@ -72,6 +74,9 @@ impl Why {
             Self::Host => "the Host is not this machine",
             Self::Site => "request from another site",
             Self::Token => "open the address that the server printed",
+            Self::Bearer => {
+                "the header Authorization: Bearer TOKEN is missing, with the token of the printed address"
+            }
         }
     }
 }
@@ -81,6 +86,16 @@ fn random(bytes: usize) -> anyhow::Result<String> {
     let mut buffer = vec![0; bytes];
     getrandom::fill(&mut buffer).map_err(|error| anyhow::anyhow!("cannot obtain random bytes: {error}"))?;
     Ok(buffer.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Returns a header that must not be there twice.
+fn one(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, ()> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => Ok(Some(value.to_str().unwrap_or("\u{0}"))),
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(()),
+    }
 }
 
 /// Compares two texts in constant time.
@@ -130,38 +145,56 @@ impl Access {
         format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name, self.cookie)
     }
 
-    /// Decides about a request by its headers and the token of its query.
-    pub(super) fn judge(&self, headers: &HeaderMap, token: Option<&str>) -> Verdict {
-        let one = |name| {
-            let mut values = headers.get_all(name).iter();
-            match (values.next(), values.next()) {
-                (Some(value), None) => Ok(Some(value.to_str().unwrap_or("\u{0}"))),
-                (None, _) => Ok(None),
-                (Some(_), Some(_)) => Err(()),
-            }
-        };
-        let is = |name, wanted| one(header::HeaderName::from_static(name)) == Ok(Some(wanted));
-        let Ok(Some(host)) = one(header::HOST) else { return Verdict::Out(Why::NoHost) };
+    /// Decides where a request comes from: returns whether it is a navigation from another site.
+    fn origin(&self, headers: &HeaderMap) -> Result<bool, Why> {
+        let is = |name, wanted| one(headers, header::HeaderName::from_static(name)) == Ok(Some(wanted));
+        let Ok(Some(host)) = one(headers, header::HOST) else { return Err(Why::NoHost) };
         if !self.is_own(host) {
-            return Verdict::Out(Why::Host);
+            return Err(Why::Host);
         }
-        match one(header::ORIGIN) {
+        match one(headers, header::ORIGIN) {
             Ok(None) => {}
             Ok(Some(origin)) if origin == format!("http://{host}") => {}
-            _ => return Verdict::Out(Why::Site),
+            _ => return Err(Why::Site),
         }
-        let is_from_elsewhere = match one(header::HeaderName::from_static("sec-fetch-site")) {
-            Ok(None | Some("same-origin" | "none")) => false,
+        match one(headers, header::HeaderName::from_static("sec-fetch-site")) {
+            Ok(None | Some("same-origin" | "none")) => Ok(false),
             // A navigation: a script or frame of that page could not read the response.
             Ok(Some("cross-site" | "same-site"))
                 if is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document") =>
             {
-                true
+                Ok(true)
             }
-            _ => return Verdict::Out(Why::Site),
+            _ => Err(Why::Site),
+        }
+    }
+
+    /// Decides about a request of a program, which has the token in a header of its own. No page can make a browser send
+    /// that.
+    pub(super) fn judge_program(&self, headers: &HeaderMap) -> Verdict {
+        match self.origin(headers) {
+            Ok(false) => {}
+            Ok(true) => return Verdict::Out(Why::Site),
+            Err(why) => return Verdict::Out(why),
+        }
+        let token = one(headers, header::AUTHORIZATION).ok().flatten();
+        match token.and_then(|token| token.split_once(' ')) {
+            // The name of a scheme is the same in any case.
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && is_same(token, &self.token) => {
+                Verdict::In
+            }
+            _ => Verdict::Out(Why::Bearer),
+        }
+    }
+
+    /// Decides about a request by its headers and the token of its query.
+    pub(super) fn judge(&self, headers: &HeaderMap, token: Option<&str>) -> Verdict {
+        let is_from_elsewhere = match self.origin(headers) {
+            Ok(is_from_elsewhere) => is_from_elsewhere,
+            Err(why) => return Verdict::Out(why),
         };
         // A prefetched page may never be looked at.
-        let is_early = one(header::HeaderName::from_static("sec-purpose")) != Ok(None);
+        let is_early = one(headers, header::HeaderName::from_static("sec-purpose")) != Ok(None);
         if token.is_some_and(|token| !is_early && self.takes(token, is_from_elsewhere)) {
             return Verdict::Exchange { is_from_elsewhere };
         }
@@ -281,6 +314,34 @@ mod tests {
             ("sec-fetch-site", "same-origin"),
         ];
         assert_eq!(access.judge(&headers(&inside), None), Verdict::In);
+    }
+
+    #[test]
+    fn a_program_has_the_token_in_a_header() {
+        let access = Access::new(false, Vec::new()).unwrap();
+        let host = ("host", "127.0.0.1:7000");
+        let bearer = format!("Bearer {}", access.token());
+        let lower = format!("bearer {}", access.token());
+        let (bearer, lower) = (("authorization", bearer.as_str()), ("authorization", lower.as_str()));
+        let judge = |all: &[(&'static str, &str)]| access.judge_program(&headers(all));
+        assert_eq!(judge(&[host, bearer]), Verdict::In);
+        assert_eq!(judge(&[host, lower]), Verdict::In);
+        assert_eq!(judge(&[host, bearer, ("origin", "http://127.0.0.1:7000")]), Verdict::In);
+        let cookie = access.set_cookie();
+        let cookie = cookie.split(';').next().unwrap();
+        for (all, why) in [
+            (&[host][..], Why::Bearer),
+            (&[host, ("cookie", cookie)], Why::Bearer),
+            (&[host, ("authorization", "Bearer 0")], Why::Bearer),
+            (&[host, bearer, bearer], Why::Bearer),
+            (&[bearer], Why::NoHost),
+            (&[("host", "evil.example"), bearer], Why::Host),
+            (&[host, bearer, ("origin", "http://evil.example")], Why::Site),
+            (&[host, bearer, ("origin", "null")], Why::Site),
+            (&[host, bearer, ("sec-fetch-site", "cross-site")], Why::Site),
+        ] {
+            assert_eq!(judge(all), Verdict::Out(why), "{all:?}");
+        }
     }
 
     #[test]

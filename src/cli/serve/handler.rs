@@ -11,6 +11,8 @@ use axum::routing::any;
 use maud::{DOCTYPE, Markup, html};
 
 use super::access::{Access, Verdict, Why};
+use super::assistants::{self, Assistants};
+use super::plain::plain;
 use super::questions::{AskOutcome, Index, Job, JobState, QuestionKey, Questions, Stage};
 use crate::cli::pages::ask::Failure;
 use crate::cli::pages::frame::{self, Page};
@@ -40,11 +42,12 @@ pub(super) struct Handler(Arc<Inner>);
 struct Inner {
     access: Access,
     questions: Arc<Questions>,
+    assistants: Assistants,
 }
 
 impl Handler {
-    pub(super) fn new(access: Access, questions: Arc<Questions>) -> Self {
-        Self(Arc::new(Inner { access, questions }))
+    pub(super) fn new(access: Access, questions: Arc<Questions>, assistants: Assistants) -> Self {
+        Self(Arc::new(Inner { access, questions, assistants }))
     }
 
     /// Returns the handler as an axum service.
@@ -71,14 +74,17 @@ async fn handle(Extracted(handler): Extracted<Handler>, request: Request) -> Res
     response
 }
 
-fn plain(status: StatusCode, text: &str) -> Response<Body> {
-    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("{text}\n")).into_response()
-}
-
 impl Inner {
     async fn answer(&self, request: Request) -> Response<Body> {
         let uri = request.uri();
         let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+        if path == assistants::PATH {
+            return match self.access.judge_program(request.headers()) {
+                Verdict::In => self.assistants.answer(request).await,
+                Verdict::Out(why) => plain(StatusCode::FORBIDDEN, &format!("403: {}", why.text())),
+                Verdict::Exchange { .. } => plain(StatusCode::FORBIDDEN, "403"),
+            };
+        }
         let token = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "token");
         let token = token.as_ref().filter(|_| path == "/").map(|(_, token)| &**token);
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
@@ -356,7 +362,7 @@ fn outside(why: Why) -> Markup {
             "Copy the address into the address bar. hprof-cli serve --share prints an address that can be sent to somebody \
              and works once.",
         ),
-        Why::Token => (
+        Why::Token | Why::Bearer => (
             "This address does not grant access",
             "Open the complete address that hprof-cli serve printed when it was started: it ends with ?token= and a long number, \
              which the address bar does not keep. With --share it also prints an address for somebody else, which works once. \

@@ -6,11 +6,13 @@
 //! and cannot break the server.
 
 mod access;
+mod assistants;
 mod browser;
 mod connections;
 mod handler;
 mod outstanding;
 mod patience;
+mod plain;
 mod questions;
 mod turns;
 mod worker;
@@ -23,10 +25,13 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::cli::Outcome;
+use crate::cli::mcp::CallLimits;
 use crate::cli::pages::site::Site;
 use crate::cli::shared::args::{IndexDir, index_dir_word};
+use crate::cli::shared::child::{QuestionTime, WORKER, duration};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
+use crate::cli::shared::hiding;
 use hprof_query::objects::condition::size;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -44,6 +49,7 @@ From another machine, without opening the server to the network:
 /// as JSON: the same path with .json. Pages load no external resources, and only the index is ever written. While the
 /// index is built, pages show the progress. Ctrl-C stops the server.
 #[derive(Debug, clap::Args)]
+#[command(arg = hiding::no_values())]
 pub(crate) struct ServeArgs {
     /// Heap dumps and recordings of the HPROF agent
     #[arg(value_name = "DUMP", required = true, help_heading = "Input")]
@@ -94,9 +100,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Server")]
     idle_exit: Option<Duration>,
 
-    /// Cancel a query that runs longer than this
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m", help_heading = "Limits")]
-    question_time: Duration,
+    #[command(flatten)]
+    question_time: QuestionTime,
 
     /// Cancel a query that needs more memory than this [default: a quarter of the machine's memory]
     #[arg(long, value_name = "SIZE", value_parser = size::parse, help_heading = "Limits")]
@@ -107,26 +112,19 @@ pub(crate) struct ServeArgs {
     questions: u16,
 }
 
-/// Parses a duration: `90s`, `30m`, `1h 30m`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not a valid duration; use for example 90s, 30m or 2h");
-    let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
-    Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()).ok_or_else(wrong)
-}
-
 impl ServeArgs {
-    fn site(&self) -> Site {
+    fn site(&self, hides_values: bool) -> Site {
         let index_dir = self.index.given().into_iter().map(index_dir_word);
         let site = Site::new(self.dumps.clone(), self.baseline.clone(), index_dir.collect());
-        Site { frameworks: self.frameworks.words(), ..site }
+        Site { frameworks: self.frameworks.words(), hides_values, ..site }
     }
 }
 
 pub(crate) fn run(cx: &RunContext, args: &ServeArgs) -> anyhow::Result<Outcome> {
-    let site = args.site();
+    let site = args.site(cx.hides_values);
     let frameworks = args.frameworks.rules(cx)?;
-    if std::env::var_os(worker::VARIABLE).is_some() {
-        return worker::run(&site, args.question_memory, frameworks);
+    if std::env::var_os(WORKER).is_some() {
+        return worker::run(cx, &site, args.question_memory, frameworks);
     }
     for path in args.dumps.iter().chain(&args.baseline) {
         std::fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -150,7 +148,7 @@ async fn serve(cx: &RunContext, args: &ServeArgs, site: Site) -> anyhow::Result<
         access::Access::new(args.allow_remote, [args.host.clone(), vec![args.address.to_string()]].concat())?;
     let url = format!("http://{address}/?token={}", access.token());
     let limits = questions::QuestionLimits {
-        time: args.question_time,
+        time: args.question_time.time,
         memory: args.question_memory.unwrap_or_else(workers::share_of_memory),
         long: args.questions.into(),
     };
@@ -163,7 +161,10 @@ async fn serve(cx: &RunContext, args: &ServeArgs, site: Site) -> anyhow::Result<
     if args.open {
         browser::open(cx, &format!("http://{address}/?token={}", access.token_once(false)?));
     }
-    let handler = handler::Handler::new(access, questions);
+    let limits = CallLimits { time: limits.time, memory: Some(limits.memory), is_background: true };
+    let dumps = args.baseline.iter().chain(&args.dumps);
+    let assistants = assistants::Assistants::new(dumps, &args.index, limits)?;
+    let handler = handler::Handler::new(access, questions, assistants);
     connections::serve(listener, handler, args.idle_exit).await?;
     Ok(Outcome::Fine)
 }

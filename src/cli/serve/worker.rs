@@ -1,7 +1,7 @@
 //! A process that answers questions one after the other: JSON lines arrive on stdin, JSON lines and pages leave on
 //! stdout.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -13,6 +13,7 @@ use crate::cli::pages::ask::Failure;
 use crate::cli::pages::site::Site;
 use crate::cli::pages::{self, Reply};
 use crate::cli::shared::args::Input;
+use crate::cli::shared::child::{self, WORKER};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::context::locked;
 use crate::cli::shared::spool::{self, Copied};
@@ -20,10 +21,7 @@ use hprof_index::Progress;
 use hprof_input::file::TextFile;
 use hprof_query::frameworks::Frameworks;
 
-/// Environment variable that makes `serve` a worker.
-pub(super) const VARIABLE: &str = "HPROF_CLI_WORKER";
-
-/// Value of [`VARIABLE`] for a worker that answers long questions.
+/// Value of [`WORKER`] for a worker that answers long questions.
 pub(super) const LONG: &str = "long";
 
 /// Number of the baseline; dumps are numbered from 1.
@@ -109,14 +107,19 @@ impl Progress for Teller {
 }
 
 /// Answers questions until stdin ends.
-pub(super) fn run(site: &Site, memory: Option<u64>, frameworks: Frameworks) -> anyhow::Result<Outcome> {
+pub(super) fn run(
+    cx: &RunContext,
+    site: &Site,
+    memory: Option<u64>,
+    frameworks: Frameworks,
+) -> anyhow::Result<Outcome> {
     if let Some(bytes) = memory {
-        limit(bytes);
+        child::limit(bytes);
     }
-    if std::env::var_os(VARIABLE).is_some_and(|kind| kind == LONG) {
-        step_back();
+    if std::env::var_os(WORKER).is_some_and(|kind| kind == LONG) {
+        child::step_back();
     }
-    let cx = RunContext::shell().keeping_dumps(Some(Arc::new(Teller::default())), false);
+    let cx = cx.keeping_dumps(Some(Arc::new(Teller::default())), cx.hides_values);
     let cx = cx.with_frameworks(frameworks);
     let questions = read()?;
     while let Ok(line) = questions.recv() {
@@ -132,41 +135,11 @@ pub(super) fn run(site: &Site, memory: Option<u64>, frameworks: Frameworks) -> a
     Ok(Outcome::Fine)
 }
 
-/// Reads questions on a separate thread: if the server is gone, this process ends, whatever it is doing.
+/// Reads questions on a separate thread.
 fn read() -> io::Result<Receiver<String>> {
     let (sender, receiver) = channel();
-    std::thread::Builder::new().spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                break;
-            }
-        }
-        std::process::exit(0);
-    })?;
+    child::end_with_stdin(move |line| sender.send(line).is_ok())?;
     Ok(receiver)
-}
-
-/// Limits the memory that this process may allocate. Mapped files do not count.
-fn limit(bytes: u64) {
-    #[cfg(unix)]
-    {
-        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-        let maximum = getrlimit(Resource::Data).maximum;
-        let bytes = maximum.map_or(bytes, |maximum| maximum.min(bytes));
-        // Where no limit is possible, the question may use the memory of the machine.
-        let _ = setrlimit(Resource::Data, Rlimit { current: Some(bytes), maximum });
-    }
-    #[cfg(not(unix))]
-    let _ = bytes;
-}
-
-/// Lowers the priority of this process.
-fn step_back() {
-    #[cfg(unix)]
-    {
-        // Where that is not possible, all processes are equal.
-        let _ = rustix::process::nice(10);
-    }
 }
 
 fn answer(cx: &RunContext, site: &Site, target: &str, is_json: bool) {

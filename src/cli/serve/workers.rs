@@ -6,9 +6,10 @@ use anyhow::Context;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use super::worker::{LONG, Said, VARIABLE, WorkerRequest};
+use super::worker::{LONG, Said, WorkerRequest};
 use crate::cli::pages::Reply;
 use crate::cli::pages::site::Site;
+use crate::cli::shared::child::WORKER;
 use crate::cli::shared::spool;
 use hprof_index::storage::memory;
 
@@ -55,9 +56,12 @@ impl Worker {
     pub(super) fn start(site: &Site, memory: Option<u64>, kind: WorkerKind) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         let variable = if kind == WorkerKind::Long { LONG } else { "1" };
-        command.arg("serve").env(VARIABLE, variable).args(&site.options).args(&site.frameworks);
+        command.arg("serve").env(WORKER, variable).args(&site.options).args(&site.frameworks);
         if let Some(bytes) = memory {
             command.arg(format!("--question-memory={bytes}"));
+        }
+        if site.hides_values {
+            command.arg("--no-values");
         }
         if let Some(baseline) = &site.baseline {
             command.arg("--baseline").arg(baseline);

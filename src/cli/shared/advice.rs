@@ -163,7 +163,10 @@ const fn looks_advice(looks: Looks) -> &'static str {
         Looks::Html => "download the dump again, and check what the server answered",
         Looks::Elf => "make a heap dump of a core with: jhsdb jmap --binaryheap --core CORE --exe JAVA",
         Looks::Phd => "hprof-cli reads only HPROF; Eclipse MAT with DTFJ reads PHD",
-        Looks::Jfr => "open recordings with: jfr print FILE",
+        Looks::Jfr => {
+            "this is a recording of Flight Recorder: cpu, sites, monitors, traces, threads --started, summary, flamegraph, \
+             diff --group-by cpu and sites, and convert read it"
+        }
         Looks::Tar | Looks::Zip | Looks::Bzip2 | Looks::Xz => {
             "unpack it first; gzip, Zstandard, and a tar or zip archive of one dump are read directly"
         }

@@ -27,7 +27,7 @@ use super::terminal::progress_bar::Bar;
 use super::{messages, spool};
 
 /// Environment variable equivalent to `--index-dir`.
-const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
+pub(crate) const INDEX_DIR: &str = "HPROF_CLI_INDEX_DIR";
 
 /// Prefix of the option with its value.
 const INDEX_DIR_OPTION: &str = "--index-dir=";
@@ -171,7 +171,7 @@ impl Input {
         self.heap_dump
     }
 
-    fn index_dir(&self) -> Option<&Path> {
+    pub(crate) fn index_dir(&self) -> Option<&Path> {
         // The index directory of a copy belongs to it.
         if let Some(dir) = spool::index_dir(&self.dump) {
             return Some(dir);

@@ -17,6 +17,7 @@ use hprof_report::ink::Ink;
 use hprof_report::number::{counted, grouped, human_bytes};
 use hprof_report::{escape, fit};
 
+use super::child::is_child;
 use super::context::RunContext;
 use super::{advice, object, spool};
 
@@ -136,7 +137,7 @@ pub(crate) fn about_no_class(cx: &RunContext, summary: &Summary, selection: &Sel
         cx.say("hint", &format!("the class object of {name} is {id:#x}"));
         return;
     }
-    if Path::new(&selection.text).is_file() {
+    if !is_child() && Path::new(&selection.text).is_file() {
         return cx.say("hint", &format!("{} is a file: the command takes one dump", selection.text));
     }
     suggest(cx, &suggestions::class_names(summary, &selection.text));
@@ -155,7 +156,7 @@ pub(crate) fn about_patterns<'a, N: Iterator<Item = &'a str>>(
     for text in unmatched.map(ClassPattern::text) {
         count += 1;
         cx.say("note", &format!("no class matches {text}"));
-        if Path::new(text).is_file() {
+        if !is_child() && Path::new(text).is_file() {
             cx.say("hint", &format!("{text} is a file: {arguments}"));
         } else {
             suggest(cx, &suggestions::class_names_of(names(), text));

@@ -2,12 +2,14 @@
 
 pub(crate) mod advice;
 pub(crate) mod args;
+pub(crate) mod child;
 pub(crate) mod color;
 pub(crate) mod commands;
 pub(crate) mod context;
 pub(crate) mod frameworks;
 #[cfg(target_os = "linux")]
 pub(crate) mod guard;
+pub(crate) mod hiding;
 pub(crate) mod holder;
 #[cfg(target_os = "linux")]
 mod jvm_advice;

@@ -1,4 +1,4 @@
-//! Recordings of a profiler, from a binary dump or a text report, for commands that accept either.
+//! Recordings of a profiler, from a binary dump, a text report or Flight Recorder, for commands that accept any.
 
 use crate::cli::shared::context::RunContext;
 use std::path::Path;
@@ -7,11 +7,14 @@ use std::sync::Arc;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::{Error, Heap, Quiet};
 use hprof_input::file::TextFile;
+use hprof_jfr::Recording;
+use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
-use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::{self, Want};
+use hprof_query::recordings::profile::flight::{self, FlightFacts, FlightFile, FlightReport};
 use hprof_query::recordings::profile::text::{self, TextError, TextReport};
+use hprof_query::recordings::profile::{Profile, StartedThread};
 use hprof_query::threads::{self, Threads, stack_owners};
 use hprof_report::json;
 use hprof_report::number::grouped;
@@ -44,9 +47,16 @@ pub(crate) enum RecordedFile {
         /// Length of the file.
         file_bytes: u64,
     },
+    /// A recording of Flight Recorder; its profile was moved out.
+    Flight {
+        /// The rest of the report.
+        report: Box<FlightReport>,
+        /// Length of the file.
+        file_bytes: u64,
+    },
 }
 
-/// A binary dump or text report, and the run to read.
+/// A binary dump, text report or recording of Flight Recorder, and the run to read.
 #[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("dump", |dump| dump
     .value_name("DUMP|TEXT")
@@ -60,6 +70,10 @@ pub(crate) struct RecordedInput {
     run: Option<u32>,
 }
 
+/// Help for the file of commands that read recordings of Flight Recorder, too.
+pub(crate) const WITH_FLIGHT: &str = "HPROF binary, text report of the HPROF agent (java.hprof.txt), or recording of Flight \
+     Recorder (.jfr); plain or compressed with gzip or zstd";
+
 impl RecordedInput {
     /// Returns the same options for another file.
     pub(crate) fn of(&self, dump: &Path) -> Self {
@@ -68,6 +82,9 @@ impl RecordedInput {
 
     /// Opens the file and prints notes about it.
     pub(crate) fn open(&self, cx: &RunContext, want: Want) -> anyhow::Result<Recorded> {
+        if let Some(recorded) = self.open_flight(cx, want)? {
+            return Ok(recorded);
+        }
         if let Some((_, recorded)) = self.open_text(cx)? {
             return Ok(recorded);
         }
@@ -76,6 +93,44 @@ impl RecordedInput {
         let profile = self.input.with_threads(|| binary::read(&heap, want, &bar))??;
         drop(bar);
         Ok(Recorded { profile, file: RecordedFile::Binary(heap), path: self.path_text() })
+    }
+
+    /// Reads a recording of Flight Recorder and prints notes about it; `None` if the file is something else.
+    pub(crate) fn open_flight(&self, cx: &RunContext, want: Want) -> anyhow::Result<Option<Recorded>> {
+        let path = self.path_text();
+        let bar = Bar::new(cx, self.input.quiet);
+        let scratch = self.input.index_dir().map(Path::to_owned);
+        let Some(file) = FlightFile::open(self.input.path(), scratch, &bar)? else { return Ok(None) };
+        for (option, is_given) in
+            [("--run", self.run.is_some()), ("--heap-dump", self.input.heap_dump().is_some())]
+        {
+            anyhow::ensure!(
+                !is_given,
+                "{path} is a recording of Flight Recorder, which contains no runs and no heap dumps; omit {option}"
+            );
+        }
+        let recording =
+            Recording::new(file.bytes()).map_err(|error| anyhow::anyhow!("cannot read {path}: {error}"))?;
+        let mut report = self.input.with_threads(|| flight::read(&recording, file.unpack_error(), want))?;
+        drop(bar);
+        about_flight(cx, &report.facts, &path, self.input.quiet);
+        let mut profile = std::mem::take(&mut report.profile);
+        if cx.hides_values {
+            hide_thread_names(&mut profile);
+            // Options and arguments may be passwords.
+            if let Some(jvm) = &mut report.facts.jvm {
+                jvm.options = HIDDEN.to_owned();
+                jvm.command = HIDDEN.to_owned();
+            }
+        }
+        let origin = RecordedFile::Flight { report: Box::new(report), file_bytes: file.file_bytes() };
+        Ok(Some(Recorded { profile, file: origin, path }))
+    }
+
+    /// Reads a recording of Flight Recorder, all of it, for commands that otherwise take dumps only.
+    pub(crate) fn open_only_flight(cx: &RunContext, input: &Input) -> anyhow::Result<Option<Recorded>> {
+        let want = Want { sites: true, traces: true, ..Want::default() };
+        Self { input: input.clone(), run: None }.open_flight(cx, want)
     }
 
     /// Counts allocation sites over the objects of a binary dump without recorded ones. Reads the whole heap.
@@ -135,7 +190,10 @@ impl RecordedInput {
             "{path} is a text report, which contains runs; omit --heap-dump, or select a run with --run"
         );
         about_text(cx, &report, &path, self.run, self.input.quiet);
-        let profile = std::mem::take(&mut report.profile);
+        let mut profile = std::mem::take(&mut report.profile);
+        if cx.hides_values {
+            hide_thread_names(&mut profile);
+        }
         let origin = RecordedFile::Text { report: Box::new(report), file_bytes: file.file_bytes() };
         Ok(Some((file, Recorded { profile, file: origin, path })))
     }
@@ -163,14 +221,16 @@ impl AnswerSource for Recorded {
     fn dump(&self) -> json::DumpHeader<'_> {
         match &self.file {
             RecordedFile::Binary(heap) => heap.dump(),
-            RecordedFile::Text { file_bytes, .. } => json::DumpHeader {
-                path: self.path.as_str().into(),
-                file_bytes: Some(*file_bytes),
-                format: Some(self.profile.format.as_str()).filter(|format| !format.is_empty()),
-                created: self.profile.created.as_deref().map(Into::into),
-                is_damaged: Some(self.is_damaged()),
-                ..json::DumpHeader::default()
-            },
+            RecordedFile::Text { file_bytes, .. } | RecordedFile::Flight { file_bytes, .. } => {
+                json::DumpHeader {
+                    path: self.path.as_str().into(),
+                    file_bytes: Some(*file_bytes),
+                    format: Some(self.profile.format.as_str()).filter(|format| !format.is_empty()),
+                    created: self.profile.created.as_deref().map(Into::into),
+                    is_damaged: Some(self.is_damaged()),
+                    ..json::DumpHeader::default()
+                }
+            }
         }
     }
 
@@ -178,7 +238,30 @@ impl AnswerSource for Recorded {
         match &self.file {
             RecordedFile::Binary(heap) => heap.summary().is_damaged(),
             RecordedFile::Text { report, .. } => report.not_understood > 0,
+            RecordedFile::Flight { report, .. } => report.facts.problem_count > 0,
         }
+    }
+}
+
+fn hide_thread_names(profile: &mut Profile) {
+    profile.threads = std::mem::take(&mut profile.threads).into_iter().map(StartedThread::unnamed).collect();
+}
+
+/// Prints notes about a recording of Flight Recorder.
+fn about_flight(cx: &RunContext, facts: &FlightFacts, path: &str, quiet: bool) {
+    if facts.unfinished_chunks > 0 && !quiet {
+        cx.say(
+            "note",
+            &format!("{path}: the JVM had not finished this recording; what it had written is read"),
+        );
+    }
+    for problem in facts.problems.iter().take(SHOWN) {
+        cx.say("warning", &format!("{path}: {problem}"));
+    }
+    let shown = facts.problems.len().min(SHOWN) as u64;
+    if facts.problem_count > shown {
+        let left = grouped(facts.problem_count - shown);
+        cx.say("warning", &format!("{path}: {left} more damaged regions"));
     }
 }
 

@@ -98,6 +98,10 @@ fn show_markdown(
     Ok(rows)
 }
 
+/// Environment variable that makes a command write its JSON and, after a zero byte, the table: for `mcp`, which needs both of
+/// a query that may take long.
+pub(crate) const WITH_TABLE: &str = "HPROF_CLI_WITH_TABLE";
+
 fn show_erased(
     cx: &RunContext,
     source: &dyn AnswerSource,
@@ -119,7 +123,11 @@ fn show_erased(
         return Ok(rows);
     }
     let mut out = cx.out();
-    let rows = answer.write(&mut out, format, style, command, &source.dump())?;
+    let is_both = format == Format::Json && std::env::var_os(WITH_TABLE).is_some_and(|value| value == "1");
+    let rows = match is_both {
+        true => answer.write_both(&mut out, style, command, &source.dump())?,
+        false => answer.write(&mut out, format, style, command, &source.dump())?,
+    };
     output::finish_if(out, source.check())?;
     Ok(rows)
 }

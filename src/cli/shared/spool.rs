@@ -35,13 +35,11 @@ pub(crate) struct Copied {
 }
 
 /// Returns the copies of this process, for another process that reads them.
-#[cfg(feature = "serve")]
 pub(crate) fn copies() -> &'static [Copied] {
     COPIES.get().map_or(&[], Vec::as_slice)
 }
 
 /// Takes over the copies of another process, which removes them later.
-#[cfg(feature = "serve")]
 pub(crate) fn take_over(copies: Vec<Copied>) {
     // Once per process: it works for one other process.
     let _ = COPIES.set(copies);

@@ -1,6 +1,6 @@
 //! `threads --started`: the threads that were started while a profiler ran.
 
-use hprof_parser::TraceSerial;
+use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::StartedThread;
 use hprof_query::recordings::profile::binary::Want;
@@ -27,7 +27,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     let recorded = input.open(cx, Want::default())?;
     if recorded.profile.threads.is_empty() {
-        input.note(cx, "the file does not say which threads were started: only the HPROF agent records this");
+        input.note(cx, "the file does not say which threads were started: only the HPROF agent and Flight Recorder record this");
     }
     let found = started_threads::threads(&recorded.profile.threads, question);
     let answer = Answer::new(columns(), found.rows.iter().copied())
@@ -50,13 +50,21 @@ fn trace(thread: &StartedThread) -> Option<TraceSerial> {
     Some(thread.trace).filter(|trace| *trace != TraceSerial::NONE)
 }
 
+/// Returns the object ID of a thread, if known.
+fn object(thread: &StartedThread) -> Option<ObjectId> {
+    Some(thread.object).filter(|object| object.0 != 0)
+}
+
 fn columns<'a>() -> Columns<'a, &'a StartedThread> {
     Columns::new([
         Column::of(names::THREAD_SERIAL, |thread: &&StartedThread| thread.serial.into())
             .header("thread")
             .cell(|thread| thread.serial.to_string())
             .place(0),
-        Column::of(names::OBJECT, |thread: &&StartedThread| id(thread.object)).header("object").place(1),
+        Column::of(names::OBJECT, |thread: &&StartedThread| object(thread).map(id).into())
+            .or_null("in recordings of Flight Recorder")
+            .header("object")
+            .place(1),
         Column::of(names::NAME, |thread: &&'a StartedThread| Value::from(&thread.name))
             .header("name")
             .fit(Fit::Cut { priority: 0 }),

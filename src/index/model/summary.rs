@@ -124,7 +124,7 @@ impl Summary {
     }
 
     /// Returns `true` if values of objects are hidden.
-    pub(crate) fn hides_values(&self) -> bool {
+    pub fn hides_values(&self) -> bool {
         self.hides_values
     }
 

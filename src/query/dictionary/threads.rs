@@ -49,6 +49,7 @@ names! {
     TRACES: Integer, "number of stack traces";
     RANK: Integer, "place in the list, from 1";
     SAMPLES: Integer, "number of samples";
+    EVENT: Text, "type of the events that were counted, or that the row is about, in recordings of Flight Recorder";
     SELF_SAMPLES: Integer, "samples of the traces whose innermost frame is of the method";
     TOTAL_SAMPLES: Integer, "samples of the traces in which the method occurs";
     SELF_PERCENT: Float, "share in percent of the total";
@@ -67,7 +68,7 @@ names! {
     ALLOCATED_BYTES: Integer, "bytes that were ever allocated";
     ALLOCATED_INSTANCES: Integer, "objects that were ever allocated";
     LISTED: Record, "sums of the rows that the file lists";
-    ORIGIN: Text, "`recorded` by the profiler, or counted over the `objects` of the dump: then allocated figures equal live ones";
+    ORIGIN: Text, "`recorded` by the profiler, counted over the `objects` of the dump: then allocated figures equal live ones, or `sampled`: then allocated bytes are estimates";
     ORDERED_BY: Text, "order of the file: `live_bytes` or `allocated_bytes`";
     DATE: Time, "time at which the rows were written; in texts local time without a zone";
     PHASE: Text, "phase of the JVM in which it was written";
@@ -75,6 +76,15 @@ names! {
     RUNS: Integer, "number of runs in the file";
     LINES: Integer, "number of such lines in the run";
     LINES_NOT_UNDERSTOOD: Integer, "lines of a text that could not be read; 0 of a binary";
+    FLIGHT: Record, "facts about a recording of Flight Recorder";
+    CHUNKS: Integer, "number of chunks";
+    UNFINISHED_CHUNKS: Integer, "number of chunks that the JVM had not finished";
+    DURATION_MS: Integer, "duration in milliseconds";
+    TRUNCATED_TRACES: Integer, "number of stack traces whose outer frames were not recorded";
+    JVM_OPTIONS: Text, "options of the JVM";
+    EVENT_TYPES: Records, "types of events, most events first";
+    EVENTS: Integer, "number of events of the type";
+    EVENT_BYTES: Integer, "bytes of these events";
     HEAP_SUMMARIES: Records, "HEAP SUMMARY records in the order of the file";
     CONTROL_SETTINGS: Records, "CONTROL SETTINGS records in the order of the file";
     IS_ALLOCATION_TRACED: Boolean, "whether allocations were traced";

@@ -4,5 +4,4 @@ pub mod doctor;
 pub mod info;
 pub mod overview;
 pub mod recover;
-pub mod redact;
 pub mod unreachable;

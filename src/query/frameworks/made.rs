@@ -108,7 +108,7 @@ impl Made {
         for class in self.model.classes().iter().filter(|class| !class.name.starts_with("com.acme.")) {
             for (field, kind) in &class.fields {
                 let is_number = !matches!(kind, Type::Object | Type::Boolean);
-                let is_known = || crate::dump::redact::is_known_field(&class.name, field);
+                let is_known = || crate::objects::hiding::fields::is_known(&class.name, field);
                 let name = &class.name;
                 assert!(!is_number || is_known(), "{name}.{field} is not in kept_fields.txt of redact");
             }

@@ -5,6 +5,7 @@ pub mod class_set;
 pub mod collections;
 pub mod condition;
 pub mod heaps;
+pub mod hiding;
 pub mod instances;
 pub mod label;
 pub(crate) mod largest;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::dump::info::{DumpInfo, info};
+use crate::objects::hiding;
 use crate::objects::reader::{Bits, Record};
 use crate::paths::root_index::RootIndex;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -165,7 +166,7 @@ impl<'a> Evaluator<'_, 'a> {
             _ => &["value", "val", "v"],
         };
         let found = names.iter().find_map(|name| self.objects.field(object, name));
-        found.map_or(ExpressionValue::Null, |bits| self.of_bits(bits))
+        found.map_or(ExpressionValue::Null, |bits| self.of_field(bits, || false))
     }
 
     /// Returns the name of a field of an object or a class object, its type and its value.
@@ -178,13 +179,17 @@ impl<'a> Evaluator<'_, 'a> {
                 Some((
                     slot.name,
                     slot.kind.java_name(),
-                    bits.map_or(ExpressionValue::Null, |bits| self.of_bits(bits)),
+                    bits.map_or(ExpressionValue::Null, |bits| {
+                        self.of_field(bits, || hiding::is_slot_shown(self.summary, &slot))
+                    }),
                 ))
             }
             ExpressionValue::Static(object, number) => {
-                let class = self.summary.class(self.class_of(*object)?)?;
-                let (name, kind, bits) = self.summary.statics(class).nth(*number as usize)?;
-                Some((name, kind.java_name(), self.of_bits(Bits { kind, bits })))
+                let of = self.class_of(*object)?;
+                let (name, kind, bits) =
+                    self.summary.statics(self.summary.class(of)?).nth(*number as usize)?;
+                let is_shown = || hiding::is_shown(self.summary, of, name, kind);
+                Some((name, kind.java_name(), self.of_field(Bits { kind, bits }, is_shown)))
             }
             _ => None,
         }

@@ -7,8 +7,10 @@ use hprof_index::ObjectGraph;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::Summary;
 
+use crate::objects::hiding::HIDDEN;
+
 use super::error::Wrong;
-use super::evaluate::{EvaluatedRow, Evaluator, HIDDEN};
+use super::evaluate::{EvaluatedRow, Evaluator};
 use super::group::children;
 use super::parser;
 use super::resolve::{NameScope, Resolver};

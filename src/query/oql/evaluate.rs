@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dump::info::DumpInfo;
 use crate::objects::collections::Collections;
+use crate::objects::hiding::{self, HIDDEN};
 use crate::objects::meaning::Meanings;
 use crate::objects::reader::{Bits, ObjectReader, Record};
 use crate::paths::root_index::RootIndex;
@@ -27,7 +28,6 @@ use super::value::{ExpressionValue, GroupKey, List};
 
 /// Maximum number of UTF-16 units of a text examined.
 pub(super) const MAX_TEXT: usize = 1 << 20;
-pub(super) const HIDDEN: &str = "*";
 /// Maximum number of elements of a list that `IN` searches.
 pub(super) const MAX_SEARCHED: usize = 1 << 24;
 
@@ -52,6 +52,8 @@ pub struct Evaluator<'o, 'a> {
     pub(super) bound: Option<usize>,
     /// `true` if texts of objects are hidden from those who read the values.
     pub(super) hides_values: bool,
+    /// `true` if texts and numbers are hidden from conditions, too.
+    pub(super) hides_contents: bool,
     /// Fields that were met, by name: each has a table of its own.
     fields: Mutex<FxHashMap<Box<str>, Arc<CodeField>>>,
     /// Regular expressions that were compiled, by pattern.
@@ -109,7 +111,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             threads: OnceLock::new(),
             live: false,
             bound: None,
-            hides_values: false,
+            hides_values: heap.hides_values(),
+            hides_contents: heap.hides_values(),
             fields: Mutex::default(),
             patterns: Mutex::default(),
             strings: summary.classes().iter().map(is_string).collect(),
@@ -122,10 +125,11 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         Self { live, ..self }
     }
 
-    /// Evaluates only lists of at most so many elements; longer ones have no value. Texts are hidden if the heap's are.
+    /// Evaluates only lists of at most so many elements; longer ones have no value. For rules that are known: if values are
+    /// hidden, those of texts are hidden where they are shown, and conditions read them.
     #[must_use]
     pub(crate) fn bounded(self, elements: usize) -> Self {
-        Self { bound: Some(elements), hides_values: self.heap.hides_values(), ..self }
+        Self { bound: Some(elements), hides_contents: false, ..self }
     }
 
     /// A field by its name, the same for all expressions.
@@ -148,7 +152,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             Code::Column(number) => row.columns.get(*number).cloned().unwrap_or(ExpressionValue::Null),
             Code::Path(base, steps) => self.path(base, steps, row),
             Code::Call(Function::ToText, argument) if matches!(**argument, Code::Row) => {
-                match self.string_of_row(row).filter(|_| !self.hides_values) {
+                match self.string_of_row(row).filter(|_| !self.hides_values || self.hides_contents) {
                     Some(text) => ExpressionValue::Text(text.into()),
                     None => self.call(Function::ToText, ExpressionValue::Object(row.object())),
                 }
@@ -473,7 +477,11 @@ impl<'o, 'a> Evaluator<'o, 'a> {
                     return self.size(&ExpressionValue::Object(object));
                 }
                 let bits = place.and_then(|place| self.objects.value_at(record.fields, place));
-                bits.map_or(ExpressionValue::Null, |bits| self.of_bits(bits))
+                let is_shown = || {
+                    let slot = self.objects.slots(class).find(|slot| slot.name == &*field.name);
+                    slot.is_some_and(|slot| hiding::is_slot_shown(self.summary, &slot))
+                };
+                bits.map_or(ExpressionValue::Null, |bits| self.of_field(bits, is_shown))
             }
             Some(Record::Class(_)) => self.static_field(object, &field.name),
             // As in jhat.
@@ -488,10 +496,21 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     }
 
     fn static_field(&self, object: ObjectIndex, name: &str) -> ExpressionValue {
-        let class = self.graph.class_of_class_object(object).and_then(|class| self.summary.class(class));
-        let Some(class) = class else { return ExpressionValue::Null };
+        let Some(number) = self.class_of(object) else { return ExpressionValue::Null };
+        let Some(class) = self.summary.class(number) else { return ExpressionValue::Null };
         let found = self.summary.statics(class).find(|(found, ..)| *found == name);
-        found.map_or(ExpressionValue::Null, |(_, kind, bits)| self.of_bits(Bits { kind, bits }))
+        found.map_or(ExpressionValue::Null, |(_, kind, bits)| {
+            let is_shown = || hiding::is_shown(self.summary, number, name, kind);
+            self.of_field(Bits { kind, bits }, is_shown)
+        })
+    }
+
+    /// Returns the value of a field, or what stands for it: conditions see no more than rows show.
+    pub(super) fn of_field(&self, bits: Bits, is_shown: impl FnOnce() -> bool) -> ExpressionValue {
+        if self.hides_contents && bits.kind != BasicType::Object && !is_shown() {
+            return ExpressionValue::Text(HIDDEN.into());
+        }
+        self.of_bits(bits)
     }
 
     #[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
@@ -543,7 +562,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             Function::ToText => {
                 let text = self
                     .text(&value)
-                    .map(|text| if self.is_hidden(object) { HIDDEN.to_owned() } else { text });
+                    .map(|text| if self.hides_text_of(object) { HIDDEN.to_owned() } else { text });
                 text.map_or(ExpressionValue::Null, |text| ExpressionValue::Text(text.into()))
             }
             Function::Frame => {

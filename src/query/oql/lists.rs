@@ -53,10 +53,10 @@ impl<'a> Evaluator<'_, 'a> {
         let collections = self.collections();
         let entries = collections.collection(object).map(|collection| collections.entries(&collection));
         entries.into_iter().flatten().map(|entry| {
-            let value = self.of_bits(entry.value);
-            entry
-                .key
-                .map_or(value.clone(), |key| ExpressionValue::Entry(Box::new((self.of_bits(key), value))))
+            let value = self.of_field(entry.value, || false);
+            entry.key.map_or(value.clone(), |key| {
+                ExpressionValue::Entry(Box::new((self.of_field(key, || false), value)))
+            })
         })
     }
 
@@ -185,7 +185,7 @@ impl<'a> Evaluator<'_, 'a> {
         let bits = be_value(element, 0, kind, self.summary.id_size())?;
         Some(match kind {
             BasicType::Object => self.of_id(ObjectId(bits)),
-            kind => self.of_bits(Bits { kind, bits }),
+            kind => self.of_field(Bits { kind, bits }, || false),
         })
     }
 

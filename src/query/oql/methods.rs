@@ -4,8 +4,10 @@ use hprof_index::graph::numbers::ObjectIndex;
 use hprof_parser::ObjectId;
 use std::cmp::Ordering;
 
+use crate::objects::hiding::HIDDEN;
+
 use super::builtins::{Attribute, Method};
-use super::evaluate::{Evaluator, HIDDEN, MAX_SEARCHED, MAX_TEXT, character, cut};
+use super::evaluate::{Evaluator, MAX_SEARCHED, MAX_TEXT, character, cut};
 use super::tree::{Comparison, Function};
 use super::value::ExpressionValue;
 

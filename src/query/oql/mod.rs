@@ -268,7 +268,7 @@ impl Evaluator<'_, '_> {
         ObjectRow {
             object: self.graph.objects.addresses.id_of(object).unwrap_or_default(),
             class: self.class_name(object).map(str::to_owned),
-            label: self.meanings.short(object, MAX_CHARS),
+            label: self.meanings.short(object, MAX_CHARS).filter(|_| !self.is_hidden(object)),
             shallow_bytes: tree.position(object).map(|at| tree.shallow_bytes(at)),
             retained_bytes: tree.reachable_position(object).map(|at| tree.retained_bytes(at)),
         }

@@ -1,5 +1,6 @@
 //! Texts of values: Strings, arrays of characters and objects with a meaning.
 
+use crate::objects::hiding::{self, HIDDEN};
 use crate::objects::meaning;
 use crate::objects::reader::{Characters, Record};
 use hprof_index::graph::numbers::ObjectIndex;
@@ -29,6 +30,11 @@ impl<'a> Evaluator<'_, 'a> {
         self.hides_values && self.class_of(object).is_none() && !is_constant()
     }
 
+    /// Returns whether [`Self::text`] returns the text of an object that is hidden from readers of the values.
+    pub(super) fn hides_text_of(&self, object: ObjectIndex) -> bool {
+        self.is_hidden(object) && !self.hides_contents
+    }
+
     /// Returns whether a value is a text, or a String.
     pub(super) fn is_text(&self, value: &ExpressionValue) -> bool {
         match value {
@@ -45,7 +51,7 @@ impl<'a> Evaluator<'_, 'a> {
     pub(super) fn string(&self, object: ObjectIndex) -> Option<String> {
         let class = self.graph.objects.class(object)?;
         let is_string = self.strings.get(class.0 as usize).copied().unwrap_or(false);
-        is_string.then(|| self.objects.string(object).map(|text| text.text(MAX_TEXT))).flatten()
+        is_string.then(|| self.objects.string(object).map(|text| self.told(&text))).flatten()
     }
 
     /// Returns the characters of a row that is a String, whose record is already read.
@@ -56,7 +62,12 @@ impl<'a> Evaluator<'_, 'a> {
         let text = is_string
             .then(|| self.objects.characters(&Fields::new(self.summary, class, record.fields)))
             .flatten()?;
-        Some(text.text(MAX_TEXT))
+        Some(self.told(&text))
+    }
+
+    /// Returns a text, or what stands for it.
+    fn told(&self, text: &Characters<'_>) -> String {
+        hiding::text(text, MAX_TEXT, self.hides_contents)
     }
 
     /// Returns the text of a value.
@@ -94,11 +105,12 @@ impl<'a> Evaluator<'_, 'a> {
         // All elements of an array, whereas its meaning is only the characters up to a zero.
         if let Some(Record::PrimitiveArray(array)) = self.objects.record(object) {
             return match array.element {
-                BasicType::Char => Some(Characters::Utf16Be(array.elements?).text(MAX_TEXT)),
-                BasicType::Byte => Some(Characters::Latin1(array.elements?).text(MAX_TEXT)),
+                BasicType::Char => Some(self.told(&Characters::Utf16Be(array.elements?))),
+                BasicType::Byte => Some(self.told(&Characters::Latin1(array.elements?))),
                 _ => None,
             };
         }
-        self.meanings.meaning(object, MAX_TEXT).map(|meaning| meaning.text)
+        let meaning = self.meanings.meaning(object, MAX_TEXT)?.text;
+        Some(if self.hides_contents && self.is_hidden(object) { HIDDEN.to_owned() } else { meaning })
     }
 }

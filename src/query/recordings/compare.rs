@@ -408,7 +408,7 @@ mod tests {
         let rows = rows.iter().map(|(trace, samples)| (TraceSerial(*trace), *samples)).collect();
         Profile {
             traces: traces(of),
-            samples: Some(Samples { total, rows, date: None }),
+            samples: Some(Samples { total, rows, date: None, event: None }),
             ..Profile::default()
         }
     }
@@ -532,8 +532,10 @@ mod tests {
                     self_percent,
                     accumulated_percent: self_percent,
                     name: Some(name.to_owned()),
+                    nanos: None,
                 }],
                 date: None,
+                event: None,
             }),
             ..Profile::default()
         };

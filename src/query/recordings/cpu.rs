@@ -269,7 +269,7 @@ mod tests {
         ]);
         let rows = [(2, 3), (1, 2), (3, 2), (4, 1), (9, 1)];
         let rows = rows.map(|(trace, samples)| (TraceSerial(trace), samples)).into();
-        (Samples { total: 12, rows, date: None }, traces)
+        (Samples { total: 12, rows, date: None, event: None }, traces)
     }
 
     #[test]
@@ -357,7 +357,7 @@ mod tests {
     fn nothing_was_sampled() {
         let answer = by_trace(&Samples::default(), &Traces::default(), &CpuQuery::default());
         assert_eq!((answer.rows.len(), answer.samples), (0, 0));
-        let zero = Samples { total: 0, rows: vec![(TraceSerial(1), 0)], date: None };
+        let zero = Samples { total: 0, rows: vec![(TraceSerial(1), 0)], date: None, event: None };
         assert!(
             by_trace(&zero, &Traces::default(), &CpuQuery::default()).rows.first().unwrap().self_percent
                 == 0.0

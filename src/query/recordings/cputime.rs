@@ -44,7 +44,8 @@ pub struct RankedTime<'a> {
     pub time: &'a TimeRow,
     /// Method of the trace's innermost frame.
     pub method: Option<String>,
-    /// Time in milliseconds, estimated from the percentage of the total; `None` if the total is unusable.
+    /// Time in milliseconds, if it was not measured estimated from the percentage of the total; `None` if the total is
+    /// unusable.
     pub self_ms: Option<u64>,
 }
 
@@ -90,7 +91,7 @@ pub fn times<'a>(
             rank,
             time,
             method: traces.method(time.trace),
-            self_ms: milliseconds(time.self_percent, total_ms),
+            self_ms: time.milliseconds().or_else(|| milliseconds(time.self_percent, total_ms)),
         })
         .collect();
     TimeReport { rows, matching }
@@ -179,6 +180,7 @@ mod tests {
             self_percent,
             accumulated_percent: 0.0,
             name: name.map(str::to_owned),
+            nanos: None,
         };
         vec![
             row(TraceSerial(3), 1, 44.18, Some("a.A")),

@@ -71,6 +71,8 @@ pub struct Totals {
     pub allocated_bytes: u64,
     /// Allocated instances.
     pub allocated_instances: u64,
+    /// Samples; with any, only allocated bytes are known.
+    pub samples: u64,
 }
 
 /// Sites that match a query.
@@ -163,6 +165,7 @@ impl Totals {
             live_instances: self.live_instances.saturating_add(site.live_instances),
             allocated_bytes: self.allocated_bytes.saturating_add(site.allocated_bytes),
             allocated_instances: self.allocated_instances.saturating_add(site.allocated_instances),
+            samples: self.samples.saturating_add(site.samples),
         }
     }
 }
@@ -182,6 +185,7 @@ mod tests {
             live_instances: live.1,
             allocated_bytes: allocated.0,
             allocated_instances: allocated.1,
+            samples: 0,
             self_percent,
             accumulated_percent: 0.0,
         }

@@ -41,7 +41,7 @@ pub struct SiteCount {
 
 /// Counts the contents of a profile.
 pub fn recorded(profile: &Profile) -> Recorded {
-    let sites = profile.sites.as_ref().filter(|sites| sites.origin == Origin::Recorded);
+    let sites = profile.sites.as_ref().filter(|sites| sites.origin != Origin::Objects);
     Recorded {
         traces: profile.traces.len() as u64,
         frames: profile.traces.different_frames() as u64,

@@ -3,13 +3,15 @@
 //! The names are Strings that the pass over the arrays has found. What refers to such a String by a field `key` refers to
 //! the value by a field `value`, whatever map or property source it is part of.
 
+use rustc_hash::FxHashMap;
+
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::tables::ClassKind;
 use hprof_parser::BasicType;
 
 use super::rules::{HeldKind, SecretRules};
-use super::values::{self, HeldValue};
-use super::{Candidate, mask};
+use super::values::{self, HeldValue, KnownValue};
+use super::{Candidate, SecretQuery, mask};
 use crate::objects::reader::{ObjectReader, Record};
 
 /// Maximum number of referrers of a name that are looked at, of all names together, and of fields of one.
@@ -62,10 +64,20 @@ pub(super) fn is_value(rules: &SecretRules, name: &str, text: &str, is_general: 
 pub(super) fn find(
     objects: &ObjectReader<'_>,
     rules: &SecretRules,
+    query: SecretQuery,
     names: &[ObjectIndex],
 ) -> (Vec<Candidate>, u64) {
     let graph = objects.graph;
-    let mut search = NamedSearch { objects, rules, left: MAX_ALL, found: Vec::new(), omitted: 0 };
+    let mut search = NamedSearch {
+        objects,
+        rules,
+        query,
+        left: MAX_ALL,
+        names: Vec::new(),
+        arrays: FxHashMap::default(),
+        found: Vec::new(),
+        omitted: 0,
+    };
     for array in names {
         let mut strings = graph.referrers(*array);
         for string in strings.by_ref().take(MAX_REFERRERS) {
@@ -74,14 +86,21 @@ pub(super) fn find(
         }
         search.omitted += u64::from(strings.next().is_some());
     }
+    search.arrays();
     (search.found, search.omitted)
 }
 
 struct NamedSearch<'s, 'a> {
     objects: &'s ObjectReader<'a>,
     rules: &'s SecretRules,
+    query: SecretQuery,
     /// Number of referrers that may still be looked at.
     left: usize,
+    /// Names of keys in arrays.
+    names: Vec<String>,
+    /// Arrays of keys and values that contain a key: the keys, by ID, with the places of their names. Each array is read
+    /// once. `None` for other arrays.
+    arrays: FxHashMap<ObjectIndex, Option<FxHashMap<u64, usize>>>,
     found: Vec<Candidate>,
     /// Number of names of which not all referrers were looked at.
     omitted: u64,
@@ -128,23 +147,41 @@ impl NamedSearch<'_, '_> {
         }
     }
 
-    /// Looks at an array that contains a key.
+    /// Notes a key in an array.
     fn in_turn(&mut self, array: ObjectIndex, id: u64, name: &str) {
         let (objects, graph) = (self.objects, self.objects.graph);
-        let is_map = graph.referrers(array).take(4).any(|from| {
-            let class = graph.objects.class(from).and_then(|class| objects.summary.class(class));
-            class.is_some_and(|class| {
-                let name = objects.summary.class_name(class);
-                IN_TURN.into_iter().any(|part| name.contains(part))
+        let is_map = || {
+            graph.referrers(array).take(4).any(|from| {
+                let class = graph.objects.class(from).and_then(|class| objects.summary.class(class));
+                class.is_some_and(|class| {
+                    let name = objects.summary.class_name(class);
+                    IN_TURN.into_iter().any(|part| name.contains(part))
+                })
             })
-        });
-        let Some(Record::ObjectArray(record)) = objects.record(array).filter(|_| is_map) else { return };
-        let mut elements = objects.elements(&record).take(MAX_ELEMENTS);
-        while let (Some(key), Some(value)) = (elements.next(), elements.next()) {
-            if key.0 == id
-                && let Some(value) = values::object_of(objects, value.0)
-            {
-                return self.add(array, value, name);
+        };
+        let keys = self.arrays.entry(array).or_insert_with(|| is_map().then(FxHashMap::default));
+        let Some(keys) = keys else { return };
+        if self.names.last().is_none_or(|last| last != name) {
+            self.names.push(name.to_owned());
+        }
+        keys.insert(id, self.names.len() - 1);
+    }
+
+    /// Looks for the values of the keys in arrays.
+    fn arrays(&mut self) {
+        let names = std::mem::take(&mut self.names);
+        let arrays = std::mem::take(&mut self.arrays);
+        let mut arrays: Vec<_> =
+            arrays.into_iter().filter_map(|(array, keys)| Some((array, keys?))).collect();
+        arrays.sort_unstable_by_key(|(array, _)| *array);
+        for (array, mut keys) in arrays {
+            let Some(Record::ObjectArray(record)) = self.objects.record(array) else { continue };
+            let mut elements = self.objects.elements(&record).take(MAX_ELEMENTS);
+            while let (Some(key), Some(value)) = (elements.next(), elements.next()) {
+                let Some(value) = values::object_of(self.objects, value.0) else { continue };
+                if let Some(name) = keys.remove(&key.0).and_then(|name| names.get(name)) {
+                    self.add(array, value, name);
+                }
             }
         }
     }
@@ -153,6 +190,7 @@ impl NamedSearch<'_, '_> {
         let Some((object, value)) = values::value(self.objects, value, HeldKind::Text) else { return };
         let HeldValue::Text(text) = &value else { return };
         if text != name && is_value(self.rules, name, text, true) {
+            let value = KnownValue::of(&value, self.query);
             self.found.push(Candidate { rule: None, object, value, from, holder: None, is_general: true });
         }
     }

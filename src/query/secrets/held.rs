@@ -10,8 +10,8 @@ use hprof_index::objects::object_table::BLOCK;
 use hprof_parser::{BasicType, names};
 
 use super::rules::{HeldRule, SecretRules, is_like};
-use super::values::{self, HeldValue};
-use super::{Candidate, from_name};
+use super::values::{self, HeldValue, KnownValue};
+use super::{Candidate, SecretQuery, from_name};
 use crate::objects::class_set::ClassSet;
 use crate::objects::reader::{FieldPlace, ObjectReader, Record};
 use crate::parallel;
@@ -89,7 +89,11 @@ impl<'a> FieldRules<'_, 'a> {
 }
 
 /// Finds the values of fields.
-pub(super) fn find(objects: &ObjectReader<'_>, rules: &SecretRules) -> (Vec<Candidate>, u64) {
+pub(super) fn find(
+    objects: &ObjectReader<'_>,
+    rules: &SecretRules,
+    query: SecretQuery,
+) -> (Vec<Candidate>, u64) {
     let (summary, graph) = (objects.summary, objects.graph);
     let mut of = FieldRules { objects, rules, of_name: FxHashMap::default(), of_class: FxHashMap::default() };
     let mut fields: FxHashMap<ClassNumber, Vec<HeldField>> = FxHashMap::default();
@@ -117,7 +121,7 @@ pub(super) fn find(objects: &ObjectReader<'_>, rules: &SecretRules) -> (Vec<Cand
             let target = rule.and_then(|_| values::object_of(objects, value));
             if let (Some(rule), Some(target), Some(from)) = (rule, target, graph.class_object(number)) {
                 let holder = format!("{}.{name}", summary.class_name(class));
-                found.extend(candidate(objects, rules, rule, (from, target), &holder, false));
+                found.extend(candidate((objects, rules, query), rule, (from, target), &holder, false));
             }
         }
     }
@@ -142,8 +146,8 @@ pub(super) fn find(objects: &ObjectReader<'_>, rules: &SecretRules) -> (Vec<Cand
                 }
             });
             for (object, field, target) in held {
-                let one =
-                    candidate(objects, rules, field.rule, (object, target), &field.name, field.is_of_jdk);
+                let from = (object, target);
+                let one = candidate((objects, rules, query), field.rule, from, &field.name, field.is_of_jdk);
                 match one {
                     Some(_) if found.len() >= MAX_FOUND => omitted += 1,
                     one => found.extend(one),
@@ -174,8 +178,7 @@ fn is_key(objects: &ObjectReader<'_>, object: ObjectIndex, value: &HeldValue) ->
 
 /// Returns the value of a field, if it may be a credential.
 fn candidate(
-    objects: &ObjectReader<'_>,
-    rules: &SecretRules,
+    (objects, rules, query): (&ObjectReader<'_>, &SecretRules, SecretQuery),
     rule: usize,
     (from, target): (ObjectIndex, ObjectIndex),
     holder: &str,
@@ -197,7 +200,7 @@ fn candidate(
     Some(Candidate {
         rule: Some(number),
         object,
-        value,
+        value: KnownValue::of(&value, query),
         from,
         holder: (!is_of_jdk).then(|| holder.to_owned()),
         is_general,

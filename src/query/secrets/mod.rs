@@ -30,10 +30,26 @@ use crate::waste;
 
 pub use rules::{SecretLevel, SecretRule, SecretRuleError, SecretRules};
 use search::{TextFinding, TextSearch};
-use values::HeldValue;
+use values::{HeldValue, KnownValue};
 
 /// Maximum number of referrers of an array that are looked at.
 const MAX_REFERRERS: usize = 64;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct SecretQuery {
+    /// `true` to return the values. Otherwise they are in memory only as long as a rule looks at them.
+    pub with_values: bool,
+    /// Seed of the hashes of values: rows of two dumps can be compared if it is the same.
+    pub(crate) seed: u64,
+}
+
+impl SecretQuery {
+    /// Creates a query.
+    pub fn new(with_values: bool) -> Self {
+        Self { with_values, seed: random_seed() }
+    }
+}
 
 /// A credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,8 +73,12 @@ pub struct SecretRow {
     pub masked: String,
     /// Number of characters of the value; of a key, bytes.
     pub length: u64,
-    /// The value; of a key in hexadecimal digits.
-    pub value: String,
+    /// The value, if it was asked for; of a key in hexadecimal digits.
+    pub value: Option<String>,
+    /// Hash of the value.
+    pub(crate) hash: u64,
+    /// Place of the value in the text.
+    start: u32,
 }
 
 /// Result of the search.
@@ -77,7 +97,7 @@ struct Candidate {
     rule: Option<usize>,
     /// Object that has the value.
     object: ObjectIndex,
-    value: HeldValue,
+    value: KnownValue,
     /// Object from which the holder is looked for: an entry of a map, an object with the field.
     from: ObjectIndex,
     /// Class and field, if they are the program's.
@@ -90,7 +110,7 @@ struct Candidate {
 #[derive(Debug)]
 enum Source {
     Text(TextFinding),
-    Held(HeldValue),
+    Held(KnownValue),
 }
 
 /// Equal values that one rule has found, and the one that is shown.
@@ -108,23 +128,27 @@ struct Group {
 }
 
 /// Finds credentials.
-pub fn secrets(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], rules: &SecretRules) -> Secrets {
-    let seed = random_seed();
+pub fn secrets(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
+    rules: &SecretRules,
+    query: SecretQuery,
+) -> Secrets {
     let objects = ObjectReader::new(heap.summary(), graph, bytes);
-    let texts = arrays::read(&objects, &TextSearch::new(rules, seed));
-    let (held, omitted) = held::find(&objects, rules);
-    let (mut named, unnamed) = from_name::find(&objects, rules, &texts.names);
+    let texts = arrays::read(&objects, &TextSearch::new(rules, query.seed));
+    let (held, omitted) = held::find(&objects, rules, query);
+    let (mut named, unnamed) = from_name::find(&objects, rules, query, &texts.names);
     let mut all = Groups {
         objects,
-        seed,
+        query,
         is_key: rules.texts.iter().map(|rule| rule.is_key).collect(),
         groups: FxHashMap::default(),
         seen: FxHashSet::default(),
     };
     // What a rule knows by its class is not said again because of its form, and neither because of a name.
     let (general, explicit): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| held.is_general);
-    let held: FxHashSet<(u32, u64)> =
-        explicit.iter().map(|held| (held.object.0, held.value.hash(seed))).collect();
+    let held: FxHashSet<(u32, u64)> = explicit.iter().map(|held| (held.object.0, held.value.hash)).collect();
     texts.found.into_iter().for_each(|finding| all.add_text(finding, &held));
     explicit.into_iter().for_each(|candidate| all.add_held(candidate));
     let known: FxHashSet<u32> = all.seen.iter().map(|(_, _, object)| *object).collect();
@@ -157,15 +181,14 @@ pub fn secrets(heap: &Heap, graph: &ObjectGraph, bytes: &[u8], rules: &SecretRul
     }
     let ids: Vec<&str> = rules.rules().map(|rule| rule.id.as_str()).collect();
     let mut rows: Vec<SecretRow> = all.groups.values().filter_map(|group| all.row(group, &ids)).collect();
-    rows.sort_rows_by_key(|row| (row.id.clone(), row.object, row.length, row.value.clone()));
+    rows.sort_rows_by_key(|row| (row.id.clone(), row.object, row.length, row.start));
     Secrets { rows, omitted: texts.omitted + omitted + unnamed }
 }
 
 /// Findings, grouped by rule and value.
 struct Groups<'a> {
     objects: ObjectReader<'a>,
-    /// Hash seed.
-    seed: u64,
+    query: SecretQuery,
     /// By rule about texts, whether it finds keys.
     is_key: Vec<bool>,
     groups: FxHashMap<(usize, u64), Group>,
@@ -186,7 +209,7 @@ impl Groups<'_> {
 
     fn add_held(&mut self, candidate: Candidate) {
         let Candidate { rule: Some(rule), object, value, from, holder, .. } = candidate else { return };
-        let key = (rule, value.hash(self.seed));
+        let key = (rule, value.hash);
         self.add(key, (object, from), holder, |_| Source::Held(value));
     }
 
@@ -232,28 +255,13 @@ impl Groups<'_> {
     /// Returns a row; `None` only if the dump has changed since.
     fn row(&self, group: &Group, ids: &[&str]) -> Option<SecretRow> {
         let (summary, graph) = (self.objects.summary, self.objects.graph);
-        let (value, masked, length) = match &group.source {
+        let text;
+        let (value, start) = match &group.source {
             Source::Text(finding) => {
-                let (_, elements) = self.objects.primitives(ObjectIndex(finding.array))?;
-                let (start, end) = finding.range();
-                let is_key = self.is_key.get(group.rule) == Some(&true);
-                if let Some(bytes) = elements.get(start..end).filter(|_| is_key) {
-                    let key = HeldValue::Key(bytes.to_vec());
-                    (key.shown(), mask::HIDDEN.to_owned(), key.len())
-                } else {
-                    let value = finding.view.text(elements, finding.range());
-                    let masked = mask::mask(&value);
-                    let length = value.chars().count();
-                    (value, masked, length)
-                }
+                text = self.known(finding, group.rule)?;
+                (&text, finding.start)
             }
-            Source::Held(value) => {
-                let masked = match value {
-                    HeldValue::Text(text) => mask::mask(text),
-                    HeldValue::Key(_) => mask::HIDDEN.to_owned(),
-                };
-                (value.shown(), masked, value.len())
-            }
+            Source::Held(value) => (value, 0),
         };
         let class = graph.objects.class(group.object).and_then(|class| summary.class(class));
         Some(SecretRow {
@@ -264,9 +272,24 @@ impl Groups<'_> {
             holder: group.holder.clone(),
             copies: group.copies,
             is_reachable: !group.is_unreachable,
-            masked,
-            length: length as u64,
-            value,
+            masked: value.masked.clone(),
+            length: value.length as u64,
+            value: value.shown.clone(),
+            hash: value.hash,
+            start,
         })
+    }
+
+    /// Reads the value of a finding again.
+    fn known(&self, finding: &TextFinding, rule: usize) -> Option<KnownValue> {
+        let (_, elements) = self.objects.primitives(ObjectIndex(finding.array))?;
+        let (start, end) = finding.range();
+        let is_key = self.is_key.get(rule) == Some(&true);
+        let value = match elements.get(start..end).filter(|_| is_key) {
+            Some(bytes) => HeldValue::Key(bytes.to_vec()),
+            None => HeldValue::Text(finding.view.text(elements, finding.range())),
+        };
+        // The hash of what was found: that of the expression's text.
+        Some(KnownValue { hash: finding.hash, ..KnownValue::of(&value, self.query) })
     }
 }

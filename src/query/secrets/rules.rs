@@ -205,6 +205,11 @@ impl SecretRules {
         texts.chain(held).chain(self.named.iter().map(|rule| &rule.about))
     }
 
+    /// Returns the number of rules about texts, which come first.
+    pub(crate) fn about_texts(&self) -> usize {
+        self.texts.len()
+    }
+
     fn add(mut self, file: Self) -> Self {
         self.texts.extend(file.texts);
         self.held.extend(file.held);

@@ -7,6 +7,7 @@ use hprof_parser::heap::PrimitiveArray;
 use hprof_parser::{BasicType, ObjectId};
 
 use super::rules::HeldKind;
+use super::{SecretQuery, mask};
 use crate::objects::reader::{Characters, ObjectReader, Record};
 
 /// Maximum number of characters of a value.
@@ -53,6 +54,28 @@ impl HeldValue {
             Self::Text(text) => text.clone(),
             Self::Key(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
         }
+    }
+}
+
+/// What is known of a value without it. The value itself is in memory only as long as a rule looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KnownValue {
+    pub(super) hash: u64,
+    pub(super) masked: String,
+    /// Number of characters, or of bytes of a key.
+    pub(super) length: usize,
+    /// The value, if it was asked for.
+    pub(super) shown: Option<String>,
+}
+
+impl KnownValue {
+    pub(super) fn of(value: &HeldValue, query: SecretQuery) -> Self {
+        let masked = match value {
+            HeldValue::Text(text) => mask::mask(text),
+            HeldValue::Key(_) => mask::HIDDEN.to_owned(),
+        };
+        let shown = query.with_values.then(|| value.shown());
+        Self { hash: value.hash(query.seed), masked, length: value.len(), shown }
     }
 }
 

@@ -8,6 +8,7 @@ use super::path_text;
 use crate::frameworks::Frameworks;
 use crate::objects::collections::{Collections, Forms};
 use crate::objects::condition::path::{Path, StepPlaces};
+use crate::objects::hiding::{self, HIDDEN};
 use crate::objects::label::Labels;
 use crate::objects::reader::Bits;
 use crate::paths::steps::View;
@@ -227,7 +228,8 @@ impl SqlDump {
         self.of_object(id, |inside, object| {
             let context = inside.tables.context();
             if let Some(text) = context.objects.string(object) {
-                return Some(FunctionValue::Text(text.text(MAX_TEXT)));
+                let hides = context.heap.hides_values();
+                return Some(FunctionValue::Text(hiding::text(&text, MAX_TEXT, hides)));
             }
             let labels =
                 inside.labels.get_or_init(|| Labels::new(context.heap, context.graph, context.bytes));
@@ -291,13 +293,21 @@ impl SqlDump {
             return FunctionValue::Nothing;
         }
         self.of_object(id, |inside, object| {
-            let objects = &inside.tables.context().objects;
+            let context = inside.tables.context();
+            let (objects, hides) = (&context.objects, context.heap.hides_values());
             let known = inside.path(path)?;
             let (fields, places) = &*known;
             let value = fields.value(objects, object, &objects.record(object)?, places)?;
-            let Some(target) = objects.object(value) else { return primitive(value) };
+            let Some(target) = objects.object(value) else {
+                let is_hidden = hides && value.kind != BasicType::Object;
+                return if is_hidden {
+                    Some(FunctionValue::Text(HIDDEN.to_owned()))
+                } else {
+                    primitive(value)
+                };
+            };
             match objects.string(target) {
-                Some(text) => Some(FunctionValue::Text(text.text(MAX_TEXT))),
+                Some(text) => Some(FunctionValue::Text(hiding::text(&text, MAX_TEXT, hides))),
                 None => reference(value),
             }
         })

@@ -24,6 +24,7 @@ use hprof_index::storage::id_map::{IdMap, IdSet};
 use hprof_index::storage::scratch::{Array, ScratchArena};
 use hprof_parser::ObjectId;
 
+use super::objects::hiding;
 use super::objects::reader::{Characters, ObjectReader};
 use contents::random_seed;
 use find::StringItem;
@@ -452,6 +453,9 @@ impl<'a> StringReader<'a> {
         let item = item(&self.answer.shares, group)?;
         let graph = self.objects.graph;
         let (text, is_cut) = match item.characters(&self.objects) {
+            Some(characters) if self.objects.summary.hides_values() => {
+                (hiding::masked(characters.len()), false)
+            }
             Some(characters) => text(&characters, self.most_of(number)),
             None => (String::new(), false),
         };

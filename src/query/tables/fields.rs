@@ -8,6 +8,7 @@ use super::{
     TableQuery, Wanted,
 };
 use crate::dictionary::names;
+use crate::objects::hiding;
 use crate::objects::reader::Bits;
 use hprof_index::model::summary::ClassNumber;
 use hprof_parser::BasicType;
@@ -22,7 +23,7 @@ pub(super) struct Fields<'a> {
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let instance = "it is not a static field";
+    let instance = "it is not a static field, or values are hidden";
     Definition {
         name: "fields".into(),
         meaning: "A field that a class declares".into(),
@@ -113,7 +114,8 @@ impl Table for Fields<'_> {
                 batch.column(5).boolean(Some(value.is_some()));
                 batch.column(6).id(value.and_then(Bits::reference));
                 if wanted.has(7) {
-                    let text = value.and_then(primitive);
+                    let is_shown = !summary.hides_values() || hiding::is_shown(summary, number, name, kind);
+                    let text = value.filter(|_| is_shown).and_then(primitive);
                     batch.column(7).text(text.as_deref());
                 }
             }

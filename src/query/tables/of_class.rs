@@ -14,7 +14,8 @@ use super::{
 use crate::classes::suggestions;
 use crate::dictionary::names;
 use crate::objects::class_set::ClassSet;
-use crate::objects::reader::{Bits, FieldPlace, Record};
+use crate::objects::hiding;
+use crate::objects::reader::{Bits, FieldPlace, FieldSlot, Record};
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::model::tables::ClassKind;
 use hprof_parser::{BasicType, ObjectId};
@@ -42,6 +43,8 @@ const MAX_NAMED: usize = 5;
 pub(super) struct OfClass<'a> {
     objects: OfClasses<'a>,
     definition: Definition,
+    /// By field, whether its values are hidden.
+    hidden: Vec<bool>,
     /// Places of the columns' fields in instances of the class itself.
     base: Vec<FieldPlace>,
     /// Places in instances of each class, ascending by class.
@@ -108,6 +111,10 @@ impl<'a> OfClass<'a> {
         let all: Vec<ClassNumber> =
             (0u32..).zip(&set).filter(|(_, is_in)| **is_in).map(|(class, _)| ClassNumber(class)).collect();
         let (columns, wanted) = columns(&context, first);
+        let hides = |slot: &FieldSlot<'_>| {
+            context.summary.hides_values() && !hiding::is_slot_shown(context.summary, slot)
+        };
+        let hidden = context.objects.slots(first).take(wanted.len()).map(|slot| hides(&slot)).collect();
         let table = context.summary.class_table();
         let places = all.iter().map(|class| {
             // Each of several classes of a name has its own subclasses and fields.
@@ -128,7 +135,7 @@ impl<'a> OfClass<'a> {
             columns,
         };
         let classes = ClassSet::of(context.summary, &all);
-        Ok(Self { objects: OfClasses { context, classes }, definition, base: of_base, places })
+        Ok(Self { objects: OfClasses { context, classes }, definition, hidden, base: of_base, places })
     }
 
     /// Adds the values of an object's fields.
@@ -155,7 +162,9 @@ impl<'a> OfClass<'a> {
             if !wanted.has(column) {
                 continue;
             }
-            let value = place(column - FIELDS).and_then(|place| place.value(bytes, summary.id_size()));
+            let is_hidden = self.hidden.get(column - FIELDS).copied().unwrap_or(true);
+            let place = place(column - FIELDS).filter(|_| !is_hidden);
+            let value = place.and_then(|place| place.value(bytes, summary.id_size()));
             let values = batch.column(column);
             match declared.kind {
                 ColumnType::Id => values.id(value.and_then(Bits::reference)),
@@ -254,7 +263,7 @@ fn columns<'a>(context: &Context<'a>, class: ClassNumber) -> (Vec<Column>, Vec<W
         };
         let owner = context.class_names.get(slot.class.0 as usize).unwrap_or_default();
         let column = Column::field(name, kind, format!("field `{}` of {owner}", slot.name))
-            .or_null("its record does not contain it");
+            .or_null("its record does not contain it, or values are hidden");
         let column = if slot.kind == BasicType::Object { column } else { column.secret() };
         columns.push(column);
         wants.push((slot.name, slot.kind));

@@ -10,6 +10,7 @@ use super::of_classes::OfClasses;
 use super::{Batch, Column, Context, Definition, Lookup, Operator, Table, TableChunk, TableQuery, Wanted};
 use crate::dictionary::names;
 use crate::objects::class_set::ClassSet;
+use crate::objects::hiding;
 use crate::objects::reader::{Characters, Record};
 use crate::strings::contents;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -74,7 +75,8 @@ pub(super) struct Strings<'a> {
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
-    let none = "its characters are not in the dump, or values are hidden";
+    let none = "its characters are not in the dump";
+    let hidden = "its characters are not in the dump, or values are hidden";
     Definition {
         name: "strings".into(),
         meaning: "An instance of java.lang.String".into(),
@@ -83,7 +85,7 @@ pub(super) fn definition() -> Definition {
             Column::of(names::OBJECT),
             Column::of(names::TEXT).or_null(none).secret(),
             Column::of(names::LENGTH).or_null(none),
-            Column::of(names::HASH).or_null(none),
+            Column::of(names::HASH).or_null(hidden),
             Column::of(names::ARRAY).or_null("it has none"),
             Column::of(names::ARRAY_BYTES).or_null("the array is not in the dump"),
         ],
@@ -124,12 +126,17 @@ impl<'a> Strings<'a> {
             let characters = fields.and_then(|fields| objects.characters(&fields));
             batch.column(LENGTH).count(characters.map(|characters| characters.len() as u64));
             if wanted.has(HASH) {
+                // A hash tells whether a text is one that is guessed.
+                let characters = characters.filter(|_| !summary.hides_values());
                 let hash = characters.and_then(|characters| hashes.get(&characters));
                 batch.column(HASH).integer(hash);
             }
             if wanted.has(TEXT) {
                 match characters {
                     None => batch.column(TEXT).text(None),
+                    Some(characters) if summary.hides_values() => {
+                        batch.column(TEXT).text(Some(&hiding::masked(characters.len())));
+                    }
                     // Most are ASCII, which needs no decoding.
                     Some(Characters::Latin1(bytes)) if bytes.len() <= MAX_TEXT && bytes.is_ascii() => {
                         batch.column(TEXT).text(str::from_utf8(bytes).ok());

@@ -72,6 +72,8 @@ impl fmt::Display for Frame {
             (_, NATIVE) => f.write_str("(Native Method)"),
             (Some(source), 1..) => write!(f, "({source}:{})", self.line),
             (Some(source), _) => write!(f, "({source})"),
+            // Flight Recorder records no source files.
+            (None, 1..) => write!(f, "(line {})", self.line),
             (None, _) => f.write_str("(Unknown Source)"),
         }
     }
@@ -177,7 +179,7 @@ mod tests {
             assert_eq!(frame(source, line).to_string(), text);
         }
         let unknown = Frame { class: None, method: None, ..frame(None, 5) };
-        assert_eq!(unknown.to_string(), "<unknown method>(Unknown Source)");
+        assert_eq!(unknown.to_string(), "<unknown method>(line 5)");
         assert_eq!((unknown.line(), frame(None, -3).line()), (Some(5), None));
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use hprof_format::heap_text::{self, ClassReference};
 
-use super::Report;
+use super::ReportHeap;
 use super::date::ctime;
 use crate::digits::{Integer, push_decimal, push_hex};
 use crate::escape;
@@ -22,11 +22,11 @@ use hprof_query::recordings::profile::rfc3339;
 
 /// Writes the section.
 pub(super) fn write(
-    report: &Report<'_>,
+    report: &ReportHeap<'_>,
     out: &mut (dyn Write + Send),
     progress: &dyn Progress,
 ) -> io::Result<()> {
-    let Report { summary, sizes, bytes, .. } = *report;
+    let ReportHeap { summary, sizes, bytes } = *report;
     let (mut objects, mut size) = (0u64, 0u64);
     for (number, class) in summary.numbered_classes() {
         objects += histogram::instances(summary, number, class);
@@ -327,7 +327,6 @@ mod tests {
     use hprof_index::layout::sizes::Sizes;
     use hprof_index::{Heap, Options, Quiet};
     use hprof_parser::heap_tag as sub_record;
-    use hprof_query::recordings::profile::Profile;
 
     fn heap_of(records: &[(u8, Vec<u8>)]) -> String {
         let mut bytes = b"JAVA PROFILE 1.0.2\0\0\0\0\x04\0\0\0\0\0\0\0\0".to_vec();
@@ -342,14 +341,7 @@ mod tests {
         let options = Options { index_dir: Some(dir.path().join("index")), ..Options::default() };
         let heap = Heap::open(&path, &options, &Quiet).unwrap();
         let sizes = Sizes::new(heap.summary(), None);
-        let profile = Profile::default();
-        let report = Report {
-            summary: heap.summary(),
-            bytes: &bytes,
-            sizes: &sizes,
-            profile: &profile,
-            thread_events: &[],
-        };
+        let report = ReportHeap { summary: heap.summary(), bytes: &bytes, sizes: &sizes };
         let mut out = Vec::new();
         write(&report, &mut out, &Quiet).unwrap();
         String::from_utf8(out).unwrap()

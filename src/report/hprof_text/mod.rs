@@ -1,4 +1,4 @@
-//! The HPROF agent's text report (`java.hprof.txt`) of a binary dump.
+//! The HPROF agent's text report (`java.hprof.txt`) of a binary dump, or of a recording of Flight Recorder.
 //!
 //! Order, columns and words are those of the agent of JDK 8 (`hprof_io.c`), so that programs that read its files can
 //! read these. Facts that a dump does not contain are left out or 0, such as the trace of a JNI global reference. Names
@@ -33,16 +33,23 @@ pub struct Sections {
 /// Input of a report.
 #[derive(Debug)]
 pub struct Report<'a> {
+    /// Heap dump, if the file is a dump.
+    pub heap: Option<ReportHeap<'a>>,
+    /// Recorded facts besides the heap.
+    pub profile: &'a Profile,
+    /// Starts and ends of threads.
+    pub thread_events: &'a [ThreadEvent],
+}
+
+/// Heap dump of a report.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportHeap<'a> {
     /// Summary of the dump.
     pub summary: &'a Summary,
     /// Bytes of the dump.
     pub bytes: &'a [u8],
     /// Sizes of objects.
     pub sizes: &'a Sizes,
-    /// Recorded facts besides the heap.
-    pub profile: &'a Profile,
-    /// Starts and ends of threads.
-    pub thread_events: &'a [ThreadEvent],
 }
 
 impl Report<'_> {
@@ -67,8 +74,9 @@ impl Report<'_> {
         }
         head.flush()?;
         drop(head);
-        if sections.heap && self.summary.facts().heap_dump.get() != 0 {
-            heap::write(self, out, progress)?;
+        let heap = self.heap.filter(|heap| sections.heap && heap.summary.facts().heap_dump.get() != 0);
+        if let Some(heap) = &heap {
+            heap::write(heap, out, progress)?;
         }
         let mut tail = io::BufWriter::with_capacity(1 << 16, &mut *out);
         if let (true, Some(sites)) = (sections.sites, &profile.sites) {

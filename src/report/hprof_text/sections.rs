@@ -13,7 +13,7 @@ pub(super) fn header(out: &mut dyn Write, profile: &Profile) -> io::Result<()> {
 }
 
 const EXPLANATION: &str = "\
-Written by hprof-cli from a binary dump, in the text format of the HPROF agent.
+Written by hprof-cli from a binary file, in the text format of the HPROF agent.
 Times are in UTC. Object ids are hexadecimal, all other numbers decimal.
 
 A thread starts and ends with a line of its own, with its object id (obj), its

@@ -5,18 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::kit::dump::{Dump, bytes};
+use crate::kit::random::Random;
 use hprof_query::objects::show::Shower;
 use hprof_query::paths::steps::View;
-
-/// Numbers that look random, the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % end
-    }
-}
 
 #[test]
 fn every_object_of_a_damaged_dump() {

@@ -54,6 +54,7 @@ fn fields(shown: &Shown) -> BTreeMap<String, String> {
         ShownValue::Char(unit) => format!("'{unit:x}'"),
         ShownValue::Float(value) => format!("{value:?}f"),
         ShownValue::Double(value) => format!("{value:?}d"),
+        ShownValue::Hidden => "hidden".to_owned(),
     };
     let of = |part: &ShownPart| {
         (

@@ -8,7 +8,7 @@ use std::process::Output;
 use hprof_index::layout::sizes::Sizes;
 use hprof_index::{Heap, Quiet};
 use hprof_query::recordings::profile::binary::{self, Want};
-use hprof_report::hprof_text::{Report, Sections};
+use hprof_report::hprof_text::{Report, ReportHeap, Sections};
 
 use super::process::Folder;
 
@@ -76,7 +76,7 @@ pub fn code(output: &Output) -> i32 {
 
 /// Returns the output of `convert`, made by the library.
 pub fn convert(heap: &Heap) -> Vec<u8> {
-    let want = Want { sites: true, traces: true };
+    let want = Want { sites: true, traces: true, ..Want::default() };
     let mut profile = binary::read(heap, want, &Quiet).unwrap();
     let sizes = Sizes::new(heap.summary(), None);
     if profile.sites.is_none() {
@@ -84,9 +84,7 @@ pub fn convert(heap: &Heap) -> Vec<u8> {
     }
     let thread_events = binary::thread_events(heap, &Quiet).unwrap();
     let report = Report {
-        summary: heap.summary(),
-        bytes: heap.bytes(&Quiet).unwrap(),
-        sizes: &sizes,
+        heap: Some(ReportHeap { summary: heap.summary(), bytes: heap.bytes(&Quiet).unwrap(), sizes: &sizes }),
         profile: &profile,
         thread_events: &thread_events,
     };

@@ -13,7 +13,7 @@
 //! - [`ArbDump`]: a plain description in which every value is legal, for property tests to generate and
 //!   shrink. The strategies are defined with the property tests.
 //!
-//! [`damage`] damages finished bytes as in real files. Compression is left to the tests.
+//! [`flight`] writes recordings of Flight Recorder. [`damage`] damages finished bytes as in real files. Compression is left to the tests.
 
 mod arb;
 mod basic;
@@ -22,6 +22,7 @@ pub mod damage;
 mod emit;
 pub mod examples;
 mod expected;
+pub mod flight;
 mod heap;
 mod jdk;
 mod layout;

@@ -49,6 +49,7 @@ impl Counted {
                     Box::new(classes.map(|class| class.name.as_str()))
                 }
                 RecordedFile::Binary(heap) => names_of(heap),
+                RecordedFile::Flight { .. } => Box::new(std::iter::empty()),
             },
         }
     }

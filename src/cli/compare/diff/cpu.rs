@@ -84,7 +84,7 @@ fn open(
     input: &RecordedInput,
     missing: fn(&Profile) -> Option<String>,
 ) -> anyhow::Result<Recorded> {
-    let recorded = input.open(cx, Want { sites: false, traces: true })?;
+    let recorded = input.open(cx, Want { sites: false, traces: true, ..Want::default() })?;
     match missing(&recorded.profile) {
         Some(missing) => anyhow::bail!("{} contains {missing}", recorded.dump().path),
         None => Ok(recorded),

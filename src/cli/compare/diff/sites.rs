@@ -55,11 +55,11 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
 
 /// Opens a file that contains sites, or objects to count them over.
 fn open(cx: &RunContext, input: &RecordedInput) -> anyhow::Result<Recorded> {
-    let mut recorded = input.open(cx, Want { sites: true, traces: true })?;
+    let mut recorded = input.open(cx, Want { sites: true, traces: true, ..Want::default() })?;
     input.count_sites(cx, &mut recorded)?;
     anyhow::ensure!(
         recorded.profile.sites.is_some(),
-        "{} contains no allocation sites and no objects: the HPROF agent records sites with heap=sites or heap=all",
+        "{} contains no allocation sites and no objects: the HPROF agent records sites with heap=sites or heap=all, Flight Recorder with settings=profile",
         recorded.dump().path
     );
     Ok(recorded)
@@ -148,19 +148,19 @@ fn columns<'a>(stacks: &'a Traces, stack: &StackArgs, origins: Origins) -> Colum
         stack.frames(stacks, |row: &&SiteRow| row.stack),
         shown::status(|row: &&SiteRow| row.status, 7),
     ];
-    columns.extend(
-        ChangeColumns::new(names::LIVE_BYTES, ["live +/-", "live"])
-            .columns(1, |row: &&SiteRow| Some(row.live_bytes)),
-    );
-    columns.extend(
-        ChangeColumns::new(names::LIVE_INSTANCES, ["objects +/-", "objects"])
-            .columns(3, |row: &&SiteRow| Some(row.live_instances)),
-    );
+    // Of samples, only allocated bytes are known.
+    let is_sampled = origins == [Some(Origin::Sampled); 2];
+    let live = ChangeColumns::new(names::LIVE_BYTES, ["live +/-", "live"])
+        .columns(1, |row: &&SiteRow| Some(row.live_bytes));
+    let instances = ChangeColumns::new(names::LIVE_INSTANCES, ["objects +/-", "objects"])
+        .columns(3, |row: &&SiteRow| Some(row.live_instances));
+    let known = |column: Column<'a, &'a SiteRow>| if is_sampled { column.hidden() } else { column };
+    columns.extend(live.into_iter().chain(instances).map(known));
     let bytes = ChangeColumns::new(names::ALLOCATED_BYTES, ["allocated +/-", "allocated"])
         .or_null(NOT_RECORDED)
         .columns(5, |row: &&SiteRow| row.allocated_bytes)
         .map(|column| column.fit(Fit::Secondary { priority: 0 }));
-    columns.extend(bytes.map(|column| if is_recorded { column } else { column.hidden() }));
+    columns.extend(bytes.map(|column| if is_recorded || is_sampled { column } else { column.hidden() }));
     columns.extend(
         ChangeColumns::new(names::ALLOCATED_INSTANCES, ["", ""])
             .or_null(NOT_RECORDED)

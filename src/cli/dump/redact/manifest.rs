@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use hprof_query::dump::redact::KeptReason;
-use hprof_query::dump::redact::proof::ProofRow;
+use hprof_query::redact::KeptReason;
+use hprof_query::redact::proof::ProofRow;
 
 use super::{Done, WhatGoes};
 
@@ -48,7 +48,9 @@ pub(crate) fn text(result: &Manifest<'_>) -> String {
             "unpacked_bytes": done.redacted.written,
         },
         "options": {
-            "keep": args.keep,
+            // Patterns of texts may contain the names that `--classes` hides.
+            "keep": args.classes.is_empty().then_some(&args.keep),
+            "keep_patterns": args.keep.len(),
             "thread_names": args.thread_names || done.is_pipe,
             "properties": if done.is_pipe { "all mapped" } else { "mapped except public ones" },
             "lines": args.lines,

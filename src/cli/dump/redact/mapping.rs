@@ -1,15 +1,15 @@
 //! The file with the old names of renamed classes, beside a redacted dump.
 
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde_json::json;
 
-use hprof_query::dump::redact::ClassRenames;
+use hprof_query::redact::ClassRenames;
 
 use super::{RedactArgs, with_suffix};
-use crate::cli::shared::context::RunContext;
 use crate::cli::shared::output::file::{Existing, OutFile};
 
 /// Returns the path of the file that belongs to a redacted dump.
@@ -18,38 +18,52 @@ pub(crate) fn path(output: &Path) -> PathBuf {
 }
 
 /// The file while it is written: only its owner may read it.
-pub(super) struct ClassMapping(OutFile);
+pub(super) enum ClassMapping {
+    /// Classes are to be renamed.
+    New(OutFile),
+    /// They are not, and there is the file of the dump that is replaced.
+    Old(PathBuf),
+    None,
+}
 
 impl ClassMapping {
-    /// Creates the file if classes are to be renamed.
+    /// Creates the file if classes are to be renamed. Otherwise, that of another dump must not remain.
     pub(super) fn create(
         args: &RedactArgs,
         output: &Path,
         inputs: &[&Path],
         existing: Existing,
-    ) -> anyhow::Result<Option<Self>> {
-        if args.what.classes.is_empty() {
-            return Ok(None);
+    ) -> anyhow::Result<Self> {
+        let path = path(output);
+        if !args.what.classes.is_empty() {
+            return Ok(Self::New(OutFile::create_private(&path, inputs, existing)?));
         }
-        Ok(Some(Self(OutFile::create_private(&path(output), inputs, existing)?)))
+        if fs::symlink_metadata(&path).is_err() {
+            return Ok(Self::None);
+        }
+        ensure!(
+            existing == Existing::Replace,
+            "cannot write {}: {} exists, for another dump; use another name, or --force to remove it",
+            output.display(),
+            path.display()
+        );
+        Ok(Self::Old(path))
     }
 
-    /// Writes the names, and says which patterns match nothing.
-    pub(super) fn finish(
-        mut self,
-        cx: &RunContext,
-        args: &RedactArgs,
-        renames: &ClassRenames,
-    ) -> anyhow::Result<()> {
-        if !args.quiet {
-            for pattern in renames.unmatched() {
-                cx.say("note", &format!("--classes {pattern}: no class of the dump matches"));
-            }
-        }
+    /// Writes the names.
+    pub(super) fn write(self, args: &RedactArgs, renames: &ClassRenames) -> anyhow::Result<Self> {
+        let Self::New(mut file) = self else { return Ok(self) };
         let patterns: Vec<&str> = args.what.classes.iter().map(|pattern| pattern.text()).collect();
         let text = json!({ "classes": renames.old_names(), "patterns": patterns });
-        let written = self.0.write_all(format!("{text:#}\n").as_bytes());
-        written.with_context(|| format!("cannot write {}", self.0.path().display()))?;
-        self.0.commit()
+        let written = file.write_all(format!("{text:#}\n").as_bytes());
+        written.with_context(|| format!("cannot write {}", file.path().display()))?;
+        file.commit()?;
+        Ok(Self::None)
+    }
+
+    /// Removes the names of a dump that was replaced.
+    pub(super) fn remove_old(self) -> anyhow::Result<()> {
+        let Self::Old(path) = self else { return Ok(()) };
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))
     }
 }

@@ -6,6 +6,7 @@ use hprof_parser::ObjectId;
 use hprof_query::dictionary::names;
 use hprof_query::frameworks::FrameworkDescription;
 use hprof_query::objects::collections;
+use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::objects::meaning;
 use hprof_query::objects::show::{
     ClassShown, ContentEntry, Contents, DeclaredField, Dominator, Loader, Referred, Referrer, RootShown,
@@ -76,6 +77,7 @@ fn value(shows: &ShownValue) -> Value<'static> {
         ShownValue::Reference(Some(to)) => {
             object::describe_without_id(to.class.as_deref(), to.label.as_deref()).into()
         }
+        ShownValue::Hidden => HIDDEN.into(),
     }
 }
 
@@ -89,6 +91,7 @@ fn value_text(shows: &ShownValue) -> String {
         ShownValue::Double(value) => meaning::double(*value),
         ShownValue::Reference(None) => "null".to_owned(),
         ShownValue::Reference(Some(to)) => describe(to),
+        ShownValue::Hidden => HIDDEN.to_owned(),
     }
 }
 

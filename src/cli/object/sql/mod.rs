@@ -25,6 +25,7 @@ use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
+use crate::cli::shared::hiding;
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::query_text;
 use crate::cli::shared::session::{AnswerSource, KEPT, Session};
@@ -54,6 +55,7 @@ const LEAST_MEMORY: u64 = 32 << 20;
 ///
 /// On a terminal, starts a shell if QUERY is missing. docs/sql.md is the reference. Builds the index on first use.
 #[derive(Debug, clap::Args)]
+#[command(arg = hiding::no_values())]
 pub(crate) struct SqlArgs {
     #[command(flatten)]
     input: Input,
@@ -126,6 +128,7 @@ pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
         (None, None) if std::io::stdin().is_terminal() => return shell::run(cx, args),
         (None, None) => query_text::read(std::path::Path::new("-"), MAX_LEN)?,
     };
+    hiding::note(cx, args.input.quiet);
     let frameworks = args.frameworks.rules(cx)?;
     let ask = |opened: &[OpenHeap]| Ok(answer(args, &dumps(args, &frameworks, opened)?, &query));
     let (opened, found) = with_all(cx, &inputs(args)?, Vec::new(), &ask)?;

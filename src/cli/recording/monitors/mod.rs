@@ -6,15 +6,17 @@ mod waits;
 use crate::cli::Outcome;
 use crate::cli::shared::args;
 use crate::cli::shared::context::RunContext;
-use crate::cli::shared::keys::{Keyword, keys};
-use crate::cli::shared::recording::RecordedInput;
+use crate::cli::shared::keys::{Keyword, keys, word_of};
+use crate::cli::shared::recording::{RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::stack::StackedOutput;
 use hprof_query::classes::pattern::{ClassPattern, MethodPattern};
 use hprof_query::recordings::cputime::{TimeOrder, TimeQuery};
 use hprof_query::recordings::monitors::WaitQuestion;
 use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::profile::flight::{FlightFacts, MonitorEvent};
 use hprof_query::recordings::stack_filter::StackFilter;
 use hprof_report::answer::Declared;
+use hprof_report::number::grouped;
 
 use super::no_match;
 use super::times::{self, TimeKind};
@@ -22,6 +24,7 @@ use super::times::{self, TimeKind};
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli monitors java.hprof.txt
   hprof-cli monitors java.hprof.txt --monitor 'com.acme.**' --stack
+  hprof-cli monitors recording.jfr --event park --stack
   hprof-cli monitors java.hprof.txt --dumps
   hprof-cli monitors java.hprof.txt --waits --format csv";
 
@@ -33,15 +36,35 @@ const SORT: &[Keyword<TimeOrder>] = &[
     ("method", TimeOrder::Method, "By method name"),
 ];
 
+/// Values of `--event`.
+const EVENT: &[Keyword<MonitorEvent>] = &[
+    ("enter", MonitorEvent::Enter, "jdk.JavaMonitorEnter: threads that waited to enter a monitor"),
+    ("wait", MonitorEvent::Wait, "jdk.JavaMonitorWait: threads that waited to be notified"),
+    ("park", MonitorEvent::Park, "jdk.ThreadPark: threads that were parked, as by java.util.concurrent"),
+];
+
 /// Show monitor contention, monitor dumps and waits
 ///
 /// Reads text reports that the HPROF agent wrote with monitor=y. MONITOR TIME is the contention,
 /// MONITOR DUMP the state of all threads and monitors at one moment; WAIT, WAITED, SLEEP and EXIT lines
-/// are events. Shows the first of these that the file contains, unless --dumps or --waits is given.
+/// are events. Shows the first of these that the file contains, unless --dumps or --waits is given. Of a
+/// recording of Flight Recorder, shows the time that threads waited to enter a monitor, or in other events
+/// (--event).
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("dump", |dump| dump.help(WITH_FLIGHT)))]
 pub(crate) struct MonitorsArgs {
     #[command(flatten)]
     input: RecordedInput,
+
+    /// Events to count in a recording of Flight Recorder [default: the first of these that it contains]
+    #[arg(
+        long,
+        value_name = "KIND",
+        value_parser = keys(EVENT),
+        conflicts_with_all = ["dumps", "waits"],
+        help_heading = "Input"
+    )]
+    event: Option<MonitorEvent>,
 
     /// Only monitors of classes that match PATTERN, for example `com.acme.**`
     #[arg(long, value_name = "PATTERN", help_heading = "Filter")]
@@ -86,8 +109,17 @@ enum MonitorView {
 }
 
 pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcome> {
-    let recorded = args.input.open(cx, Want { sites: false, traces: true })?;
+    let want = Want { sites: false, traces: true, monitors: args.event, ..Want::default() };
+    let recorded = args.input.open(cx, want)?;
     let profile = &recorded.profile;
+    let flight = match &recorded.file {
+        RecordedFile::Flight { report, .. } => Some(&report.facts),
+        _ => None,
+    };
+    anyhow::ensure!(
+        flight.is_some() || args.event.is_none(),
+        "only recordings of Flight Recorder have several kinds of events; omit --event"
+    );
     let holds = [
         (MonitorView::Contention, profile.contention.is_some()),
         (MonitorView::Dumps, !profile.monitor_dumps.is_empty()),
@@ -99,8 +131,12 @@ pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcom
         (false, true) => MonitorView::Waits,
         (false, false) => first.unwrap_or(MonitorView::Contention),
     };
-    if !holds.contains(&(what, true)) {
-        args.input.note(cx, &missing(what, first));
+    match flight {
+        Some(facts) => {
+            note_events(cx, args, facts, profile.contention.as_ref().and_then(|times| times.event))
+        }
+        None if !holds.contains(&(what, true)) => args.input.note(cx, &missing(what, first)),
+        None => {}
     }
     let top = args.shown.top.rows(args.shown.output.format());
     let monitors = args.monitor.clone();
@@ -128,6 +164,35 @@ pub(crate) fn run(cx: &RunContext, args: &MonitorsArgs) -> anyhow::Result<Outcom
             no_match::classes(cx, &args.input, &question.monitors, names);
             Ok(outcome)
         }
+    }
+}
+
+/// Notes which events of a recording of Flight Recorder are shown, and which are not.
+fn note_events(cx: &RunContext, args: &MonitorsArgs, facts: &FlightFacts, shown: Option<MonitorEvent>) {
+    if args.dumps || args.waits {
+        args.input
+            .note(cx, "recordings of Flight Recorder have no monitor dumps and no WAIT lines; see --event");
+        return;
+    }
+    let others = MonitorEvent::ALL.into_iter().filter(|event| Some(*event) != shown);
+    let others = others.map(|event| (event, facts.events_of(event.name()))).filter(|(_, events)| *events > 0);
+    let others: Vec<String> = others
+        .map(|(event, events)| {
+            format!("{} {} events (--event {})", grouped(events), event.name(), word_of(EVENT, event))
+        })
+        .collect();
+    let others = others.join(" and ");
+    let wanted = args.event.map_or("events of threads that wait", MonitorEvent::name);
+    match shown {
+        Some(event) if args.event.is_none() && !others.is_empty() => {
+            args.input.note(cx, &format!("these are {} events; not shown: {others}", event.name()));
+        }
+        Some(_) => {}
+        None if others.is_empty() => args.input.note(
+            cx,
+            "the recording contains no waits of threads: they were short (threshold), or its settings switched them off",
+        ),
+        None => args.input.note(cx, &format!("the recording contains no {wanted}; it contains {others}")),
     }
 }
 

@@ -108,6 +108,16 @@ impl OutFile {
         &self.path
     }
 
+    /// Returns a path by which what was written can be read before it has its name.
+    pub(crate) fn unnamed_path(&self) -> PathBuf {
+        match &self.to {
+            To::Temporary(file) => file.path().to_owned(),
+            #[cfg(target_os = "linux")]
+            To::Nameless(file) => nameless::path_of(file),
+            To::Directly(_) => self.path.clone(),
+        }
+    }
+
     /// Renames the file to its final name.
     pub(crate) fn commit(mut self) -> anyhow::Result<()> {
         let fail = || format!("cannot write {}", self.path.display());
@@ -131,7 +141,7 @@ mod nameless {
     use rustix::fs::{AtFlags, CWD, Mode, OFlags};
     use rustix::io::Errno;
 
-    use super::{Existing, File, PREFIX, Path, SUFFIX, Temporary, directory_of, io};
+    use super::{Existing, File, PREFIX, Path, PathBuf, SUFFIX, Temporary, directory_of, io};
 
     /// Creates one that only its owner may read, unless the file system requires a name.
     pub(super) fn create(dir: &Path) -> Option<File> {
@@ -139,10 +149,15 @@ mod nameless {
         Some(File::from(rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR).ok()?))
     }
 
+    /// Returns a path to it for this process.
+    pub(super) fn path_of(file: &File) -> PathBuf {
+        format!("/proc/self/fd/{}", file.as_raw_fd()).into()
+    }
+
     /// Gives it its name.
     pub(super) fn publish(file: &File, path: &Path, existing: Existing) -> io::Result<()> {
-        let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let link = |path: &Path| rustix::fs::linkat(CWD, own.as_str(), CWD, path, AtFlags::SYMLINK_FOLLOW);
+        let own = path_of(file);
+        let link = |path: &Path| rustix::fs::linkat(CWD, &own, CWD, path, AtFlags::SYMLINK_FOLLOW);
         match link(path) {
             // A file that is replaced is so at once.
             Err(Errno::EXIST) if existing == Existing::Replace => {

@@ -5,7 +5,7 @@ use std::io;
 use super::{DumpData, MeasureDetails, Measured};
 use crate::check::{Measure, MeasureKind, Of, RuleError, Unit};
 use crate::classes::suggestions;
-use crate::secrets::{self, SecretRules};
+use crate::secrets::{self, SecretQuery, SecretRules};
 
 pub(super) const DEFINITION: MeasureKind = MeasureKind {
     name: "secrets",
@@ -36,7 +36,10 @@ fn measure(dump: &mut DumpData<'_>, measure: &Measure) -> io::Result<Measured> {
     let (graph, bytes) = dump.graph()?;
     let found = match &dump.secrets {
         Some(found) => found,
-        None => dump.secrets.insert(secrets::secrets(dump.heap, graph, bytes, &SecretRules::bundled())),
+        None => {
+            let (rules, query) = (SecretRules::bundled(), SecretQuery::new(false));
+            dump.secrets.insert(secrets::secrets(dump.heap, graph, bytes, &rules, query))
+        }
     };
     let rows = found.rows.iter().filter(|row| measure.of.as_ref().is_none_or(|id| *id == row.id));
     let ids: Vec<&str> = rows.map(|row| row.id.as_str()).collect();

@@ -13,6 +13,7 @@ use hprof_parser::heap::{Instance, PrimitiveArray};
 use hprof_parser::{BasicType, ObjectId, TraceSerial, be_value};
 
 use super::collections::{self, Collections};
+use super::hiding;
 use super::meaning::{Meaning, Meanings, Stack};
 use super::reader::{Bits, ObjectReader, Record};
 use crate::paths::steps::View;
@@ -155,6 +156,8 @@ pub enum ShownValue {
     Double(f64),
     /// A reference; `None` for null.
     Reference(Option<Referred>),
+    /// A number that is hidden.
+    Hidden,
 }
 
 /// A referenced object.
@@ -236,7 +239,11 @@ impl<'a> Shower<'a> {
         Referred { object: id, class, label }
     }
 
-    fn value(&self, value: Bits) -> ShownValue {
+    /// Returns a value; that of a number is hidden if values are, unless it `is_shown`.
+    fn value(&self, value: Bits, is_shown: impl FnOnce() -> bool) -> ShownValue {
+        if value.kind != BasicType::Object && self.view.hides_values() && !is_shown() {
+            return ShownValue::Hidden;
+        }
         ShownValue::new(value, |id| self.refer(id))
     }
 
@@ -291,7 +298,14 @@ impl<'a> Shower<'a> {
     ) -> (Option<Meaning>, Option<Stack>) {
         match self.objects.record(object) {
             Some(Record::Instance(_)) => {
-                (self.meanings.meaning(object, characters), self.meanings.stack(object, frames))
+                let meaning = match self.view.hides_values() {
+                    false => self.meanings.meaning(object, characters),
+                    true => self
+                        .objects
+                        .string(object)
+                        .map(|text| Meaning { text: hiding::text(&text, characters, true), is_cut: false }),
+                };
+                (meaning, self.meanings.stack(object, frames))
             }
             _ => (None, None),
         }
@@ -323,7 +337,7 @@ impl<'a> Shower<'a> {
             name: slot.name.to_owned(),
             class: summary.class(slot.class).map(|class| summary.class_name(class).to_owned()),
             kind: slot.kind,
-            value: self.value(value),
+            value: self.value(value, || hiding::is_slot_shown(summary, &slot)),
         });
         parts.collect()
     }
@@ -342,20 +356,20 @@ impl<'a> Shower<'a> {
                 parts.push(ShownPart { name: name.to_owned(), class: None, kind: BasicType::Object, value });
             }
         }
-        let class = self.view.edges.class_of_class_object(object);
-        if let Some(class) = class.and_then(|class| summary.class(class)) {
+        let number = self.view.edges.class_of_class_object(object);
+        if let Some((number, class)) = number.and_then(|number| Some((number, summary.class(number)?))) {
             parts.extend(summary.statics(class).map(|(name, kind, bits)| ShownPart {
                 name: name.to_owned(),
                 class: Some(summary.class_name(class).to_owned()),
                 kind,
-                value: self.value(Bits { kind, bits }),
+                value: self.value(Bits { kind, bits }, || hiding::is_shown(summary, number, name, kind)),
             }));
         }
         parts.extend(record.constants().map(|constant| ShownPart {
             name: constant_name(constant.index.into()),
             class: None,
             kind: constant.kind,
-            value: self.value(Bits { kind: constant.kind, bits: constant.value }),
+            value: self.value(Bits { kind: constant.kind, bits: constant.value }, || false),
         }));
         parts
     }
@@ -380,8 +394,8 @@ impl<'a> Shower<'a> {
             (0..).zip(collections.entries(&collection)).skip(usize::try_from(skip).unwrap_or(usize::MAX));
         let asked =
             entries.by_ref().take(usize::try_from(count).unwrap_or(usize::MAX)).map(|(index, entry)| {
-                let key = entry.key.map(|key| self.value(key));
-                ContentEntry { index, key, value: self.value(entry.value) }
+                let key = entry.key.map(|key| self.value(key, || false));
+                ContentEntry { index, key, value: self.value(entry.value, || false) }
             });
         let asked = asked.collect();
         let has_more = entries.next().is_some();
@@ -407,7 +421,7 @@ impl<'a> Shower<'a> {
         let count = usize::try_from(end.saturating_sub(start)).unwrap_or(usize::MAX);
         let rows = bytes.chunks_exact(kind.dump_bytes(id_size)).skip(first).take(count);
         (start..).zip(rows).filter_map(move |(index, element)| {
-            let value = self.value(Bits { kind, bits: be_value(element, 0, kind, id_size)? });
+            let value = self.value(Bits { kind, bits: be_value(element, 0, kind, id_size)? }, || false);
             Some(ShownPart { name: format!("[{index}]"), class: None, kind, value })
         })
     }

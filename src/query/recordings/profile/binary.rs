@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::events::{MonitorEvent, SampleEvent};
 use super::site_records::{self, Recorded};
 use super::{Frame, Origin, Profile, Samples, Sites, StartedThread, ThreadEvent, object_sites, rfc3339};
 use crate::sorting::SortRows;
@@ -22,6 +23,12 @@ pub struct Want {
     pub sites: bool,
     /// Stack traces.
     pub traces: bool,
+    /// Threads of stack traces, which are then separate for each thread; in recordings of Flight Recorder only.
+    pub threads: bool,
+    /// Events that are CPU samples; in recordings of Flight Recorder only.
+    pub samples: Option<SampleEvent>,
+    /// Events that are contention; in recordings of Flight Recorder only.
+    pub monitors: Option<MonitorEvent>,
 }
 
 /// Reads the recorded facts.
@@ -154,20 +161,12 @@ impl<'a> Records<'a> {
                 serial: row.serial.get(),
                 object: row.id.into(),
                 trace: row.trace.into(),
-                name: format!("thread {}", row.serial.get()),
-                group: String::new(),
-                parent_group: None,
-                ended: ended.binary_search(&u64::from(row.serial.get())).is_ok(),
-            };
-            if self.hides_values {
-                return thread;
-            }
-            StartedThread {
                 name: self.text(row.name.get()),
                 group: self.text(row.group.get()),
                 parent_group: self.frames.text(row.parent_group.get()).filter(|name| !name.is_empty()),
-                ..thread
-            }
+                ended: ended.binary_search(&u64::from(row.serial.get())).is_ok(),
+            };
+            if self.hides_values { thread.unnamed() } else { thread }
         });
         threads.collect()
     }

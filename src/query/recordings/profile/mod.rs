@@ -5,6 +5,8 @@
 //! commands do not depend on the kind of file.
 
 pub mod binary;
+mod events;
+pub mod flight;
 mod object_sites;
 mod site_records;
 mod sites;
@@ -15,6 +17,8 @@ use jiff::SignedDuration;
 use jiff::civil::date;
 
 use hprof_parser::{ObjectId, TraceSerial};
+
+use events::{MonitorEvent, SampleEvent};
 
 pub(crate) use sites::ratio;
 pub use sites::{Origin, Site, Sites};
@@ -70,6 +74,14 @@ pub struct StartedThread {
     pub ended: bool,
 }
 
+impl StartedThread {
+    /// Returns the thread without the names that the program gave, which are values.
+    #[must_use]
+    pub fn unnamed(self) -> Self {
+        Self { name: format!("thread {}", self.serial), group: String::new(), parent_group: None, ..self }
+    }
+}
+
 /// Start or end of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadEvent {
@@ -88,6 +100,8 @@ pub struct Samples {
     pub rows: Vec<(TraceSerial, u64)>,
     /// Time of writing, as [`Profile::created`].
     pub date: Option<String>,
+    /// Events that were counted, in recordings of Flight Recorder.
+    pub event: Option<SampleEvent>,
 }
 
 /// CPU TIME (ms): time spent in each trace. MONITOR TIME: time spent in each while waiting to enter monitors.
@@ -99,6 +113,8 @@ pub struct Times {
     pub rows: Vec<TimeRow>,
     /// Time of writing, as [`Profile::created`].
     pub date: Option<String>,
+    /// Events that were counted, in recordings of Flight Recorder.
+    pub event: Option<MonitorEvent>,
 }
 
 /// A row of CPU TIME or MONITOR TIME.
@@ -114,6 +130,15 @@ pub struct TimeRow {
     pub accumulated_percent: f64,
     /// Method as the row names it (`<empty trace>` means none), or the monitor's class.
     pub name: Option<String>,
+    /// Time in nanoseconds, if it was measured and not only a percentage stated.
+    pub nanos: Option<u64>,
+}
+
+impl TimeRow {
+    /// Returns the time in milliseconds, rounded, if it was measured.
+    pub fn milliseconds(&self) -> Option<u64> {
+        self.nanos.map(|nanos| nanos.saturating_add(500_000) / 1_000_000)
+    }
 }
 
 /// A row of `cpu=old`: calls of one method by another.

@@ -12,6 +12,8 @@ pub enum Origin {
     Recorded,
     /// Counted over the objects of the heap dump. Freed objects are unknown: allocated figures equal live ones.
     Objects,
+    /// Estimated from samples, as Flight Recorder takes them. Live figures and numbers of objects are unknown, and 0.
+    Sampled,
 }
 
 impl Origin {
@@ -20,6 +22,7 @@ impl Origin {
         match self {
             Self::Recorded => "recorded",
             Self::Objects => "objects",
+            Self::Sampled => "sampled",
         }
     }
 }
@@ -39,6 +42,8 @@ pub struct Site {
     pub allocated_bytes: u64,
     /// Number of objects ever allocated.
     pub allocated_instances: u64,
+    /// Number of samples that the figures are estimated from; 0 if they are not.
+    pub samples: u64,
     /// Percentage of all live bytes, to two decimals, as the reports print it.
     pub self_percent: f64,
     /// Percentage of all live bytes in this site and all before it in the report, to two decimals.
@@ -64,11 +69,15 @@ pub struct Sites {
 impl Sites {
     /// Sets the percentages of all rows, in the order of the rows.
     pub(super) fn fill_percentages(&mut self) {
-        let sum = self.rows.iter().fold(0u64, |sum, site| sum.saturating_add(site.live_bytes));
-        let whole = self.total.as_ref().map_or(sum, |total| total.live_bytes);
+        let bytes = |site: &Site| match self.origin {
+            Origin::Sampled => site.allocated_bytes,
+            Origin::Recorded | Origin::Objects => site.live_bytes,
+        };
+        let sum = self.rows.iter().fold(0u64, |sum, site| sum.saturating_add(bytes(site)));
+        let whole = self.total.as_ref().map_or(sum, bytes);
         let mut accumulated = 0.0;
         for site in &mut self.rows {
-            let part = ratio(site.live_bytes, whole);
+            let part = ratio(bytes(site), whole);
             accumulated += part;
             site.self_percent = percent(part);
             site.accumulated_percent = percent(accumulated);

@@ -10,6 +10,7 @@ mod tree;
 
 use std::sync::Arc;
 
+use super::profile::flight::MonitorEvent;
 use super::profile::{Origin, Profile};
 use super::stack_filter::StackFilter;
 
@@ -29,6 +30,8 @@ pub enum StackWeight {
     Allocated,
     /// Allocated objects that are alive.
     Live,
+    /// Time in which threads waited: MONITOR TIME, or events of Flight Recorder.
+    Waits(MonitorEvent),
 }
 
 /// Unit of allocation sites.
@@ -219,11 +222,14 @@ pub fn held(profile: &Profile) -> Vec<StackWeight> {
     let cpu = profile.samples.as_ref().is_some_and(|samples| !samples.rows.is_empty());
     let times = profile.times.as_ref().is_some_and(|times| !times.rows.is_empty());
     let sites = profile.sites.as_ref().filter(|sites| !sites.rows.is_empty());
+    let contention = profile.contention.as_ref().filter(|times| !times.rows.is_empty());
+    let event = contention.and_then(|times| times.event).unwrap_or(MonitorEvent::Enter);
     let found = [
         (StackWeight::Cpu, cpu),
         (StackWeight::CpuTime, times || !profile.calls.is_empty()),
-        (StackWeight::Allocated, sites.is_some_and(|sites| sites.origin == Origin::Recorded)),
-        (StackWeight::Live, sites.is_some()),
+        (StackWeight::Allocated, sites.is_some_and(|sites| sites.origin != Origin::Objects)),
+        (StackWeight::Live, sites.is_some_and(|sites| sites.origin != Origin::Sampled)),
+        (StackWeight::Waits(event), contention.is_some()),
     ];
     found.into_iter().filter(|(_, there)| *there).map(|(of, _)| of).collect()
 }

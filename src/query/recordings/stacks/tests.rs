@@ -25,7 +25,11 @@ fn by_trace(rows: &[(u32, u64)]) -> Vec<(TraceSerial, u64)> {
 fn sampled(of: &[&[&str]], rows: &[(u32, u64)]) -> Profile {
     let total = rows.iter().map(|(_, samples)| samples).sum();
     let rows = by_trace(rows);
-    Profile { traces: traces(of), samples: Some(Samples { total, rows, date: None }), ..Profile::default() }
+    Profile {
+        traces: traces(of),
+        samples: Some(Samples { total, rows, date: None, event: None }),
+        ..Profile::default()
+    }
 }
 
 fn site(class: &str, trace: u32, bytes: u64) -> Site {
@@ -184,7 +188,7 @@ fn times_are_estimated() {
     ];
     let mut profile = Profile {
         traces: traces(&[&["main"], &["main", "x"]]),
-        times: Some(Times { total_ms: 2000, rows, date: None }),
+        times: Some(Times { total_ms: 2000, rows, date: None, event: None }),
         ..Profile::default()
     };
     let question = StackQuery::new(StackWeight::CpuTime);
@@ -225,7 +229,7 @@ fn what_a_file_holds() {
     let mut profile = with_sites(&[], vec![site("a.C", 0, 1)]);
     assert_eq!(held(&profile), [StackWeight::Allocated, StackWeight::Live]);
     profile.sites.as_mut().unwrap().origin = Origin::Objects;
-    profile.samples = Some(Samples { total: 1, rows: vec![(TraceSerial(1), 1)], date: None });
+    profile.samples = Some(Samples { total: 1, rows: vec![(TraceSerial(1), 1)], date: None, event: None });
     assert_eq!(held(&profile), [StackWeight::Cpu, StackWeight::Live]);
 }
 
@@ -238,7 +242,7 @@ fn weights_do_not_overflow() {
 
 fn sampled_of(rows: &[(u32, u64)]) -> Profile {
     let mut profile = sampled(&[&["main", "x"], &["main", "y"]], &[]);
-    profile.samples = Some(Samples { total: 0, rows: by_trace(rows), date: None });
+    profile.samples = Some(Samples { total: 0, rows: by_trace(rows), date: None, event: None });
     profile
 }
 
@@ -335,6 +339,7 @@ fn times_of_another_kind_are_not_compared() {
             total_ms,
             rows: vec![TimeRow { self_percent: 5.0, ..TimeRow::default() }],
             date: None,
+            event: None,
         }),
         ..Profile::default()
     };

@@ -114,6 +114,10 @@ impl<'a> Tree<'a> {
                 Some(times) => self.add_times(times)?,
                 None => self.add_calls()?,
             },
+            StackWeight::Waits(_) => match &profile.contention {
+                Some(times) => self.add_times(times)?,
+                None => Measure::Milliseconds,
+            },
             StackWeight::Allocated | StackWeight::Live => {
                 let mut all = 0u64;
                 for site in profile.sites.iter().flat_map(|sites| &sites.rows) {
@@ -141,10 +145,14 @@ impl<'a> Tree<'a> {
     fn add_times(&mut self, times: &Times) -> Result<Measure, TooLarge> {
         // The agent writes garbage when the milliseconds overflow 31 bits. The percentages are still right.
         let total_ms = u64::try_from(times.total_ms).ok().filter(|ms| *ms > 0);
+        // Rows of MONITOR TIME name the class of the monitor.
+        let is_contention = matches!(self.question.of, StackWeight::Waits(_));
         for row in &times.rows {
             let hundredths = row.self_percent * 100.0;
             let weight = total_ms.map_or(hundredths, |total_ms| hundredths * total_ms as f64 / 10_000.0);
-            self.add_trace(row.trace, None, rounded(weight))?;
+            let weight = row.milliseconds().unwrap_or_else(|| rounded(weight));
+            let class = row.name.as_deref().filter(|_| is_contention);
+            self.add_trace(row.trace, class, weight)?;
         }
         Ok(if total_ms.is_some() { Measure::Milliseconds } else { Measure::PercentHundredths })
     }

@@ -12,7 +12,8 @@ use crate::threads::frames::NATIVE;
 use hprof_index::Quiet;
 
 fn profile(context: &Context<'_>, sites: bool) -> io::Result<Profile> {
-    binary::read(context.heap, Want { sites, traces: true }, &Quiet).map_err(io::Error::other)
+    binary::read(context.heap, Want { sites, traces: true, ..Want::default() }, &Quiet)
+        .map_err(io::Error::other)
 }
 
 fn trace() -> Column {

@@ -42,6 +42,7 @@ impl Tables {
             self_percent: row.self_percent,
             accumulated_percent: row.accumulated_percent,
             name,
+            nanos: None,
         });
     }
 
@@ -74,7 +75,7 @@ impl Tables {
 
     pub(super) fn times(self) -> Option<Times> {
         let RankingTable { total, rows, date } = self.sum()?;
-        Some(Times { total_ms: total, rows, date })
+        Some(Times { total_ms: total, rows, date, event: None })
     }
 
     /// Returns a single table unchanged, or the sum of several: times are computed from the percentages of the totals.

@@ -230,6 +230,7 @@ fn site(site: &event::AllocationSite<'_>) -> Site {
         live_instances: site.live_instances,
         allocated_bytes: site.allocated_bytes,
         allocated_instances: site.allocated_instances,
+        samples: 0,
         self_percent: site.self_percent,
         accumulated_percent: site.accumulated_percent,
     }

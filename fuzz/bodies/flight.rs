@@ -1,0 +1,26 @@
+//! Any bytes as a recording of Flight Recorder.
+
+use super::with_threads;
+use hprof_jfr::Recording;
+use hprof_query::recordings::profile::binary::Want;
+use hprof_query::recordings::profile::flight;
+use hprof_query::recordings::stacks;
+
+/// Reads bytes as a recording, with one thread and with two, which say the same.
+pub fn flight(bytes: &[u8]) {
+    let Ok(recording) = Recording::new(bytes) else { return };
+    let mut end = 0;
+    for span in recording.chunks() {
+        assert!(end <= span.start && span.start < span.end && span.end <= bytes.len(), "{span:?}");
+        end = span.end;
+    }
+    assert!(recording.problems().iter().all(|problem| problem.offset <= bytes.len() as u64));
+    let want = Want { sites: true, traces: true, threads: true, ..Want::default() };
+    let read = || flight::read(&recording, None, want);
+    let [one, two] = [false, true].map(|two| with_threads(two, read));
+    assert_eq!(one.profile, two.profile, "one thread and two read different profiles");
+    assert_eq!(one.facts, two.facts);
+    for of in stacks::held(&one.profile) {
+        let _ = stacks::stacks(&one.profile, &stacks::StackQuery::new(of));
+    }
+}

@@ -1,0 +1,188 @@
+//! The answer of `redact`: what was done, and the rows of the proof.
+
+use std::path::Path;
+
+use hprof_query::dictionary::names;
+use hprof_query::redact::proof::ProofRow;
+use hprof_report::answer::{Answer, Declared};
+use hprof_report::column::{Column, Columns};
+use hprof_report::json::DumpHeader;
+use hprof_report::number::{counted, grouped};
+use hprof_report::table::TableBuilder;
+use hprof_report::value::Value;
+
+use super::manifest::Manifest;
+use super::{Done, RedactArgs, mapping};
+use crate::cli::dump::account::exact;
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::session::AnswerSource;
+
+/// The redacted dump, as the file of the answer.
+pub(super) struct RedactedDump<'a> {
+    pub(super) args: &'a RedactArgs,
+    pub(super) output: &'a Path,
+    pub(super) done: Done,
+    pub(super) output_bytes: u64,
+    pub(super) output_hash: String,
+    pub(super) manifest: &'a Path,
+    /// `None` if no proof was requested.
+    pub(super) proof: Option<Vec<ProofRow>>,
+}
+
+impl RedactedDump<'_> {
+    /// Returns why nothing is written, if nothing is.
+    pub(super) fn unwritten(&self) -> Option<&'static str> {
+        if !self.done.redacted.renames.unmatched().is_empty() {
+            return Some("a pattern of --classes matches no class");
+        }
+        let is_proved = self.proof.iter().flatten().all(ProofRow::is_equal);
+        (!is_proved).then_some("the proof does not hold")
+    }
+
+    pub(super) fn manifest(&self) -> Manifest<'_> {
+        Manifest {
+            input: self.args.file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default(),
+            done: &self.done,
+            output: self.output,
+            output_bytes: self.output_bytes,
+            output_hash: &self.output_hash,
+            what: &self.args.what,
+            is_key_kept: self.args.key.is_some(),
+            proof: self.proof.as_deref(),
+        }
+    }
+}
+
+impl AnswerSource for RedactedDump<'_> {
+    fn dump(&self) -> DumpHeader<'_> {
+        DumpHeader {
+            path: self.output.to_string_lossy(),
+            file_bytes: Some(self.output_bytes),
+            is_damaged: Some(self.is_damaged()),
+            ..DumpHeader::default()
+        }
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.done.redacted.is_damaged() || self.done.packed_error.is_some()
+    }
+}
+
+pub(super) fn show(cx: &RunContext, args: &RedactArgs, result: &RedactedDump<'_>) -> anyhow::Result<()> {
+    let mut table = TableBuilder::pairs::<&str, &str>([]);
+    table_lines(result, &mut |key, value| table.row([key, value]));
+    let rows = result.proof.as_deref().unwrap_or_default();
+    let answer = Answer::new(columns(), rows).beside(&beside(), result).instead_of_table(table);
+    result.show(cx, "redact", &args.format, answer)?;
+    Ok(())
+}
+
+fn table_lines(result: &RedactedDump<'_>, line: &mut dyn FnMut(&str, &str)) {
+    let counts = &result.done.redacted.counts;
+    let unwritten = result.unwritten();
+    if let Some(why) = unwritten {
+        line("output", &format!("not written: {why}"));
+    } else {
+        line("output", &format!("{}, {}", result.output.display(), exact(result.output_bytes)));
+        line("manifest", &result.manifest.display().to_string());
+    }
+    let kept: u64 = counts.arrays_kept.values().sum();
+    line(
+        "arrays",
+        &format!(
+            "{}: {} mapped, {} kept as names, {} without values",
+            grouped(counts.arrays),
+            grouped(counts.arrays_mapped + counts.arrays_repeated),
+            grouped(kept),
+            grouped(counts.arrays_without_values)
+        ),
+    );
+    line(
+        "numbers",
+        &format!(
+            "{} mapped, {} kept, {} of counters kept",
+            grouped(counts.numbers_mapped + counts.hashes_mapped),
+            grouped(counts.numbers_kept),
+            grouped(counts.counters_kept)
+        ),
+    );
+    line(
+        "symbols",
+        &format!("{} mapped, {} kept as names", grouped(counts.symbols_mapped), grouped(counts.symbols_kept)),
+    );
+    if !result.args.what.classes.is_empty() {
+        let count = grouped(result.done.redacted.renames.old_names().len() as u64);
+        let path = mapping::path(result.output);
+        let mapping = unwritten.map_or_else(|| format!(", mapping in {}", path.display()), |_| String::new());
+        line("classes", &format!("{count} renamed{mapping}"));
+    }
+    proof_lines(result.proof.as_deref().unwrap_or_default(), line);
+    if let Some(offset) = result.done.redacted.end.lost_from {
+        line("damage", &format!("everything after offset {offset:#x} is missing"));
+    }
+    if let Some(error) = &result.done.packed_error {
+        line("damage", error);
+    }
+    if counts.damaged_regions > 0 {
+        line("damage", &format!("{} not copied", counted(counts.damaged_regions, "damaged region")));
+    }
+    if counts.unknown_instances > 0 {
+        let text = counted(counts.unknown_instances, "instance");
+        line("damage", &format!("fields of {text} set to 0: their class is not dumped before them"));
+    }
+}
+
+pub(super) fn proof_lines(rows: &[ProofRow], line: &mut dyn FnMut(&str, &str)) {
+    for row in rows {
+        let is_search = row.what.starts_with("texts") || row.what == "secrets";
+        let mut verdict = match (row.differences, is_search) {
+            (0, false) => "equal".to_owned(),
+            (0, true) => "nothing found".to_owned(),
+            (count, false) => format!("FAILED: {}", counted(count, "difference")),
+            (count, true) => format!("FAILED: {} found", grouped(count)),
+        };
+        if row.allowed > 0 {
+            let reason = row.reason.unwrap_or_default();
+            verdict.push_str(&format!("; {} that may differ or stay: {reason}", grouped(row.allowed)));
+        }
+        line(row.what, &verdict);
+    }
+}
+
+/// Case in which nothing was written.
+const UNWRITTEN: &str = "the proof does not hold, or a pattern of `--classes` matches no class";
+
+fn beside<'a>() -> Columns<'a, RedactedDump<'a>> {
+    let path = |of: &RedactedDump<'a>, path: &Path| -> Value<'a> {
+        of.unwritten().is_none().then(|| path.to_string_lossy().into_owned()).into()
+    };
+    Columns::new([
+        Column::of(names::REDACTED_FILE, move |of: &RedactedDump<'a>| path(of, of.output)).or_null(UNWRITTEN),
+        Column::of(names::REDACTED_BYTES, |of: &RedactedDump<'a>| of.output_bytes.into()),
+        Column::of(names::MANIFEST_FILE, move |of: &RedactedDump<'a>| path(of, of.manifest))
+            .or_null(UNWRITTEN),
+    ])
+}
+
+/// Case in which a row has no `allowed_because`.
+const NOTHING_STAYS: &str = "nothing may stay";
+
+pub(super) fn columns<'a>() -> Columns<'a, &'a ProofRow> {
+    Columns::new([
+        Column::of(names::WHAT, |row: &&'a ProofRow| row.what.into()),
+        Column::of(names::IS_EQUAL, |row: &&'a ProofRow| row.is_equal().into()),
+        Column::of(names::DIFFERENCES, |row: &&'a ProofRow| row.differences.into()),
+        Column::of(names::ALLOWED, |row: &&'a ProofRow| row.allowed.into()),
+        Column::of(names::ALLOWED_BECAUSE, |row: &&'a ProofRow| row.reason.into()).or_null(NOTHING_STAYS),
+    ])
+}
+
+pub(crate) fn declared() -> Vec<Declared> {
+    vec![Declared {
+        command: "redact",
+        variant: "",
+        about: "With `--prove` and `--check`, a row is an analysis whose results were compared, or a search for texts; there are no rows without them, and nothing beside `rows` with `--check`.",
+        rows: columns().fields(),
+        beside: beside().fields(),
+    }]
+}

@@ -1,0 +1,274 @@
+//! Messages: JSON-RPC 2.0, one per line, in both eras of the protocol.
+//!
+//! Until 2025-11-25 a client begins with `initialize`. Since 2026-07-28 there is no session: each request names its version in
+//! `_meta`, and each result says that it is complete, and for how long it may be kept.
+
+use serde_json::{Map, Value, json};
+
+use super::budget;
+use super::wire::json_text;
+
+/// Versions with a handshake, oldest first.
+pub(crate) const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// The version without one.
+pub(crate) const STATELESS: &str = "2026-07-28";
+
+/// Keys of `_meta`.
+const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
+
+/// Error codes of JSON-RPC and of the protocol.
+pub(crate) const PARSE_ERROR: i64 = -32700;
+pub(crate) const INVALID_REQUEST: i64 = -32600;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const INVALID_PARAMS: i64 = -32602;
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
+/// Of this server: it is answering as many requests as it can.
+pub(crate) const BUSY: i64 = -32000;
+
+/// Maximum length of the text of an error as JSON: it may name what was sent.
+pub(super) const MAX_ERROR: usize = 3 << 10;
+
+/// Maximum length of an ID as JSON.
+const MAX_ID: usize = 1 << 10;
+
+/// An error of the protocol.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RpcError {
+    pub(crate) code: i64,
+    pub(crate) message: String,
+    pub(crate) data: Option<Box<Value>>,
+}
+
+impl RpcError {
+    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: budget::fit_text(&message.into(), MAX_ERROR), data: None }
+    }
+
+    pub(super) fn params(message: impl Into<String>) -> Self {
+        Self::new(INVALID_PARAMS, message)
+    }
+}
+
+/// ID of a request: a string or an integer, of at most [`MAX_ID`] bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct RequestId(String);
+
+impl RequestId {
+    fn of(value: &Value) -> Option<Self> {
+        let is_id = value.is_string() || value.is_i64() || value.is_u64();
+        Some(value.to_string()).filter(|text| is_id && text.len() <= MAX_ID).map(Self)
+    }
+
+    /// Returns the ID as it was sent.
+    pub(super) fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or(Value::Null)
+    }
+}
+
+/// A message of a client.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ClientMessage {
+    Request(ClientRequest),
+    /// The client no longer waits for the answer to a request.
+    Cancelled(RequestId),
+    /// A notification that needs nothing done, or an answer to a question that was not asked.
+    Other,
+}
+
+/// A request.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ClientRequest {
+    pub(crate) id: RequestId,
+    pub(crate) method: String,
+    pub(crate) params: Map<String, Value>,
+    pub(crate) is_stateless: bool,
+    /// Token by which the client recognizes progress.
+    pub(crate) progress_token: Option<Value>,
+}
+
+impl ClientRequest {
+    /// Returns whether the answer may take long.
+    pub(crate) fn is_long(&self) -> bool {
+        matches!(self.method.as_str(), "tools/call" | "resources/read")
+    }
+
+    /// Returns what a request is about, which is also in a header over HTTP.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let key = if self.method == "resources/read" { "uri" } else { "name" };
+        let has_name = matches!(self.method.as_str(), "tools/call" | "prompts/get" | "resources/read");
+        self.params.get(key).filter(|_| has_name).and_then(Value::as_str)
+    }
+}
+
+/// Reads a message. An error has the ID of the request, if it can be read.
+pub(crate) fn parse(line: &[u8]) -> Result<ClientMessage, (Option<RequestId>, RpcError)> {
+    let null = |code, message: &str| (None, RpcError::new(code, message));
+    let value: Value =
+        serde_json::from_slice(line).map_err(|error| null(PARSE_ERROR, &format!("not JSON: {error}")))?;
+    let Value::Object(mut message) = value else {
+        return Err(null(INVALID_REQUEST, "a message is an object; batches are not supported"));
+    };
+    let id = message.get("id").and_then(RequestId::of);
+    let known = id.clone();
+    let wrong = |message: &str| (known.clone(), RpcError::new(INVALID_REQUEST, message));
+    if message.get("jsonrpc") != Some(&Value::from("2.0")) {
+        return Err(wrong("`jsonrpc` has to be \"2.0\""));
+    }
+    let Some(method) = message.get("method") else {
+        let is_answer = message.contains_key("result") || message.contains_key("error");
+        return if is_answer { Ok(ClientMessage::Other) } else { Err(wrong("there is no `method`")) };
+    };
+    let Some(method) = method.as_str().map(str::to_owned) else { return Err(wrong("`method` is no text")) };
+    let params = match message.remove("params") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(params)) => params,
+        Some(_) => return Err((known, RpcError::params("`params` has to be an object"))),
+    };
+    let Some(id) = id else {
+        if message.contains_key("id") {
+            return Err(wrong("`id` has to be a string or an integer, of at most 1 KiB"));
+        }
+        let cancelled = params.get("requestId").filter(|_| method == "notifications/cancelled");
+        return Ok(cancelled.and_then(RequestId::of).map_or(ClientMessage::Other, ClientMessage::Cancelled));
+    };
+    let meta = params.get("_meta").and_then(Value::as_object);
+    let version = meta.and_then(|meta| meta.get(VERSION_KEY));
+    if let Some(version) = version {
+        let fail = |error| Err((Some(id.clone()), error));
+        if !meta.is_some_and(|meta| meta.contains_key(CAPABILITIES_KEY)) {
+            return fail(RpcError::params(format!("`_meta` has no {CAPABILITIES_KEY}")));
+        }
+        match version.as_str() {
+            None => return fail(RpcError::params(format!("{VERSION_KEY} has to be a text"))),
+            Some(STATELESS) => {}
+            Some(other) => {
+                let data = json!({"supported": [STATELESS], "requested": budget::fit_text(other, MAX_ERROR)});
+                let error = RpcError::new(UNSUPPORTED_VERSION, "unsupported version of the protocol");
+                return fail(RpcError { data: Some(Box::new(data)), ..error });
+            }
+        }
+    }
+    let is_token =
+        |token: &&Value| (token.is_string() || token.is_number()) && token.to_string().len() <= MAX_ID;
+    let progress_token = meta.and_then(|meta| meta.get("progressToken")).filter(is_token).cloned();
+    let is_stateless = version.is_some();
+    Ok(ClientMessage::Request(ClientRequest { id, method, params, is_stateless, progress_token }))
+}
+
+/// Returns a line with a result. `is_listing`: clients may keep it, but only until the server has ended.
+pub(super) fn result(request: &ClientRequest, mut result: Map<String, Value>, is_listing: bool) -> String {
+    if request.is_stateless {
+        result.insert("resultType".to_owned(), "complete".into());
+        if is_listing {
+            result.insert("ttlMs".to_owned(), 60_000.into());
+            result.insert("cacheScope".to_owned(), "private".into());
+        }
+        result.insert("_meta".to_owned(), json!({SERVER_KEY: server_info()}));
+    }
+    line(&json!({"jsonrpc": "2.0", "id": request.id.value(), "result": result}))
+}
+
+/// Returns a line with an error.
+pub(crate) fn error(id: Option<&RequestId>, error: &RpcError) -> String {
+    let id = id.map_or(Value::Null, RequestId::value);
+    let mut object = json!({"code": error.code, "message": error.message});
+    if let (Some(data), Some(object)) = (&error.data, object.as_object_mut()) {
+        object.insert("data".to_owned(), Value::clone(data));
+    }
+    line(&json!({"jsonrpc": "2.0", "id": id, "error": object}))
+}
+
+/// Returns a line with the progress of a request.
+pub(super) fn progress(token: &Value, seconds: u64, text: &str) -> String {
+    let params = json!({"progressToken": token, "progress": seconds, "message": text});
+    line(&json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
+}
+
+/// Name and version of this program.
+pub(super) fn server_info() -> Value {
+    json!({"name": "hprof-cli", "title": "hprof-cli: Java heap dumps", "version": env!("CARGO_PKG_VERSION")})
+}
+
+fn line(message: &Value) -> String {
+    json_text(message) + "\n"
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<ClientMessage, (Value, i64)> {
+        let id = |id: Option<RequestId>| id.map_or(Value::Null, |id| id.value());
+        parse(text.as_bytes()).map_err(|(known, error)| (id(known), error.code))
+    }
+
+    #[test]
+    fn errors_have_the_id_of_their_request() {
+        for (text, id, code) in [
+            ("", Value::Null, PARSE_ERROR),
+            ("{", Value::Null, PARSE_ERROR),
+            ("[]", Value::Null, INVALID_REQUEST),
+            ("\"x\"", Value::Null, INVALID_REQUEST),
+            (r#"{"id":7,"method":"ping"}"#, 7.into(), INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":"a"}"#, "a".into(), INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Value::Null, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, Value::Null, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, Value::Null, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"method":2}"#, 1.into(), INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#, 1.into(), INVALID_PARAMS),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
+                1.into(),
+                INVALID_PARAMS,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2030-01-01",
+                "io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+                1.into(),
+                UNSUPPORTED_VERSION,
+            ),
+        ] {
+            assert_eq!(parsed(text), Err((id, code)), "{text}");
+        }
+        let deep = "[".repeat(100_000);
+        assert_eq!(parsed(&deep), Err((Value::Null, PARSE_ERROR)));
+    }
+
+    #[test]
+    fn ids_come_back_as_they_were_sent() {
+        for id in ["\"a\\u0000\\\"b\"", "0", "-1", "18446744073709551615", "\"1\""] {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+            let Ok(ClientMessage::Request(request)) = parsed(&text) else { panic!("{text}") };
+            assert_eq!(request.id.value(), serde_json::from_str::<Value>(id).unwrap());
+            assert!(!request.is_stateless);
+        }
+        assert_ne!(RequestId::of(&"1".into()), RequestId::of(&1.into()));
+    }
+
+    #[test]
+    fn a_line_controls_nothing() {
+        let hostile = json!({"a\u{202e}": "\u{1b}[2J\u{9b}\u{2066}\n\u{7f}\u{e0001}é"});
+        let line = line(&hostile);
+        assert!(line.trim_end().chars().all(|c| c == 'é' || (' '..='~').contains(&c)), "{line}");
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), hostile);
+    }
+
+    #[test]
+    fn notifications_and_answers_need_no_answer() {
+        for (text, expected) in [
+            (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, ClientMessage::Other),
+            (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, ClientMessage::Other),
+            (
+                r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#,
+                ClientMessage::Cancelled(RequestId::of(&3.into()).unwrap()),
+            ),
+        ] {
+            assert_eq!(parsed(text), Ok(expected), "{text}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `mcp`: answers for assistants, by the Model Context Protocol on stdin and stdout.
+//!
+//! | question | where |
+//! |---|---|
+//! | What is a message, and which era of the protocol is it? | [`message`] |
+//! | Which methods are there? | [`server`] |
+//! | Which tools are there, and which command answers each? | [`tools`] |
+//! | How does a command become an answer that fits? | [`call`] runs it, [`budget`] cuts it |
+//! | Prompts, resources and instructions | [`texts`] |
+//!
+//! A call is a process of this program with the arguments of a shell: its figures are the command's own, it can be cancelled,
+//! and what it does with a hostile dump happens there.
+
+mod budget;
+mod call;
+pub(crate) mod message;
+mod server;
+mod texts;
+mod tools;
+mod wire;
+
+use std::path::PathBuf;
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
+
+pub(crate) use self::call::CallLimits;
+#[cfg(feature = "serve")]
+pub(crate) use self::call::Processes;
+use self::call::Runner;
+#[cfg(feature = "serve")]
+pub(crate) use self::message::ClientMessage;
+pub(crate) use self::server::Server;
+#[cfg(feature = "serve")]
+pub(crate) use self::server::{MAX_CALLS, MAX_LINE};
+use crate::cli::Outcome;
+use crate::cli::shared::args::IndexDir;
+use crate::cli::shared::child::QuestionTime;
+use crate::cli::shared::context::RunContext;
+use crate::cli::shared::hiding::HIDES_VALUES;
+use crate::cli::shared::spool;
+use hprof_query::objects::condition::size;
+
+/// Maximum size of an answer by default, as of `--max-bytes`.
+#[cfg(feature = "serve")]
+pub(crate) const MAX_BYTES: usize = 16 << 10;
+
+/// Minimum of `--max-bytes`: evidence and one row have to fit.
+const MIN_BYTES: usize = 4 << 10;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  hprof-cli mcp heap.hprof
+  hprof-cli mcp old.hprof new.hprof --index-dir /var/tmp/index
+  claude mcp add heap -- hprof-cli mcp /dumps/heap.hprof";
+
+/// Answer the questions of assistants (Model Context Protocol)
+///
+/// Speaks on stdin and stdout, for clients that start it: the protocol's versions from 2024-11-05 to 2026-07-28. Tools only
+/// read the given dumps; each answer names the shell command that gives the same. Values of Strings and arrays are hidden,
+/// also from queries, unless --values is given. docs/mcp.md has configurations for clients.
+#[derive(Debug, clap::Args)]
+pub(crate) struct McpArgs {
+    /// Heap dumps, which tools know as d1, d2, …, in this order: an older one first
+    #[arg(value_name = "DUMP", required = true, value_parser = dump(), help_heading = "Input")]
+    dumps: Vec<PathBuf>,
+
+    #[command(flatten)]
+    index: IndexDir,
+
+    /// Let answers contain values of Strings and arrays, which may be secrets
+    #[arg(long, help_heading = "Answers")]
+    values: bool,
+
+    /// Maximum size of an answer, unless a call asks for another
+    #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = max_bytes, help_heading = "Answers")]
+    max_bytes: usize,
+
+    #[command(flatten)]
+    question_time: QuestionTime,
+}
+
+/// Returns the parser of a dump's path.
+fn dump() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
+        true => Err("standard input has the messages of the client; name a file"),
+        false => Ok(path),
+    })
+}
+
+fn max_bytes(text: &str) -> Result<usize, String> {
+    let bytes = usize::try_from(size::parse(text).map_err(|error| error.to_string())?).unwrap_or(usize::MAX);
+    if bytes < MIN_BYTES { Err("an answer has at least 4KiB".to_owned()) } else { Ok(bytes) }
+}
+
+pub(crate) fn run(cx: &RunContext, args: &McpArgs) -> anyhow::Result<Outcome> {
+    anyhow::ensure!(
+        !(args.values && cx.hides_values),
+        "--values cannot be used while the environment variable {HIDES_VALUES} hides values"
+    );
+    let limits = CallLimits { time: args.question_time.time, memory: None, is_background: false };
+    server::run(server(args.dumps.iter(), &args.index, args.values, args.max_bytes, limits)?)?;
+    Ok(Outcome::Fine)
+}
+
+/// Makes a server for these dumps.
+///
+/// # Errors
+///
+/// If one of them is not there.
+pub(crate) fn server<'d>(
+    dumps: impl Iterator<Item = &'d PathBuf> + Clone,
+    index: &IndexDir,
+    shows_values: bool,
+    max_bytes: usize,
+    limits: CallLimits,
+) -> anyhow::Result<Server> {
+    for dump in dumps.clone() {
+        anyhow::ensure!(dump.is_file(), "{} is not a file", dump.display());
+    }
+    let index_dir = index.given().map(std::path::absolute).transpose()?;
+    let (directory, dumps) = typed(dumps)?;
+    let program = std::env::current_exe()?.into_os_string();
+    let runner = Runner { program, index_dir, directory, shows_values, limits };
+    Ok(Server::new(dumps, runner, max_bytes))
+}
+
+/// Returns the paths of dumps as commands name them, and the directory in which these run: file names in the directory of all
+/// dumps, so that answers do not say where it is. Dumps in several directories keep the paths that were given.
+fn typed<'d>(
+    dumps: impl Iterator<Item = &'d PathBuf> + Clone,
+) -> std::io::Result<(Option<PathBuf>, Vec<PathBuf>)> {
+    let whole: Vec<PathBuf> = dumps.clone().map(std::path::absolute).collect::<Result<_, _>>()?;
+    let directory = whole.first().and_then(|dump| dump.parent());
+    let is_shared = whole.iter().all(|dump| dump.parent() == directory);
+    let is_copy = dumps.clone().any(|dump| spool::given(dump) != dump.as_path());
+    let names: Option<Vec<PathBuf>> = whole.iter().map(|dump| dump.file_name().map(PathBuf::from)).collect();
+    let (directory, dumps) = match names.filter(|_| is_shared && !is_copy) {
+        Some(names) => (directory.map(PathBuf::from), names),
+        None => (None, dumps.cloned().collect()),
+    };
+    // Neither an option nor standard input.
+    let is_path = |dump: &PathBuf| !dump.as_os_str().as_encoded_bytes().starts_with(b"-");
+    let plain = |dump: PathBuf| if is_path(&dump) { dump } else { PathBuf::from(".").join(dump) };
+    Ok((directory, dumps.into_iter().map(plain).collect()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dumps_of_one_directory_have_the_names_of_their_files() {
+        let of = |dumps: &[&str]| {
+            let dumps: Vec<PathBuf> = dumps.iter().map(PathBuf::from).collect();
+            let (directory, words) = typed(dumps.iter()).unwrap();
+            let words: Vec<String> = words.iter().map(|word| word.to_str().unwrap().to_owned()).collect();
+            (directory, words)
+        };
+        let there = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(of(&["/a/x.hprof", "/a/y.hprof"]), (Some("/a".into()), there(&["x.hprof", "y.hprof"])));
+        assert_eq!(of(&["/a/-x.hprof"]), (Some("/a".into()), there(&["./-x.hprof"])));
+        assert_eq!(of(&["/a/x.hprof", "/b/x.hprof"]), (None, there(&["/a/x.hprof", "/b/x.hprof"])));
+        assert_eq!(of(&["a/x.hprof", "b/x.hprof"]), (None, there(&["a/x.hprof", "b/x.hprof"])));
+        assert_eq!(of(&["-x.hprof", "b/x.hprof"]), (None, there(&["./-x.hprof", "b/x.hprof"])));
+    }
+}

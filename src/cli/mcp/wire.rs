@@ -1,0 +1,18 @@
+//! JSON as it is sent.
+
+use hprof_report::escape;
+use serde::Serialize;
+
+/// Returns a value as JSON in which characters that control a terminal or the direction of text are escaped, too: a parser
+/// gets the same.
+pub(super) fn json_text(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    if !text.contains(escape::is_harmful) {
+        return text;
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if escape::is_harmful(c) { escape::push_escaped(&mut escaped, c) } else { escaped.push(c) }
+    }
+    escaped
+}

@@ -1,0 +1,229 @@
+//! How to skip the values of each type: a flat list of steps.
+
+use crate::error::{FlightError, FlightErrorKind};
+use crate::metadata::{MAX_DEPTH, Metadata};
+use crate::reader::Reader;
+
+/// Maximum number of steps of a type: types of the JVM have at most 60.
+const MAX_STEPS: usize = 4096;
+/// Maximum number of steps of all types together.
+const MAX_ALL_STEPS: usize = 1 << 20;
+
+/// Primitive type of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Primitive {
+    /// One byte: a `boolean` or `byte`.
+    Byte,
+    Short,
+    Char,
+    Int,
+    Long,
+    Float,
+    Double,
+    Text,
+}
+
+impl Primitive {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "boolean" | "byte" => Self::Byte,
+            "short" => Self::Short,
+            "char" => Self::Char,
+            "int" => Self::Int,
+            "long" => Self::Long,
+            "float" => Self::Float,
+            "double" => Self::Double,
+            "java.lang.String" => Self::Text,
+            _ => return None,
+        })
+    }
+
+    fn step(self, compressed: bool) -> Step {
+        match self {
+            Self::Byte => Step::Bytes(1),
+            Self::Float => Step::Bytes(4),
+            Self::Double => Step::Bytes(8),
+            Self::Text => Step::Text,
+            Self::Short | Self::Char | Self::Int | Self::Long if compressed => Step::Variable,
+            Self::Short | Self::Char => Step::Bytes(2),
+            Self::Int => Step::Bytes(4),
+            Self::Long => Step::Bytes(8),
+        }
+    }
+}
+
+/// Step over a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Bytes of fixed length.
+    Bytes(u8),
+    /// An integer of variable length.
+    Variable,
+    Text,
+    /// An array of keys of constants.
+    Keys,
+    /// An array of values of this type.
+    Array(u32),
+}
+
+/// Steps over the values of all types.
+#[derive(Debug, Default)]
+pub(crate) struct Plans {
+    of_class: Vec<ClassPlan>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct ClassPlan {
+    primitive: Option<Primitive>,
+    /// Steps over a value, if the type can be read.
+    steps: Option<Vec<Step>>,
+    /// For each field the number of steps before it.
+    fields: Vec<usize>,
+}
+
+/// Returns the steps of all types.
+pub(crate) fn plans(metadata: &Metadata, compressed: bool) -> Plans {
+    let mut flattening = Flattening {
+        metadata,
+        compressed,
+        plans: vec![ClassPlan::default(); metadata.classes.len()],
+        states: vec![State::New; metadata.classes.len()],
+        steps: 0,
+    };
+    for class in 0..metadata.classes.len() {
+        flattening.flatten(class, 0);
+    }
+    Plans { of_class: flattening.plans }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Begun,
+    Done,
+}
+
+struct Flattening<'m> {
+    metadata: &'m Metadata,
+    compressed: bool,
+    plans: Vec<ClassPlan>,
+    states: Vec<State>,
+    steps: usize,
+}
+
+impl Flattening<'_> {
+    /// Finds the steps of a type, unless it contains itself or is nested too deeply.
+    fn flatten(&mut self, index: usize, depth: usize) {
+        let Some(class) = self.metadata.classes.get(index) else { return };
+        if depth > MAX_DEPTH || self.steps > MAX_ALL_STEPS || self.states.get(index) != Some(&State::New) {
+            return;
+        }
+        self.set(index, State::Begun);
+        let mut plan = ClassPlan { primitive: Primitive::of(&class.name), ..ClassPlan::default() };
+        // Fields without steps take time, too.
+        let mut steps = (class.fields.len() <= MAX_STEPS).then(Vec::<Step>::new);
+        if let (Some(primitive), Some(steps)) = (plan.primitive, &mut steps) {
+            steps.push(primitive.step(self.compressed));
+        }
+        for field in class.fields.iter().filter(|_| plan.primitive.is_none()) {
+            plan.fields.push(steps.as_ref().map_or(0, Vec::len));
+            let kind = self.metadata.index_of(field.type_id);
+            let key = if self.compressed { Step::Variable } else { Step::Bytes(8) };
+            let added = match (field.is_constant, field.is_array, kind) {
+                (true, true, _) => Some(vec![Step::Keys]),
+                (true, false, _) => Some(vec![key]),
+                (false, true, kind) => kind.and_then(|kind| Some(vec![Step::Array(kind.try_into().ok()?)])),
+                (false, false, kind) => kind.and_then(|kind| {
+                    self.flatten(kind, depth + 1);
+                    let is_done = self.states.get(kind) == Some(&State::Done);
+                    self.plans.get(kind).filter(|_| is_done)?.steps.clone()
+                }),
+            };
+            match (&mut steps, added) {
+                (Some(steps), Some(added)) if steps.len() + added.len() <= MAX_STEPS => steps.extend(added),
+                _ => steps = None,
+            }
+        }
+        self.steps += steps.as_ref().map_or(0, Vec::len);
+        plan.steps = steps.filter(|_| self.steps <= MAX_ALL_STEPS);
+        if let Some(place) = self.plans.get_mut(index) {
+            *place = plan;
+        }
+        self.set(index, State::Done);
+    }
+
+    fn set(&mut self, index: usize, state: State) {
+        if let Some(place) = self.states.get_mut(index) {
+            *place = state;
+        }
+    }
+}
+
+impl Plans {
+    pub(crate) fn primitive(&self, class: usize) -> Option<Primitive> {
+        self.of_class.get(class)?.primitive
+    }
+
+    /// Returns whether values of a type can be read.
+    pub(crate) fn is_readable(&self, class: usize) -> bool {
+        self.of_class.get(class).is_some_and(|plan| plan.steps.is_some())
+    }
+
+    /// Returns whether values of a type have no bytes.
+    pub(crate) fn is_empty(&self, class: usize) -> bool {
+        self.of_class.get(class).and_then(|plan| plan.steps.as_ref()).is_none_or(Vec::is_empty)
+    }
+
+    /// Skips a value of a type.
+    pub(crate) fn skip(&self, class: usize, reader: &mut Reader<'_>) -> Result<(), FlightError> {
+        self.skip_at(class, None, reader, 0)
+    }
+
+    /// Skips all fields before this one.
+    pub(crate) fn skip_to(
+        &self,
+        class: usize,
+        field: usize,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), FlightError> {
+        self.skip_at(class, Some(field), reader, 0)
+    }
+
+    fn skip_at(
+        &self,
+        class: usize,
+        field: Option<usize>,
+        reader: &mut Reader<'_>,
+        depth: usize,
+    ) -> Result<(), FlightError> {
+        let plan = self.of_class.get(class);
+        let Some((plan, steps)) = plan.and_then(|plan| Some((plan, plan.steps.as_deref()?))) else {
+            return Err(reader.error(FlightErrorKind::TooDeep));
+        };
+        let count = field.map_or(steps.len(), |field| plan.fields.get(field).copied().unwrap_or(0));
+        for step in steps.get(..count).unwrap_or(steps) {
+            match step {
+                Step::Bytes(length) => _ = reader.take(usize::from(*length))?,
+                Step::Variable => reader.skip_variable()?,
+                Step::Text => reader.skip_text()?,
+                Step::Keys => {
+                    for _ in 0..reader.count()? {
+                        reader.long()?;
+                    }
+                }
+                Step::Array(element) => {
+                    if depth >= MAX_DEPTH {
+                        return Err(reader.error(FlightErrorKind::TooDeep));
+                    }
+                    // A hostile file could state that an array has millions of elements without fields.
+                    let stated = reader.count()?;
+                    let count = if self.is_empty(*element as usize) { 0 } else { stated };
+                    for _ in 0..count {
+                        self.skip_at(*element as usize, None, reader, depth + 1)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! Tests on chunks made here.
+#![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
+
+use crate::error::FlightErrorKind;
+use crate::{Chunk, Event, Recording, Value};
+use hprof_writer::flight::{FlightField, FlightType, FlightValues, FlightWriter, LONG, TEXT};
+
+const FIRST: i64 = 10;
+const SAMPLE: i64 = 20;
+
+/// A chunk with two samples: a number, a name that is a constant, and an array of pairs.
+fn sample(compressed: bool) -> FlightWriter {
+    let mut made = FlightWriter::new(compressed);
+    let sample = |body: &mut FlightValues| {
+        body.long(-7);
+        body.raw(&[2]);
+        body.long(77);
+        body.int(2);
+        for part in [1, 2] {
+            body.long(part);
+            body.text("part");
+        }
+        body.long(3);
+        body.long(9);
+    };
+    made.event(SAMPLE, sample);
+    // Constants can come after the events that refer to them, in several checkpoints.
+    made.checkpoint(FIRST, &[(9, &|body| body.long(1)), (3, &|body| body.long(33))]);
+    made.checkpoint(5, &[(77, &|body| body.text("first"))]);
+    made.checkpoint(FIRST, &[(9, &|body| body.long(99))]);
+    made.event(SAMPLE, sample);
+    let pair = [("number", LONG), ("text", TEXT)];
+    let fields = [
+        ("number", LONG),
+        ("name", TEXT),
+        ("pairs", FlightField::array(11)),
+        ("missing", FlightField::constant(404)),
+        ("first", FlightField::constant(FIRST)),
+    ];
+    made.metadata(&[
+        (FIRST, "First", &[("value", LONG)]),
+        (11, "Pair", &pair),
+        (SAMPLE, "jdk.Sample", &fields),
+    ]);
+    made
+}
+
+fn read(bytes: &[u8]) -> Chunk<'_> {
+    let recording = Recording::new(bytes).unwrap();
+    Chunk::read(bytes, &recording.chunks()[0]).unwrap()
+}
+
+#[test]
+fn fields_of_events_and_constants_in_both_encodings() {
+    for compressed in [true, false] {
+        let bytes = sample(compressed).finish();
+        let chunk = read(&bytes);
+        let events: Vec<Event<'_>> = chunk.events().collect();
+        assert_eq!((events.len(), chunk.problems.len()), (2, 0));
+        let event = events[1].fields;
+        assert_eq!(event.class().unwrap().name, "jdk.Sample");
+        assert_eq!(event.integer("number"), Some(-7));
+        assert_eq!(event.text("name").unwrap(), "first");
+        let pairs = event.array("pairs").unwrap();
+        let numbers: Vec<i64> = pairs.records().filter_map(|pair| pair.integer("number")).collect();
+        assert_eq!((pairs.len(), numbers), (2, vec![1, 2]));
+        // Of an unknown type: the key is known, the constant is not.
+        assert!(event.record("missing").is_none());
+        assert_eq!(event.constant("missing").unwrap().key, 3);
+        // The last constant of a key counts.
+        assert_eq!(event.record("first").unwrap().integer("value"), Some(99));
+        assert!(event.get("none").is_none());
+    }
+}
+
+#[test]
+fn times_are_counted_from_the_start_of_the_chunk() {
+    let bytes = sample(true).finish();
+    let chunk = read(&bytes);
+    assert_eq!((chunk.nanos(100), chunk.nanos(1_100)), (1_000_000_000, 2_000_000_000));
+    assert_eq!(chunk.duration_nanos(5), 5_000_000);
+    assert_eq!(chunk.duration_nanos(i64::MAX), i64::MAX);
+}
+
+#[test]
+fn a_chunk_without_its_length_ends_with_the_last_whole_event() {
+    let whole = sample(true).finish();
+    let bytes = sample(true).unfinished();
+    let recording = Recording::new(&bytes).unwrap();
+    assert_eq!((recording.problems().len(), recording.chunks()[0].end), (0, bytes.len()));
+    assert!(recording.chunks()[0].header.is_in_flight() && !recording.chunks()[0].is_whole);
+    assert_eq!(read(&bytes).events().count(), 2);
+    // Followed by another one, and truncated within an event.
+    let bytes = [&bytes[..], &whole, &whole[..whole.len() - 1]].concat();
+    let recording = Recording::new(&bytes).unwrap();
+    let ends: Vec<usize> = recording.chunks().iter().map(|span| span.end - span.start).collect();
+    assert_eq!(ends[..2], [whole.len(); 2]);
+    let problem = recording.problems()[0];
+    assert_eq!(problem.kind, FlightErrorKind::EventTruncated);
+    assert_eq!(problem.offset as usize, 2 * whole.len() + ends[2]);
+    let error = Chunk::read(&bytes, &recording.chunks()[2]).unwrap_err();
+    assert_eq!(error.kind, FlightErrorKind::NoMetadata);
+}
+
+#[test]
+fn a_finished_chunk_cut_after_an_event_is_damaged() {
+    let mut made = sample(true);
+    let cut = made.position();
+    made.event(SAMPLE, |body| body.long(1));
+    let whole = made.finish();
+    let problems = |bytes: &[u8]| {
+        let recording = Recording::new(bytes).unwrap();
+        recording.problems().iter().map(|problem| (problem.kind, problem.offset)).collect::<Vec<_>>()
+    };
+    let expected = [(FlightErrorKind::EventTruncated, cut as u64)];
+    assert_eq!(problems(&whole), []);
+    assert_eq!(problems(&whole[..cut]), expected);
+    assert_eq!(problems(&[&whole[..cut], &whole].concat()), expected);
+}
+
+#[test]
+fn a_torn_chunk_leaves_the_one_after_it_whole() {
+    for (first, compressed) in
+        [(sample(true).finish(), true), (sample(true).unfinished(), true), (sample(false).finish(), false)]
+    {
+        let whole = sample(compressed).finish();
+        // Within the header, within an event, and in the last one.
+        for cut in [40, 69, 75, whole.len() / 2, whole.len() - 1] {
+            let bytes = [&first[..cut], &whole].concat();
+            let recording = Recording::new(&bytes).unwrap();
+            let last = recording.chunks().last().unwrap();
+            assert_eq!((last.start, last.end, last.is_whole), (cut, bytes.len(), true), "{cut}");
+            assert_eq!(recording.problems().len(), 1, "{cut}");
+            assert_eq!(Chunk::read(&bytes, last).unwrap().events().count(), 2);
+        }
+    }
+}
+
+#[test]
+fn chunks_after_garbage_are_found() {
+    let whole = sample(true).finish();
+    let bytes = [&whole[..], &[0; 100], &whole].concat();
+    let recording = Recording::new(&bytes).unwrap();
+    let starts: Vec<usize> = recording.chunks().iter().map(|span| span.start).collect();
+    assert_eq!(starts, [0, whole.len() + 100]);
+    assert_eq!(recording.problems()[0].kind, FlightErrorKind::NotAnEvent);
+    assert_eq!(recording.problems()[0].offset as usize, whole.len());
+}
+
+#[test]
+fn what_is_no_recording() {
+    let kind = |bytes: &[u8]| Recording::new(bytes).unwrap_err().kind;
+    assert_eq!(kind(b""), FlightErrorKind::NotARecording);
+    assert_eq!(kind(b"JAVA PROFILE 1.0.2"), FlightErrorKind::NotARecording);
+    assert_eq!(kind(b"FLR\0\0\x02"), FlightErrorKind::HeaderTruncated);
+    assert_eq!(kind(b"FLR\0\0\0\0\x09"), FlightErrorKind::Version { major: 0, minor: 9 });
+}
+
+#[test]
+fn types_that_contain_themselves_are_not_read() {
+    let mut made = FlightWriter::new(true);
+    made.event(SAMPLE, |body| body.long(1));
+    made.event(SAMPLE + 1, |body| body.long(5));
+    made.event(SAMPLE + 2, |body| (0..100).for_each(|_| body.int(1)));
+    made.metadata(&[
+        (FIRST, "A", &[("b", FlightField::value(FIRST + 1))]),
+        (FIRST + 1, "B", &[("a", FlightField::value(FIRST))]),
+        (SAMPLE, "jdk.Circle", &[("a", FlightField::value(FIRST))]),
+        (SAMPLE + 1, "jdk.Fine", &[("number", LONG)]),
+        (SAMPLE + 2, "jdk.Deep", &[("deep", FlightField::array(SAMPLE + 2)), ("number", LONG)]),
+    ]);
+    let bytes = made.finish();
+    let chunk = read(&bytes);
+    let names: Vec<&str> = chunk.events().map(|event| &*event.fields.class().unwrap().name).collect();
+    assert_eq!(names, ["jdk.Fine", "jdk.Deep"]);
+    let deep = chunk.events().last().unwrap().fields;
+    assert_eq!(deep.value(1).unwrap_err().kind, FlightErrorKind::TooDeep);
+}
+
+#[test]
+fn types_that_double_are_bounded() {
+    let names: Vec<String> = (0..40).map(|number| format!("T{number}")).collect();
+    let twice = |number: i64| [("a", FlightField::value(101 + number)); 2];
+    let fields: Vec<[(&str, FlightField); 2]> = (0..40).map(twice).collect();
+    let all: Vec<FlightType<'_>> =
+        (100..).zip(&names).zip(&fields).map(|((id, name), fields)| (id, &**name, &fields[..])).collect();
+    let mut made = FlightWriter::new(true);
+    made.event(100, |body| (0..50).for_each(|_| body.long(1)));
+    made.metadata(&[&all[..], &[(140, "Leaf", &[("number", LONG)])]].concat());
+    let bytes = made.finish();
+    assert_eq!(read(&bytes).events().count(), 0);
+}
+
+#[test]
+fn arrays_of_values_without_fields_are_empty() {
+    let mut made = FlightWriter::new(true);
+    made.event(SAMPLE, |body| {
+        body.int(1_000);
+        body.raw(&[0; 1_000]);
+    });
+    made.metadata(&[
+        (FIRST, "Empty", &[]),
+        (SAMPLE, "jdk.Sample", &[("empty", FlightField::array(FIRST)), ("number", LONG)]),
+    ]);
+    let bytes = made.finish();
+    let chunk = read(&bytes);
+    let event = chunk.events().next().unwrap().fields;
+    assert!(event.array("empty").unwrap().is_empty());
+    assert!(matches!(event.get("number"), Some(Value::Integer(0))));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_a_problem_at_its_offset() {
+    let mut made = FlightWriter::new(true);
+    let offset = made.position();
+    made.checkpoint(404, &[(1, &|body| body.long(1))]);
+    made.checkpoint(FIRST, &[(1, &|body| body.long(1))]);
+    made.metadata(&[(FIRST, "First", &[("value", LONG)])]);
+    let bytes = made.finish();
+    let chunk = read(&bytes);
+    assert_eq!(chunk.problems.len(), 1);
+    assert_eq!(chunk.problems[0].kind, FlightErrorKind::UnknownType(404));
+    assert!((offset..offset + 20).contains(&(chunk.problems[0].offset as usize)));
+    assert_eq!(
+        chunk.counts.iter().map(|count| (count.type_id, count.events)).collect::<Vec<_>>(),
+        [(0, 1), (1, 2)]
+    );
+}

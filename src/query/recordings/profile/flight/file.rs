@@ -1,0 +1,63 @@
+//! The file of a recording, plain or compressed.
+
+use std::path::{Path, PathBuf};
+
+use hprof_index::{Error, Progress, unnamed_copy};
+use hprof_input::file::{Compression, Mapped};
+use hprof_parser::sniff::{self, Looks};
+
+/// A recording, mapped for reading.
+#[derive(Debug)]
+pub struct FlightFile {
+    file_bytes: u64,
+    map: Mapped,
+    unpack_error: Option<String>,
+}
+
+impl FlightFile {
+    /// Opens the file if it is a recording; `scratch` is the directory for the unpacked copy of a compressed one, which
+    /// has no name.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or not be unpacked.
+    pub fn open(
+        path: &Path,
+        scratch: Option<PathBuf>,
+        progress: &dyn Progress,
+    ) -> Result<Option<Self>, Error> {
+        let map = Mapped::open(path)?;
+        let file_bytes = map.stamp().len;
+        // Recordings in archives are not supported.
+        let compression = Compression::of(map.bytes()).filter(|compression| !compression.is_archive());
+        let looks = match compression {
+            None => sniff::sniff(map.bytes()),
+            Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096).0),
+        };
+        if looks != Looks::Jfr {
+            return Ok(None);
+        }
+        let (map, unpack_error) = match compression {
+            None => (map, None),
+            Some(compression) => {
+                let into = scratch.unwrap_or_else(std::env::temp_dir);
+                unnamed_copy(&map, compression, &into, progress)?
+            }
+        };
+        Ok(Some(Self { file_bytes, map, unpack_error }))
+    }
+
+    /// Returns the unpacked bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.map.bytes()
+    }
+
+    /// Returns the length of the file on disk.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// Returns the error that ended the unpacked bytes early.
+    pub fn unpack_error(&self) -> Option<&str> {
+        self.unpack_error.as_deref()
+    }
+}

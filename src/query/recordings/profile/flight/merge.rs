@@ -1,0 +1,265 @@
+//! The sums of all chunks together, as a profile.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use hprof_jfr::{ChunkSpan, FlightError};
+use hprof_parser::TraceSerial;
+
+use super::super::events::{MonitorEvent, SampleEvent};
+use super::chunk_sums::{ChunkSums, Sum, ThreadChange};
+use super::{EventCount, FlightFacts, FlightReport, Want};
+use crate::recordings::percent::two_decimals;
+use crate::recordings::profile::{
+    Origin, Profile, Samples, Site, Sites, StartedThread, ThreadEvent, TimeRow, Times, Traces, ratio, rfc3339,
+};
+use crate::sorting::SortRows;
+
+/// Sums by trace and class.
+type ByClass = FxHashMap<(TraceSerial, u32), Sum>;
+
+/// Sums of the chunks so far.
+#[derive(Debug, Default)]
+pub(super) struct Merged {
+    pub(super) facts: FlightFacts,
+    version: (u16, u16),
+    traces: Traces,
+    /// Serial numbers of traces by thread and frames.
+    serials: FxHashMap<(u32, Box<[u32]>), TraceSerial>,
+    classes: Vec<Arc<str>>,
+    class_numbers: FxHashMap<Arc<str>, u32>,
+    samples: [FxHashMap<TraceSerial, u64>; 3],
+    allocations: [ByClass; 3],
+    waits: [ByClass; 3],
+    threads: Vec<StartedThread>,
+    thread_events: Vec<ThreadEvent>,
+    /// Places in `threads` by serial number.
+    started: FxHashMap<u32, usize>,
+    stack_threads: FxHashMap<u32, String>,
+    counts: FxHashMap<String, (u64, u64)>,
+}
+
+impl Merged {
+    /// Adds the next chunk.
+    pub(super) fn add(&mut self, span: &ChunkSpan, sums: Result<ChunkSums, FlightError>) {
+        let (header, facts) = (&span.header, &mut self.facts);
+        if facts.chunks == 0 {
+            (self.version, facts.start_nanos) = (header.version, header.start_nanos);
+        }
+        facts.chunks += 1;
+        facts.unfinished_chunks += u64::from(header.is_in_flight());
+        facts.end_nanos = facts.end_nanos.max(header.start_nanos.saturating_add(header.duration_nanos));
+        facts.duration_nanos = facts.duration_nanos.saturating_add(header.duration_nanos);
+        let sums = match sums {
+            Ok(sums) => sums,
+            Err(error) => return facts.problem(error),
+        };
+        sums.problems.iter().for_each(|problem| facts.problem(problem));
+        facts.jvm = sums.jvm.or(facts.jvm.take());
+        for count in sums.counts {
+            let sum = self.counts.entry(count.name).or_default();
+            *sum = (sum.0 + count.events, sum.1 + count.bytes);
+        }
+        let frames: Vec<u32> = sums.frames.into_iter().map(|frame| self.traces.intern(frame)).collect();
+        let mut serials = Vec::with_capacity(sums.stacks.len());
+        for stack in sums.stacks {
+            let numbers = stack.frames.iter().filter_map(|frame| frames.get(*frame as usize).copied());
+            let key = (stack.thread, numbers.collect::<Box<[u32]>>());
+            let next = TraceSerial(u32::try_from(self.serials.len() + 1).unwrap_or(u32::MAX));
+            let serial = *self.serials.entry(key).or_insert_with_key(|(thread, numbers)| {
+                self.traces.add_numbers(next, *thread, numbers.iter().copied());
+                self.facts.truncated_stacks += u64::from(stack.is_truncated);
+                next
+            });
+            serials.push(serial);
+        }
+        let serial = |stack: u32| serials.get(stack as usize).copied().unwrap_or(TraceSerial::NONE);
+        let mut classes = Vec::with_capacity(sums.classes.len());
+        for class in sums.classes {
+            classes.push(*self.class_numbers.entry(class).or_insert_with_key(|class| {
+                self.classes.push(Arc::clone(class));
+                u32::try_from(self.classes.len() - 1).unwrap_or(u32::MAX)
+            }));
+        }
+        for (all, of_chunk) in self.samples.iter_mut().zip(sums.samples) {
+            for (stack, samples) in of_chunk {
+                *all.entry(serial(stack)).or_default() += samples;
+            }
+        }
+        let both = [(&mut self.allocations, sums.allocations), (&mut self.waits, sums.waits)];
+        for (all, of_chunk) in both.into_iter().flat_map(|(all, of_chunk)| all.iter_mut().zip(of_chunk)) {
+            for ((stack, class), sum) in of_chunk {
+                let class = classes.get(class as usize).copied().unwrap_or(u32::MAX);
+                let place = all.entry((serial(stack), class)).or_default();
+                place.events += sum.events;
+                place.amount = place.amount.saturating_add(sum.amount);
+            }
+        }
+        self.stack_threads.extend(sums.stack_threads);
+        for change in sums.threads {
+            let trace = serial(change.stack);
+            self.thread(change, trace);
+        }
+    }
+
+    fn thread(&mut self, change: ThreadChange, trace: TraceSerial) {
+        let serial = change.serial;
+        if change.is_end {
+            self.thread_events.push(ThreadEvent::End(serial));
+            if let Some(thread) = self.started.get(&serial).and_then(|at| self.threads.get_mut(*at)) {
+                thread.ended = true;
+            }
+            return;
+        }
+        self.thread_events.push(ThreadEvent::Start);
+        self.started.insert(serial, self.threads.len());
+        self.threads.push(StartedThread {
+            serial,
+            trace,
+            name: change.name,
+            group: change.group,
+            parent_group: change.parent_group,
+            ..StartedThread::default()
+        });
+    }
+
+    /// Returns what was asked for.
+    pub(super) fn finish(mut self, want: Want) -> FlightReport {
+        let counts = std::mem::take(&mut self.counts).into_iter();
+        let counts = counts.map(|(name, (events, bytes))| EventCount { name, events, bytes });
+        self.facts.events = counts.collect();
+        self.facts.events.sort_rows_by(|a, b| b.events.cmp(&a.events).then_with(|| a.name.cmp(&b.name)));
+        let (major, minor) = self.version;
+        let samples = self.samples(want.samples);
+        let contention = self.contention(want.monitors);
+        let sites = if want.sites { self.sites() } else { None };
+        if want.threads {
+            let mut others: Vec<(u32, String)> = self.stack_threads.into_iter().collect();
+            others.sort_unstable();
+            let is_other = |(serial, _): &(u32, String)| !self.started.contains_key(serial);
+            let threads = others.into_iter().filter(is_other);
+            let threads = threads.map(|(serial, name)| StartedThread { serial, name, ..Default::default() });
+            self.threads.extend(threads);
+        }
+        let profile = Profile {
+            format: format!("Flight Recorder {major}.{minor}"),
+            created: date_of(self.facts.start_nanos),
+            threads: self.threads,
+            traces: self.traces,
+            samples,
+            contention,
+            sites,
+            ..Profile::default()
+        };
+        FlightReport { profile, facts: self.facts, thread_events: self.thread_events }
+    }
+
+    /// Returns the samples of the requested kind; by default those by CPU time, if there are any.
+    fn samples(&self, wanted: Option<SampleEvent>) -> Option<Samples> {
+        let found = |event: &SampleEvent| !self.kind(&self.samples, *event as usize).is_empty();
+        let event = wanted.or_else(|| {
+            [SampleEvent::CpuTime, SampleEvent::Execution].into_iter().find(|event| found(event))
+        });
+        let event = event.filter(found)?;
+        let mut rows: Vec<(TraceSerial, u64)> = self
+            .kind(&self.samples, event as usize)
+            .iter()
+            .map(|(trace, samples)| (*trace, *samples))
+            .collect();
+        rows.sort_rows_by_key(|(trace, samples)| (Reverse(*samples), *trace));
+        let total = rows.iter().map(|(_, samples)| samples).sum();
+        Some(Samples { total, rows, date: self.ended(), event: Some(event) })
+    }
+
+    /// Returns the end: all that is counted was recorded up to it.
+    fn ended(&self) -> Option<String> {
+        date_of(self.facts.end_nanos)
+    }
+
+    fn kind<'m, T>(&self, of: &'m [T; 3], kind: usize) -> &'m T {
+        of.get(kind).unwrap_or(&of[0])
+    }
+
+    /// Returns waits of the requested kind; by default the first of which there are any.
+    fn contention(&self, wanted: Option<MonitorEvent>) -> Option<Times> {
+        let found = |event: &MonitorEvent| !self.kind(&self.waits, *event as usize).is_empty();
+        let event = wanted.or_else(|| MonitorEvent::ALL.into_iter().find(found)).filter(found)?;
+        let mut rows: Vec<(TraceSerial, Arc<str>, Sum)> = (self.kind(&self.waits, event as usize).iter())
+            .map(|((trace, class), sum)| (*trace, self.class(*class), *sum))
+            .collect();
+        rows.sort_rows_by(|a, b| {
+            let key = |row: &(TraceSerial, Arc<str>, Sum)| (Reverse(row.2.amount), row.0);
+            key(a).cmp(&key(b)).then_with(|| a.1.cmp(&b.1))
+        });
+        let all = rows.iter().fold(0u64, |all, (.., sum)| all.saturating_add(sum.amount));
+        let mut accumulated = 0.0;
+        let rows = rows.into_iter().map(|(trace, class, sum)| {
+            let part = ratio(sum.amount, all) * 100.0;
+            accumulated += part;
+            TimeRow {
+                trace,
+                count: sum.events,
+                self_percent: two_decimals(part),
+                accumulated_percent: two_decimals(accumulated),
+                name: Some(class.to_string()).filter(|name| !name.is_empty()),
+                nanos: Some(sum.amount),
+            }
+        });
+        let rows = rows.collect();
+        let total_ms = i64::try_from(all.saturating_add(500_000) / 1_000_000).unwrap_or(i64::MAX);
+        Some(Times { total_ms, rows, date: self.ended(), event: Some(event) })
+    }
+
+    fn class(&self, number: u32) -> Arc<str> {
+        self.classes.get(number as usize).cloned().unwrap_or_default()
+    }
+
+    /// Returns allocation sites from samples if there are any, else from events of thread-local buffers: both count the
+    /// same bytes.
+    fn sites(&self) -> Option<Sites> {
+        let [samples, buffers @ ..] = &self.allocations;
+        let kinds = if samples.is_empty() { &buffers[..] } else { std::slice::from_ref(samples) };
+        let mut sums = ByClass::default();
+        for (key, sum) in kinds.iter().flatten() {
+            let place = sums.entry(*key).or_default();
+            place.events += sum.events;
+            place.amount = place.amount.saturating_add(sum.amount);
+        }
+        if sums.is_empty() {
+            return None;
+        }
+        let site = |((trace, class), sum): ((TraceSerial, u32), Sum)| Site {
+            class: self.class(class),
+            trace,
+            allocated_bytes: sum.amount,
+            samples: sum.events,
+            ..Site::default()
+        };
+        let mut rows: Vec<Site> = sums.into_iter().map(site).collect();
+        rows.sort_rows_by(|a, b| {
+            let key = |site: &Site| (Reverse(site.allocated_bytes), site.trace);
+            key(a).cmp(&key(b)).then_with(|| a.class.cmp(&b.class))
+        });
+        let total = rows.iter().fold(Site::default(), |sum, site| Site {
+            allocated_bytes: sum.allocated_bytes.saturating_add(site.allocated_bytes),
+            samples: sum.samples + site.samples,
+            ..sum
+        });
+        let mut sites = Sites {
+            origin: Origin::Sampled,
+            rows,
+            total: Some(total),
+            by_allocation: true,
+            date: self.ended(),
+        };
+        sites.fill_percentages();
+        Some(sites)
+    }
+}
+
+/// Returns a time in nanoseconds since 1970 as a date.
+fn date_of(nanos: i64) -> Option<String> {
+    rfc3339(u64::try_from(nanos / 1_000_000).ok()?, 0)
+}

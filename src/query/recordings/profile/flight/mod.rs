@@ -1,0 +1,123 @@
+//! Profile from a recording of Java Flight Recorder.
+//!
+//! Chunks are read in parallel, and merged in the order of the file. Stacks are numbered as they first occur, whatever
+//! is asked for, so that serial numbers of traces are the same in every answer.
+
+mod chunk_sums;
+mod file;
+mod merge;
+mod stacks;
+#[cfg(test)]
+mod tests;
+
+use rayon::prelude::*;
+
+use hprof_jfr::Recording;
+
+use super::binary::Want;
+pub use super::events::{AllocationEvent, MonitorEvent, SampleEvent};
+use super::{Profile, ThreadEvent};
+pub use file::FlightFile;
+
+use chunk_sums::ChunkSums;
+use merge::Merged;
+
+/// Maximum number of problems that are described.
+const MAX_PROBLEMS: usize = 20;
+
+/// Contents of a recording.
+#[derive(Debug, Clone, Default)]
+pub struct FlightReport {
+    /// Profile.
+    pub profile: Profile,
+    /// Facts that no other format has.
+    pub facts: FlightFacts,
+    /// Starts and ends of threads, in the order of the file.
+    pub thread_events: Vec<ThreadEvent>,
+}
+
+/// Facts about a recording.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FlightFacts {
+    /// Number of chunks.
+    pub chunks: u64,
+    /// Number of chunks that the JVM had not finished.
+    pub unfinished_chunks: u64,
+    /// Start, in nanoseconds since 1970.
+    pub start_nanos: i64,
+    /// End, in nanoseconds since 1970.
+    pub end_nanos: i64,
+    /// Sum of the durations of the chunks in nanoseconds.
+    pub duration_nanos: i64,
+    /// Numbers of events, most first.
+    pub events: Vec<EventCount>,
+    /// JVM, if it described itself.
+    pub jvm: Option<FlightJvm>,
+    /// Number of different stacks of which the JVM recorded only the innermost frames.
+    pub truncated_stacks: u64,
+    /// Descriptions of damaged regions, the first ones.
+    pub problems: Vec<String>,
+    /// Number of damaged regions.
+    pub problem_count: u64,
+}
+
+/// Number of events of a type.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventCount {
+    /// Name of the type, `jdk.ExecutionSample`.
+    pub name: String,
+    /// Number of events.
+    pub events: u64,
+    /// Bytes of these events.
+    pub bytes: u64,
+}
+
+/// A JVM, as it describes itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FlightJvm {
+    /// Name.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Options.
+    pub options: String,
+    /// Main class and arguments of the program.
+    pub command: String,
+    /// Process ID.
+    pub pid: Option<i64>,
+}
+
+impl FlightFacts {
+    /// Returns the number of events of a type.
+    pub fn events_of(&self, name: &str) -> u64 {
+        self.events.iter().find(|count| count.name == name).map_or(0, |count| count.events)
+    }
+
+    fn problem(&mut self, problem: impl ToString) {
+        self.problem_count += 1;
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem.to_string());
+        }
+    }
+}
+
+/// Reads a recording; `unpack_error` is the error that ended the bytes of a compressed one early.
+pub fn read(recording: &Recording<'_>, unpack_error: Option<&str>, want: Want) -> FlightReport {
+    let mut merged = Merged::default();
+    if let Some(error) = unpack_error {
+        merged.facts.problem(error);
+    }
+    for problem in recording.problems() {
+        merged.facts.problem(problem);
+    }
+    // Few chunks at a time: what each yields takes memory.
+    let at_once = rayon::current_num_threads().max(1) * 2;
+    for spans in recording.chunks().chunks(at_once) {
+        let read = |span| ChunkSums::read(recording.bytes(), span, want);
+        let sums: Vec<_> = spans.par_iter().map(read).collect();
+        for (span, sums) in spans.iter().zip(sums) {
+            merged.add(span, sums);
+        }
+    }
+    merged.finish(want)
+}

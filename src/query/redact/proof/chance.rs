@@ -1,0 +1,199 @@
+//! Values that are the same before and after by chance: a permutation may leave some where they are.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Probability with which chance alone exceeds [`bound`].
+const IMPROBABLE: f64 = 2e-7;
+/// Maximum number of different values of a class of chance that are remembered.
+const MAX_VALUES: usize = 1 << 20;
+/// Minimum probabilities of the classes of chance. A rare value that stays would be lost among those of a class in
+/// which many stay.
+const CLASSES: [f64; 4] = [1e-3, 1e-6, 1e-9, 0.0];
+
+/// Returns the number of values that chance leaves the same, if it leaves `expected` on average: with more, it was not
+/// chance. `expected` is doubled, as texts that stay make a permutation a little smaller.
+fn bound(expected: f64) -> u64 {
+    let mean = 2.0 * expected;
+    if mean > 500.0 {
+        // Six standard deviations.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Positive, and far below 2^64.
+        return (mean + 6.0 * mean.sqrt()) as u64;
+    }
+    // The terms of a Poisson distribution, until what is left is improbable.
+    let (mut term, mut below, mut count) = ((-mean).exp(), 0.0, 0);
+    loop {
+        below += term;
+        // Of the rest of a small mean only the next term counts; 1 - below has lost it.
+        let next = term * mean / (count as f64 + 1.0);
+        if 1.0 - below < IMPROBABLE && next < IMPROBABLE {
+            return count;
+        }
+        (term, count) = (next, count + 1);
+    }
+}
+
+/// Counts the values that are the same, by class of chance.
+#[derive(Debug)]
+pub(super) struct SameValues([SameOfClass; CLASSES.len()]);
+
+impl SameValues {
+    pub(super) fn new(is_each_alone: bool) -> Self {
+        Self(CLASSES.map(|_| SameOfClass { is_each_alone, ..SameOfClass::default() }))
+    }
+
+    #[inline]
+    fn of(&mut self, chance: f64) -> &mut SameOfClass {
+        let [first, second, third, fourth] = &mut self.0;
+        match CLASSES.map(|least| chance >= least) {
+            [true, ..] => first,
+            [_, true, ..] => second,
+            [_, _, true, _] => third,
+            _ => fourth,
+        }
+    }
+
+    /// Counts one of very many values: the chance of all is added, although equal ones have one fate.
+    #[inline]
+    pub(super) fn wide(&mut self, chance: f64, is_same: bool, hash: impl FnOnce() -> u64) {
+        self.of(chance).wide(chance, is_same, hash);
+    }
+
+    /// Counts a value that stays with this probability.
+    pub(super) fn narrow(&mut self, chance: f64, is_same: bool, hash: impl FnOnce() -> u64) {
+        self.of(chance).narrow(chance, is_same, hash);
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.0.iter_mut().zip(other.0).for_each(|(all, other)| all.add(other));
+    }
+
+    /// Returns, for each class, the number of values that are the same, and whether these are more than chance leaves.
+    pub(super) fn results(&self) -> impl Iterator<Item = (u64, bool)> {
+        self.0.iter().map(SameOfClass::result)
+    }
+}
+
+/// Counts values of one class of chance, each once, as equal values in one place have one fate.
+#[derive(Debug, Default)]
+struct SameOfClass {
+    /// Number of values that chance leaves the same, without those in `seen`.
+    expected: f64,
+    /// Probability of staying by the hash of the value.
+    seen: FxHashMap<u64, f64>,
+    /// Hashes of those that are the same.
+    same: FxHashSet<u64>,
+    /// Those that are the same, beyond what is remembered.
+    more: u64,
+    /// Each object's values have their own fate.
+    is_each_alone: bool,
+}
+
+impl SameOfClass {
+    #[inline]
+    fn wide(&mut self, chance: f64, is_same: bool, hash: impl FnOnce() -> u64) {
+        self.expected += chance;
+        if is_same {
+            self.add_same(hash);
+        }
+    }
+
+    /// Counts a value once. The chance of those beyond the maximum is added each time.
+    fn narrow(&mut self, chance: f64, is_same: bool, hash: impl FnOnce() -> u64) {
+        if self.is_each_alone {
+            return self.wide(chance, is_same, hash);
+        }
+        let hash = hash();
+        self.see(hash, chance);
+        if is_same {
+            self.add_same(|| hash);
+        }
+    }
+
+    fn see(&mut self, hash: u64, chance: f64) {
+        if self.seen.len() < MAX_VALUES {
+            self.seen.insert(hash, chance);
+        } else if !self.seen.contains_key(&hash) {
+            self.expected += chance;
+        }
+    }
+
+    fn add_same(&mut self, hash: impl FnOnce() -> u64) {
+        if self.is_each_alone {
+            self.more += 1;
+            return;
+        }
+        let hash = hash();
+        if self.same.len() < MAX_VALUES {
+            self.same.insert(hash);
+        } else if !self.same.contains(&hash) {
+            self.more += 1;
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.expected += other.expected;
+        other.seen.into_iter().for_each(|(hash, chance)| self.see(hash, chance));
+        other.same.into_iter().for_each(|hash| self.add_same(|| hash));
+        self.more += other.more;
+    }
+
+    /// Returns the number of values that are the same, and whether these are more than chance leaves.
+    fn result(&self) -> (u64, bool) {
+        let same = self.same.len() as u64 + self.more;
+        (same, same > bound(self.expected + self.seen.values().sum::<f64>()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_has_its_bounds() {
+        let bounds = [0.0, 1e-9, 1e-4, 0.005, 0.5, 50.0].map(bound);
+        assert_eq!(bounds, [0, 0, 1, 2, 9, 155]);
+        assert_eq!(bound(1e6), 2_008_485);
+    }
+
+    #[test]
+    fn equal_values_have_one_fate() {
+        let failed =
+            |values: &SameValues| values.results().filter(|(_, is_improbable)| *is_improbable).count();
+        let same = |values: &SameValues| values.results().map(|(same, _)| same).sum::<u64>();
+        let mut values = SameValues::new(false);
+        (0..1000).for_each(|_| values.narrow(1.0 / 127.0, true, || 5));
+        assert_eq!((same(&values), failed(&values)), (1, 0));
+        (0..5).for_each(|hash| values.narrow(1.0 / 127.0, true, || hash * 7));
+        assert_eq!((same(&values), failed(&values)), (6, 1));
+        let mut alone = SameValues::new(true);
+        (0..1270).for_each(|number| alone.narrow(1.0 / 127.0, number % 127 == 0, || 5));
+        assert_eq!((same(&alone), failed(&alone)), (10, 0));
+        let mut wide = SameValues::new(false);
+        (0..2).for_each(|hash| wide.wide(1e-9, true, || hash));
+        assert_eq!((same(&wide), failed(&wide)), (2, 1));
+    }
+
+    /// Short texts do not hide among bytes of which many stay.
+    #[test]
+    fn each_class_of_chance_has_its_own_bound() {
+        let mut values = SameValues::new(false);
+        (0..100_000).for_each(|hash| values.narrow(1.0 / 127.0, hash % 127 == 0, || hash));
+        assert!(values.results().all(|(_, is_improbable)| !is_improbable));
+        values.narrow(3e-11, true, || 1 << 40);
+        assert!(values.results().any(|(_, is_improbable)| is_improbable));
+    }
+
+    #[test]
+    fn no_more_values_are_remembered_than_the_maximum() {
+        let half = |start: u64| {
+            let mut values = SameOfClass::default();
+            (start..start + MAX_VALUES as u64 / 4 * 3).for_each(|hash| values.narrow(1e-7, true, || hash));
+            values
+        };
+        let mut values = half(0);
+        values.add(half(1 << 40));
+        assert_eq!((values.seen.len(), values.same.len()), (MAX_VALUES, MAX_VALUES));
+        assert_eq!(values.result(), (MAX_VALUES as u64 / 2 * 3, true));
+        assert!(values.expected > 0.05);
+    }
+}

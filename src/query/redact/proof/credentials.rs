@@ -1,0 +1,80 @@
+//! Credentials: what is found in the dump must not be in the redacted one.
+
+use rustc_hash::FxHashSet;
+
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_parser::ObjectId;
+
+use super::super::kept::KeptTexts;
+use super::pairs::readers;
+use super::{ProofDump, ProofRow};
+use crate::objects::reader::ObjectReader;
+use crate::secrets::{SecretQuery, SecretRules, secrets};
+
+/// Minimum number of characters of a value: shorter ones meet by chance.
+const SHORTEST: u64 = 4;
+/// Maximum number of characters of a text that are compared.
+const MAX_CHARACTERS: usize = 1 << 14;
+
+/// Searches both dumps for credentials.
+pub(super) fn compare(kept: &KeptTexts, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
+    let (rules, query) = (SecretRules::bundled(), SecretQuery::new(false));
+    let of = |dump: ProofDump<'_>| secrets(dump.heap, dump.graph, dump.bytes, &rules, query);
+    let [before, after] = [a, b].map(of);
+    let [one, other] = readers(a, b);
+    let is_long = |length: u64| length >= SHORTEST;
+    let (mut found, mut allowed) = (FxHashSet::default(), FxHashSet::default());
+    let mut add = |object: ObjectId, is_kept: bool| {
+        (if is_kept { &mut allowed } else { &mut found }).insert(object);
+    };
+    // The same text in the same object, although the redacted dump may not say that it is a credential any more.
+    for row in before.rows.iter().filter(|row| is_long(row.length)) {
+        let text = Contents::read(&one, row.object);
+        if text.is_some() && text == Contents::read(&other, row.object) {
+            add(row.object, text.is_some_and(|text| text.stays(kept)));
+        }
+    }
+    // The same value elsewhere.
+    let known: FxHashSet<u64> =
+        before.rows.iter().filter(|row| is_long(row.length)).map(|row| row.hash).collect();
+    let texts = rules.about_texts();
+    for row in &after.rows {
+        if is_long(row.length) && known.contains(&row.hash) {
+            add(row.object, Contents::read(&other, row.object).is_some_and(|text| text.stays(kept)));
+        } else if row.rule < texts {
+            // A text that looks like a credential, and was none.
+            add(row.object, true);
+        }
+    }
+    allowed.retain(|object| !found.contains(object));
+    ProofRow {
+        what: "secrets",
+        differences: found.len() as u64,
+        allowed: allowed.len() as u64,
+        reason: Some("in texts that stay, or others that look like one by chance"),
+    }
+}
+
+/// Contents of an object with a credential.
+#[derive(Debug, PartialEq, Eq)]
+enum Contents<'a> {
+    Text(String),
+    Array(hprof_parser::BasicType, &'a [u8]),
+}
+
+impl<'a> Contents<'a> {
+    fn read(reader: &ObjectReader<'a>, object: ObjectId) -> Option<Self> {
+        let object: ObjectIndex = reader.graph.objects.addresses.index_of(object)?;
+        if let Some((kind, data)) = reader.primitives(object) {
+            return Some(Self::Array(kind, data));
+        }
+        Some(Self::Text(reader.string(object)?.text(MAX_CHARACTERS)))
+    }
+
+    fn stays(&self, kept: &KeptTexts) -> bool {
+        match self {
+            Self::Text(text) => kept.contains_text(text),
+            Self::Array(kind, data) => kept.contains(*kind, data),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Proof of a redaction: the dump and the redacted one are analysed and compared, and texts are searched for.
+//!
+//! * `structure` compares the results of the analyses object by object.
+//! * `equality` compares which contents are equal, `numbers` which values stay and which do not.
+//! * `texts` searches for texts of the dump in the redacted one, as `windows` of characters in all encodings.
+//! * `credentials` searches both for credentials.
+//! * `pairs` are the records of both dumps, `chance` is what stays by chance.
+
+mod chance;
+mod credentials;
+mod equality;
+mod numbers;
+mod pairs;
+mod structure;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
+mod texts;
+mod windows;
+
+use std::io;
+
+use hprof_index::{Heap, ObjectGraph, Progress};
+
+use super::RedactOptions;
+use super::kept::KeptTexts;
+use super::plan::Plan;
+
+/// Result of one comparison or search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProofRow {
+    /// What was compared or searched for.
+    pub what: &'static str,
+    /// Number of differences, or of texts that were found.
+    pub differences: u64,
+    /// Number of texts that were found and may stay.
+    pub allowed: u64,
+    /// Why these may stay.
+    pub reason: Option<&'static str>,
+}
+
+impl ProofRow {
+    fn compared(what: &'static str, differences: u64) -> Self {
+        Self { what, differences, allowed: 0, reason: None }
+    }
+
+    /// Returns `true` if nothing differs, and nothing was found that must not be there.
+    pub fn is_equal(&self) -> bool {
+        self.differences == 0
+    }
+}
+
+/// An opened dump.
+#[derive(Debug, Clone, Copy)]
+pub struct ProofDump<'a> {
+    /// Dump.
+    pub heap: &'a Heap,
+    /// Its graph.
+    pub graph: &'a ObjectGraph,
+    /// Its bytes, unpacked.
+    pub bytes: &'a [u8],
+}
+
+/// Compares a dump with the redacted one.
+///
+/// # Errors
+/// If neither memory nor disk has space for a few numbers per object.
+pub fn prove(
+    plan: &Plan,
+    kept: &KeptTexts,
+    options: &RedactOptions,
+    original: ProofDump<'_>,
+    redacted: ProofDump<'_>,
+    progress: &dyn Progress,
+) -> io::Result<Vec<ProofRow>> {
+    progress.begin("comparing the analyses", 0);
+    let mut rows = structure::compare(plan, options, original, redacted)?;
+    rows.push(equality::compare(options, original, redacted));
+    rows.extend(numbers::compare(options, kept, original, redacted));
+    progress.begin("searching for texts", 0);
+    rows.push(texts::same_place(kept, original, redacted));
+    rows.push(texts::anywhere(plan, kept, original, redacted));
+    progress.begin("searching for credentials", 0);
+    rows.push(credentials::compare(kept, original, redacted));
+    progress.end();
+    Ok(rows)
+}
+
+/// Reason for which Strings differ.
+const SHARED_ARRAYS: &str = "Strings that share a char[] are no longer equal to those in another array";
+
+/// Returns `true` if Strings can be parts of arrays, as up to JDK 6 and in Android up to 6.
+fn has_shared_arrays(dump: ProofDump<'_>) -> bool {
+    let summary = dump.heap.summary();
+    let string = summary.boot_class("java.lang.String").and_then(|class| summary.class(class));
+    string.is_some_and(|class| summary.fields(class).any(|(name, _)| name == "offset"))
+}

@@ -1,0 +1,289 @@
+//! Numbers: those that must go are others, and those that must stay are the same.
+//!
+//! A permutation leaves some values where they are, by chance. So values are counted by place, each once, and compared
+//! with how many chance leaves: of `int`, `long`, `float` and `double` hardly one in a dump, of a `byte` one of 127.
+
+use std::collections::HashMap;
+
+use rustc_hash::FxHashMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+use hprof_index::model::summary::{ClassNumber, Summary};
+use hprof_parser::heap::PrimitiveArray;
+use hprof_parser::{BasicType, IdSize};
+
+use super::super::RedactOptions;
+use super::super::kept::{KeptReason, KeptTexts};
+use super::super::plan::field_hash;
+use super::super::symbol::{Class, class_of, class_of_box};
+use super::chance::SameValues;
+use super::pairs::{fold, readers};
+use super::texts::SAME_PLACE;
+use super::{ProofDump, ProofRow};
+use crate::objects::hiding::fields::{FieldTreatment, treatment};
+use crate::objects::reader::{FieldPlace, ObjectReader, Record};
+
+/// Minimum number of values of a class that has hardly one that stays.
+const WIDE: u64 = 1 << 30;
+/// Probability at which elements in a row do not stay by chance: 6 bytes.
+const RUN: f64 = 1.0 / (1_u64 << 41) as f64;
+/// Maximum probability of contents that are counted: of one character there are 127.
+const SHORTEST: f64 = 1.0 / (1_u64 << 13) as f64;
+
+/// What a number is: its type, what becomes of it, and a hash of its place.
+#[derive(Debug, Clone, Copy)]
+struct NumberPlace {
+    kind: BasicType,
+    treatment: FieldTreatment,
+    hash: u64,
+}
+
+/// Compares all numbers in fields, statics, constants and arrays.
+pub(super) fn compare(
+    options: &RedactOptions,
+    kept: &KeptTexts,
+    a: ProofDump<'_>,
+    b: ProofDump<'_>,
+) -> [ProofRow; 2] {
+    let readers = readers(a, b);
+    let fields = fields(&readers[0]);
+    let new = || Counts::new(options);
+    let mut all = new();
+    statics(&mut all, a.heap.summary(), b.heap.summary());
+    let counts = fold(&readers, new, |counts, object, one, other| match (one, other) {
+        (Record::Instance(one), Record::Instance(other)) => {
+            let class = readers[0].graph.objects.class(object);
+            for (at, place) in class.and_then(|class| fields.get(&class)).into_iter().flatten() {
+                let of = |fields| readers[0].value_at(fields, *at);
+                if let (Some(x), Some(y)) = (of(one.fields), of(other.fields)) {
+                    counts.number(*place, x.bits, y.bits);
+                }
+            }
+        }
+        (Record::PrimitiveArray(one), Record::PrimitiveArray(other)) => counts.array(kept, one, other),
+        (Record::Class(one), Record::Class(other)) => {
+            for (x, y) in one.constants().zip(other.constants()) {
+                let treatment = FieldTreatment::Mapped;
+                let place = NumberPlace { kind: x.kind, treatment, hash: xxh3_64(&one.id.0.to_le_bytes()) };
+                if x.kind != BasicType::Object {
+                    counts.number(place, x.value, y.value);
+                }
+            }
+        }
+        _ => {}
+    });
+    counts.into_iter().for_each(|counts| all.add(counts));
+    all.rows()
+}
+
+/// Returns the numeric fields of the instances of each class.
+fn fields(reader: &ObjectReader<'_>) -> FxHashMap<ClassNumber, Vec<(FieldPlace, NumberPlace)>> {
+    let summary = reader.summary;
+    let of_class = |class: ClassNumber| {
+        let numbers = reader.slots(class).filter(|slot| slot.kind != BasicType::Object);
+        let place = numbers.map(|slot| {
+            let declaring = summary.class(slot.class).map_or("", |class| summary.class_name(class));
+            let treatment = treatment(declaring, slot.name, slot.kind);
+            let hash = field_hash(declaring, slot.name);
+            (slot.place, NumberPlace { kind: slot.kind, treatment, hash })
+        });
+        place.collect()
+    };
+    let classes = summary.numbered_classes().filter(|(_, class)| class.objects.get() > 0);
+    classes.map(|(number, _)| (number, of_class(number))).collect()
+}
+
+/// Compares the static fields of all classes.
+fn statics(counts: &mut Counts<'_>, a: &Summary, b: &Summary) {
+    let others: HashMap<_, _> = b.classes().iter().map(|class| (class.id, class)).collect();
+    for class in a.classes() {
+        let Some(other) = others.get(&class.id) else { continue };
+        let name = a.class_name(class);
+        for ((field, kind, x), (_, _, y)) in a.statics(class).zip(b.statics(other)) {
+            let treatment = treatment(name, field, kind);
+            counts.number(NumberPlace { kind, treatment, hash: field_hash(name, field) }, x, y);
+        }
+    }
+}
+
+/// Counts of a task.
+struct Counts<'o> {
+    options: &'o RedactOptions,
+    /// Values that must stay, or keep their form, and do not.
+    wrong: u64,
+    /// Names of threads and properties that are not the same.
+    gone: u64,
+    wide: SameValues,
+    narrow: SameValues,
+}
+
+impl<'o> Counts<'o> {
+    fn new(options: &'o RedactOptions) -> Self {
+        let values = || SameValues::new(options.break_equality);
+        Self { options, wrong: 0, gone: 0, wide: values(), narrow: values() }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.wrong += other.wrong;
+        self.gone += other.gone;
+        self.wide.add(other.wide);
+        self.narrow.add(other.narrow);
+    }
+
+    fn rows(&self) -> [ProofRow; 2] {
+        let stay = ProofRow {
+            allowed: self.gone,
+            reason: Some("names of threads and properties, which go if the dump was read from a pipe"),
+            ..ProofRow::compared("numbers_that_stay", self.wrong)
+        };
+        let (mut differences, mut allowed) = (0, 0);
+        for (same, is_improbable) in self.wide.results().chain(self.narrow.results()) {
+            *(if is_improbable { &mut differences } else { &mut allowed }) += same;
+        }
+        let reason = Some("a permutation leaves so many where they are by chance");
+        [stay, ProofRow { differences, allowed, reason, ..ProofRow::compared("numbers_that_go", 0) }]
+    }
+
+    /// Compares a number in a field or constant.
+    fn number(&mut self, place: NumberPlace, x: u64, y: u64) {
+        let NumberPlace { kind, treatment, .. } = place;
+        let class = match treatment {
+            FieldTreatment::Reference => return,
+            _ if x == 0 => return self.stays(y == 0),
+            // A boolean is 0 or 1, whatever else the byte may hold.
+            _ if kind == BasicType::Boolean => return self.stays(y == 1),
+            FieldTreatment::Stays => return self.stays(x == y),
+            FieldTreatment::Counter if !self.options.strict_numbers => return self.stays(x == y),
+            FieldTreatment::MarkedHash if kind == BasicType::Int && x >> 31 == 1 => {
+                return self.stays(x == y);
+            }
+            FieldTreatment::Boxed => class_of_box(kind, x),
+            FieldTreatment::Hash | FieldTreatment::MarkedHash => class_of(kind, x),
+            FieldTreatment::Counter | FieldTreatment::Mapped if self.options.zero => {
+                return self.stays(y == 0);
+            }
+            FieldTreatment::Counter | FieldTreatment::Mapped => class_of(kind, x),
+        };
+        let other =
+            if treatment == FieldTreatment::Boxed { class_of_box(kind, y) } else { class_of(kind, y) };
+        self.stays(class == other);
+        // Hashes are the same in all fields, and boxes of one type everywhere.
+        let of_place = match treatment {
+            FieldTreatment::Hash | FieldTreatment::MarkedHash => 1,
+            FieldTreatment::Boxed => 2,
+            _ => place.hash,
+        };
+        self.goes(class, x == y, || hash_of(&[of_place, u64::from(kind.code()), x]));
+    }
+
+    fn stays(&mut self, is_right: bool) {
+        self.wrong += u64::from(!is_right);
+    }
+
+    /// Counts a value of a class, which must be another.
+    fn goes(&mut self, class: Class, is_same: bool, hash: impl FnOnce() -> u64) {
+        if class.is_fixed() {
+            self.stays(is_same);
+        } else if class.radix >= WIDE {
+            self.wide.wide(chance(class), is_same, hash);
+        } else {
+            self.narrow.narrow(chance(class), is_same, hash);
+        }
+    }
+
+    fn array(&mut self, kept: &KeptTexts, one: &PrimitiveArray<'_>, other: &PrimitiveArray<'_>) {
+        let (kind, size) = (one.element, one.element.dump_bytes(IdSize::Eight));
+        let (Some(x), Some(y)) = (one.elements, other.elements) else { return };
+        if kind != other.element || x.len() != y.len() {
+            return self.stays(false);
+        }
+        match kept.reason(kind, x) {
+            // From a pipe, where they come after the objects, these go.
+            Some(KeptReason::ThreadName | KeptReason::Property) if x != y => {
+                self.gone += 1;
+                return;
+            }
+            Some(_) => return self.stays(x == y),
+            None => {}
+        }
+        let pairs = || x.chunks_exact(size).map(bits_of).zip(y.chunks_exact(size).map(bits_of));
+        let first = pairs().next().unwrap_or_default();
+        let is_repeated = x.len() > size && pairs().all(|pair| pair == first);
+        if is_repeated {
+            let class = class_of(kind, first.0);
+            self.stays(class == class_of(kind, first.1));
+            let length = u64::from(one.length);
+            let hash = || hash_of(&[length, u64::from(kind.code()), first.0]);
+            return self.goes(class, first.0 == first.1, hash);
+        }
+        self.stays(if kind == BasicType::Byte {
+            x.iter().zip(y).all(|(x, y)| (x ^ y) < 0x80 && (*x == 0) == (*y == 0))
+        } else {
+            pairs().all(|(x, y)| class_of(kind, x) == class_of(kind, y))
+        });
+        match kind {
+            BasicType::Int | BasicType::Long | BasicType::Float | BasicType::Double => {
+                let contents = || hash_of(&[u64::from(kind.code()), one.length.into(), xxh3_64(x)]);
+                for (at, (x, y)) in (0_u64..).zip(pairs()) {
+                    let class = class_of(kind, x);
+                    if !class.is_fixed() {
+                        let hash = || hash_of(&[contents(), at, 3]);
+                        self.wide.wide(chance(class), x == y, hash);
+                    }
+                }
+            }
+            _ => self.short_elements(kind, x, x == y, pairs),
+        }
+    }
+
+    /// Compares contents whose elements have few values: as a whole if they are short, or else what is in a row. The
+    /// characters of longer texts are compared by `texts_at_the_same_place`.
+    fn short_elements<I: Iterator<Item = (u64, u64)>>(
+        &mut self,
+        kind: BasicType,
+        contents: &[u8],
+        is_same: bool,
+        pairs: impl Fn() -> I,
+    ) {
+        let chance_of = |value| chance(class_of(kind, value));
+        let mut all = 1.0;
+        for (value, _) in pairs() {
+            all *= chance_of(value);
+            if all < RUN {
+                break;
+            }
+        }
+        let hash = || hash_of(&[u64::from(kind.code()), contents.len() as u64, xxh3_64(contents)]);
+        if (RUN..SHORTEST).contains(&all) {
+            self.narrow.narrow(all, is_same, hash);
+        } else if all < RUN && matches!(kind, BasicType::Byte | BasicType::Char) {
+            // Fewer characters of large alphabets are no text for `texts_at_the_same_place`.
+            if pairs().filter(|(value, _)| *value != 0).take(SAME_PLACE).count() < SAME_PLACE {
+                self.narrow.wide(all, is_same, hash);
+            }
+        } else if all < RUN {
+            let mut run = 1.0;
+            let has_run = pairs().any(|(x, y)| {
+                run = if x == y { run * chance_of(x) } else { 1.0 };
+                run < RUN
+            });
+            #[allow(clippy::cast_precision_loss)] // An estimate.
+            self.wide.wide(RUN * contents.len() as f64, has_run, hash);
+        }
+    }
+}
+
+/// Returns the value of an element.
+fn bits_of(element: &[u8]) -> u64 {
+    element.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+}
+
+/// Returns the probability with which a permutation of a class leaves a value where it is.
+#[allow(clippy::cast_precision_loss)] // An estimate.
+fn chance(class: Class) -> f64 {
+    1.0 / class.radix as f64
+}
+
+fn hash_of(words: &[u64; 3]) -> u64 {
+    xxh3_64(&words.map(u64::to_le_bytes).concat())
+}

@@ -1,0 +1,215 @@
+//! Comparison of analyses, object by object.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::layout::sizes::Sizes;
+
+use super::super::{ClassRenames, Plan, RedactOptions};
+use super::{ProofDump, ProofRow, SHARED_ARRAYS, has_shared_arrays, pairs};
+use crate::classes::histogram::{HistogramQuery, histogram};
+use crate::frameworks::Frameworks;
+use crate::leaks::heap_places::HeapPlaces;
+use crate::leaks::{self, DEFAULT_THRESHOLD, LeakEvidence, NamedObject};
+use crate::objects::collections::Collections;
+use crate::threads::frames::Frame;
+use crate::threads::{ThreadQuery, Threads};
+use crate::waste::{FieldGroupBy, WasteQuery, waste};
+
+/// Kinds of waste that are about equal contents, besides Strings.
+const OF_EQUALITY: [&str; 2] = ["duplicate_arrays", "constant_fields"];
+
+/// Compares all analyses.
+pub(super) fn compare(
+    plan: &Plan,
+    options: &RedactOptions,
+    a: ProofDump<'_>,
+    b: ProofDump<'_>,
+) -> io::Result<Vec<ProofRow>> {
+    // What names classes of the dump is compared with their new names.
+    let (old, new) = (NewNames(Some(plan.renames())), NewNames(None));
+    let mut rows = vec![ProofRow::compared("histogram", differences(&classes(a, old), &classes(b, new)))];
+    let of_objects = objects(a, b);
+    let names =
+        ["objects", "references", "reachable_objects", "dominators", "retained_sizes", "collection_sizes"];
+    rows.extend(names.iter().zip(of_objects).map(|(what, count)| ProofRow::compared(what, count)));
+    rows.push(ProofRow::compared("gc_roots", differences(&roots(a), &roots(b))));
+    rows.push(ProofRow::compared("threads", differences(&threads(a, old), &threads(b, new))));
+    let found = differences(&suspects(a, old)?, &suspects(b, new)?);
+    rows.push(ProofRow::compared("leak_suspects", found));
+    let (one, two) = (wasted(a)?, wasted(b)?);
+    let mut waste = ProofRow::compared("waste", differences(&one, &two));
+    let (is_broken, is_shared) = (options.break_equality, has_shared_arrays(a));
+    if waste.differences > 0 && (is_broken || is_shared || options.zero) {
+        let is_other = |row: &&String| {
+            let kind = row.split(' ').next().unwrap_or_default();
+            let is_of_strings = (is_broken || is_shared) && kind == "duplicate_strings";
+            let is_of_zeros = options.zero && kind == "constant_fields";
+            !(is_of_strings || is_of_zeros || is_broken && OF_EQUALITY.contains(&kind))
+        };
+        let others = |rows: &[String]| rows.iter().filter(is_other).cloned().collect::<Vec<_>>();
+        let others = differences(&others(&one), &others(&two));
+        waste.allowed = waste.differences - others;
+        waste.differences = others;
+        waste.reason = Some(match (is_broken, options.zero) {
+            (true, _) => "equal contents are different, as requested",
+            (false, true) => "numbers of a field are all 0, as requested",
+            (false, false) => SHARED_ARRAYS,
+        });
+    }
+    rows.push(waste);
+    Ok(rows)
+}
+
+/// Names with which the results of a dump are compared: those of the renamed classes, or none for the redacted dump.
+#[derive(Clone, Copy)]
+struct NewNames<'p>(Option<&'p ClassRenames>);
+
+impl NewNames<'_> {
+    fn class(self, name: &str) -> String {
+        self.0.and_then(|renames| renames.class(name)).unwrap_or_else(|| name.to_owned())
+    }
+
+    fn frame(self, frame: &mut Frame) {
+        let Some(renames) = self.0 else { return };
+        // A symbol may be the name of a method and of a source file.
+        let text = |text: &str| renames.source(text).or_else(|| renames.member(text));
+        let replace = |old: &mut Option<_>, new: Option<String>| {
+            if let Some(new) = new {
+                *old = Some(new.into());
+            }
+        };
+        let class = frame.class.as_deref().and_then(|name| renames.class(name));
+        replace(&mut frame.class, class);
+        for part in [&mut frame.method, &mut frame.source] {
+            let new = part.as_deref().and_then(text);
+            replace(part, new);
+        }
+    }
+
+    /// Returns an object without what its label says.
+    fn object(self, object: &NamedObject) -> NamedObject {
+        let class = object.class.as_deref().map(|name| self.class(name));
+        NamedObject { class, label: None, ..object.clone() }
+    }
+}
+
+/// Returns the number of entries that are in one of two lists only.
+fn differences<T: Ord>(a: &[T], b: &[T]) -> u64 {
+    let mut counts: BTreeMap<&T, i64> = BTreeMap::new();
+    a.iter().for_each(|one| *counts.entry(one).or_default() += 1);
+    b.iter().for_each(|one| *counts.entry(one).or_default() -= 1);
+    counts.values().map(|count| count.unsigned_abs()).sum()
+}
+
+fn classes(dump: ProofDump<'_>, names: NewNames<'_>) -> Vec<String> {
+    let summary = dump.heap.summary();
+    let sizes = Sizes::new(summary, None);
+    let rows = histogram(summary, &sizes, &HistogramQuery::default()).rows;
+    let row = |row: &crate::classes::histogram::HistogramRow| {
+        let loader = row.loader.as_ref().map(|loader| loader.id);
+        let name = names.class(&row.name);
+        format!("{name:?} {loader:?} {:?} {} {}", row.class_object, row.instances, row.shallow_bytes)
+    };
+    rows.iter().map(row).collect()
+}
+
+/// Returns the numbers of objects that differ: ID or class, references, reachability, dominator, retained size, size
+/// of the collection.
+fn objects(a: ProofDump<'_>, b: ProofDump<'_>) -> [u64; 6] {
+    let (count, other) = (a.graph.objects.len(), b.graph.objects.len());
+    let (readers, collections);
+    readers = pairs::readers(a, b);
+    collections = readers.each_ref().map(Collections::new);
+    let [one, two] = &collections;
+    let counts = pairs::by_chunk(&readers, |objects| {
+        let mut counts = [0; 6];
+        for object in objects.map(ObjectIndex) {
+            let of = |dump: ProofDump<'_>, collections: &Collections<'_, '_>| {
+                let tree = &dump.graph.tree;
+                let position = tree.reachable_position(object);
+                let class =
+                    dump.graph.objects.class(object).and_then(|class| dump.heap.summary().class(class));
+                let dominator = position.and_then(|position| tree.dominator(position));
+                let collection = collections.collection(object);
+                (
+                    (dump.graph.objects.addresses.id_of(object), class.map(|class| class.id)),
+                    position.is_some(),
+                    dominator.and_then(|dominator| tree.object_at(dominator)),
+                    tree.retained_bytes_of(object),
+                    collection.map(|one| (one.kind, one.size, collections.count(&one))),
+                )
+            };
+            let (x, y) = (of(a, one), of(b, two));
+            let references = a.graph.references(object).eq(b.graph.references(object));
+            let equal = [x.0 == y.0, references, x.1 == y.1, x.2 == y.2, x.3 == y.3, x.4 == y.4];
+            counts.iter_mut().zip(equal).for_each(|(count, equal)| *count += u64::from(!equal));
+        }
+        counts
+    });
+    let mut sums = [u64::from(count.abs_diff(other)); 6];
+    counts.iter().flat_map(|counts| counts.iter().enumerate()).for_each(|(at, count)| {
+        if let Some(sum) = sums.get_mut(at) {
+            *sum += count;
+        }
+    });
+    sums
+}
+
+fn roots(dump: ProofDump<'_>) -> Vec<String> {
+    dump.heap.summary().roots().iter().map(|root| format!("{root:?}")).collect()
+}
+
+/// Threads with states and stacks, without names.
+fn threads(dump: ProofDump<'_>, names: NewNames<'_>) -> Vec<String> {
+    let threads = Threads::new(dump.heap, dump.graph, dump.bytes);
+    let report = threads.find(&ThreadQuery::default());
+    let row = |row: &crate::threads::ThreadRow| {
+        let mut thread = threads.thread(row);
+        (thread.name, thread.group) = (None, None);
+        let frames = thread.frames.iter_mut();
+        let locals = frames.flat_map(|frame| {
+            // `--lines` removes line numbers.
+            frame.frame.line = 0;
+            names.frame(&mut frame.frame);
+            &mut frame.locals
+        });
+        locals.chain(&mut thread.locals).for_each(|local| local.label = None);
+        format!("{thread:?}")
+    };
+    report.rows.iter().map(row).collect()
+}
+
+fn suspects(dump: ProofDump<'_>, names: NewNames<'_>) -> io::Result<Vec<String>> {
+    let ProofDump { heap, graph, bytes } = dump;
+    let places = HeapPlaces::new(heap, graph, bytes, &Frameworks::bundled(), DEFAULT_THRESHOLD)?;
+    let leaks = leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
+    let named = |object: &NamedObject| names.object(object);
+    let suspect = |one: &leaks::Suspect| {
+        let members: Vec<_> = one.members.iter().map(named).collect();
+        let (point, object) = (one.point.as_ref().map(named), named(&one.object));
+        format!(
+            "{:?} {:?} {:?} {:?} {} {} {} {object:?} {members:?} {:?} {:?} {point:?} {}",
+            one.rule,
+            one.kind,
+            one.what,
+            one.verdict,
+            one.objects,
+            one.shallow_bytes,
+            one.retained_bytes,
+            one.group_class.as_deref().map(|name| names.class(name)),
+            one.loader,
+            one.accumulated_bytes,
+        )
+    };
+    Ok(leaks.suspects.iter().map(suspect).collect())
+}
+
+/// Kinds of waste, duplicates among them.
+fn wasted(dump: ProofDump<'_>) -> io::Result<Vec<String>> {
+    let query = WasteQuery { kinds: Vec::new(), group_by: FieldGroupBy::Field, examples: 0 };
+    let found = waste(dump.heap, dump.graph, dump.bytes, &query)?;
+    let row = |row: &crate::waste::WasteRow| format!("{} {} {}", row.kind.name, row.count, row.wasted_bytes);
+    Ok(found.rows.iter().map(row).collect())
+}

@@ -1,0 +1,385 @@
+//! Search for texts of a dump in the redacted one.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::layout::sizes::Sizes;
+use hprof_parser::record::{BodyReader, Record as TopRecord, is_known, tag};
+use hprof_parser::{BasicType, Header};
+
+use super::super::contents::BLOCK;
+use super::super::filter::array_of;
+use super::super::kept::KeptTexts;
+use super::super::plan::Plan;
+use super::pairs::{fold, readers};
+use super::windows::{Encodings, WINDOW, WINDOW_BYTES, Window, fingerprints, hash_of, runs};
+use super::{ProofDump, ProofRow};
+use crate::classes::histogram::{HistogramQuery, histogram};
+use crate::objects::reader::{ObjectReader, Record};
+use crate::parallel;
+
+/// Number of characters at the same place of the same object that are a text which survived.
+pub(super) const SAME_PLACE: usize = 6;
+/// Number of characters at either end of a window that are of a name, if the window is part of it: what is beside a
+/// name may look like a letter.
+const OF_NAME: usize = 12;
+/// Number of characters for a fingerprint that differs from that of the window before, on average.
+const PER_FINGERPRINT: u64 = 4;
+/// Bits of a filter for a fingerprint; minimum and maximum size of a filter, as powers of two.
+const BITS: u64 = 8;
+const FILTER_BITS: Range<u32> = 10..31;
+/// Maximum number of fingerprints that are searched for at once.
+const MAX_FINGERPRINTS: u64 = (1 << (FILTER_BITS.end - 1)) / BITS;
+/// Maximum number of windows that are compared exactly at once, besides those of names.
+const MAX_WINDOWS: usize = 2 << 20;
+/// Maximum number of parts into which windows are divided.
+const MAX_PARTS: u64 = 1 << 12;
+/// Objects or bytes per task of a thread.
+const CHUNK: u32 = 1 << 16;
+const BYTES: usize = 4 << 20;
+
+/// Searches for characters at the same place of the same array.
+pub(super) fn same_place(kept: &KeptTexts, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
+    let counts = fold(
+        &readers(a, b),
+        || (0_u64, 0_u64),
+        |(found, allowed), _, one, other| {
+            let (Record::PrimitiveArray(one), Record::PrimitiveArray(other)) = (one, other) else { return };
+            let (Some(x), Some(y)) = (one.elements, other.elements) else { return };
+            let size = match one.element {
+                BasicType::Byte => 1,
+                BasicType::Char => 2,
+                _ => return,
+            };
+            // Blocks of a large array are mapped one by one.
+            let is_repeated =
+                |x: &[u8]| x.chunks(size).all(|value| value == x.get(..size).unwrap_or_default());
+            let runs = x.chunks(BLOCK).zip(y.chunks(BLOCK)).filter(|(x, y)| has_run(x, y, size));
+            let (mut is_found, mut is_allowed) = (false, false);
+            runs.for_each(|(x, _)| *(if is_repeated(x) { &mut is_allowed } else { &mut is_found }) = true);
+            if is_found && !kept.contains(one.element, x) {
+                *found += 1;
+            } else {
+                *allowed += u64::from(is_found || is_allowed);
+            }
+        },
+    );
+    ProofRow {
+        what: "texts_at_the_same_place",
+        differences: counts.iter().map(|(found, _)| found).sum(),
+        allowed: counts.iter().map(|(_, allowed)| allowed).sum(),
+        reason: Some("names that stay, and arrays of one repeated value"),
+    }
+}
+
+/// Returns `true` if two arrays have the same characters, not zero, at enough places in a row.
+fn has_run(x: &[u8], y: &[u8], size: usize) -> bool {
+    let mut run = 0;
+    x.chunks_exact(size).zip(y.chunks_exact(size)).any(|(x, y)| {
+        let is_zero = x.iter().all(|byte| *byte == 0);
+        // Zeros are half of a text in UTF-16.
+        run = if x != y { 0 } else { run + usize::from(!is_zero) };
+        run >= SAME_PLACE
+    })
+}
+
+/// Searches for texts anywhere in the redacted file.
+///
+/// Two filters make the windows few that are compared: that of the fingerprints of the dump, and that of those which the
+/// redacted dump has too. If there are more than the filters or the memory for windows have space for, parts of them
+/// are searched for one after the other: the result is exact, unless it is a failure, which ends the search.
+pub(super) fn anywhere(plan: &Plan, kept: &KeptTexts, a: ProofDump<'_>, b: ProofDump<'_>) -> ProofRow {
+    let amount = characters(a) / PER_FINGERPRINT;
+    anywhere_in_parts(plan, kept, (a, b), amount / MAX_FINGERPRINTS + 1, amount, MAX_WINDOWS)
+}
+
+/// Like [`anywhere`], with the number of parts, of fingerprints of all parts, and of windows at once.
+pub(super) fn anywhere_in_parts(
+    plan: &Plan,
+    kept: &KeptTexts,
+    (a, b): (ProofDump<'_>, ProofDump<'_>),
+    parts: u64,
+    amount: u64,
+    max_windows: usize,
+) -> ProofRow {
+    let search = TextSearch { kept, names: names(plan, kept), a, b, max_windows };
+    let (mut differences, mut allowed) = (0, 0);
+    for part in 0..parts {
+        let of_part = |print: u64| print.rotate_left(17) % parts == part;
+        let (found, names) = search.part(&of_part, amount / parts);
+        differences += found;
+        allowed += names;
+        if differences > 0 {
+            break;
+        }
+    }
+    ProofRow { what: "texts_anywhere", differences, allowed, reason: Some("parts of names that stay") }
+}
+
+/// Returns the number of characters in the arrays of a dump, approximately.
+fn characters(dump: ProofDump<'_>) -> u64 {
+    let summary = dump.heap.summary();
+    let rows = histogram(summary, &Sizes::new(summary, None), &HistogramQuery::default()).rows;
+    let texts = rows.iter().filter(|row| matches!(row.name.as_ref(), "byte[]" | "char[]"));
+    texts.map(|row| row.shallow_bytes).sum()
+}
+
+/// Returns the hashes of all parts of names that stay.
+fn names(plan: &Plan, kept: &KeptTexts) -> FxHashSet<u64> {
+    let mut names = FxHashSet::default();
+    let mut add = |text: &[u8]| {
+        runs(text, Encodings::Narrow, OF_NAME, &mut |run| {
+            names.extend(run.windows(OF_NAME).map(hash_of));
+        });
+    };
+    plan.texts.iter().for_each(|(text, _)| add(text));
+    kept.visit(&mut add);
+    names
+}
+
+/// Search for texts, of which a part is searched for at once.
+struct TextSearch<'s> {
+    kept: &'s KeptTexts,
+    names: FxHashSet<u64>,
+    a: ProofDump<'s>,
+    b: ProofDump<'s>,
+    max_windows: usize,
+}
+
+/// Windows of the dump that may be in the redacted one: whether each is part of a name, and whether it is in it.
+type Windows = FxHashMap<u128, (bool, AtomicBool)>;
+
+impl TextSearch<'_> {
+    /// Returns `true` if an array or a symbol with this text stays.
+    fn stays(&self, kind: Option<BasicType>, text: &[u8]) -> bool {
+        match kind {
+            Some(kind) => self.kept.contains(kind, text),
+            None => {
+                let (kind, data) = array_of(text);
+                self.kept.contains(kind, &data)
+            }
+        }
+    }
+
+    /// Searches for texts of these fingerprints. Returns the number of windows that are in the redacted dump, and of
+    /// those that may be.
+    fn part(&self, of_part: &(dyn Fn(u64) -> bool + Sync), amount: u64) -> (u64, u64) {
+        let (before, both) = (Filter::new(amount), Filter::new(amount));
+        visit_texts(self.a, &|kind, text| {
+            prints_of(text, encodings(kind), &mut |print, _, _| {
+                if of_part(print) {
+                    before.add(print);
+                }
+            });
+        });
+        self.visit_redacted(&|print, _, _| {
+            if of_part(print) && before.contains(print) {
+                both.add(print);
+            }
+        });
+        drop(before);
+        let mut parts = 1;
+        loop {
+            let (mut found, mut allowed) = (0, 0);
+            let is_complete = (0..parts).all(|part| {
+                let (windows, is_complete) = self.windows(&both, of_part, part, parts);
+                let (some, may) = self.found(&both, windows);
+                found += some;
+                allowed += may;
+                is_complete
+            });
+            if is_complete || found > 0 {
+                return (found, allowed);
+            }
+            parts *= 8;
+            if parts > MAX_PARTS {
+                // What was not searched for may be there.
+                return (1, allowed);
+            }
+        }
+    }
+
+    /// Returns the windows of the dump whose fingerprints are in the filter, of a part of all, and whether it is all of
+    /// the part.
+    fn windows(
+        &self,
+        both: &Filter,
+        of_part: &(dyn Fn(u64) -> bool + Sync),
+        part: u64,
+        parts: u64,
+    ) -> (Windows, bool) {
+        // The windows of names are not limited: there are as many as the classes have.
+        let windows = Mutex::new((Windows::default(), 0_usize));
+        let is_full = AtomicBool::new(false);
+        visit_texts(self.a, &|kind, text| {
+            let mut local: Vec<(u128, bool)> = Vec::new();
+            prints_of(text, encodings(kind), &mut |print, run, at| {
+                if of_part(print)
+                    && both.contains(print)
+                    && let Some(window) = Window::at(run, at)
+                {
+                    let identity = window.identity();
+                    #[allow(clippy::cast_possible_truncation)] // A hash.
+                    if (identity >> 64) as u64 % parts == part {
+                        let is_name = window.ends::<OF_NAME>().iter().any(|end| self.names.contains(end));
+                        local.push((identity, is_name));
+                    }
+                }
+            });
+            if local.is_empty() || self.stays(kind, text) {
+                return;
+            }
+            let mut windows = lock(&windows);
+            let (all, others) = &mut *windows;
+            for (identity, is_name) in local {
+                if !is_name && *others >= self.max_windows {
+                    is_full.store(true, Ordering::Relaxed);
+                } else if all.insert(identity, (is_name, AtomicBool::new(false))).is_none() {
+                    *others += usize::from(!is_name);
+                }
+            }
+        });
+        let (windows, _) = windows.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (windows, !is_full.into_inner())
+    }
+
+    /// Returns the number of windows that are in the redacted dump and must not be, and of those that may be.
+    fn found(&self, both: &Filter, mut windows: Windows) -> (u64, u64) {
+        if windows.is_empty() {
+            return (0, 0);
+        }
+        let mark = |print: u64, run: &[u16], at: usize| {
+            if both.contains(print)
+                && let Some(window) = Window::at(run, at)
+                && let Some((_, is_found)) = windows.get(&window.identity())
+            {
+                is_found.store(true, Ordering::Relaxed);
+            }
+        };
+        self.visit_redacted(&mark);
+        windows.retain(|_, (_, is_found)| *is_found.get_mut());
+        let all = windows.len() as u64;
+        windows.retain(|_, (is_name, is_found)| {
+            is_found.store(false, Ordering::Relaxed);
+            !*is_name
+        });
+        if !windows.is_empty() {
+            // They may be parts of a text that stays.
+            visit_texts(self.a, &|kind, text| {
+                let mut is_kept = None;
+                prints_of(text, encodings(kind), &mut |print, run, at| {
+                    let found = both.contains(print).then(|| Window::at(run, at)).flatten();
+                    let found = found.and_then(|window| windows.get(&window.identity()));
+                    let contains = || self.stays(kind, text);
+                    if let Some((_, is_allowed)) = found.filter(|_| *is_kept.get_or_insert_with(contains)) {
+                        is_allowed.store(true, Ordering::Relaxed);
+                    }
+                });
+            });
+            windows.retain(|_, (_, is_allowed)| !*is_allowed.get_mut());
+        }
+        let found = windows.len() as u64;
+        (found, all - found)
+    }
+
+    /// Calls `visit` with the windows of the redacted dump: fingerprint, run and place.
+    fn visit_redacted(&self, visit: &(dyn Fn(u64, &[u16], usize) + Sync)) {
+        let bytes = self.b.bytes;
+        let starts: Vec<usize> = (0..bytes.len()).step_by(BYTES).collect();
+        parallel::each(&starts, |start| {
+            // Overlapping, so that no window is cut.
+            let end = start.saturating_add(BYTES + WINDOW_BYTES + 1).min(bytes.len());
+            let bytes = bytes.get(start..end).unwrap_or_default();
+            prints_of(bytes, Encodings::All, &mut |print, run, at| visit(print, run, at));
+        });
+    }
+}
+
+/// Calls `visit` with the windows of a text: fingerprint, run and place.
+fn prints_of(text: &[u8], encodings: Encodings, visit: &mut dyn FnMut(u64, &[u16], usize)) {
+    runs(text, encodings, WINDOW, &mut |run| fingerprints(run, &mut |print, at| visit(print, run, at)));
+}
+
+/// Returns the encodings of the text in an array, or in a symbol.
+fn encodings(kind: Option<BasicType>) -> Encodings {
+    match kind {
+        Some(BasicType::Char) => Encodings::Char,
+        Some(_) => Encodings::All,
+        None => Encodings::Narrow,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls `visit` with the contents of all arrays of bytes and characters, and with all symbols.
+fn visit_texts(dump: ProofDump<'_>, visit: &(dyn Fn(Option<BasicType>, &[u8]) + Sync)) {
+    let (summary, objects) = (dump.heap.summary(), &dump.graph.objects);
+    let reader = ObjectReader::new(summary, dump.graph, dump.bytes);
+    let count = objects.len();
+    let chunks: Vec<u32> = (0..count).step_by(CHUNK as usize).collect();
+    parallel::each(&chunks, |start| {
+        for object in (start..start.saturating_add(CHUNK).min(count)).map(ObjectIndex) {
+            if let Some((kind @ (BasicType::Byte | BasicType::Char), data)) = reader.primitives(object) {
+                visit(Some(kind), data);
+            }
+        }
+    });
+    // Symbols precede the objects; a damaged record ends them.
+    let (bytes, id_size) = (dump.bytes, summary.id_size());
+    let bodies = BodyReader::new(bytes, id_size);
+    let mut at = Header::parse(bytes).map_or(bytes.len(), |header| header.len);
+    while let Some(record) = TopRecord::at(bytes, at).filter(|record| is_known(record.tag)) {
+        if record.tag == tag::STRING
+            && let Ok((_, text)) = bodies.string(&record)
+        {
+            visit(None, text);
+        }
+        at = usize::try_from(record.end()).unwrap_or(usize::MAX);
+    }
+}
+
+/// A Bloom filter.
+struct Filter {
+    words: Vec<AtomicU64>,
+    /// Number of bits, as a power of two.
+    bits: u32,
+}
+
+impl Filter {
+    /// Creates a filter for a number of fingerprints.
+    fn new(amount: u64) -> Self {
+        let bits = (amount * BITS).max(1).ilog2() + 1;
+        let bits = bits.clamp(FILTER_BITS.start, FILTER_BITS.end - 1);
+        Self { words: (0..1_usize << (bits - 6)).map(|_| AtomicU64::new(0)).collect(), bits }
+    }
+
+    /// Returns the words and bits of a fingerprint.
+    fn places(&self, print: u64) -> [(usize, u64); 3] {
+        let one = print.wrapping_mul(0xd6e8_feb8_6659_fd93);
+        [one, one.rotate_left(21) ^ print, one.rotate_left(42).wrapping_add(print)].map(|hash| {
+            let bit = usize::try_from(hash >> (64 - self.bits)).unwrap_or(0);
+            (bit / 64, 1 << (bit % 64))
+        })
+    }
+
+    fn add(&self, print: u64) {
+        for (word, bit) in self.places(print) {
+            if let Some(word) = self.words.get(word).filter(|word| word.load(Ordering::Relaxed) & bit == 0) {
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn contains(&self, print: u64) -> bool {
+        let has = |(word, bit): (usize, u64)| {
+            self.words.get(word).is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0)
+        };
+        self.places(print).into_iter().all(has)
+    }
+}
