@@ -327,7 +327,7 @@ pub(crate) fn answer(cx: &RunContext, arguments: &[OsString]) -> anyhow::Result<
 /// Line of the help about a command that is not in every build.
 #[cfg(not(feature = "browse"))]
 const ABOUT_BROWSE: &str =
-    "\nIn builds with `--features browse`:\n  browse         Browse a dump in the terminal\n";
+    "\nOnly in builds with `--features browse`: `browse`, a dump in the terminal.\n";
 /// Line of the help about a command that is not in every build.
 #[cfg(feature = "browse")]
 const ABOUT_BROWSE: &str = "";
