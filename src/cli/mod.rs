@@ -326,8 +326,7 @@ pub(crate) fn answer(cx: &RunContext, arguments: &[OsString]) -> anyhow::Result<
 
 /// Line of the help about a command that is not in every build.
 #[cfg(not(feature = "browse"))]
-const ABOUT_BROWSE: &str =
-    "\nOnly in builds with `--features browse`: `browse`, a dump in the terminal.\n";
+const ABOUT_BROWSE: &str = "\nOnly in builds with `--features browse`: `browse`, a dump in the terminal.\n";
 /// Line of the help about a command that is not in every build.
 #[cfg(feature = "browse")]
 const ABOUT_BROWSE: &str = "";

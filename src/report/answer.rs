@@ -16,7 +16,7 @@ use super::json::{self, DumpHeader};
 use super::line::TextSink;
 use super::number::grouped;
 use super::rows::{Below, Cells, ColumnRows, RowCursor};
-use super::screen::Screen;
+use super::screen::{RowWindow, Screen};
 pub use super::section::Section;
 use super::table::{self, Parts, Style, TableBuilder};
 use super::value::Value;
@@ -282,25 +282,37 @@ impl ErasedAnswer<'_> {
         (grid, shown)
     }
 
-    /// Converts the result to a screen, with the number of its rows.
-    pub fn into_screen(self) -> (Screen, u64) {
+    /// Converts a window of the result to a screen, with the number of rows in it. What is above the rows is on the
+    /// screen of the first rows, and what is below them on that of the last.
+    pub fn into_screen(self, window: &RowWindow) -> (Screen, u64) {
         let Self { schema, rows, around } = self;
         let is_shown = |section: &Section| !matches!(section, Section::Options(_));
-        let mut screen = Screen::default();
-        around.above.into_iter().filter(is_shown).for_each(|section| screen.push(section));
         let mut table = TableBuilder::of(schema);
-        let shown = table.push_linked(schema, rows);
-        around.totals.iter().for_each(|total| table.total_by_title(total));
+        let total = around.matching.and_then(|(total, _)| usize::try_from(total?).ok());
+        let place = window.read(schema, rows, &mut table, total);
+        let mut screen = Screen::new(place);
+        let shown = table.rows().len() as u64;
+        if place.start == 0 {
+            around.above.into_iter().filter(is_shown).for_each(|section| screen.push(section));
+        }
+        if !place.has_more {
+            around.totals.iter().for_each(|total| table.total_by_title(total));
+        }
         match around.no_rows {
             NoRows::Nothing if shown == 0 => {}
             NoRows::Line(line) if shown == 0 => screen.push(Section::Line(line.into_owned())),
             _ if schema.shown().next().is_none() => {}
             _ => screen.push_rows(table),
         }
-        if let Some((more, what)) = more(around.matching, shown, rows) {
-            screen.push(Section::Line(more_rows(more, what)));
+        if !place.has_more {
+            // Those that the options of the command leave out.
+            if !window.is_part()
+                && let Some((more, what)) = more(around.matching, shown, rows)
+            {
+                screen.push(Section::Line(more_rows(more, what)));
+            }
+            around.under.into_iter().filter(is_shown).for_each(|section| screen.push(section));
         }
-        around.under.into_iter().filter(is_shown).for_each(|section| screen.push(section));
         (screen, shown)
     }
 

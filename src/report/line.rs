@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 
 use super::column::{CellTarget, Schema};
-use super::grid::RowLine;
+use super::grid::{self, RowLine};
 use super::rows::{RowCursor, table_cell};
 use super::{escape, ink};
 
@@ -16,13 +16,25 @@ pub(super) struct TableRow {
     pub(super) below: Vec<RowLine>,
     /// Link targets of the cells, for a screen.
     pub(super) targets: Vec<CellTarget>,
+    /// Number of the row in the result, for a screen. Rows of a tree have that of the row that they replace.
+    pub(super) number: usize,
 }
 
 impl TableRow {
     /// Creates a row of the current one of a result.
     pub(super) fn current(schema: &Schema, rows: &dyn RowCursor) -> Self {
         let cells = schema.shown().map(|(at, _)| escaped(table_cell(rows, at)));
-        Self { cells: cells.collect(), below: rows.below(), targets: Vec::new() }
+        Self { cells: cells.collect(), below: rows.below(), ..Self::default() }
+    }
+
+    /// Creates a row of the current one of a result, with its links.
+    pub(super) fn linked(schema: &Schema, rows: &dyn RowCursor, number: usize) -> Self {
+        Self { targets: grid::targets(schema, rows), number, ..Self::current(schema, rows) }
+    }
+
+    /// Returns whether a cell contains a text, which is in lower case.
+    pub(super) fn contains(&self, text: &str) -> bool {
+        text.is_empty() || self.cells.iter().any(|cell| cell.to_lowercase().contains(text))
     }
 }
 

@@ -1,21 +1,115 @@
 //! A result on a screen: the lines that its table has at a width, with the link targets of its rows. It can be laid out
 //! again for another width.
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
 use hprof_parser::ObjectId;
 
-use super::column::CellTarget;
+use super::column::{CellTarget, Schema};
 use super::fit;
 use super::line::{LineOf, LineSink, TableRow};
+use super::rows::RowCursor;
 use super::section::Section;
 use super::table::{Style, TableBuilder};
+
+/// Rows of a result that a screen has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RowWindow {
+    /// Number of the first row.
+    pub start: usize,
+    /// Maximum number of rows.
+    pub count: usize,
+    /// `true` for the last rows; `start` is ignored.
+    pub is_last: bool,
+    /// Only rows that contain this text, in either case, are counted; empty for all.
+    pub text: String,
+}
+
+/// Place of a screen in its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WindowPlace {
+    /// Number of its first row.
+    pub start: usize,
+    /// Number of its rows.
+    pub rows: usize,
+    /// Whether rows follow.
+    pub has_more: bool,
+    /// Number of all rows, if it is known.
+    pub total: Option<usize>,
+}
+
+impl RowWindow {
+    /// All rows.
+    pub const ALL: Self = Self { start: 0, count: usize::MAX, is_last: false, text: String::new() };
+
+    pub(super) fn is_part(&self) -> bool {
+        *self != Self::ALL
+    }
+
+    /// Adds the rows of the window to a table. `total` is the number of rows of the result, if it is known.
+    pub(super) fn read(
+        &self,
+        schema: &Schema,
+        rows: &mut dyn RowCursor,
+        table: &mut TableBuilder,
+        total: Option<usize>,
+    ) -> WindowPlace {
+        let text = self.text.to_lowercase();
+        let total = total.filter(|_| text.is_empty());
+        let mut number = 0;
+        let last = rows.left().filter(|_| self.is_last && text.is_empty());
+        let start =
+            if self.is_last { last.map_or(0, |left| left.saturating_sub(self.count)) } else { self.start };
+        if text.is_empty() {
+            // A result that ends before: the last rows are not known to be there.
+            number = if rows.skip(start) {
+                start
+            } else {
+                return WindowPlace { total, ..WindowPlace::default() };
+            };
+        }
+        // Rows of the window; the last ones if all are read.
+        let mut kept: VecDeque<TableRow> = VecDeque::new();
+        let mut has_more = false;
+        while rows.advance() {
+            let row = TableRow::linked(schema, rows, number);
+            if !row.contains(&text) {
+                continue;
+            }
+            if number < start {
+                number += 1;
+                continue;
+            }
+            if kept.len() >= self.count {
+                if !self.is_last {
+                    has_more = true;
+                    break;
+                }
+                kept.pop_front();
+            }
+            kept.push_back(row);
+            number += 1;
+        }
+        let (start, rows) = (kept.front().map_or(start, |row| row.number), kept.len());
+        kept.into_iter().for_each(|row| table.push_row(row));
+        let end = start + rows;
+        let is_end = !has_more && (rows < self.count || self.is_last);
+        WindowPlace {
+            start,
+            rows,
+            has_more: !self.is_last && self.is_part() && (has_more || total.is_some_and(|total| total > end)),
+            total: total.or(is_end.then_some(end)),
+        }
+    }
+}
 
 /// Texts and tables of a result, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Screen {
+    place: WindowPlace,
     sections: Vec<Section>,
     /// Section with the rows of the result; others are tables around it.
     rows: Option<usize>,
@@ -32,11 +126,20 @@ pub struct ScreenLine {
     pub links: Arc<[CellTarget]>,
     /// `true` for titles and totals.
     pub is_heading: bool,
-    /// Number of the row of the result, if it shows one.
+    /// Number of the row of the result, if it shows one; in a tree that was inserted, of the row that it replaced.
     pub row: Option<usize>,
 }
 
 impl Screen {
+    pub(super) fn new(place: WindowPlace) -> Self {
+        Self { place, ..Self::default() }
+    }
+
+    /// Returns its place in the result.
+    pub fn place(&self) -> WindowPlace {
+        self.place
+    }
+
     pub(super) fn push(&mut self, section: Section) {
         self.sections.push(section);
     }
@@ -58,6 +161,12 @@ impl Screen {
         }
     }
 
+    /// Returns whether a row of the result is about an object.
+    pub fn has(&self, object: ObjectId) -> bool {
+        let is_wanted = |row: &TableRow| row.targets.contains(&CellTarget::Object(object));
+        self.table().is_some_and(|table| table.rows().iter().any(is_wanted))
+    }
+
     /// Replaces the row of an object in a tree by the rows of the tree that starts at it, one level deeper than they
     /// are. Returns `false` if the tree does not contain the object.
     pub fn graft(&mut self, object: ObjectId, tree: &Self) -> bool {
@@ -66,11 +175,14 @@ impl Screen {
         let (Some(at), Some(grafted)) = (table.rows().iter().position(is_wanted), tree.table()) else {
             return false;
         };
-        let branch = table.rows().get(at).and_then(|row| row.cells.last()).map_or("", |cell| branch(cell));
+        let replaced = table.rows().get(at);
+        let branch = replaced.and_then(|row| row.cells.last()).map_or("", |cell| branch(cell));
+        let in_result = replaced.map_or(0, |row| row.number);
         // Lines of the rows below go on at the left of the rows that are inserted.
         let below = branch.replace("├─ ", "│  ").replace("└─ ", "   ");
         let mut rows = grafted.rows().to_vec();
         for (number, row) in rows.iter_mut().enumerate() {
+            row.number = in_result;
             if let Some(cell) = row.cells.last_mut() {
                 cell.insert_str(0, if number == 0 { branch } else { &below });
             }
@@ -94,10 +206,12 @@ impl Screen {
             let is_rows = self.rows == Some(at);
             for line in lines.lines.iter_mut().skip(first) {
                 let row = line.row.and_then(|row| table.rows().get(row));
-                if let Some(row) = row.filter(|row| !row.targets.is_empty()) {
+                if let Some(row) = row
+                    && !row.targets.is_empty()
+                {
                     line.links = row.targets.as_slice().into();
                 }
-                line.row = line.row.filter(|_| is_rows);
+                line.row = row.filter(|_| is_rows).map(|row| row.number);
             }
         }
         lines.lines
@@ -191,7 +305,7 @@ mod tests {
     }
 
     fn screen(rows: &[(u64, &'static str)]) -> Screen {
-        answer(rows).with_erased(|answer| answer.into_screen().0)
+        answer(rows).with_erased(|answer| answer.into_screen(&RowWindow::ALL).0)
     }
 
     #[test]
@@ -234,5 +348,38 @@ mod tests {
         ];
         assert_eq!(tree, whole);
         assert_eq!(screen.row_count(), 7);
+    }
+
+    #[test]
+    fn a_window_has_these_rows_and_what_is_around_only_at_the_ends() {
+        let rows: Vec<(u64, &'static str)> =
+            (1..=100).map(|row| (row, if row % 10 == 0 { "Ten" } else { "other" })).collect();
+        let window = |start, count, is_last, text: &str, knows: bool| {
+            let mut answer = Answer::new(columns(), rows.clone())
+                .above(Section::Line("above".to_owned()))
+                .under(Section::Line("under".to_owned()));
+            if knows {
+                answer = answer.matching(100, "rows");
+            }
+            let window = RowWindow { start, count, is_last, text: text.to_owned() };
+            let (screen, _) = answer.with_erased(|answer| answer.into_screen(&window));
+            let lines = screen.lines(80);
+            let has = |text: &str| lines.iter().any(|line| line.text == text);
+            let rows: Vec<usize> = lines.iter().filter_map(|line| line.row).collect();
+            let WindowPlace { start, rows: count, has_more, total } = screen.place();
+            assert_eq!((rows.first().copied().unwrap_or(start), rows.len()), (start, count));
+            (start, count, has_more, total, has("above"), has("under"))
+        };
+        for knows in [true, false] {
+            let total = Some(100).filter(|_| knows);
+            assert_eq!(window(0, 30, false, "", knows), (0, 30, true, total, true, false));
+            assert_eq!(window(50, 30, false, "", knows), (50, 30, true, total, false, false));
+            assert_eq!(window(80, 30, false, "", knows), (80, 20, false, Some(100), false, true));
+            assert_eq!(window(7, 30, true, "", knows), (70, 30, false, Some(100), false, true));
+            assert_eq!(window(200, 30, false, "", knows).1, 0);
+            assert_eq!(window(0, 4, false, "tEN", knows), (0, 4, true, None, true, false));
+            assert_eq!(window(4, 40, false, "ten", knows), (4, 6, false, Some(10), false, true));
+            assert_eq!(window(0, 4, true, "ten", knows), (6, 4, false, Some(10), false, true));
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::aligned::Aligned;
 pub use super::column::{Align, Fit};
 use super::column::{Header, Schema};
-use super::grid::{self, Grid, GridCell, GridRow, RowLine};
+use super::grid::{Grid, GridCell, GridRow, RowLine};
 use super::ink::Ink;
 use super::line::{LineOf, LineSink, TableRow, TextSink};
 use super::rows::RowCursor;
@@ -157,17 +157,6 @@ impl TableBuilder {
         (count, false)
     }
 
-    /// Adds all rows with the link targets of their cells. Returns their number.
-    pub(super) fn push_linked(&mut self, schema: &Schema, rows: &mut dyn RowCursor) -> u64 {
-        let mut count = 0;
-        while rows.advance() {
-            let targets = grid::targets(schema, rows);
-            self.push_row(TableRow { targets, ..TableRow::current(schema, rows) });
-            count += 1;
-        }
-        count
-    }
-
     /// Adds the current row.
     pub(super) fn push_current(&mut self, schema: &Schema, rows: &dyn RowCursor) {
         self.push_row(TableRow::current(schema, rows));
@@ -187,7 +176,8 @@ impl TableBuilder {
         }
     }
 
-    fn push_row(&mut self, mut row: TableRow) {
+    /// Adds a row.
+    pub(super) fn push_row(&mut self, mut row: TableRow) {
         if self.is_cut {
             cut(&mut row.cells);
         }

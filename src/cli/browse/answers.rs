@@ -5,18 +5,18 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use hprof_report::screen::{Screen, ScreenLine};
+use hprof_report::screen::{RowWindow, Screen, ScreenLine};
 
 use super::core::{Question, ScreenAnswer, takes_two};
 use crate::cli;
 use crate::cli::Outcome;
 use crate::cli::pages::ask::Failure;
-use crate::cli::shared::context::{RunContext, Watcher, locked};
+use crate::cli::shared::context::{RunContext, locked};
 
 /// Maximum number of answers that are kept.
 const MAX_KEPT: usize = 32;
-/// Maximum number of rows of an answer that is kept: larger ones are asked again.
-const MAX_KEPT_ROWS: usize = 20_000;
+/// Maximum number of lines of an answer; the shell shows all.
+const MAX_LINES: usize = 20_000;
 /// Maximum size of an answer that is a text.
 const MAX_TEXT: usize = 16 << 20;
 
@@ -28,8 +28,8 @@ struct CommandAnswer {
     notes: Vec<String>,
 }
 
-/// A command line without the dump, and the width of its answer.
-type KeptKey = (Vec<String>, u16);
+/// A command line without the dump, the width of its answer, and its rows.
+type KeptKey = (Vec<String>, u16, RowWindow);
 
 /// Answers questions to one dump.
 pub(super) struct Answerer {
@@ -53,73 +53,53 @@ impl Answerer {
     }
 
     /// Answers a question; an error is an answer too.
-    pub(super) fn answer(&self, question: &Question, watcher: Option<Watcher>) -> ScreenAnswer {
-        let answered =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.laid(question, watcher)));
-        let failed = |text: &str, hint: Option<String>| {
-            let hint = hint.map(|hint| format!("hint: {hint}"));
-            let lines = std::iter::once(format!("error: {text}")).chain(hint);
-            ScreenAnswer {
-                lines: lines.flat_map(|text| wrapped(&text, question.width)).collect(),
-                is_failed: true,
-                width: question.width,
-                ..ScreenAnswer::default()
-            }
-        };
+    pub(super) fn answer(&self, question: &Question) -> ScreenAnswer {
+        let answered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.laid(question)));
         match answered {
             Ok(Ok(answer)) => answer,
-            Ok(Err(failure)) => failed(&failure.text, failure.hint),
-            Err(_) => failed("hprof-cli failed on this question; this is a bug", None),
+            Ok(Err(failure)) => ScreenAnswer::failed(&failure.text, failure.hint.as_deref(), question.width),
+            Err(_) => {
+                ScreenAnswer::failed("hprof-cli failed on this question; this is a bug", None, question.width)
+            }
         }
     }
 
-    fn laid(&self, question: &Question, watcher: Option<Watcher>) -> Result<ScreenAnswer, Failure> {
+    fn laid(&self, question: &Question) -> Result<ScreenAnswer, Failure> {
         let width = question.width;
-        let answer = self.ask(&question.words, width, watcher.as_ref())?;
+        let (words, window) = question.command();
+        let answer = self.ask(&words, width, &window)?;
         let mut screens = answer.screens.clone();
-        let mut trees = Vec::new();
-        for (id, words) in &question.trees {
-            let tree = self.ask(words, width, watcher.as_ref())?;
-            trees.push((*id, tree));
-        }
         // A node may have been opened before the one above it was closed and opened again.
-        while !trees.is_empty() {
-            let before = trees.len();
-            trees.retain(|(id, tree)| {
-                let tree = tree.screens.first();
-                !screens.first_mut().zip(tree).is_some_and(|(screen, tree)| screen.graft(*id, tree))
-            });
-            if trees.len() == before {
-                break;
+        let mut trees: Vec<_> = question.trees.iter().collect();
+        while let Some(screen) = screens.first_mut()
+            && let Some(at) = trees.iter().position(|(id, _)| screen.has(*id))
+        {
+            let (id, words) = trees.remove(at);
+            let tree = self.ask(words, width, &RowWindow::ALL)?;
+            if let Some(tree) = tree.screens.first() {
+                screen.graft(*id, tree);
             }
         }
         let mut lines: Vec<ScreenLine> = screens.iter().flat_map(|screen| screen.lines(width)).collect();
-        // Rows are numbered in the first result.
-        let first = screens.first().map_or(0, Screen::row_count);
         lines.extend(answer.text.lines().map(ScreenLine::of_text));
-        let notes: Vec<ScreenLine> = answer.notes.iter().flat_map(|note| wrapped(note, width)).collect();
-        let (count, rows) = (notes.len(), if question.trees.is_empty() { first } else { self.rows(&answer) });
+        let mut notes: Vec<ScreenLine> = answer.notes.iter().flat_map(|note| wrapped(note, width)).collect();
+        if lines.len() > MAX_LINES {
+            lines.truncate(MAX_LINES);
+            notes.extend(wrapped("note: more lines in a shell: Y copies the command", width));
+        }
+        let count = notes.len();
         lines.extend(notes);
-        Ok(ScreenAnswer { lines, notes: count, rows, width, is_failed: false })
-    }
-
-    /// Returns the number of rows without those of open nodes.
-    fn rows(&self, answer: &CommandAnswer) -> usize {
-        answer.screens.first().map_or(0, Screen::row_count)
+        let place = question.window.as_ref().and_then(|_| Some(screens.first()?.place()));
+        Ok(ScreenAnswer { lines, notes: count, place, text: window.text, width, is_failed: false })
     }
 
     /// Runs a command, unless its answer is kept.
-    fn ask(
-        &self,
-        words: &[String],
-        width: u16,
-        watcher: Option<&Watcher>,
-    ) -> Result<Arc<CommandAnswer>, Failure> {
-        let key = (words.to_vec(), width);
+    fn ask(&self, words: &[String], width: u16, window: &RowWindow) -> Result<Arc<CommandAnswer>, Failure> {
+        let key = (words.to_vec(), width, window.clone());
         if let Some((_, answer)) = locked(&self.kept).iter().find(|(known, _)| *known == key) {
             return Ok(answer.clone());
         }
-        let cx = self.cx.taking_screens(MAX_TEXT, width, watcher.cloned());
+        let cx = self.cx.taking_screens(MAX_TEXT, width, window.clone());
         let done = cli::answer(&cx, &self.command_line(words));
         let said = cx.into_said();
         let is_damaged = match done {
@@ -133,11 +113,9 @@ impl Answerer {
             text: String::from_utf8_lossy(&said.bytes).into_owned(),
             notes: notes.chain(damage).collect(),
         });
-        if answer.screens.iter().map(Screen::row_count).sum::<usize>() <= MAX_KEPT_ROWS {
-            let mut kept = locked(&self.kept);
-            kept.push_front((key, answer.clone()));
-            kept.truncate(MAX_KEPT);
-        }
+        let mut kept = locked(&self.kept);
+        kept.push_front((key, answer.clone()));
+        kept.truncate(MAX_KEPT);
         Ok(answer)
     }
 
@@ -158,6 +136,20 @@ fn as_argument(path: &Path) -> OsString {
         return Path::new(".").join(path).into_os_string();
     }
     path.as_os_str().to_owned()
+}
+
+impl ScreenAnswer {
+    /// Creates the answer to a question that failed.
+    pub(super) fn failed(text: &str, hint: Option<&str>, width: u16) -> Self {
+        let hint = hint.map(|hint| format!("hint: {hint}"));
+        let lines = std::iter::once(format!("error: {text}")).chain(hint);
+        Self {
+            lines: lines.flat_map(|text| wrapped(&text, width)).collect(),
+            is_failed: true,
+            width,
+            ..Self::default()
+        }
+    }
 }
 
 fn wrapped(text: &str, width: u16) -> Vec<ScreenLine> {

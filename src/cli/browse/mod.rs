@@ -1,19 +1,24 @@
 //! `browse`: the dump in a terminal.
 //!
 //! [`core`] is a browser without a terminal: a state that takes keys, sizes and answers, and returns questions and a
-//! screen of cells. [`answers`] answers its questions with the commands of this program, [`terminal`] connects it to
-//! the terminal. Lines are those of the commands' tables ([`hprof_report::screen`]).
+//! screen of cells. [`terminal`] connects it to the terminal, and [`link`] to a process of this program ([`worker`],
+//! [`wire`]) in which [`answers`] answers its questions with the commands: it can be killed at any time. Lines are those of the commands' tables ([`hprof_report::screen`]).
 
 mod answers;
 mod core;
+mod link;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod wire;
+mod worker;
 
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::cli::shared::args::Input;
+use crate::cli::shared::child::WORKER;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
 use crate::cli::{self, Outcome};
@@ -47,6 +52,15 @@ pub(crate) struct BrowseArgs {
 
 pub(crate) fn run(cx: &RunContext, args: &BrowseArgs) -> anyhow::Result<Outcome> {
     let frameworks = args.frameworks.rules(cx)?;
+    let (dump, baseline) = (args.input.path().to_owned(), args.baseline.clone());
+    if std::env::var_os(WORKER).is_some() {
+        let teller = worker::Teller::default();
+        let dumps = cx.keeping_dumps(Some(Arc::new(teller.clone())), cx.hides_values);
+        let dumps = dumps.with_frameworks(frameworks);
+        let answerer = answers::Answerer::new(dumps, dump, baseline, args.input.words());
+        worker::run(&teller, &answerer)?;
+        return Ok(Outcome::Fine);
+    }
     anyhow::ensure!(
         io::stdin().is_terminal() && io::stdout().is_terminal(),
         "browse needs a terminal; the other commands write to files and pipes"
@@ -54,10 +68,11 @@ pub(crate) fn run(cx: &RunContext, args: &BrowseArgs) -> anyhow::Result<Outcome>
     for path in std::iter::once(args.input.path()).chain(args.baseline.as_deref()) {
         anyhow::Context::with_context(std::fs::metadata(path), || format!("cannot open {}", path.display()))?;
     }
-    let dumps = cx.keeping_dumps(None, false).with_frameworks(frameworks);
-    let (dump, baseline) = (args.input.path().to_owned(), args.baseline.clone());
-    let answerer = answers::Answerer::new(dumps, dump.clone(), baseline.clone(), args.input.words());
-    terminal::run(answerer, |size| core::Browser::new(dump, baseline, Box::new(CommandOptions), size))?;
+    let mut words = args.input.words();
+    words.extend(args.frameworks.words());
+    words.extend(baseline.iter().flat_map(|baseline| ["--baseline".into(), baseline.into()]));
+    words.extend(["--".into(), dump.clone().into()]);
+    terminal::run(words, |size| core::Browser::new(dump, baseline, Box::new(CommandOptions), size))?;
     Ok(Outcome::Fine)
 }
 

@@ -1,15 +1,13 @@
 //! The terminal of the browser: it is put into its state, read and drawn, and restored at the end, at panics, and while
 //! the process is suspended.
 
-use std::fmt::Write as _;
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::panic;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
-use hprof_index::Progress;
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::event::{
@@ -21,21 +19,15 @@ use ratatui_crossterm::crossterm::terminal::{
 };
 use ratatui_crossterm::crossterm::{cursor, execute};
 
-use super::answers::Answerer;
-use super::core::{Browser, Effect, Key, Question, ScreenAnswer};
+use super::core::{Browser, Effect, Key, ScreenAnswer};
+use super::link::{Hear, Heard, Link};
 use crate::cli::shared::context::locked;
 use crate::cli::shared::signals;
-
-/// Maximum number of questions that run at once. Cancelled ones end when they are answered.
-const MAX_RUNNING: usize = 4;
-/// Minimum time between two progress messages.
-const RATE: Duration = Duration::from_millis(100);
 
 /// What the browser waits for.
 enum Event {
     Terminal(TerminalEvent),
-    Answer(u64, ScreenAnswer),
-    Progress(u64, String),
+    Heard(Heard),
     /// The terminal is gone, or the process shall end by a signal.
     End,
     /// The process shall stop.
@@ -43,7 +35,7 @@ enum Event {
 }
 
 /// Runs the browser until it quits.
-pub(super) fn run(answerer: Answerer, browser: impl FnOnce((u16, u16)) -> Browser) -> anyhow::Result<()> {
+pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Browser) -> anyhow::Result<()> {
     let (sender, events) = channel();
     watch_signals(&sender);
     let _hook = PanicHook::install();
@@ -52,9 +44,7 @@ pub(super) fn run(answerer: Answerer, browser: impl FnOnce((u16, u16)) -> Browse
         let mut browser = browser(terminal::size()?);
         let screen = BrowserLoop {
             terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?,
-            answerer: Arc::new(answerer),
-            running: Arc::default(),
-            sender: sender.clone(),
+            link: Link::new(words, hearing(sender.clone())),
             has_color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         };
         read_keys(sender);
@@ -64,9 +54,13 @@ pub(super) fn run(answerer: Answerer, browser: impl FnOnce((u16, u16)) -> Browse
     if has_ended? {
         signals::end_now();
     }
-    // Cancelled questions may still write temporary files: none are created from here to the end.
-    std::mem::forget(hprof_index::storage::temporary_files::remove_all());
     Ok(())
+}
+
+fn hearing(sender: Sender<Event>) -> Hear {
+    let sender = Mutex::new(sender);
+    // Nobody listens at the end.
+    Arc::new(move |heard| drop(locked(&sender).send(Event::Heard(heard))))
 }
 
 /// Reads keys on a thread of their own.
@@ -95,10 +89,7 @@ fn watch_signals(sender: &Sender<Event>) {
 
 struct BrowserLoop {
     terminal: Terminal<CrosstermBackend<io::Stdout>>,
-    answerer: Arc<Answerer>,
-    /// Number of questions that run.
-    running: Arc<AtomicUsize>,
-    sender: Sender<Event>,
+    link: Link,
     has_color: bool,
 }
 
@@ -108,7 +99,14 @@ impl BrowserLoop {
         loop {
             for effect in browser.effects() {
                 match effect {
-                    Effect::Ask(question) => self.ask(question),
+                    Effect::Ask(question) => {
+                        let (number, width) = (question.number, question.width);
+                        if let Err(error) = self.link.ask(question) {
+                            let text = format!("{error:#}");
+                            browser.answer(number, ScreenAnswer::failed(&text, None, width));
+                        }
+                    }
+                    Effect::Cancel => self.link.cancel(),
                     Effect::Copy(text) => copy(&text)?,
                     Effect::Suspend => self.stop()?,
                     Effect::Quit => return Ok(false),
@@ -121,8 +119,7 @@ impl BrowserLoop {
             for event in std::iter::once(event).chain(events.try_iter()) {
                 match event {
                     Event::Terminal(event) => take(browser, &event),
-                    Event::Answer(number, answer) => browser.answer(number, answer),
-                    Event::Progress(number, stage) => browser.progress(number, &stage),
+                    Event::Heard(heard) => self.hear(browser, heard),
                     Event::End => return Ok(true),
                     Event::Stop => self.stop()?,
                 }
@@ -130,27 +127,20 @@ impl BrowserLoop {
         }
     }
 
-    /// Answers a question on a thread of its own.
-    fn ask(&self, question: Question) {
-        let (answerer, sender, running) = (self.answerer.clone(), self.sender.clone(), self.running.clone());
-        if running.fetch_add(1, Ordering::Relaxed) >= MAX_RUNNING {
-            running.fetch_sub(1, Ordering::Relaxed);
-            let line = "error: cancelled questions are still running; try again later";
-            let lines = vec![hprof_report::screen::ScreenLine::of_text(line)];
-            let answer = ScreenAnswer { lines, is_failed: true, ..ScreenAnswer::default() };
-            let _ = self.sender.send(Event::Answer(question.number, answer));
-            return;
+    fn hear(&mut self, browser: &mut Browser, heard: Heard) {
+        match heard {
+            Heard::Answer(number, answer) => {
+                self.link.answered(number);
+                browser.answer(number, answer);
+            }
+            Heard::Progress(number, stage) => browser.progress(number, &stage),
+            Heard::Ended(number) => {
+                if let Some(number) = self.link.ended(number) {
+                    let text = "the process that answers has ended; it may have been out of memory";
+                    browser.answer(number, ScreenAnswer::failed(text, None, u16::MAX));
+                }
+            }
         }
-        std::thread::spawn(move || {
-            let teller = Teller {
-                number: question.number,
-                sender: Mutex::new(sender.clone()),
-                told: Mutex::default(),
-            };
-            let answer = answerer.answer(&question, Some(Arc::new(teller)));
-            running.fetch_sub(1, Ordering::Relaxed);
-            let _ = sender.send(Event::Answer(question.number, answer));
-        });
     }
 
     /// Stops the process, and takes the terminal again when it goes on.
@@ -202,49 +192,6 @@ fn take(browser: &mut Browser, event: &TerminalEvent) {
         },
         _ => {}
     }
-}
-
-/// Reports the progress of a question.
-struct Teller {
-    number: u64,
-    sender: Mutex<Sender<Event>>,
-    told: Mutex<QuestionProgress>,
-}
-
-#[derive(Default)]
-struct QuestionProgress {
-    stage: String,
-    done: u64,
-    total: u64,
-    last: Option<Instant>,
-}
-
-impl Teller {
-    fn with(&self, change: impl FnOnce(&mut QuestionProgress)) {
-        let mut told = locked(&self.told);
-        change(&mut told);
-        if told.last.is_some_and(|last| last.elapsed() < RATE) {
-            return;
-        }
-        told.last = Some(Instant::now());
-        let mut text = told.stage.clone();
-        if let Some(percent) = (told.done.min(told.total) * 100).checked_div(told.total) {
-            let _ = write!(text, " {percent}%");
-        }
-        let _ = locked(&self.sender).send(Event::Progress(self.number, text));
-    }
-}
-
-impl Progress for Teller {
-    fn begin(&self, stage: &str, total: u64) {
-        self.with(|told| (told.stage, told.done, told.total) = (stage.to_owned(), 0, total));
-    }
-
-    fn advance(&self, bytes: u64) {
-        self.with(|told| told.done = told.done.saturating_add(bytes));
-    }
-
-    fn end(&self) {}
 }
 
 /// `true` while the terminal is in the state of the browser.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
-use hprof_report::screen::ScreenLine;
+use hprof_report::screen::{RowWindow, ScreenLine, WindowPlace};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
@@ -105,7 +105,7 @@ fn screens_of_a_sample() {
     let answerer = Answerer::new(cx, dump, None, vec![option, "--quiet".into()]);
     // The commands to type next name the directory of the index, which is another one each time.
     let answer = |question: &Question| {
-        let mut answer = answerer.answer(question, None);
+        let mut answer = answerer.answer(question);
         if let Some(next) = answer.lines.iter().position(|line| line.text == "Next") {
             answer.lines.truncate(next);
             answer.notes = 0;
@@ -163,7 +163,6 @@ const HOSTILE: &[&str] = &[
 /// Returns an answer with hostile texts and links of all kinds.
 fn any_answer(question: &Question, numbers: &mut Numbers) -> ScreenAnswer {
     let count = numbers.below(60);
-    let top = question.words.iter().find_map(|word| word.strip_prefix("--top=")?.parse().ok());
     let mut lines: Vec<ScreenLine> = vec![ScreenLine { is_heading: true, ..ScreenLine::of_text("titles") }];
     for row in 0..count {
         let name = HOSTILE.get(numbers.below(HOSTILE.len())).copied().unwrap_or_default();
@@ -181,9 +180,15 @@ fn any_answer(question: &Question, numbers: &mut Numbers) -> ScreenAnswer {
         let links = [vec![target], line.links.to_vec()].concat().into();
         lines.push(ScreenLine { links, row: (numbers.below(3) > 0).then_some(row), ..line });
     }
-    let rows = if numbers.below(3) == 0 { top.unwrap_or(0) } else { count };
     let notes = numbers.below(lines.len() + 1);
-    ScreenAnswer { lines, notes, rows, width: question.width, is_failed: numbers.below(9) == 0 }
+    let place = question.window.as_ref().map(|window| {
+        let start = if window.is_last { numbers.below(5000) } else { window.start };
+        let (has_more, is_known) = (!window.is_last && numbers.below(3) > 0, numbers.below(2) == 0);
+        lines.iter_mut().for_each(|line| line.row = line.row.map(|row| row + start));
+        WindowPlace { start, rows: count, has_more, total: is_known.then_some(start + count) }
+    });
+    let text = question.window.as_ref().map_or_else(String::new, |window| window.text.clone());
+    ScreenAnswer { lines, notes, place, text, width: question.width, is_failed: numbers.below(9) == 0 }
 }
 
 #[test]
@@ -253,6 +258,7 @@ fn a_cancelled_question_is_not_shown() {
     browser.progress(question.number, "finding dominators 40%");
     assert!(text(&screen(&browser, (80, 24))).contains("finding dominators 40% … Esc cancels"));
     browser.key(Key::Esc);
+    assert_eq!(browser.effects(), [Effect::Cancel]);
     let answer = ScreenAnswer { lines: vec![ScreenLine::of_text("late")], ..ScreenAnswer::default() };
     browser.answer(question.number, answer);
     assert!(!browser.is_asking() && !text(&screen(&browser, (80, 24))).contains("late"));
@@ -261,7 +267,7 @@ fn a_cancelled_question_is_not_shown() {
 #[test]
 fn a_class_with_a_hostile_name_is_no_option_and_no_pattern() {
     for (name, id, expected) in [
-        ("com.acme.Order", None, Some("instances --top=200 com.acme.Order")),
+        ("com.acme.Order", None, Some("instances --top=400 com.acme.Order")),
         ("--sort=x", None, None),
         ("a*", Some(ObjectId(0x10)), Some("show 0x10 --incoming")),
         ("\u{1b}[2J", None, None),
@@ -269,39 +275,95 @@ fn a_class_with_a_hostile_name_is_no_option_and_no_pattern() {
         let mut browser = browser((80, 24));
         let link = CellTarget::Class(name.to_owned(), id);
         let line = ScreenLine { links: vec![link].into(), row: Some(0), ..ScreenLine::of_text(name) };
-        settle(&mut browser, |_| ScreenAnswer {
-            lines: vec![line.clone()],
-            rows: 1,
-            ..ScreenAnswer::default()
-        });
+        settle(&mut browser, |_| ScreenAnswer { lines: vec![line.clone()], ..ScreenAnswer::default() });
         browser.key(Key::Enter);
         let words = browser.effects().into_iter().find_map(|effect| match effect {
-            Effect::Ask(question) => Some(question.words.join(" ")),
+            Effect::Ask(question) => Some(question.command().0.join(" ")),
             _ => None,
         });
         assert_eq!(words.as_deref(), expected, "{name}");
     }
 }
 
-#[test]
-fn rows_are_asked_for_as_they_are_scrolled_to() {
-    let mut browser = browser((80, 24));
-    let rows = |question: &Question| {
-        let top =
-            question.words.iter().find_map(|word| word.strip_prefix("--top=")?.parse().ok()).unwrap_or(1);
-        let line = |row: usize| ScreenLine { row: Some(row), ..ScreenLine::of_text(&format!("row {row}")) };
-        ScreenAnswer { lines: (0..top).map(line).collect(), rows: top, width: 79, ..ScreenAnswer::default() }
+/// Returns the rows of a window among a million; those with a number that contains its text.
+fn million(question: &Question) -> ScreenAnswer {
+    const ALL: usize = 1_000_000;
+    let Some(RowWindow { start, count, is_last, text }) = question.window.clone() else {
+        return ScreenAnswer { width: question.width, ..ScreenAnswer::default() };
     };
-    settle(&mut browser, rows);
-    browser.key(Key::Char('h'));
-    settle(&mut browser, rows);
-    for shown in [200, 800, 3200] {
-        let place = format!("1/{shown}");
-        browser.key(Key::Home);
-        assert!(text(&screen(&browser, (80, 24))).contains(&place), "{place}");
-        browser.key(Key::End);
-        settle(&mut browser, rows);
-        // The reader stays where he is.
-        assert!(text(&screen(&browser, (80, 24))).contains(&format!("{shown}/{}", shown * 4)));
+    assert!(count <= 400, "{question:?}");
+    let all = (0..ALL).filter(|row| text.is_empty() || format!("row {row}").contains(&text));
+    let start = if is_last { ALL - count } else { start };
+    let rows: Vec<usize> = if text.is_empty() {
+        (start..ALL.min(start + count)).collect()
+    } else {
+        all.skip(start).take(count).collect()
+    };
+    let line = |(at, row): (usize, &usize)| ScreenLine {
+        row: Some(start + at),
+        ..ScreenLine::of_text(&format!("row {row}"))
+    };
+    let has_more = rows.len() == count && start + count < ALL;
+    let total = text.is_empty().then_some(ALL);
+    let place = Some(WindowPlace { start, rows: rows.len(), has_more, total });
+    let lines = rows.iter().enumerate().map(line).collect();
+    ScreenAnswer { lines, place, text, width: question.width, ..ScreenAnswer::default() }
+}
+
+#[test]
+fn a_million_rows_scroll_and_no_more_than_a_window_is_asked_for() {
+    let mut browser = browser((80, 24));
+    let shows = |browser: &Browser, text: &str| {
+        let shown = self::text(&screen(browser, (80, 24)));
+        assert!(shown.contains(text), "{text}: {shown}");
+    };
+    let mut press = |browser: &mut Browser, key| {
+        browser.key(key);
+        settle(browser, million);
+    };
+    press(&mut browser, Key::Char('h'));
+    shows(&browser, "1/1,000,000");
+    // No row is left out on the way.
+    for row in 1..1_500 {
+        press(&mut browser, Key::Down);
+        shows(&browser, &format!("{}/1,000,000", hprof_report::number::grouped(row + 1)));
+        shows(&browser, &format!("row {row}\n"));
     }
+    for _ in 0..1_400 {
+        press(&mut browser, Key::Up);
+    }
+    shows(&browser, "100/1,000,000");
+    press(&mut browser, Key::End);
+    shows(&browser, "1,000,000/1,000,000");
+    shows(&browser, "row 999999\n");
+    for _ in 0..60 {
+        press(&mut browser, Key::PageUp);
+    }
+    shows(&browser, "row 998799\n");
+    press(&mut browser, Key::Home);
+    shows(&browser, "1/1,000,000");
+    // All rows are searched, not only those that are there.
+    for key in keys("/ 9 9 8 7 9 Enter") {
+        press(&mut browser, key);
+    }
+    shows(&browser, "row 99879\n");
+    shows(&browser, "row 998799\n");
+    press(&mut browser, Key::Esc);
+    shows(&browser, "/1,000,000");
+}
+
+#[test]
+fn a_view_that_was_left_gets_its_answer() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.key(Key::Char('?'));
+    let answer = ScreenAnswer {
+        lines: vec![ScreenLine::of_text("late")],
+        width: question.width,
+        ..ScreenAnswer::default()
+    };
+    browser.answer(question.number, answer);
+    assert!(!text(&screen(&browser, (80, 24))).contains("late"));
+    browser.key(Key::Backspace);
+    assert!(text(&screen(&browser, (80, 24))).contains("late") && browser.effects().is_empty());
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hprof_index::{Heap, ObjectGraph, Options, Progress};
 use hprof_query::frameworks::Frameworks;
 use hprof_report::grid::Grid;
-use hprof_report::screen::Screen;
+use hprof_report::screen::{RowWindow, Screen};
 
 use super::color::ColorArg;
 
@@ -60,8 +60,8 @@ pub(crate) struct RunContext {
 pub(crate) struct Taken {
     /// Maximum number of bytes of an answer.
     limit: usize,
-    /// Width of the screen if tables are captured as screens, not as grids.
-    pub(super) width: Option<u16>,
+    /// Width and rows of the screen if tables are captured as screens, not as grids.
+    pub(super) screen: Option<(u16, RowWindow)>,
     said: Mutex<Said>,
 }
 
@@ -143,15 +143,15 @@ impl RunContext {
             frameworks: self.frameworks.clone(),
             watcher: self.watcher.clone(),
             kept: self.kept.clone(),
-            taken: Some(Taken { limit, width: None, said: Mutex::default() }),
+            taken: Some(Taken { limit, screen: None, said: Mutex::default() }),
         }
     }
 
-    /// Creates the context of one command like [`RunContext::taking`], that captures tables as screens of a width.
+    /// Creates the context of one command like [`RunContext::taking`], that captures these rows of tables as screens of a width.
     #[cfg(feature = "browse")]
-    pub(crate) fn taking_screens(&self, limit: usize, width: u16, watcher: Option<Watcher>) -> Self {
-        let taken = Some(Taken { limit, width: Some(width), said: Mutex::default() });
-        Self { watcher, taken, ..self.taking(limit) }
+    pub(crate) fn taking_screens(&self, limit: usize, width: u16, rows: RowWindow) -> Self {
+        let taken = Some(Taken { limit, screen: Some((width, rows)), said: Mutex::default() });
+        Self { taken, ..self.taking(limit) }
     }
 
     /// Returns the captured output.
@@ -170,6 +170,11 @@ impl RunContext {
         if let Some(taken) = &self.taken {
             locked(&taken.said).grids.push(grid);
         }
+    }
+
+    /// Returns the rows of a screen, if tables are captured as screens.
+    pub(super) fn window(&self) -> Option<&RowWindow> {
+        self.taken.as_ref()?.screen.as_ref().map(|(_, rows)| rows)
     }
 
     /// Captures a screen.

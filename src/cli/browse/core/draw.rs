@@ -2,14 +2,15 @@
 
 use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
-use hprof_report::screen::ScreenLine;
+use hprof_report::number::grouped;
+use hprof_report::screen::{ScreenLine, WindowPlace};
 use hprof_report::{escape, fit};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
 
 use super::Browser;
 use super::keys::{OTHERS, VIEWS};
-use super::view::{MAX_ROWS, View};
+use super::view::View;
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -133,7 +134,7 @@ impl Browser {
         }
         let (text, style) = if !self.message.is_empty() {
             (escape::text(&self.message).into_owned(), if has_color { NOTE } else { BOLD })
-        } else if self.is_asking {
+        } else if self.is_asking() {
             let stage = if self.progress.is_empty() { "reading" } else { &self.progress };
             (format!("{} … Esc cancels", escape::text(stage)), if has_color { NOTE } else { BOLD })
         } else {
@@ -146,10 +147,17 @@ impl Browser {
     fn here(&self) -> String {
         let now = &self.now;
         let count = now.shown.len();
-        let place =
-            if count == 0 { "nothing is shown".to_owned() } else { format!("{}/{count}", now.cursor + 1) };
-        let most = now.answer.as_ref().is_some_and(|answer| answer.rows >= MAX_ROWS);
-        let most = if most { ", the shell shows all" } else { "" };
+        let place = now.answer.as_ref().and_then(|answer| answer.place).filter(|place| place.rows > 0);
+        let place = match (place, now.row()) {
+            (Some(place), Some((row, _))) => {
+                let total = place
+                    .total
+                    .map_or_else(|| format!("{}+", grouped(end(place))), |all| grouped(all as u64));
+                format!("{}/{total}", grouped(row as u64 + 1))
+            }
+            _ if count == 0 => "nothing is shown".to_owned(),
+            _ => format!("{}/{count}", now.cursor + 1),
+        };
         let links = now.line(now.cursor).map_or(0, |line| line.links.len());
         let leads = match now.target() {
             Some(CellTarget::Object(id)) => format!("  Enter: {id:#x}"),
@@ -161,8 +169,13 @@ impl Browser {
             None => String::new(),
         };
         let others = if links > 1 { format!("  Tab: {} of {links}", now.link + 1) } else { String::new() };
-        format!("{place}{most}{leads}{others}")
+        format!("{place}{leads}{others}")
     }
+}
+
+/// Returns the number of rows up to the end of those that are there.
+fn end(place: WindowPlace) -> u64 {
+    (place.start + place.rows) as u64
 }
 
 fn object(target: &CellTarget) -> Option<ObjectId> {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::escape;
-use hprof_report::screen::ScreenLine;
+use hprof_report::screen::{RowWindow, ScreenLine};
 
 pub(super) use keys::Key;
 use keys::{HELP, VIEWS};
@@ -19,10 +19,12 @@ use prompt::{Prompt, PromptKind};
 pub(super) use view::takes_two;
 use view::{READING, Subject, View};
 pub(super) use visit::ScreenAnswer;
-use visit::Visit;
+use visit::{Goal, Visit};
 
 /// Maximum number of views that Backspace goes back to.
 const MAX_PAST: usize = 100;
+/// Number of rows that are requested at a time.
+const ROWS: usize = 400;
 
 /// A question for the thread that answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,12 +37,28 @@ pub(super) struct Question {
     pub(super) trees: Vec<(ObjectId, Vec<String>)>,
     /// Width of the lines.
     pub(super) width: u16,
+    /// Rows, if they are requested as they are scrolled to.
+    pub(super) window: Option<RowWindow>,
+}
+
+impl Question {
+    /// Returns the command line, and the rows to take of its answer: no more are asked for than are needed.
+    pub(super) fn command(&self) -> (Vec<String>, RowWindow) {
+        let mut words = self.words.clone();
+        let Some(window) = &self.window else { return (words, RowWindow::ALL) };
+        let is_all = window.is_last || !window.text.is_empty();
+        let top = if is_all { 0 } else { window.start.saturating_add(window.count) };
+        words.insert(words.len().min(1), format!("--top={top}"));
+        (words, window.clone())
+    }
 }
 
 /// Effect of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Effect {
     Ask(Question),
+    /// Ends the question that is being answered.
+    Cancel,
     /// Copies a text to the clipboard.
     Copy(String),
     Suspend,
@@ -69,8 +87,6 @@ pub(super) struct Browser {
     history: Vec<String>,
     /// Number of the last question.
     number: u64,
-    /// `true` while the answer to the last question is missing.
-    is_asking: bool,
     /// Stage of the question.
     progress: String,
     message: String,
@@ -97,7 +113,6 @@ impl Browser {
             prompt: None,
             history: Vec::new(),
             number: 0,
-            is_asking: false,
             progress: String::new(),
             message: String::new(),
             marked: Vec::new(),
@@ -113,9 +128,8 @@ impl Browser {
     }
 
     /// Returns whether an answer is missing.
-    #[cfg(test)]
     pub(super) fn is_asking(&self) -> bool {
-        self.is_asking
+        self.now.asking.is_some()
     }
 
     /// Takes the size of the screen: columns and lines.
@@ -130,20 +144,23 @@ impl Browser {
 
     /// Takes the stage of a question.
     pub(super) fn progress(&mut self, number: u64, stage: &str) {
-        if number == self.number && self.is_asking {
+        if self.now.asking == Some(number) {
             stage.clone_into(&mut self.progress);
         }
     }
 
-    /// Takes an answer. Answers to cancelled questions are ignored.
+    /// Takes an answer, also for a view that was left. Answers to cancelled questions are ignored.
     pub(super) fn answer(&mut self, number: u64, answer: ScreenAnswer) {
-        if number != self.number || !self.is_asking {
-            return;
+        let height = self.height();
+        let others = self.past.iter_mut().chain(&mut self.future);
+        let asked = std::iter::once(&mut self.now).chain(others).find(|visit| visit.asking == Some(number));
+        let Some(visit) = asked else { return };
+        visit.asking = None;
+        visit.take(answer, height);
+        visit.scroll(height);
+        if number == self.number {
+            self.ask_more();
         }
-        self.is_asking = false;
-        self.now.take(answer, self.height());
-        self.now.scroll(self.height());
-        self.ask_more();
     }
 
     /// Number of lines between the title and the last two.
@@ -154,10 +171,17 @@ impl Browser {
     /// Asks for the current view.
     fn ask(&mut self) {
         self.number += 1;
-        self.is_asking = true;
+        self.now.asking = Some(self.number);
         self.progress.clear();
+        let window = RowWindow {
+            start: self.now.start,
+            count: self.row_count(),
+            is_last: self.now.goal == Goal::Last,
+            text: self.now.filter.clone(),
+        };
         let question = Question {
             number: self.number,
+            window: Some(window).filter(|_| self.now.view.scrolls()),
             words: self.now.view.words(),
             trees: self.now.view.trees(),
             // The first column shows marks.
@@ -168,13 +192,33 @@ impl Browser {
         self.effects.push(Effect::Ask(question));
     }
 
-    /// Asks for more rows if the last ones are on the screen.
+    /// Number of rows that are requested at a time: several screens.
+    fn row_count(&self) -> usize {
+        ROWS.max(8 * self.height())
+    }
+
+    /// Asks for the rows near the cursor if they are not there.
     fn ask_more(&mut self) {
-        let rows = self.now.answer.as_ref().map_or(0, |answer| answer.rows);
-        let is_near = self.now.shown.len() <= self.now.cursor + 2 * self.height();
-        if is_near && !self.is_asking && self.now.view.ask_more(rows) {
+        if self.is_asking() {
+            return;
+        }
+        if let Some(start) = self.now.missing(self.row_count()) {
+            self.now.start = start;
             self.ask();
         }
+    }
+
+    /// Goes to the first or last row, which may have to be requested.
+    fn go_to_end(&mut self, goal: Goal) {
+        let place = self.now.answer.as_ref().and_then(|answer| answer.place).unwrap_or_default();
+        let is_there = if goal == Goal::First { place.start == 0 } else { !place.has_more };
+        if is_there {
+            let end = self.now.shown.len().saturating_sub(1);
+            return self.now.go_to(if goal == Goal::First { 0 } else { end });
+        }
+        self.now.goal = goal;
+        self.now.start = 0;
+        self.ask();
     }
 
     /// Goes to a view.
@@ -209,21 +253,24 @@ impl Browser {
             return end.clone_into(&mut self.message);
         };
         to.push(std::mem::replace(&mut self.now, visit));
-        self.cancel();
+        self.progress.clear();
+        let is_lost = self.now.asking.is_some_and(|asked| asked != self.number);
         let width = self.now.answer.as_ref().map(|answer| answer.width);
-        if !self.now.view.command().is_empty() && width != Some(self.size.0.saturating_sub(1).max(1)) {
+        let is_other = width != Some(self.size.0.saturating_sub(1).max(1));
+        if !self.now.view.command().is_empty() && (is_lost || is_other) {
             self.ask();
         }
         self.now.scroll(self.height());
     }
 
-    /// Stops waiting for the answer.
+    /// Ends the question.
     fn cancel(&mut self) {
-        if self.is_asking {
-            self.is_asking = false;
-            self.number += 1;
-            self.effects.retain(|effect| !matches!(effect, Effect::Ask(_)));
-        }
+        self.now.asking = None;
+        self.now.goal = Goal::Stay;
+        self.number += 1;
+        self.effects.retain(|effect| !matches!(effect, Effect::Ask(_)));
+        self.effects.push(Effect::Cancel);
+        "cancelled".clone_into(&mut self.message);
     }
 
     /// Takes a key.
@@ -248,9 +295,11 @@ impl Browser {
             Key::Backspace => drop(prompt.text.pop()),
             Key::Clear => prompt.text.clear(),
             Key::Esc => {
-                prompt.text.clear();
-                self.sift();
                 self.prompt = None;
+                if is_filter {
+                    self.filter("");
+                }
+                return;
             }
             Key::Up | Key::Down if is_filter => {
                 self.prompt = None;
@@ -269,19 +318,24 @@ impl Browser {
             Key::Enter => return self.run(),
             _ => {}
         }
-        if is_filter {
-            self.sift();
+        if let Some(prompt) = self.prompt.as_ref().filter(|_| is_filter) {
+            let text = prompt.text.clone();
+            self.filter(&text);
         }
     }
 
-    /// Applies the filter that is typed.
-    fn sift(&mut self) {
-        let Some(prompt) = self.prompt.as_ref().filter(|prompt| prompt.kind == PromptKind::Filter) else {
+    /// Shows only lines that contain a text. Those that are there are shown at once.
+    fn filter(&mut self, text: &str) {
+        if self.now.filter == text {
             return;
-        };
-        self.now.filter.clone_from(&prompt.text);
+        }
+        text.clone_into(&mut self.now.filter);
         let line = self.now.shown.get(self.now.cursor).copied();
         self.now.sift(line);
+        if self.now.is_sifted_elsewhere() || (self.is_asking() && self.now.view.scrolls()) {
+            (self.now.start, self.now.goal) = (0, Goal::First);
+            self.ask();
+        }
     }
 
     /// Runs the command that was typed.
@@ -310,8 +364,8 @@ impl Browser {
             Key::Down | Key::Char('j') => self.now.step(1),
             Key::PageUp => self.now.step(-page.cast_signed()),
             Key::PageDown | Key::Char(' ') => self.now.step(page.cast_signed()),
-            Key::Home => self.now.go_to(0),
-            Key::End => self.now.go_to(self.now.shown.len().saturating_sub(1)),
+            Key::Home => self.go_to_end(Goal::First),
+            Key::End => self.go_to_end(Goal::Last),
             Key::Click(line) => self.click(line),
             Key::Tab => self.next_link(),
             Key::Enter => self.enter(),
@@ -319,15 +373,8 @@ impl Browser {
             Key::Char('f') => self.turn(false),
             Key::Right | Key::Char('+') => self.open(),
             Key::Left | Key::Char('-') => self.close(),
-            Key::Esc if self.is_asking => {
-                self.cancel();
-                "cancelled".clone_into(&mut self.message);
-            }
-            Key::Esc => {
-                self.now.filter.clear();
-                let line = self.now.shown.get(self.now.cursor).copied();
-                self.now.sift(line);
-            }
+            Key::Esc if self.is_asking() => self.cancel(),
+            Key::Esc => self.filter(""),
             Key::Char('/') => self.prompt = Some(Prompt::new(PromptKind::Filter, self.now.filter.clone())),
             Key::Char(':') => self.prompt = Some(Prompt::new(PromptKind::Command, "")),
             Key::Char('e') => self.prompt = Some(Prompt::new(PromptKind::Command, "oql SELECT ")),
@@ -489,7 +536,6 @@ impl Browser {
         let lines = lines.flat_map(|line| hprof_report::fit::wrap(&escape::text(&line), width, 2));
         let line = |text: String| ScreenLine { is_heading: is_title(&text), text, ..ScreenLine::default() };
         let answer = ScreenAnswer { lines: lines.map(line).collect(), ..ScreenAnswer::default() };
-        self.cancel();
         let mut help = Visit::new(View::new("", [""; 0]));
         help.take(answer, self.height());
         self.past.push(std::mem::replace(&mut self.now, help));

@@ -9,15 +9,29 @@ use hprof_report::escape;
 use crate::cli::pages::listings::Listing;
 use crate::cli::shared::commands::{quoted, quoted_path};
 
-/// Rows requested first of an answer that scrolls.
-const FIRST_ROWS: usize = 200;
 /// Rows requested first below a node of the dominator tree.
 const FIRST_CHILDREN: usize = 50;
-/// Maximum number of rows of an answer.
-pub(super) const MAX_ROWS: usize = 200_000;
+/// Maximum number of rows below a node: the tree that starts at the node scrolls.
+const MAX_CHILDREN: usize = 3_200;
 /// Commands whose rows are requested as they are scrolled to.
-const SCROLLING: &[&str] =
-    &["histo", "dominators", "instances", "refs", "threads", "strings", "classes", "loaders", "oql"];
+const SCROLLING: &[&str] = &[
+    "histo",
+    "dominators",
+    "instances",
+    "refs",
+    "threads",
+    "strings",
+    "classes",
+    "loaders",
+    "oql",
+    "sql",
+    "roots",
+    "secrets",
+    "traces",
+    "cpu",
+    "diff",
+    "trend",
+];
 /// Commands of `:`: they only read, and need no terminal.
 pub(super) const READING: &[&str] = &[
     "overview",
@@ -57,8 +71,8 @@ pub(super) const READING: &[&str] = &[
 pub(in crate::cli::browse) struct View {
     command: String,
     rest: Vec<String>,
-    /// Number of rows requested, if rows are requested as they are scrolled to.
-    top: Option<usize>,
+    /// Whether rows are requested as they are scrolled to.
+    scrolls: bool,
     /// Nodes of the dominator tree that are open, with the number of objects requested below each.
     opened: Vec<(ObjectId, usize)>,
 }
@@ -70,10 +84,16 @@ impl View {
     /// Creates the view of a command.
     pub(super) fn new<S: Into<String>>(command: &str, rest: impl IntoIterator<Item = S>) -> Self {
         let rest: Vec<String> = rest.into_iter().map(Into::into).collect();
-        let given = |name: &str| rest.iter().any(|word| word.split('=').next() == Some(name));
-        let scrolls =
-            SCROLLING.contains(&command) && !given("--top") && !given("--group-by") && !given("--help");
-        Self { command: command.to_owned(), rest, top: scrolls.then_some(FIRST_ROWS), opened: Vec::new() }
+        let mut new = Self { command: command.to_owned(), rest, scrolls: false, opened: Vec::new() };
+        // Each level of this tree has a number of rows.
+        let is_merged = command == "dominators" && (new.has("--group-by") || new.has("--depth"));
+        if SCROLLING.contains(&command) && !is_merged && !new.has("--help") && !new.has("--format") {
+            new.scrolls = true;
+            // All rows are shown, as they are scrolled to.
+            let (at, _) = new.value_of("--top");
+            new.rest.drain(at);
+        }
+        new
     }
 
     /// Returns the view of what a command typed after `:` answers.
@@ -170,10 +190,14 @@ impl View {
         self.rest.iter().find_map(of)
     }
 
-    /// Returns the command line without the dump, with the number of rows.
+    /// Returns the command line without the dump.
     pub(super) fn words(&self) -> Vec<String> {
-        let top = self.top.map(|top| format!("--top={top}"));
-        std::iter::once(self.command.clone()).chain(top).chain(self.rest.iter().cloned()).collect()
+        std::iter::once(&self.command).chain(&self.rest).cloned().collect()
+    }
+
+    /// Returns whether rows are requested as they are scrolled to.
+    pub(super) fn scrolls(&self) -> bool {
+        self.scrolls
     }
 
     /// Returns the trees that are inserted below open nodes.
@@ -204,24 +228,13 @@ impl View {
         }
     }
 
-    /// Requests more rows; returns `false` if there are none.
-    pub(super) fn ask_more(&mut self, rows: usize) -> bool {
-        match &mut self.top {
-            Some(top) if rows >= *top && *top < MAX_ROWS => {
-                *top = (*top * 4).min(MAX_ROWS);
-                true
-            }
-            _ => false,
-        }
-    }
-
     /// Opens a node of the dominator tree, or requests more objects below it. Returns `false` if this is no such tree.
     pub(super) fn open(&mut self, id: ObjectId) -> bool {
         if !self.is_tree() {
             return false;
         }
         match self.opened.iter_mut().find(|(opened, _)| *opened == id) {
-            Some((_, top)) => *top = (*top * 4).min(MAX_ROWS),
+            Some((_, top)) => *top = (*top * 4).min(MAX_CHILDREN),
             None => self.opened.push((id, FIRST_CHILDREN)),
         }
         true

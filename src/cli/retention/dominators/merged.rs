@@ -58,7 +58,7 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
         return args.without_start(cx, &session, columns(Whole::default()));
     };
     let make = MergedTreeMaker::new(heap, graph)?;
-    let answer = Answer::new(columns(whole), rows.into_all(|drawn| make.line(drawn)))
+    let answer = Answer::new(columns(whole), rows.into_all(|drawn| make.line(drawn), |_, line| Some(line)))
         .beside(&reachable::beside(), &graph.tree)
         .total([
             ("retained", grouped(whole.bytes)),

@@ -13,7 +13,12 @@ use crate::cli::shared::context::RunContext;
 impl RunContext {
     pub(crate) fn style(&self, color: ColorArg) -> Style {
         if let Some(taken) = &self.taken {
-            return Style { width: taken.width, color: false, all_rows: ALL_ROWS, all_columns: ALL_COLUMNS };
+            return Style {
+                width: taken.screen.as_ref().map(|(width, _)| *width),
+                color: false,
+                all_rows: ALL_ROWS,
+                all_columns: ALL_COLUMNS,
+            };
         }
         style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
     }
