@@ -10,6 +10,8 @@
     clippy::cast_possible_truncation
 )]
 
+#[cfg(all(unix, feature = "browse"))]
+mod browse;
 mod check;
 #[cfg(unix)]
 mod completions;

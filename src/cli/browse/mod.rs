@@ -17,6 +17,9 @@ use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hprof_query::oql::KEYWORDS;
+use hprof_query::tables;
+
 use crate::cli::shared::args::Input;
 use crate::cli::shared::child::WORKER;
 use crate::cli::shared::context::RunContext;
@@ -94,5 +97,19 @@ impl Catalog for CommandOptions {
         let Some(command) = cli::one(command) else { return Vec::new() };
         let long = command.get_arguments().filter_map(clap::Arg::get_long);
         long.map(|name| format!("--{name}")).collect()
+    }
+
+    fn query_words(&self, command: &str) -> Vec<String> {
+        let mut words: Vec<String> = match command {
+            "oql" | "sql" => KEYWORDS.iter().map(|word| (*word).to_owned()).collect(),
+            _ => return Vec::new(),
+        };
+        if command == "sql" {
+            for table in tables::definitions() {
+                words.extend(table.columns.iter().map(|column| column.name.to_string()));
+                words.push(table.name.into_owned());
+            }
+        }
+        words
     }
 }

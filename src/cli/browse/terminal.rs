@@ -42,12 +42,14 @@ pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Brow
     let session = TerminalSession::enter()?;
     let has_ended = {
         let mut browser = browser(terminal::size()?);
+        let (done, keys_done) = channel();
         let screen = BrowserLoop {
             terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?,
+            done,
             link: Link::new(words, hearing(sender.clone())),
             has_color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         };
-        read_keys(sender);
+        read_keys(sender, keys_done);
         screen.run(&mut browser, &events)
     };
     drop(session);
@@ -63,11 +65,12 @@ fn hearing(sender: Sender<Event>) -> Hear {
     Arc::new(move |heard| drop(locked(&sender).send(Event::Heard(heard))))
 }
 
-/// Reads keys on a thread of their own.
-fn read_keys(sender: Sender<Event>) {
+/// Reads keys on a thread of their own, each when the one before has had its effect: what is typed after the last key is
+/// for the shell.
+fn read_keys(sender: Sender<Event>, done: Receiver<()>) {
     std::thread::spawn(move || {
         while let Ok(event) = event::read() {
-            if sender.send(Event::Terminal(event)).is_err() {
+            if sender.send(Event::Terminal(event)).is_err() || done.recv().is_err() {
                 return;
             }
         }
@@ -90,12 +93,15 @@ fn watch_signals(sender: &Sender<Event>) {
 struct BrowserLoop {
     terminal: Terminal<CrosstermBackend<io::Stdout>>,
     link: Link,
+    /// Lets the next key be read.
+    done: Sender<()>,
     has_color: bool,
 }
 
 impl BrowserLoop {
     /// Takes events until the browser quits; returns `true` if a signal ends it.
     fn run(mut self, browser: &mut Browser, events: &Receiver<Event>) -> anyhow::Result<bool> {
+        let mut keys = 0;
         loop {
             for effect in browser.effects() {
                 match effect {
@@ -112,13 +118,20 @@ impl BrowserLoop {
                     Effect::Quit => return Ok(false),
                 }
             }
+            for _ in 0..std::mem::take(&mut keys) {
+                // The thread that reads keys may have ended.
+                let _ = self.done.send(());
+            }
             let has_color = self.has_color;
             self.terminal.draw(|frame| browser.draw(frame.buffer_mut(), has_color))?;
             let Ok(event) = events.recv() else { return Ok(true) };
             // Events that came meanwhile are shown with it.
             for event in std::iter::once(event).chain(events.try_iter()) {
                 match event {
-                    Event::Terminal(event) => take(browser, &event),
+                    Event::Terminal(event) => {
+                        take(browser, &event);
+                        keys += 1;
+                    }
                     Event::Heard(heard) => self.hear(browser, heard),
                     Event::End => return Ok(true),
                     Event::Stop => self.stop()?,

@@ -71,6 +71,8 @@ pub(super) trait Catalog {
     fn values(&self, command: &str, option: &str) -> Vec<String>;
     /// Returns the options of a command.
     fn options(&self, command: &str) -> Vec<String>;
+    /// Returns the words of the language of a command: keywords, tables and columns. Empty if it takes no query.
+    fn query_words(&self, command: &str) -> Vec<String>;
 }
 
 /// State of the browser.
@@ -310,9 +312,15 @@ impl Browser {
             Key::Tab if !is_filter => {
                 let words = match prompt.text.split_once(' ') {
                     None => READING.iter().map(|name| (*name).to_owned()).collect(),
-                    Some((command, _)) => self.catalog.options(command),
+                    Some((command, _)) => {
+                        let mut words = self.catalog.options(command);
+                        words.extend(self.catalog.query_words(command));
+                        let visits = self.past.iter().chain([&self.now]);
+                        words.extend(visits.flat_map(Visit::class_names));
+                        words
+                    }
                 };
-                self.message = prompt.complete(&words).join(" ");
+                self.message = escape::text(&prompt.complete(&words).join(" ")).into_owned();
             }
             Key::Enter if is_filter => self.prompt = None,
             Key::Enter => return self.run(),

@@ -47,24 +47,52 @@ impl Prompt {
         }
     }
 
-    /// Completes the last word by the longest common start of the words that begin with it. Returns these if there are
-    /// several.
+    /// Completes the last word by the longest common start of the words that begin with it, in either case. Returns these
+    /// if there are several.
     pub(super) fn complete(&mut self, words: &[String]) -> Vec<String> {
-        let start = self.text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-        let typed = self.text.get(start..).unwrap_or_default().to_owned();
-        let like: Vec<String> = words.iter().filter(|word| word.starts_with(&typed)).cloned().collect();
+        let start = self.text.rfind(|c: char| c.is_whitespace() || matches!(c, '(' | ','));
+        let start = start.map_or(0, |at| at + 1);
+        let typed = self.text.get(start..).unwrap_or_default().to_lowercase();
+        let mut like: Vec<String> =
+            words.iter().filter(|word| word.to_lowercase().starts_with(&typed)).cloned().collect();
+        like.sort_unstable();
+        like.dedup();
         let Some(first) = like.first() else { return Vec::new() };
-        let common = |end: &usize| {
+        let is_common = |end: &usize| {
             let start = first.get(..*end);
-            start.is_some() && like.iter().all(|word| word.get(..*end) == start)
+            let is_start =
+                |word: &String| word.get(..*end).zip(start).is_some_and(|(a, b)| a.eq_ignore_ascii_case(b));
+            like.iter().all(is_start)
         };
-        let end = (typed.len()..=first.len()).rev().find(common).unwrap_or(typed.len());
-        self.text.truncate(start);
-        self.text.push_str(first.get(..end).unwrap_or_default());
+        let end = (typed.len()..=first.len()).rev().find(is_common);
+        if let Some(common) = end.and_then(|end| first.get(..end)) {
+            self.text.truncate(start);
+            self.text.push_str(common);
+        }
         if like.len() == 1 {
             self.text.push(' ');
             return Vec::new();
         }
         like
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_is_completed_in_either_case() {
+        let words = ["SELECT", "shop.Order", "shop.OrderLine", "objects", "retained"].map(str::to_owned);
+        for (typed, expected, count) in [
+            ("sql sel", "sql SELECT ", 0),
+            ("oql SELECT * FROM SHOP.", "oql SELECT * FROM shop.Order", 2),
+            ("sql SELECT sum(ret", "sql SELECT sum(retained ", 0),
+            ("sql \u{1f980}", "sql \u{1f980}", 0),
+        ] {
+            let mut prompt = Prompt::new(PromptKind::Command, typed);
+            assert_eq!(prompt.complete(&words).len(), count, "{typed}");
+            assert_eq!(prompt.text, expected);
+        }
     }
 }

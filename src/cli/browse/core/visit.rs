@@ -183,6 +183,15 @@ impl Visit {
         row.checked_sub(1).filter(|at| lines.get(*at).is_some_and(|line| line.is_heading))
     }
 
+    /// Returns the names of the classes that its lines lead to.
+    pub(super) fn class_names(&self) -> impl Iterator<Item = String> {
+        let lines = self.answer.as_ref().map_or(&[][..], |answer| &answer.lines);
+        lines.iter().flat_map(|line| line.links.iter()).filter_map(|target| match target {
+            CellTarget::Class(name, _) => Some(name.clone()),
+            _ => None,
+        })
+    }
+
     /// Returns the chosen link of the line under the cursor.
     pub(super) fn target(&self) -> Option<&CellTarget> {
         let links = &self.line(self.cursor)?.links;
