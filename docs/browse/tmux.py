@@ -55,6 +55,7 @@ class Session:
 
     def is_restored(self, what):
         """Waits until the shell reads lines: with echo, and the cursor shown."""
+        self.wait(lambda screen: screen.rstrip().endswith(("#", "$")), f"{what}: no prompt")
         self.keys("stty -a | grep -o ' icanon'; echo end$((1 + 1))", "Enter")
         self.wait(lambda screen: "end2" in screen and " icanon" in screen, f"{what}: the terminal is not restored")
         shown = self.run("display-message", "-p", "#{cursor_flag} #{alternate_on} #{mouse_any_flag}").strip()

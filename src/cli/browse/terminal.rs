@@ -101,6 +101,13 @@ struct BrowserLoop {
 impl BrowserLoop {
     /// Takes events until the browser quits; returns `true` if a signal ends it.
     fn run(mut self, browser: &mut Browser, events: &Receiver<Event>) -> anyhow::Result<bool> {
+        let is_ended = self.take_events(browser, events);
+        // At once: the process that answers may take a moment to end, and what is typed meanwhile is for the shell.
+        leave();
+        is_ended
+    }
+
+    fn take_events(&mut self, browser: &mut Browser, events: &Receiver<Event>) -> anyhow::Result<bool> {
         let mut keys = 0;
         loop {
             for effect in browser.effects() {
