@@ -5,6 +5,8 @@
 //! stderr, `terminal::progress_bar` shows progress.
 
 mod agent;
+#[cfg(feature = "browse")]
+mod browse;
 #[cfg(target_os = "linux")]
 mod capture;
 mod class;
@@ -146,6 +148,8 @@ commands! {
         Export(ExportArgs) = "export" in export;
     }
     "Look at objects" {
+        #[cfg(feature = "browse")]
+        Browse(BrowseArgs) = "browse" in browse, "without rows";
         Show(ShowArgs) = "show" in object::show;
         Instances(InstancesArgs) = "instances" in object::instances;
         Refs(RefsArgs) = "refs" in object::refs;
@@ -320,12 +324,19 @@ pub(crate) fn answer(cx: &RunContext, arguments: &[OsString]) -> anyhow::Result<
     Command::from_arg_matches(&matches)?.run(cx)
 }
 
+/// Line of the help about a command that is not in every build.
+#[cfg(not(feature = "browse"))]
+const ABOUT_BROWSE: &str = "\nOnly in builds with `--features browse`: `browse`, a dump in the terminal.\n";
+/// Line of the help about a command that is not in every build.
+#[cfg(feature = "browse")]
+const ABOUT_BROWSE: &str = "";
+
 /// Returns the command with all its subcommands, for help, completions and man pages.
 pub(crate) fn command() -> clap::Command {
     let command = Program::command().subcommands(NAMES.iter().filter_map(|name| one(name)));
     let groups = groups(&command);
     command.help_template(format!(
-        "{{about-with-newline}}\n{WHAT_NOW}\n\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
+        "{{about-with-newline}}\n{WHAT_NOW}\n\n{{usage-heading}} {{usage}}\n{groups}{ABOUT_BROWSE}\nOptions:\n{{options}}{{after-help}}"
     ))
 }
 

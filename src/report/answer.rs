@@ -11,74 +11,16 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::column::{CellTarget, Columns, JsonField, KeyNode, Schema};
 pub use super::grid::RowLine;
-use super::grid::{self, Grid, GridBlock};
+use super::grid::{self, Grid};
 use super::json::{self, DumpHeader};
+use super::line::TextSink;
 use super::number::grouped;
 use super::rows::{Below, Cells, ColumnRows, RowCursor};
+use super::screen::{RowWindow, Screen};
+pub use super::section::Section;
 use super::table::{self, Parts, Style, TableBuilder};
 use super::value::Value;
-use super::{Format, csv, escape};
-
-/// A text or table above or below a table.
-#[derive(Debug)]
-pub enum Section {
-    /// A line; escaped here.
-    Line(String),
-    /// Lines; escaped here.
-    Text(String),
-    /// Lines that are not wrapped, such as commands to copy; escaped here. Pages with links omit them.
-    Whole(Vec<String>),
-    /// A line about options, for a shell; escaped here. Pages omit it.
-    Options(String),
-    /// Another table.
-    Table(TableBuilder),
-}
-
-impl Section {
-    /// Creates a table of these rows.
-    pub fn table<R>(columns: &Columns<'_, R>, rows: impl IntoIterator<Item = R>) -> Self {
-        Self::table_with(columns, rows, |_| Vec::new())
-    }
-
-    /// Creates a table with lines below each of its rows.
-    pub fn table_with<R>(
-        columns: &Columns<'_, R>,
-        rows: impl IntoIterator<Item = R>,
-        below: impl Fn(&R) -> Vec<RowLine>,
-    ) -> Self {
-        Self::table_of(columns.schema(), &mut ColumnRows::new(columns, rows.into_iter(), Some(&below)))
-    }
-
-    fn table_of(schema: &Schema, rows: &mut dyn RowCursor) -> Self {
-        let mut table = TableBuilder::of(schema);
-        table.push_all(schema, rows);
-        Self::Table(table)
-    }
-
-    fn into_piece(self) -> Option<GridBlock> {
-        Some(match self {
-            Self::Line(line) => GridBlock::Line(line),
-            Self::Text(text) => GridBlock::Text(text),
-            Self::Whole(lines) => GridBlock::Commands(lines),
-            Self::Options(_) => return None,
-            Self::Table(table) => GridBlock::Grid(table.into_grid()),
-        })
-    }
-
-    fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
-        match self {
-            Self::Line(line) | Self::Options(line) => table::write_text(out, &escape::text(&line), style),
-            Self::Text(text) => {
-                text.split('\n').try_for_each(|line| table::write_text(out, &escape::text(line), style))
-            }
-            Self::Whole(lines) => {
-                let whole = Style { width: None, ..style };
-                lines.iter().try_for_each(|line| table::write_text(out, &escape::text(line), whole))
-            }
-            Self::Table(table) => table.write(out, style),
-        }
-    }
-}
+use super::{Format, csv};
 
 /// Display of a table without rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -285,20 +227,22 @@ impl ErasedAnswer<'_> {
         json::write(&mut *out, command, dump, &json, &around.beside)?;
         let shown = json.count.get();
         out.write_all(b"\0")?;
-        around.above.into_iter().try_for_each(|section| section.write(out, style))?;
+        let mut lines = TextSink { out, color: style.color };
+        around.above.into_iter().try_for_each(|section| section.write(&mut lines, style))?;
         let TabledRows { mut table, rows, .. } = rows;
         match &around.no_rows {
             NoRows::Nothing if shown == 0 => {}
-            NoRows::Line(line) if shown == 0 => table::write_text(out, line, style)?,
+            NoRows::Line(line) if shown == 0 => table::write_text(&mut lines, line, style)?,
             _ => {
                 around.totals.iter().for_each(|cells| table.total_by_title(cells));
-                table.write(out, style)?;
+                table.write_lines(&mut lines, style)?;
             }
         }
         if let Some((more, what)) = more(around.matching, shown, rows) {
-            more_rows(out, more, what, around.all, style)?;
+            let all = table::option(around.all.unwrap_or(style.all_rows), "shows all");
+            table::write_text(&mut lines, &(more_rows(more, what) + &all), style)?;
         }
-        around.under.into_iter().try_for_each(|section| section.write(out, style))?;
+        around.under.into_iter().try_for_each(|section| section.write(&mut lines, style))?;
         Ok(shown)
     }
 
@@ -338,9 +282,44 @@ impl ErasedAnswer<'_> {
         (grid, shown)
     }
 
+    /// Converts a window of the result to a screen, with the number of rows in it. What is above the rows is on the
+    /// screen of the first rows, and what is below them on that of the last.
+    pub fn into_screen(self, window: &RowWindow) -> (Screen, u64) {
+        let Self { schema, rows, around } = self;
+        let is_shown = |section: &Section| !matches!(section, Section::Options(_));
+        let mut table = TableBuilder::of(schema);
+        let total = around.matching.and_then(|(total, _)| usize::try_from(total?).ok());
+        let place = window.read(schema, rows, &mut table, total);
+        let mut screen = Screen::new(place);
+        let shown = table.rows().len() as u64;
+        if place.start == 0 {
+            around.above.into_iter().filter(is_shown).for_each(|section| screen.push(section));
+        }
+        if !place.has_more {
+            around.totals.iter().for_each(|total| table.total_by_title(total));
+        }
+        match around.no_rows {
+            NoRows::Nothing if shown == 0 => {}
+            NoRows::Line(line) if shown == 0 => screen.push(Section::Line(line.into_owned())),
+            _ if schema.shown().next().is_none() => {}
+            _ => screen.push_rows(table),
+        }
+        if !place.has_more {
+            // Those that the options of the command leave out.
+            if !window.is_part()
+                && let Some((more, what)) = more(around.matching, shown, rows)
+            {
+                screen.push(Section::Line(more_rows(more, what)));
+            }
+            around.under.into_iter().filter(is_shown).for_each(|section| screen.push(section));
+        }
+        (screen, shown)
+    }
+
     fn write_table(self, out: &mut dyn Write, style: Style) -> io::Result<u64> {
         let Self { schema, rows, around } = self;
-        around.above.into_iter().try_for_each(|section| section.write(out, style))?;
+        let mut lines = TextSink { out, color: style.color };
+        around.above.into_iter().try_for_each(|section| section.write(&mut lines, style))?;
         let mut parts = Parts::new(schema, &around.totals, style);
         let mut shown = 0;
         loop {
@@ -348,19 +327,20 @@ impl ErasedAnswer<'_> {
             shown += count;
             match &around.no_rows {
                 NoRows::Nothing if shown == 0 => {}
-                NoRows::Line(line) if shown == 0 => table::write_text(out, line, style)?,
+                NoRows::Line(line) if shown == 0 => table::write_text(&mut lines, line, style)?,
                 // Everything is above or below the table.
                 _ if parts.has_no_columns() => {}
-                _ => parts.write(part, out, is_last)?,
+                _ => parts.write(part, lines.out, is_last)?,
             }
             if is_last {
                 break;
             }
         }
         if let Some((more, what)) = more(around.matching, shown, rows) {
-            more_rows(out, more, what, around.all, style)?;
+            let all = table::option(around.all.unwrap_or(style.all_rows), "shows all");
+            table::write_text(&mut lines, &(more_rows(more, what) + &all), style)?;
         }
-        around.under.into_iter().try_for_each(|section| section.write(out, style))?;
+        around.under.into_iter().try_for_each(|section| section.write(&mut lines, style))?;
         Ok(shown)
     }
 }
@@ -376,22 +356,13 @@ fn more(
     more.map_or_else(|| rows.has_more(), |more| more > 0).then_some((more, what))
 }
 
-/// Writes the line below a table that does not show all rows.
-fn more_rows(
-    out: &mut dyn Write,
-    more: Option<u64>,
-    what: &str,
-    all: Option<&str>,
-    style: Style,
-) -> io::Result<()> {
-    let all = table::option(all.unwrap_or(style.all_rows), "shows all");
-    let Some(more) = more else {
-        return table::write_text(out, &format!("more {what}{all}"), style);
-    };
+/// Returns the line below a table that does not show all rows.
+fn more_rows(more: Option<u64>, what: &str) -> String {
+    let Some(more) = more else { return format!("more {what}") };
     // "classes", "rows"
     let one = what.strip_suffix("es").filter(|one| one.ends_with("ss")).or_else(|| what.strip_suffix('s'));
     let one = one.filter(|_| more == 1).unwrap_or(what);
-    table::write_text(out, &format!("{} more {one}{all}", grouped(more)), style)
+    format!("{} more {one}", grouped(more))
 }
 
 /// A row, or the part of it after a dot in its keys, as a JSON object. Values are made while they are written.

@@ -83,6 +83,24 @@ fn shown(schema: &Schema) -> impl Iterator<Item = (usize, &Declaration)> {
 
 /// Returns the current row of a result.
 pub(super) fn row(schema: &Schema, rows: &dyn RowCursor) -> GridRow {
+    let cell = |(at, column): (usize, &Declaration)| GridCell {
+        text: table_cell(rows, at),
+        target: target(schema, rows, at, column),
+    };
+    GridRow { cells: shown(schema).map(cell).collect(), below: rows.below() }
+}
+
+/// Returns the link targets of the current row, each once.
+pub(super) fn targets(schema: &Schema, rows: &dyn RowCursor) -> Vec<CellTarget> {
+    let mut all = Vec::new();
+    for (at, column) in shown(schema) {
+        all.extend(target(schema, rows, at, column).filter(|target| !all.contains(target)));
+    }
+    all
+}
+
+/// Returns the link target of a cell of the current row.
+fn target(schema: &Schema, rows: &dyn RowCursor, at: usize, column: &Declaration) -> Option<CellTarget> {
     let of_key = |wanted: &str| {
         let (at, _) = schema.programs().find(|(_, column)| column.key() == Some(wanted))?;
         match rows.value(at) {
@@ -90,23 +108,20 @@ pub(super) fn row(schema: &Schema, rows: &dyn RowCursor) -> GridRow {
             _ => None,
         }
     };
-    let object = of_key("object");
-    let cell = |(at, column): (usize, &Declaration)| {
-        let of_value = || match (column.key(), rows.value(at)) {
-            (_, Value::Id(id)) => Some(CellTarget::Object(id)),
-            (Some(key), Value::Text(name)) if key == "class" || key.ends_with("_class") => {
-                let class_object = if key == "class" { of_key("class_object") } else { None };
-                Some(CellTarget::Class(name.into_owned(), class_object))
-            }
-            (Some("name"), Value::Text(_)) => object.map(CellTarget::Object),
-            // Derived values describe the object of the row.
-            (None, _) if column.is_text() => object.map(CellTarget::Object),
-            _ => None,
-        };
-        let target = rows.own_target(at).unwrap_or_else(of_value);
-        GridCell { text: table_cell(rows, at), target: target.filter(|target| !target.is_null()) }
+    let object = || of_key("object");
+    let of_value = || match (column.key(), rows.value(at)) {
+        (_, Value::Id(id)) => Some(CellTarget::Object(id)),
+        (Some(key), Value::Text(name)) if key == "class" || key.ends_with("_class") => {
+            let class_object = if key == "class" { of_key("class_object") } else { None };
+            Some(CellTarget::Class(name.into_owned(), class_object))
+        }
+        (Some("name"), Value::Text(_)) => object().map(CellTarget::Object),
+        // Derived values describe the object of the row.
+        (None, _) if column.is_text() => object().map(CellTarget::Object),
+        _ => None,
     };
-    GridRow { cells: shown(schema).map(cell).collect(), below: rows.below() }
+    let target = rows.own_target(at).unwrap_or_else(of_value);
+    target.filter(|target| !target.is_null())
 }
 
 impl CellTarget {

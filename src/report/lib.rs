@@ -4,7 +4,7 @@
 //! * `column` declares the columns of a result, [`value`] the values of cells; [`answer`] writes a result in each
 //!   format: [`json`], [`csv`], [`table`]; [`fit`] fits texts to the width of the terminal, [`ink`] colours them.
 //!   [`chunked`] writes results of millions of rows with all threads.
-//! * [`grid`] is a result for a page, which [`html`] renders.
+//! * [`grid`] is a result for a page, which [`html`] renders; [`screen`] is one for a terminal that scrolls.
 //! * [`tables`] writes the tables of a dump for other engines: Parquet, CSV, NDJSON.
 //! * [`tree`] draws trees and bars; `flamegraph`, `folded` and `speedscope` are stacks as pictures.
 //! * [`picture`] draws trees of memory as SVG for pages: treemaps and icicles.
@@ -32,10 +32,13 @@ mod in_order;
 pub mod ink;
 pub mod json;
 mod layout;
+mod line;
 pub mod markdown;
 pub mod number;
 pub mod picture;
 mod rows;
+pub mod screen;
+mod section;
 pub mod stacks;
 pub mod stream;
 pub mod table;

@@ -37,6 +37,16 @@ pub(super) trait RowCursor: Cells {
     /// Makes the next row, to which [`Cells`] refer from then on; returns `false` after the last.
     fn advance(&mut self) -> bool;
 
+    /// Skips rows without making them where that is possible; returns `false` if there are not that many.
+    fn skip(&mut self, count: usize) -> bool {
+        (0..count).all(|_| self.advance())
+    }
+
+    /// Returns the number of rows that follow, if it is known.
+    fn left(&self) -> Option<usize> {
+        None
+    }
+
     /// Returns whether there is another row after the last requested one.
     fn has_more(&mut self) -> bool;
 
@@ -101,6 +111,18 @@ impl<R, I: Iterator<Item = R>> RowCursor for ColumnRows<'_, '_, R, I> {
             self.rows.next()
         });
         self.row.is_some()
+    }
+
+    fn skip(&mut self, count: usize) -> bool {
+        let Some(last) = count.checked_sub(1) else { return true };
+        let Some(left) = self.left.checked_sub(count) else { return false };
+        self.left = left;
+        self.rows.nth(last).is_some()
+    }
+
+    fn left(&self) -> Option<usize> {
+        let (least, most) = self.rows.size_hint();
+        (most == Some(least)).then(|| least.min(self.left))
     }
 
     fn has_more(&mut self) -> bool {

@@ -1,6 +1,5 @@
 //! Tables for people: columns that fit the terminal, plain text in a pipe.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -8,8 +7,9 @@ use super::aligned::Aligned;
 pub use super::column::{Align, Fit};
 use super::column::{Header, Schema};
 use super::grid::{Grid, GridCell, GridRow, RowLine};
-use super::ink::{self, Ink};
-use super::rows::{RowCursor, table_cell};
+use super::ink::Ink;
+use super::line::{LineOf, LineSink, TableRow, TextSink};
+use super::rows::RowCursor;
 use super::{escape, fit, layout};
 
 /// Style of a table.
@@ -31,7 +31,7 @@ pub(crate) fn option(option: &str, does: &str) -> String {
 }
 
 /// Builder of a table.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TableBuilder {
     columns: Vec<Header>,
     rows: Vec<TableRow>,
@@ -40,13 +40,6 @@ pub struct TableBuilder {
     longest: usize,
     /// `true` if long cells are shortened.
     is_cut: bool,
-}
-
-/// A row with the lines below it.
-#[derive(Debug, Default)]
-struct TableRow {
-    cells: Vec<String>,
-    below: Vec<RowLine>,
 }
 
 /// Maximum number of columns of a cell in a table of [`MAX_BYTES`]. No name of a real class is that long; a malicious
@@ -100,7 +93,8 @@ impl<'m> Parts<'m> {
     /// # Errors
     /// If `out` cannot be written.
     pub(super) fn write(&mut self, part: TableBuilder, out: &mut dyn Write, is_last: bool) -> io::Result<()> {
-        self.found = Some(part.write_part(out, self.style, self.found.take(), is_last)?);
+        let mut sink = TextSink { out, color: self.style.color };
+        self.found = Some(part.write_part(&mut sink, self.style, self.found.take(), is_last)?);
         Ok(())
     }
 }
@@ -142,7 +136,7 @@ impl TableBuilder {
     /// Adds a row; texts are escaped here.
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let cells = cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect();
-        self.push_row(TableRow { cells, below: Vec::new() });
+        self.push_row(TableRow { cells, ..TableRow::default() });
     }
 
     /// Adds all rows by declared columns, and the lines below them.
@@ -165,12 +159,25 @@ impl TableBuilder {
 
     /// Adds the current row.
     pub(super) fn push_current(&mut self, schema: &Schema, rows: &dyn RowCursor) {
-        let cells = schema.shown().map(|(at, _)| escaped(table_cell(rows, at)));
-        let row = TableRow { cells: cells.collect(), below: rows.below() };
-        self.push_row(row);
+        self.push_row(TableRow::current(schema, rows));
     }
 
-    fn push_row(&mut self, mut row: TableRow) {
+    /// Returns the rows.
+    pub(super) fn rows(&self) -> &[TableRow] {
+        &self.rows
+    }
+
+    /// Replaces one row by others, which are as wide as those of this table.
+    pub(super) fn replace_row(&mut self, at: usize, rows: Vec<TableRow>) {
+        if at < self.rows.len() {
+            let longest = rows.iter().flat_map(|row| &row.cells).map(String::len).max();
+            self.longest = self.longest.max(longest.unwrap_or(0));
+            self.rows.splice(at..=at, rows);
+        }
+    }
+
+    /// Adds a row.
+    pub(super) fn push_row(&mut self, mut row: TableRow) {
         if self.is_cut {
             cut(&mut row.cells);
         }
@@ -259,13 +266,18 @@ impl TableBuilder {
     /// # Errors
     /// If `out` cannot be written.
     pub fn write(self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+        self.write_lines(&mut TextSink { out, color: style.color }, style)
+    }
+
+    /// Writes the lines of the table.
+    pub(super) fn write_lines(self, out: &mut dyn LineSink, style: Style) -> io::Result<()> {
         self.write_part(out, style, None, true).map(drop)
     }
 
     /// Writes the table, or a later part of it.
     fn write_part(
         self,
-        out: &mut dyn Write,
+        out: &mut dyn LineSink,
         style: Style,
         before: Option<ColumnWidths>,
         is_last: bool,
@@ -295,23 +307,24 @@ impl TableBuilder {
             grid.widen(widths.filter_map(|(width, room)| Some((*width)?.min((*room)?))));
         }
         let rows: Vec<TableRow> =
-            rows.into_iter().map(|row| TableRow { cells: fit(row.cells), below: row.below }).collect();
+            rows.into_iter().map(|row| TableRow { cells: fit(row.cells), ..row }).collect();
         // Widths include the totals, wherever they are.
         let footer: Vec<Vec<String>> = footer.into_iter().filter(|_| is_last || is_first).map(fit).collect();
         let all = titles.iter().chain(rows.iter().map(|row| &row.cells)).chain(&footer);
         all.for_each(|cells| grid.measure(cells));
-        let mut write = |cells: &[String], is_bold: bool, below: &[RowLine]| {
+        let mut write = |cells: &[String], of: LineOf, below: &[RowLine]| {
+            let is_bold = of == LineOf::Heading;
             grid.lines(cells, |line, places| {
                 let bold = places.iter().zip(&kept).filter(|(_, header)| header.ink == Ink::Bold);
                 let all = is_bold.then_some(0..line.len()).into_iter();
                 let bold: Vec<Range<usize>> = all.chain(bold.map(|(place, _)| place.clone())).collect();
-                write_line(out, line, &bold, style)
+                out.line(line, &bold, of)
             })?;
             below.iter().try_for_each(|line| line.write(out, style))
         };
-        titles.iter().try_for_each(|titles| write(titles, true, &[]))?;
-        rows.iter().try_for_each(|row| write(&row.cells, false, &row.below))?;
-        footer.iter().filter(|_| is_last).try_for_each(|totals| write(totals, true, &[]))?;
+        titles.iter().try_for_each(|titles| write(titles, LineOf::Heading, &[]))?;
+        (rows.iter().enumerate()).try_for_each(|(at, row)| write(&row.cells, LineOf::Row(at), &row.below))?;
+        footer.iter().filter(|_| is_last).try_for_each(|totals| write(totals, LineOf::Heading, &[]))?;
         let mut shown = grid.widths();
         let widths = rooms.iter().map(|room| room.and_then(|_| shown.next())).collect();
         let missing = columns.iter().zip(&rooms).filter(|(header, room)| {
@@ -334,14 +347,6 @@ impl TableBuilder {
     }
 }
 
-/// Escapes a cell; most need no change.
-fn escaped(cell: String) -> String {
-    match escape::text(&cell) {
-        Cow::Borrowed(_) => cell,
-        Cow::Owned(escaped) => escaped,
-    }
-}
-
 /// Fits a cell to the width of its column.
 fn fit_cell(cell: String, fit: Fit, room: usize) -> String {
     match fit {
@@ -354,28 +359,20 @@ fn fit_cell(cell: String, fit: Fit, room: usize) -> String {
 }
 
 /// Writes a line of text, wrapped if the terminal is narrower. It is already escaped.
-///
-/// # Errors
-/// If `out` cannot be written.
-pub fn write_text(out: &mut dyn Write, text: &str, style: Style) -> io::Result<()> {
+pub(super) fn write_text(out: &mut dyn LineSink, text: &str, style: Style) -> io::Result<()> {
     let lines = style.width.map_or_else(|| vec![text.to_owned()], |width| fit::wrap(text, width.into(), 0));
-    lines.iter().try_for_each(|line| write_line(out, line, &[], style))
-}
-
-/// Writes a line that fits the terminal; these byte ranges are bold, if there are colours.
-fn write_line(out: &mut dyn Write, line: &str, bold: &[Range<usize>], style: Style) -> io::Result<()> {
-    if style.color { ink::write_line(out, line, bold) } else { writeln!(out, "{line}") }
+    lines.iter().try_for_each(|line| out.line(line, &[], LineOf::Text))
 }
 
 impl RowLine {
-    fn write(&self, out: &mut dyn Write, style: Style) -> io::Result<()> {
+    fn write(&self, out: &mut dyn LineSink, style: Style) -> io::Result<()> {
         let text = escape::text(&self.text);
         let indent = style.width.map_or(self.indent, |width| self.indent.min(usize::from(width) / 2));
         let room = style.width.map_or(usize::MAX, |width| usize::from(width) - indent);
         // A path is read from start to end: it is wrapped, not truncated.
         let is_path = text.contains(" -> ") && fit::width(&text) > room;
         let lines = if is_path { fit::wrap(&text, room, 2) } else { vec![fit::names(&text, room)] };
-        lines.iter().try_for_each(|line| write_line(out, &format!("{:indent$}{line}", ""), &[], style))
+        lines.iter().try_for_each(|line| out.line(&format!("{:indent$}{line}", ""), &[], LineOf::Text))
     }
 }
 

@@ -11,6 +11,8 @@
 )]
 
 mod allocated_in;
+#[cfg(all(unix, feature = "browse"))]
+mod browse;
 mod check;
 #[cfg(unix)]
 mod completions;

@@ -125,6 +125,7 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         allocated,
     };
     let style = output::style(cx, &args.output);
+    let is_for_terminal = style.width.is_some() && !cx.is_taking();
     // Tables in a pipe have long lines. This is one screen of sentences for people, which looks the same in a mail;
     // programs read JSON and CSV.
     let style = Style { width: style.width.or(Some(WIDTH)), ..style };
@@ -137,7 +138,11 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         above.push(Section::Line(words::line(&facts.headline)));
         above.extend(facts.allocated.sentence.as_deref().map(|text| Section::Line(words::line(text))));
     }
-    let next = commands::lines(&facts.next, width);
+    let mut next = facts.next.clone();
+    if cfg!(feature = "browse") && is_for_terminal {
+        next.push(Commands::of(&args.input).step("browse", [], "go through all of it"));
+    }
+    let next = commands::lines(&next, width);
     // A header of two lines, and one for the omitted rows.
     let used = |above: &[Section]| above.iter().map(|one| height(one, width)).sum::<usize>() + next.len() + 3;
     for sentence in facts.untold.iter().take(SHOWN_SUSPECTS) {

@@ -135,9 +135,12 @@ pub(crate) fn run(cx: &RunContext, args: &InstancesArgs) -> anyhow::Result<Outco
         SortWord::Key(_) => None,
     };
     let sorted_by = order.as_ref().map(FieldOrder::name);
-    let lines = rows.into_all(|object| made(graph, &labels, order.as_ref(), *object)).map(|(row, value)| {
-        InstanceLine { class: object::class_name(heap.summary(), row.class), row, value }
-    });
+    let lines = rows.into_all(
+        |object| made(graph, &labels, order.as_ref(), *object),
+        |_, (row, value)| {
+            Some(InstanceLine { class: object::class_name(heap.summary(), row.class), row, value })
+        },
+    );
     let answer = Answer::new(columns(graph.tree.reachable_bytes(), sorted_by), lines)
         .beside(&beside(), &total)
         .matching(total, "objects")

@@ -215,7 +215,8 @@ impl Failure {
         Self { text: text.into(), hint: None, notes: Vec::new() }
     }
 
-    fn of(error: &anyhow::Error, notes: Vec<Note>) -> Self {
+    /// Describes the error of a command that wrote these notes.
+    pub(crate) fn of(error: &anyhow::Error, notes: Vec<Note>) -> Self {
         let advice = advice::of(error).map(Cow::into_owned);
         let said = || notes.iter().find(|note| note.kind == "hint").map(|note| note.text.clone());
         let hint = advice.or_else(said);

@@ -12,7 +12,7 @@ pub(crate) mod document;
 pub(crate) mod flame;
 pub(crate) mod frame;
 mod listing;
-mod listings;
+pub(crate) mod listings;
 mod object;
 pub(crate) mod object_links;
 mod of_class;

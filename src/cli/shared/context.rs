@@ -16,6 +16,7 @@ use hprof_index::{Heap, ObjectGraph, Options, Progress};
 use hprof_query::frameworks::Frameworks;
 use hprof_report::Format;
 use hprof_report::grid::Grid;
+use hprof_report::screen::{RowWindow, Screen};
 
 use super::color::ColorArg;
 
@@ -30,10 +31,12 @@ pub(crate) struct Note {
     pub(crate) text: String,
 }
 
-/// Output of a command: tables as grids for a page, other output as the bytes that stdout would receive, and notes.
+/// Output of a command: tables as grids for a page or as screens for a terminal, other output as the bytes that stdout
+/// would receive, and notes.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     pub(crate) grids: Vec<Grid>,
+    pub(crate) screens: Vec<Screen>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) notes: Vec<Note>,
 }
@@ -63,6 +66,8 @@ pub(crate) struct RunContext {
 pub(crate) struct Taken {
     /// Maximum number of bytes of an answer.
     limit: usize,
+    /// Width and rows of the screen if tables are captured as screens, not as grids.
+    pub(super) screen: Option<(u16, RowWindow)>,
     said: Mutex<Said>,
 }
 
@@ -146,7 +151,7 @@ impl RunContext {
             frameworks: self.frameworks.clone(),
             watcher: self.watcher.clone(),
             kept: self.kept.clone(),
-            taken: Some(Taken { limit, said: Mutex::default() }),
+            taken: Some(Taken { limit, screen: None, said: Mutex::default() }),
             has_both: false,
         }
     }
@@ -187,6 +192,13 @@ impl RunContext {
         Ok(())
     }
 
+    /// Creates the context of one command like [`RunContext::taking`], that captures these rows of tables as screens of a width.
+    #[cfg(feature = "browse")]
+    pub(crate) fn taking_screens(&self, limit: usize, width: u16, rows: RowWindow) -> Self {
+        let taken = Some(Taken { limit, screen: Some((width, rows)), said: Mutex::default() });
+        Self { taken, ..self.taking(limit) }
+    }
+
     /// Returns the captured output.
     pub(crate) fn into_said(self) -> Said {
         let said = self.taken.map(|taken| taken.said.into_inner().unwrap_or_else(PoisonError::into_inner));
@@ -202,6 +214,18 @@ impl RunContext {
     pub(super) fn take_grid(&self, grid: Grid) {
         if let Some(taken) = &self.taken {
             locked(&taken.said).grids.push(grid);
+        }
+    }
+
+    /// Returns the rows of a screen, if tables are captured as screens.
+    pub(super) fn window(&self) -> Option<&RowWindow> {
+        self.taken.as_ref()?.screen.as_ref().map(|(_, rows)| rows)
+    }
+
+    /// Captures a screen.
+    pub(super) fn take_screen(&self, screen: Screen) {
+        if let Some(taken) = &self.taken {
+            locked(&taken.said).screens.push(screen);
         }
     }
 

@@ -5,7 +5,9 @@
 //! the first [`KEPT`] are computed while they are written, and [`Session::show`] checks again at their end.
 
 use std::io::Write;
+use std::iter::Enumerate;
 use std::sync::Arc;
+use std::vec;
 
 use hprof_index::{Heap, ObjectGraph};
 use hprof_query::dump::unreachable::Unreachable;
@@ -121,6 +123,12 @@ fn show_erased(
     style: Style,
     answer: ErasedAnswer<'_>,
 ) -> anyhow::Result<u64> {
+    if let (Format::Table, Some(window)) = (format, cx.window()) {
+        let (screen, rows) = answer.into_screen(window);
+        source.check()?;
+        cx.take_screen(screen);
+        return Ok(rows);
+    }
     if format == Format::Table && cx.is_taking() {
         let (grid, rows) = answer.into_grid();
         source.check()?;
@@ -228,14 +236,52 @@ impl<T, R> LazyRows<T, R> {
         Self { items, first }
     }
 
-    /// Returns all rows; `make` must be the same as before.
-    pub(crate) fn into_all<'m>(self, mut make: impl FnMut(&T) -> R + 'm) -> impl Iterator<Item = R> + 'm
+    /// Returns all rows; `make` must be the same as before. `finish` gets their number; it returns `None` for rows that a
+    /// damaged index does not have. Rows that are skipped are not made.
+    pub(crate) fn into_all<'m, L>(
+        self,
+        make: impl FnMut(&T) -> R + 'm,
+        finish: impl FnMut(usize, R) -> Option<L> + 'm,
+    ) -> impl Iterator<Item = L> + 'm
     where
         T: 'm,
         R: 'm,
+        L: 'm,
     {
         let Self { items, first } = self;
-        let made = first.len();
-        first.into_iter().chain(items.into_iter().skip(made).map(move |item| make(&item)))
+        AllRows { items: items.into_iter().enumerate(), first: first.into_iter(), make, finish }
+    }
+}
+
+/// Iterator over [`LazyRows`].
+struct AllRows<T, R, M, F> {
+    items: Enumerate<vec::IntoIter<T>>,
+    /// Rows that are made already: those of the next items.
+    first: vec::IntoIter<R>,
+    make: M,
+    finish: F,
+}
+
+impl<T, R, L, M: FnMut(&T) -> R, F: FnMut(usize, R) -> Option<L>> Iterator for AllRows<T, R, M, F> {
+    type Item = L;
+
+    fn next(&mut self) -> Option<L> {
+        self.nth(0)
+    }
+
+    fn nth(&mut self, mut skipped: usize) -> Option<L> {
+        loop {
+            let made = self.first.nth(skipped);
+            let (number, item) = self.items.nth(skipped)?;
+            let row = made.unwrap_or_else(|| (self.make)(&item));
+            if let Some(line) = (self.finish)(number, row) {
+                return Some(line);
+            }
+            skipped = 0;
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.items.size_hint()
     }
 }

@@ -8,6 +8,8 @@
 //!
 //! All `unsafe` code for signals is here.
 
+#[cfg(all(unix, feature = "browse"))]
+pub(crate) use unix::{end_now, on_stop, stop_now};
 #[cfg(unix)]
 pub(crate) use unix::{install, instead, uninstall};
 
@@ -22,6 +24,18 @@ pub(crate) fn uninstall() {}
 /// This platform has no such signals.
 #[cfg(not(unix))]
 pub(crate) fn instead(_: impl Fn() + Send + Sync + 'static) {}
+
+/// This platform has no such signals.
+#[cfg(all(not(unix), feature = "browse"))]
+pub(crate) fn on_stop(_: impl Fn() + Send + Sync + 'static) {}
+
+/// This platform has no such signals.
+#[cfg(all(not(unix), feature = "browse"))]
+pub(crate) fn stop_now() {}
+
+/// This platform has no such signals.
+#[cfg(all(not(unix), feature = "browse"))]
+pub(crate) fn end_now() {}
 
 #[cfg(unix)]
 #[allow(unsafe_code)]
@@ -170,6 +184,51 @@ mod unix {
             die(cause);
         }
         exit(2);
+    }
+
+    /// Ends the process as the first signal would have done without [`instead`]; returns if there was none.
+    #[cfg(feature = "browse")]
+    pub(crate) fn end_now() {
+        let cause = CAUSE.load(Ordering::SeqCst);
+        if cause != 0 {
+            let _ending = temporary_files::remove_all();
+            die(cause);
+        }
+    }
+
+    /// Wakes the thread that calls the function of [`on_stop`].
+    #[cfg(feature = "browse")]
+    static STOP: OnceLock<PipeWriter> = OnceLock::new();
+
+    /// Calls `stop` at each SIGTSTP, on a thread of its own, instead of stopping the process. Only the first call has an
+    /// effect; none has one if the signal is ignored.
+    #[cfg(feature = "browse")]
+    pub(crate) fn on_stop(stop: impl Fn() + Send + Sync + 'static) {
+        let Ok((mut woken, wake)) = io::pipe() else { return };
+        if get(libc::SIGTSTP).is_ok_and(|old| old.sa_sigaction == libc::SIG_DFL) && STOP.set(wake).is_ok() {
+            std::thread::spawn(move || {
+                while woken.read_exact(&mut [0]).is_ok() {
+                    stop();
+                }
+            });
+            let _ = set(libc::SIGTSTP, on_stopped as Handler as libc::sighandler_t);
+        }
+    }
+
+    #[cfg(feature = "browse")]
+    extern "C" fn on_stopped(_: c_int, _: *mut siginfo_t, _: *mut c_void) {
+        if let Some(mut wake) = STOP.get() {
+            let _ = wake.write_all(&[1]);
+        }
+    }
+
+    /// Stops the process until it is continued.
+    #[cfg(feature = "browse")]
+    pub(crate) fn stop_now() {
+        // SAFETY: The call accepts any number.
+        unsafe {
+            libc::raise(libc::SIGSTOP);
+        }
     }
 
     /// Ends the process by this signal; with an exit code where the signal has no effect, as in the first process of

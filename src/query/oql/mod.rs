@@ -42,6 +42,7 @@ use self::value::ExpressionValue;
 pub(crate) use bound::BoundExpression;
 pub use error::QueryError;
 pub use evaluate::Evaluator;
+pub use parser::KEYWORDS;
 pub(crate) use selected::{Bindings, BoundValue};
 
 /// Maximum length of a query in bytes.

@@ -65,14 +65,14 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     let labels = Labels::new(heap, graph, heap.bytes(&Quiet)?);
     let last_level = args.depth() - u32::from(!matches!(from, From::Object(_)));
     let is_root: RoaringBitmap = graph.roots.objects().iter().map(|object| object.0).collect();
-    let (mut branches, mut children) =
-        (tree::branches(&depths).into_iter(), tree::children(&depths).into_iter());
-    let mut levels = depths.iter();
+    let (mut branches, children) = (tree::branches(&depths), tree::children(&depths));
     let is_a_root =
         |id| graph.objects.addresses.index_of(id).is_some_and(|object| is_root.contains(object.0));
-    let lines = rows.into_all(|place| listing::row(graph, &labels, *place)).filter_map(|row| {
-        let (branch, shown) = (branches.next().unwrap_or_default(), children.next().unwrap_or(0));
-        let is_opened = levels.next().is_some_and(|level| *level < last_level);
+    let make = |place: &(TreePosition, u32)| listing::row(graph, &labels, *place);
+    let lines = rows.into_all(make, |at, row| {
+        let branch = branches.get_mut(at).map(std::mem::take).unwrap_or_default();
+        let shown = children.get(at).copied().unwrap_or(0);
+        let is_opened = depths.get(at).is_some_and(|level| *level < last_level);
         let row = row?;
         Some(DominatorTreeLine {
             class: object::class_name(heap.summary(), row.class),

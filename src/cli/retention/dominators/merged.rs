@@ -63,7 +63,8 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     let make = MergedTreeMaker::new(heap, graph)?;
     let mut rows = rows.into_iter();
     cx.each(format, |cx, format| {
-        let rows = rows.next().into_iter().flat_map(|rows| rows.into_all(|drawn| make.line(drawn)));
+        let Some(rows) = rows.next() else { return Ok(()) };
+        let rows = rows.into_all(|drawn| make.line(drawn), |_, line| Some(line));
         let mut answer = Answer::new(columns(whole), rows).beside(&reachable::beside(), &graph.tree).total([
             ("retained", grouped(whole.bytes)),
             ("%", whole.percent(whole.bytes)),

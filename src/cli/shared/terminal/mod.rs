@@ -12,8 +12,13 @@ use crate::cli::shared::context::RunContext;
 /// Returns the style of tables on this stdout.
 impl RunContext {
     pub(crate) fn style(&self, color: ColorArg) -> Style {
-        if self.is_taking() {
-            return Style { all_rows: ALL_ROWS, all_columns: ALL_COLUMNS, ..Style::default() };
+        if let Some(taken) = &self.taken {
+            return Style {
+                width: taken.screen.as_ref().map(|(width, _)| *width),
+                color: false,
+                all_rows: ALL_ROWS,
+                all_columns: ALL_COLUMNS,
+            };
         }
         style_on(color, io::stdout().is_terminal().then(comfy_table::Table::new))
     }

@@ -14,8 +14,8 @@ mod statement;
 /// Maximum nesting depth of brackets, functions and queries.
 const MAX_DEPTH: u32 = 48;
 
-/// Words that cannot be aliases.
-const KEYWORDS: &[&str] = &[
+/// Words of the language, which cannot be aliases.
+pub const KEYWORDS: &[&str] = &[
     "select",
     "from",
     "where",

@@ -1,0 +1,126 @@
+//! Keys, and the views that letters lead to.
+
+/// A key, or what the mouse did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli::browse) enum Key {
+    Char(char),
+    Enter,
+    Backspace,
+    Esc,
+    Tab,
+    Up,
+    Down,
+    Left,
+    Right,
+    PageUp,
+    PageDown,
+    Home,
+    End,
+    /// Clears the prompt: Ctrl-U.
+    Clear,
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-Z.
+    Suspend,
+    /// Click on this line of the screen.
+    Click(u16),
+}
+
+/// A view that a letter leads to.
+#[derive(Debug)]
+pub(super) struct Menu {
+    pub(super) letter: char,
+    pub(super) title: &'static str,
+    pub(super) command: &'static str,
+    pub(super) rest: &'static [&'static str],
+    /// Explanation for `?`.
+    pub(super) about: &'static str,
+}
+
+/// The views, in the order of the line at the bottom.
+pub(super) const VIEWS: &[Menu] = &[
+    Menu {
+        letter: 'o',
+        title: "Overview",
+        command: "overview",
+        rest: &[],
+        about: "The first look: how large the heap is, what is odd, and the places that retain most.",
+    },
+    Menu {
+        letter: 'l',
+        title: "Leaks",
+        command: "leaks",
+        rest: &[],
+        about: "Leak suspects with their evidence: what accumulates, where, and what keeps it alive.",
+    },
+    Menu {
+        letter: 'd',
+        title: "Dominators",
+        command: "dominators",
+        rest: &[],
+        about: "The biggest objects by retained size: the memory that would be freed with each. → opens an object and \
+                shows what it dominates, ← closes it; b groups by class, package, loader, or the whole tree by class.",
+    },
+    Menu {
+        letter: 'h',
+        title: "Histogram",
+        command: "histo",
+        rest: &[],
+        about: "Instances and bytes by class. Enter lists the instances of a class, > sorts by another column.",
+    },
+    Menu {
+        letter: 't',
+        title: "Threads",
+        command: "threads",
+        rest: &[],
+        about: "Threads and what they retain. Enter shows the stack of a thread with its local variables.",
+    },
+    Menu {
+        letter: 's',
+        title: "Strings",
+        command: "strings",
+        rest: &[],
+        about: "The strings of the heap, largest first. `:strings --duplicates` shows those that occur often.",
+    },
+    Menu {
+        letter: 'w',
+        title: "Waste",
+        command: "waste",
+        rest: &[],
+        about: "Memory that is wasted, by kind. Enter shows the fields that reference what is wasted.",
+    },
+    Menu {
+        letter: 'g',
+        title: "Growth",
+        command: "diff",
+        rest: &["--group-by=place"],
+        about: "The places that grew since the older dump (--baseline).",
+    },
+];
+
+/// Other keys, for the line at the bottom: most important first.
+pub(super) const OTHERS: &[&str] = &["/ filter", ": command", "? help", "q quit"];
+
+/// Keys, for `?`.
+pub(super) const HELP: &str = "
+Moving
+  ↑ ↓ PgUp PgDn Home End, j k   move; rows are read as you scroll
+  Enter             go to the object, class or thread of the line
+  Tab               choose another object of the line
+  Backspace, f      back and forward, as in a browser
+  /                 show only lines that contain a text; Esc shows all again
+The object or class of the line
+  p                 paths from GC roots: what keeps it alive
+  r                 referrers
+  D                 what it dominates
+  → ←, + -          in the dominator tree: open, open more, close
+  m, M              mark it; the retained size of all marked objects together
+  y, Y              copy its ID; copy the command that gives this view
+The view
+  b                 group by the next key
+  >                 sort by the next column
+  e, E              type an OQL query, an SQL query
+  :                 run any command that reads, such as :histo com.acme.** --retained
+  Esc               cancel what is being read
+  ?                 this help
+  q                 quit; Ctrl-Z suspends";

@@ -1,0 +1,556 @@
+//! The browser without a terminal: keys, sizes and answers go in; questions and a screen of cells come out.
+
+mod draw;
+mod keys;
+mod prompt;
+mod view;
+mod visit;
+
+use std::path::PathBuf;
+
+use hprof_parser::ObjectId;
+use hprof_report::column::CellTarget;
+use hprof_report::escape;
+use hprof_report::screen::{RowWindow, ScreenLine};
+
+pub(super) use keys::Key;
+use keys::{HELP, VIEWS};
+use prompt::{Prompt, PromptKind};
+pub(super) use view::takes_two;
+use view::{READING, Subject, View};
+pub(super) use visit::ScreenAnswer;
+use visit::{Goal, Visit};
+
+/// Maximum number of views that Backspace goes back to.
+const MAX_PAST: usize = 100;
+/// Number of rows that are requested at a time.
+const ROWS: usize = 400;
+
+/// A question for the thread that answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Question {
+    /// Number, which the answer repeats.
+    pub(super) number: u64,
+    /// Command line, without the dump.
+    pub(super) words: Vec<String>,
+    /// Dominator trees that replace the row of an object.
+    pub(super) trees: Vec<(ObjectId, Vec<String>)>,
+    /// Width of the lines.
+    pub(super) width: u16,
+    /// Rows, if they are requested as they are scrolled to.
+    pub(super) window: Option<RowWindow>,
+}
+
+impl Question {
+    /// Returns the command line, and the rows to take of its answer: no more are asked for than are needed.
+    pub(super) fn command(&self) -> (Vec<String>, RowWindow) {
+        let mut words = self.words.clone();
+        let Some(window) = &self.window else { return (words, RowWindow::ALL) };
+        let is_all = window.is_last || !window.text.is_empty();
+        let top = if is_all { 0 } else { window.start.saturating_add(window.count) };
+        words.insert(words.len().min(1), format!("--top={top}"));
+        (words, window.clone())
+    }
+}
+
+/// Effect of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Effect {
+    Ask(Question),
+    /// Ends the question that is being answered.
+    Cancel,
+    /// Copies a text to the clipboard.
+    Copy(String),
+    Suspend,
+    Quit,
+}
+
+/// The options of commands.
+pub(super) trait Catalog {
+    /// Returns the values of an option of a command; empty if it has no such option.
+    fn values(&self, command: &str, option: &str) -> Vec<String>;
+    /// Returns the options of a command.
+    fn options(&self, command: &str) -> Vec<String>;
+    /// Returns the words of the language of a command: keywords, tables and columns. Empty if it takes no query.
+    fn query_words(&self, command: &str) -> Vec<String>;
+}
+
+/// State of the browser.
+pub(super) struct Browser {
+    dump: PathBuf,
+    baseline: Option<PathBuf>,
+    catalog: Box<dyn Catalog>,
+    size: (u16, u16),
+    past: Vec<Visit>,
+    now: Visit,
+    future: Vec<Visit>,
+    prompt: Option<Prompt>,
+    /// Commands that were typed.
+    history: Vec<String>,
+    /// Number of the last question.
+    number: u64,
+    /// Stage of the question.
+    progress: String,
+    message: String,
+    marked: Vec<ObjectId>,
+    effects: Vec<Effect>,
+}
+
+impl Browser {
+    /// Creates a browser that shows the overview, and asks for it.
+    pub(super) fn new(
+        dump: PathBuf,
+        baseline: Option<PathBuf>,
+        catalog: Box<dyn Catalog>,
+        size: (u16, u16),
+    ) -> Self {
+        let mut new = Self {
+            dump,
+            baseline,
+            catalog,
+            size,
+            past: Vec::new(),
+            now: Visit::new(View::new("overview", [""; 0])),
+            future: Vec::new(),
+            prompt: None,
+            history: Vec::new(),
+            number: 0,
+            progress: String::new(),
+            message: String::new(),
+            marked: Vec::new(),
+            effects: Vec::new(),
+        };
+        new.ask();
+        new
+    }
+
+    /// Returns the effects since the last call.
+    pub(super) fn effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Returns whether an answer is missing.
+    pub(super) fn is_asking(&self) -> bool {
+        self.now.asking.is_some()
+    }
+
+    /// Takes the size of the screen: columns and lines.
+    pub(super) fn resize(&mut self, size: (u16, u16)) {
+        let is_wider = self.size.0 != size.0;
+        self.size = size;
+        if is_wider && !self.now.view.command().is_empty() {
+            self.ask();
+        }
+        self.now.scroll(self.height());
+    }
+
+    /// Takes the stage of a question.
+    pub(super) fn progress(&mut self, number: u64, stage: &str) {
+        if self.now.asking == Some(number) {
+            stage.clone_into(&mut self.progress);
+        }
+    }
+
+    /// Takes an answer, also for a view that was left. Answers to cancelled questions are ignored.
+    pub(super) fn answer(&mut self, number: u64, answer: ScreenAnswer) {
+        let height = self.height();
+        let others = self.past.iter_mut().chain(&mut self.future);
+        let asked = std::iter::once(&mut self.now).chain(others).find(|visit| visit.asking == Some(number));
+        let Some(visit) = asked else { return };
+        visit.asking = None;
+        visit.take(answer, height);
+        visit.scroll(height);
+        if number == self.number {
+            self.ask_more();
+        }
+    }
+
+    /// Number of lines between the title and the last two.
+    fn height(&self) -> usize {
+        usize::from(self.size.1).saturating_sub(3).max(1)
+    }
+
+    /// Asks for the current view.
+    fn ask(&mut self) {
+        self.number += 1;
+        self.now.asking = Some(self.number);
+        self.progress.clear();
+        let window = RowWindow {
+            start: self.now.start,
+            count: self.row_count(),
+            is_last: self.now.goal == Goal::Last,
+            text: self.now.filter.clone(),
+        };
+        let question = Question {
+            number: self.number,
+            window: Some(window).filter(|_| self.now.view.scrolls()),
+            words: self.now.view.words(),
+            trees: self.now.view.trees(),
+            // The first column shows marks.
+            width: self.size.0.saturating_sub(1).max(1),
+        };
+        // Only the last question matters.
+        self.effects.retain(|effect| !matches!(effect, Effect::Ask(_)));
+        self.effects.push(Effect::Ask(question));
+    }
+
+    /// Number of rows that are requested at a time: several screens.
+    fn row_count(&self) -> usize {
+        ROWS.max(8 * self.height())
+    }
+
+    /// Asks for the rows near the cursor if they are not there.
+    fn ask_more(&mut self) {
+        if self.is_asking() {
+            return;
+        }
+        if let Some(start) = self.now.missing(self.row_count()) {
+            self.now.start = start;
+            self.ask();
+        }
+    }
+
+    /// Goes to the first or last row, which may have to be requested.
+    fn go_to_end(&mut self, goal: Goal) {
+        let place = self.now.answer.as_ref().and_then(|answer| answer.place).unwrap_or_default();
+        let is_there = if goal == Goal::First { place.start == 0 } else { !place.has_more };
+        if is_there {
+            let end = self.now.shown.len().saturating_sub(1);
+            return self.now.go_to(if goal == Goal::First { 0 } else { end });
+        }
+        self.now.goal = goal;
+        self.now.start = 0;
+        self.ask();
+    }
+
+    /// Goes to a view.
+    fn go(&mut self, view: View) {
+        if view == self.now.view && self.now.answer.as_ref().is_some_and(|answer| !answer.is_failed) {
+            return;
+        }
+        let last = std::mem::replace(&mut self.now, Visit::new(view));
+        // A view that was left before its answer came is not worth going back to.
+        if last.answer.is_some() {
+            self.past.push(last);
+            if self.past.len() > MAX_PAST {
+                self.past.remove(0);
+            }
+        }
+        self.future.clear();
+        self.ask();
+    }
+
+    /// Goes to a view in the place of the current one.
+    fn replace(&mut self, view: View) {
+        self.now = Visit::new(view);
+        self.ask();
+    }
+
+    /// Goes back or forward.
+    fn turn(&mut self, is_back: bool) {
+        let (from, to) =
+            if is_back { (&mut self.past, &mut self.future) } else { (&mut self.future, &mut self.past) };
+        let Some(visit) = from.pop() else {
+            let end = if is_back { "this is the first view" } else { "this is the last view" };
+            return end.clone_into(&mut self.message);
+        };
+        to.push(std::mem::replace(&mut self.now, visit));
+        self.progress.clear();
+        let is_lost = self.now.asking.is_some_and(|asked| asked != self.number);
+        let width = self.now.answer.as_ref().map(|answer| answer.width);
+        let is_other = width != Some(self.size.0.saturating_sub(1).max(1));
+        if !self.now.view.command().is_empty() && (is_lost || is_other) {
+            self.ask();
+        }
+        self.now.scroll(self.height());
+    }
+
+    /// Ends the question.
+    fn cancel(&mut self) {
+        self.now.asking = None;
+        self.now.goal = Goal::Stay;
+        self.number += 1;
+        self.effects.retain(|effect| !matches!(effect, Effect::Ask(_)));
+        self.effects.push(Effect::Cancel);
+        "cancelled".clone_into(&mut self.message);
+    }
+
+    /// Takes a key.
+    pub(super) fn key(&mut self, key: Key) {
+        self.message.clear();
+        match key {
+            Key::Suspend => self.effects.push(Effect::Suspend),
+            Key::Interrupt => self.effects.push(Effect::Quit),
+            _ if self.prompt.is_some() => self.type_key(key),
+            _ => self.command_key(key),
+        }
+        self.now.scroll(self.height());
+        self.ask_more();
+    }
+
+    fn type_key(&mut self, key: Key) {
+        let Some(prompt) = &mut self.prompt else { return };
+        let is_filter = prompt.kind == PromptKind::Filter;
+        match key {
+            Key::Char(c) => prompt.push(c),
+            Key::Backspace if prompt.text.is_empty() => self.prompt = None,
+            Key::Backspace => drop(prompt.text.pop()),
+            Key::Clear => prompt.text.clear(),
+            Key::Esc => {
+                self.prompt = None;
+                if is_filter {
+                    self.filter("");
+                }
+                return;
+            }
+            Key::Up | Key::Down if is_filter => {
+                self.prompt = None;
+                return self.command_key(key);
+            }
+            Key::Up => prompt.recall(&self.history, true),
+            Key::Down => prompt.recall(&self.history, false),
+            Key::Tab if !is_filter => {
+                let words = match prompt.text.split_once(' ') {
+                    None => READING.iter().map(|name| (*name).to_owned()).collect(),
+                    Some((command, _)) => {
+                        let mut words = self.catalog.options(command);
+                        words.extend(self.catalog.query_words(command));
+                        let visits = self.past.iter().chain([&self.now]);
+                        words.extend(visits.flat_map(Visit::class_names));
+                        words
+                    }
+                };
+                self.message = escape::text(&prompt.complete(&words).join(" ")).into_owned();
+            }
+            Key::Enter if is_filter => self.prompt = None,
+            Key::Enter => return self.run(),
+            _ => {}
+        }
+        if let Some(prompt) = self.prompt.as_ref().filter(|_| is_filter) {
+            let text = prompt.text.clone();
+            self.filter(&text);
+        }
+    }
+
+    /// Shows only lines that contain a text. Those that are there are shown at once.
+    fn filter(&mut self, text: &str) {
+        if self.now.filter == text {
+            return;
+        }
+        text.clone_into(&mut self.now.filter);
+        let line = self.now.shown.get(self.now.cursor).copied();
+        self.now.sift(line);
+        if self.now.is_sifted_elsewhere() || (self.is_asking() && self.now.view.scrolls()) {
+            (self.now.start, self.now.goal) = (0, Goal::First);
+            self.ask();
+        }
+    }
+
+    /// Runs the command that was typed.
+    fn run(&mut self) {
+        let Some(prompt) = self.prompt.take() else { return };
+        if prompt.text.trim().is_empty() {
+            return;
+        }
+        self.history.retain(|line| *line != prompt.text);
+        self.history.push(prompt.text.clone());
+        match View::typed(&prompt.text) {
+            Ok(view) if takes_two(view.command()) && self.baseline.is_none() => self.say_no_baseline(),
+            Ok(view) => self.go(view),
+            Err(why) => self.message = why,
+        }
+    }
+
+    fn say_no_baseline(&mut self) {
+        "start with --baseline OLD to compare with an older dump".clone_into(&mut self.message);
+    }
+
+    fn command_key(&mut self, key: Key) {
+        let page = self.height().saturating_sub(1).max(1);
+        match key {
+            Key::Up | Key::Char('k') => self.now.step(-1),
+            Key::Down | Key::Char('j') => self.now.step(1),
+            Key::PageUp => self.now.step(-page.cast_signed()),
+            Key::PageDown | Key::Char(' ') => self.now.step(page.cast_signed()),
+            Key::Home => self.go_to_end(Goal::First),
+            Key::End => self.go_to_end(Goal::Last),
+            Key::Click(line) => self.click(line),
+            Key::Tab => self.next_link(),
+            Key::Enter => self.enter(),
+            Key::Backspace => self.turn(true),
+            Key::Char('f') => self.turn(false),
+            Key::Right | Key::Char('+') => self.open(),
+            Key::Left | Key::Char('-') => self.close(),
+            Key::Esc if self.is_asking() => self.cancel(),
+            Key::Esc => self.filter(""),
+            Key::Char('/') => self.prompt = Some(Prompt::new(PromptKind::Filter, self.now.filter.clone())),
+            Key::Char(':') => self.prompt = Some(Prompt::new(PromptKind::Command, "")),
+            Key::Char('e') => self.prompt = Some(Prompt::new(PromptKind::Command, "oql SELECT ")),
+            Key::Char('E') => self.prompt = Some(Prompt::new(PromptKind::Command, "sql SELECT ")),
+            Key::Char('p') => self.about("paths-to-root", &[]),
+            Key::Char('r') => self.about("refs", &["--incoming"]),
+            Key::Char('D') => self.about("dominators", &[]),
+            Key::Char('b') => self.next_value("--group-by", "group by"),
+            Key::Char('>') => self.next_value("--sort", "sort"),
+            Key::Char('m') => self.mark(),
+            Key::Char('M') => self.retained_by_marked(),
+            Key::Char('y') => match self.now.target() {
+                Some(CellTarget::Object(id) | CellTarget::Class(_, Some(id))) => {
+                    self.copy(format!("{id:#x}"))
+                }
+                Some(CellTarget::Class(name, None)) => self.copy(name.clone()),
+                _ => self.message = "there is no object on this line".to_owned(),
+            },
+            Key::Char('Y') => self.copy(self.now.view.shell(&self.dump, self.baseline.as_deref())),
+            Key::Char('?') => self.help(),
+            Key::Char('q') => self.effects.push(Effect::Quit),
+            Key::Char(letter) => {
+                if let Some(view) = VIEWS.iter().find(|view| view.letter == letter) {
+                    if takes_two(view.command) && self.baseline.is_none() {
+                        return self.say_no_baseline();
+                    }
+                    self.go(View::new(view.command, view.rest.iter().copied()));
+                }
+            }
+            Key::Clear | Key::Suspend | Key::Interrupt => {}
+        }
+    }
+
+    fn click(&mut self, line: u16) {
+        let Some(line) = usize::from(line).checked_sub(1).filter(|line| *line < self.height()) else {
+            return;
+        };
+        let at = self.now.first + line;
+        if at < self.now.shown.len() {
+            if at == self.now.cursor {
+                return self.enter();
+            }
+            self.now.go_to(at);
+        }
+    }
+
+    fn next_link(&mut self) {
+        let count = self.now.line(self.now.cursor).map_or(0, |line| line.links.len());
+        if count > 1 {
+            self.now.link = (self.now.link + 1) % count;
+        } else {
+            self.next_linked_line();
+        }
+    }
+
+    /// Moves to the next line with a link; from the last to the first.
+    fn next_linked_line(&mut self) {
+        let (count, cursor) = (self.now.shown.len(), self.now.cursor);
+        let linked = |at: &usize| self.now.line(*at).is_some_and(|line| !line.links.is_empty());
+        if let Some(at) = (cursor + 1..count).chain(0..cursor).find(linked) {
+            self.now.go_to(at);
+        }
+    }
+
+    fn enter(&mut self) {
+        let Some(target) = self.now.target().cloned() else { return self.next_linked_line() };
+        match View::of_target(&target, &self.now.view) {
+            // The object that is shown already: what it dominates.
+            Some(view) if view == self.now.view => self.about("dominators", &[]),
+            Some(view) => self.go(view),
+            None => "this class cannot be named in a command".clone_into(&mut self.message),
+        }
+    }
+
+    /// Returns the object or class of the line, or of the view.
+    fn subject(&self) -> Option<Subject> {
+        let target = self.now.target().filter(|target| !matches!(target, CellTarget::Page(_)));
+        target.cloned().or_else(|| self.now.view.subject())
+    }
+
+    fn about(&mut self, command: &str, options: &[&str]) {
+        let view = self.subject().and_then(|subject| View::about(command, options, &subject));
+        match view {
+            Some(view) => self.go(view),
+            None => "there is no object on this line".clone_into(&mut self.message),
+        }
+    }
+
+    fn object(&self) -> Option<ObjectId> {
+        match self.now.target()? {
+            CellTarget::Object(id) | CellTarget::Class(_, Some(id)) => Some(*id),
+            _ => None,
+        }
+    }
+
+    fn open(&mut self) {
+        let Some(id) = self.object() else { return };
+        if self.now.view.open(id) {
+            self.ask();
+        } else {
+            self.enter();
+        }
+    }
+
+    fn close(&mut self) {
+        if self.object().is_some_and(|id| self.now.view.close(id)) {
+            self.ask();
+        } else if !self.now.view.is_tree() {
+            self.turn(true);
+        }
+    }
+
+    fn next_value(&mut self, option: &str, what: &str) {
+        let values = self.catalog.values(self.now.view.command(), option);
+        match self.now.view.with_next(option, &values) {
+            Some(view) => self.replace(view),
+            None => self.message = format!("{what}: not in this view"),
+        }
+    }
+
+    fn mark(&mut self) {
+        let Some(id) = self.object() else {
+            return "there is no object on this line".clone_into(&mut self.message);
+        };
+        let before = self.marked.len();
+        self.marked.retain(|marked| *marked != id);
+        if self.marked.len() == before {
+            self.marked.push(id);
+        }
+        self.now.step(1);
+    }
+
+    fn retained_by_marked(&mut self) {
+        if self.marked.is_empty() {
+            return "m marks the object of a line first".clone_into(&mut self.message);
+        }
+        let ids: Vec<String> = self.marked.iter().map(|id| format!("{id:#x}")).collect();
+        self.go(View::new("retained", ids));
+    }
+
+    fn copy(&mut self, text: String) {
+        self.message = format!("copied: {}", escape::text(&text));
+        self.effects.push(Effect::Copy(text));
+    }
+
+    /// Shows what is seen and the keys, as a view.
+    fn help(&mut self) {
+        let command = self.now.view.command().to_owned();
+        if command.is_empty() {
+            return self.turn(true);
+        }
+        let about = VIEWS.iter().find(|view| view.command == command).map(|view| view.about);
+        let about = about.unwrap_or("The answer of a command.");
+        let shown = self.now.view.shell(&self.dump, self.baseline.as_deref());
+        let views = VIEWS.iter().map(|view| format!("  {}                 {}", view.letter, view.title));
+        let text = format!("{}: {about}\nIn a shell: {shown}\n\nViews", self.now.view.title());
+        let width = usize::from(self.size.0.saturating_sub(1).max(1));
+        let lines = text.lines().map(str::to_owned).chain(views).chain(HELP.lines().map(str::to_owned));
+        let lines = lines.flat_map(|line| hprof_report::fit::wrap(&escape::text(&line), width, 2));
+        let line = |text: String| ScreenLine { is_heading: is_title(&text), text, ..ScreenLine::default() };
+        let answer = ScreenAnswer { lines: lines.map(line).collect(), ..ScreenAnswer::default() };
+        let mut help = Visit::new(View::new("", [""; 0]));
+        help.take(answer, self.height());
+        self.past.push(std::mem::replace(&mut self.now, help));
+    }
+}
+
+/// Returns whether a line of the help is the title of a section.
+fn is_title(line: &str) -> bool {
+    ["Views", "Moving", "The object or class of the line", "The view"].contains(&line)
+}

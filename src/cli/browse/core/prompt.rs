@@ -1,0 +1,98 @@
+//! The line in which a filter or a command is typed.
+
+/// What is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PromptKind {
+    /// Text that shown lines contain.
+    Filter,
+    /// A command line.
+    Command,
+}
+
+/// Maximum length of what is typed.
+const MAX_LENGTH: usize = 4096;
+
+/// A line that is being typed.
+#[derive(Debug, Clone)]
+pub(super) struct Prompt {
+    pub(super) kind: PromptKind,
+    pub(super) text: String,
+    /// Position in the history, from the end; 0 is the line itself.
+    back: usize,
+}
+
+impl Prompt {
+    pub(super) fn new(kind: PromptKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into(), back: 0 }
+    }
+
+    /// Returns the character before the text.
+    pub(super) fn mark(&self) -> char {
+        if self.kind == PromptKind::Filter { '/' } else { ':' }
+    }
+
+    pub(super) fn push(&mut self, c: char) {
+        if self.text.len() < MAX_LENGTH && !c.is_control() {
+            self.text.push(c);
+        }
+    }
+
+    /// Takes an older or newer line of the history.
+    pub(super) fn recall(&mut self, history: &[String], is_older: bool) {
+        let back = if is_older { (self.back + 1).min(history.len()) } else { self.back.saturating_sub(1) };
+        if back != self.back {
+            self.back = back;
+            let line = history.len().checked_sub(back).and_then(|at| history.get(at));
+            self.text = line.cloned().unwrap_or_default();
+        }
+    }
+
+    /// Completes the last word by the longest common start of the words that begin with it, in either case. Returns these
+    /// if there are several.
+    pub(super) fn complete(&mut self, words: &[String]) -> Vec<String> {
+        let start = self.text.rfind(|c: char| c.is_whitespace() || matches!(c, '(' | ','));
+        let start = start.map_or(0, |at| at + 1);
+        let typed = self.text.get(start..).unwrap_or_default().to_lowercase();
+        let mut like: Vec<String> =
+            words.iter().filter(|word| word.to_lowercase().starts_with(&typed)).cloned().collect();
+        like.sort_unstable();
+        like.dedup();
+        let Some(first) = like.first() else { return Vec::new() };
+        let is_common = |end: &usize| {
+            let start = first.get(..*end);
+            let is_start =
+                |word: &String| word.get(..*end).zip(start).is_some_and(|(a, b)| a.eq_ignore_ascii_case(b));
+            like.iter().all(is_start)
+        };
+        let end = (typed.len()..=first.len()).rev().find(is_common);
+        if let Some(common) = end.and_then(|end| first.get(..end)) {
+            self.text.truncate(start);
+            self.text.push_str(common);
+        }
+        if like.len() == 1 {
+            self.text.push(' ');
+            return Vec::new();
+        }
+        like
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_is_completed_in_either_case() {
+        let words = ["SELECT", "shop.Order", "shop.OrderLine", "objects", "retained"].map(str::to_owned);
+        for (typed, expected, count) in [
+            ("sql sel", "sql SELECT ", 0),
+            ("oql SELECT * FROM SHOP.", "oql SELECT * FROM shop.Order", 2),
+            ("sql SELECT sum(ret", "sql SELECT sum(retained ", 0),
+            ("sql \u{1f980}", "sql \u{1f980}", 0),
+        ] {
+            let mut prompt = Prompt::new(PromptKind::Command, typed);
+            assert_eq!(prompt.complete(&words).len(), count, "{typed}");
+            assert_eq!(prompt.text, expected);
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! A view: the command line whose answer it shows.
+
+use std::path::Path;
+
+use hprof_parser::ObjectId;
+use hprof_report::column::CellTarget;
+use hprof_report::escape;
+
+use crate::cli::pages::listings::Listing;
+use crate::cli::shared::commands::{quoted, quoted_path};
+
+/// Rows requested first below a node of the dominator tree.
+const FIRST_CHILDREN: usize = 50;
+/// Maximum number of rows below a node: the tree that starts at the node scrolls.
+const MAX_CHILDREN: usize = 3_200;
+/// Commands whose rows are requested as they are scrolled to.
+const SCROLLING: &[&str] = &[
+    "histo",
+    "dominators",
+    "instances",
+    "refs",
+    "threads",
+    "strings",
+    "classes",
+    "loaders",
+    "oql",
+    "sql",
+    "roots",
+    "secrets",
+    "traces",
+    "cpu",
+    "diff",
+    "trend",
+];
+/// Commands of `:`: they only read, and need no terminal.
+pub(super) const READING: &[&str] = &[
+    "overview",
+    "leaks",
+    "histo",
+    "dominators",
+    "places",
+    "retained",
+    "paths-to-root",
+    "loaders",
+    "threads",
+    "strings",
+    "waste",
+    "diff",
+    "trend",
+    "check",
+    "secrets",
+    "show",
+    "instances",
+    "refs",
+    "roots",
+    "classes",
+    "oql",
+    "sql",
+    "sites",
+    "traces",
+    "cpu",
+    "cputime",
+    "monitors",
+    "summary",
+    "info",
+    "doctor",
+];
+
+/// A command line without the dump: the command, and what follows the dump.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli::browse) struct View {
+    command: String,
+    rest: Vec<String>,
+    /// Whether rows are requested as they are scrolled to.
+    scrolls: bool,
+    /// Nodes of the dominator tree that are open, with the number of objects requested below each.
+    opened: Vec<(ObjectId, usize)>,
+}
+
+/// An object or class that other commands accept.
+pub(super) type Subject = CellTarget;
+
+impl View {
+    /// Creates the view of a command.
+    pub(super) fn new<S: Into<String>>(command: &str, rest: impl IntoIterator<Item = S>) -> Self {
+        let rest: Vec<String> = rest.into_iter().map(Into::into).collect();
+        let mut new = Self { command: command.to_owned(), rest, scrolls: false, opened: Vec::new() };
+        // Each level of this tree has a number of rows.
+        let is_merged = command == "dominators" && (new.has("--group-by") || new.has("--depth"));
+        if SCROLLING.contains(&command) && !is_merged && !new.has("--help") && !new.has("--format") {
+            new.scrolls = true;
+            // All rows are shown, as they are scrolled to.
+            let (at, _) = new.value_of("--top");
+            new.rest.drain(at);
+        }
+        new
+    }
+
+    /// Returns the view of what a command typed after `:` answers.
+    ///
+    /// # Errors
+    /// If it is not a command that only reads.
+    pub(super) fn typed(line: &str) -> Result<Self, String> {
+        let line = line.trim();
+        let line = line.strip_prefix("hprof-cli ").unwrap_or(line).trim_start();
+        let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        if !READING.contains(&command) {
+            return Err(format!("{command} cannot be run here; run it in a shell"));
+        }
+        if matches!(command, "sql" | "oql") {
+            if rest.is_empty() || rest == "-" {
+                return Err(format!("{command} needs a query: {command} SELECT ..."));
+            }
+            // A query contains quotes of its own.
+            if !rest.starts_with(['-', '\'', '"']) {
+                return Ok(Self::new(command, [rest]));
+            }
+        }
+        let words = split(rest).ok_or_else(|| "a quotation mark is missing".to_owned())?;
+        if matches!(command, "sql" | "oql") && words.iter().all(|word| word.starts_with('-')) {
+            return Err(format!("{command} needs a query: {command} SELECT ..."));
+        }
+        Ok(Self::new(command, words))
+    }
+
+    /// Returns the view that a link leads to.
+    pub(super) fn of_target(target: &CellTarget, from: &Self) -> Option<Self> {
+        Some(match target {
+            CellTarget::Object(id) if from.command == "threads" && !from.has("--stack") => {
+                Self::new("threads", [format!("--thread={id:#x}"), "--stack".into(), "--locals".into()])
+            }
+            CellTarget::Object(id) => Self::new("show", [format!("{id:#x}"), "--incoming".to_owned()]),
+            CellTarget::Class(_, id) => Self::about("instances", &[], target)
+                .or_else(|| Self::of_target(&CellTarget::Object((*id)?), from))?,
+            CellTarget::Page(path) => Self::of_page(path)?,
+        })
+    }
+
+    /// Returns the view of a command about an object or class; `None` if the class cannot be named.
+    pub(super) fn about(command: &str, options: &[&str], subject: &Subject) -> Option<Self> {
+        let name = match subject {
+            CellTarget::Object(id) | CellTarget::Class(_, Some(id)) if command != "instances" => {
+                format!("{id:#x}")
+            }
+            CellTarget::Class(name, _) if is_plain(name) => name.clone(),
+            _ => return None,
+        };
+        let words = options.iter().map(|option| (*option).to_owned());
+        if command == "dominators" {
+            return Some(Self::new(command, words.chain([format!("--of={name}")])));
+        }
+        Some(Self::new(command, words.chain([name])))
+    }
+
+    /// Returns the view of the answer that a page shows.
+    fn of_page(path: &str) -> Option<Self> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let listing = Listing::at(path)?;
+        let (mut words, mut arguments) = (Vec::new(), Vec::new());
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            if listing.argument.is_some_and(|(argument, _)| argument == name) {
+                arguments.push(value.into_owned());
+            } else if listing.options.contains(&name.as_ref()) {
+                let is_flag =
+                    value == "1" && matches!(&*name, "stack" | "locals" | "virtual" | "platform" | "live");
+                words.push(if is_flag { format!("--{name}") } else { format!("--{name}={value}") });
+            }
+        }
+        words.extend(arguments);
+        Some(Self::new(listing.command, words))
+    }
+
+    pub(super) fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// Returns whether an option was given.
+    pub(super) fn has(&self, option: &str) -> bool {
+        self.rest.iter().any(|word| word.split('=').next() == Some(option))
+    }
+
+    /// Returns the object that the view is about.
+    pub(super) fn subject(&self) -> Option<Subject> {
+        let of = |word: &String| {
+            let digits =
+                word.trim_start_matches("--of=").trim_start_matches("--thread=").strip_prefix("0x")?;
+            u64::from_str_radix(digits, 16).ok().map(|id| CellTarget::Object(ObjectId(id)))
+        };
+        self.rest.iter().find_map(of)
+    }
+
+    /// Returns the command line without the dump.
+    pub(super) fn words(&self) -> Vec<String> {
+        std::iter::once(&self.command).chain(&self.rest).cloned().collect()
+    }
+
+    /// Returns whether rows are requested as they are scrolled to.
+    pub(super) fn scrolls(&self) -> bool {
+        self.scrolls
+    }
+
+    /// Returns the trees that are inserted below open nodes.
+    pub(super) fn trees(&self) -> Vec<(ObjectId, Vec<String>)> {
+        let tree = |(id, top): &(ObjectId, usize)| {
+            let words = ["dominators".to_owned(), format!("--of={id:#x}"), format!("--top={top}")];
+            (*id, words.to_vec())
+        };
+        self.opened.iter().map(tree).collect()
+    }
+
+    /// Returns the command line for a shell.
+    pub(super) fn shell(&self, dump: &Path, baseline: Option<&Path>) -> String {
+        let mut words = vec!["hprof-cli".to_owned(), self.command.clone()];
+        if takes_two(&self.command) {
+            words.extend(baseline.map(quoted_path));
+        }
+        words.push(quoted_path(dump));
+        words.extend(self.rest.iter().map(quoted));
+        words.join(" ")
+    }
+
+    /// Returns the title: what the view is called, or its command line.
+    pub(super) fn title(&self) -> String {
+        match super::keys::VIEWS.iter().find(|view| view.command == self.command && view.rest == self.rest) {
+            Some(view) => view.title.to_owned(),
+            None => std::iter::once(&self.command).chain(&self.rest).cloned().collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    /// Opens a node of the dominator tree, or requests more objects below it. Returns `false` if this is no such tree.
+    pub(super) fn open(&mut self, id: ObjectId) -> bool {
+        if !self.is_tree() {
+            return false;
+        }
+        match self.opened.iter_mut().find(|(opened, _)| *opened == id) {
+            Some((_, top)) => *top = (*top * 4).min(MAX_CHILDREN),
+            None => self.opened.push((id, FIRST_CHILDREN)),
+        }
+        true
+    }
+
+    /// Closes a node of the dominator tree; returns `false` if it was not open.
+    pub(super) fn close(&mut self, id: ObjectId) -> bool {
+        let before = self.opened.len();
+        self.opened.retain(|(opened, _)| *opened != id);
+        self.opened.len() < before
+    }
+
+    /// Returns whether nodes can be opened.
+    pub(super) fn is_tree(&self) -> bool {
+        self.command == "dominators" && !self.has("--group-by") && !self.has("--chain")
+    }
+
+    /// Returns the view with the next of these values of an option: after the last, without it.
+    pub(super) fn with_next(&self, option: &str, values: &[String]) -> Option<Self> {
+        let (at, current) = self.value_of(option);
+        let next = match current {
+            None => Some(values.first()?),
+            Some(current) => {
+                values.iter().position(|value| *value == current).and_then(|found| values.get(found + 1))
+            }
+        };
+        let mut rest = self.rest.clone();
+        rest.drain(at);
+        rest.splice(0..0, next.map(|value| format!("{option}={value}")));
+        Some(Self::new(&self.command, rest))
+    }
+
+    /// Returns the words of an option, and its value.
+    fn value_of(&self, option: &str) -> (std::ops::Range<usize>, Option<String>) {
+        for (at, word) in self.rest.iter().enumerate() {
+            match word.strip_prefix(option) {
+                Some("") => return (at..(at + 2).min(self.rest.len()), self.rest.get(at + 1).cloned()),
+                Some(value) if value.starts_with('=') => {
+                    return (at..at + 1, value.get(1..).map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+        (0..0, None)
+    }
+}
+
+/// Returns whether a command compares with another dump.
+pub(in crate::cli::browse) fn takes_two(command: &str) -> bool {
+    matches!(command, "diff" | "trend")
+}
+
+/// Returns whether the name of a class, as a pattern, matches itself, and is not taken for an option or an object.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(['-', '0'])
+        && !name.contains(['*', '?', ' '])
+        && !name.contains(escape::is_harmful)
+}
+
+/// Splits a line into words as a shell does; `None` if a quotation mark is missing.
+fn split(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let (mut word, mut is_word, mut quote) = (String::new(), false, None);
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (Some(mark), c) if c == mark => quote = None,
+            (None, '\'' | '"') => (quote, is_word) = (Some(c), true),
+            (None, '\\') | (Some('"'), '\\') => {
+                word.extend(chars.next());
+                is_word = true;
+            }
+            (None, c) if c.is_whitespace() => {
+                if is_word {
+                    words.push(std::mem::take(&mut word));
+                }
+                is_word = false;
+            }
+            (_, c) => {
+                word.push(c);
+                is_word = true;
+            }
+        }
+    }
+    if is_word {
+        words.push(word);
+    }
+    quote.is_none().then_some(words)
+}

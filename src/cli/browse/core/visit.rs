@@ -1,0 +1,200 @@
+//! A visit of a view: its lines, and where the reader is in them.
+
+use std::sync::Arc;
+
+use hprof_report::column::CellTarget;
+use hprof_report::screen::{ScreenLine, WindowPlace};
+
+use super::view::View;
+
+/// Lines of an answer.
+#[derive(Debug, Clone, Default)]
+pub(in crate::cli::browse) struct ScreenAnswer {
+    /// Lines, followed by notes.
+    pub(in crate::cli::browse) lines: Vec<ScreenLine>,
+    /// Number of notes at the end of the lines.
+    pub(in crate::cli::browse) notes: usize,
+    /// Its rows, if they are requested as they are scrolled to.
+    pub(in crate::cli::browse) place: Option<WindowPlace>,
+    /// Text that its rows contain.
+    pub(in crate::cli::browse) text: String,
+    /// Width that the lines were laid out for.
+    pub(in crate::cli::browse) width: u16,
+    /// `true` if there is no answer, but an error.
+    pub(in crate::cli::browse) is_failed: bool,
+}
+
+/// Line that the cursor goes to when an answer comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Goal {
+    /// Its line.
+    #[default]
+    Stay,
+    First,
+    Last,
+}
+
+/// A view with its answer.
+#[derive(Debug, Clone)]
+pub(super) struct Visit {
+    pub(super) view: View,
+    /// `None` until the first answer.
+    pub(super) answer: Option<Arc<ScreenAnswer>>,
+    /// Number of the question whose answer is missing.
+    pub(super) asking: Option<u64>,
+    /// Numbers of the lines that the filter shows.
+    pub(super) shown: Vec<usize>,
+    /// Position in `shown`.
+    pub(super) cursor: usize,
+    /// Position in `shown` of the first line on the screen.
+    pub(super) first: usize,
+    pub(super) filter: String,
+    /// Number of the chosen link of the line.
+    pub(super) link: usize,
+    /// First row that is requested.
+    pub(super) start: usize,
+    pub(super) goal: Goal,
+}
+
+impl Visit {
+    pub(super) fn new(view: View) -> Self {
+        Self {
+            view,
+            answer: None,
+            asking: None,
+            shown: Vec::new(),
+            cursor: 0,
+            first: 0,
+            filter: String::new(),
+            link: 0,
+            start: 0,
+            goal: Goal::Stay,
+        }
+    }
+
+    /// Takes an answer. The cursor stays on its row, at the same place of the screen; in the first answer it is on the first
+    /// line with a link, if that is among the first lines of this number.
+    pub(super) fn take(&mut self, answer: ScreenAnswer, height: usize) {
+        let is_first = self.answer.is_none();
+        let (line, row) = (self.shown.get(self.cursor).copied(), self.row());
+        let above = self.cursor.saturating_sub(self.first);
+        self.start = answer.place.map_or(0, |place| place.start);
+        self.answer = Some(Arc::new(answer));
+        self.sift(line);
+        match std::mem::take(&mut self.goal) {
+            Goal::First => self.go_to(0),
+            Goal::Last => self.go_to(self.shown.len().saturating_sub(1)),
+            Goal::Stay if is_first => {
+                let linked = |at: &usize| self.line(*at).is_some_and(|line| !line.links.is_empty());
+                self.cursor = (0..self.shown.len().min(height)).find(linked).unwrap_or(0);
+            }
+            Goal::Stay => {
+                if let Some((row, below)) = row {
+                    let is_row = |at: &usize| self.line(*at).is_some_and(|line| line.row >= Some(row));
+                    let at = (0..self.shown.len()).find(is_row);
+                    let end = self.shown.len().saturating_sub(1);
+                    self.cursor = at.map_or(end, |at| (at + below).min(end));
+                    self.first = self.cursor.saturating_sub(above);
+                }
+            }
+        }
+    }
+
+    /// Returns the row that the cursor is on or below, and the number of lines between.
+    pub(super) fn row(&self) -> Option<(usize, usize)> {
+        let at = (0..=self.cursor).rev().find(|at| self.line(*at).is_some_and(|line| line.row.is_some()))?;
+        let row = self.line(at)?.row?;
+        let before = (0..at).rev().take_while(|at| self.line(*at).is_some_and(|line| line.row == Some(row)));
+        let first = at - before.count();
+        Some((row, self.cursor - first))
+    }
+
+    /// Returns the first row to request, if the rows near the cursor are not there: `count` rows are requested at a time.
+    pub(super) fn missing(&self, count: usize) -> Option<usize> {
+        let place = self.answer.as_ref()?.place?;
+        let row = self.row().map_or(place.start, |(row, _)| row);
+        let (end, margin) = (place.start + place.rows, count / 4);
+        let is_missing =
+            (place.start > 0 && row < place.start + margin) || (place.has_more && row + margin >= end);
+        let start = row.saturating_sub(count / 2);
+        (is_missing && start != place.start).then_some(start)
+    }
+
+    /// Returns whether rows that contain the text of the filter have to be requested: those of the answer are not all.
+    pub(super) fn is_sifted_elsewhere(&self) -> bool {
+        let Some(answer) = &self.answer else { return false };
+        answer.place.is_some_and(|place| {
+            answer.text != self.filter && (place.start > 0 || place.has_more || !answer.text.is_empty())
+        })
+    }
+
+    /// Determines the lines that the filter shows: headings, and lines that contain the text in either case. The cursor
+    /// goes to the line with this number, or the next one that is shown.
+    pub(super) fn sift(&mut self, line: Option<usize>) {
+        let lines = self.answer.as_ref().map_or(&[][..], |answer| &answer.lines);
+        let wanted = self.filter.to_lowercase();
+        // Cells may contain the text where they are shortened.
+        let answer = self.answer.as_ref();
+        let is_sifted = answer.is_some_and(|answer| answer.text == self.filter && answer.place.is_some());
+        let is_failed = answer.is_some_and(|answer| answer.is_failed);
+        let is_shown = |line: &ScreenLine| {
+            wanted.is_empty()
+                || is_failed
+                || line.is_heading
+                || (is_sifted && line.row.is_some())
+                || line.text.to_lowercase().contains(&wanted)
+        };
+        self.shown = (0..lines.len()).filter(|at| lines.get(*at).is_some_and(is_shown)).collect();
+        let at = self.shown.partition_point(|shown| Some(*shown) < line);
+        self.cursor = at.min(self.shown.len().saturating_sub(1));
+    }
+
+    /// Returns a shown line, by its position.
+    pub(super) fn line(&self, at: usize) -> Option<&ScreenLine> {
+        self.answer.as_ref()?.lines.get(*self.shown.get(at)?)
+    }
+
+    /// Moves the cursor by lines.
+    pub(super) fn step(&mut self, lines: isize) {
+        let to = self.cursor.saturating_add_signed(lines).min(self.shown.len().saturating_sub(1));
+        self.go_to(to);
+    }
+
+    pub(super) fn go_to(&mut self, to: usize) {
+        if to != self.cursor {
+            self.link = 0;
+        }
+        self.cursor = to;
+    }
+
+    /// Scrolls so that the cursor is among the first lines of this number.
+    pub(super) fn scroll(&mut self, height: usize) {
+        // Lines above the first row, such as titles, stay visible as long as possible.
+        if self.cursor < height && self.first > self.cursor {
+            self.first = 0;
+        }
+        self.first = self.first.clamp((self.cursor + 1).saturating_sub(height), self.cursor);
+    }
+
+    /// Returns the titles of the rows, to be shown above them while they scroll: the number of their line.
+    pub(super) fn titles(&self) -> Option<usize> {
+        let lines = &self.answer.as_ref()?.lines;
+        let row = lines.iter().position(|line| line.row.is_some())?;
+        row.checked_sub(1).filter(|at| lines.get(*at).is_some_and(|line| line.is_heading))
+    }
+
+    /// Returns the names of the classes that its lines lead to.
+    pub(super) fn class_names(&self) -> impl Iterator<Item = String> {
+        let lines = self.answer.as_ref().map_or(&[][..], |answer| &answer.lines);
+        lines.iter().flat_map(|line| line.links.iter()).filter_map(|target| match target {
+            CellTarget::Class(name, _) => Some(name.clone()),
+            _ => None,
+        })
+    }
+
+    /// Returns the chosen link of the line under the cursor.
+    pub(super) fn target(&self) -> Option<&CellTarget> {
+        let links = &self.line(self.cursor)?.links;
+        links.get(self.link.min(links.len().saturating_sub(1)))
+    }
+}

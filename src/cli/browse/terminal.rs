@@ -1,0 +1,319 @@
+//! The terminal of the browser: it is put into its state, read and drawn, and restored at the end, at panics, and while
+//! the process is suspended.
+
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use ratatui_core::terminal::Terminal;
+use ratatui_crossterm::CrosstermBackend;
+use ratatui_crossterm::crossterm::event::{
+    self, DisableMouseCapture, EnableMouseCapture, Event as TerminalEvent, KeyCode, KeyEventKind,
+    KeyModifiers, MouseButton, MouseEventKind,
+};
+use ratatui_crossterm::crossterm::terminal::{
+    self, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui_crossterm::crossterm::{cursor, execute};
+
+use super::core::{Browser, Effect, Key, ScreenAnswer};
+use super::link::{Hear, Heard, Link};
+use crate::cli::shared::context::locked;
+use crate::cli::shared::signals;
+
+/// What the browser waits for.
+enum Event {
+    Terminal(TerminalEvent),
+    Heard(Heard),
+    /// The terminal is gone, or the process shall end by a signal.
+    End,
+    /// The process shall stop.
+    Stop,
+}
+
+/// Runs the browser until it quits.
+pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Browser) -> anyhow::Result<()> {
+    let (sender, events) = channel();
+    watch_signals(&sender);
+    let _hook = PanicHook::install();
+    let session = TerminalSession::enter()?;
+    let has_ended = {
+        let mut browser = browser(terminal::size()?);
+        let (done, keys_done) = channel();
+        let screen = BrowserLoop {
+            terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?,
+            done,
+            link: Link::new(words, hearing(sender.clone())),
+            has_color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        };
+        read_keys(sender, keys_done);
+        screen.run(&mut browser, &events)
+    };
+    drop(session);
+    if has_ended? {
+        signals::end_now();
+    }
+    Ok(())
+}
+
+fn hearing(sender: Sender<Event>) -> Hear {
+    let sender = Mutex::new(sender);
+    // Nobody listens at the end.
+    Arc::new(move |heard| drop(locked(&sender).send(Event::Heard(heard))))
+}
+
+/// Reads keys on a thread of their own, each when the one before has had its effect: what is typed after the last key is
+/// for the shell.
+fn read_keys(sender: Sender<Event>, done: Receiver<()>) {
+    std::thread::spawn(move || {
+        while let Ok(event) = event::read() {
+            if sender.send(Event::Terminal(event)).is_err() || done.recv().is_err() {
+                return;
+            }
+        }
+        // The terminal is gone.
+        let _ = sender.send(Event::End);
+    });
+}
+
+fn watch_signals(sender: &Sender<Event>) {
+    let end = Mutex::new(sender.clone());
+    signals::instead(move || {
+        let _ = locked(&end).send(Event::End);
+    });
+    let stop = Mutex::new(sender.clone());
+    signals::on_stop(move || {
+        let _ = locked(&stop).send(Event::Stop);
+    });
+}
+
+struct BrowserLoop {
+    terminal: Terminal<CrosstermBackend<io::Stdout>>,
+    link: Link,
+    /// Lets the next key be read.
+    done: Sender<()>,
+    has_color: bool,
+}
+
+impl BrowserLoop {
+    /// Takes events until the browser quits; returns `true` if a signal ends it.
+    fn run(mut self, browser: &mut Browser, events: &Receiver<Event>) -> anyhow::Result<bool> {
+        let is_ended = self.take_events(browser, events);
+        // At once: the process that answers may take a moment to end, and what is typed meanwhile is for the shell.
+        leave();
+        is_ended
+    }
+
+    fn take_events(&mut self, browser: &mut Browser, events: &Receiver<Event>) -> anyhow::Result<bool> {
+        let mut keys = 0;
+        loop {
+            for effect in browser.effects() {
+                match effect {
+                    Effect::Ask(question) => {
+                        let (number, width) = (question.number, question.width);
+                        if let Err(error) = self.link.ask(question) {
+                            let text = format!("{error:#}");
+                            browser.answer(number, ScreenAnswer::failed(&text, None, width));
+                        }
+                    }
+                    Effect::Cancel => self.link.cancel(),
+                    Effect::Copy(text) => copy(&text)?,
+                    Effect::Suspend => self.stop()?,
+                    Effect::Quit => return Ok(false),
+                }
+            }
+            for _ in 0..std::mem::take(&mut keys) {
+                // The thread that reads keys may have ended.
+                let _ = self.done.send(());
+            }
+            let has_color = self.has_color;
+            self.terminal.draw(|frame| browser.draw(frame.buffer_mut(), has_color))?;
+            let Ok(event) = events.recv() else { return Ok(true) };
+            // Events that came meanwhile are shown with it.
+            for event in std::iter::once(event).chain(events.try_iter()) {
+                match event {
+                    Event::Terminal(event) => {
+                        take(browser, &event);
+                        keys += 1;
+                    }
+                    Event::Heard(heard) => self.hear(browser, heard),
+                    Event::End => return Ok(true),
+                    Event::Stop => self.stop()?,
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, browser: &mut Browser, heard: Heard) {
+        match heard {
+            Heard::Answer(number, answer) => {
+                self.link.answered(number);
+                browser.answer(number, answer);
+            }
+            Heard::Progress(number, stage) => browser.progress(number, &stage),
+            Heard::Ended(number) => {
+                if let Some(number) = self.link.ended(number) {
+                    let text = "the process that answers has ended; it may have been out of memory";
+                    browser.answer(number, ScreenAnswer::failed(text, None, u16::MAX));
+                }
+            }
+        }
+    }
+
+    /// Stops the process, and takes the terminal again when it goes on.
+    fn stop(&mut self) -> anyhow::Result<()> {
+        leave();
+        signals::stop_now();
+        enter()?;
+        // A new one draws everything. `Terminal::clear` would ask the terminal for its cursor, and the thread that reads keys
+        // would take the reply.
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        Ok(())
+    }
+}
+
+/// Passes an event of the terminal to the browser.
+fn take(browser: &mut Browser, event: &TerminalEvent) {
+    match event {
+        TerminalEvent::Resize(columns, lines) => browser.resize((*columns, *lines)),
+        TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => {
+            let has = |modifier| key.modifiers.contains(modifier);
+            let key = match key.code {
+                KeyCode::Char('c') if has(KeyModifiers::CONTROL) => Key::Interrupt,
+                KeyCode::Char('z') if has(KeyModifiers::CONTROL) => Key::Suspend,
+                KeyCode::Char('u') if has(KeyModifiers::CONTROL) => Key::Clear,
+                KeyCode::Char('h') if has(KeyModifiers::CONTROL) => Key::Backspace,
+                KeyCode::Char(_) if has(KeyModifiers::CONTROL) || has(KeyModifiers::ALT) => return,
+                KeyCode::Char(c) => Key::Char(c),
+                KeyCode::Enter => Key::Enter,
+                KeyCode::Backspace => Key::Backspace,
+                KeyCode::Esc => Key::Esc,
+                KeyCode::Tab => Key::Tab,
+                KeyCode::Up => Key::Up,
+                KeyCode::Down => Key::Down,
+                KeyCode::Left => Key::Left,
+                KeyCode::Right => Key::Right,
+                KeyCode::PageUp => Key::PageUp,
+                KeyCode::PageDown => Key::PageDown,
+                KeyCode::Home => Key::Home,
+                KeyCode::End => Key::End,
+                _ => return,
+            };
+            browser.key(key);
+        }
+        TerminalEvent::Mouse(mouse) => match mouse.kind {
+            MouseEventKind::Down(MouseButton::Left) => browser.key(Key::Click(mouse.row)),
+            MouseEventKind::ScrollUp => (0..3).for_each(|_| browser.key(Key::Up)),
+            MouseEventKind::ScrollDown => (0..3).for_each(|_| browser.key(Key::Down)),
+            _ => {}
+        },
+        _ => {}
+    }
+}
+
+/// `true` while the terminal is in the state of the browser.
+static IS_ENTERED: AtomicBool = AtomicBool::new(false);
+
+/// The terminal in the state of the browser.
+struct TerminalSession;
+
+impl TerminalSession {
+    fn enter() -> anyhow::Result<Self> {
+        enter()?;
+        Ok(Self)
+    }
+}
+
+impl Drop for TerminalSession {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+fn enter() -> anyhow::Result<()> {
+    IS_ENTERED.store(true, Ordering::SeqCst);
+    let entered = enable_raw_mode()
+        .and_then(|()| execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, cursor::Hide));
+    if entered.is_err() {
+        leave();
+    }
+    Ok(entered?)
+}
+
+/// Restores the terminal, once. A terminal that is gone needs no restoring.
+fn leave() {
+    if IS_ENTERED.swap(false, Ordering::SeqCst) {
+        let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// Sets the clipboard of the terminal (OSC 52).
+fn copy(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    write!(out, "\u{1b}]52;c;{}\u{7}", base64(text.as_bytes()))?;
+    out.flush()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits =
+            chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for at in 0..4 {
+            let digit = DIGITS.get((bits >> (18 - 6 * at) & 63) as usize).filter(|_| at <= chunk.len());
+            text.push(digit.map_or('=', |digit| char::from(*digit)));
+        }
+    }
+    text
+}
+
+type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync>;
+
+/// Restores the terminal before a panic of this thread is reported. Panics of threads that answer are answers.
+struct PanicHook(Arc<Mutex<Option<Hook>>>);
+
+impl PanicHook {
+    fn install() -> Self {
+        let previous = Arc::new(Mutex::new(Some(panic::take_hook())));
+        let (shared, main) = (previous.clone(), std::thread::current().id());
+        panic::set_hook(Box::new(move |info| {
+            if std::thread::current().id() == main {
+                leave();
+                if let Some(hook) = &*locked(&shared) {
+                    hook(info);
+                }
+            }
+        }));
+        Self(previous)
+    }
+}
+
+impl Drop for PanicHook {
+    fn drop(&mut self) {
+        // A hook cannot be set while its thread panics.
+        if !std::thread::panicking()
+            && let Some(hook) = locked(&self.0).take()
+        {
+            panic::set_hook(hook);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copied_texts_are_base64() {
+        for (text, expected) in
+            [("", ""), ("0", "MA=="), ("0x", "MHg="), ("0x7", "MHg3"), ("0xff", "MHhmZg==")]
+        {
+            assert_eq!(base64(text.as_bytes()), expected);
+        }
+    }
+}

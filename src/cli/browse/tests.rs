@@ -1,0 +1,369 @@
+//! The browser without a terminal: screens of a sample, keys and sizes at random, hostile names.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use hprof_parser::ObjectId;
+use hprof_report::column::CellTarget;
+use hprof_report::screen::{RowWindow, ScreenLine, WindowPlace};
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+
+use super::CommandOptions;
+use super::answers::Answerer;
+use super::core::{Browser, Effect, Key, Question, ScreenAnswer};
+use crate::cli::shared::context::RunContext;
+
+fn browser(size: (u16, u16)) -> Browser {
+    Browser::new(PathBuf::from("s1.hprof"), None, Box::new(CommandOptions), size)
+}
+
+fn screen(browser: &Browser, size: (u16, u16)) -> Buffer {
+    let mut cells = Buffer::empty(Rect::new(0, 0, size.0, size.1));
+    browser.draw(&mut cells, true);
+    cells
+}
+
+/// Returns the lines of a screen, without spaces at their ends.
+fn text(cells: &Buffer) -> String {
+    let mut text = String::new();
+    for y in 0..cells.area.height {
+        let line: String =
+            (0..cells.area.width).filter_map(|x| cells.cell((x, y))).map(|cell| cell.symbol()).collect();
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Answers all questions of a browser; returns its other effects.
+fn settle(browser: &mut Browser, answer: impl Fn(&Question) -> ScreenAnswer) -> Vec<Effect> {
+    let mut others = Vec::new();
+    loop {
+        let effects = browser.effects();
+        if effects.is_empty() {
+            return others;
+        }
+        for effect in effects {
+            match effect {
+                Effect::Ask(question) => browser.answer(question.number, answer(&question)),
+                other => others.push(other),
+            }
+        }
+    }
+}
+
+fn keys(text: &str) -> Vec<Key> {
+    let key = |word: &str| match word {
+        "Enter" => vec![Key::Enter],
+        "Esc" => vec![Key::Esc],
+        "Back" => vec![Key::Backspace],
+        "Down" => vec![Key::Down],
+        "Right" => vec![Key::Right],
+        "End" => vec![Key::End],
+        "Tab" => vec![Key::Tab],
+        "Space" => vec![Key::Char(' ')],
+        word => word.chars().map(Key::Char).collect(),
+    };
+    text.split(' ').flat_map(key).collect()
+}
+
+/// Screens of a sample, at two sizes, after these keys.
+const SCREENS: &[&str] = &[
+    "",
+    "l",
+    "l Enter",
+    "l Enter p",
+    "d",
+    "d Right Down Right",
+    "d b",
+    "h",
+    "h > / Product Enter",
+    "h Enter Enter r",
+    "t",
+    "t Enter",
+    "s",
+    "w",
+    "w Enter",
+    ": o Tab ? Esc",
+    ":roots Enter",
+    "e * Space F R O M Space shop.Product Enter",
+    ":redact Enter",
+    "?",
+    "g",
+];
+
+#[test]
+fn screens_of_a_sample() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let indexes = tempfile::tempdir().expect("a directory");
+    let mut option = OsString::from("--index-dir=");
+    option.push(indexes.path());
+    // Relative, so that screens are the same in any directory.
+    let dump = PathBuf::from("samples/leaks/s1.hprof.zst");
+    let cx = RunContext::shell().keeping_dumps(None, false);
+    let answerer = Answerer::new(cx, dump, None, vec![option, "--quiet".into()]);
+    // The commands to type next name the directory of the index, which is another one each time.
+    let answer = |question: &Question| {
+        let mut answer = answerer.answer(question);
+        if let Some(next) = answer.lines.iter().position(|line| line.text == "Next") {
+            answer.lines.truncate(next);
+            answer.notes = 0;
+        }
+        answer
+    };
+    let mut all = String::new();
+    for size in [(80, 24), (40, 12)] {
+        for line in SCREENS {
+            let mut browser = browser(size);
+            settle(&mut browser, answer);
+            for key in keys(line) {
+                browser.key(key);
+                settle(&mut browser, answer);
+            }
+            let shown = text(&screen(&browser, size));
+            all.push_str(&format!("=== {}x{}: {line}\n{shown}", size.0, size.1));
+        }
+    }
+    let golden = root.join("tests/browse/screens.txt");
+    if std::env::var_os("HPROF_CLI_BLESS").is_some() {
+        std::fs::write(&golden, &all).expect("writable");
+    }
+    let expected = std::fs::read_to_string(&golden).unwrap_or_default();
+    let differs = expected.lines().zip(all.lines()).position(|(expected, shown)| expected != shown);
+    assert_eq!(differs, None, "HPROF_CLI_BLESS=1 writes {}", golden.display());
+    assert_eq!(expected.lines().count(), all.lines().count());
+}
+
+/// Numbers that look random, the same in each run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap_or(0) % end.max(1)
+    }
+}
+
+const HOSTILE: &[&str] = &[
+    "\u{1b}[2J\u{1b}]52;c;AAAA\u{7}",
+    "\u{202e}evil\u{2066}",
+    "日本語日本語日本語日本語日本語",
+    "e\u{301}\u{301}\u{301} 👨\u{200d}👩\u{200d}👧",
+    "--sort=x",
+    "*",
+    "'; rm -rf \"",
+    "0x7c00012a8 0xffffffffffffffffff 0x",
+    "",
+    "x/../%3f&kind=\n\r\t",
+];
+
+/// Returns an answer with hostile texts and links of all kinds.
+fn any_answer(question: &Question, numbers: &mut Numbers) -> ScreenAnswer {
+    let count = numbers.below(60);
+    let mut lines: Vec<ScreenLine> = vec![ScreenLine { is_heading: true, ..ScreenLine::of_text("titles") }];
+    for row in 0..count {
+        let name = HOSTILE.get(numbers.below(HOSTILE.len())).copied().unwrap_or_default();
+        let id = ObjectId(numbers.below(40) as u64);
+        let target = match numbers.below(5) {
+            0 => CellTarget::Class(name.to_owned(), None),
+            1 => CellTarget::Class(name.to_owned(), Some(id)),
+            2 => CellTarget::Page(
+                ["waste?kind=a", "threads?thread=0x1&stack=1", "object/0x1", name][numbers.below(4)]
+                    .to_owned(),
+            ),
+            _ => CellTarget::Object(id),
+        };
+        let line = ScreenLine::of_text(&format!("{:#x} {name}", id.0));
+        let links = [vec![target], line.links.to_vec()].concat().into();
+        lines.push(ScreenLine { links, row: (numbers.below(3) > 0).then_some(row), ..line });
+    }
+    let notes = numbers.below(lines.len() + 1);
+    let place = question.window.as_ref().map(|window| {
+        let start = if window.is_last { numbers.below(5000) } else { window.start };
+        let (has_more, is_known) = (!window.is_last && numbers.below(3) > 0, numbers.below(2) == 0);
+        lines.iter_mut().for_each(|line| line.row = line.row.map(|row| row + start));
+        WindowPlace { start, rows: count, has_more, total: is_known.then_some(start + count) }
+    });
+    let text = question.window.as_ref().map_or_else(String::new, |window| window.text.clone());
+    ScreenAnswer { lines, notes, place, text, width: question.width, is_failed: numbers.below(9) == 0 }
+}
+
+#[test]
+fn no_keys_and_sizes_panic_and_nothing_hostile_is_drawn() {
+    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let mut size = (80, 24);
+    let mut browser = browser(size);
+    let special = [
+        Key::Enter,
+        Key::Backspace,
+        Key::Esc,
+        Key::Tab,
+        Key::Up,
+        Key::Down,
+        Key::Left,
+        Key::Right,
+        Key::PageUp,
+        Key::PageDown,
+        Key::Home,
+        Key::End,
+        Key::Clear,
+        Key::Suspend,
+        Key::Interrupt,
+    ];
+    let letters: Vec<char> = "oldhtswgprDbmMyYfjk>/:?+- eEq0xé日\u{1b}\u{202e}".chars().collect();
+    for step in 0..100_000 {
+        let key = match numbers.below(10) {
+            0..=3 => special[numbers.below(special.len())],
+            4 => Key::Click(u16::try_from(numbers.below(30)).unwrap_or(0)),
+            _ => Key::Char(letters[numbers.below(letters.len())]),
+        };
+        browser.key(key);
+        if numbers.below(50) == 0 {
+            let small = |numbers: &mut Numbers, most| u16::try_from(numbers.below(most)).unwrap_or(0);
+            size = (small(&mut numbers, 70), small(&mut numbers, 20));
+            browser.resize(size);
+        }
+        for effect in browser.effects() {
+            let Effect::Ask(question) = effect else { continue };
+            assert!(
+                question.words.iter().all(|word| !word.is_empty()) || question.words.len() > 1,
+                "{question:?}"
+            );
+            match numbers.below(6) {
+                // An answer that comes too late, or never.
+                0 => {}
+                1 => browser.answer(question.number.wrapping_sub(1), any_answer(&question, &mut numbers)),
+                _ => browser.answer(question.number, any_answer(&question, &mut numbers)),
+            }
+            browser.progress(question.number, HOSTILE[numbers.below(HOSTILE.len())]);
+        }
+        if step % 3 == 0 {
+            let cells = screen(&browser, size);
+            let is_harmful =
+                |c: char| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c) || c == '\u{2066}';
+            for cell in &cells.content {
+                assert!(!cell.symbol().contains(is_harmful), "{:?}", cell.symbol());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cancelled_question_is_not_shown() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.progress(question.number, "finding dominators 40%");
+    assert!(text(&screen(&browser, (80, 24))).contains("finding dominators 40% … Esc cancels"));
+    browser.key(Key::Esc);
+    assert_eq!(browser.effects(), [Effect::Cancel]);
+    let answer = ScreenAnswer { lines: vec![ScreenLine::of_text("late")], ..ScreenAnswer::default() };
+    browser.answer(question.number, answer);
+    assert!(!browser.is_asking() && !text(&screen(&browser, (80, 24))).contains("late"));
+}
+
+#[test]
+fn a_class_with_a_hostile_name_is_no_option_and_no_pattern() {
+    for (name, id, expected) in [
+        ("com.acme.Order", None, Some("instances --top=400 com.acme.Order")),
+        ("--sort=x", None, None),
+        ("a*", Some(ObjectId(0x10)), Some("show 0x10 --incoming")),
+        ("\u{1b}[2J", None, None),
+    ] {
+        let mut browser = browser((80, 24));
+        let link = CellTarget::Class(name.to_owned(), id);
+        let line = ScreenLine { links: vec![link].into(), row: Some(0), ..ScreenLine::of_text(name) };
+        settle(&mut browser, |_| ScreenAnswer { lines: vec![line.clone()], ..ScreenAnswer::default() });
+        browser.key(Key::Enter);
+        let words = browser.effects().into_iter().find_map(|effect| match effect {
+            Effect::Ask(question) => Some(question.command().0.join(" ")),
+            _ => None,
+        });
+        assert_eq!(words.as_deref(), expected, "{name}");
+    }
+}
+
+/// Returns the rows of a window among a million; those with a number that contains its text.
+fn million(question: &Question) -> ScreenAnswer {
+    const ALL: usize = 1_000_000;
+    let Some(RowWindow { start, count, is_last, text }) = question.window.clone() else {
+        return ScreenAnswer { width: question.width, ..ScreenAnswer::default() };
+    };
+    assert!(count <= 400, "{question:?}");
+    let all = (0..ALL).filter(|row| text.is_empty() || format!("row {row}").contains(&text));
+    let start = if is_last { ALL - count } else { start };
+    let rows: Vec<usize> = if text.is_empty() {
+        (start..ALL.min(start + count)).collect()
+    } else {
+        all.skip(start).take(count).collect()
+    };
+    let line = |(at, row): (usize, &usize)| ScreenLine {
+        row: Some(start + at),
+        ..ScreenLine::of_text(&format!("row {row}"))
+    };
+    let has_more = rows.len() == count && start + count < ALL;
+    let total = text.is_empty().then_some(ALL);
+    let place = Some(WindowPlace { start, rows: rows.len(), has_more, total });
+    let lines = rows.iter().enumerate().map(line).collect();
+    ScreenAnswer { lines, place, text, width: question.width, ..ScreenAnswer::default() }
+}
+
+#[test]
+fn a_million_rows_scroll_and_no_more_than_a_window_is_asked_for() {
+    let mut browser = browser((80, 24));
+    let shows = |browser: &Browser, text: &str| {
+        let shown = self::text(&screen(browser, (80, 24)));
+        assert!(shown.contains(text), "{text}: {shown}");
+    };
+    let mut press = |browser: &mut Browser, key| {
+        browser.key(key);
+        settle(browser, million);
+    };
+    press(&mut browser, Key::Char('h'));
+    shows(&browser, "1/1,000,000");
+    // No row is left out on the way.
+    for row in 1..1_500 {
+        press(&mut browser, Key::Down);
+        shows(&browser, &format!("{}/1,000,000", hprof_report::number::grouped(row + 1)));
+        shows(&browser, &format!("row {row}\n"));
+    }
+    for _ in 0..1_400 {
+        press(&mut browser, Key::Up);
+    }
+    shows(&browser, "100/1,000,000");
+    press(&mut browser, Key::End);
+    shows(&browser, "1,000,000/1,000,000");
+    shows(&browser, "row 999999\n");
+    for _ in 0..60 {
+        press(&mut browser, Key::PageUp);
+    }
+    shows(&browser, "row 998799\n");
+    press(&mut browser, Key::Home);
+    shows(&browser, "1/1,000,000");
+    // All rows are searched, not only those that are there.
+    for key in keys("/ 9 9 8 7 9 Enter") {
+        press(&mut browser, key);
+    }
+    shows(&browser, "row 99879\n");
+    shows(&browser, "row 998799\n");
+    press(&mut browser, Key::Esc);
+    shows(&browser, "/1,000,000");
+}
+
+#[test]
+fn a_view_that_was_left_gets_its_answer() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.key(Key::Char('?'));
+    let answer = ScreenAnswer {
+        lines: vec![ScreenLine::of_text("late")],
+        width: question.width,
+        ..ScreenAnswer::default()
+    };
+    browser.answer(question.number, answer);
+    assert!(!text(&screen(&browser, (80, 24))).contains("late"));
+    browser.key(Key::Backspace);
+    assert!(text(&screen(&browser, (80, 24))).contains("late") && browser.effects().is_empty());
+}

@@ -1,0 +1,141 @@
+//! Messages between the browser and the process that answers: JSON lines.
+
+use hprof_parser::ObjectId;
+use hprof_report::column::CellTarget;
+use hprof_report::screen::{RowWindow, ScreenLine, WindowPlace};
+use serde::{Deserialize, Serialize};
+
+use super::core::{Question, ScreenAnswer};
+use crate::cli::shared::spool::Copied;
+
+/// Message to the process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum ToWorker {
+    /// The dumps that are copies of pipes. Sent first, if there are any.
+    Copies(Vec<Copied>),
+    Ask(WireQuestion),
+}
+
+/// Message from the process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum FromWorker {
+    /// Stage of a question.
+    Progress(u64, String),
+    Answer(u64, WireAnswer),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WireQuestion {
+    number: u64,
+    words: Vec<String>,
+    trees: Vec<(u64, Vec<String>)>,
+    width: u16,
+    /// First row, number of rows, whether the last are wanted, and text.
+    window: Option<(usize, usize, bool, String)>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct WireAnswer {
+    lines: Vec<WireLine>,
+    notes: usize,
+    place: Option<(usize, usize, bool, Option<usize>)>,
+    text: String,
+    width: u16,
+    is_failed: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WireLine {
+    #[serde(rename = "t")]
+    text: String,
+    #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
+    bold: Vec<(usize, usize)>,
+    #[serde(rename = "l", default, skip_serializing_if = "Vec::is_empty")]
+    links: Vec<WireTarget>,
+    #[serde(rename = "h", default, skip_serializing_if = "std::ops::Not::not")]
+    is_heading: bool,
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    row: Option<usize>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum WireTarget {
+    #[serde(rename = "o")]
+    Object(u64),
+    #[serde(rename = "c")]
+    Class(String, Option<u64>),
+    #[serde(rename = "p")]
+    Page(String),
+}
+
+impl From<Question> for WireQuestion {
+    fn from(question: Question) -> Self {
+        let Question { number, words, trees, width, window } = question;
+        let window = window.map(|window| (window.start, window.count, window.is_last, window.text));
+        Self {
+            number,
+            words,
+            trees: trees.into_iter().map(|(id, tree)| (id.0, tree)).collect(),
+            width,
+            window,
+        }
+    }
+}
+
+impl From<WireQuestion> for Question {
+    fn from(question: WireQuestion) -> Self {
+        let WireQuestion { number, words, trees, width, window } = question;
+        let window = window.map(|(start, count, is_last, text)| RowWindow { start, count, is_last, text });
+        let trees = trees.into_iter().map(|(id, tree)| (ObjectId(id), tree)).collect();
+        Self { number, words, trees, width, window }
+    }
+}
+
+impl From<ScreenAnswer> for WireAnswer {
+    fn from(answer: ScreenAnswer) -> Self {
+        let ScreenAnswer { lines, notes, place, text, width, is_failed } = answer;
+        let place = place.map(|place| (place.start, place.rows, place.has_more, place.total));
+        Self { lines: lines.into_iter().map(WireLine::from).collect(), notes, place, text, width, is_failed }
+    }
+}
+
+impl From<WireAnswer> for ScreenAnswer {
+    fn from(answer: WireAnswer) -> Self {
+        let WireAnswer { lines, notes, place, text, width, is_failed } = answer;
+        let place = place.map(|(start, rows, has_more, total)| WindowPlace { start, rows, has_more, total });
+        Self {
+            lines: lines.into_iter().map(ScreenLine::from).collect(),
+            notes,
+            place,
+            text,
+            width,
+            is_failed,
+        }
+    }
+}
+
+impl From<ScreenLine> for WireLine {
+    fn from(line: ScreenLine) -> Self {
+        let ScreenLine { text, bold, links, is_heading, row } = line;
+        let link = |target: &CellTarget| match target {
+            CellTarget::Object(id) => WireTarget::Object(id.0),
+            CellTarget::Class(name, id) => WireTarget::Class(name.clone(), id.map(|id| id.0)),
+            CellTarget::Page(path) => WireTarget::Page(path.clone()),
+        };
+        let bold = bold.into_iter().map(|range| (range.start, range.end)).collect();
+        Self { text, bold, links: links.iter().map(link).collect(), is_heading, row }
+    }
+}
+
+impl From<WireLine> for ScreenLine {
+    fn from(line: WireLine) -> Self {
+        let WireLine { text, bold, links, is_heading, row } = line;
+        let link = |target| match target {
+            WireTarget::Object(id) => CellTarget::Object(ObjectId(id)),
+            WireTarget::Class(name, id) => CellTarget::Class(name, id.map(ObjectId)),
+            WireTarget::Page(path) => CellTarget::Page(path),
+        };
+        let bold = bold.into_iter().map(|(start, end)| start..end).collect();
+        Self { text, bold, links: links.into_iter().map(link).collect(), is_heading, row }
+    }
+}

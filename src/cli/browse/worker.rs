@@ -1,0 +1,97 @@
+//! The process that answers: its dumps stay open, and it can be killed at any time.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use hprof_index::Progress;
+
+use super::answers::Answerer;
+use super::wire::{FromWorker, ToWorker, WireQuestion};
+use crate::cli::shared::child;
+use crate::cli::shared::context::locked;
+use crate::cli::shared::spool;
+
+/// Minimum time between two progress messages.
+const RATE: Duration = Duration::from_millis(100);
+
+/// Sends a message to the browser. If the browser is gone, the process ends.
+fn say(message: &FromWorker) {
+    let mut line = serde_json::to_string(message).unwrap_or_default();
+    line.push('\n');
+    let mut out = io::stdout().lock();
+    if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// Answers questions until stdin ends. If several have arrived, only the last matters.
+pub(super) fn run(teller: &Teller, answerer: &Answerer) -> anyhow::Result<()> {
+    let (sender, lines) = channel();
+    child::end_with_stdin(move |line| sender.send(line).is_ok())?;
+    while let Ok(first) = lines.recv() {
+        let mut last: Option<WireQuestion> = None;
+        for line in std::iter::once(first).chain(lines.try_iter()) {
+            match serde_json::from_str(&line)? {
+                ToWorker::Copies(copies) => spool::take_over(copies),
+                ToWorker::Ask(question) => last = Some(question),
+            }
+        }
+        if let Some(question) = last {
+            let question = question.into();
+            teller.begin_question(&question);
+            say(&FromWorker::Answer(question.number, answerer.answer(&question).into()));
+        }
+    }
+    Ok(())
+}
+
+/// Reports the progress of the current question.
+#[derive(Default, Clone)]
+pub(super) struct Teller {
+    number: Arc<AtomicU64>,
+    told: Arc<Mutex<QuestionProgress>>,
+}
+
+#[derive(Default)]
+struct QuestionProgress {
+    stage: String,
+    done: u64,
+    total: u64,
+    last: Option<Instant>,
+}
+
+impl Teller {
+    fn begin_question(&self, question: &super::core::Question) {
+        self.number.store(question.number, Ordering::Relaxed);
+    }
+
+    fn with(&self, change: impl FnOnce(&mut QuestionProgress)) {
+        let mut told = locked(&self.told);
+        change(&mut told);
+        if told.last.is_some_and(|last| last.elapsed() < RATE) {
+            return;
+        }
+        told.last = Some(Instant::now());
+        let mut text = told.stage.clone();
+        if let Some(percent) = (told.done.min(told.total) * 100).checked_div(told.total) {
+            let _ = write!(text, " {percent}%");
+        }
+        say(&FromWorker::Progress(self.number.load(Ordering::Relaxed), text));
+    }
+}
+
+impl Progress for Teller {
+    fn begin(&self, stage: &str, total: u64) {
+        self.with(|told| (told.stage, told.done, told.total) = (stage.to_owned(), 0, total));
+    }
+
+    fn advance(&self, bytes: u64) {
+        self.with(|told| told.done = told.done.saturating_add(bytes));
+    }
+
+    fn end(&self) {}
+}

@@ -1,0 +1,73 @@
+//! Texts and tables above or below the table of a result.
+
+use std::io;
+
+use super::column::{Columns, Schema};
+use super::escape;
+use super::grid::GridBlock;
+use super::line::LineSink;
+use super::rows::{ColumnRows, RowCursor, RowLine};
+use super::table::{self, Style, TableBuilder};
+
+/// A text or table above or below a table.
+#[derive(Debug, Clone)]
+pub enum Section {
+    /// A line; escaped here.
+    Line(String),
+    /// Lines; escaped here.
+    Text(String),
+    /// Lines that are not wrapped, such as commands to copy; escaped here. Pages with links omit them.
+    Whole(Vec<String>),
+    /// A line about options, for a shell; escaped here. Pages omit it.
+    Options(String),
+    /// Another table.
+    Table(TableBuilder),
+}
+
+impl Section {
+    /// Creates a table of these rows.
+    pub fn table<R>(columns: &Columns<'_, R>, rows: impl IntoIterator<Item = R>) -> Self {
+        Self::table_with(columns, rows, |_| Vec::new())
+    }
+
+    /// Creates a table with lines below each of its rows.
+    pub fn table_with<R>(
+        columns: &Columns<'_, R>,
+        rows: impl IntoIterator<Item = R>,
+        below: impl Fn(&R) -> Vec<RowLine>,
+    ) -> Self {
+        Self::table_of(columns.schema(), &mut ColumnRows::new(columns, rows.into_iter(), Some(&below)))
+    }
+
+    fn table_of(schema: &Schema, rows: &mut dyn RowCursor) -> Self {
+        let mut table = TableBuilder::of(schema);
+        table.push_all(schema, rows);
+        Self::Table(table)
+    }
+
+    /// Converts to a piece of a page.
+    pub(super) fn into_piece(self) -> Option<GridBlock> {
+        Some(match self {
+            Self::Line(line) => GridBlock::Line(line),
+            Self::Text(text) => GridBlock::Text(text),
+            Self::Whole(lines) => GridBlock::Commands(lines),
+            Self::Options(_) => return None,
+            Self::Table(table) => GridBlock::Grid(table.into_grid()),
+        })
+    }
+
+    /// Writes the lines.
+    pub(super) fn write(self, out: &mut dyn LineSink, style: Style) -> io::Result<()> {
+        match self {
+            Self::Line(line) | Self::Options(line) => table::write_text(out, &escape::text(&line), style),
+            Self::Text(text) => {
+                text.split('\n').try_for_each(|line| table::write_text(out, &escape::text(line), style))
+            }
+            Self::Whole(lines) => {
+                let whole = Style { width: None, ..style };
+                lines.iter().try_for_each(|line| table::write_text(out, &escape::text(line), whole))
+            }
+            Self::Table(table) => table.write_lines(out, style),
+        }
+    }
+}
