@@ -2,13 +2,11 @@
 //!
 //! A recording has allocation samples by class and stack, and, where they are on, samples of objects that were alive when it
 //! was written. It does not say which of the allocated objects are those in the dump: addresses change. How the lines are
-//! ordered, and how sure it is, see [`order`] and `docs/jfr.md`.
+//! ordered, and how sure it is: `order.rs` and docs/jfr.md.
 
 mod live;
 mod order;
 pub mod process;
-#[cfg(test)]
-mod tests;
 
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
