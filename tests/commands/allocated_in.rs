@@ -77,7 +77,7 @@ fn a_recording_of_a_jvm_names_the_line_that_leaks() {
         let percents: f64 = lines.iter().map(|line| line["percent"].as_f64().unwrap()).sum();
         assert!((percents - 100.0).abs() < 0.02, "{percents}");
         let weights = |line: &Json| -> u64 {
-            line["part_bytes"].as_array().unwrap().iter().map(|part| part.as_u64().unwrap()).sum()
+            line["weight_by_part"].as_array().unwrap().iter().map(|part| part.as_u64().unwrap()).sum()
         };
         assert!(lines.iter().all(|line| weights(line) == line["weight_bytes"].as_u64().unwrap()));
         let of = &row["recorded_allocation"];

@@ -298,7 +298,7 @@ fn collection_columns<'a>() -> Columns<'a, Collection> {
         })
         .or_null("outside the calendar"),
         Column::of(names::GC_ID, |of: &Collection| of.gc_id.into()),
-        Column::of(names::IS_OLD_COLLECTED, |of: &Collection| of.is_old.into()),
+        Column::of(names::IS_FULL, |of: &Collection| of.is_full.into()),
         Column::of(names::USED_BEFORE_BYTES, |of: &Collection| of.before_bytes.into()).or_null(none),
         Column::of(names::USED_BYTES, |of: &Collection| of.used_bytes.into()),
         Column::of(names::COMMITTED_BYTES, |of: &Collection| of.committed_bytes.into()),

@@ -42,7 +42,7 @@ names! {
     OLD_OBJECTS: Integer, "number of sampled objects (`jdk.OldObjectSample`) that were alive when the recording was written";
     HELD_ALIKE_OBJECTS: Integer, "number of these that the same field holds as in the dump";
     RATE: Text, "allocation over the time of the recording: `start` or `end` (nearly all in the first or last quarter), `rising`, `falling` or `steady`";
-    PART_BYTES: Integers, "bytes by equal parts of the recording's time, first to last";
+    WEIGHT_BY_PART: Integers, "bytes by equal parts of the recording's time, first to last";
     ALLOCATING_LINES: Integer, "number of lines that allocated objects of the class";
     RECORDED_LIVE_BYTES: Integer, "the part of `live_bytes` that was allocated during the recording, if it grew evenly since the JVM started";
     RECORDING: Record, "the recording of `--recording`";

@@ -92,7 +92,7 @@ names! {
     HEAP_OVER_TIME: Records, "the heap after each collection, in the order of time, in recordings of Flight Recorder";
     TIME: Time, "time at which it happened: RFC 3339, UTC";
     GC_ID: Signed, "number of the collection in its JVM";
-    IS_OLD_COLLECTED: Boolean, "whether the old generation was collected";
+    IS_FULL: Boolean, "whether the whole heap was collected while the program stood still";
     USED_BEFORE_BYTES: Integer, "bytes of the heap that were used before the collection";
     USED_BYTES: Integer, "bytes of the heap that were used after the collection";
     COMMITTED_BYTES: Integer, "committed bytes of the heap after the collection";

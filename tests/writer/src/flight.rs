@@ -239,6 +239,7 @@ pub fn every_kind(is_compressed: bool) -> FlightWriter {
     const THREAD: i64 = 37;
     const WHEN: i64 = 38;
     const SPACE: i64 = 39;
+    const GC_NAME: i64 = 57;
     let mut out = FlightWriter::new(is_compressed);
     let constant = FlightField::constant;
     let class = |name: i64| move |body: &mut FlightValues| body.long(name);
@@ -302,13 +303,14 @@ pub fn every_kind(is_compressed: bool) -> FlightWriter {
         ["JVM", "1.0", "-Xmx1g", "a.B 7"].into_iter().for_each(|text| body.text(text));
         body.long(4711);
     });
-    // The heap before and after a collection of the old generation.
+    // The heap before and after a full collection.
+    out.checkpoint(GC_NAME, &[(1, &symbol("SerialOld"))]);
     out.checkpoint(WHEN, &[(1, &symbol("Before GC")), (2, &symbol("After GC"))]);
     for (when, used) in [(1, 900), (2, 300)] {
         out.event(52, |body| [107, 5, when, 1024, used].into_iter().for_each(|value| body.long(value)));
     }
     out.event(53, |body| [107, 5, 2, 77].into_iter().for_each(|value| body.long(value)));
-    out.event(54, |body| [107, 5].into_iter().for_each(|value| body.long(value)));
+    out.event(54, |body| [107, 5, 1].into_iter().for_each(|value| body.long(value)));
     out.event(55, |body| [107, 4096].into_iter().for_each(|value| body.long(value)));
     let sampled = [("startTime", LONG), ("sampledThread", constant(THREAD)), ("stackTrace", constant(TRACE))];
     let allocated = |amount: &'static str| {
@@ -393,7 +395,8 @@ pub fn every_kind(is_compressed: bool) -> FlightWriter {
                 ("metaspace", FlightField::value(56)),
             ],
         ),
-        (54, "jdk.OldGarbageCollection", &[("startTime", LONG), ("gcId", LONG)]),
+        (GC_NAME, "jdk.types.GCName", &[("gcName", TEXT)]),
+        (54, "jdk.GarbageCollection", &[("startTime", LONG), ("gcId", LONG), ("name", constant(GC_NAME))]),
         (55, "jdk.ContainerConfiguration", &[("startTime", LONG), ("memoryLimit", LONG)]),
     ]);
     out

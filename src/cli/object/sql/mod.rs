@@ -75,7 +75,7 @@ pub(crate) struct SqlArgs {
     attach: Vec<(String, PathBuf)>,
 
     /// Recording of Flight Recorder beside the dump: its events are the table jfr_events
-    #[arg(long, value_name = "FILE.jfr", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     recording: Option<PathBuf>,
 
     #[command(flatten)]

@@ -147,7 +147,7 @@ pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
         Column::of(names::OLD_OBJECTS, |site: &AllocatingLine| site.line.old_objects.into()),
         Column::of(names::HELD_ALIKE_OBJECTS, |site: &AllocatingLine| site.line.held_alike.into()),
         Column::of(names::RATE, |site: &AllocatingLine| site.line.site.rate().name().into()),
-        Column::of(names::PART_BYTES, |site: &AllocatingLine| list(site.line.site.parts)),
+        Column::of(names::WEIGHT_BY_PART, |site: &AllocatingLine| list(site.line.site.parts)),
         Column::of(names::STACK, |site: &AllocatingLine| {
             list(site.line.site.stack.iter().map(ToString::to_string))
         }),

@@ -11,8 +11,11 @@ use crate::sorting::SortRows;
 
 /// Minimum number of collections to tell a leak from a spike.
 pub const MIN_COLLECTIONS: usize = 12;
-/// Minimum number of collections of the old generation, which leave less garbage, to look at these alone.
-pub const MIN_OLD_COLLECTIONS: usize = 4;
+/// Minimum number of full collections, which leave no garbage, to look at these alone.
+pub const MIN_FULL_COLLECTIONS: usize = 4;
+/// Names of collections of the whole heap that stop the program (`GCName` in JDK's `gcName.hpp`). Concurrent ones, such as
+/// `G1Old`, end while the program allocates.
+const FULL: [&str; 5] = ["G1Full", "SerialOld", "ParallelOld", "PSMarkSweep", "MarkSweepCompact"];
 /// Number of parts of the recording whose floors are compared. The first part, in which a program starts, is not.
 const PARTS: usize = 4;
 
@@ -40,8 +43,8 @@ pub struct Collection {
     pub committed_bytes: u64,
     /// Bytes of metaspace used after.
     pub metaspace_bytes: Option<u64>,
-    /// `true` if the old generation was collected.
-    pub is_old: bool,
+    /// `true` if the whole heap was collected while the program stood still.
+    pub is_full: bool,
 }
 
 /// Trend of the floor: the least that collections of a part of the recording left.
@@ -51,13 +54,15 @@ pub struct HeapTrend {
     pub verdict: HeapVerdict,
     /// Number of collections that were looked at.
     pub collections: u64,
-    /// `true` if these are collections of the old generation.
-    pub is_old: bool,
+    /// `true` if these are full collections.
+    pub is_full: bool,
     /// Floor of the second part of the recording; of all of it if there are too few collections.
     pub first_floor_bytes: u64,
     /// Floor of the last part of the recording; of all of it if there are too few collections.
     pub last_floor_bytes: u64,
-    /// Maximum that any of these collections left.
+    /// Floor of the third part of the recording.
+    middle_floor_bytes: u64,
+    /// Maximum that a collection of the last three parts left; of all of them if there are too few.
     pub peak_bytes: u64,
 }
 
@@ -70,10 +75,12 @@ pub enum HeapVerdict {
     Rising,
     /// The floor falls.
     Falling,
-    /// The floor does not rise, and some collections left at least twice as much.
+    /// The floors are within a tenth, and some collections left at least twice as much.
     Spike,
-    /// The floor does not rise.
+    /// The floors are within a tenth.
     Flat,
+    /// The floors differ, without one direction.
+    Unsteady,
 }
 
 impl HeapVerdict {
@@ -85,6 +92,7 @@ impl HeapVerdict {
             Self::Falling => "falling",
             Self::Spike => "spike",
             Self::Flat => "flat",
+            Self::Unsteady => "unsteady",
         }
     }
 }
@@ -98,38 +106,42 @@ impl HeapOverTime {
 
     /// Returns the trend; `None` if the recording contains no collections.
     pub fn trend(&self) -> Option<HeapTrend> {
-        let old: Vec<u64> = self.used(|collection| collection.is_old);
-        let is_old = old.len() >= MIN_OLD_COLLECTIONS;
-        let used = if is_old { old } else { self.used(|_| true) };
-        let peak_bytes = *used.iter().max()?;
+        let full: Vec<u64> = self.used(|collection| collection.is_full);
+        let is_full = full.len() >= MIN_FULL_COLLECTIONS;
+        let used = if is_full { full } else { self.used(|_| true) };
         let least = |used: &[u64]| used.iter().min().copied().unwrap_or(0);
-        let all = least(&used);
-        let trend = |verdict, first_floor_bytes, last_floor_bytes| HeapTrend {
+        let most = |used: &[u64]| used.iter().max().copied();
+        let trend = |verdict, [first, middle, last]: [u64; 3], peak_bytes| HeapTrend {
             verdict,
             collections: used.len() as u64,
-            is_old,
-            first_floor_bytes,
-            last_floor_bytes,
+            is_full,
+            first_floor_bytes: first,
+            middle_floor_bytes: middle,
+            last_floor_bytes: last,
             peak_bytes,
         };
-        if !is_old && used.len() < MIN_COLLECTIONS {
-            return Some(trend(HeapVerdict::TooFew, all, all));
+        let peak = most(&used)?;
+        if !is_full && used.len() < MIN_COLLECTIONS {
+            return Some(trend(HeapVerdict::TooFew, [least(&used); 3], peak));
         }
         let bound = |part: usize| used.len() * part / PARTS;
-        let floor = |part| least(used.get(bound(part)..bound(part + 1)).unwrap_or_default());
-        let [first, middle, last] = [floor(1), floor(2), floor(3)];
-        // By at least a tenth.
-        let is_less = |less: u64, more: u64| less < more && (more - less) >= more / 10;
-        let verdict = if first < middle && middle < last && is_less(first, last) {
-            HeapVerdict::Rising
-        } else if first > middle && middle > last && is_less(last, first) {
-            HeapVerdict::Falling
-        } else if peak_bytes / 2 >= first.max(middle).max(last) {
-            HeapVerdict::Spike
-        } else {
-            HeapVerdict::Flat
+        let part = |from: usize, to: usize| used.get(bound(from)..bound(to)).unwrap_or_default();
+        let floors = [1, 2, 3].map(|at| least(part(at, at + 1)));
+        let peak = most(part(1, PARTS)).unwrap_or(peak);
+        let [first, middle, last] = floors;
+        let (lowest, highest) = (first.min(middle).min(last), first.max(middle).max(last));
+        let verdict = match () {
+            () if (highest - lowest).saturating_mul(10) < lowest || highest == lowest => {
+                match peak > highest && peak / 2 >= highest {
+                    true => HeapVerdict::Spike,
+                    false => HeapVerdict::Flat,
+                }
+            }
+            () if first < middle && middle < last => HeapVerdict::Rising,
+            () if first > middle && middle > last => HeapVerdict::Falling,
+            () => HeapVerdict::Unsteady,
         };
-        Some(trend(verdict, first, last))
+        Some(trend(verdict, floors, peak))
     }
 
     fn used(&self, is_wanted: impl Fn(&Collection) -> bool) -> Vec<u64> {
@@ -141,11 +153,12 @@ impl HeapOverTime {
 /// The sentence about a trend.
 impl fmt::Display for HeapTrend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [first, last, peak] =
-            [self.first_floor_bytes, self.last_floor_bytes, self.peak_bytes].map(HumanBytes);
+        let [first, middle, last, peak] =
+            [self.first_floor_bytes, self.middle_floor_bytes, self.last_floor_bytes, self.peak_bytes]
+                .map(HumanBytes);
         let plural = if self.collections == 1 { "" } else { "s" };
-        let of = if self.is_old { " of the old generation" } else { "" };
-        let count = format!("{} collection{plural}{of}", grouped(self.collections));
+        let full = if self.is_full { "full " } else { "" };
+        let count = format!("{} {full}collection{plural}", grouped(self.collections));
         match self.verdict {
             HeapVerdict::TooFew => {
                 return write!(
@@ -160,21 +173,31 @@ impl fmt::Display for HeapTrend {
             HeapVerdict::Spike => {
                 write!(
                     f,
-                    "the floor after {count} did not rise ({first}, then {last}), but up to {peak} were used after one, \
-                     which is "
+                    "the floor after {count} stayed within a tenth ({first}, then {last}), but up to {peak} were used after \
+                     one, which is "
                 )?;
-                f.write_str(if self.is_old {
+                f.write_str(if self.is_full {
                     "a spike, not a leak"
                 } else {
                     "a spike, or garbage in the old generation, not a leak"
                 })?;
             }
             HeapVerdict::Flat => {
-                write!(f, "the floor after {count} did not rise ({first}, then {last}): no sign of a leak")?;
+                write!(
+                    f,
+                    "the floor after {count} stayed within a tenth ({first}, then {last}): no sign of a leak"
+                )?;
+            }
+            HeapVerdict::Unsteady => {
+                write!(
+                    f,
+                    "the floor after {count} went from {first} over {middle} to {last}, in no one direction: this tells \
+                     neither of a leak nor of none"
+                )?;
             }
         }
-        if self.verdict == HeapVerdict::Rising && !self.is_old {
-            f.write_str("; without enough collections of the old generation, it can contain garbage")?;
+        if self.verdict == HeapVerdict::Rising && !self.is_full {
+            f.write_str("; without enough full collections, it can contain garbage")?;
         }
         Ok(())
     }
@@ -187,8 +210,8 @@ pub(super) enum HeapEvent {
     Summary { gc_id: i64, is_after: bool, nanos: i64, used: u64, committed: u64 },
     /// Use of metaspace after a collection.
     Metaspace { gc_id: i64, used: u64 },
-    /// Collection of the old generation.
-    Old { gc_id: i64 },
+    /// Full collection.
+    Full { gc_id: i64 },
     /// Memory limit of the container.
     Limit(u64),
 }
@@ -198,7 +221,7 @@ pub(super) enum HeapEvent {
 pub(super) enum HeapEventKind {
     Summary,
     Metaspace,
-    Old,
+    Collection,
     Container,
 }
 
@@ -208,7 +231,7 @@ impl HeapEventKind {
         Some(match name {
             "jdk.GCHeapSummary" => Self::Summary,
             "jdk.MetaspaceSummary" => Self::Metaspace,
-            "jdk.OldGarbageCollection" | "jdk.ZOldGarbageCollection" => Self::Old,
+            "jdk.GarbageCollection" => Self::Collection,
             "jdk.ContainerConfiguration" => Self::Container,
             _ => return None,
         })
@@ -236,7 +259,11 @@ impl HeapEventKind {
                 HeapEvent::Metaspace { gc_id: gc_id?, used: bytes(&fields.record("metaspace")?, "used")? }
             }
             Self::Metaspace => return None,
-            Self::Old => HeapEvent::Old { gc_id: gc_id? },
+            Self::Collection => {
+                let name = fields.record("name")?;
+                let name = name.text("gcName").or_else(|| name.text("name"))?;
+                FULL.contains(&&*name).then_some(HeapEvent::Full { gc_id: gc_id? })?
+            }
             // A container without a limit has -1, or a number beyond all memory.
             Self::Container => {
                 HeapEvent::Limit(bytes(fields, "memoryLimit").filter(|limit| (1..1 << 60).contains(limit))?)
@@ -261,7 +288,7 @@ struct PartialCollection {
     /// Time, used and committed bytes.
     after: Option<(i64, u64, u64)>,
     metaspace: Option<u64>,
-    is_old: bool,
+    is_full: bool,
 }
 
 impl Collecting {
@@ -278,7 +305,7 @@ impl Collecting {
             HeapEvent::Metaspace { gc_id, used } => {
                 self.of(gc_id, |of| of.metaspace.is_some()).metaspace = Some(used);
             }
-            HeapEvent::Old { gc_id } => self.of(gc_id, |of| of.is_old).is_old = true,
+            HeapEvent::Full { gc_id } => self.of(gc_id, |of| of.is_full).is_full = true,
             HeapEvent::Limit(bytes) => self.memory_limit_bytes = Some(bytes),
         }
     }
@@ -307,7 +334,7 @@ impl Collecting {
                 used_bytes,
                 committed_bytes,
                 metaspace_bytes: of.metaspace,
-                is_old: of.is_old,
+                is_full: of.is_full,
             })
         });
         let mut collections: Vec<Collection> = found.collect();
@@ -335,7 +362,7 @@ mod tests {
             collecting.add(of(true, used));
             collecting.add(of(false, used + 50));
             if old(at) {
-                collecting.add(HeapEvent::Old { gc_id });
+                collecting.add(HeapEvent::Full { gc_id });
             }
         }
         collecting.finish()
@@ -358,7 +385,7 @@ mod tests {
         let spike: Vec<u64> = (0..24).map(|at| if at == 15 { 900 } else { 100 + at % 3 }).collect();
         assert_eq!(verdict(&spike), HeapVerdict::Spike);
         // Of young collections, it can be garbage that the next old one frees.
-        let of = |is_old: bool| heap(spike.iter().copied(), |_| is_old).trend().unwrap().to_string();
+        let of = |is_full: bool| heap(spike.iter().copied(), |_| is_full).trend().unwrap().to_string();
         assert!(
             of(false).ends_with("a spike, or garbage in the old generation, not a leak"),
             "{}",
@@ -373,15 +400,29 @@ mod tests {
         assert_eq!(HeapOverTime::default().trend(), None);
     }
 
+    /// Floors of the last three quarters.
     #[test]
-    fn collections_of_the_old_generation_count_alone() {
+    fn floors_that_differ_without_a_direction_tell_nothing() {
+        let of = |floors: [u64; 4]| verdict(&floors.map(|floor| [floor; 6]).concat());
+        assert_eq!(of([1, 100, 300, 250]), HeapVerdict::Unsteady);
+        assert_eq!(of([1, 100, 200, 200]), HeapVerdict::Unsteady);
+        assert_eq!(of([1, 100, 100, 400]), HeapVerdict::Unsteady);
+        assert_eq!(of([1, 100, 105, 110]), HeapVerdict::Rising);
+        assert_eq!(of([1, 100, 105, 109]), HeapVerdict::Flat);
+        assert_eq!(of([900, 100, 100, 100]), HeapVerdict::Flat);
+        assert_eq!(of([1, 110, 105, 100]), HeapVerdict::Falling);
+        assert_eq!(of([1, 0, 0, 0]), HeapVerdict::Flat);
+    }
+
+    #[test]
+    fn full_collections_count_alone() {
         // Young ones leave more and more garbage.
         let found = heap((0..40).map(|at| 100 + 10 * (at % 10)).rev(), |at| at % 10 == 9);
         let trend = found.trend().unwrap();
-        assert_eq!((trend.verdict, trend.collections, trend.is_old), (HeapVerdict::Flat, 4, true));
+        assert_eq!((trend.verdict, trend.collections, trend.is_full), (HeapVerdict::Flat, 4, true));
         assert_eq!(
             trend.to_string(),
-            "the floor after 4 collections of the old generation did not rise (100 B, then 100 B): no sign of a leak"
+            "the floor after 4 full collections stayed within a tenth (100 B, then 100 B): no sign of a leak"
         );
     }
 

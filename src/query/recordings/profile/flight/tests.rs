@@ -184,7 +184,7 @@ fn the_heap_after_a_collection() {
             used_bytes: 300,
             committed_bytes: 1024,
             metaspace_bytes: Some(77),
-            is_old: true,
+            is_full: true,
         }
     );
     assert_eq!(heap.memory_limit_bytes, Some(4096));
