@@ -21,7 +21,7 @@ pub(super) struct JfrEvents<'a> {
 }
 
 /// Size of the events that are read at once: a recording can be one chunk.
-const WEIGHT_BY_PART: usize = 16 << 20;
+const PART_BYTES: usize = 16 << 20;
 
 /// Approximate number of events of a part.
 const ROWS_OF_PART: u64 = 10_000;
@@ -51,8 +51,8 @@ impl<'a> JfrEvents<'a> {
         // The file was read before: it is a recording.
         let spans = Recording::new(file.bytes()).map_or(Vec::new(), |recording| recording.chunks().to_vec());
         let parts = spans.into_iter().flat_map(|span| {
-            let starts = (0..span.end - span.start).step_by(WEIGHT_BY_PART);
-            starts.map(move |start| (span, start..start.saturating_add(WEIGHT_BY_PART)))
+            let starts = (0..span.end - span.start).step_by(PART_BYTES);
+            starts.map(move |start| (span, start..start.saturating_add(PART_BYTES)))
         });
         let parts = parts.collect();
         Self { context, file, definition: definition(), parts }
