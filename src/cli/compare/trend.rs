@@ -24,6 +24,7 @@ use hprof_query::recordings::profile::flight::heap::HeapOverTime;
 use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
+use hprof_report::escape;
 use hprof_report::json::DumpHeader;
 use hprof_report::number::{human_bytes, signed, signed_bytes};
 use hprof_report::value::{Value, list};
@@ -272,7 +273,7 @@ fn hours(dumps: &[OneDump]) -> Option<f64> {
 }
 
 fn headline(beside: &TrendSummary<'_>) -> String {
-    let names: Vec<&str> = beside.dumps.iter().map(|dump| file_name(&dump.path)).collect();
+    let names: Vec<String> = beside.dumps.iter().map(|dump| file_name(&dump.path)).collect();
     let time = match beside.hours {
         Some(hours) if hours >= 1.0 => format!(", {hours:.1} hours"),
         Some(hours) if hours * 60.0 >= 1.0 => format!(", {:.1} minutes", hours * 60.0),
@@ -282,14 +283,16 @@ fn headline(beside: &TrendSummary<'_>) -> String {
     let dumps = format!("{} dumps{time}: {}", beside.dumps.len(), names.join(", "));
     let recordings = beside.recordings.iter().map(|recorded| {
         let trend = recorded.heap_over_time().and_then(HeapOverTime::trend);
-        let says = trend.map_or_else(|| "no collections".to_owned(), |trend| trend.to_string());
+        let none = recorded.why_none("no collections").to_owned();
+        let says = trend.map_or(none, |trend| trend.to_string());
         format!("{}: {says}", file_name(recorded.path()))
     });
     std::iter::once(dumps).chain(recordings).collect::<Vec<_>>().join("\n")
 }
 
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+/// Returns the name of a file, escaped: it may contain line ends, which separate the lines of a headline.
+fn file_name(path: &str) -> String {
+    escape::text(path.rsplit('/').next().unwrap_or(path)).into_owned()
 }
 
 /// A row and the time span of the dumps.

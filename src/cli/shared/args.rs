@@ -166,6 +166,11 @@ impl Input {
         &self.dump
     }
 
+    /// Returns the same without `--heap-dump`.
+    pub(crate) fn without_heap_dump(&self) -> Self {
+        Self { heap_dump: None, ..self.clone() }
+    }
+
     /// Returns the number of the heap dump to read, if given.
     pub(crate) fn heap_dump(&self) -> Option<u32> {
         self.heap_dump

@@ -136,7 +136,8 @@ impl RecordedInput {
         if !input.path().is_file() {
             return Ok(None);
         }
-        Self { input: input.clone(), run: None }.open_flight(cx, Want::default())
+        // `--heap-dump` is for the dumps beside it.
+        Self { input: input.without_heap_dump(), run: None }.open_flight(cx, Want::default())
     }
 
     /// Opens a recording of Flight Recorder that is given beside a dump, and prints notes about it.

@@ -28,7 +28,7 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let origins = notes(cx, args, &source);
     anyhow::ensure!(
         origins.iter().filter(|origin| **origin == Some(Origin::Sampled)).count() != 1,
-        "a recording of Flight Recorder states allocated bytes, the other file live objects, which cannot be compared"
+        "a recording of Flight Recorder estimates bytes from samples, the other file counts objects, which cannot be compared"
     );
     let sort_by = match args.sort {
         Some(histogram::HistogramOrder::Instances) => ChangeOrder::LiveInstances,
