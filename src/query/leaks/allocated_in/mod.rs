@@ -7,8 +7,6 @@
 mod live;
 mod order;
 pub mod process;
-#[cfg(test)]
-mod tests;
 
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
