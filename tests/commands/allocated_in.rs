@@ -244,7 +244,7 @@ fn allocation_sites_are_a_table() {
         ]
     );
     let output = place.run(&["sql", query]);
-    assert_eq!(output.status.code(), Some(2), "without a recording there is no such table");
+    assert_eq!(output.status.code(), Some(1), "without a recording there is no such table");
 }
 
 #[test]
