@@ -62,7 +62,7 @@ fn list(fields: &[JsonField]) -> String {
 
 /// Returns the columns of all tables.
 fn table_columns() -> impl Iterator<Item = tables::Column> {
-    let beside = std::iter::once(tables::jfr_events::definition());
+    let beside = tables::definitions_of_recordings();
     tables::definitions().into_iter().chain(beside).flat_map(|table| table.columns)
 }
 

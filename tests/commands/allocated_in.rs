@@ -9,8 +9,13 @@ use serde_json::Value as Json;
 use crate::kit::process::{Place, stderr};
 
 /// A dump of `docs/jfr/Leaking.java`: a static field of `Leaking$Ledger` holds orders of 64 bytes; and the directory of the
-/// recorder of process 1790.
+/// recorder of process 1790. It was made when the recordings made here end.
 fn ledger(orders: usize) -> Vec<u8> {
+    ledger_of(orders, 2_000)
+}
+
+/// The same, made so many milliseconds after 1970.
+fn ledger_of(orders: usize, created_ms: u64) -> Vec<u8> {
     let mut model = HeapModel::default();
     let jdk = Jdk::add_to(&mut model);
     let fields = ["id", "price", "quantity", "created", "changed", "account"].map(|name| (name, Type::Long));
@@ -28,7 +33,7 @@ fn ledger(orders: usize) -> Vec<u8> {
     let path = model.instance_with(path, &[("path", Value::from(text))]);
     let repository = model.instance_with(repository, &[("repository", Value::from(path))]);
     model.root(repository, Root::JniGlobal { reference: 1 });
-    model.write(&Options::hotspot()).bytes()
+    model.write(&Options { created_ms, ..Options::hotspot() }).bytes()
 }
 
 /// A place with the dump and a recording.
@@ -160,14 +165,19 @@ fn a_recording_of_another_process_is_a_warning() {
 #[test]
 fn what_is_no_recording_is_refused() {
     let (place, path) = place(10, b"no recording");
-    for command in ["leaks", "overview"] {
-        let output = place.run(&[command, "--recording", &path]);
-        assert_eq!(output.status.code(), Some(2));
+    for words in [
+        &["leaks"][..],
+        &["overview"],
+        &["report"],
+        &["report", "--format", "markdown"],
+        &["report", "--format", "json"],
+        &["serve", "--idle-exit", "1s"],
+    ] {
+        let output = place.run(&[words, &["--recording", &path]].concat());
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{words:?}");
         assert!(stderr(&output).contains("is not a recording of Flight Recorder"), "{}", stderr(&output));
-    }
-    for command in ["leaks", "overview", "report"] {
-        let output = place.run(&[command, "--recording", "missing.jfr"]);
-        assert_eq!(output.status.code(), Some(2), "{command}");
+        let output = place.run(&[words, &["--recording", "missing.jfr"]].concat());
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{words:?}");
         assert!(stderr(&output).contains("missing.jfr"), "{}", stderr(&output));
     }
 }
@@ -183,7 +193,89 @@ fn damaged_recordings() {
         for bytes in [&damaged[..], &whole[..at]] {
             fs::write(&path, bytes).unwrap();
             let output = place.run(&["leaks", "--recording", &path, "--format", "json"]);
-            assert!(matches!(output.status.code(), Some(0 | 2)), "{at}: {}", stderr(&output));
+            assert!(matches!(output.status.code(), Some(0 | 2 | 3)), "{at}: {}", stderr(&output));
         }
     }
+}
+
+/// Damage to the recording is damage to the answer.
+#[test]
+fn a_damaged_recording_sets_the_exit_code() {
+    let whole = recording(&[LEAK], 1790);
+    let truncated = &whole[..whole.len() / 2];
+    let (place, path) = place(1000, &[&whole, truncated].concat());
+    let text = "Leaking$Order is allocated in Leaking$Intake.accept(line 33)";
+    for words in [
+        &["leaks"][..],
+        &["leaks", "--format", "markdown"],
+        &["overview"],
+        &["report", "--format", "markdown", "--sections", "suspects"],
+    ] {
+        let output = place.run(&[words, &["--recording", &path]].concat());
+        assert_eq!(output.status.code(), Some(3), "{words:?}: {}", stderr(&output));
+        let shown = String::from_utf8(output.stdout).unwrap().replace('\\', "");
+        assert!(shown.split_whitespace().collect::<Vec<_>>().join(" ").contains(text), "{words:?}: {shown}");
+    }
+    let query = "SELECT samples FROM allocation_sites";
+    let output = place.run(&["sql", "--recording", &path, "--format", "csv", query]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().collect::<Vec<_>>(), ["samples", "30"]);
+    // Its types are at the end, so nothing is left.
+    fs::write(&path, truncated).unwrap();
+    let output = place.run(&["leaks", "--recording", &path]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    let shown = String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = "The recording, as far as it could be read, has no allocation sample of Leaking$Order.";
+    assert!(shown.contains(text), "{shown}");
+}
+
+#[test]
+fn allocation_sites_are_a_table() {
+    let (place, path) = place(1000, &recording(&[LEAK, GARBAGE], 1790));
+    let query = "SELECT s.*, c.instances FROM allocation_sites s JOIN classes c USING (class)";
+    let rows = place.answer(&["sql", "--recording", &path, "--format", "csv", query]);
+    let lines: Vec<&str> = rows.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "class,frame,samples,weight_bytes,rate,instances",
+            "Leaking$Order,Leaking$Pricing.quote(line 40),150,1228800,end,1000",
+            "Leaking$Order,Leaking$Intake.accept(line 33),30,245760,end,1000",
+        ]
+    );
+    let output = place.run(&["sql", query]);
+    assert_eq!(output.status.code(), Some(1), "without a recording there is no such table");
+}
+
+#[test]
+fn a_recording_that_ended_long_before_the_dump_is_a_warning() {
+    let bytes = recording(&[LEAK], 1790);
+    let (place, path) = place(1000, &bytes);
+    let text = "h before the dump was made";
+    for (created_ms, hours) in [(2_000, None), (3_500_000, None), (3 * 3_600_000 + 60_000, Some("3"))] {
+        fs::write(place.path("dump.hprof"), ledger_of(1000, created_ms)).unwrap();
+        let output = place.run(&["leaks", "--recording", &path, "--format", "json"]);
+        let said = stderr(&output);
+        let document: Json = serde_json::from_slice(&output.stdout).unwrap();
+        let warnings = document["recording"]["warnings"].as_array().unwrap().len();
+        let Some(hours) = hours else {
+            assert!(!said.contains(text) && warnings == 0, "{created_ms}: {said}");
+            continue;
+        };
+        let whole = format!("the recording ended {hours} {text}: what was allocated since is not in it");
+        assert!(said.contains(&whole) && warnings == 1, "{created_ms}: {said}");
+    }
+}
+
+#[test]
+fn a_directory_for_indexes_is_made_for_packed_recordings() {
+    let packed = zstd::encode_all(&recording(&[LEAK], 1790)[..], 1).unwrap();
+    let (place, path) = place(1000, &packed);
+    let sites = Place::new("recording.jfr.zst", &packed);
+    let dir = sites.path("new/one");
+    let output = sites.run(&["sites", "--index-dir", dir.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let dir = place.path("new/two");
+    let output = place.run(&["leaks", "--recording", &path, "--index-dir", dir.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }

@@ -37,6 +37,7 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
             "oql",
             "paths",
             "recordings",
+            "secrets",
             "strings",
             "threads",
             "waste",

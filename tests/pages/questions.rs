@@ -155,6 +155,21 @@ fn a_dump_that_is_replaced_is_not_mixed_with_the_new_one() {
 }
 
 #[test]
+fn a_recording_that_is_replaced_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = dir.path().join("recording.jfr");
+    fs::copy("samples/flight/jdk17-leak.jfr.zst", &recording).unwrap();
+    let server =
+        Server::start("s1.hprof", &sample("leaks/s1"), &["--recording", recording.to_str().unwrap()]);
+    let client = server.client();
+    assert_eq!(client.ready("/1/overview").status, 200);
+    fs::copy("samples/flight/jdk17.jfr.zst", &recording).unwrap();
+    let response = client.get("/1/overview");
+    assert_eq!(response.status, 500);
+    assert!(response.text().contains("the recording has been replaced"), "{}", response.text());
+}
+
+#[test]
 fn a_browser_can_cancel() {
     let Some(found) = web_driver::find("a_browser_can_cancel") else { return };
     let slow = slow(&[]);

@@ -157,9 +157,10 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
         above.push(Section::Table(facts.places.table(width, rows)));
     }
     let under = Section::Whole(next);
+    let outcome = ComparedRecording::outcome(facts.recording.as_ref(), session.outcome(true));
     let answer = above.into_iter().fold(Answer::new(columns(), [facts]), Answer::above).under(under);
     session.show_as(cx, "overview", args.output.format(), style, answer)?;
-    Ok(session.outcome(true))
+    Ok(outcome)
 }
 
 /// The one row.

@@ -23,14 +23,20 @@ pub(super) fn print(cx: &RunContext) -> anyhow::Result<Outcome> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use hprof_query::tables::definitions_of_recordings;
 
     /// Marker line: everything after it is generated.
     const BEGIN: &str = "<!-- The rest of this page is what `hprof-cli export --schema` prints. -->\n";
 
-    /// Returns the updated page; `None` if it lacks the marker line.
+    /// Marker line of the tables of recordings, which are generated, too.
+    const RECORDINGS: &str = "<!-- Generated: the tables that exist with --recording. -->\n";
+
+    /// Returns the updated page; `None` if it lacks a marker line.
     fn page(present: &str) -> Option<String> {
-        let (written, _) = present.split_once(BEGIN)?;
-        Some(format!("{written}{BEGIN}{}", markdown(&definitions(), SECRET)))
+        let (written, _) = present.split_once(RECORDINGS)?;
+        let of_recordings = markdown(&definitions_of_recordings(), SECRET);
+        let rest = markdown(&definitions(), SECRET);
+        Some(format!("{written}{RECORDINGS}{of_recordings}\n{BEGIN}{rest}"))
     }
 
     #[test]
@@ -48,7 +54,7 @@ mod tests {
     #[test]
     fn tables_and_columns_have_names_of_their_own_and_a_meaning() {
         let mut tables = std::collections::HashSet::new();
-        for table in definitions() {
+        for table in definitions().into_iter().chain(definitions_of_recordings()) {
             assert!(tables.insert(table.name.clone()) && !table.meaning.is_empty(), "{}", table.name);
             assert!(table.columns.len() <= 64, "{}", table.name);
             let mut columns = std::collections::HashSet::new();

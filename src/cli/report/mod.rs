@@ -163,9 +163,7 @@ pub(crate) fn run(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<Outcome>
 /// Determines the contents of the file. Fails if it cannot be opened.
 fn about(cx: &RunContext, args: &ReportArgs) -> anyhow::Result<About> {
     let site = Site::new(vec![args.input.path().to_owned()], args.baseline.clone(), args.input.words());
-    if let Some(recording) = args.recording.path() {
-        std::fs::metadata(recording).with_context(|| format!("cannot open {}", recording.display()))?;
-    }
+    args.recording.check()?;
     let site = Site { recording: args.recording.path().map(Path::to_owned), ..site };
     let frameworks = args.frameworks.rules(cx)?;
     let mut about = About {

@@ -144,10 +144,11 @@ impl Inner {
         let Some(index) = self.questions.index(number) else {
             return sent(&pages::nothing(&self.questions.site, 1, wants_json));
         };
-        if self.questions.is_replaced(number) {
-            let error =
-                "the dump has been replaced or written to since the server was started; start it again";
-            return sent(&self.failed(number, error, is_json));
+        if let Some(what) = self.questions.replaced(number) {
+            let error = format!(
+                "the {what} has been replaced or written to since the server was started; start it again"
+            );
+            return sent(&self.failed(number, &error, is_json));
         }
         match index {
             Index::Failed(error) => return sent(&self.failed(number, &error, is_json)),

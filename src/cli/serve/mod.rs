@@ -131,9 +131,10 @@ pub(crate) fn run(cx: &RunContext, args: &ServeArgs) -> anyhow::Result<Outcome> 
     if std::env::var_os(WORKER).is_some() {
         return worker::run(cx, &site, args.question_memory, frameworks);
     }
-    for path in args.dumps.iter().chain(&args.baseline).map(PathBuf::as_path).chain(args.recording.path()) {
+    for path in args.dumps.iter().chain(&args.baseline) {
         std::fs::metadata(path).with_context(|| format!("cannot open {}", path.display()))?;
     }
+    args.recording.check()?;
     anyhow::ensure!(
         args.address.is_loopback() || args.allow_remote,
         "{} can be reached from other machines, and the heap may contain secrets; use `ssh -L`, or add --allow-remote",

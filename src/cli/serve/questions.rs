@@ -123,11 +123,16 @@ pub(super) struct Questions {
     asked: Mutex<Asked>,
     indexes: Vec<watch::Receiver<Index>>,
     /// Length and modification time of each dump at the start of the server.
-    stamps: Vec<Option<(u64, SystemTime)>>,
+    stamps: Vec<Option<Stamp>>,
+    /// The same of the recording beside the first dump.
+    recording_stamp: Option<Stamp>,
 }
 
+/// Length and modification time of a file.
+type Stamp = (u64, SystemTime);
+
 /// Returns the length and modification time of a file.
-fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
+fn stamp(path: &Path) -> Option<Stamp> {
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.len(), metadata.modified().ok()?))
 }
@@ -168,6 +173,7 @@ impl Questions {
         let (senders, indexes): (Vec<_>, Vec<_>) =
             site.dumps.iter().map(|_| watch::channel(Index::Building(Stage::default()))).unzip();
         let stamps = site.dumps.iter().map(|dump| stamp(dump)).collect();
+        let recording_stamp = site.recording.as_deref().and_then(stamp);
         let questions = Arc::new(Self {
             site,
             limits,
@@ -176,6 +182,7 @@ impl Questions {
             asked: Mutex::default(),
             indexes,
             stamps,
+            recording_stamp,
         });
         let builder = questions.clone();
         // One after the other: each uses all cores.
@@ -219,12 +226,18 @@ impl Questions {
         }
     }
 
-    /// Returns whether a dump was replaced since the start, so that everything known about it is outdated. A removed
-    /// one is not: it was read before.
-    pub(super) fn is_replaced(&self, number: usize) -> bool {
+    /// Returns what was replaced since the start, so that everything known about a dump is outdated: the dump, or the
+    /// recording beside it. A removed one was not: it was read before.
+    pub(super) fn replaced(&self, number: usize) -> Option<&'static str> {
+        let is_replaced = |known: Option<Stamp>, path: Option<&Path>| {
+            known.zip(path.and_then(stamp)).is_some_and(|(known, now)| known != now)
+        };
         let known = number.checked_sub(1).and_then(|at| self.stamps.get(at).copied().flatten());
-        let now = self.site.dump(number).and_then(stamp);
-        known.zip(now).is_some_and(|(known, now)| known != now)
+        if is_replaced(known, self.site.dump(number)) {
+            return Some("dump");
+        }
+        let has_recording = number == 1 && is_replaced(self.recording_stamp, self.site.recording.as_deref());
+        has_recording.then_some("recording")
     }
 
     /// Returns the time limit of a question.

@@ -6,7 +6,7 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_jfr::Recording;
 use hprof_query::dictionary::names;
 use hprof_query::leaks::Leaks;
-use hprof_query::leaks::allocated_in::process::{Contradiction, SameProcess, same_process};
+use hprof_query::leaks::allocated_in::process::{Contradiction, SameProcess, same_process, unrecorded_nanos};
 use hprof_query::recordings::profile::flight::FlightFile;
 use hprof_query::recordings::profile::flight::allocations::{self, Allocations};
 use hprof_query::recordings::profile::rfc3339;
@@ -14,6 +14,8 @@ use hprof_report::column::{Column, Columns};
 use hprof_report::escape;
 use hprof_report::number::grouped;
 use hprof_report::value::list;
+
+use crate::cli::Outcome;
 
 use super::args::Input;
 use super::context::RunContext;
@@ -43,6 +45,7 @@ pub(crate) struct ComparedRecording {
     start: Option<String>,
     end: Option<String>,
     pid: Option<i64>,
+    is_damaged: bool,
     warnings: Vec<String>,
 }
 
@@ -50,6 +53,15 @@ impl RecordingArg {
     /// Returns the path.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.recording.as_deref()
+    }
+
+    /// Checks that the file is a recording, if there is one.
+    ///
+    /// # Errors
+    /// If it cannot be opened, or is not a recording of Flight Recorder.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let Some(path) = &self.recording else { return Ok(()) };
+        if FlightFile::is_one(path)? { Ok(()) } else { Err(not_one(path)) }
     }
 
     /// Reads the recording, if there is one.
@@ -61,15 +73,18 @@ impl RecordingArg {
         let shown = path.display();
         let bar = Bar::new(cx, input.quiet);
         let scratch = input.index_dir().map(Path::to_owned);
-        let file = FlightFile::open(path, scratch, &bar)?.ok_or_else(|| {
-            anyhow::anyhow!("{shown} is not a recording of Flight Recorder; --recording takes a .jfr file")
-        })?;
+        let file = FlightFile::open(path, scratch, &bar)?.ok_or_else(|| not_one(path))?;
         let recording =
             Recording::new(file.bytes()).map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}"))?;
         let mut allocations = input.with_threads(|| allocations::read(&recording))?;
         allocations.problems.extend(file.unpack_error().map(str::to_owned));
         Ok(Some(BesideRecording { path: path.clone(), allocations }))
     }
+}
+
+fn not_one(path: &Path) -> anyhow::Error {
+    let shown = path.display();
+    anyhow::anyhow!("{shown} is not a recording of Flight Recorder; --recording takes a .jfr file")
 }
 
 impl BesideRecording {
@@ -91,6 +106,13 @@ impl BesideRecording {
         if let SameProcess::No(why) = &same_process {
             warnings.push(format!("{path}: {}", contradiction(why, cx.hides_values)));
         }
+        let unrecorded = unrecorded_nanos(heap, &self.allocations);
+        if !matches!(same_process, SameProcess::No(_)) && unrecorded >= HOUR_NANOS {
+            let hours = grouped(unrecorded / HOUR_NANOS);
+            warnings.push(format!(
+                "{path}: the recording ended {hours} h before the dump was made: what was allocated since is not in it"
+            ));
+        }
         if self.allocations.left_out > 0 {
             warnings.push(format!(
                 "{path}: {} samples are not counted, as there are too many different stacks",
@@ -103,6 +125,7 @@ impl BesideRecording {
             start: date(self.allocations.span_nanos.0),
             end: date(self.allocations.span_nanos.1),
             pid: self.allocations.jvm.as_ref().and_then(|jvm| jvm.pid),
+            is_damaged: !self.allocations.problems.is_empty(),
             warnings,
         }
     }
@@ -112,6 +135,11 @@ impl ComparedRecording {
     /// Returns the path, as given.
     pub(crate) fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Returns the outcome of a run with this recording, if there is one: damage to it is damage to the answer.
+    pub(crate) fn outcome(recording: Option<&Self>, outcome: Outcome) -> Outcome {
+        if recording.is_some_and(|recording| recording.is_damaged) { Outcome::Damaged } else { outcome }
     }
 
     /// Returns the warnings.
@@ -160,6 +188,9 @@ fn contradiction(why: &Contradiction, hides_values: bool) -> String {
         }
     }
 }
+
+/// Nanoseconds of an hour.
+const HOUR_NANOS: u64 = 3_600_000_000_000;
 
 /// Maximum number of characters of a command in a warning.
 const MAX_COMMAND: usize = 80;

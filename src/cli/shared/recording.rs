@@ -140,8 +140,13 @@ impl RecordedInput {
         Self { input: input.without_heap_dump(), run: None }.open_flight(cx, Want::default())
     }
 
-    /// Opens a recording of Flight Recorder that is given beside a dump, and prints notes about it.
-    pub(crate) fn flight_beside(cx: &RunContext, dump: &Input, path: &Path) -> anyhow::Result<FlightFile> {
+    /// Opens a recording of Flight Recorder that is given beside a dump, and prints notes about it. Returns also whether it
+    /// is damaged.
+    pub(crate) fn flight_beside(
+        cx: &RunContext,
+        dump: &Input,
+        path: &Path,
+    ) -> anyhow::Result<(FlightFile, bool)> {
         let shown = path.display();
         let bar = Bar::new(cx, dump.quiet);
         let scratch = dump.index_dir().map(Path::to_owned);
@@ -153,7 +158,7 @@ impl RecordedInput {
         let facts = dump.with_threads(read)?.facts;
         drop(bar);
         about_flight(cx, &facts, &shown.to_string(), dump.quiet);
-        Ok(file)
+        Ok((file, facts.problem_count > 0))
     }
 
     /// Reads a recording of Flight Recorder, all of it, for commands that otherwise take dumps only.

@@ -83,7 +83,8 @@ pub(crate) fn unpack(
     Ok(Unpacked { map, error, kept: true })
 }
 
-/// Unpacks a file into a file without a name in the directory `into`, which disappears with this process.
+/// Unpacks a file into a file without a name in the directory `into`, which disappears with this process. The directory is
+/// created if necessary, as that of an index.
 /// Returns the unpacked bytes and the error that ended them, if the file is truncated or damaged.
 ///
 /// # Errors
@@ -95,6 +96,9 @@ pub fn unnamed_copy(
     progress: &dyn Progress,
 ) -> Result<(Mapped, Option<String>), Error> {
     let fail = |error| Error::Unpack { path: packed.path().to_owned(), into: into.to_owned(), error };
+    if !into.exists() {
+        PrivateDir::create(into).map_err(fail)?;
+    }
     let file = tempfile::tempfile_in(into).map_err(fail)?;
     let (unpacked, _) = unpack_into(&file, packed, compression, into, progress)?;
     Ok((Mapped::of(&file, into.to_owned(), Content::Scratch)?, unpacked.error))

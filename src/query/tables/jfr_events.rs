@@ -27,7 +27,7 @@ const PART_BYTES: usize = 16 << 20;
 const ROWS_OF_PART: u64 = 10_000;
 
 /// Returns the definition of the table.
-pub fn definition() -> Definition {
+pub(super) fn definition() -> Definition {
     let none = "events of the type have none";
     Definition {
         name: "jfr_events".into(),

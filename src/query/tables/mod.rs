@@ -11,7 +11,7 @@ mod column_names;
 mod context;
 pub mod definition;
 mod fields;
-pub mod jfr_events;
+mod jfr_events;
 mod object_chunks;
 mod objects;
 mod of_class;
@@ -33,7 +33,7 @@ use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::ObjectId;
 
 use small::threads::{self, ThreadTable, ThreadTableKind};
-use small::{dumps, loaders, places, recorded, suspects, waste};
+use small::{allocation_sites, dumps, loaders, places, recorded, suspects, waste};
 
 pub use batch::{Batch, Cell, NO_NAME, Values};
 pub use column_names::{ColumnNames, NameList};
@@ -296,6 +296,7 @@ impl<'a> Tables<'a> {
         let mut all: Vec<Box<dyn Table + 'a>> = TABLES.iter().map(open).collect();
         if let Some(file) = recording {
             all.push(Box::new(jfr_events::JfrEvents::new(context.clone(), file)));
+            all.push(small::open(&context, allocation_sites::definition(), allocation_sites::make));
         }
         Self { context, all }
     }
@@ -333,7 +334,12 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Returns the definitions of all tables, except those of single classes.
+/// Returns the definitions of all tables that every dump has, except those of single classes.
 pub fn definitions() -> Vec<Definition> {
     TABLES.iter().map(|(definition, _)| definition()).collect()
+}
+
+/// Returns the definitions of the tables that exist if a recording of Flight Recorder is given beside the dump.
+pub fn definitions_of_recordings() -> Vec<Definition> {
+    vec![jfr_events::definition(), allocation_sites::definition()]
 }

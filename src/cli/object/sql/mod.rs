@@ -74,7 +74,8 @@ pub(crate) struct SqlArgs {
     #[arg(long, value_name = "NAME=DUMP", help_heading = "Input", value_parser = attachment)]
     attach: Vec<(String, PathBuf)>,
 
-    /// Recording of Flight Recorder beside the dump: its events are the table jfr_events
+    /// Recording of Flight Recorder beside the dump: its events are the table jfr_events, the lines that allocate
+    /// allocation_sites
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Input")]
     recording: Option<PathBuf>,
 
@@ -139,11 +140,10 @@ pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
     hiding::note(cx, args.input.quiet);
     let frameworks = args.frameworks.rules(cx)?;
     let recording = recording(cx, args)?;
-    let ask = |opened: &[OpenHeap]| {
-        Ok(answer(args, &dumps(args, (&frameworks, recording.as_ref()), opened)?, &query))
-    };
+    let file = recording.as_ref().map(|recording| &recording.file);
+    let ask = |opened: &[OpenHeap]| Ok(answer(args, &dumps(args, (&frameworks, file), opened)?, &query));
     let (opened, found) = with_all(cx, &inputs(args)?, Vec::new(), &ask)?;
-    let sessions = Sessions::new(args, opened)?;
+    let sessions = Sessions::new(args, opened, recording.as_ref())?;
     match found {
         Ok(first) => show(cx, args, &sessions, &query, first),
         Err(error) if error.kind == ErrorKind::Unknown => {
@@ -197,10 +197,17 @@ fn with_all<T: Send>(
     Ok(answer)
 }
 
+/// The recording beside the dump.
+struct OpenRecording {
+    file: Arc<FlightFile>,
+    is_damaged: bool,
+}
+
 /// Opens the recording beside the dump.
-fn recording(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Option<Arc<FlightFile>>> {
+fn recording(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Option<OpenRecording>> {
     let Some(path) = &args.recording else { return Ok(None) };
-    RecordedInput::flight_beside(cx, &args.input, path).map(|file| Some(Arc::new(file)))
+    let (file, is_damaged) = RecordedInput::flight_beside(cx, &args.input, path)?;
+    Ok(Some(OpenRecording { file: Arc::new(file), is_damaged }))
 }
 
 /// Returns the tables of open dumps.
@@ -276,15 +283,21 @@ fn row_bytes(row: &SqlRow) -> usize {
 struct Sessions {
     first: Session,
     others: Vec<(String, Session)>,
+    is_recording_damaged: bool,
     failed: Mutex<Option<SqlError>>,
 }
 
 impl Sessions {
-    fn new(args: &SqlArgs, opened: Vec<OpenHeap>) -> anyhow::Result<Self> {
+    fn new(args: &SqlArgs, opened: Vec<OpenHeap>, recording: Option<&OpenRecording>) -> anyhow::Result<Self> {
         let mut sessions = opened.into_iter().map(|(heap, graph)| Session { heap, graph });
         let first = sessions.next().context("no dump was opened")?;
         let names = args.attach.iter().map(|(name, _)| name.clone());
-        Ok(Self { first, others: names.zip(sessions).collect(), failed: Mutex::new(None) })
+        Ok(Self {
+            first,
+            others: names.zip(sessions).collect(),
+            is_recording_damaged: recording.is_some_and(|recording| recording.is_damaged),
+            failed: Mutex::new(None),
+        })
     }
 }
 
@@ -294,7 +307,9 @@ impl AnswerSource for Sessions {
     }
 
     fn is_damaged(&self) -> bool {
-        self.first.is_damaged() || self.others.iter().any(|(_, other)| other.is_damaged())
+        self.is_recording_damaged
+            || self.first.is_damaged()
+            || self.others.iter().any(|(_, other)| other.is_damaged())
     }
 
     fn check(&self) -> anyhow::Result<()> {

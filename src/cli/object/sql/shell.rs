@@ -40,9 +40,9 @@ pub(super) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
     let recording = recording(cx, args)?;
     let (opened, dumps): (Vec<OpenHeap>, Vec<Arc<SqlDump>>) =
         with_all(cx, &inputs(args)?, Vec::new(), &|opened| {
-            dumps(args, (&frameworks, recording.as_ref()), opened)
+            dumps(args, (&frameworks, recording.as_ref().map(|recording| &recording.file)), opened)
         })?;
-    let sessions = Sessions::new(args, opened)?;
+    let sessions = Sessions::new(args, opened, recording.as_ref())?;
     let config = Config::builder().max_history_size(HISTORY)?.auto_add_history(true).build();
     let mut editor: Editor<Helper, FileHistory> = Editor::with_config(config)?;
     editor.set_helper(Some(Helper::new(&dumps)));

@@ -41,11 +41,13 @@ pub(crate) fn lines(suspect: &Suspect) -> Vec<AllocatingLine> {
 pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
     let of = suspect.allocated_in.as_ref()?;
     let class = &of.class;
+    let recording =
+        if of.is_partial { "The recording, as far as it could be read," } else { "The recording" };
     match of.status {
-        AllocationStatus::None => return Some(format!("The recording has no allocation sample of {class}.")),
+        AllocationStatus::None => return Some(format!("{recording} has no allocation sample of {class}.")),
         AllocationStatus::TooFew => {
             let samples = counted(of.sum.samples.max(of.old_objects), "allocation sample");
-            return Some(format!("The recording has {samples} of {class}, too few to name a line."));
+            return Some(format!("{recording} has {samples} of {class}, too few to name a line."));
         }
         AllocationStatus::Found => {}
     }

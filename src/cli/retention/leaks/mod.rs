@@ -142,7 +142,8 @@ pub(crate) fn run(cx: &RunContext, args: &LeaksArgs) -> anyhow::Result<Outcome> 
             output::finish_if(out, session.check())?;
         }
     }
-    Ok(session.outcome(!told.leaks.conclusions.is_empty()))
+    let outcome = session.outcome(!told.leaks.conclusions.is_empty());
+    Ok(ComparedRecording::outcome(told.recording.as_ref(), outcome))
 }
 
 /// Shows suspects as rows, or as text in place of a table.

@@ -36,6 +36,8 @@ pub struct AllocatedIn {
     pub class: String,
     /// Whether there are enough samples.
     pub status: AllocationStatus,
+    /// Whether part of the recording could not be read.
+    pub is_partial: bool,
     /// Events that are counted.
     pub event: Option<AllocationEvent>,
     /// Sum of all samples of the class; of an array, only of those as long as the arrays that are alive, if events
@@ -248,6 +250,7 @@ fn sample_class(
     AllocatedIn {
         class: class.to_owned(),
         status,
+        is_partial: !allocations.problems.is_empty(),
         event: allocations.event,
         sum,
         old_objects: old.all,

@@ -81,6 +81,13 @@ pub fn same_process(
     if pid.is_some() || command.is_some() { SameProcess::Yes } else { SameProcess::Unknown }
 }
 
+/// Returns the nanoseconds from the end of a recording to the dump; 0 if it ended later, or the dump does not say when it was
+/// made.
+pub fn unrecorded_nanos(heap: &Heap, allocations: &Allocations) -> u64 {
+    let since = dump_nanos(heap).map(|dumped| dumped.saturating_sub(allocations.span_nanos.1));
+    since.and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(0)
+}
+
 /// Share of the time from the start of the JVM to the dump that a recording covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordedShare {

@@ -4,6 +4,7 @@
 //! Most are [`Small`]: all rows are made when the first is read, and kept. [`threads`] makes its rows thread by thread,
 //! since a dump can contain a million threads.
 
+pub(super) mod allocation_sites;
 pub(super) mod dumps;
 pub(super) mod loaders;
 pub(super) mod places;

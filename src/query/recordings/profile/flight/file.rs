@@ -25,17 +25,8 @@ impl FlightFile {
         scratch: Option<PathBuf>,
         progress: &dyn Progress,
     ) -> Result<Option<Self>, Error> {
-        let map = Mapped::open(path)?;
+        let Some((map, compression)) = sniffed(path)? else { return Ok(None) };
         let file_bytes = map.stamp().len;
-        // Recordings in archives are not supported.
-        let compression = Compression::of(map.bytes()).filter(|compression| !compression.is_archive());
-        let looks = match compression {
-            None => sniff::sniff(map.bytes()),
-            Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096).0),
-        };
-        if looks != Looks::Jfr {
-            return Ok(None);
-        }
         let (map, unpack_error) = match compression {
             None => (map, None),
             Some(compression) => {
@@ -44,6 +35,14 @@ impl FlightFile {
             }
         };
         Ok(Some(Self { file_bytes, map, unpack_error }))
+    }
+
+    /// Returns whether a file is a recording. Only its first bytes are read.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub fn is_one(path: &Path) -> Result<bool, Error> {
+        Ok(sniffed(path)?.is_some())
     }
 
     /// Returns the unpacked bytes.
@@ -60,4 +59,16 @@ impl FlightFile {
     pub fn unpack_error(&self) -> Option<&str> {
         self.unpack_error.as_deref()
     }
+}
+
+/// Opens a file if it is a recording; with its compression.
+fn sniffed(path: &Path) -> Result<Option<(Mapped, Option<Compression>)>, Error> {
+    let map = Mapped::open(path)?;
+    // Recordings in archives are not supported.
+    let compression = Compression::of(map.bytes()).filter(|compression| !compression.is_archive());
+    let looks = match compression {
+        None => sniff::sniff(map.bytes()),
+        Some(compression) => sniff::sniff(&compression.peek(map.bytes(), 4096).0),
+    };
+    Ok((looks == Looks::Jfr).then_some((map, compression)))
 }

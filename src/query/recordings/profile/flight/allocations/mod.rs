@@ -137,11 +137,6 @@ impl Allocations {
         let numbers = self.stacks.get(stack as usize).into_iter().flatten();
         numbers.filter_map(|number| self.frames.get(*number as usize)).collect()
     }
-
-    /// Returns the duration in nanoseconds.
-    pub fn duration_nanos(&self) -> i64 {
-        self.span_nanos.1.saturating_sub(self.span_nanos.0)
-    }
 }
 
 /// Reads the allocations in a recording.

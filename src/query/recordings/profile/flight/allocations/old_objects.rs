@@ -19,16 +19,10 @@ pub struct OldObject {
     pub class: Arc<str>,
     /// Number of elements of an array.
     pub elements: Option<u64>,
-    /// Allocation time, in nanoseconds since 1970.
-    pub allocated_nanos: i64,
     /// Index of the stack in which it was allocated.
     pub(super) stack: u32,
     /// Chain of references from the object to the root; empty if the recording was written without chains.
     pub chain: Vec<ChainLink>,
-    /// System of the root: `Threads`, `Class Loader Data`.
-    pub root_system: String,
-    /// Type of the root: `Stack Variable`, `Global JNI Handle`.
-    pub root_type: String,
 }
 
 /// A reference to the object before, by another.
@@ -58,19 +52,7 @@ pub(super) fn read(
     let class = object.constant("type").and_then(|class| names.class(class))?;
     let elements = fields.integer("arrayElements").and_then(|count| u64::try_from(count).ok());
     let elements = elements.filter(|_| class.ends_with("[]"));
-    let allocated_nanos = fields.integer("allocationTime").map_or(0, |ticks| fields.chunk().nanos(ticks));
-    let root = fields.record("root");
-    // A constant with one field.
-    let of_root = |field: &str| {
-        let named = root.as_ref()?.record(field)?;
-        named.text(&named.class()?.fields.first()?.name).map(Cow::into_owned)
-    };
-    let chain = chain(object, names, left);
-    let [root_system, root_type] = ["system", "type"].map(|field| {
-        let text = of_root(field).unwrap_or_default();
-        if take(left, text.len()) { text } else { String::new() }
-    });
-    Some(OldObject { class, elements, allocated_nanos, stack, chain, root_system, root_type })
+    Some(OldObject { class, elements, stack, chain: chain(object, names, left) })
 }
 
 /// Takes so many bytes of what is left; returns whether there are as many. If not, nothing is left.

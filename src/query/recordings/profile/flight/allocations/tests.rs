@@ -60,7 +60,6 @@ fn old_objects_with_chains() {
     assert_eq!(found.old_objects.len(), 3);
     let old = &found.old_objects[0];
     assert_eq!((&*old.class, old.elements), ("byte[]", Some(1000)));
-    assert_eq!((&*old.root_system, &*old.root_type), ("Threads", "Stack Variable"));
     let links: Vec<_> = old.chain.iter().map(|link| (&*link.class, link.field.as_deref())).collect();
     assert_eq!(links, [("java.lang.Object[]", None), ("a.B", Some("HELD"))]);
     let stack: Vec<String> = found.stack(old.stack()).into_iter().map(ToString::to_string).collect();
