@@ -321,7 +321,31 @@ pub(crate) fn answer(cx: &RunContext, arguments: &[OsString]) -> anyhow::Result<
     let all = std::iter::once(OsStr::new("hprof-cli")).chain(arguments.iter().map(OsString::as_os_str));
     let matches = parser(arguments.first().and_then(|first| first.to_str())).try_get_matches_from(all)?;
     checked(cx, &matches)?;
+    only_answers(&matches)?;
     Command::from_arg_matches(&matches)?.run(cx)
+}
+
+/// Checks that a command writes no file: pages and views only show.
+fn only_answers(matches: &clap::ArgMatches) -> anyhow::Result<()> {
+    let Some((name, of)) = matches.subcommand() else { return Ok(()) };
+    for argument in
+        one(name).iter().flat_map(clap::Command::get_arguments).filter(|argument| is_file(argument))
+    {
+        let is_given =
+            of.value_source(argument.get_id().as_str()) == Some(clap::parser::ValueSource::CommandLine);
+        let option = argument.get_long().unwrap_or_default();
+        anyhow::ensure!(
+            !is_given,
+            "--{option} writes a file, which is not possible here; run {name} in a shell"
+        );
+    }
+    Ok(())
+}
+
+/// Returns whether an argument is the name of a file that is written.
+pub(crate) fn is_file(argument: &clap::Arg) -> bool {
+    argument.get_help_heading() == Some("Output")
+        && argument.get_value_names().is_some_and(|names| names.iter().any(|name| name == "FILE"))
 }
 
 /// Line of the help about a command that is not in every build.

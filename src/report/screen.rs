@@ -177,6 +177,10 @@ impl Screen {
         };
         let replaced = table.rows().get(at);
         let branch = replaced.and_then(|row| row.cells.last()).map_or("", |cell| branch(cell));
+        // Those of the tree that are there already.
+        let is_below =
+            |row: &&TableRow| row.cells.last().is_some_and(|cell| self::branch(cell).len() > branch.len());
+        let end = at + 1 + table.rows().iter().skip(at + 1).take_while(is_below).count();
         let in_result = replaced.map_or(0, |row| row.number);
         // Lines of the rows below go on at the left of the rows that are inserted.
         let below = branch.replace("├─ ", "│  ").replace("└─ ", "   ");
@@ -188,7 +192,7 @@ impl Screen {
             }
         }
         match self.rows.and_then(|at| self.sections.get_mut(at)) {
-            Some(Section::Table(table)) if !rows.is_empty() => table.replace_row(at, rows),
+            Some(Section::Table(table)) if !rows.is_empty() => table.replace_rows(at..end, rows),
             _ => return false,
         }
         true
@@ -334,6 +338,8 @@ mod tests {
         assert!(screen.graft(ObjectId(2), &tree(&[(2, "b"), (4, "├─ d"), (5, "└─ e")])));
         assert!(screen.graft(ObjectId(5), &tree(&[(5, "e"), (6, "└─ f")])));
         assert!(screen.graft(ObjectId(3), &tree(&[(3, "c"), (7, "└─ g")])));
+        assert!(screen.graft(ObjectId(2), &tree(&[(2, "b"), (4, "├─ d"), (5, "└─ e")])));
+        assert!(screen.graft(ObjectId(5), &tree(&[(5, "e"), (6, "└─ f")])));
         assert!(!screen.graft(ObjectId(9), &tree(&[(9, "x")])) && !screen.graft(ObjectId(1), &tree(&[])));
         let text: Vec<String> = screen.lines(80).into_iter().map(|line| line.text).collect();
         let tree = &text[2..9];

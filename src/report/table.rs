@@ -167,12 +167,12 @@ impl TableBuilder {
         &self.rows
     }
 
-    /// Replaces one row by others, which are as wide as those of this table.
-    pub(super) fn replace_row(&mut self, at: usize, rows: Vec<TableRow>) {
-        if at < self.rows.len() {
+    /// Replaces rows by others, which are as wide as those of this table.
+    pub(super) fn replace_rows(&mut self, range: Range<usize>, rows: Vec<TableRow>) {
+        if range.end <= self.rows.len() {
             let longest = rows.iter().flat_map(|row| &row.cells).map(String::len).max();
             self.longest = self.longest.max(longest.unwrap_or(0));
-            self.rows.splice(at..=at, rows);
+            self.rows.splice(range, rows);
         }
     }
 

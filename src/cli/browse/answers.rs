@@ -142,7 +142,8 @@ impl ScreenAnswer {
     /// Creates the answer to a question that failed.
     pub(super) fn failed(text: &str, hint: Option<&str>, width: u16) -> Self {
         let hint = hint.map(|hint| format!("hint: {hint}"));
-        let lines = std::iter::once(format!("error: {text}")).chain(hint);
+        let text = format!("error: {text}");
+        let lines = text.lines().map(str::to_owned).chain(hint);
         Self {
             lines: lines.flat_map(|text| wrapped(&text, width)).collect(),
             is_failed: true,

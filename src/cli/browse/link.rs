@@ -9,12 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 
 use super::core::{Question, ScreenAnswer};
-use super::wire::{FromWorker, ToWorker};
+use super::wire::{FromWorker, MAX_LINE, ToWorker};
 use crate::cli::shared::child::WORKER;
 use crate::cli::shared::spool;
 
-/// Maximum length of a message.
-const MAX_LINE: u64 = 64 << 20;
 /// A question that takes longer is cancelled by the next one; one that takes less is answered before.
 const SHORT: Duration = Duration::from_millis(300);
 /// Time that a process gets to remove its temporary files.
@@ -133,7 +131,7 @@ impl Link {
         std::thread::spawn(move || {
             let mut stdout = BufReader::new(stdout);
             let mut line = String::new();
-            while matches!((&mut stdout).take(MAX_LINE).read_line(&mut line), Ok(1..)) {
+            while matches!((&mut stdout).take(MAX_LINE as u64).read_line(&mut line), Ok(1..)) {
                 match serde_json::from_str(&line) {
                     Ok(FromWorker::Answer(number, answer)) => hear(Heard::Answer(number, answer.into())),
                     Ok(FromWorker::Progress(number, stage)) => hear(Heard::Progress(number, stage)),

@@ -13,6 +13,7 @@ mod tests;
 mod wire;
 mod worker;
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,8 +76,20 @@ pub(crate) fn run(cx: &RunContext, args: &BrowseArgs) -> anyhow::Result<Outcome>
     words.extend(args.frameworks.words());
     words.extend(baseline.iter().flat_map(|baseline| ["--baseline".into(), baseline.into()]));
     words.extend(["--".into(), dump.clone().into()]);
-    terminal::run(words, |size| core::Browser::new(dump, baseline, Box::new(CommandOptions), size))?;
+    let options = shell_options(args);
+    terminal::run(words, |size| core::Browser::new(dump, baseline, options, Box::new(CommandOptions), size))?;
     Ok(Outcome::Fine)
+}
+
+/// Returns the options that every command must repeat in a shell: without them it would have another answer, or build
+/// another index.
+fn shell_options(args: &BrowseArgs) -> Vec<OsString> {
+    let mut options = args.frameworks.words();
+    options.extend(args.input.heap_dump().iter().map(|number| format!("--heap-dump={number}").into()));
+    if let Some(dir) = args.input.index_dir_option() {
+        options.extend(["--index-dir".into(), dir.into()]);
+    }
+    options
 }
 
 /// Options as the parser knows them.

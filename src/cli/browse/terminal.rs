@@ -2,11 +2,12 @@
 //! the process is suspended.
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
@@ -40,7 +41,7 @@ pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Brow
     watch_signals(&sender);
     let _hook = PanicHook::install();
     let session = TerminalSession::enter()?;
-    let has_ended = {
+    let (has_ended, failure) = {
         let mut browser = browser(terminal::size()?);
         let (done, keys_done) = channel();
         let screen = BrowserLoop {
@@ -49,14 +50,19 @@ pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Brow
             link: Link::new(words, hearing(sender.clone())),
             has_color: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
         };
+        watch_terminal(sender.clone());
         read_keys(sender, keys_done);
-        screen.run(&mut browser, &events)
+        (screen.run(&mut browser, &events), browser.failure())
     };
     drop(session);
     if has_ended? {
         signals::end_now();
     }
-    Ok(())
+    // What the screen said is gone with it.
+    match failure {
+        Some(text) => anyhow::bail!("{}", text.strip_prefix("error: ").unwrap_or(&text).to_owned()),
+        None => Ok(()),
+    }
 }
 
 fn hearing(sender: Sender<Event>) -> Hear {
@@ -75,6 +81,16 @@ fn read_keys(sender: Sender<Event>, done: Receiver<()>) {
             }
         }
         // The terminal is gone.
+        let _ = sender.send(Event::End);
+    });
+}
+
+/// Ends the browser when its terminal is gone, even if SIGHUP is ignored: reading keys would neither fail nor wait.
+fn watch_terminal(sender: Sender<Event>) {
+    std::thread::spawn(move || {
+        while io::stdin().is_terminal() {
+            std::thread::sleep(Duration::from_millis(500));
+        }
         let _ = sender.send(Event::End);
     });
 }
@@ -274,16 +290,20 @@ fn base64(bytes: &[u8]) -> String {
 
 type Hook = Box<dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync>;
 
-/// Restores the terminal before a panic of this thread is reported. Panics of threads that answer are answers.
+/// Restores the terminal before a panic of this thread is reported. Questions are answered by another process.
 struct PanicHook(Arc<Mutex<Option<Hook>>>);
 
 impl PanicHook {
     fn install() -> Self {
+        Self::with(leave)
+    }
+
+    fn with(restore: impl Fn() + Send + Sync + 'static) -> Self {
         let previous = Arc::new(Mutex::new(Some(panic::take_hook())));
         let (shared, main) = (previous.clone(), std::thread::current().id());
         panic::set_hook(Box::new(move |info| {
             if std::thread::current().id() == main {
-                leave();
+                restore();
                 if let Some(hook) = &*locked(&shared) {
                     hook(info);
                 }
@@ -307,6 +327,28 @@ impl Drop for PanicHook {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panic_restores_the_terminal_before_it_is_reported() {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let outer = panic::take_hook();
+        let (first, then) = (order.clone(), order.clone());
+        // Other tests may panic meanwhile.
+        let this = std::thread::current().id();
+        panic::set_hook(Box::new(move |_| {
+            if std::thread::current().id() == this {
+                locked(&then).push("reported");
+            }
+        }));
+        // A hook is of all threads: only panics of this one restore, and none after the browser has ended.
+        let hook = PanicHook::with(move || locked(&first).push("restored"));
+        let _ = panic::catch_unwind(|| panic!("here"));
+        let _ = std::thread::spawn(|| panic!("elsewhere")).join();
+        drop(hook);
+        let _ = panic::catch_unwind(|| panic!("later"));
+        panic::set_hook(outer);
+        assert_eq!(*locked(&order), ["restored", "reported", "reported"]);
+    }
 
     #[test]
     fn copied_texts_are_base64() {

@@ -11,11 +11,18 @@ use ratatui_core::layout::Rect;
 
 use super::CommandOptions;
 use super::answers::Answerer;
-use super::core::{Browser, Effect, Key, Question, ScreenAnswer};
+use super::core::{Browser, Effect, Key, Question, READING, ScreenAnswer};
+use crate::cli;
 use crate::cli::shared::context::RunContext;
 
 fn browser(size: (u16, u16)) -> Browser {
-    Browser::new(PathBuf::from("s1.hprof"), None, Box::new(CommandOptions), size)
+    Browser::new(
+        PathBuf::from("s1.hprof"),
+        None,
+        vec!["--heap-dump=2".into()],
+        Box::new(CommandOptions),
+        size,
+    )
 }
 
 fn screen(browser: &Browser, size: (u16, u16)) -> Buffer {
@@ -133,6 +140,123 @@ fn screens_of_a_sample() {
     let differs = expected.lines().zip(all.lines()).position(|(expected, shown)| expected != shown);
     assert_eq!(differs, None, "HPROF_CLI_BLESS=1 writes {}", golden.display());
     assert_eq!(expected.lines().count(), all.lines().count());
+}
+
+/// Returns an answerer for a sample, without a child process; its indexes are in the directory.
+fn answerer(indexes: &Path) -> Answerer {
+    let mut option = OsString::from("--index-dir=");
+    option.push(indexes);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let cx = RunContext::shell().keeping_dumps(None, false);
+    Answerer::new(cx, root.join("samples/leaks/s1.hprof.zst"), None, vec![option, "--quiet".into()])
+}
+
+fn question(words: &[&str], window: Option<RowWindow>) -> Question {
+    let words = words.iter().map(|word| (*word).to_owned()).collect();
+    Question { number: 1, words, trees: Vec::new(), width: 200, window }
+}
+
+#[test]
+fn windows_of_rows_are_all_rows() {
+    let indexes = tempfile::tempdir().expect("a directory");
+    let answerer = answerer(indexes.path());
+    for words in [
+        &["dominators"][..],
+        &["sql", "SELECT object FROM objects LIMIT 1500"],
+        &["oql", "SELECT * FROM java.lang.String"],
+        &["histo"],
+        &["instances", "java.lang.String"],
+        &["classes"],
+        &["strings"],
+        &["roots"],
+        &["threads"],
+        &["loaders"],
+    ] {
+        let ask = |start, count, is_last| {
+            let window = RowWindow { start, count, is_last, text: String::new() };
+            let answer = answerer.answer(&question(words, Some(window)));
+            assert!(!answer.is_failed, "{words:?}: {:?}", answer.lines);
+            answer.place.expect("rows")
+        };
+        let last = ask(0, 10, true);
+        let (all, mut end) = (last.start + last.rows, 0);
+        while end < 1200 {
+            let place = ask(end, 400, false);
+            assert_eq!((place.start, place.rows), (end, 400.min(all - end)), "{words:?}");
+            end += place.rows;
+            assert_eq!(place.has_more, end < all, "{words:?}");
+            if !place.has_more {
+                break;
+            }
+        }
+        assert_eq!(end, all.min(1200), "{words:?}");
+    }
+}
+
+#[test]
+fn no_view_writes_a_file_or_reads_a_query_from_stdin() {
+    let indexes = tempfile::tempdir().expect("a directory");
+    let answerer = answerer(indexes.path());
+    let error = |words: &[&str]| {
+        let answer = answerer.answer(&question(words, None));
+        let lines: Vec<String> = answer.lines.iter().map(|line| line.text.clone()).collect();
+        assert!(answer.is_failed && !lines.iter().any(|line| line.contains("\\n")), "{words:?}: {lines:?}");
+        lines.join(" ")
+    };
+    let out = indexes.path().join("out");
+    let name = out.to_str().expect("text");
+    for command in READING {
+        for argument in cli::one(command).iter().flat_map(clap::Command::get_arguments) {
+            if cli::is_file(argument) {
+                let option = format!("--{}={name}", argument.get_long().expect("a long option"));
+                let extra = if option.starts_with("--output") { "--init" } else { "--rules=rules.toml" };
+                assert!(error(&[command, extra, &option]).contains("writes a file"), "{command} {option}");
+            }
+        }
+    }
+    for words in [&["check", "--init", "-o", name][..], &["check", "--rules=x", "--junit", name]] {
+        assert!(error(words).contains("writes a file"), "{words:?}");
+    }
+    assert!(!out.exists());
+    for words in [&["sql", "--top", "5"][..], &["oql", "--format", "csv", "--file", "-"]] {
+        assert!(error(words).contains("query"), "{words:?}");
+    }
+}
+
+#[test]
+fn the_command_for_a_shell_has_the_options_of_the_browser() {
+    let mut browser = browser((80, 24));
+    browser.key(Key::Char('h'));
+    browser.key(Key::Char('Y'));
+    let copied = browser.effects().into_iter().find_map(|effect| match effect {
+        Effect::Copy(text) => Some(text),
+        _ => None,
+    });
+    assert_eq!(copied.as_deref(), Some("hprof-cli histo s1.hprof --heap-dump=2"));
+}
+
+#[test]
+fn a_question_is_not_begun_again_for_another_width() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.resize((60, 24));
+    browser.resize((50, 24));
+    assert_eq!(browser.effects(), []);
+    browser.answer(question.number, ScreenAnswer { width: question.width, ..ScreenAnswer::default() });
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    assert_eq!(question.width, 49);
+    browser.answer(question.number, ScreenAnswer { width: question.width, ..ScreenAnswer::default() });
+    assert_eq!(browser.effects(), []);
+}
+
+#[test]
+fn an_error_that_is_the_only_answer_is_the_result() {
+    let mut browser = browser((80, 24));
+    settle(&mut browser, |_| ScreenAnswer::failed("not a dump", None, 79));
+    assert_eq!(browser.failure().as_deref(), Some("error: not a dump"));
+    browser.key(Key::Char('h'));
+    settle(&mut browser, |question| ScreenAnswer { width: question.width, ..ScreenAnswer::default() });
+    assert_eq!(browser.failure(), None);
 }
 
 /// Numbers that look random, the same in each run.
@@ -267,7 +391,7 @@ fn a_cancelled_question_is_not_shown() {
 #[test]
 fn a_class_with_a_hostile_name_is_no_option_and_no_pattern() {
     for (name, id, expected) in [
-        ("com.acme.Order", None, Some("instances --top=400 com.acme.Order")),
+        ("com.acme.Order", None, Some("instances --top=401 com.acme.Order")),
         ("--sort=x", None, None),
         ("a*", Some(ObjectId(0x10)), Some("show 0x10 --incoming")),
         ("\u{1b}[2J", None, None),
@@ -317,7 +441,7 @@ fn a_million_rows_scroll_and_no_more_than_a_window_is_asked_for() {
         let shown = self::text(&screen(browser, (80, 24)));
         assert!(shown.contains(text), "{text}: {shown}");
     };
-    let mut press = |browser: &mut Browser, key| {
+    let press = |browser: &mut Browser, key| {
         browser.key(key);
         settle(browser, million);
     };

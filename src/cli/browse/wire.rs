@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::core::{Question, ScreenAnswer};
 use crate::cli::shared::spool::Copied;
 
+/// Maximum length of a message.
+pub(super) const MAX_LINE: usize = 64 << 20;
+
 /// Message to the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToWorker {

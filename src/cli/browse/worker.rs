@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use hprof_index::Progress;
 
 use super::answers::Answerer;
-use super::wire::{FromWorker, ToWorker, WireQuestion};
+use super::core::ScreenAnswer;
+use super::wire::{FromWorker, MAX_LINE, ToWorker, WireQuestion};
 use crate::cli::shared::child;
 use crate::cli::shared::context::locked;
 use crate::cli::shared::spool;
@@ -18,14 +19,18 @@ use crate::cli::shared::spool;
 /// Minimum time between two progress messages.
 const RATE: Duration = Duration::from_millis(100);
 
-/// Sends a message to the browser. If the browser is gone, the process ends.
-fn say(message: &FromWorker) {
+/// Sends a message to the browser; returns `false` if it is too long. If the browser is gone, the process ends.
+fn say(message: &FromWorker) -> bool {
     let mut line = serde_json::to_string(message).unwrap_or_default();
     line.push('\n');
+    if line.len() > MAX_LINE {
+        return false;
+    }
     let mut out = io::stdout().lock();
     if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
         std::process::exit(0);
     }
+    true
 }
 
 /// Answers questions until stdin ends. If several have arrived, only the last matters.
@@ -43,7 +48,12 @@ pub(super) fn run(teller: &Teller, answerer: &Answerer) -> anyhow::Result<()> {
         if let Some(question) = last {
             let question = question.into();
             teller.begin_question(&question);
-            say(&FromWorker::Answer(question.number, answerer.answer(&question).into()));
+            let answer = answerer.answer(&question);
+            if !say(&FromWorker::Answer(question.number, answer.into())) {
+                let text = "the answer is too long for a screen; Y copies the command for a shell";
+                let answer = ScreenAnswer::failed(text, None, question.width);
+                say(&FromWorker::Answer(question.number, answer.into()));
+            }
         }
     }
     Ok(())

@@ -77,7 +77,7 @@ pub(crate) struct OqlArgs {
 pub(crate) fn run(cx: &RunContext, args: &OqlArgs) -> anyhow::Result<Outcome> {
     let text = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
-        (None, Some(file)) => query_text::read(file, MAX_LEN)?,
+        (None, Some(file)) => query_text::read(cx, file, MAX_LEN)?,
         (None, None) => anyhow::bail!("no query is given; `hprof-cli oql --help` shows examples"),
     };
     let query: Query = match text.parse() {

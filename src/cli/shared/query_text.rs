@@ -1,5 +1,6 @@
 //! Query text: reading it from a file or stdin, and showing the position of an error.
 
+use crate::cli::shared::child::is_child;
 use crate::cli::shared::context::RunContext;
 use std::io::Read;
 use std::path::Path;
@@ -9,10 +10,14 @@ use hprof_report::escape;
 use unicode_width::UnicodeWidthStr;
 
 /// Reads the query from a file, or from stdin if that is `-`; at most one byte more than `longest`.
-pub(crate) fn read(file: &Path, longest: usize) -> anyhow::Result<String> {
+///
+/// # Errors
+/// Also if the process answers for another one: its stdin is not that of a person.
+pub(crate) fn read(cx: &RunContext, file: &Path, longest: usize) -> anyhow::Result<String> {
     let mut text = String::new();
     let most = u64::try_from(longest).unwrap_or(u64::MAX).saturating_add(1);
     if file == Path::new("-") {
+        anyhow::ensure!(!cx.is_taking() && !is_child(), "the query is missing; there is no stdin here");
         std::io::stdin()
             .lock()
             .take(most)

@@ -222,13 +222,21 @@ mod unix {
         }
     }
 
-    /// Stops the process until it is continued.
+    /// Stops the process and its job, as the terminal would, until it is continued. Nothing happens if nobody could continue
+    /// it: the kernel then ignores the signal, or the parent has.
     #[cfg(feature = "browse")]
     pub(crate) fn stop_now() {
+        let Ok(old) = get(libc::SIGTSTP) else { return };
+        if old.sa_sigaction == libc::SIG_IGN || set(libc::SIGTSTP, libc::SIG_DFL).is_err() {
+            return;
+        }
         // SAFETY: The call accepts any number.
         unsafe {
-            libc::raise(libc::SIGSTOP);
+            libc::kill(0, libc::SIGTSTP);
         }
+        // Another thread may receive it.
+        std::thread::sleep(Duration::from_millis(20));
+        let _ = restore(libc::SIGTSTP, &old);
     }
 
     /// Ends the process by this signal; with an exit code where the signal has no effect, as in the first process of

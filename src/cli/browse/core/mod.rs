@@ -6,6 +6,7 @@ mod prompt;
 mod view;
 mod visit;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use hprof_parser::ObjectId;
@@ -16,8 +17,9 @@ use hprof_report::screen::{RowWindow, ScreenLine};
 pub(super) use keys::Key;
 use keys::{HELP, VIEWS};
 use prompt::{Prompt, PromptKind};
+pub(super) use view::READING;
 pub(super) use view::takes_two;
-use view::{READING, Subject, View};
+use view::{Subject, View};
 pub(super) use visit::ScreenAnswer;
 use visit::{Goal, Visit};
 
@@ -26,7 +28,7 @@ const MAX_PAST: usize = 100;
 /// Number of rows that are requested at a time.
 const ROWS: usize = 400;
 
-/// A question for the thread that answers.
+/// A question for the process that answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Question {
     /// Number, which the answer repeats.
@@ -47,7 +49,8 @@ impl Question {
         let mut words = self.words.clone();
         let Some(window) = &self.window else { return (words, RowWindow::ALL) };
         let is_all = window.is_last || !window.text.is_empty();
-        let top = if is_all { 0 } else { window.start.saturating_add(window.count) };
+        // One more, which shows that rows follow: not every command knows how many there are.
+        let top = if is_all { 0 } else { window.start.saturating_add(window.count).saturating_add(1) };
         words.insert(words.len().min(1), format!("--top={top}"));
         (words, window.clone())
     }
@@ -79,6 +82,8 @@ pub(super) trait Catalog {
 pub(super) struct Browser {
     dump: PathBuf,
     baseline: Option<PathBuf>,
+    /// Options for a shell that every command repeats.
+    options: Vec<OsString>,
     catalog: Box<dyn Catalog>,
     size: (u16, u16),
     past: Vec<Visit>,
@@ -94,6 +99,10 @@ pub(super) struct Browser {
     message: String,
     marked: Vec<ObjectId>,
     effects: Vec<Effect>,
+    /// Text of the last error.
+    failure: Option<String>,
+    /// Whether a question had an answer other than an error.
+    has_answer: bool,
 }
 
 impl Browser {
@@ -101,12 +110,14 @@ impl Browser {
     pub(super) fn new(
         dump: PathBuf,
         baseline: Option<PathBuf>,
+        options: Vec<OsString>,
         catalog: Box<dyn Catalog>,
         size: (u16, u16),
     ) -> Self {
         let mut new = Self {
             dump,
             baseline,
+            options,
             catalog,
             size,
             past: Vec::new(),
@@ -119,6 +130,8 @@ impl Browser {
             message: String::new(),
             marked: Vec::new(),
             effects: Vec::new(),
+            failure: None,
+            has_answer: false,
         };
         new.ask();
         new
@@ -136,11 +149,8 @@ impl Browser {
 
     /// Takes the size of the screen: columns and lines.
     pub(super) fn resize(&mut self, size: (u16, u16)) {
-        let is_wider = self.size.0 != size.0;
         self.size = size;
-        if is_wider && !self.now.view.command().is_empty() {
-            self.ask();
-        }
+        self.ask_for_width();
         self.now.scroll(self.height());
     }
 
@@ -158,11 +168,36 @@ impl Browser {
         let asked = std::iter::once(&mut self.now).chain(others).find(|visit| visit.asking == Some(number));
         let Some(visit) = asked else { return };
         visit.asking = None;
+        if answer.is_failed {
+            let lines: Vec<&str> = answer.lines.iter().map(|line| line.text.trim()).collect();
+            self.failure = Some(lines.join(" "));
+        }
+        self.has_answer |= !answer.is_failed;
         visit.take(answer, height);
         visit.scroll(height);
         if number == self.number {
+            self.ask_for_width();
             self.ask_more();
         }
+    }
+
+    /// Asks again if the answer was laid out for another width. A question that is open is not begun again.
+    fn ask_for_width(&mut self) {
+        let width = self.now.answer.as_ref().filter(|answer| !answer.is_failed).map(|answer| answer.width);
+        let is_other = width.is_some_and(|width| width != self.width());
+        if is_other && !self.is_asking() && !self.now.view.command().is_empty() {
+            self.ask();
+        }
+    }
+
+    /// Width of the lines: the first column shows marks.
+    fn width(&self) -> u16 {
+        self.size.0.saturating_sub(1).max(1)
+    }
+
+    /// Returns the last error, if no question had another answer.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.failure.clone().filter(|_| !self.has_answer)
     }
 
     /// Number of lines between the title and the last two.
@@ -186,8 +221,7 @@ impl Browser {
             window: Some(window).filter(|_| self.now.view.scrolls()),
             words: self.now.view.words(),
             trees: self.now.view.trees(),
-            // The first column shows marks.
-            width: self.size.0.saturating_sub(1).max(1),
+            width: self.width(),
         };
         // Only the last question matters.
         self.effects.retain(|effect| !matches!(effect, Effect::Ask(_)));
@@ -257,11 +291,10 @@ impl Browser {
         to.push(std::mem::replace(&mut self.now, visit));
         self.progress.clear();
         let is_lost = self.now.asking.is_some_and(|asked| asked != self.number);
-        let width = self.now.answer.as_ref().map(|answer| answer.width);
-        let is_other = width != Some(self.size.0.saturating_sub(1).max(1));
-        if !self.now.view.command().is_empty() && (is_lost || is_other) {
+        if is_lost {
             self.ask();
         }
+        self.ask_for_width();
         self.now.scroll(self.height());
     }
 
@@ -401,7 +434,7 @@ impl Browser {
                 Some(CellTarget::Class(name, None)) => self.copy(name.clone()),
                 _ => self.message = "there is no object on this line".to_owned(),
             },
-            Key::Char('Y') => self.copy(self.now.view.shell(&self.dump, self.baseline.as_deref())),
+            Key::Char('Y') => self.copy(self.shell()),
             Key::Char('?') => self.help(),
             Key::Char('q') => self.effects.push(Effect::Quit),
             Key::Char(letter) => {
@@ -480,6 +513,9 @@ impl Browser {
 
     fn open(&mut self) {
         let Some(id) = self.object() else { return };
+        if self.now.view.starts_at(id) {
+            return "what it dominates is below".clone_into(&mut self.message);
+        }
         if self.now.view.open(id) {
             self.ask();
         } else {
@@ -523,6 +559,10 @@ impl Browser {
         self.go(View::new("retained", ids));
     }
 
+    fn shell(&self) -> String {
+        self.now.view.shell(&self.dump, self.baseline.as_deref(), &self.options)
+    }
+
     fn copy(&mut self, text: String) {
         self.message = format!("copied: {}", escape::text(&text));
         self.effects.push(Effect::Copy(text));
@@ -536,7 +576,7 @@ impl Browser {
         }
         let about = VIEWS.iter().find(|view| view.command == command).map(|view| view.about);
         let about = about.unwrap_or("The answer of a command.");
-        let shown = self.now.view.shell(&self.dump, self.baseline.as_deref());
+        let shown = self.shell();
         let views = VIEWS.iter().map(|view| format!("  {}                 {}", view.letter, view.title));
         let text = format!("{}: {about}\nIn a shell: {shown}\n\nViews", self.now.view.title());
         let width = usize::from(self.size.0.saturating_sub(1).max(1));

@@ -1,5 +1,6 @@
 //! A view: the command line whose answer it shows.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use hprof_parser::ObjectId;
@@ -8,6 +9,7 @@ use hprof_report::escape;
 
 use crate::cli::pages::listings::Listing;
 use crate::cli::shared::commands::{quoted, quoted_path};
+use crate::cli::shared::spool;
 
 /// Rows requested first below a node of the dominator tree.
 const FIRST_CHILDREN: usize = 50;
@@ -30,10 +32,9 @@ const SCROLLING: &[&str] = &[
     "traces",
     "cpu",
     "diff",
-    "trend",
 ];
 /// Commands of `:`: they only read, and need no terminal.
-pub(super) const READING: &[&str] = &[
+pub(in crate::cli::browse) const READING: &[&str] = &[
     "overview",
     "leaks",
     "histo",
@@ -46,7 +47,6 @@ pub(super) const READING: &[&str] = &[
     "strings",
     "waste",
     "diff",
-    "trend",
     "check",
     "secrets",
     "show",
@@ -87,7 +87,12 @@ impl View {
         let mut new = Self { command: command.to_owned(), rest, scrolls: false, opened: Vec::new() };
         // Each level of this tree has a number of rows.
         let is_merged = command == "dominators" && (new.has("--group-by") || new.has("--depth"));
-        if SCROLLING.contains(&command) && !is_merged && !new.has("--help") && !new.has("--format") {
+        if SCROLLING.contains(&command)
+            && !is_merged
+            && !new.has("--help")
+            && !new.has("--format")
+            && !new.has("--all")
+        {
             new.scrolls = true;
             // All rows are shown, as they are scrolled to.
             let (at, _) = new.value_of("--top");
@@ -118,9 +123,6 @@ impl View {
             }
         }
         let words = split(rest).ok_or_else(|| "a quotation mark is missing".to_owned())?;
-        if matches!(command, "sql" | "oql") && words.iter().all(|word| word.starts_with('-')) {
-            return Err(format!("{command} needs a query: {command} SELECT ..."));
-        }
         Ok(Self::new(command, words))
     }
 
@@ -210,13 +212,14 @@ impl View {
     }
 
     /// Returns the command line for a shell.
-    pub(super) fn shell(&self, dump: &Path, baseline: Option<&Path>) -> String {
+    pub(super) fn shell(&self, dump: &Path, baseline: Option<&Path>, options: &[OsString]) -> String {
         let mut words = vec!["hprof-cli".to_owned(), self.command.clone()];
         if takes_two(&self.command) {
-            words.extend(baseline.map(quoted_path));
+            words.extend(baseline.map(|path| quoted_path(spool::given(path))));
         }
-        words.push(quoted_path(dump));
+        words.push(quoted_path(spool::given(dump)));
         words.extend(self.rest.iter().map(quoted));
+        words.extend(options.iter().map(quoted));
         words.join(" ")
     }
 
@@ -226,6 +229,11 @@ impl View {
             Some(view) => view.title.to_owned(),
             None => std::iter::once(&self.command).chain(&self.rest).cloned().collect::<Vec<_>>().join(" "),
         }
+    }
+
+    /// Returns whether the tree is that of an object, whose children follow its row.
+    pub(super) fn starts_at(&self, id: ObjectId) -> bool {
+        self.is_tree() && self.has("--of") && self.subject() == Some(CellTarget::Object(id))
     }
 
     /// Opens a node of the dominator tree, or requests more objects below it. Returns `false` if this is no such tree.
@@ -284,7 +292,7 @@ impl View {
 
 /// Returns whether a command compares with another dump.
 pub(in crate::cli::browse) fn takes_two(command: &str) -> bool {
-    matches!(command, "diff" | "trend")
+    command == "diff"
 }
 
 /// Returns whether the name of a class, as a pattern, matches itself, and is not taken for an option or an object.

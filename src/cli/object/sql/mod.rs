@@ -133,9 +133,9 @@ fn attachment(text: &str) -> Result<(String, PathBuf), String> {
 pub(crate) fn run(cx: &RunContext, args: &SqlArgs) -> anyhow::Result<Outcome> {
     let query = match (&args.query, &args.file) {
         (Some(query), _) => query.clone(),
-        (None, Some(file)) => query_text::read(file, MAX_LEN)?,
-        (None, None) if std::io::stdin().is_terminal() => return shell::run(cx, args),
-        (None, None) => query_text::read(std::path::Path::new("-"), MAX_LEN)?,
+        (None, Some(file)) => query_text::read(cx, file, MAX_LEN)?,
+        (None, None) if !cx.is_taking() && std::io::stdin().is_terminal() => return shell::run(cx, args),
+        (None, None) => query_text::read(cx, std::path::Path::new("-"), MAX_LEN)?,
     };
     hiding::note(cx, args.input.quiet);
     let frameworks = args.frameworks.rules(cx)?;

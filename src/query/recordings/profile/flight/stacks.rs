@@ -191,7 +191,8 @@ fn symbol(
     make: impl Fn(&str) -> Arc<str>,
 ) -> Option<Arc<str>> {
     let make = |text: Cow<'_, str>| {
-        let name = text.get(..text.floor_char_boundary(MAX_NAME)).filter(|name| !name.is_empty());
+        let end = (0..=text.len().min(MAX_NAME)).rev().find(|end| text.is_char_boundary(*end));
+        let name = text.get(..end?).filter(|name| !name.is_empty());
         name.map(&make)
     };
     let Some(symbol) = record.constant("name") else {
