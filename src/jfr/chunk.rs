@@ -64,10 +64,15 @@ impl<'a> Chunk<'a> {
                 problems.push(problem);
             }
         };
-        let (mut runs, mut stated, mut at) = (Vec::new(), None, HEADER);
-        loop {
-            let (start, mut error) = (at, None);
-            for event in Events::from(reader.at(start)) {
+        let read = |event: &EventHeader| Metadata::read(reader.at(event.fields).until(event.end));
+        // A header that the JVM was still writing states nothing that is certain.
+        let is_stated = span.is_whole || !header.is_in_flight();
+        let stated = if is_stated { Stated::read(reader, &header) } else { Stated::default() };
+        let (mut runs, mut at) = (Vec::new(), HEADER);
+        // No event extends into one whose offset is stated, so damage ends there at the latest.
+        for end in stated.starts.iter().copied().chain([bytes.len()]) {
+            let start = at;
+            for event in Events::from(reader.at(start).until(end)) {
                 match event {
                     Ok(event) => {
                         counts.add(&event);
@@ -78,23 +83,18 @@ impl<'a> Chunk<'a> {
                         }
                         at = event.end;
                     }
-                    // Of a chunk that is not whole, the end is known.
-                    Err(found) => error = Some(found),
+                    Err(FlightError { kind: FlightErrorKind::EventTruncated, offset })
+                        if end < bytes.len() =>
+                    {
+                        problem(FlightError::new(FlightErrorKind::EventOverlaps, offset));
+                    }
+                    Err(found) => problem(found),
                 }
             }
             runs.push(start..at);
-            let Some(error) = error else { break };
-            problem(error);
-            let stated = stated.get_or_insert_with(|| stated_events(reader, &header));
-            // After a damaged region, the next event is where the header or a checkpoint says.
-            match stated.get(stated.partition_point(|event| event.start <= at)) {
-                Some(event) => at = event.start,
-                None => break,
-            }
+            at = end;
         }
-        let read = |event: &EventHeader| Metadata::read(reader.at(event.fields).until(event.end));
-        let of_header = stated.iter().flatten().filter(|event| event.type_id == METADATA);
-        let metadata = match of_header.map(read).find_map(Result::ok) {
+        let metadata = match stated.metadata {
             Some(metadata) => metadata,
             None => read(&metadata.ok_or(FlightError::new(FlightErrorKind::NoMetadata, base))?)?,
         };
@@ -117,28 +117,45 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Returns the events at the offsets that the header states, ascending: the metadata, and the checkpoints, each of which
-/// states the offset of the one before.
-fn stated_events(reader: Reader<'_>, header: &ChunkHeader) -> Vec<EventHeader> {
-    let event = |offset: i64, type_id| {
-        let at = usize::try_from(offset).ok().filter(|at| *at >= HEADER)?;
-        let event = Events::from(reader.at(at)).next()?.ok()?;
-        (event.type_id == type_id).then_some(event)
-    };
-    let mut found: Vec<EventHeader> = event(header.metadata, METADATA).into_iter().collect();
-    let mut at = header.checkpoint;
-    while let Some(checkpoint) = event(at, CHECKPOINT) {
-        found.push(checkpoint);
-        let mut fields = reader.at(checkpoint.fields).until(checkpoint.end);
-        // Start, duration, distance to the checkpoint before.
-        let distance = fields.long().and_then(|_| fields.long()).and_then(|_| fields.long());
-        match distance {
-            Ok(distance) if distance < 0 => at = at.saturating_add(distance),
-            _ => break,
+/// What the header of a chunk says about its events.
+#[derive(Default)]
+struct Stated {
+    /// Offsets of the metadata, and of the checkpoints, each of which states the offset of the one before; ascending.
+    starts: Vec<usize>,
+    metadata: Option<Metadata>,
+}
+
+impl Stated {
+    fn read(reader: Reader<'_>, header: &ChunkHeader) -> Self {
+        let mut stated = Self::default();
+        if let Some((at, event)) = event_at(reader, header.metadata, METADATA) {
+            // Bytes that happen to look like the start of an event are no metadata.
+            stated.metadata = Metadata::read(event).ok();
+            stated.starts.extend(stated.metadata.is_some().then_some(at));
         }
+        let mut at = header.checkpoint;
+        while let Some((start, mut fields)) = event_at(reader, at, CHECKPOINT) {
+            // Start, duration, distance to the checkpoint before.
+            let distance = fields.long().and_then(|_| fields.long()).and_then(|_| fields.long());
+            let Ok(distance) = distance else { break };
+            stated.starts.push(start);
+            if distance >= 0 {
+                break;
+            }
+            at = at.saturating_add(distance);
+        }
+        stated.starts.sort_unstable();
+        stated.starts.dedup();
+        stated
     }
-    found.sort_unstable_by_key(|event| event.start);
-    found
+}
+
+/// Returns the offset and the fields of an event that must be of this type. Its size can be damaged.
+fn event_at(reader: Reader<'_>, offset: i64, type_id: i64) -> Option<(usize, Reader<'_>)> {
+    let at = usize::try_from(offset).ok().filter(|at| *at >= HEADER)?;
+    let mut reader = reader.at(at);
+    reader.int().ok()?;
+    (reader.long().ok()? == type_id).then_some((at, reader))
 }
 
 /// Counts of events by type. Types of the JVM have small IDs.

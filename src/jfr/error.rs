@@ -31,6 +31,9 @@ pub enum FlightErrorKind {
     /// An event extends beyond the end of its chunk, or of the file.
     #[error("an event is truncated")]
     EventTruncated,
+    /// An event extends into another one, whose offset the chunk states.
+    #[error("an event extends into the next one")]
+    EventOverlaps,
     /// Bytes between chunks that are neither an event nor a chunk.
     #[error("neither an event nor a chunk")]
     NotAnEvent,

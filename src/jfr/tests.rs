@@ -227,8 +227,8 @@ fn a_damaged_checkpoint_is_a_problem_at_its_offset() {
     );
 }
 
-/// Chunk with a sample, whose header states where its constants and types are, followed by offsets of events.
-fn stated() -> (Vec<u8>, [usize; 3]) {
+/// Chunk with three samples, followed by offsets of events: two samples, the constants and the types.
+fn stated() -> (Vec<u8>, [usize; 4]) {
     let mut made = FlightWriter::new(true);
     let sample = |body: &mut FlightValues| (0..2).for_each(|_| body.long(7));
     let first = made.position();
@@ -241,16 +241,13 @@ fn stated() -> (Vec<u8>, [usize; 3]) {
     let metadata = made.position();
     let fields = [("number", LONG), ("first", FlightField::constant(FIRST))];
     made.metadata(&[(FIRST, "First", &[("value", LONG)]), (SAMPLE, "jdk.Sample", &fields)]);
-    let mut bytes = made.finish();
-    for (at, value) in [(16, checkpoint), (24, metadata)] {
-        bytes[at..at + 8].copy_from_slice(&(value as i64).to_be_bytes());
-    }
-    (bytes, [first, second, metadata])
+    let bytes = made.finish();
+    (bytes, [first, second, checkpoint, metadata])
 }
 
 #[test]
 fn events_after_damage_are_found_where_the_header_says() {
-    let (whole, [first, second, metadata]) = stated();
+    let (whole, [first, second, _, metadata]) = stated();
     let events = |bytes: &[u8]| {
         let recording = Recording::new(bytes).unwrap();
         let chunk = Chunk::read(bytes, &recording.chunks()[0]).unwrap();
@@ -273,5 +270,36 @@ fn events_after_damage_are_found_where_the_header_says() {
         let recording = Recording::new(&bytes).unwrap();
         let error = Chunk::read(&bytes, &recording.chunks()[0]).unwrap_err();
         assert_eq!(error.kind, FlightErrorKind::NoMetadata);
+    }
+}
+
+#[test]
+fn an_event_that_extends_into_a_stated_one_is_damaged() {
+    let (whole, [first, second, checkpoint, metadata]) = stated();
+    let end = whole.len();
+    // Into constants, over them to the start of another event, into types, and over all to the end.
+    for (damaged, to, found) in [
+        (first, checkpoint + 2, 1),
+        (second, metadata, 2),
+        (second, metadata - 1, 2),
+        (first, metadata + 9, 1),
+        (first, end, 1),
+        // Constants are lost, but neither events nor types.
+        (checkpoint, metadata + 9, 2),
+    ] {
+        let mut bytes = whole.clone();
+        let size = to - damaged;
+        bytes[damaged..damaged + 4].copy_from_slice(&[
+            (size & 0x7f) as u8 | 0x80,
+            (size >> 7 & 0x7f) as u8 | 0x80,
+            (size >> 14 & 0x7f) as u8 | 0x80,
+            (size >> 21) as u8,
+        ]);
+        let chunk = read(&bytes);
+        let problems: Vec<_> = chunk.problems.iter().map(|problem| (problem.kind, problem.offset)).collect();
+        assert_eq!(problems, [(FlightErrorKind::EventOverlaps, damaged as u64)], "{damaged} to {to}");
+        let is_known = damaged != checkpoint;
+        let values = chunk.events().map(|event| event.fields.record("first")?.integer("value"));
+        assert_eq!(values.collect::<Vec<_>>(), vec![is_known.then_some(33); found], "{damaged} to {to}");
     }
 }

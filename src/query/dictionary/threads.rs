@@ -80,7 +80,7 @@ names! {
     CHUNKS: Integer, "number of chunks";
     UNFINISHED_CHUNKS: Integer, "number of chunks that the JVM had not finished";
     DURATION_NS: Signed, "duration of the event in nanoseconds";
-    EVENT_WEIGHT_BYTES: Integer, "bytes that the event states: of samples of allocations their weight, the size of the buffer or of the object; of summaries of the heap those used";
+    EVENT_WEIGHT_BYTES: Integer, "bytes that a sample of allocations stands for: its weight, or the size of the buffer or of the object";
     DURATION_MS: Integer, "duration in milliseconds";
     TRUNCATED_TRACES: Integer, "number of stack traces whose outer frames were not recorded";
     LOST_STACKS: Integer, "number of events whose stacks are not in the recording";

@@ -144,25 +144,29 @@ impl Values {
                 text.push_str(value.unwrap_or_default());
                 ends.push(text.len());
             }
-            Self::Names { names, numbers, known } => {
-                let Some(value) = value else { return numbers.push(NO_NAME) };
-                if known.is_empty() {
-                    let all = names.iter().map(str::to_owned).zip(0u32..);
-                    known.extend(all);
-                }
-                let number = match known.get(value) {
-                    Some(number) => *number,
-                    None => {
-                        let Ok(number) = u32::try_from(names.len()) else { return numbers.push(NO_NAME) };
-                        Arc::make_mut(names).push(value);
-                        known.insert(value.to_owned(), number);
-                        number
-                    }
-                };
-                numbers.push(number);
+            Self::Names { .. } => {
+                let number = value.and_then(|value| self.number(value));
+                self.name(number);
             }
             _ => {}
         }
+    }
+
+    /// Returns the number of a text in a column of names, where it becomes one of the distinct values. Readers that know
+    /// which rows have the same text need it once for all of them.
+    pub fn number(&mut self, value: &str) -> Option<u32> {
+        let Self::Names { names, known, .. } = self else { return None };
+        if known.is_empty() {
+            let all = names.iter().map(str::to_owned).zip(0u32..);
+            known.extend(all);
+        }
+        if let Some(number) = known.get(value) {
+            return Some(*number);
+        }
+        let number = u32::try_from(names.len()).ok()?;
+        Arc::make_mut(names).push(value);
+        known.insert(value.to_owned(), number);
+        Some(number)
     }
 
     /// Adds a name by its number in [`Values::Names`].

@@ -1,5 +1,6 @@
 //! The table `jfr_events`: events of a recording of Flight Recorder. It exists if one is given beside the dump.
 
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,9 +8,11 @@ use std::sync::Arc;
 use super::{Batch, Column, Context, Definition, Table, TableChunk, TableQuery, Wanted};
 use crate::dictionary::names;
 use crate::objects::hiding::HIDDEN;
-use crate::recordings::profile::flight::{FlightFile, rows};
+use crate::recordings::profile::flight::FlightFile;
+use crate::recordings::profile::flight::rows::{self, Shared};
 use crate::recordings::profile::rfc3339;
-use hprof_jfr::{ChunkSpan, Recording};
+use hprof_jfr::{ChunkSpan, FlightError, Recording};
+use rustc_hash::FxHashMap;
 
 /// Table with a row for each event.
 pub(super) struct JfrEvents<'a> {
@@ -19,6 +22,12 @@ pub(super) struct JfrEvents<'a> {
     /// Parts of chunks: offsets of events.
     parts: Vec<(ChunkSpan, Range<usize>)>,
 }
+
+/// Columns of names.
+const EVENT: usize = 0;
+const THREAD: usize = 3;
+const METHOD: usize = 4;
+const CLASS: usize = 6;
 
 /// Size of the events that are read at once: a recording can be one chunk.
 const PART_BYTES: usize = 16 << 20;
@@ -34,13 +43,13 @@ pub(super) fn definition() -> Definition {
         meaning: "An event of the recording of Flight Recorder that was given with --recording".into(),
         order: "as in the file".into(),
         columns: vec![
-            Column::of(names::EVENT),
+            Column::of(names::EVENT).few(),
             Column::of(names::TIME).or_null(none),
             Column::of(names::DURATION_NS).or_null(none),
-            Column::of(names::THREAD_NAME).or_null(none),
-            Column::of(names::METHOD).or_null("the event has no stack"),
+            Column::of(names::THREAD_NAME).few().or_null(none),
+            Column::of(names::METHOD).few().or_null("the event has no stack"),
             Column::of(names::LINE).or_null("the event has no stack, or the line is unknown"),
-            Column::of(names::CLASS).or_null("the event is about none"),
+            Column::of(names::CLASS).few().or_null("the event is about none"),
             Column::of(names::EVENT_WEIGHT_BYTES).or_null(none),
         ],
     }
@@ -77,24 +86,90 @@ impl Table for JfrEvents<'_> {
         let hides = self.context.summary.hides_values();
         for (span, starts) in self.parts.get(parts.clone()).unwrap_or_default() {
             // A chunk that cannot be read was reported when the recording was opened.
-            let _unreadable = rows::visit(self.file.bytes(), span, starts, |row| {
-                batch.rows += 1;
-                batch.column(0).text(Some(row.event));
-                if wanted.has(1) {
-                    let time = row.nanos.and_then(|nanos| rfc3339(u64::try_from(nanos / 1_000_000).ok()?, 0));
-                    batch.column(1).text(time.as_deref());
-                }
-                batch.column(2).integer(row.duration_nanos);
-                batch.column(3).text(row.thread.map(|name| if hides { HIDDEN } else { name }));
-                if wanted.has(4) {
-                    let method = row.top.map(crate::threads::frames::Frame::qualified_method);
-                    batch.column(4).text(method.as_deref());
-                }
-                batch.column(5).count(row.top.and_then(|top| top.line()).map(u64::from));
-                batch.column(6).text(row.class);
-                batch.column(7).count(row.bytes);
-            });
+            let _unreadable = add(self.file.bytes(), (span, starts), (wanted, hides), batch);
         }
         Ok(())
+    }
+}
+
+/// Adds the events of a part of a chunk.
+fn add(
+    file: &[u8],
+    (span, starts): (&ChunkSpan, &Range<usize>),
+    (wanted, hides): (Wanted, bool),
+    batch: &mut Batch,
+) -> Result<(), FlightError> {
+    let mut known = [EVENT, THREAD, METHOD, CLASS].map(|at| Known { at, numbers: FxHashMap::default() });
+    rows::visit(file, span, starts, |row| {
+        batch.rows += 1;
+        let [event, thread, method, class] = &mut known;
+        event.add(batch, Some(row.event), Cow::Borrowed);
+        if wanted.has(1) {
+            let time = row.nanos.and_then(|nanos| rfc3339(u64::try_from(nanos / 1_000_000).ok()?, 0));
+            batch.column(1).text(time.as_deref());
+        }
+        batch.column(2).integer(row.duration_nanos);
+        thread.add(batch, row.thread, |name| Cow::Borrowed(if hides { HIDDEN } else { name }));
+        if wanted.has(METHOD) {
+            method.add(batch, row.top, |frame| frame.qualified_method().into());
+        }
+        batch.column(5).count(row.top.and_then(|top| top.value.line()).map(u64::from));
+        class.add(batch, row.class, Cow::Borrowed);
+        batch.column(7).count(row.bytes);
+    })
+}
+
+/// Numbers of the names in a column: a name is added once, however many events share it.
+struct Known {
+    at: usize,
+    numbers: FxHashMap<i64, Option<u32>>,
+}
+
+impl Known {
+    fn add<'e, V>(
+        &mut self,
+        batch: &mut Batch,
+        shared: Option<Shared<V>>,
+        name: impl FnOnce(V) -> Cow<'e, str>,
+    ) {
+        let column = batch.column(self.at);
+        let number = shared.and_then(|Shared { id, value }| {
+            let number = self.numbers.entry(id);
+            *number.or_insert_with(|| column.number(&name(value)))
+        });
+        column.name(number);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::tables::{Cell, Values};
+    use hprof_writer::flight::every_kind;
+
+    #[test]
+    fn a_name_is_stored_once() {
+        let bytes = every_kind(true).finish();
+        let mut batch = Batch::new(&definition().columns, Wanted::ALL, |_| Arc::default());
+        let span = Recording::new(&bytes).unwrap().chunks()[0];
+        // A batch is filled again and again.
+        for hides in [false, true] {
+            batch.clear();
+            add(&bytes, (&span, &(0..usize::MAX)), (Wanted::ALL, hides), &mut batch).unwrap();
+            let thread = if hides { HIDDEN } else { "worker" };
+            let cells = [EVENT, THREAD, METHOD, CLASS].map(|at| batch.cell(6, at));
+            assert_eq!(cells, ["jdk.ObjectAllocationSample", thread, "a.B.run", "byte[]"].map(Cell::Text));
+            assert_eq!((batch.rows, batch.cell(0, CLASS)), (21, Cell::Null));
+            for at in [EVENT, THREAD, METHOD, CLASS] {
+                let Values::Names { names, numbers, .. } = &batch.columns[at] else {
+                    panic!("{at} is copied")
+                };
+                let mut all: Vec<&str> = names.iter().collect();
+                all.sort_unstable();
+                all.dedup();
+                assert_eq!((all.len(), numbers.len()), (names.len(), batch.rows), "{all:?}");
+            }
+        }
     }
 }

@@ -10,23 +10,33 @@ use hprof_jfr::{Chunk, ChunkSpan, FlightError, Record, Value};
 use super::chunk_sums::thread_name;
 use super::stacks::{Names, Stacks};
 use crate::recordings::profile::Frame;
+use crate::recordings::profile::events::AllocationEvent;
+
+/// A value that many events share.
+#[derive(Debug, Clone, Copy)]
+pub struct Shared<V> {
+    /// Equal for equal values of a column, while a chunk is visited.
+    pub id: i64,
+    /// Value.
+    pub value: V,
+}
 
 /// An event.
 #[derive(Debug, Clone, Copy)]
 pub struct EventRow<'e> {
     /// Name of the type, `jdk.ExecutionSample`.
-    pub event: &'e str,
+    pub event: Shared<&'e str>,
     /// Start, in nanoseconds since 1970.
     pub nanos: Option<i64>,
     /// Duration in nanoseconds.
     pub duration_nanos: Option<i64>,
     /// Name of the thread.
-    pub thread: Option<&'e str>,
+    pub thread: Option<Shared<&'e str>>,
     /// Innermost frame of the stack.
-    pub top: Option<&'e Frame>,
+    pub top: Option<Shared<&'e Frame>>,
     /// Class that the event is about.
-    pub class: Option<&'e str>,
-    /// Bytes that the event states.
+    pub class: Option<Shared<&'e str>>,
+    /// Bytes that a sample of allocations stands for.
     pub bytes: Option<u64>,
 }
 
@@ -38,16 +48,17 @@ struct Fields {
     thread: Option<usize>,
     stack: Option<usize>,
     class: Option<usize>,
-    bytes: Vec<usize>,
+    bytes: [Option<usize>; 2],
 }
 
 impl Fields {
-    /// Names of fields with a class, and of fields with bytes: the first one that is not 0 counts.
+    /// Names of fields with a class.
     const CLASSES: [&str; 5] = ["objectClass", "monitorClass", "parkedClass", "thrownClass", "loadedClass"];
-    const BYTES: [&str; 6] = ["weight", "tlabSize", "allocationSize", "objectSize", "heapUsed", "totalSize"];
 
     fn of(class: &Class) -> Self {
         let field = |name: &str| class.field(name);
+        // Other types have fields of these names, too.
+        let allocation = AllocationEvent::ALL.into_iter().find(|event| event.name() == class.name);
         Self {
             start: field("startTime"),
             duration: field("duration"),
@@ -55,7 +66,7 @@ impl Fields {
             thread: ["sampledThread", "thread", "eventThread"].into_iter().find_map(field),
             stack: field("stackTrace"),
             class: Self::CLASSES.into_iter().find_map(field),
-            bytes: Self::BYTES.into_iter().filter_map(field).collect(),
+            bytes: allocation.map_or([None; 2], |event| event.weights().map(field)),
         }
     }
 }
@@ -86,22 +97,26 @@ pub fn visit(
                 let name = thread.record().map(|thread| thread_name(&thread));
                 last_thread = Some((thread.key, name.filter(|name| !name.is_empty()).map(Into::into)));
             }
-            last_thread.as_ref().and_then(|(_, name)| name.clone())
+            last_thread.as_ref().and_then(|(key, name)| Some((*key, name.clone()?)))
         });
         let top = of.stack.and_then(|index| constant(fields, index));
         let top = top.map(|trace| stacks.index(trace, 0, &mut names).0);
-        let named = of.class.and_then(|index| constant(fields, index)).and_then(|class| names.class(class));
-        let bytes = of.bytes.iter().filter_map(|index| u64::try_from(integer(fields, *index)?).ok());
+        let named = of.class.and_then(|index| constant(fields, index));
+        let named = named.and_then(|class| Some((class.key, names.class(class)?)));
+        let bytes = of.bytes.iter().flatten();
+        let bytes = bytes.filter_map(|index| u64::try_from(integer(fields, *index)?).ok());
         visit(EventRow {
-            event: &class.name,
+            event: Shared { id: i64::try_from(event.class).unwrap_or(i64::MAX), value: &class.name },
             nanos: of.start.and_then(|index| integer(fields, index)).map(|ticks| chunk.nanos(ticks)),
             duration_nanos: of
                 .duration
                 .and_then(|index| integer(fields, index))
                 .map(|ticks| chunk.duration_nanos(ticks)),
-            thread: thread.as_deref(),
-            top: top.and_then(|stack| stacks.innermost(stack)),
-            class: named.as_deref(),
+            thread: thread.as_ref().map(|(id, name)| Shared { id: *id, value: &**name }),
+            top: top
+                .and_then(|stack| stacks.innermost(stack))
+                .map(|(id, value)| Shared { id: id.into(), value }),
+            class: named.as_ref().map(|(id, name)| Shared { id: *id, value: &**name }),
             bytes: bytes
                 .fold(None, |found: Option<u64>, bytes| found.filter(|found| *found > 0).or(Some(bytes))),
         });

@@ -102,10 +102,11 @@ impl Stacks {
         (index, index != NO_STACK)
     }
 
-    /// Returns the innermost frame of a stack.
-    pub(super) fn innermost(&self, stack: StackIndex) -> Option<&Frame> {
+    /// Returns the innermost frame of a stack, and its index.
+    pub(super) fn innermost(&self, stack: StackIndex) -> Option<(u32, &Frame)> {
         let list = self.table.stacks.get(stack as usize)?.list;
-        self.table.frames.get(*self.table.lists.get(list as usize)?.first()? as usize)
+        let frame = *self.table.lists.get(list as usize)?.first()?;
+        Some((frame, self.table.frames.get(frame as usize)?))
     }
 
     /// Reads the frames of a stack: the index of their list, and whether outer frames are missing.

@@ -200,10 +200,10 @@ fn events_one_by_one() {
         let mut found = Vec::new();
         let visit = |row: rows::EventRow<'_>| {
             found.push((
-                row.event.to_owned(),
-                row.thread.map(str::to_owned),
-                row.top.map(ToString::to_string),
-                row.class.map(str::to_owned),
+                row.event.value.to_owned(),
+                row.thread.map(|name| name.value.to_owned()),
+                row.top.map(|top| top.value.to_string()),
+                row.class.map(|name| name.value.to_owned()),
                 row.bytes,
                 row.duration_nanos,
             ));
@@ -222,4 +222,23 @@ fn events_one_by_one() {
     let middle = bytes.len() / 2;
     let parts = [events(&(0..middle)), events(&(middle..usize::MAX))].concat();
     assert!(parts == all && all.len() == 21, "{}", all.len());
+}
+
+#[test]
+fn only_samples_of_allocations_have_a_weight() {
+    let bytes = every_kind(true).finish();
+    let mut weights = Vec::new();
+    let visit =
+        |row: rows::EventRow<'_>| weights.extend(row.bytes.map(|bytes| (row.event.value.to_owned(), bytes)));
+    rows::visit(&bytes, &Recording::new(&bytes).unwrap().chunks()[0], &(0..usize::MAX), visit).unwrap();
+    let weights: Vec<(&str, u64)> = weights.iter().map(|(event, bytes)| (&**event, *bytes)).collect();
+    assert_eq!(
+        weights,
+        [
+            ("jdk.ObjectAllocationSample", 1000),
+            ("jdk.ObjectAllocationSample", 500),
+            ("jdk.ObjectAllocationInNewTLAB", 4096),
+            ("jdk.ObjectAllocationOutsideTLAB", 70_000),
+        ]
+    );
 }
