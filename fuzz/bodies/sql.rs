@@ -22,7 +22,13 @@ fn opened() -> &'static [Arc<SqlDump>] {
         let (heap, graph) = opened.expect("the dump opens");
         // The files go when this returns; what is mapped of them stays.
         let (heap, graph) = (Arc::new(heap), Arc::new(graph));
-        let source = SqlSource { schema: "main".to_owned(), heap, graph, frameworks: Frameworks::bundled() };
+        let source = SqlSource {
+            schema: "main".to_owned(),
+            heap,
+            graph,
+            frameworks: Frameworks::bundled(),
+            recording: None,
+        };
         [Arc::new(SqlDump::new(source).expect("the dump has tables"))]
     })
 }

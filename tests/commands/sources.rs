@@ -33,7 +33,6 @@ const NO_ADVICE: &[(&str, &str)] = &[
         "the definition of a kind contains its explanation, which `waste --explain` shows",
     ),
     ("report/tables/parquet.rs", "the name of the program that wrote a file"),
-    ("report/hprof_text/sections.rs", "the name of the program that wrote a text"),
 ];
 
 #[test]

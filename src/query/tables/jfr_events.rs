@@ -40,7 +40,7 @@ pub(super) fn definition() -> Definition {
     let none = "events of the type have none";
     Definition {
         name: "jfr_events".into(),
-        meaning: "An event of the recording of Flight Recorder that was given with --recording".into(),
+        meaning: "An event of the recording of Flight Recorder beside the dump".into(),
         order: "as in the file".into(),
         columns: vec![
             Column::of(names::EVENT).few(),

@@ -15,7 +15,7 @@ pub(in crate::tables) fn definition() -> Definition {
     Definition {
         name: "allocation_sites".into(),
         meaning: "A line that allocated objects of a class, by the allocation samples in the recording of Flight Recorder that \
-                  was given with --recording"
+                  is beside the dump"
             .into(),
         order: "by class; of a class most bytes first".into(),
         columns: vec![
