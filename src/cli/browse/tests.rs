@@ -399,7 +399,11 @@ fn a_class_with_a_hostile_name_is_no_option_and_no_pattern() {
         let mut browser = browser((80, 24));
         let link = CellTarget::Class(name.to_owned(), id);
         let line = ScreenLine { links: vec![link].into(), row: Some(0), ..ScreenLine::of_text(name) };
-        settle(&mut browser, |_| ScreenAnswer { lines: vec![line.clone()], ..ScreenAnswer::default() });
+        settle(&mut browser, |question| ScreenAnswer {
+            lines: vec![line.clone()],
+            width: question.width,
+            ..ScreenAnswer::default()
+        });
         browser.key(Key::Enter);
         let words = browser.effects().into_iter().find_map(|effect| match effect {
             Effect::Ask(question) => Some(question.command().0.join(" ")),
