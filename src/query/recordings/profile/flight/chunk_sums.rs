@@ -181,13 +181,13 @@ impl<'c> Counting<'c, '_> {
             }
             Kind::Allocation(kind, of) => {
                 let (stack, class) = (self.stack(common, fields), self.class(of.class, fields));
-                let amounts = of.amounts.map(|amount| integer(fields, amount));
+                let amounts = of.amounts.map(|amount| integer(fields, amount).unwrap_or(0));
                 let bytes = amounts.into_iter().find(|bytes| *bytes > 0).unwrap_or(0);
                 add(self.sums.allocations.get_mut(kind), (stack, class), bytes);
             }
             Kind::Wait(kind, of) => {
                 let (stack, class) = (self.stack(common, fields), self.class(of.class, fields));
-                let ticks = of.amounts.map(|amount| integer(fields, amount))[0];
+                let ticks = of.amounts.map(|amount| integer(fields, amount).unwrap_or(0))[0];
                 let nanos = self.chunk.duration_nanos(i64::try_from(ticks).unwrap_or(i64::MAX));
                 add(self.sums.waits.get_mut(kind), (stack, class), u64::try_from(nanos).unwrap_or(0));
             }
@@ -261,18 +261,19 @@ fn add(sums: Option<&mut ByClass>, key: (StackIndex, u32), amount: u64) {
     }
 }
 
-fn constant<'c>(fields: &Record<'c>, index: usize) -> Option<Constant<'c>> {
+/// Returns the constant that a field refers to.
+pub(super) fn constant<'c>(fields: &Record<'c>, index: usize) -> Option<Constant<'c>> {
     match fields.value(index) {
         Ok(Some(Value::Constant(constant))) => Some(constant),
         _ => None,
     }
 }
 
-/// Returns an integer that is not negative; 0 if there is none.
-fn integer(fields: &Record<'_>, index: usize) -> u64 {
+/// Returns an integer that is not negative.
+pub(super) fn integer(fields: &Record<'_>, index: usize) -> Option<u64> {
     match fields.value(index) {
-        Ok(Some(Value::Integer(value))) => u64::try_from(value).unwrap_or(0),
-        _ => 0,
+        Ok(Some(Value::Integer(value))) => u64::try_from(value).ok(),
+        _ => None,
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use hprof_jfr::metadata::Class;
-use hprof_jfr::values::Constant;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Record, Value};
 
 use super::super::AllocationEvent;
+use super::super::chunk_sums::{constant, integer};
 use super::super::stacks::{self, Names, StackTable, Stacks};
 use super::old_objects::{self, OldObject};
 use super::{AllocationRow, MAX_ROWS, RecordedJvm, SampleSum, TIME_PARTS};
@@ -190,20 +190,5 @@ impl<'c> Reading<'c> {
         self.found.classes.push(name);
         self.classes.insert(key, number);
         number
-    }
-}
-
-fn constant<'c>(fields: &Record<'c>, index: usize) -> Option<Constant<'c>> {
-    match fields.value(index) {
-        Ok(Some(Value::Constant(constant))) => Some(constant),
-        _ => None,
-    }
-}
-
-/// Returns an integer that is not negative.
-fn integer(fields: &Record<'_>, index: usize) -> Option<u64> {
-    match fields.value(index) {
-        Ok(Some(Value::Integer(value))) => u64::try_from(value).ok(),
-        _ => None,
     }
 }
