@@ -414,8 +414,7 @@ fn recording_columns<'a>() -> Columns<'a, &'a Recorded> {
     Columns::new([
         Column::of(names::PATH, |recorded: &&'a Recorded| recorded.path().into()),
         Column::record(names::HEAP_TREND, heap_trend(), |recorded: &&'a Recorded| {
-            let heap = recorded.heap_over_time()?;
-            Some((heap, heap.trend()?))
+            recorded.heap_over_time()?.trend()
         })
         .or_null("the recording contains no collections"),
     ])

@@ -2,7 +2,8 @@
 
 use hprof_parser::TraceSerial;
 use hprof_query::dictionary::{Name, names};
-use hprof_query::recordings::profile::flight::heap::{HeapOverTime, HeapTrend};
+use hprof_query::recordings::profile::flight::heap::{Collection, HeapTrend};
+use hprof_query::recordings::profile::rfc3339;
 use hprof_query::recordings::sites::Totals;
 use hprof_report::column::{Column, Columns, Fit};
 
@@ -93,23 +94,40 @@ pub(super) fn date<'a, T: 'a>(date: fn(&T) -> Option<&str>) -> Column<'a, Record
 }
 
 /// Returns the columns of the trend of the heap in a recording of Flight Recorder.
-pub(crate) fn heap_trend<'a>() -> Columns<'a, (&'a HeapOverTime, HeapTrend)> {
+pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
     Columns::new([
-        Column::of(names::TREND_VERDICT, |(_, trend): &(&HeapOverTime, HeapTrend)| {
-            trend.verdict.name().into()
-        }),
-        Column::of(names::TEXT, |(_, trend): &(&HeapOverTime, HeapTrend)| trend.to_string().into()),
-        Column::of(names::COLLECTIONS, |(_, trend): &(&HeapOverTime, HeapTrend)| trend.collections.into()),
-        Column::of(names::FIRST_FLOOR_BYTES, |(_, trend): &(&HeapOverTime, HeapTrend)| {
-            trend.first_floor_bytes.into()
-        }),
-        Column::of(names::LAST_FLOOR_BYTES, |(_, trend): &(&HeapOverTime, HeapTrend)| {
-            trend.last_floor_bytes.into()
-        }),
-        Column::of(names::PEAK_BYTES, |(_, trend): &(&HeapOverTime, HeapTrend)| trend.peak_bytes.into()),
-        Column::of(names::MEMORY_LIMIT_BYTES, |(heap, _): &(&HeapOverTime, HeapTrend)| {
-            heap.memory_limit_bytes.into()
-        })
-        .or_null("the recording names none"),
+        Column::of(names::TREND_VERDICT, |trend: &HeapTrend| trend.verdict.name().into()),
+        Column::of(names::TEXT, |trend: &HeapTrend| trend.to_string().into()),
+        Column::of(names::COLLECTIONS, |trend: &HeapTrend| trend.collections.into()),
+        Column::of(names::ARE_FULL, |trend: &HeapTrend| trend.is_full.into()),
+        Column::of(names::FIRST_FLOOR_BYTES, |trend: &HeapTrend| trend.first_floor_bytes.into()),
+        Column::of(names::LAST_FLOOR_BYTES, |trend: &HeapTrend| trend.last_floor_bytes.into()),
+        Column::of(names::PEAK_BYTES, |trend: &HeapTrend| trend.peak_bytes.into()),
+        Column::of(names::MEMORY_LIMIT_BYTES, |trend: &HeapTrend| trend.memory_limit_bytes.into())
+            .or_null("the recording names none"),
+    ])
+}
+
+/// Returns the columns of the least that collections of a part of the time left.
+pub(crate) fn floor<'a>() -> Columns<'a, Collection> {
+    Columns::new([time(), Column::of(names::USED_BYTES, |of: &Collection| of.used_bytes.into())])
+}
+
+fn time<'a>() -> Column<'a, Collection> {
+    let time = |of: &Collection| rfc3339(u64::try_from(of.nanos / 1_000_000).unwrap_or(0), 0);
+    Column::of(names::TIME, move |of: &Collection| time(of).into()).or_null("outside the calendar")
+}
+
+/// Returns the columns of the heap after a collection.
+pub(crate) fn collection<'a>() -> Columns<'a, Collection> {
+    let none = "not in the recording";
+    Columns::new([
+        time(),
+        Column::of(names::GC_ID, |of: &Collection| of.gc_id.into()),
+        Column::of(names::IS_FULL, |of: &Collection| of.is_full.into()),
+        Column::of(names::USED_BEFORE_BYTES, |of: &Collection| of.before_bytes.into()).or_null(none),
+        Column::of(names::USED_BYTES, |of: &Collection| of.used_bytes.into()),
+        Column::of(names::COMMITTED_BYTES, |of: &Collection| of.committed_bytes.into()),
+        Column::of(names::METASPACE_BYTES, |of: &Collection| of.metaspace_bytes.into()).or_null(none),
     ])
 }

@@ -7,6 +7,7 @@ pub(crate) mod child;
 pub(crate) mod color;
 pub(crate) mod commands;
 pub(crate) mod context;
+pub(crate) mod durations;
 pub(crate) mod frameworks;
 #[cfg(target_os = "linux")]
 pub(crate) mod guard;

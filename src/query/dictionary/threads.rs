@@ -97,9 +97,13 @@ names! {
     USED_BYTES: Integer, "bytes of the heap that were used after the collection";
     COMMITTED_BYTES: Integer, "committed bytes of the heap after the collection";
     METASPACE_BYTES: Integer, "bytes of metaspace that were used after the collection";
+    HEAP_TEXT: Text, "sentence about the heap over time, with the moment of the dump; its wording can change in any version";
+    COLLECTION_BEFORE_DUMP: Record, "the last collection before the dump was made";
+    FLOOR_OVER_TIME: Records, "of up to 60 equal parts of the time those with collections, each with the collection that left least, of those that the trend looks at";
     HEAP_TREND: Record, "trend of what collections left, in recordings of Flight Recorder";
     TREND_VERDICT as "trend": Text, "`rising`: what a leak looks like; `falling`; `spike`: some collections left at least twice the floor; `flat`; or `too_few` collections";
     COLLECTIONS: Integer, "number of collections that were looked at";
+    ARE_FULL: Boolean, "whether these are full collections only";
     FIRST_FLOOR_BYTES: Integer, "the least that a collection left in the second quarter of the collections";
     LAST_FLOOR_BYTES: Integer, "the least that a collection left in the last quarter of the collections";
     PEAK_BYTES: Integer, "the most that any of these collections left";

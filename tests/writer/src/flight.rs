@@ -401,3 +401,36 @@ pub fn every_kind(is_compressed: bool) -> FlightWriter {
     ]);
     out
 }
+
+/// Returns a chunk with full collections that left these bytes, at 1 s after 1970 and every 10 ms later.
+pub fn full_collections(used: &[i64]) -> FlightWriter {
+    let constant = FlightField::constant;
+    let mut out = FlightWriter::new(true);
+    out.checkpoint(57, &[(1, &|body| body.text("SerialOld"))]);
+    out.checkpoint(58, &[(1, &|body| body.text("After GC"))]);
+    for (gc_id, used) in (0..).zip(used) {
+        let ticks = 100 + 10 * gc_id;
+        out.event(52, |body| {
+            [ticks, gc_id, 1, 1 << 20, *used].into_iter().for_each(|value| body.long(value))
+        });
+        out.event(54, |body| [ticks, gc_id, 1].into_iter().for_each(|value| body.long(value)));
+    }
+    out.metadata(&[
+        (57, "jdk.types.GCName", &[("gcName", TEXT)]),
+        (58, "jdk.types.GCWhen", &[("when", TEXT)]),
+        (59, "jdk.types.VirtualSpace", &[("committedSize", LONG)]),
+        (
+            52,
+            "jdk.GCHeapSummary",
+            &[
+                ("startTime", LONG),
+                ("gcId", LONG),
+                ("when", constant(58)),
+                ("heapSpace", FlightField::value(59)),
+                ("heapUsed", LONG),
+            ],
+        ),
+        (54, "jdk.GarbageCollection", &[("startTime", LONG), ("gcId", LONG), ("name", constant(57))]),
+    ]);
+    out
+}

@@ -1,7 +1,7 @@
 //! Tests on recordings made by the tests' own writer.
 #![allow(clippy::unwrap_used)]
 
-use hprof_writer::flight::{FlightWriter, every_kind};
+use hprof_writer::flight::{FlightWriter, every_kind, full_collections};
 use hprof_writer::flight_leak::{LeakRecording, SampledLine, circular_chain, old_objects};
 
 use super::*;
@@ -95,4 +95,14 @@ fn texts_of_chains_are_bounded() {
 fn a_recording_without_events() {
     let found = read_bytes(&FlightWriter::new(true).finish());
     assert_eq!((found.event, found.classes().count(), found.problems.len()), (None, 0, 1));
+}
+
+/// Beside a dump the heap over time is that of `summary`.
+#[test]
+fn heap_over_time_is_that_of_a_report() {
+    let bytes = [every_kind(true).finish(), full_collections(&[1, 2, 3, 4]).finish()].concat();
+    let found = read_bytes(&bytes).heap;
+    assert_eq!(found.collections.len(), 5);
+    let recording = Recording::new(&bytes).unwrap();
+    assert_eq!(found, super::super::read(&recording, None, Default::default()).heap);
 }
