@@ -99,7 +99,7 @@ pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
         Column::of(names::TREND_VERDICT, |trend: &HeapTrend| trend.verdict.name().into()),
         Column::of(names::TEXT, |trend: &HeapTrend| trend.to_string().into()),
         Column::of(names::COLLECTIONS, |trend: &HeapTrend| trend.collections.into()),
-        Column::of(names::ARE_FULL, |trend: &HeapTrend| trend.is_full.into()),
+        Column::of(names::IS_FULL_ONLY, |trend: &HeapTrend| trend.is_full.into()),
         Column::of(names::FIRST_FLOOR_BYTES, |trend: &HeapTrend| trend.first_floor_bytes.into()),
         Column::of(names::LAST_FLOOR_BYTES, |trend: &HeapTrend| trend.last_floor_bytes.into()),
         Column::of(names::PEAK_BYTES, |trend: &HeapTrend| trend.peak_bytes.into()),

@@ -103,7 +103,7 @@ names! {
     HEAP_TREND: Record, "trend of what collections left, in recordings of Flight Recorder";
     TREND_VERDICT as "trend": Text, "`rising`: what a leak looks like; `falling`; `spike`: some collections left at least twice the floor; `flat`; or `too_few` collections";
     COLLECTIONS: Integer, "number of collections that were looked at";
-    ARE_FULL: Boolean, "whether these are full collections only";
+    IS_FULL_ONLY: Boolean, "whether only full collections were looked at";
     FIRST_FLOOR_BYTES: Integer, "the least that a collection left in the second quarter of the collections";
     LAST_FLOOR_BYTES: Integer, "the least that a collection left in the last quarter of the collections";
     PEAK_BYTES: Integer, "the most that any of these collections left";
