@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::cli::Outcome;
-use crate::cli::recording::columns::heap_trend;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
+use crate::cli::shared::heap_columns::heap_trend;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedInput};

@@ -87,7 +87,7 @@ pub(crate) fn heap_over_time(row: &Json) -> Markup {
     html! {
         section {
             h2 { "Heap over time" }
-            p { (escape::text(text)) "." }
+            p { "What collections left: " (escape::text(text)) "." }
             figure { (over_time(&bars, dumped, "The least that collections left, over time", OVER_TIME)) }
         }
     }

@@ -3,6 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::heap_columns;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::session::AnswerSource;
 use hprof_index::Heap;
@@ -201,10 +202,10 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         count(names::WAITS, |recorded| recorded.waits),
         Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &RecordingFacts<'a>| facts.heap)
             .or_null("the file, or the run, contains none"),
-        Column::records(names::HEAP_OVER_TIME, columns::collection(), |facts: &RecordingFacts<'a>| {
+        Column::records(names::HEAP_OVER_TIME, heap_columns::collection(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time.map(|heap| heap.collections.as_slice()).unwrap_or_default()
         }),
-        Column::record(names::HEAP_TREND, columns::heap_trend(), |facts: &RecordingFacts<'a>| {
+        Column::record(names::HEAP_TREND, heap_columns::heap_trend(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time?.trend()
         })
         .or_null("the recording contains no collections"),

@@ -20,11 +20,11 @@ use hprof_report::number::{grouped, human_bytes};
 use hprof_report::value::list;
 
 use crate::cli::Outcome;
-use crate::cli::recording::columns;
 
 use super::args::Input;
 use super::context::RunContext;
 use super::durations::{long_time, seconds};
+use super::heap_columns;
 use super::terminal::progress_bar::Bar;
 
 /// Recording of the process that was dumped.
@@ -214,15 +214,15 @@ impl ComparedRecording {
                 compared.heap.as_ref().map(|heap| heap.text.as_str()).into()
             })
             .or_null(NO_HEAP),
-            Column::record(names::HEAP_TREND, columns::heap_trend(), |compared: &Self| {
+            Column::record(names::HEAP_TREND, heap_columns::heap_trend(), |compared: &Self| {
                 compared.heap.as_ref().map(|heap| heap.trend)
             })
             .or_null(NO_HEAP),
-            Column::record(names::COLLECTION_BEFORE_DUMP, columns::collection(), |compared: &Self| {
+            Column::record(names::COLLECTION_BEFORE_DUMP, heap_columns::collection(), |compared: &Self| {
                 compared.heap.as_ref().and_then(|heap| heap.before_dump)
             })
             .or_null("the recording has none, or the dump no time"),
-            Column::records(names::FLOOR_OVER_TIME, columns::floor(), |compared: &Self| {
+            Column::records(names::FLOOR_OVER_TIME, heap_columns::floor(), |compared: &Self| {
                 compared.heap.as_ref().map(|heap| heap.floors.as_slice()).unwrap_or_default()
             }),
         ])

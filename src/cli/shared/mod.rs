@@ -11,6 +11,7 @@ pub(crate) mod durations;
 pub(crate) mod frameworks;
 #[cfg(target_os = "linux")]
 pub(crate) mod guard;
+pub(crate) mod heap_columns;
 pub(crate) mod hiding;
 pub(crate) mod holder;
 #[cfg(target_os = "linux")]
