@@ -284,7 +284,7 @@ fn headline(beside: &TrendSummary<'_>) -> String {
     let recordings = beside.recordings.iter().map(|recorded| {
         let trend = recorded.heap_over_time().and_then(HeapOverTime::trend);
         let none = recorded.why_none("no collections").to_owned();
-        let says = trend.map_or(none, |trend| trend.to_string());
+        let says = trend.map_or(none, |trend| escape::text(&trend.to_string()).into_owned());
         format!("{}: {says}", file_name(recorded.path()))
     });
     std::iter::once(dumps).chain(recordings).collect::<Vec<_>>().join("\n")

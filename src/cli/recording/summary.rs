@@ -209,6 +209,9 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
             facts.heap_over_time?.trend()
         })
         .or_null("the recording contains no collections"),
+        Column::records(names::COUNTED_CLASSES, heap_columns::class(), |facts: &RecordingFacts<'a>| {
+            facts.heap_over_time.map(|heap| heap.classes.as_slice()).unwrap_or_default()
+        }),
         Column::record(names::FLIGHT, flight_columns(), |facts: &RecordingFacts<'a>| facts.flight)
             .or_null("unless of Flight Recorder"),
         Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),

@@ -215,7 +215,7 @@ impl ComparedRecording {
             })
             .or_null(NO_HEAP),
             Column::record(names::HEAP_TREND, heap_columns::heap_trend(), |compared: &Self| {
-                compared.heap.as_ref().map(|heap| heap.trend)
+                compared.heap.as_ref().map(|heap| heap.trend.clone())
             })
             .or_null(NO_HEAP),
             Column::record(names::COLLECTION_BEFORE_DUMP, heap_columns::collection(), |compared: &Self| {

@@ -1,6 +1,7 @@
 //! Columns of the heap over time in a recording of Flight Recorder.
 
 use hprof_query::dictionary::names;
+use hprof_query::recordings::profile::flight::class_counts::ClassOverTime;
 use hprof_query::recordings::profile::flight::heap::{Collection, HeapTrend};
 use hprof_query::recordings::profile::rfc3339;
 use hprof_report::column::{Column, Columns};
@@ -17,6 +18,20 @@ pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
         Column::of(names::PEAK_BYTES, |trend: &HeapTrend| trend.peak_bytes.into()),
         Column::of(names::MEMORY_LIMIT_BYTES, |trend: &HeapTrend| trend.memory_limit_bytes.into())
             .or_null("the recording names none"),
+        Column::record(names::MOST_GROWN, class(), |trend: &HeapTrend| trend.most_grown.clone())
+            .or_null("no objects were counted, or none grew"),
+    ])
+}
+
+/// Returns the columns of the objects of a class over time.
+pub(crate) fn class<'a>() -> Columns<'a, ClassOverTime> {
+    Columns::new([
+        Column::of(names::CLASS, |of: &ClassOverTime| of.class.to_string().into()),
+        Column::of(names::COUNTS, |of: &ClassOverTime| of.counts.into()),
+        Column::of(names::FIRST_INSTANCES, |of: &ClassOverTime| of.first.instances.into()),
+        Column::of(names::FIRST_BYTES, |of: &ClassOverTime| of.first.bytes.into()),
+        Column::of(names::LAST_INSTANCES, |of: &ClassOverTime| of.last.instances.into()),
+        Column::of(names::LAST_BYTES, |of: &ClassOverTime| of.last.bytes.into()),
     ])
 }
 

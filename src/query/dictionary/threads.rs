@@ -108,6 +108,13 @@ names! {
     LAST_FLOOR_BYTES: Integer, "the least that a collection left in the last quarter of the collections";
     PEAK_BYTES: Integer, "the most that any of these collections left";
     MEMORY_LIMIT_BYTES: Integer, "memory limit of the container";
+    MOST_GROWN: Record, "class that grew most of those whose objects the JVM counted";
+    COUNTED_CLASSES: Records, "classes whose objects the JVM counted (`jdk.ObjectCount`), those that grew most first";
+    COUNTS: Integer, "number of times that objects of the class were counted";
+    FIRST_INSTANCES: Integer, "objects of the class in the first count";
+    FIRST_BYTES: Integer, "bytes of these objects";
+    LAST_INSTANCES: Integer, "objects of the class in the last count";
+    LAST_BYTES: Integer, "bytes of these objects";
     HEAP_SUMMARIES: Records, "HEAP SUMMARY records in the order of the file";
     CONTROL_SETTINGS: Records, "CONTROL SETTINGS records in the order of the file";
     IS_ALLOCATION_TRACED: Boolean, "whether allocations were traced";

@@ -205,7 +205,7 @@ impl<'c> Counting<'c, '_> {
                     is_end,
                 });
             }
-            Kind::Heap(kind) => self.sums.heap.read(kind, self.chunk, fields),
+            Kind::Heap(kind) => self.sums.heap.read(kind, self.chunk, fields, &mut self.names),
             Kind::Jvm => {
                 let text = |name| fields.text(name).unwrap_or_default().into_owned();
                 self.sums.jvm = Some(FlightJvm {

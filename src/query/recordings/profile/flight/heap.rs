@@ -7,6 +7,8 @@ use rustc_hash::FxHashMap;
 use hprof_index::storage::human_bytes::{HumanBytes, grouped};
 use hprof_jfr::{Chunk, Record, Value};
 
+use super::class_counts::{ClassCounts, ClassOverTime};
+use super::stacks::Names;
 use crate::sorting::SortRows;
 
 /// Minimum number of collections to tell a leak from a spike.
@@ -28,6 +30,8 @@ pub struct HeapOverTime {
     pub collections: Vec<Collection>,
     /// Memory limit of the container in bytes, if the JVM ran in one that has a limit.
     pub memory_limit_bytes: Option<u64>,
+    /// Classes whose objects were counted, those that grew most first.
+    pub classes: Vec<ClassOverTime>,
     /// Number of events that were not read, since there were too many. Without them there is no trend.
     pub left_out: u64,
 }
@@ -52,7 +56,7 @@ pub struct Collection {
 }
 
 /// Trend of the floor: the least that collections of a part of the recording left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapTrend {
     /// Verdict.
     pub verdict: HeapVerdict,
@@ -70,6 +74,8 @@ pub struct HeapTrend {
     pub peak_bytes: u64,
     /// Memory limit of the container in bytes, if the JVM ran in one that has a limit.
     pub memory_limit_bytes: Option<u64>,
+    /// Class that grew most of those whose objects were counted, if one grew.
+    pub most_grown: Option<ClassOverTime>,
 }
 
 /// Verdict about a trend.
@@ -158,6 +164,7 @@ impl HeapOverTime {
             last_floor_bytes: last,
             peak_bytes,
             memory_limit_bytes: self.memory_limit_bytes,
+            most_grown: self.classes.first().filter(|class| class.growth().is_some()).cloned(),
         };
         let peak = most(&used)?;
         if !is_full && used.len() < MIN_COLLECTIONS {
@@ -195,10 +202,7 @@ impl fmt::Display for HeapTrend {
         let count = format!("{} {full}collection{plural}", grouped(self.collections));
         match self.verdict {
             HeapVerdict::TooFew => {
-                return write!(
-                    f,
-                    "{count}: too few to tell a leak from a spike (at least {MIN_COLLECTIONS})"
-                );
+                write!(f, "{count}: too few to tell a leak from a spike (at least {MIN_COLLECTIONS})")?;
             }
             HeapVerdict::Rising => {
                 write!(f, "the floor after {count} rose from {first} to {last}, as that of a leak does")?;
@@ -233,6 +237,13 @@ impl fmt::Display for HeapTrend {
         if self.verdict == HeapVerdict::Rising && !self.is_full {
             f.write_str("; without enough full collections, it can contain garbage")?;
         }
+        if let Some(ClassOverTime { class, counts, first, last }) = &self.most_grown {
+            let (first, last) = (HumanBytes(first.bytes), HumanBytes(last.bytes));
+            write!(
+                f,
+                "; of the classes that were counted, {class} grew most, from {first} to {last} in {counts} counts"
+            )?;
+        }
         Ok(())
     }
 }
@@ -257,6 +268,7 @@ pub(super) enum HeapEventKind {
     Metaspace,
     Collection,
     Container,
+    Objects,
 }
 
 impl HeapEventKind {
@@ -267,6 +279,7 @@ impl HeapEventKind {
             "jdk.MetaspaceSummary" => Self::Metaspace,
             "jdk.GarbageCollection" => Self::Collection,
             "jdk.ContainerConfiguration" => Self::Container,
+            "jdk.ObjectCount" | "jdk.ObjectCountAfterGC" => Self::Objects,
             _ => return None,
         })
     }
@@ -292,7 +305,7 @@ impl HeapEventKind {
             Self::Metaspace if is_after() => {
                 HeapEvent::Metaspace { gc_id: gc_id?, used: bytes(&fields.record("metaspace")?, "used")? }
             }
-            Self::Metaspace => return None,
+            Self::Metaspace | Self::Objects => return None,
             Self::Collection => {
                 let name = fields.record("name")?;
                 let name = name.text("gcName").or_else(|| name.text("name"))?;
@@ -310,12 +323,22 @@ impl HeapEventKind {
 #[derive(Debug, Default)]
 pub(super) struct HeapEvents {
     events: Vec<HeapEvent>,
+    classes: ClassCounts,
     left_out: u64,
 }
 
 impl HeapEvents {
     /// Reads an event.
-    pub(super) fn read(&mut self, kind: HeapEventKind, chunk: &Chunk<'_>, fields: &Record<'_>) {
+    pub(super) fn read(
+        &mut self,
+        kind: HeapEventKind,
+        chunk: &Chunk<'_>,
+        fields: &Record<'_>,
+        names: &mut Names,
+    ) {
+        if matches!(kind, HeapEventKind::Objects) {
+            return self.classes.read(chunk, fields, names);
+        }
         let Some(event) = kind.read(chunk, fields) else { return };
         match self.events.len() < MAX_COLLECTIONS {
             true => self.events.push(event),
@@ -331,6 +354,7 @@ pub(super) struct Collecting {
     /// Place of the last collection of each number.
     last: FxHashMap<i64, usize>,
     memory_limit_bytes: Option<u64>,
+    classes: ClassCounts,
     left_out: u64,
 }
 
@@ -348,6 +372,7 @@ impl Collecting {
     /// Adds the events of a chunk.
     pub(super) fn add_all(&mut self, chunk: HeapEvents) {
         self.left_out += chunk.left_out;
+        self.classes.add_all(chunk.classes);
         for event in chunk.events {
             match self.collections.len() < MAX_COLLECTIONS {
                 true => self.add(event),
@@ -403,7 +428,9 @@ impl Collecting {
         });
         let mut collections: Vec<Collection> = found.collect();
         collections.sort_rows_by_key(|collection| collection.nanos);
-        HeapOverTime { collections, memory_limit_bytes: self.memory_limit_bytes, left_out: self.left_out }
+        let (classes, classes_left_out) = self.classes.finish();
+        let left_out = self.left_out + classes_left_out;
+        HeapOverTime { collections, memory_limit_bytes: self.memory_limit_bytes, classes, left_out }
     }
 }
 
@@ -518,13 +545,14 @@ mod tests {
     fn what_exceeds_the_limit_is_counted_and_leaves_no_trend() {
         let mut collecting = Collecting::default();
         let (events, left_out) = (vec![HeapEvent::Limit(1)], 3);
-        collecting.add_all(HeapEvents { events, left_out });
+        collecting.add_all(HeapEvents { events, left_out, ..HeapEvents::default() });
         let summary = |gc_id| {
             let (nanos, used, committed) = (gc_id, 1, 1);
             HeapEvent::Summary { gc_id, is_after: true, nanos, used, committed }
         };
         let most = i64::try_from(MAX_COLLECTIONS).unwrap();
-        collecting.add_all(HeapEvents { events: (0..most + 2).map(summary).collect(), left_out: 0 });
+        collecting
+            .add_all(HeapEvents { events: (0..most + 2).map(summary).collect(), ..HeapEvents::default() });
         let heap = collecting.finish();
         assert_eq!((heap.collections.len(), heap.left_out), (MAX_COLLECTIONS, 5));
         assert_eq!(heap.trend(), None);

@@ -134,7 +134,7 @@ impl<'c> Reading<'c> {
                     self.found.old_objects.extend(old);
                 }
             }
-            Kind::Heap(kind) => self.found.heap.read(kind, self.chunk, fields),
+            Kind::Heap(kind) => self.found.heap.read(kind, self.chunk, fields, &mut self.names),
             Kind::Jvm => {
                 let start = fields.integer("jvmStartTime").filter(|start| *start > 0);
                 self.found.jvm = Some(RecordedJvm {
