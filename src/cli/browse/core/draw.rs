@@ -3,7 +3,8 @@
 use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::number::grouped;
-use hprof_report::screen::{ScreenLine, WindowPlace};
+use hprof_report::screen::ScreenLine;
+use hprof_report::window::WindowPlace;
 use hprof_report::{escape, fit};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};

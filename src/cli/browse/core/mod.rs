@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::escape;
-use hprof_report::screen::{RowWindow, ScreenLine};
+use hprof_report::screen::ScreenLine;
+use hprof_report::window::RowWindow;
 
 pub(super) use keys::Key;
 use keys::{HELP, VIEWS};
@@ -48,9 +49,9 @@ impl Question {
     pub(super) fn command(&self) -> (Vec<String>, RowWindow) {
         let mut words = self.words.clone();
         let Some(window) = &self.window else { return (words, RowWindow::ALL) };
-        let is_all = window.is_last || !window.text.is_empty();
         // One more, which shows that rows follow: not every command knows how many there are.
-        let top = if is_all { 0 } else { window.start.saturating_add(window.count).saturating_add(1) };
+        let end = window.start.saturating_add(window.count).saturating_add(1);
+        let top = if window.reads_all() { 0 } else { end };
         words.insert(words.len().min(1), format!("--top={top}"));
         (words, window.clone())
     }
@@ -214,7 +215,14 @@ impl Browser {
             start: self.now.start,
             count: self.row_count(),
             is_last: self.now.goal == Goal::Last,
+            around: self
+                .now
+                .chosen
+                .as_ref()
+                .filter(|_| self.now.goal == Goal::Chosen)
+                .map(|chosen| chosen.row.clone()),
             text: self.now.filter.clone(),
+            kept: Vec::new(),
         };
         let question = Question {
             number: self.number,
@@ -365,16 +373,18 @@ impl Browser {
         }
     }
 
-    /// Shows only lines that contain a text. Those that are there are shown at once.
+    /// Shows only lines that contain a text. Those that are there are shown at once. The cursor stays on its line; while that
+    /// is hidden, it is on another one.
     fn filter(&mut self, text: &str) {
         if self.now.filter == text {
             return;
         }
+        self.now.choose();
         text.clone_into(&mut self.now.filter);
         let line = self.now.shown.get(self.now.cursor).copied();
         self.now.sift(line);
         if self.now.is_sifted_elsewhere() || (self.is_asking() && self.now.view.scrolls()) {
-            (self.now.start, self.now.goal) = (0, Goal::First);
+            (self.now.start, self.now.goal) = (0, Goal::Chosen);
             self.ask();
         }
     }
