@@ -264,14 +264,14 @@ mod tests {
 
     #[test]
     fn a_sifted_tree_has_rows_with_the_text_below_their_parents() {
-        let rows = [(1, "a"), (2, "├─ b"), (3, "│  ├─ x"), (4, "│  └─ c"), (5, "└─ d"), (7, "e"), (8, "x")];
+        let rows = [(1, "a"), (2, "├─ b"), (3, "│  ├─ y"), (4, "│  └─ c"), (5, "└─ d"), (7, "e"), (8, "y")];
         let mut screen = screen(&rows);
-        assert!(screen.has_below("x", &[]) && !screen.has_below("y", &[]) && !screen.has_below("a", &[]));
-        assert!(screen.has_below("y", &[ObjectId(5)]) && !screen.has_below("y", &[ObjectId(1)]));
-        screen.sift("x");
+        assert!(screen.has_below("y", &[]) && !screen.has_below("z", &[]) && !screen.has_below("a", &[]));
+        assert!(screen.has_below("z", &[ObjectId(5)]) && !screen.has_below("z", &[ObjectId(1)]));
+        screen.sift("y");
         let text: Vec<String> = screen.lines(80).into_iter().map(|line| line.text).collect();
         // The last child that is shown is the last of its parent.
-        assert_eq!(text[2..6], ["0x1  a", "0x2  └─ b", "0x3     └─ x", "0x8  x"]);
+        assert_eq!(text[2..6], ["0x1  a", "0x2  └─ b", "0x3     └─ y", "0x8  y"]);
         assert_eq!(screen.row_count(), 4);
         let depths: Vec<usize> = screen.lines(80).iter().map(|line| line.depth).collect();
         assert_eq!(depths[2..6], [0, 1, 2, 0]);

@@ -270,12 +270,12 @@ mod tests {
         let rows = [
             (1, "a"),
             (2, "├─ b"),
-            (3, "│  ├─ x"),
+            (3, "│  ├─ y"),
             (4, "│  └─ c"),
             (5, "└─ d"),
-            (6, "   └─ x"),
+            (6, "   └─ y"),
             (7, "e"),
-            (8, "x"),
+            (8, "y"),
             (9, "└─ f"),
             (10, "g"),
         ];
@@ -285,8 +285,8 @@ mod tests {
             let (rows, place) = read(&rows, &window, false);
             (rows, place.has_more, place.total)
         };
-        assert_eq!(with("x", 0, 20, &[]), (vec![1, 2, 3, 5, 6, 8], false, Some(6)));
-        assert_eq!(with("x", 1, 2, &[]), (vec![2, 3], true, None));
+        assert_eq!(with("y", 0, 20, &[]), (vec![1, 2, 3, 5, 6, 8], false, Some(6)));
+        assert_eq!(with("y", 1, 2, &[]), (vec![2, 3], true, None));
         assert_eq!(with("f", 0, 20, &[]), (vec![8, 9], false, Some(2)));
         assert_eq!(with("f", 0, 20, &[7, 5]), (vec![1, 5, 7, 8, 9], false, Some(5)));
         assert_eq!(with("nothing", 0, 20, &[]), (vec![], false, Some(0)));

@@ -405,7 +405,7 @@ impl Browser {
     }
 
     fn say_no_baseline(&mut self) {
-        "start with --baseline OLD to compare with an older dump".clone_into(&mut self.message);
+        "started without --baseline OLD".clone_into(&mut self.message);
     }
 
     fn command_key(&mut self, key: Key) {

@@ -111,7 +111,7 @@ impl View {
         let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         if !READING.contains(&command) {
-            return Err(format!("{command} cannot be run here; run it in a shell"));
+            return Err(format!("{command}: only in a shell"));
         }
         if matches!(command, "sql" | "oql") {
             if rest.is_empty() || rest == "-" {
