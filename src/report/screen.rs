@@ -201,8 +201,9 @@ fn ids(text: &str) -> Vec<CellTarget> {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         let rest = text.get(at..).unwrap_or_default();
         let digits = rest.get(2..fit::id_length(rest)).unwrap_or_default();
-        if let (false, Ok(id)) = (before.is_some_and(char::is_alphanumeric), u64::from_str_radix(digits, 16))
-        {
+        // The address in the name of a hidden class is no object ID.
+        let is_name = before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '+'));
+        if let (false, Ok(id)) = (is_name, u64::from_str_radix(digits, 16)) {
             let target = CellTarget::Object(ObjectId(id));
             if id != 0 && !all.contains(&target) {
                 all.push(target);
@@ -234,7 +235,9 @@ mod tests {
 
     fn answer(rows: &[(u64, &'static str)]) -> Answer<'static, (u64, &'static str)> {
         Answer::new(columns(), rows.to_vec())
-            .above(Section::Line("kept by 0xff and, again, 0xff, not by 10x20 or 0x".to_owned()))
+            .above(Section::Line(
+                "kept by 0xff and, again, 0xff, not by 10x20, 0x or A$$Lambda+0x0ab".to_owned(),
+            ))
             .matching(rows.len() as u64 + 2, "objects")
             .under(Section::Options("--top 0".to_owned()))
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use hprof_parser::ObjectId;
 use hprof_report::screen::{Screen, ScreenLine};
@@ -13,7 +13,7 @@ use super::core::{Question, ScreenAnswer, takes_two};
 use crate::cli;
 use crate::cli::Outcome;
 use crate::cli::pages::ask::Failure;
-use crate::cli::shared::context::{RunContext, locked};
+use crate::cli::shared::context::{Note, RunContext, locked};
 
 /// Maximum number of answers that are kept.
 const MAX_KEPT: usize = 32;
@@ -41,6 +41,8 @@ pub(super) struct Answerer {
     /// Options for opening that each command repeats.
     options: Vec<OsString>,
     kept: Mutex<VecDeque<(KeptKey, Arc<CommandAnswer>)>>,
+    /// The command of the first answer, and its notes about the dump, which later answers do not repeat.
+    first: OnceLock<(Vec<String>, Vec<String>)>,
 }
 
 impl Answerer {
@@ -51,7 +53,7 @@ impl Answerer {
         baseline: Option<PathBuf>,
         options: Vec<OsString>,
     ) -> Self {
-        Self { cx, dump, baseline, options, kept: Mutex::default() }
+        Self { cx, dump, baseline, options, kept: Mutex::default(), first: OnceLock::new() }
     }
 
     /// Answers a question; an error is an answer too.
@@ -148,7 +150,12 @@ impl Answerer {
             },
         };
         let damage = is_damaged.then(|| "note: the dump is damaged; doctor explains".to_owned());
-        let notes = said.notes.iter().map(|note| format!("{}: {}", note.kind, note.text));
+        let of_kind = |note: &Note| note.kind == "note";
+        let texts = || said.notes.iter().filter(|note| of_kind(note)).map(|note| note.text.clone()).collect();
+        let (first, told) = self.first.get_or_init(|| (words.to_vec(), texts()));
+        let is_told = |note: &Note| words != first && of_kind(note) && told.contains(&note.text);
+        let notes = said.notes.iter().filter(|note| !is_told(note));
+        let notes = notes.map(|note| format!("{}: {}", note.kind, note.text));
         let answer =
             Arc::new(CommandAnswer { screens: said.screens, text, notes: notes.chain(damage).collect() });
         let mut kept = locked(&self.kept);

@@ -51,6 +51,10 @@ fn shell_options(args: &BrowseArgs) -> Vec<OsString> {
 pub(super) struct CommandOptions;
 
 impl Catalog for CommandOptions {
+    fn about(&self, command: &str) -> Option<String> {
+        cli::one(command)?.get_about().map(ToString::to_string)
+    }
+
     fn values(&self, command: &str, option: &str) -> Vec<String> {
         let Some(command) = cli::one(command) else { return Vec::new() };
         let name = option.trim_start_matches("--");

@@ -100,6 +100,7 @@ const SCREENS: &[&str] = &[
     ":redact Enter",
     ":places Space --help Enter",
     "?",
+    "l Enter p ?",
     "g",
 ];
 
@@ -180,6 +181,24 @@ fn a_filter_shows_open_nodes_below_their_parents_and_keeps_the_selection() {
     assert!(shown.contains("Enter: 0xffe72730"), "{shown}");
     let shown = press(&mut browser, "Esc");
     assert!(shown.contains("Enter: 0xffe72730") && shown.contains("ConcurrentHashMap"), "{shown}");
+}
+
+#[test]
+fn what_the_first_answer_says_about_the_dump_is_not_repeated() {
+    let indexes = tempfile::tempdir().expect("a directory");
+    let mut option = OsString::from("--index-dir=");
+    option.push(indexes.path());
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/leaks/s1.hprof.zst");
+    let answerer = Answerer::new(RunContext::shell().keeping_dumps(None, false), dump, None, vec![option]);
+    let notes = |words: &[&str]| {
+        let answer = answerer.answer(&question(words, None));
+        let notes = answer.lines.iter().skip(answer.lines.len() - answer.notes);
+        notes.map(|line| line.text.clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert!(notes(&["overview"]).contains("note: unpacked into"));
+    assert_eq!(notes(&["histo"]), "");
+    assert!(notes(&["paths-to-root", "0xffab85e8"]).starts_with("note: no other path"));
+    assert!(notes(&["overview"]).contains("note: unpacked into"));
 }
 
 #[test]

@@ -71,6 +71,8 @@ pub(super) enum Effect {
 
 /// The options of commands.
 pub(super) trait Catalog {
+    /// Returns what a command does.
+    fn about(&self, command: &str) -> Option<String>;
     /// Returns the values of an option of a command; empty if it has no such option.
     fn values(&self, command: &str, option: &str) -> Vec<String>;
     /// Returns the options of a command.
@@ -584,8 +586,8 @@ impl Browser {
         if command.is_empty() {
             return self.turn(true);
         }
-        let about = VIEWS.iter().find(|view| view.command == command).map(|view| view.about);
-        let about = about.unwrap_or("The answer of a command.");
+        let about = VIEWS.iter().find(|view| view.command == command).map(|view| view.about.to_owned());
+        let about = about.or_else(|| self.catalog.about(&command)).unwrap_or_default();
         let shown = self.shell();
         let views = VIEWS.iter().map(|view| format!("  {}                 {}", view.letter, view.title));
         let text = format!("{}: {about}\nIn a shell: {shown}\n\nViews", self.now.view.title());
