@@ -9,6 +9,7 @@ use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Record, Value};
 
 use super::super::AllocationEvent;
 use super::super::chunk_sums::{constant, integer};
+use super::super::heap::{HeapEventKind, HeapEvents};
 use super::super::stacks::{self, Names, StackTable, Stacks};
 use super::old_objects::{self, OldObject};
 use super::{AllocationRow, MAX_ROWS, RecordedJvm, SampleSum, TIME_PARTS};
@@ -37,6 +38,7 @@ pub(super) struct ChunkAllocations {
     pub(super) rows: FxHashMap<Key, AllocationRow>,
     pub(super) old_objects: Vec<OldObject>,
     pub(super) jvm: Option<RecordedJvm>,
+    pub(super) heap: HeapEvents,
     pub(super) left_out: u64,
     pub(super) problems: Vec<FlightError>,
 }
@@ -46,6 +48,7 @@ pub(super) struct ChunkAllocations {
 enum Kind {
     Allocation(AllocationEvent, Fields),
     OldObject { stack: usize },
+    Heap(HeapEventKind),
     Jvm,
 }
 
@@ -76,7 +79,7 @@ impl Kind {
         match class.name.as_str() {
             "jdk.OldObjectSample" => Some(Self::OldObject { stack: field("stackTrace") }),
             "jdk.JVMInformation" => Some(Self::Jvm),
-            _ => None,
+            name => HeapEventKind::of(name).map(Self::Heap),
         }
     }
 }
@@ -131,6 +134,7 @@ impl<'c> Reading<'c> {
                     self.found.old_objects.extend(old);
                 }
             }
+            Kind::Heap(kind) => self.found.heap.read(kind, self.chunk, fields, &mut self.names),
             Kind::Jvm => {
                 let start = fields.integer("jvmStartTime").filter(|start| *start > 0);
                 self.found.jvm = Some(RecordedJvm {

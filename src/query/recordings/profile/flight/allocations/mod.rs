@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 
 use hprof_jfr::Recording;
 
+use super::heap::{Collecting, HeapOverTime};
 use super::stacks::StackTable;
 use super::{AllocationEvent, MAX_PROBLEMS};
 use crate::recordings::profile::Frame;
@@ -108,6 +109,8 @@ pub struct Allocations {
     pub jvm: Option<RecordedJvm>,
     /// Sampled objects that were alive when the recording was written.
     pub old_objects: Vec<OldObject>,
+    /// Heap over time.
+    pub heap: HeapOverTime,
     /// Number of events that were not counted, since there were too many different stacks.
     pub left_out: u64,
     /// Descriptions of damaged regions, the first ones.
@@ -170,6 +173,7 @@ struct Merged {
     frames: FxHashMap<Frame, u32>,
     stacks: FxHashMap<Box<[u32]>, u32>,
     stack_frames: usize,
+    heap: Collecting,
     rows: FxHashMap<(AllocationEvent, Arc<str>, u32), AllocationRow>,
     names: FxHashMap<Arc<str>, ()>,
 }
@@ -185,6 +189,7 @@ impl Merged {
         chunk.problems.iter().for_each(|problem| self.problem(problem));
         self.all.left_out = self.all.left_out.saturating_add(chunk.left_out);
         self.all.jvm = chunk.jvm.or(self.all.jvm.take());
+        self.heap.add_all(chunk.heap);
         let mut stacks: FxHashMap<u32, Option<u32>> = FxHashMap::default();
         for (Key { event, class, stack }, row) in chunk.rows {
             let stack = self.stack(&chunk.tables, &mut stacks, stack);
@@ -266,7 +271,9 @@ impl Merged {
         number
     }
 
-    fn finish(self) -> Allocations {
+    fn finish(mut self) -> Allocations {
+        self.all.heap = std::mem::take(&mut self.heap).finish();
+        self.all.heap.problem().into_iter().for_each(|problem| self.problem(problem));
         let Self { mut all, rows, .. } = self;
         let are_samples = rows.keys().any(|(event, ..)| *event == AllocationEvent::Sample);
         all.event = match (are_samples, rows.is_empty()) {
