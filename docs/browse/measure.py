@@ -7,7 +7,8 @@ PROGRAM is hprof-cli with the feature `browse`; DUMP should have its index, besi
 `PROGRAM index DUMP` before). KEYS is the number of keys for each kind of view, 200 unless given. Only the standard library of
 Python is needed.
 
-start      from exec to the first screen with an answer, each time in a new process
+start      from exec, each time in a new process: first to the first screen, settled to the first screen with an answer, which is
+           that of `overview`
 first      from a key to the first change of the screen
 settled    from a key to the last change: no question is open, and nothing has changed for 30 ms after it
 no change  keys that left the screen as it was, such as Down on the last line; their times do not count
@@ -38,8 +39,8 @@ STARTS = 10
 KEYS = {"Enter": "\r", "Back": "\x7f", "Esc": "\x1b", "Up": "\x1b[A", "Down": "\x1b[B", "Right": "\x1b[C", "Left": "\x1b[D"}
 KEYS |= {"PgUp": "\x1b[5~", "PgDn": "\x1b[6~", "Home": "\x1b[H", "End": "\x1b[F"}
 
-# Kind of view, keys that lead to it, keys that are measured in turn, and the command that shows the same in a shell; None for that of
-# the title.
+# Kind of view, keys that lead to it, keys that are measured in turn, and the command that shows the same in a shell; None for
+# that of the title.
 VIEWS = [
     ("object", ["h", "Enter", "Enter"], ["Down", "Down", "PgDn", "r", "Back", "D", "Back", "p", "Back", "Up"], None),
     ("tree", ["d"], ["Right", "Down", "Right", "Down", "PgDn", "Left", "Up", "Left", "PgUp", "Down"], ["dominators"]),
@@ -230,14 +231,20 @@ def main():
         sys.exit(__doc__)
     program, dump = os.path.abspath(sys.argv[1]), sys.argv[2]
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 200
-    starts = []
+    drawn, starts, shell = [], [], []
     for _ in range(STARTS):
         browser = Browser(program, dump)
-        _, settled = browser.settle(browser.started, browser.screen.text())
+        first, settled = browser.settle(browser.started, browser.screen.text())
+        drawn.append(first)
         starts.append(settled)
         browser.close()
+        since = time.monotonic()
+        memory = in_a_shell(program, ["overview"], dump)
+        shell.append(time.monotonic() - since)
     print("milliseconds        keys      p50       p99       max")
-    print(f"start              {len(starts):5}  {spread(starts)}")
+    print(f"start      first   {len(drawn):5}  {spread(drawn)}")
+    print(f"{'':10} settled {len(starts):5}  {spread(starts)}")
+    print(f"overview in a shell{len(shell):5}  {spread(shell)}  memory: {mib(memory)}")
     for name, way, keys, command in VIEWS:
         browser = Browser(program, dump)
         browser.settle(browser.started, browser.screen.text())
