@@ -50,7 +50,7 @@ Keys: a letter opens a view (the last line lists them), Enter goes to the object
 ///
 /// Only builds with the cargo feature `browse` can do this: `cargo install --path . --features browse`.
 #[derive(Debug, clap::Args)]
-#[cfg_attr(not(feature = "browse"), expect(dead_code, reason = "the arguments are for the help"))]
+#[cfg_attr(not(feature = "browse"), allow(dead_code, reason = "the arguments are for the help"))]
 pub(crate) struct BrowseArgs {
     #[command(flatten)]
     input: Input,
