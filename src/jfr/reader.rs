@@ -44,6 +44,11 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    /// Returns the end of what may be read.
+    pub(crate) fn end(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(crate) fn remaining(&self) -> usize {
         self.bytes.len().saturating_sub(self.at)
     }
@@ -134,6 +139,35 @@ impl<'a> Reader<'a> {
         self.u8().map(|_| ())
     }
 
+    /// Skips integers of variable length: eight bytes at a time, of which those without the highest bit each end one.
+    pub(crate) fn skip_variables(&mut self, count: usize) -> Result<(), FlightError> {
+        let mut left = count;
+        // Bytes of the current integer that were passed.
+        let mut begun = 0;
+        while left > 0 {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let next = rest.first_chunk::<8>().map(|next| ends(*next));
+            // An integer of nine bytes ends with the ninth, whatever that is; such are rare.
+            let Some(ends) = next.filter(|ends| begun + ends.trailing_zeros() as usize / 8 < 8) else {
+                self.at -= begun;
+                begun = 0;
+                self.skip_variable()?;
+                left -= 1;
+                continue;
+            };
+            let found = ends.count_ones() as usize;
+            if found >= left {
+                let last = (1..left).fold(ends, |ends, _| ends & (ends - 1));
+                self.at += last.trailing_zeros() as usize / 8 + 1;
+                return Ok(());
+            }
+            self.at += 8;
+            left -= found;
+            begun = ends.leading_zeros() as usize / 8;
+        }
+        Ok(())
+    }
+
     pub(crate) fn short(&mut self) -> Result<i64, FlightError> {
         if self.compressed { self.variable() } else { Ok(i16::from_be_bytes(self.array()?).into()) }
     }
@@ -215,8 +249,12 @@ impl<'a> Reader<'a> {
 
 /// Returns the number of bytes of an integer of variable length: up to the first without the highest bit, 9 at most.
 fn length(&[a, b, c, d, e, f, g, h, _]: &[u8; 9]) -> usize {
-    let last = !u64::from_le_bytes([a, b, c, d, e, f, g, h]) & 0x8080_8080_8080_8080;
-    last.trailing_zeros() as usize / 8 + 1
+    ends([a, b, c, d, e, f, g, h]).trailing_zeros() as usize / 8 + 1
+}
+
+/// Returns the highest bit of each byte that does not have it: the first byte is the lowest.
+fn ends(bytes: [u8; 8]) -> u64 {
+    !u64::from_le_bytes(bytes) & 0x8080_8080_8080_8080
 }
 
 #[cfg(test)]
@@ -258,6 +296,35 @@ mod tests {
         }
         let error = reader(&[0x80, 0x80], true).long().unwrap_err();
         assert_eq!((error.kind, error.offset), (FlightErrorKind::ValueTruncated, 0x102));
+    }
+
+    #[test]
+    fn integers_are_skipped_together_as_one_by_one() {
+        // Integers of all lengths at all positions; nine bytes with and without the highest bit in the last.
+        let mut bytes = Vec::new();
+        let mut seed = 1u32;
+        for _ in 0..2_000 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let length = if seed >> 31 == 0 { 1 } else { (seed >> 24) % 9 + 1 };
+            bytes.extend((1..length).map(|_| 0x80 | (seed >> 20 & 0x7f) as u8));
+            bytes.push(if length == 9 { (seed >> 16) as u8 } else { (seed >> 16 & 0x7f) as u8 });
+        }
+        let all = reader(&bytes, true);
+        let mut one = all;
+        for count in 0..=2_000 {
+            let mut together = all;
+            together.skip_variables(count).unwrap();
+            assert_eq!(together.position(), one.position(), "{count}");
+            if count < 2_000 {
+                one.skip_variable().unwrap();
+            }
+        }
+        assert_eq!(one.remaining(), 0);
+        for cut in 0..300 {
+            let (mut one, mut together) = (all.until(cut), all.until(cut));
+            let error = std::iter::repeat_with(|| one.skip_variable()).find_map(Result::err);
+            assert_eq!(together.skip_variables(2_000).err(), error, "{cut}");
+        }
     }
 
     #[test]

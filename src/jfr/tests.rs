@@ -1,8 +1,11 @@
 //! Tests on chunks made here.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
+use std::sync::Arc;
+
+use crate::chunk::PART_EVENTS;
 use crate::error::FlightErrorKind;
-use crate::{Chunk, Event, Recording, Value};
+use crate::{Chunk, ChunkTables, Event, Recording, Value};
 use hprof_writer::flight::{FlightField, FlightType, FlightValues, FlightWriter, LONG, TEXT};
 
 const FIRST: i64 = 10;
@@ -71,6 +74,118 @@ fn fields_of_events_and_constants_in_both_encodings() {
         assert_eq!(event.record("first").unwrap().integer("value"), Some(99));
         assert!(event.get("none").is_none());
     }
+}
+
+/// A value without the chunk that it is from.
+fn shown(value: Option<Value<'_>>) -> String {
+    match value {
+        None => "none".to_owned(),
+        Some(Value::Integer(value)) => value.to_string(),
+        Some(Value::Number(value)) => value.to_string(),
+        Some(Value::Text(text)) => format!("{text:?}"),
+        Some(Value::Constant(constant)) => format!("key {}", constant.key),
+        Some(Value::Record(record)) => format!("{{{}}}", shown(record.get("number"))),
+        Some(Value::Array(array)) => {
+            array.values().map(|value| shown(Some(value)) + ",").collect::<String>()
+                + &array.len().to_string()
+        }
+    }
+}
+
+#[test]
+fn selected_fields_are_those_read_one_by_one() {
+    const NAMES: [&str; 7] = ["number", "text", "pairs", "pair", "keys", "key", "last"];
+    for (compressed, is_valid) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut made = FlightWriter::new(compressed);
+        made.event(SAMPLE, |body| {
+            body.long(-7);
+            // A text that is not valid is skipped.
+            body.raw(&[3]);
+            body.int(2);
+            body.raw(if is_valid { b"ab" } else { b"a\xff" });
+            body.int(2);
+            for part in [1, 1 << 60, 3] {
+                body.long(part);
+                body.text("part");
+            }
+            body.int(3);
+            [5, -6, 7, 8, 9].into_iter().for_each(|key| body.long(key));
+        });
+        let fields = [
+            ("number", LONG),
+            ("text", TEXT),
+            ("pairs", FlightField::array(11)),
+            ("pair", FlightField::value(11)),
+            ("keys", FlightField { is_array: true, ..FlightField::constant(404) }),
+            ("key", FlightField::constant(404)),
+            ("last", LONG),
+        ];
+        made.metadata(&[(11, "Pair", &[("number", LONG), ("text", TEXT)]), (SAMPLE, "jdk.Sample", &fields)]);
+        let whole = made.finish();
+        let event_end = read(&whole).events().next().unwrap().fields.reader().end();
+        // Every byte is damaged once, the lengths of arrays and texts among them.
+        for damaged in std::iter::once(None).chain((70..event_end).map(Some)) {
+            let mut bytes = whole.clone();
+            if let Some(at) = damaged {
+                bytes[at] ^= 0x5f;
+            }
+            let chunk = read(&bytes);
+            let Some(event) = chunk.events().next() else { continue };
+            let event = event.fields;
+            let one_by_one =
+                |names: &[&str]| names.iter().map(|name| shown(event.get(name))).collect::<Vec<_>>();
+            let all = event.values(&event.select(NAMES)).map(shown);
+            assert_eq!(all.to_vec(), one_by_one(&NAMES), "{damaged:?}");
+            for first in NAMES {
+                for second in NAMES {
+                    // In any order, one of them twice, and none.
+                    let names = [second, first, "none", second];
+                    let found = event.values(&event.select(names)).map(shown);
+                    assert_eq!(found.to_vec(), one_by_one(&names), "{damaged:?} {names:?}");
+                }
+            }
+            for array in [event.array("pairs"), event.array("keys")].into_iter().flatten() {
+                let selection = array.select(["text", "number"]);
+                let together = array.each(&selection).map(|values| values.map(shown));
+                let apart = array.records().map(|record| record.values(&selection).map(shown));
+                assert_eq!(together.collect::<Vec<_>>(), apart.collect::<Vec<_>>(), "{damaged:?}");
+            }
+        }
+        let chunk = read(&whole);
+        let event = chunk.events().next().unwrap().fields;
+        let found = event.values(&event.select(NAMES)).map(shown);
+        let text = if is_valid { "Some(\"ab\")" } else { "none" };
+        let pairs = "{1},{1152921504606846976},2";
+        assert_eq!(found.to_vec(), ["-7", text, pairs, "{3}", "key 5,key -6,key 7,3", "key 8", "9"]);
+        // The selection of another type finds nothing.
+        assert_eq!(event.values(&chunk.select(0, ["number"])).map(shown), ["none"]);
+    }
+}
+
+#[test]
+fn a_part_of_a_chunk_is_read_without_the_parts_before_it() {
+    let mut made = FlightWriter::new(true);
+    let count = 2 * PART_EVENTS as i64 + 100;
+    for number in 0..count {
+        made.event(SAMPLE, |body| body.long(number));
+    }
+    made.metadata(&[(SAMPLE, "jdk.Sample", &[("number", LONG)])]);
+    let mut bytes = made.finish();
+    let span = Recording::new(&bytes).unwrap().chunks()[0];
+    let tables = Arc::new(ChunkTables::read(&bytes, &span).unwrap());
+    let parts = crate::chunk::parts(&bytes, &span);
+    let numbers = |bytes: &[u8], part: &std::ops::Range<usize>| {
+        let chunk = Chunk::of(bytes, &span, tables.clone());
+        let events = chunk.events_in(part.clone());
+        events.map(|event| event.fields.integer("number").unwrap()).collect::<Vec<i64>>()
+    };
+    let events = PART_EVENTS as i64;
+    let expected = [0..events, events..2 * events, 2 * events..count].map(Iterator::collect::<Vec<i64>>);
+    assert_eq!(parts.iter().map(|part| numbers(&bytes, part)).collect::<Vec<_>>(), expected);
+    bytes[68..parts[1].start].fill(0);
+    assert_eq!(numbers(&bytes, &parts[0]), []);
+    assert_eq!(parts[1..].iter().map(|part| numbers(&bytes, part)).collect::<Vec<_>>(), expected[1..]);
+    assert_eq!(crate::chunk::parts(&FlightWriter::new(true).finish(), &span), []);
 }
 
 #[test]

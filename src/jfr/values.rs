@@ -26,7 +26,8 @@ pub struct Event<'c> {
 pub struct Record<'c> {
     chunk: &'c Chunk<'c>,
     class: usize,
-    reader: Reader<'c>,
+    at: usize,
+    end: usize,
 }
 
 /// Value of a field.
@@ -62,26 +63,68 @@ pub struct Array<'c> {
     class: usize,
     is_constant: bool,
     count: usize,
-    reader: Reader<'c>,
+    at: usize,
+    end: usize,
+}
+
+/// How the value of a field is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FieldRead {
+    /// Type; `usize::MAX` if it is not known.
+    class: usize,
+    primitive: Option<Primitive>,
+    is_constant: bool,
+    is_array: bool,
 }
 
 impl Chunk<'_> {
     /// Returns the events whose type is described, in the order of the file.
     pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
-        let run = |run: &Range<usize>| Events::from(self.reader.at(run.start).until(run.end));
-        let found = self.runs.iter().flat_map(run).map_while(Result::ok);
+        self.events_in(0..usize::MAX)
+    }
+
+    /// Returns these events: those that start in a range of offsets, such as one of [`ChunkTables::parts`], which starts
+    /// with an event. What is before it is not read.
+    ///
+    /// [`ChunkTables::parts`]: crate::chunk::ChunkTables::parts
+    pub fn events_in(&self, starts: Range<usize>) -> impl Iterator<Item = Event<'_>> {
+        let first = self.runs.partition_point(|run| run.end <= starts.start);
+        let runs = self.runs.get(first..).unwrap_or_default().iter();
+        let runs = runs.take_while(move |run| run.start < starts.end);
+        let run = move |run: &Range<usize>| {
+            Events::from(self.reader.at(run.start.max(starts.start)).until(run.end))
+        };
+        let found = runs.flat_map(run).map_while(Result::ok);
+        let found = found.take_while(move |event| event.start < starts.end);
         found.filter_map(|event| {
             let class = self.metadata.index_of(event.type_id)?;
             let fields = Record::new(self, class, event.fields, event.end)?;
             Some(Event { class, start: event.start, fields })
         })
     }
+
+    /// Returns how a field is read; `None` if there is no such field.
+    pub(crate) fn field_read(&self, class: usize, index: usize) -> Option<FieldRead> {
+        let field = self.metadata.classes.get(class)?.fields.get(index)?;
+        // The type of a key can be unknown: then it has no constants.
+        let class = self.metadata.index_of(field.type_id).unwrap_or(usize::MAX);
+        let primitive = self.plans.primitive(class);
+        Some(FieldRead { class, primitive, is_constant: field.is_constant, is_array: field.is_array })
+    }
 }
 
 impl<'c> Record<'c> {
     pub(crate) fn new(chunk: &'c Chunk<'c>, class: usize, at: usize, end: usize) -> Option<Self> {
         let is_readable = chunk.plans.is_readable(class);
-        is_readable.then(|| Self { chunk, class, reader: chunk.reader.at(at).until(end) })
+        is_readable.then_some(Self { chunk, class, at, end })
+    }
+
+    pub(crate) fn class_index(&self) -> usize {
+        self.class
+    }
+
+    pub(crate) fn reader(&self) -> Reader<'c> {
+        self.chunk.reader.at(self.at).until(self.end)
     }
 
     /// Returns the chunk that contains the value.
@@ -99,19 +142,10 @@ impl<'c> Record<'c> {
     /// # Errors
     /// If the value is damaged.
     pub fn value(&self, index: usize) -> Result<Option<Value<'c>>, FlightError> {
-        let Some(field) = self.class().and_then(|class| class.fields.get(index)) else { return Ok(None) };
-        let metadata = &self.chunk.metadata;
-        let mut reader = self.reader;
+        let Some(read) = self.chunk.field_read(self.class, index) else { return Ok(None) };
+        let mut reader = self.reader();
         self.chunk.plans.skip_to(self.class, index, &mut reader)?;
-        // The type of a key can be unknown: then it has no constants.
-        let class = metadata.index_of(field.type_id).unwrap_or(usize::MAX);
-        if field.is_array {
-            let stated = reader.count()?;
-            let (chunk, is_constant) = (self.chunk, field.is_constant);
-            let count = if !is_constant && self.chunk.plans.is_empty(class) { 0 } else { stated };
-            return Ok(Some(Value::Array(Array { chunk, class, is_constant, count, reader })));
-        }
-        read(self.chunk, class, field.is_constant, &mut reader).map(Some)
+        read.value(self.chunk, &mut reader).map(Some)
     }
 
     /// Returns the value of a field; `None` if it is damaged or does not exist: JVMs differ in the fields of events.
@@ -171,9 +205,7 @@ impl<'c> Constant<'c> {
     /// Returns the fields of the constant; `None` if the chunk does not contain it, as with key 0 for null.
     pub fn record(&self) -> Option<Record<'c>> {
         let at = self.chunk.pools.offset(self.class, self.key)?;
-        let is_readable = self.chunk.plans.is_readable(self.class);
-        let reader = self.chunk.reader.at(at);
-        is_readable.then_some(Record { chunk: self.chunk, class: self.class, reader })
+        Record::new(self.chunk, self.class, at, usize::MAX)
     }
 
     /// Returns the text of a string.
@@ -183,6 +215,23 @@ impl<'c> Constant<'c> {
 }
 
 impl<'c> Array<'c> {
+    pub(crate) fn chunk(&self) -> &'c Chunk<'c> {
+        self.chunk
+    }
+
+    pub(crate) fn class_index(&self) -> usize {
+        self.class
+    }
+
+    pub(crate) fn reader(&self) -> Reader<'c> {
+        self.chunk.reader.at(self.at).until(self.end)
+    }
+
+    /// Returns whether elements are values with fields, not keys of constants.
+    pub(crate) fn has_fields(&self) -> bool {
+        !self.is_constant && self.chunk.plans.primitive(self.class).is_none()
+    }
+
     /// Returns the number of elements, as stated.
     pub fn len(&self) -> usize {
         self.count
@@ -195,9 +244,12 @@ impl<'c> Array<'c> {
 
     /// Returns the elements, up to the first that is damaged.
     pub fn values(&self) -> impl Iterator<Item = Value<'c>> + use<'c> {
-        let Self { chunk, class, is_constant, count, mut reader } = *self;
+        let Self { chunk, class, is_constant, count, .. } = *self;
+        let mut reader = self.reader();
+        let primitive = chunk.plans.primitive(class);
+        let element = FieldRead { class, primitive, is_constant, is_array: false };
         (0..count).map_while(move |_| {
-            let value = read(chunk, class, is_constant, &mut reader).ok()?;
+            let value = element.value(chunk, &mut reader).ok()?;
             if let Value::Record(_) = value {
                 chunk.plans.skip(class, &mut reader).ok()?;
             }
@@ -215,31 +267,48 @@ impl<'c> Array<'c> {
     }
 }
 
-/// Reads a value. Of one with fields, the reader stays at its start.
-fn read<'c>(
-    chunk: &'c Chunk<'c>,
-    class: usize,
-    is_constant: bool,
-    reader: &mut Reader<'c>,
-) -> Result<Value<'c>, FlightError> {
-    if is_constant {
-        return Ok(Value::Constant(Constant { chunk, class, key: reader.long()? }));
+impl FieldRead {
+    /// Returns whether reading the value moves a reader exactly over it, and fails exactly where skipping it does.
+    pub(crate) fn is_scalar(&self) -> bool {
+        !self.is_array
+            && (self.is_constant || self.primitive.is_some_and(|primitive| primitive != Primitive::Text))
     }
-    Ok(match chunk.plans.primitive(class) {
-        Some(Primitive::Byte) => Value::Integer(reader.u8()?.cast_signed().into()),
-        Some(Primitive::Short) => Value::Integer(reader.short()?),
-        Some(Primitive::Char) => Value::Integer(reader.char()?),
-        Some(Primitive::Int) => Value::Integer(reader.int()?),
-        Some(Primitive::Long) => Value::Integer(reader.long()?),
-        Some(Primitive::Float) => Value::Number(reader.f32()?.into()),
-        Some(Primitive::Double) => Value::Number(reader.f64()?),
-        Some(Primitive::Text) => Value::Text(match reader.text()? {
-            Text::Null => None,
-            Text::Inline(text) => Some(text),
-            Text::Constant(key) => string(chunk, class, key),
-        }),
-        None => Value::Record(Record { chunk, class, reader: *reader }),
-    })
+
+    /// Reads a value. Of one with fields, the reader stays at its start.
+    pub(crate) fn value<'c>(
+        &self,
+        chunk: &'c Chunk<'c>,
+        reader: &mut Reader<'c>,
+    ) -> Result<Value<'c>, FlightError> {
+        let Self { class, is_constant, .. } = *self;
+        if self.is_array {
+            let stated = reader.count()?;
+            let count = if !is_constant && chunk.plans.is_empty(class) { 0 } else { stated };
+            let (at, end) = (reader.position(), reader.end());
+            return Ok(Value::Array(Array { chunk, class, is_constant, count, at, end }));
+        }
+        if is_constant {
+            return Ok(Value::Constant(Constant { chunk, class, key: reader.long()? }));
+        }
+        Ok(match self.primitive {
+            Some(Primitive::Byte) => Value::Integer(reader.u8()?.cast_signed().into()),
+            Some(Primitive::Short) => Value::Integer(reader.short()?),
+            Some(Primitive::Char) => Value::Integer(reader.char()?),
+            Some(Primitive::Int) => Value::Integer(reader.int()?),
+            Some(Primitive::Long) => Value::Integer(reader.long()?),
+            Some(Primitive::Float) => Value::Number(reader.f32()?.into()),
+            Some(Primitive::Double) => Value::Number(reader.f64()?),
+            Some(Primitive::Text) => Value::Text(match reader.text()? {
+                Text::Null => None,
+                Text::Inline(text) => Some(text),
+                Text::Constant(key) => string(chunk, class, key),
+            }),
+            None => {
+                let (at, end) = (reader.position(), reader.end());
+                Value::Record(Record { chunk, class, at, end })
+            }
+        })
+    }
 }
 
 /// Returns a constant string. One that is again a key of a constant is not followed.

@@ -16,6 +16,11 @@ fn ledger(orders: usize) -> Vec<u8> {
 
 /// The same, made so many milliseconds after 1970.
 fn ledger_of(orders: usize, created_ms: u64) -> Vec<u8> {
+    ledger_with(orders, created_ms, 1790, None)
+}
+
+/// The same, of another process, in which a recording was started so many milliseconds after 1970.
+fn ledger_with(orders: usize, created_ms: u64, pid: i64, started_ms: Option<i64>) -> Vec<u8> {
     let mut model = HeapModel::default();
     let jdk = Jdk::add_to(&mut model);
     let fields = ["id", "price", "quantity", "created", "changed", "account"].map(|name| (name, Type::Long));
@@ -29,10 +34,20 @@ fn ledger_of(orders: usize, created_ms: u64) -> Vec<u8> {
         model.class("jdk.jfr.internal.SecuritySupport$SafePath", Some(jdk.object), &[("path", Type::Object)]);
     let repository = [("repository", Type::Object)];
     let repository = model.class("jdk.jfr.internal.Repository", Some(jdk.object), &repository);
-    let text = jdk.string(&mut model, "/tmp/2026_11_26_13_13_15_1790");
+    let text = jdk.string(&mut model, &format!("/tmp/2026_11_26_13_13_15_{pid}"));
     let path = model.instance_with(path, &[("path", Value::from(text))]);
     let repository = model.instance_with(repository, &[("repository", Value::from(path))]);
     model.root(repository, Root::JniGlobal { reference: 1 });
+    if let Some(started) = started_ms {
+        let instant = [("seconds", Type::Long), ("nanos", Type::Int)];
+        let instant = model.class("java.time.Instant", Some(jdk.object), &instant);
+        let recording = [("startTime", Type::Object)];
+        let recording = model.class("jdk.jfr.internal.PlatformRecording", Some(jdk.object), &recording);
+        let nanos = i32::try_from(started % 1000 * 1_000_000 + 999).unwrap();
+        let instant = model.instance(instant, &[Value::Long(started / 1000), Value::Int(nanos)]);
+        let recording = model.instance_with(recording, &[("startTime", Value::from(instant))]);
+        model.root(recording, Root::JniGlobal { reference: 2 });
+    }
     model.write(&Options { created_ms, ..Options::hotspot() }).bytes()
 }
 
@@ -162,6 +177,25 @@ fn a_recording_of_another_process_is_a_warning() {
     }
 }
 
+/// In a container, each JVM can be process 1.
+#[test]
+fn a_small_process_id_proves_nothing_unless_the_recorder_started_at_the_same_time() {
+    let (place, path) = place(1000, &recording(&[LEAK], 1));
+    let doubt = "whether the recording is of the dumped process is not known: its process ID, 1, is the dump's, but that of a \
+                 process in another container can be equal, too";
+    for (started_ms, same, warnings) in
+        [(None, "unknown", 1), (Some(1_233), "unknown", 1), (Some(1_234), "yes", 0)]
+    {
+        fs::write(place.path("dump.hprof"), ledger_with(1000, 2_000, 1, started_ms)).unwrap();
+        let output = place.run(&["leaks", "--recording", &path, "--format", "json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let compared = &serde_json::from_slice::<Json>(&output.stdout).unwrap()["recording"];
+        assert_eq!(compared["same_process"], same, "{started_ms:?}");
+        assert_eq!(compared["warnings"].as_array().unwrap().len(), warnings, "{started_ms:?}");
+        assert_eq!(stderr(&output).contains(doubt), warnings == 1, "{}", stderr(&output));
+    }
+}
+
 #[test]
 fn what_is_no_recording_is_refused() {
     let (place, path) = place(10, b"no recording");
@@ -227,6 +261,22 @@ fn a_damaged_recording_sets_the_exit_code() {
     let shown = String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     let text = "The recording, as far as it could be read, has no allocation sample of Leaking$Order.";
     assert!(shown.contains(text), "{shown}");
+}
+
+/// What `sites` calls damage is damage for `leaks`, too.
+#[test]
+fn a_lost_stack_is_damage() {
+    let mut made = LeakRecording { lines: &[LEAK], ..LeakRecording::default() }.write();
+    made.event(43, |body| [105, 99, 1, 8192].into_iter().for_each(|value| body.long(value)));
+    let bytes = made.finish();
+    let (place, path) = place(1000, &bytes);
+    let sites = Place::new("recording.jfr", &bytes);
+    let text = "events whose stacks the chunk does not contain: 1 (at offset 0x0)";
+    let runs = [sites.run(&["sites"]), place.run(&["leaks", "--recording", &path])];
+    for output in runs {
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert!(stderr(&output).contains(text), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The table `jfr_events`: events of a recording of Flight Recorder. It exists if one is given beside the dump.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Batch, Column, Context, Definition, Table, TableChunk, TableQuery, Wanted};
 use crate::dictionary::names;
@@ -11,7 +12,7 @@ use crate::objects::hiding::HIDDEN;
 use crate::recordings::profile::flight::FlightFile;
 use crate::recordings::profile::flight::rows::{self, Shared};
 use crate::recordings::profile::rfc3339;
-use hprof_jfr::{ChunkSpan, FlightError, Recording};
+use hprof_jfr::{Chunk, ChunkSpan, ChunkTables, Recording, chunk};
 use rustc_hash::FxHashMap;
 
 /// Table with a row for each event.
@@ -19,21 +20,29 @@ pub(super) struct JfrEvents<'a> {
     context: Arc<Context<'a>>,
     file: Arc<FlightFile>,
     definition: Definition,
-    /// Parts of chunks: offsets of events.
-    parts: Vec<(ChunkSpan, Range<usize>)>,
+    spans: Vec<ChunkSpan>,
+    /// Parts of chunks: index of the chunk, and offsets of events. A query can end between two of them.
+    parts: OnceLock<Vec<(usize, Range<usize>)>>,
+    /// Tables of the chunks whose parts were read last, the latest first.
+    tables: Mutex<VecDeque<(usize, SharedTables)>>,
 }
+
+/// Tables of a chunk, which the first of its parts reads; `None` if they cannot be read.
+type SharedTables = Arc<OnceLock<Option<Arc<ChunkTables>>>>;
+
+/// Maximum number of chunks whose tables are kept. Parts are read in order, a few at a time.
+const MAX_TABLES: usize = 4;
+/// Maximum size in bytes of the distinct names of a column that a batch keeps for the next parts.
+const MAX_NAMES: usize = 1 << 22;
+/// Typical size of an event in bytes.
+const EVENT_BYTES: u64 = 64;
 
 /// Columns of names.
 const EVENT: usize = 0;
 const THREAD: usize = 3;
 const METHOD: usize = 4;
 const CLASS: usize = 6;
-
-/// Size of the events that are read at once: a recording can be one chunk.
-const PART_BYTES: usize = 16 << 20;
-
-/// Approximate number of events of a part.
-const ROWS_OF_PART: u64 = 10_000;
+const NAMES: [usize; 4] = [EVENT, THREAD, METHOD, CLASS];
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
@@ -59,12 +68,34 @@ impl<'a> JfrEvents<'a> {
     pub(super) fn new(context: Arc<Context<'a>>, file: Arc<FlightFile>) -> Self {
         // The file was read before: it is a recording.
         let spans = Recording::new(file.bytes()).map_or(Vec::new(), |recording| recording.chunks().to_vec());
-        let parts = spans.into_iter().flat_map(|span| {
-            let starts = (0..span.end - span.start).step_by(PART_BYTES);
-            starts.map(move |start| (span, start..start.saturating_add(PART_BYTES)))
-        });
-        let parts = parts.collect();
-        Self { context, file, definition: definition(), parts }
+        let (parts, tables) = (OnceLock::new(), Mutex::default());
+        Self { context, file, definition: definition(), spans, parts, tables }
+    }
+
+    fn parts(&self) -> &[(usize, Range<usize>)] {
+        self.parts.get_or_init(|| {
+            let spans = self.spans.iter().enumerate();
+            let parts = spans.flat_map(|(at, span)| {
+                chunk::parts(self.file.bytes(), span).into_iter().map(move |part| (at, part))
+            });
+            parts.collect()
+        })
+    }
+
+    /// Returns a chunk. All its parts share its tables, which take a pass over it.
+    fn chunk(&self, at: usize) -> Option<Chunk<'_>> {
+        let (file, span) = (self.file.bytes(), self.spans.get(at)?);
+        let shared = {
+            let mut all = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = all.iter().position(|(known, _)| *known == at).and_then(|known| all.remove(known));
+            let latest = known.unwrap_or_else(|| (at, SharedTables::default()));
+            all.truncate(MAX_TABLES - 1);
+            all.push_front(latest.clone());
+            latest.1
+        };
+        // A chunk that cannot be read was reported when the recording was opened.
+        let tables = shared.get_or_init(|| ChunkTables::read(file, span).ok().map(Arc::new));
+        Some(Chunk::of(file, span, Arc::clone(tables.as_ref()?)))
     }
 }
 
@@ -74,33 +105,32 @@ impl Table for JfrEvents<'_> {
     }
 
     fn rows(&self) -> u64 {
-        self.parts.len() as u64 * ROWS_OF_PART
+        self.spans.iter().map(|span| (span.end - span.start) as u64).sum::<u64>() / EVENT_BYTES
     }
 
     fn chunks(&self, _: &TableQuery) -> io::Result<Vec<TableChunk>> {
-        Ok((0..self.parts.len()).map(|part| TableChunk::Rows(part..part + 1)).collect())
+        Ok((0..self.parts().len()).map(|part| TableChunk::Rows(part..part + 1)).collect())
     }
 
     fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(parts) = chunk else { return Ok(()) };
         let hides = self.context.summary.hides_values();
-        for (span, starts) in self.parts.get(parts.clone()).unwrap_or_default() {
-            // A chunk that cannot be read was reported when the recording was opened.
-            let _unreadable = add(self.file.bytes(), (span, starts), (wanted, hides), batch);
+        for (at, starts) in self.parts().get(parts.clone()).unwrap_or_default() {
+            if batch.rows == 0 {
+                NAMES.into_iter().for_each(|at| batch.column(at).forget_names(MAX_NAMES));
+            }
+            if let Some(chunk) = self.chunk(*at) {
+                add(&chunk, starts.clone(), (wanted, hides), batch);
+            }
         }
         Ok(())
     }
 }
 
 /// Adds the events of a part of a chunk.
-fn add(
-    file: &[u8],
-    (span, starts): (&ChunkSpan, &Range<usize>),
-    (wanted, hides): (Wanted, bool),
-    batch: &mut Batch,
-) -> Result<(), FlightError> {
-    let mut known = [EVENT, THREAD, METHOD, CLASS].map(|at| Known { at, numbers: FxHashMap::default() });
-    rows::visit(file, span, starts, |row| {
+fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (Wanted, bool), batch: &mut Batch) {
+    let mut known = NAMES.map(|at| Known { at, numbers: FxHashMap::default() });
+    rows::visit(chunk, starts, |row| {
         batch.rows += 1;
         let [event, thread, method, class] = &mut known;
         event.add(batch, Some(row.event), Cow::Borrowed);
@@ -116,7 +146,7 @@ fn add(
         batch.column(5).count(row.top.and_then(|top| top.value.line()).map(u64::from));
         class.add(batch, row.class, Cow::Borrowed);
         batch.column(7).count(row.bytes);
-    })
+    });
 }
 
 /// Numbers of the names in a column: a name is added once, however many events share it.
@@ -152,16 +182,16 @@ mod tests {
     fn a_name_is_stored_once() {
         let bytes = every_kind(true).finish();
         let mut batch = Batch::new(&definition().columns, Wanted::ALL, |_| Arc::default());
-        let span = Recording::new(&bytes).unwrap().chunks()[0];
+        let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
         // A batch is filled again and again.
         for hides in [false, true] {
             batch.clear();
-            add(&bytes, (&span, &(0..usize::MAX)), (Wanted::ALL, hides), &mut batch).unwrap();
+            add(&chunk, 0..usize::MAX, (Wanted::ALL, hides), &mut batch);
             let thread = if hides { HIDDEN } else { "worker" };
-            let cells = [EVENT, THREAD, METHOD, CLASS].map(|at| batch.cell(6, at));
+            let cells = NAMES.map(|at| batch.cell(6, at));
             assert_eq!(cells, ["jdk.ObjectAllocationSample", thread, "a.B.run", "byte[]"].map(Cell::Text));
             assert_eq!((batch.rows, batch.cell(0, CLASS)), (21, Cell::Null));
-            for at in [EVENT, THREAD, METHOD, CLASS] {
+            for at in NAMES {
                 let Values::Names { names, numbers, .. } = &batch.columns[at] else {
                     panic!("{at} is copied")
                 };
