@@ -80,6 +80,11 @@ impl<'a> Chunk<'a> {
     pub fn of(file: &'a [u8], span: &ChunkSpan, tables: Arc<ChunkTables>) -> Self {
         Self { tables, reader: reader_of(file, span) }
     }
+
+    /// Returns the tables, for [`Chunk::of`].
+    pub fn tables(&self) -> &Arc<ChunkTables> {
+        &self.tables
+    }
 }
 
 impl ChunkTables {

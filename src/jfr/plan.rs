@@ -182,11 +182,13 @@ impl Flattening<'_> {
 }
 
 impl Plans {
+    #[inline]
     pub(crate) fn primitive(&self, class: usize) -> Option<Primitive> {
         self.of_class.get(class)?.primitive
     }
 
     /// Returns whether values of a type can be read.
+    #[inline]
     pub(crate) fn is_readable(&self, class: usize) -> bool {
         self.of_class.get(class).is_some_and(|plan| plan.steps.is_some())
     }

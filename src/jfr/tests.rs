@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::chunk::PART_EVENTS;
 use crate::error::FlightErrorKind;
-use crate::{Chunk, ChunkTables, Event, Recording, Value};
+use crate::{Chunk, ChunkTables, Event, NumberField, Recording, Value};
 use hprof_writer::flight::{FlightField, FlightType, FlightValues, FlightWriter, LONG, TEXT};
 
 const FIRST: i64 = 10;
@@ -76,24 +76,9 @@ fn fields_of_events_and_constants_in_both_encodings() {
     }
 }
 
-/// A value without the chunk that it is from.
-fn shown(value: Option<Value<'_>>) -> String {
-    match value {
-        None => "none".to_owned(),
-        Some(Value::Integer(value)) => value.to_string(),
-        Some(Value::Number(value)) => value.to_string(),
-        Some(Value::Text(text)) => format!("{text:?}"),
-        Some(Value::Constant(constant)) => format!("key {}", constant.key),
-        Some(Value::Record(record)) => format!("{{{}}}", shown(record.get("number"))),
-        Some(Value::Array(array)) => {
-            array.values().map(|value| shown(Some(value)) + ",").collect::<String>()
-                + &array.len().to_string()
-        }
-    }
-}
-
 #[test]
-fn selected_fields_are_those_read_one_by_one() {
+fn numbers_of_one_walk_are_those_read_one_by_one() {
+    use NumberField::{Integer, Key};
     const NAMES: [&str; 7] = ["number", "text", "pairs", "pair", "keys", "key", "last"];
     for (compressed, is_valid) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut made = FlightWriter::new(compressed);
@@ -130,35 +115,43 @@ fn selected_fields_are_those_read_one_by_one() {
                 bytes[at] ^= 0x5f;
             }
             let chunk = read(&bytes);
-            let Some(event) = chunk.events().next() else { continue };
-            let event = event.fields;
-            let one_by_one =
-                |names: &[&str]| names.iter().map(|name| shown(event.get(name))).collect::<Vec<_>>();
-            let all = event.values(&event.select(NAMES)).map(shown);
-            assert_eq!(all.to_vec(), one_by_one(&NAMES), "{damaged:?}");
+            let Some(Event { class, fields: event, .. }) = chunk.events().next() else { continue };
+            let one = |field: &NumberField<'_>| match *field {
+                Integer(name) => event.integer(name),
+                Key(name) => event.constant(name).map(|constant| constant.key),
+            };
             for first in NAMES {
                 for second in NAMES {
-                    // In any order, one of them twice, and none.
-                    let names = [second, first, "none", second];
-                    let found = event.values(&event.select(names)).map(shown);
-                    assert_eq!(found.to_vec(), one_by_one(&names), "{damaged:?} {names:?}");
+                    // In any order, one of them twice, one of another kind, and none.
+                    let wanted =
+                        [Key(second), Integer(first), Key("none"), Integer(second), Key(first), Key(second)];
+                    let together = event.numbers(&chunk.numbers(class, wanted));
+                    assert_eq!(
+                        together.to_vec(),
+                        wanted.iter().map(one).collect::<Vec<_>>(),
+                        "{damaged:?} {wanted:?}"
+                    );
                 }
             }
             for array in [event.array("pairs"), event.array("keys")].into_iter().flatten() {
-                let selection = array.select(["text", "number"]);
-                let together = array.each(&selection).map(|values| values.map(shown));
-                let apart = array.records().map(|record| record.values(&selection).map(shown));
-                assert_eq!(together.collect::<Vec<_>>(), apart.collect::<Vec<_>>(), "{damaged:?}");
+                for count in [1, usize::MAX] {
+                    let fields = array.fields([Key("text"), Integer("number")]);
+                    let mut together = Vec::new();
+                    array.each(&fields, count, |numbers| together.push(numbers));
+                    // An element whose end is damaged is none.
+                    let apart = array.records().map(|record| [None, record.integer("number")]).take(count);
+                    assert_eq!(together, apart.collect::<Vec<_>>(), "{damaged:?}");
+                }
             }
         }
         let chunk = read(&whole);
-        let event = chunk.events().next().unwrap().fields;
-        let found = event.values(&event.select(NAMES)).map(shown);
-        let text = if is_valid { "Some(\"ab\")" } else { "none" };
-        let pairs = "{1},{1152921504606846976},2";
-        assert_eq!(found.to_vec(), ["-7", text, pairs, "{3}", "key 5,key -6,key 7,3", "key 8", "9"]);
-        // The selection of another type finds nothing.
-        assert_eq!(event.values(&chunk.select(0, ["number"])).map(shown), ["none"]);
+        let Event { class, fields: event, .. } = chunk.events().next().unwrap();
+        let fields = chunk.numbers(class, [Integer("last"), Key("key"), Integer("number"), Integer("text")]);
+        let numbers = event.numbers(&fields);
+        assert_eq!(numbers, [Some(9), Some(8), Some(-7), None]);
+        assert_eq!(fields.constant(&chunk, 1, numbers[1]).map(|constant| constant.key), Some(8));
+        // In a value of another type there are none.
+        assert_eq!(event.numbers(&chunk.numbers(class - 1, [Integer("number")])), [None]);
     }
 }
 

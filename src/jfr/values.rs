@@ -83,24 +83,14 @@ impl Chunk<'_> {
         self.events_in(0..usize::MAX)
     }
 
-    /// Returns these events: those that start in a range of offsets, such as one of [`ChunkTables::parts`], which starts
-    /// with an event. What is before it is not read.
+    /// Returns these events: those that start in a range of offsets, such as one of [`parts`], which starts with an event.
+    /// What is before it is not read.
     ///
-    /// [`ChunkTables::parts`]: crate::chunk::ChunkTables::parts
+    /// [`parts`]: crate::chunk::parts
     pub fn events_in(&self, starts: Range<usize>) -> impl Iterator<Item = Event<'_>> {
         let first = self.runs.partition_point(|run| run.end <= starts.start);
         let runs = self.runs.get(first..).unwrap_or_default().iter();
-        let runs = runs.take_while(move |run| run.start < starts.end);
-        let run = move |run: &Range<usize>| {
-            Events::from(self.reader.at(run.start.max(starts.start)).until(run.end))
-        };
-        let found = runs.flat_map(run).map_while(Result::ok);
-        let found = found.take_while(move |event| event.start < starts.end);
-        found.filter_map(|event| {
-            let class = self.metadata.index_of(event.type_id)?;
-            let fields = Record::new(self, class, event.fields, event.end)?;
-            Some(Event { class, start: event.start, fields })
-        })
+        EventsOf { chunk: self, runs, events: None, starts }
     }
 
     /// Returns how a field is read; `None` if there is no such field.
@@ -113,21 +103,54 @@ impl Chunk<'_> {
     }
 }
 
+/// Iterator over the events whose type is described.
+struct EventsOf<'c> {
+    chunk: &'c Chunk<'c>,
+    runs: std::slice::Iter<'c, Range<usize>>,
+    events: Option<Events<'c>>,
+    starts: Range<usize>,
+}
+
+impl<'c> Iterator for EventsOf<'c> {
+    type Item = Event<'c>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Event<'c>> {
+        loop {
+            let Some(event) = self.events.as_mut().and_then(Iterator::next) else {
+                let run = self.runs.next()?;
+                let start = run.start.max(self.starts.start);
+                self.events = Some(Events::from(self.chunk.reader.at(start).until(run.end)));
+                continue;
+            };
+            let event = event.ok().filter(|event| event.start < self.starts.end)?;
+            let Some(class) = self.chunk.metadata.index_of(event.type_id) else { continue };
+            if let Some(fields) = Record::new(self.chunk, class, event.fields, event.end) {
+                return Some(Event { class, start: event.start, fields });
+            }
+        }
+    }
+}
+
 impl<'c> Record<'c> {
+    #[inline]
     pub(crate) fn new(chunk: &'c Chunk<'c>, class: usize, at: usize, end: usize) -> Option<Self> {
         let is_readable = chunk.plans.is_readable(class);
         is_readable.then_some(Self { chunk, class, at, end })
     }
 
+    #[inline]
     pub(crate) fn class_index(&self) -> usize {
         self.class
     }
 
+    #[inline]
     pub(crate) fn reader(&self) -> Reader<'c> {
         self.chunk.reader.at(self.at).until(self.end)
     }
 
     /// Returns the chunk that contains the value.
+    #[inline]
     pub fn chunk(&self) -> &'c Chunk<'c> {
         self.chunk
     }
@@ -202,6 +225,15 @@ impl<'c> Record<'c> {
 }
 
 impl<'c> Constant<'c> {
+    pub(crate) fn new(chunk: &'c Chunk<'c>, class: usize, key: i64) -> Self {
+        Self { chunk, class, key }
+    }
+
+    /// Returns the chunk.
+    pub fn chunk(&self) -> &'c Chunk<'c> {
+        self.chunk
+    }
+
     /// Returns the fields of the constant; `None` if the chunk does not contain it, as with key 0 for null.
     pub fn record(&self) -> Option<Record<'c>> {
         let at = self.chunk.pools.offset(self.class, self.key)?;
@@ -219,10 +251,12 @@ impl<'c> Array<'c> {
         self.chunk
     }
 
+    #[inline]
     pub(crate) fn class_index(&self) -> usize {
         self.class
     }
 
+    #[inline]
     pub(crate) fn reader(&self) -> Reader<'c> {
         self.chunk.reader.at(self.at).until(self.end)
     }
@@ -268,10 +302,33 @@ impl<'c> Array<'c> {
 }
 
 impl FieldRead {
-    /// Returns whether reading the value moves a reader exactly over it, and fails exactly where skipping it does.
-    pub(crate) fn is_scalar(&self) -> bool {
-        !self.is_array
-            && (self.is_constant || self.primitive.is_some_and(|primitive| primitive != Primitive::Text))
+    /// Returns the type.
+    pub(crate) fn class(&self) -> usize {
+        self.class
+    }
+
+    /// Returns whether the value is the key of a constant.
+    pub(crate) fn is_key(&self) -> bool {
+        !self.is_array && self.is_constant
+    }
+
+    /// Returns whether the value is an integer.
+    pub(crate) fn is_integer(&self) -> bool {
+        let is_other =
+            |primitive| matches!(primitive, Primitive::Text | Primitive::Float | Primitive::Double);
+        !self.is_array && !self.is_constant && self.primitive.is_some_and(|primitive| !is_other(primitive))
+    }
+
+    /// Reads a key or an integer. The reader is moved over it exactly as by skipping it, which fails for the same bytes.
+    #[inline]
+    pub(crate) fn number(&self, reader: &mut Reader<'_>) -> Result<i64, FlightError> {
+        match self.primitive.filter(|_| !self.is_constant) {
+            Some(Primitive::Byte) => Ok(reader.u8()?.cast_signed().into()),
+            Some(Primitive::Short) => reader.short(),
+            Some(Primitive::Char) => reader.char(),
+            Some(Primitive::Int) => reader.int(),
+            _ => reader.long(),
+        }
     }
 
     /// Reads a value. Of one with fields, the reader stays at its start.
@@ -288,14 +345,12 @@ impl FieldRead {
             return Ok(Value::Array(Array { chunk, class, is_constant, count, at, end }));
         }
         if is_constant {
-            return Ok(Value::Constant(Constant { chunk, class, key: reader.long()? }));
+            return Ok(Value::Constant(Constant { chunk, class, key: self.number(reader)? }));
         }
         Ok(match self.primitive {
-            Some(Primitive::Byte) => Value::Integer(reader.u8()?.cast_signed().into()),
-            Some(Primitive::Short) => Value::Integer(reader.short()?),
-            Some(Primitive::Char) => Value::Integer(reader.char()?),
-            Some(Primitive::Int) => Value::Integer(reader.int()?),
-            Some(Primitive::Long) => Value::Integer(reader.long()?),
+            Some(Primitive::Byte | Primitive::Short | Primitive::Char | Primitive::Int | Primitive::Long) => {
+                Value::Integer(self.number(reader)?)
+            }
             Some(Primitive::Float) => Value::Number(reader.f32()?.into()),
             Some(Primitive::Double) => Value::Number(reader.f64()?),
             Some(Primitive::Text) => Value::Text(match reader.text()? {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use hprof_writer::flight_leak::{LeakRecording, SampledLine};
-use hprof_writer::{HeapModel, Jdk, Options, Root, Type, Value};
+use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value};
 use serde_json::Value as Json;
 
 use crate::kit::process::{Place, stderr};
@@ -139,6 +139,68 @@ fn the_sentence_is_the_same_everywhere() {
     assert!(csv.contains("Leaking$Intake.accept(line 33); Leaking$Pricing.quote(line 40)"), "{csv}");
     let page = place.answer(&["report", "--recording", &path, "--sections", "suspects"]);
     assert!(page.contains("12 of 12 sampled objects") && page.contains("in the recording"), "{page}");
+}
+
+/// Which sampled objects count, of a dump and a recording without chains of references.
+fn counted(dump: &[u8], class: &str, elements: i64) -> (u64, String) {
+    let (lines, jvm) = ([SampledLine { old_objects: 12, ..LEAK }, GARBAGE], ("Leaking map 60", 1790));
+    let recording =
+        LeakRecording { class, elements, chain: &[], lines: &lines, jvm, ..LeakRecording::default() };
+    let place = Place::new("dump.hprof", dump);
+    let path = place.path("recording.jfr");
+    fs::write(&path, recording.write().finish()).unwrap();
+    let of = document(&place, "leaks", path.to_str().unwrap())["rows"][0]["recorded_allocation"].clone();
+    (of["old_objects"].as_u64().unwrap(), of["sure"].as_str().unwrap().to_owned())
+}
+
+/// Sampled objects without a chain may be those that others hold, unless the suspect has at least 80 percent of them.
+#[test]
+fn sampled_objects_decide_if_the_suspect_has_most_objects_of_the_class() {
+    for (elsewhere, is_decided) in [(0, true), (500, true), (501, false), (4_000, false)] {
+        let mut model = HeapModel::default();
+        let jdk = Jdk::add_to(&mut model);
+        let order = model.class("Leaking$Order", Some(jdk.object), &[("id", Type::Long)]);
+        let array = model.array_class(order);
+        let orders: Vec<_> = (0..2_000).map(|_| model.instance(order, &[Value::Long(1)])).collect();
+        let table = model.object_array(array, &orders);
+        let statics = [("OPEN", table.into())];
+        let class = model.class_with_statics("Leaking$Ledger", Some(jdk.object), &[], &statics);
+        model.root(class, Root::StickyClass);
+        for reference in 0..elsewhere {
+            let order = model.instance(order, &[Value::Long(1)]);
+            model.root(order, Root::JniGlobal { reference });
+        }
+        let dump = model.write(&Options { created_ms: 2_000, ..Options::hotspot() }).bytes();
+        let (old_objects, sure) = counted(&dump, "Leaking$Order", 0);
+        assert_eq!((old_objects, sure == "old_objects"), (12, is_decided), "{elsewhere}: {sure}");
+    }
+}
+
+/// Sampled arrays count if they are as long as those that are alive, where these have few lengths.
+#[test]
+fn sampled_arrays_count_if_they_are_as_long_as_those_alive() {
+    let dump = |lengths: &mut dyn Iterator<Item = usize>| {
+        let mut model = HeapModel::default();
+        let jdk = Jdk::add_to(&mut model);
+        let class = model.array_class(jdk.object);
+        let arrays: Vec<_> =
+            lengths.map(|length| model.prim_array(Elements::Byte(vec![1; length]))).collect();
+        let table = model.object_array(class, &arrays);
+        let statics = [("OPEN", table.into())];
+        let class = model.class_with_statics("Leaking$Ledger", Some(jdk.object), &[], &statics);
+        model.root(class, Root::StickyClass);
+        model.write(&Options { created_ms: 2_000, ..Options::hotspot() }).bytes()
+    };
+    let one = dump(&mut (0..2_000).map(|_| 300));
+    assert_eq!([300, 301].map(|elements| counted(&one, "[B", elements).0), [12, 0]);
+    // Of 16 lengths, each is typical; of 17, none is, so any length counts.
+    for (lengths, other) in [(16, 0), (17, 12)] {
+        let some = dump(&mut (0..2_000).map(|at| 300 + at % lengths));
+        assert_eq!([300, 315, 5].map(|elements| counted(&some, "[B", elements).0), [12, 12, other]);
+    }
+    // Lengths of 10,000 arrays are read, not of the first ones only.
+    let many = dump(&mut (0..20_000).map(|at| if at < 15_000 { 30 } else { 60 }));
+    assert_eq!([30, 60, 90].map(|elements| counted(&many, "[B", elements).0), [12, 12, 0]);
 }
 
 #[test]

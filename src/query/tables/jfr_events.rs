@@ -18,8 +18,13 @@ use rustc_hash::FxHashMap;
 /// Table with a row for each event.
 pub(super) struct JfrEvents<'a> {
     context: Arc<Context<'a>>,
-    file: Arc<FlightFile>,
     definition: Definition,
+    parts: EventParts,
+}
+
+/// Parts of the chunks of a recording.
+struct EventParts {
+    file: Arc<FlightFile>,
     spans: Vec<ChunkSpan>,
     /// Parts of chunks: index of the chunk, and offsets of events. A query can end between two of them.
     parts: OnceLock<Vec<(usize, Range<usize>)>>,
@@ -66,13 +71,18 @@ pub(super) fn definition() -> Definition {
 
 impl<'a> JfrEvents<'a> {
     pub(super) fn new(context: Arc<Context<'a>>, file: Arc<FlightFile>) -> Self {
+        Self { context, definition: definition(), parts: EventParts::new(file) }
+    }
+}
+
+impl EventParts {
+    fn new(file: Arc<FlightFile>) -> Self {
         // The file was read before: it is a recording.
         let spans = Recording::new(file.bytes()).map_or(Vec::new(), |recording| recording.chunks().to_vec());
-        let (parts, tables) = (OnceLock::new(), Mutex::default());
-        Self { context, file, definition: definition(), spans, parts, tables }
+        Self { file, spans, parts: OnceLock::new(), tables: Mutex::default() }
     }
 
-    fn parts(&self) -> &[(usize, Range<usize>)] {
+    fn all(&self) -> &[(usize, Range<usize>)] {
         self.parts.get_or_init(|| {
             let spans = self.spans.iter().enumerate();
             let parts = spans.flat_map(|(at, span)| {
@@ -105,21 +115,21 @@ impl Table for JfrEvents<'_> {
     }
 
     fn rows(&self) -> u64 {
-        self.spans.iter().map(|span| (span.end - span.start) as u64).sum::<u64>() / EVENT_BYTES
+        self.parts.spans.iter().map(|span| (span.end - span.start) as u64).sum::<u64>() / EVENT_BYTES
     }
 
     fn chunks(&self, _: &TableQuery) -> io::Result<Vec<TableChunk>> {
-        Ok((0..self.parts().len()).map(|part| TableChunk::Rows(part..part + 1)).collect())
+        Ok((0..self.parts.all().len()).map(|part| TableChunk::Rows(part..part + 1)).collect())
     }
 
     fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(parts) = chunk else { return Ok(()) };
         let hides = self.context.summary.hides_values();
-        for (at, starts) in self.parts().get(parts.clone()).unwrap_or_default() {
+        for (at, starts) in self.parts.all().get(parts.clone()).unwrap_or_default() {
             if batch.rows == 0 {
                 NAMES.into_iter().for_each(|at| batch.column(at).forget_names(MAX_NAMES));
             }
-            if let Some(chunk) = self.chunk(*at) {
+            if let Some(chunk) = self.parts.chunk(*at) {
                 add(&chunk, starts.clone(), (wanted, hides), batch);
             }
         }
@@ -176,7 +186,9 @@ impl Known {
 mod tests {
     use super::*;
     use crate::tables::{Cell, Values};
-    use hprof_writer::flight::every_kind;
+    use hprof_index::Quiet;
+    use hprof_jfr::chunk::PART_EVENTS;
+    use hprof_writer::flight::{FlightWriter, LONG, every_kind};
 
     #[test]
     fn a_name_is_stored_once() {
@@ -200,6 +212,52 @@ mod tests {
                 all.dedup();
                 assert_eq!((all.len(), numbers.len()), (names.len(), batch.rows), "{all:?}");
             }
+        }
+    }
+
+    /// A chunk with many events is visited once for its tables, whatever the number of its parts.
+    #[test]
+    fn parts_of_a_chunk_share_its_tables() {
+        let mut made = FlightWriter::new(true);
+        let events = 4 * PART_EVENTS + 1;
+        for _ in 0..events {
+            made.event(20, |body| body.long(1));
+        }
+        made.metadata(&[(20, "jdk.Sample", &[("startTime", LONG)])]);
+        let chunk = made.finish();
+        let path = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(path.path(), chunk.repeat(MAX_TABLES + 1)).unwrap();
+        let file = FlightFile::open(path.path(), None, &Quiet).unwrap().unwrap();
+        let parts = EventParts::new(Arc::new(file));
+        let chunks: Vec<usize> = parts.all().iter().map(|(at, _)| *at).collect();
+        assert_eq!(chunks, (0..=MAX_TABLES).flat_map(|at| [at; 5]).collect::<Vec<_>>());
+        let mut batch = Batch::new(&definition().columns, Wanted::ALL, |_| Arc::default());
+        let mut tables: Vec<Arc<ChunkTables>> = Vec::new();
+        let mut rows = 0;
+        for (at, starts) in parts.all() {
+            let chunk = parts.chunk(*at).unwrap();
+            batch.clear();
+            add(&chunk, starts.clone(), (Wanted::ALL, false), &mut batch);
+            assert!(batch.rows as u64 <= PART_EVENTS);
+            rows += batch.rows as u64;
+            tables.push(chunk.tables().clone());
+        }
+        assert_eq!(rows, events * (MAX_TABLES as u64 + 1));
+        assert!(tables.chunks(5).all(|same| same.iter().all(|tables| Arc::ptr_eq(tables, &same[0]))));
+        assert!(tables.windows(6).all(|pair| !Arc::ptr_eq(&pair[0], &pair[5])));
+        // Few are kept.
+        assert!(!Arc::ptr_eq(parts.chunk(0).unwrap().tables(), &tables[0]));
+        assert_eq!(parts.tables.lock().unwrap().len(), MAX_TABLES);
+    }
+
+    #[test]
+    fn names_of_earlier_parts_are_forgotten_if_they_are_long() {
+        let mut batch = Batch::new(&definition().columns, Wanted::ALL, |_| Arc::default());
+        let long = "n".repeat(1000);
+        for (max_bytes, number) in [(2000, 1), (999, 0)] {
+            batch.column(CLASS).number(&long);
+            batch.column(CLASS).forget_names(max_bytes);
+            assert_eq!(batch.column(CLASS).number("other"), Some(number));
         }
     }
 }

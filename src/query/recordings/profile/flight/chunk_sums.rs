@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
-use hprof_jfr::values::Constant;
-use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Record, Selection, Value};
+use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 
 use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
 use super::heap::{HeapEvent, HeapEventKind};
-use super::stacks::{
-    ClassTable, NO_STACK, Names, StackIndex, StackTable, Stacks, chunk_problems, constant, integer,
-};
+use super::stacks::{ClassTable, NO_STACK, Names, StackIndex, StackTable, Stacks, chunk_problems};
 use super::{EventCount, FlightJvm, Want};
 
 /// Number of events, and what they state: bytes or nanoseconds.
@@ -73,7 +71,7 @@ enum Kind {
 }
 
 /// Fields of events that are counted: stack, thread, class, and two amounts, of which the first that is not 0 counts.
-type Fields = Selection<5>;
+type Fields = NumberFields<5>;
 
 /// Name of no field.
 const NONE: &str = "";
@@ -121,7 +119,9 @@ impl ChunkSums {
                     _ if class.field("sampledThread").is_some() => "sampledThread",
                     _ => "eventThread",
                 };
-                Some((kind, chunk.select(at, ["stackTrace", thread, about, first, second])))
+                let amounts = [first, second].map(Integer);
+                let [stack, thread, about] = ["stackTrace", thread, about].map(Key);
+                Some((kind, chunk.numbers(at, [stack, thread, about, amounts[0], amounts[1]])))
             })
             .collect();
         let mut counting = Counting {
@@ -174,29 +174,29 @@ impl<'c> Counting<'c, '_> {
         let fields = &event.fields;
         match kind {
             Kind::Sample(kind) => {
-                let [stack, thread, ..] = fields.values(of);
-                let stack = self.stack(stack, thread);
+                let [stack, thread, ..] = fields.numbers(of);
+                let stack = self.stack(of, stack, thread);
                 if let Some(samples) = self.sums.samples.get_mut(kind) {
                     *samples.entry(stack).or_default() += 1;
                 }
             }
             Kind::Allocation(kind) => {
-                let [stack, thread, class, first, second] = fields.values(of);
-                let key = (self.stack(stack, thread), self.classes.number(constant(class), &mut self.names));
-                let amounts = [first, second].map(|amount| u64::try_from(integer(amount)?).ok());
+                let [stack, thread, class, first, second] = fields.numbers(of);
+                let key = (self.stack(of, stack, thread), self.class(of, class));
+                let amounts = [first, second].map(|amount| u64::try_from(amount?).ok());
                 let bytes = amounts.into_iter().flatten().find(|bytes| *bytes > 0).unwrap_or(0);
                 add(self.sums.allocations.get_mut(kind), key, bytes);
             }
             Kind::Wait(kind) => {
-                let [stack, thread, class, duration, _] = fields.values(of);
-                let key = (self.stack(stack, thread), self.classes.number(constant(class), &mut self.names));
-                let nanos = integer(duration).map_or(0, |ticks| self.chunk.duration_nanos(ticks));
+                let [stack, thread, class, duration, _] = fields.numbers(of);
+                let key = (self.stack(of, stack, thread), self.class(of, class));
+                let nanos = duration.map_or(0, |ticks| self.chunk.duration_nanos(ticks));
                 add(self.sums.waits.get_mut(kind), key, u64::try_from(nanos).unwrap_or(0));
             }
             Kind::Thread { is_end } => {
                 let Some(thread) = fields.record("thread") else { return };
-                let [stack, ..] = fields.values(of);
-                let stack = self.stack(stack, None);
+                let [stack, ..] = fields.numbers(of);
+                let stack = self.stack(of, stack, None);
                 let group = thread.record("group");
                 let name = |group: &Record<'c>| group.text("name").map(std::borrow::Cow::into_owned);
                 self.sums.threads.push(ThreadChange {
@@ -223,9 +223,9 @@ impl<'c> Counting<'c, '_> {
     }
 
     /// Returns the index of a stack; of a thread, if there is one.
-    fn stack(&mut self, trace: Option<Value<'c>>, thread: Option<Value<'c>>) -> StackIndex {
-        let Some(trace) = constant(trace) else { return NO_STACK };
-        let serial = constant(thread).and_then(|thread: Constant<'c>| {
+    fn stack(&mut self, of: &Fields, trace: Option<i64>, thread: Option<i64>) -> StackIndex {
+        let Some(trace) = of.constant(self.chunk, 0, trace) else { return NO_STACK };
+        let serial = of.constant(self.chunk, 1, thread).and_then(|thread| {
             let serial = serial(&thread.record()?);
             Some((serial, thread))
         });
@@ -238,6 +238,10 @@ impl<'c> Counting<'c, '_> {
             self.sums.stack_threads.insert(serial, thread_name(&thread));
         }
         index
+    }
+
+    fn class(&mut self, of: &Fields, class: Option<i64>) -> u32 {
+        self.classes.number(of.constant(self.chunk, 2, class), &mut self.names)
     }
 }
 

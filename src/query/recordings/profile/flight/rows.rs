@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
-use hprof_jfr::{Chunk, Selection};
+use hprof_jfr::{Chunk, NumberField, NumberFields};
 
 use super::chunk_sums::thread_name;
-use super::stacks::{Names, Stacks, constant, integer};
+use super::stacks::{Names, Stacks};
 use crate::recordings::profile::Frame;
 use crate::recordings::profile::events::AllocationEvent;
 
@@ -48,8 +49,8 @@ const MAX_NAMES: usize = 1 << 24;
 /// Names of fields with a class.
 const CLASSES: [&str; 5] = ["objectClass", "monitorClass", "parkedClass", "thrownClass", "loadedClass"];
 
-/// Returns the names of the fields of a row: start, duration, thread, stack, class and bytes.
-fn fields(class: &Class) -> [&'static str; 7] {
+/// Returns the fields of a row: start, duration, thread, stack, class, and bytes, of which the first that are not 0 count.
+fn fields(class: &Class) -> [NumberField<'static>; 7] {
     let first = |names: &[&'static str]| {
         names.iter().copied().find(|name| class.field(name).is_some()).unwrap_or_default()
     };
@@ -58,35 +59,39 @@ fn fields(class: &Class) -> [&'static str; 7] {
     // Other types have fields of these names, too.
     let allocation = AllocationEvent::ALL.into_iter().find(|event| event.name() == class.name);
     let [bytes, or_else] = allocation.map_or([""; 2], AllocationEvent::weights);
-    ["startTime", "duration", thread, "stackTrace", first(&CLASSES), bytes, or_else]
+    let [start, duration, bytes, or_else] = ["startTime", "duration", bytes, or_else].map(Integer);
+    let [thread, stack, about] = [thread, "stackTrace", first(&CLASSES)].map(Key);
+    [start, duration, thread, stack, about, bytes, or_else]
 }
 
 /// Visits the events of a chunk whose types are described and that start at these offsets in it, in the order of the file. The
 /// offsets start with an event: earlier ones are not read.
 pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(EventRow<'_>)) {
-    let mut selections: FxHashMap<usize, Selection<7>> = FxHashMap::default();
+    let mut selections: FxHashMap<usize, NumberFields<7>> = FxHashMap::default();
     let (mut names, mut stacks) = (Names::new(MAX_NAMES), Stacks::default());
     // Events of one thread often follow each other.
     let mut last_thread: Option<(i64, Option<Arc<str>>)> = None;
     for event in chunk.events_in(starts) {
         let Some(class) = event.fields.class() else { continue };
         let selection =
-            selections.entry(event.class).or_insert_with(|| chunk.select(event.class, fields(class)));
-        let [start, duration, thread, stack, about, bytes, or_else] = event.fields.values(selection);
-        let thread = constant(thread).and_then(|thread| {
+            selections.entry(event.class).or_insert_with(|| chunk.numbers(event.class, fields(class)));
+        let [start, duration, thread, stack, about, bytes, or_else] = event.fields.numbers(selection);
+        let thread = selection.constant(chunk, 2, thread).and_then(|thread| {
             if last_thread.as_ref().is_none_or(|(key, _)| *key != thread.key) {
                 let name = thread.record().map(|thread| thread_name(&thread));
                 last_thread = Some((thread.key, name.filter(|name| !name.is_empty()).map(Into::into)));
             }
             last_thread.as_ref().and_then(|(key, name)| Some((*key, name.clone()?)))
         });
-        let named = constant(about).and_then(|class| Some((class.key, names.class(class)?)));
-        let top = constant(stack).and_then(|trace| stacks.innermost(trace, &mut names));
-        let bytes = [bytes, or_else].into_iter().filter_map(|bytes| u64::try_from(integer(bytes)?).ok());
+        let named = selection.constant(chunk, 4, about);
+        let named = named.and_then(|class| Some((class.key, names.class(class)?)));
+        let top = selection.constant(chunk, 3, stack);
+        let top = top.and_then(|trace| stacks.innermost(trace, &mut names));
+        let bytes = [bytes, or_else].into_iter().filter_map(|bytes| u64::try_from(bytes?).ok());
         visit(EventRow {
             event: Shared { id: i64::try_from(event.class).unwrap_or(i64::MAX), value: &class.name },
-            nanos: integer(start).map(|ticks| chunk.nanos(ticks)),
-            duration_nanos: integer(duration).map(|ticks| chunk.duration_nanos(ticks)),
+            nanos: start.map(|ticks| chunk.nanos(ticks)),
+            duration_nanos: duration.map(|ticks| chunk.duration_nanos(ticks)),
             thread: thread.as_ref().map(|(id, name)| Shared { id: *id, value: &**name }),
             top: top.map(|(id, value)| Shared { id: id.into(), value }),
             class: named.as_ref().map(|(id, name)| Shared { id: *id, value: &**name }),

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use hprof_index::storage::human_bytes::grouped;
+use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::values::Constant;
-use hprof_jfr::{Chunk, ChunkSpan, Record, Selection, Value};
+use hprof_jfr::{Chunk, ChunkSpan, NumberFields, Record};
 use hprof_parser::names::java_class_name;
 
 use crate::recordings::profile::Frame;
@@ -53,16 +54,17 @@ pub(super) struct FrameLists {
 /// Stacks by the keys of their constants.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    by_key: FxHashMap<(i64, u32), StackIndex>,
+    /// Those that are not separated by thread.
+    by_key: KeyMap,
+    by_thread: FxHashMap<(i64, u32), StackIndex>,
     /// By key: index of the list of frames, and whether outer frames are missing. `None` if the chunk lacks the constant.
     lists: FxHashMap<i64, Option<(u32, bool)>>,
     table: StackTable,
     by_frame: FxHashMap<(i64, i64, i64), u32>,
     /// Innermost frames by key, of stacks of which only that was read.
     innermost: FxHashMap<i64, Option<u32>>,
-    /// Fields of a stack and of a frame; of a chunk there is one such type each.
-    fields: Option<Selection<2>>,
-    frame_fields: Option<Selection<3>>,
+    /// Method, line and type of a frame; of a chunk there is one such type.
+    frame_fields: Option<NumberFields<3>>,
     /// Number of events whose stack the chunk does not contain.
     lost: u64,
 }
@@ -70,8 +72,41 @@ pub(super) struct Stacks {
 /// Classes that events are about, numbered as they first occur.
 #[derive(Debug, Default)]
 pub(super) struct ClassTable {
-    by_key: FxHashMap<i64, u32>,
+    by_key: KeyMap,
     names: Vec<Arc<str>>,
+}
+
+/// Numbers by the keys of constants. Those of the JVM are small.
+#[derive(Debug, Default)]
+struct KeyMap {
+    small: Vec<Option<u32>>,
+    other: FxHashMap<i64, u32>,
+}
+
+/// Number of keys in a table.
+const SMALL_KEYS: usize = 1 << 18;
+
+impl KeyMap {
+    fn get(&self, key: i64) -> Option<u32> {
+        match usize::try_from(key).ok().filter(|key| *key < SMALL_KEYS) {
+            Some(key) => self.small.get(key).copied().flatten(),
+            None => self.other.get(&key).copied(),
+        }
+    }
+
+    fn insert(&mut self, key: i64, number: u32) {
+        match usize::try_from(key).ok().filter(|key| *key < SMALL_KEYS) {
+            Some(key) => {
+                if self.small.len() <= key {
+                    self.small.resize((key + 1).next_power_of_two(), None);
+                }
+                if let Some(place) = self.small.get_mut(key) {
+                    *place = Some(number);
+                }
+            }
+            None => _ = self.other.insert(key, number),
+        }
+    }
 }
 
 /// Class and method.
@@ -117,8 +152,11 @@ impl Stacks {
         thread: u32,
         names: &mut Names,
     ) -> (StackIndex, bool) {
-        if let Some(index) = self.by_key.get(&(trace.key, thread)) {
-            let index = *index;
+        let known = match thread {
+            0 => self.by_key.get(trace.key),
+            thread => self.by_thread.get(&(trace.key, thread)).copied(),
+        };
+        if let Some(index) = known {
             self.lost += u64::from(is_lost(trace, index));
             return (index, false);
         }
@@ -134,7 +172,10 @@ impl Stacks {
             self.table.stacks.push(Stack { thread, list, is_truncated });
             u32::try_from(self.table.stacks.len() - 1).unwrap_or(NO_STACK)
         });
-        self.by_key.insert((trace.key, thread), index);
+        match thread {
+            0 => self.by_key.insert(trace.key, index),
+            thread => _ = self.by_thread.insert((trace.key, thread), index),
+        }
         self.lost += u64::from(is_lost(trace, index));
         (index, index != NO_STACK)
     }
@@ -179,25 +220,29 @@ impl Stacks {
         mut add: impl FnMut(u32),
     ) -> Option<bool> {
         let record = trace.record()?;
-        let fields = self.fields.get_or_insert_with(|| record.select(["truncated", "frames"]));
-        let [truncated, frames] = record.values(fields);
-        if let Some(Value::Array(frames)) = frames {
+        if let Some(frames) = record.array("frames") {
             let fields = self.frame_fields.take();
-            let fields = fields.unwrap_or_else(|| frames.select(["method", "lineNumber", "type"]));
-            frames.each(&fields).take(count).for_each(|frame| add(self.frame(frame, names)));
+            let wanted = [Key("method"), Integer("lineNumber"), Key("type")];
+            let fields = fields.unwrap_or_else(|| frames.fields(wanted));
+            frames.each(&fields, count, |frame| add(self.frame(trace.chunk(), &fields, frame, names)));
             self.frame_fields = Some(fields);
         }
-        Some(integer(truncated).is_some_and(|truncated| truncated != 0))
+        Some(record.is("truncated"))
     }
 
-    fn frame(&mut self, [method, line, kind]: [Option<Value<'_>>; 3], names: &mut Names) -> u32 {
-        let (method, kind) = (constant(method), constant(kind));
-        let line = integer(line).unwrap_or(0);
-        let key_of = |constant: Option<Constant<'_>>| constant.map_or(0, |constant| constant.key);
-        let key = (key_of(method), line, key_of(kind));
+    fn frame(
+        &mut self,
+        chunk: &Chunk<'_>,
+        fields: &NumberFields<3>,
+        [method, line, kind]: [Option<i64>; 3],
+        names: &mut Names,
+    ) -> u32 {
+        let line = line.unwrap_or(0);
+        let key = (method.unwrap_or(0), line, kind.unwrap_or(0));
         if let Some(known) = self.by_frame.get(&key) {
             return *known;
         }
+        let (method, kind) = (fields.constant(chunk, 0, method), fields.constant(chunk, 2, kind));
         let (class, method) = method.map(|method| names.method(method)).unwrap_or_default();
         let line = match i32::try_from(line) {
             Ok(line) if line > 0 => line,
@@ -246,28 +291,12 @@ pub(super) fn chunk_problems(
     problems
 }
 
-/// Returns the constant that a field refers to.
-pub(super) fn constant(value: Option<Value<'_>>) -> Option<Constant<'_>> {
-    match value {
-        Some(Value::Constant(constant)) => Some(constant),
-        _ => None,
-    }
-}
-
-/// Returns the value of an integer field.
-pub(super) fn integer(value: Option<Value<'_>>) -> Option<i64> {
-    match value {
-        Some(Value::Integer(value)) => Some(value),
-        _ => None,
-    }
-}
-
 impl ClassTable {
     /// Returns the number of a class; of none, that of the class without a name.
     pub(super) fn number(&mut self, class: Option<Constant<'_>>, names: &mut Names) -> u32 {
         let key = class.map_or(0, |class| class.key);
-        if let Some(known) = self.by_key.get(&key) {
-            return *known;
+        if let Some(known) = self.by_key.get(key) {
+            return known;
         }
         let name = class.and_then(|class| names.class(class)).unwrap_or_else(|| "".into());
         let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
-use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Selection, Value};
+use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields};
 
 use super::super::AllocationEvent;
-use super::super::stacks::{self, ClassTable, Names, StackTable, Stacks, chunk_problems, constant, integer};
+use super::super::stacks::{self, ClassTable, Names, StackTable, Stacks, chunk_problems};
 use super::old_objects::{self, OldObject};
 use super::{AllocationRow, MAX_ROWS, MAX_STARTS, RecordedJvm, SampleSum, TIME_PARTS};
 
@@ -22,7 +23,7 @@ const MAX_CHAIN_TEXTS: usize = 1 << 23;
 
 /// Kind of event, index of the class and of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct RowKey {
     pub(super) event: AllocationEvent,
     pub(super) class: u32,
     pub(super) stack: u32,
@@ -33,7 +34,7 @@ pub(super) struct Key {
 pub(super) struct ChunkAllocations {
     pub(super) tables: StackTable,
     pub(super) classes: Vec<Arc<str>>,
-    pub(super) rows: FxHashMap<Key, AllocationRow>,
+    pub(super) rows: FxHashMap<RowKey, AllocationRow>,
     pub(super) old_objects: Vec<OldObject>,
     pub(super) jvm: Option<RecordedJvm>,
     pub(super) started_ms: Vec<i64>,
@@ -52,7 +53,7 @@ enum Kind {
 
 /// Fields of allocations: stack, time, class, two amounts, of which the first that is not 0 counts, and size. Of other events
 /// only the stack.
-type Fields = Selection<6>;
+type Fields = NumberFields<6>;
 
 impl Kind {
     /// Returns the kind of the events of a type, with the names of the fields after the stack.
@@ -79,7 +80,9 @@ impl ChunkAllocations {
         let kinds: Vec<Option<(Kind, Fields)>> = (chunk.metadata.classes.iter().enumerate())
             .map(|(at, class)| {
                 let (kind, [time, about, first, second, size]) = Kind::of(class)?;
-                Some((kind, chunk.select(at, ["stackTrace", time, about, first, second, size])))
+                let [time, first, second, size] = [time, first, second, size].map(Integer);
+                let wanted = [Key("stackTrace"), time, Key(about), first, second, size];
+                Some((kind, chunk.numbers(at, wanted)))
             })
             .collect();
         let mut reading = Reading {
@@ -120,11 +123,11 @@ impl<'c> Reading<'c> {
     fn event(&mut self, kind: Kind, of: &Fields, event: &Event<'c>) {
         let fields = &event.fields;
         match kind {
-            Kind::Allocation(event) => self.allocation(event, fields.values(of)),
+            Kind::Allocation(event) => self.allocation(event, of, fields.numbers(of)),
             Kind::OldObject => {
                 if self.found.old_objects.len() < MAX_OLD_OBJECTS {
-                    let [stack, ..] = fields.values(of);
-                    let stack = self.stack(stack);
+                    let [stack, ..] = fields.numbers(of);
+                    let stack = self.stack(of, stack);
                     let old = old_objects::read(fields, stack, &mut self.names, &mut self.chain_texts);
                     self.found.old_objects.extend(old);
                 }
@@ -149,14 +152,16 @@ impl<'c> Reading<'c> {
     fn allocation(
         &mut self,
         event: AllocationEvent,
-        [stack, time, class, first, second, size]: [Option<Value<'c>>; 6],
+        of: &Fields,
+        [stack, time, class, first, second, size]: [Option<i64>; 6],
     ) {
-        let (stack, class) = (self.stack(stack), self.classes.number(constant(class), &mut self.names));
-        let positive = |value| u64::try_from(integer(value)?).ok();
+        let class = of.constant(self.chunk, 2, class);
+        let (stack, class) = (self.stack(of, stack), self.classes.number(class, &mut self.names));
+        let positive = |value: Option<i64>| u64::try_from(value?).ok();
         let bytes = [first, second].into_iter().filter_map(positive);
         let bytes = bytes.into_iter().find(|bytes| *bytes > 0).unwrap_or(0);
         let sum = SampleSum { samples: 1, bytes };
-        let key = Key { event, class, stack };
+        let key = RowKey { event, class, stack };
         if self.found.rows.len() >= MAX_ROWS && !self.found.rows.contains_key(&key) {
             self.found.left_out += 1;
             return;
@@ -175,16 +180,17 @@ impl<'c> Reading<'c> {
     }
 
     /// Returns the part of the recording's time in which an event is.
-    fn part(&self, time: Option<Value<'c>>) -> usize {
+    fn part(&self, time: Option<i64>) -> usize {
         let (start, end) = self.span_nanos;
-        let Some(ticks) = integer(time) else { return 0 };
+        let Some(ticks) = time else { return 0 };
         let since = i128::from(self.chunk.nanos(ticks)) - i128::from(start);
         let all = (i128::from(end) - i128::from(start)).max(1);
         let part = since.max(0) * TIME_PARTS as i128 / all;
         usize::try_from(part).unwrap_or(usize::MAX).min(TIME_PARTS - 1)
     }
 
-    fn stack(&mut self, trace: Option<Value<'c>>) -> u32 {
-        constant(trace).map_or(NO_STACK, |trace| self.stacks.index(trace, 0, &mut self.names).0)
+    fn stack(&mut self, of: &Fields, trace: Option<i64>) -> u32 {
+        let trace = of.constant(self.chunk, 0, trace);
+        trace.map_or(NO_STACK, |trace| self.stacks.index(trace, 0, &mut self.names).0)
     }
 }

@@ -20,7 +20,7 @@ use super::{AllocationEvent, MAX_PROBLEMS};
 use crate::recordings::profile::Frame;
 use crate::sorting::SortRows;
 
-use chunk::{ChunkAllocations, Key, NO_STACK};
+use chunk::{ChunkAllocations, NO_STACK, RowKey};
 pub use old_objects::{ChainLink, OldObject};
 
 /// Number of equal parts of the recording's time.
@@ -188,7 +188,7 @@ impl Merged {
             }
         }
         let mut stacks: FxHashMap<u32, Option<u32>> = FxHashMap::default();
-        for (Key { event, class, stack }, row) in chunk.rows {
+        for (RowKey { event, class, stack }, row) in chunk.rows {
             let stack = self.stack(&chunk.tables, &mut stacks, stack);
             let class = chunk.classes.get(class as usize).cloned().unwrap_or_default();
             let (Some(stack), Some(class)) = (stack, self.name(class)) else {
