@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use hprof_writer::flight::full_collections;
 use hprof_writer::flight_leak::{LeakRecording, SampledLine};
 use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value};
 use serde_json::Value as Json;
@@ -390,4 +391,72 @@ fn a_directory_for_indexes_is_made_for_packed_recordings() {
     let dir = place.path("new/two");
     let output = place.run(&["leaks", "--recording", &path, "--index-dir", dir.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+/// Whether it is a leak or a spike, with the moment of the dump: the same figures and words in each answer.
+#[test]
+fn heap_over_time_is_told_beside_the_dump() {
+    // A second after 1970, and every 10 ms.
+    let rising: Vec<i64> = (0..40).map(|at| 100_000 + 10_000 * at).collect();
+    let bytes = [full_collections(&rising, true).finish(), recording(&[LEAK], 1790)].concat();
+    let (place, path) = place(1000, &bytes);
+    // Between the collections 14 and 15.
+    fs::write(place.path("dump.hprof"), ledger_of(1000, 1_145)).unwrap();
+    let text = "the floor after 40 full collections rose from 195.3 KiB to 390.6 KiB, as that of a leak does; of the \
+                classes that were counted, a.B grew most, from 48.8 KiB to 239.3 KiB in 40 counts; the last collection before \
+                the dump, 5 ms earlier, left 234.4 KiB";
+    let overview = document(&place, "overview", &path)["rows"][0]["recording"].clone();
+    let leaks = document(&place, "leaks", &path)["recording"].clone();
+    assert_eq!(overview, leaks);
+    assert_eq!(leaks["heap_text"], text);
+    let trend = &leaks["heap_trend"];
+    assert_eq!((trend["trend"].as_str(), trend["is_full_only"].as_bool()), (Some("rising"), Some(true)));
+    let grown = &trend["most_grown"];
+    assert_eq!((grown["class"].as_str(), grown["last_bytes"].as_i64()), (Some("a.B"), Some(245_000)));
+    let before = &leaks["collection_before_dump"];
+    assert_eq!(
+        (before["gc_id"].as_i64(), before["used_bytes"].as_i64(), before["time"].as_str()),
+        (Some(14), Some(240_000), Some("1970-01-01T00:00:01.140Z"))
+    );
+    let floors = leaks["floor_over_time"].as_array().unwrap();
+    let floors: Vec<i64> = floors.iter().map(|floor| floor["used_bytes"].as_i64().unwrap()).collect();
+    assert_eq!(floors, rising);
+    let plain = |text: String| text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        &["leaks"][..],
+        &["leaks", "--format", "markdown"],
+        &["overview"],
+        &["report", "--format", "markdown", "--sections", "overview"],
+    ] {
+        let shown = plain(place.answer(&[words, &["--recording", &path]].concat()));
+        assert!(
+            shown.to_lowercase().contains(&format!("heap over time: {text}").to_lowercase()),
+            "{words:?}: {shown}"
+        );
+    }
+    let page = place.answer(&["report", "--recording", &path, "--sections", "overview"]);
+    assert!(page.contains(text) && page.contains("<svg class=\"time\""), "{page}");
+    // 40 bars, the highest the last, and a mark between the fifteenth and the sixteenth.
+    let (_, svg) = page.split_once("<svg class=\"time\"").unwrap();
+    let svg = svg.split_once("</svg>").unwrap().0;
+    assert_eq!((svg.matches("<rect").count(), svg.matches("<line").count()), (40, 1), "{svg}");
+    assert!(svg.contains("<title>1970-01-01T00:00:01.390Z: 478.5 KiB</title>"), "{svg}");
+}
+
+/// The heap of another process, or one without collections, says nothing about this dump.
+#[test]
+fn the_heap_of_another_process_is_not_told() {
+    let collections = full_collections(&[1; 20], false).finish();
+    for bytes in [[collections, recording(&[LEAK], 7)].concat(), recording(&[LEAK], 1790)] {
+        let (place, path) = place(1000, &bytes);
+        let recording = document(&place, "overview", &path)["rows"][0]["recording"].clone();
+        assert!(recording["heap_trend"].is_null() && recording["heap_text"].is_null(), "{recording}");
+        assert_eq!(recording["floor_over_time"], serde_json::json!([]));
+        for command in ["overview", "leaks"] {
+            let shown = place.answer(&[command, "--recording", &path]);
+            assert!(!shown.contains("Heap over time"), "{shown}");
+        }
+        let page = place.answer(&["report", "--recording", &path, "--sections", "overview"]);
+        assert!(!page.contains("Heap over time") && !page.contains("<svg class=\"time\""));
+    }
 }

@@ -3,6 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::durations::long_time;
 use crate::cli::shared::guard::Guards;
 use crate::cli::shared::session::AnswerSource;
 use hprof_capture::jvms::{JvmList, JvmRow};
@@ -13,7 +14,7 @@ use hprof_report::number::{grouped, human_bytes};
 use hprof_report::table::Align;
 
 use super::via::ViaArgs;
-use super::{kind, long_time, milliseconds};
+use super::{kind, milliseconds};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli jvms

@@ -9,7 +9,9 @@ use hprof_query::dictionary::names;
 use hprof_report::column::{Column, Columns};
 use hprof_report::number::human_bytes;
 
-use super::{kind, milliseconds, seconds};
+use crate::cli::shared::durations::seconds;
+
+use super::{kind, milliseconds};
 
 /// A dump that is planned, or was taken.
 pub(super) struct DumpRow<'a> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::cli::Outcome;
-use crate::cli::recording::columns::heap_trend;
 use crate::cli::shared::args::{Input, Output};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
+use crate::cli::shared::heap_columns::heap_trend;
 use crate::cli::shared::keys::{Keyword, keys};
 use crate::cli::shared::limit::Top;
 use crate::cli::shared::recording::{Recorded, RecordedInput};
@@ -284,7 +284,7 @@ fn headline(beside: &TrendSummary<'_>) -> String {
     let recordings = beside.recordings.iter().map(|recorded| {
         let trend = recorded.heap_over_time().and_then(HeapOverTime::trend);
         let none = recorded.why_none("no collections").to_owned();
-        let says = trend.map_or(none, |trend| trend.to_string());
+        let says = trend.map_or(none, |trend| escape::text(&trend.to_string()).into_owned());
         format!("{}: {says}", file_name(recorded.path()))
     });
     std::iter::once(dumps).chain(recordings).collect::<Vec<_>>().join("\n")
@@ -414,8 +414,7 @@ fn recording_columns<'a>() -> Columns<'a, &'a Recorded> {
     Columns::new([
         Column::of(names::PATH, |recorded: &&'a Recorded| recorded.path().into()),
         Column::record(names::HEAP_TREND, heap_trend(), |recorded: &&'a Recorded| {
-            let heap = recorded.heap_over_time()?;
-            Some((heap, heap.trend()?))
+            recorded.heap_over_time()?.trend()
         })
         .or_null("the recording contains no collections"),
     ])

@@ -136,7 +136,9 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     if facts.overview.info.heap_dumps > 0 {
         above.push(Section::Line(String::new()));
         above.push(Section::Line(words::line(&facts.headline)));
-        above.extend(facts.allocated.sentence.as_deref().map(|text| Section::Line(words::line(text))));
+        let heap_line = facts.recording.as_ref().and_then(ComparedRecording::heap_line);
+        let texts = [facts.allocated.sentence.as_deref(), heap_line.as_deref()];
+        above.extend(texts.into_iter().flatten().map(|text| Section::Line(words::line(text))));
     }
     let mut next = facts.next.clone();
     if cfg!(feature = "browse") && is_for_terminal {

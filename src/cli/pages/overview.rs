@@ -7,6 +7,8 @@ use hprof_query::dictionary::{Name, names};
 use hprof_report::escape;
 use hprof_report::html::{self, Links, text};
 use hprof_report::number::{grouped, human_bytes, percent};
+use hprof_report::picture::{BytesAtTime, Canvas, over_time};
+use jiff::Timestamp;
 
 use super::document::Look;
 use super::frame::{self, Page};
@@ -17,6 +19,8 @@ use super::suspects;
 
 /// Maximum number of suspects shown.
 const SUSPECTS: usize = 3;
+/// Size of the picture of the heap over time.
+const OVER_TIME: Canvas = Canvas { width: 960.0, height: 120.0 };
 
 pub(crate) fn page(request: &Request<'_>) -> Page {
     let links = request.links();
@@ -35,6 +39,7 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         (frame::notes(&notes, &links))
         @if let Some(oom) = row.at(names::OUT_OF_MEMORY) { (out_of_memory(oom, &links)) }
         @if let Some((leaks, _)) = &leaks { (suspects::cards(leaks, SUSPECTS, &links)) }
+        (heap_over_time(row))
         @if leaks.is_none_or(|(leaks, _)| leaks.rows().is_empty()) { p { "No object or class retains more than 10% of the reachable heap by itself." } }
         section {
             h2 { "Where the memory is" }
@@ -62,6 +67,30 @@ pub(crate) fn about(row: &Json, document: &Json) -> String {
     parts.extend(dump.number(names::FILE_BYTES).map(|bytes| format!("{} file", human_bytes(bytes))));
     parts.extend(dump.is(names::IS_DAMAGED).then(|| "damaged: see Doctor".to_owned()));
     escape::text(&parts.join(" · ")).into_owned()
+}
+
+/// Describes the heap over time, if there is a recording of it.
+pub(crate) fn heap_text(row: &Json) -> Option<&str> {
+    row.at(names::RECORDING)?.at(names::HEAP_TEXT)?.as_str()
+}
+
+/// Renders the heap over time from a recording: what collections left, and when the dump was made.
+pub(crate) fn heap_over_time(row: &Json) -> Markup {
+    let Some((text, recording)) = heap_text(row).zip(row.at(names::RECORDING)) else { return html! {} };
+    let millis = |time: &str| Some(time.parse::<Timestamp>().ok()?.as_millisecond());
+    let bars = recording.list(names::FLOOR_OVER_TIME).iter().filter_map(|floor| {
+        let (time, bytes) = (floor.text(names::TIME), floor.number(names::USED_BYTES)?);
+        Some(BytesAtTime { time: millis(time)?, bytes, title: format!("{time}: {}", human_bytes(bytes)) })
+    });
+    let bars: Vec<BytesAtTime> = bars.collect();
+    let dumped = millis(row.text(names::CREATED)).map(|time| (time, "dump"));
+    html! {
+        section {
+            h2 { "Heap over time" }
+            p { "What collections left: " (escape::text(text)) "." }
+            figure { (over_time(&bars, dumped, "The least that collections left, over time", OVER_TIME)) }
+        }
+    }
 }
 
 /// Renders the figures in a row.

@@ -2,7 +2,6 @@
 
 use hprof_parser::TraceSerial;
 use hprof_query::dictionary::{Name, names};
-use hprof_query::recordings::profile::flight::heap::{HeapOverTime, HeapTrend};
 use hprof_query::recordings::sites::Totals;
 use hprof_report::column::{Column, Columns, Fit};
 
@@ -90,26 +89,4 @@ pub(super) fn left_out<'a, T: 'a>() -> Column<'a, RecordingSummary<T>> {
 
 pub(super) fn date<'a, T: 'a>(date: fn(&T) -> Option<&str>) -> Column<'a, RecordingSummary<T>> {
     Column::of(names::DATE, move |beside: &RecordingSummary<T>| date(&beside.of).into()).or_null("not stated")
-}
-
-/// Returns the columns of the trend of the heap in a recording of Flight Recorder.
-pub(crate) fn heap_trend<'a>() -> Columns<'a, (&'a HeapOverTime, HeapTrend)> {
-    Columns::new([
-        Column::of(names::TREND_VERDICT, |(_, trend): &(&HeapOverTime, HeapTrend)| {
-            trend.verdict.name().into()
-        }),
-        Column::of(names::TEXT, |(_, trend): &(&HeapOverTime, HeapTrend)| trend.to_string().into()),
-        Column::of(names::COLLECTIONS, |(_, trend): &(&HeapOverTime, HeapTrend)| trend.collections.into()),
-        Column::of(names::FIRST_FLOOR_BYTES, |(_, trend): &(&HeapOverTime, HeapTrend)| {
-            trend.first_floor_bytes.into()
-        }),
-        Column::of(names::LAST_FLOOR_BYTES, |(_, trend): &(&HeapOverTime, HeapTrend)| {
-            trend.last_floor_bytes.into()
-        }),
-        Column::of(names::PEAK_BYTES, |(_, trend): &(&HeapOverTime, HeapTrend)| trend.peak_bytes.into()),
-        Column::of(names::MEMORY_LIMIT_BYTES, |(heap, _): &(&HeapOverTime, HeapTrend)| {
-            heap.memory_limit_bytes.into()
-        })
-        .or_null("the recording names none"),
-    ])
 }

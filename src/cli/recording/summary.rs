@@ -3,17 +3,18 @@
 use crate::cli::Outcome;
 use crate::cli::shared::args::Output;
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::heap_columns;
 use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, WITH_FLIGHT};
 use crate::cli::shared::session::AnswerSource;
 use hprof_index::Heap;
 use hprof_parser::record::{ControlSettings, HeapSummary};
 use hprof_query::classes::histogram::objects_by_kind;
 use hprof_query::dictionary::{Name, names};
+use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
-use hprof_query::recordings::profile::flight::heap::{Collection, HeapOverTime};
+use hprof_query::recordings::profile::flight::heap::HeapOverTime;
 use hprof_query::recordings::profile::flight::{EventCount, FlightFacts, FlightJvm};
 use hprof_query::recordings::profile::text::TextReport;
-use hprof_query::recordings::profile::{Profile, rfc3339};
 use hprof_query::recordings::sites::Totals;
 use hprof_query::recordings::summary::{self, SiteCount};
 use hprof_report::answer::{Answer, Declared, Section};
@@ -201,13 +202,16 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         count(names::WAITS, |recorded| recorded.waits),
         Column::record(names::HEAP_DUMP_COUNTS, heap_columns(), |facts: &RecordingFacts<'a>| facts.heap)
             .or_null("the file, or the run, contains none"),
-        Column::records(names::HEAP_OVER_TIME, collection_columns(), |facts: &RecordingFacts<'a>| {
+        Column::records(names::HEAP_OVER_TIME, heap_columns::collection(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time.map(|heap| heap.collections.as_slice()).unwrap_or_default()
         }),
-        Column::record(names::HEAP_TREND, columns::heap_trend(), |facts: &RecordingFacts<'a>| {
-            Some((facts.heap_over_time?, facts.heap_over_time?.trend()?))
+        Column::record(names::HEAP_TREND, heap_columns::heap_trend(), |facts: &RecordingFacts<'a>| {
+            facts.heap_over_time?.trend()
         })
         .or_null("the recording contains no collections"),
+        Column::records(names::COUNTED_CLASSES, heap_columns::class(), |facts: &RecordingFacts<'a>| {
+            facts.heap_over_time.map(|heap| heap.classes.as_slice()).unwrap_or_default()
+        }),
         Column::record(names::FLIGHT, flight_columns(), |facts: &RecordingFacts<'a>| facts.flight)
             .or_null("unless of Flight Recorder"),
         Column::of(names::LINES_NOT_UNDERSTOOD, |facts: &RecordingFacts<'a>| facts.not_understood.into()),
@@ -286,23 +290,6 @@ fn flight_columns<'a>() -> Columns<'a, &'a FlightFacts> {
         Column::of(names::LOST_STACKS, |facts: &&FlightFacts| facts.lost_stacks.into()),
         Column::of(names::PROBLEM_COUNT, |facts: &&FlightFacts| facts.problem_count.into()),
         Column::records(names::EVENT_TYPES, event_columns(), |facts: &&FlightFacts| &facts.events),
-    ])
-}
-
-fn collection_columns<'a>() -> Columns<'a, Collection> {
-    let none = "not in the recording";
-    Columns::new([
-        Column::of(names::TIME, |of: &Collection| {
-            let ms = u64::try_from(of.nanos / 1_000_000).unwrap_or(0);
-            rfc3339(ms, 0).into()
-        })
-        .or_null("outside the calendar"),
-        Column::of(names::GC_ID, |of: &Collection| of.gc_id.into()),
-        Column::of(names::IS_FULL, |of: &Collection| of.is_full.into()),
-        Column::of(names::USED_BEFORE_BYTES, |of: &Collection| of.before_bytes.into()).or_null(none),
-        Column::of(names::USED_BYTES, |of: &Collection| of.used_bytes.into()),
-        Column::of(names::COMMITTED_BYTES, |of: &Collection| of.committed_bytes.into()),
-        Column::of(names::METASPACE_BYTES, |of: &Collection| of.metaspace_bytes.into()).or_null(none),
     ])
 }
 
@@ -439,7 +426,7 @@ fn heap_over_time_lines(heap: &HeapOverTime, line: &mut dyn FnMut(&'static str, 
     line("heap", trend.to_string());
     let (used, committed) = (human_bytes(last.used_bytes), human_bytes(last.committed_bytes));
     line("  last", format!("{used} used after the last collection, of {committed} committed"));
-    if let Some(limit) = heap.memory_limit_bytes {
+    if let Some(limit) = trend.memory_limit_bytes {
         line("  container", format!("memory limit {}", human_bytes(limit)));
     }
 }

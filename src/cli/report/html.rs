@@ -180,6 +180,7 @@ fn facts(document: &Json) -> Markup {
         @if let Some(oom) = row.at(names::OUT_OF_MEMORY) {
             (overview::out_of_memory(oom, &Links::none()))
         }
+        (overview::heap_over_time(row))
         h3 { "What retains most" }
         (overview::largest(row, &Links::none()))
     }

@@ -94,6 +94,9 @@ fn overview(out: &mut String, row: &Json, document: &Json) {
     if let Some(oom) = oom {
         out.push_str(&format!("- thread {} ran out of memory\n", code(oom.text(names::NAME))));
     }
+    if let Some(heap) = overview::heap_text(row) {
+        out.push_str(&format!("- heap over time: {}\n", text(heap)));
+    }
     out.push_str("\n| retained | what |\n| ---: | --- |\n");
     for each in overview::retaining(row) {
         let bytes = human_bytes(each.number(names::RETAINED_BYTES).unwrap_or_default());

@@ -1,26 +1,30 @@
 //! `--recording FILE`: a recording of Flight Recorder beside a dump.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hprof_index::{Heap, ObjectGraph};
 use hprof_jfr::Recording;
 use hprof_query::dictionary::names;
 use hprof_query::leaks::Leaks;
 use hprof_query::leaks::allocated_in::process::{
-    CommonFacts, Contradiction, SameProcess, same_process, unrecorded_nanos,
+    CommonFacts, Contradiction, SameProcess, dump_nanos, same_process, unrecorded_nanos,
 };
 use hprof_query::recordings::profile::flight::FlightFile;
 use hprof_query::recordings::profile::flight::allocations::{self, Allocations};
+use hprof_query::recordings::profile::flight::heap::{Collection, HeapOverTime, HeapTrend};
 use hprof_query::recordings::profile::rfc3339;
 use hprof_report::column::{Column, Columns};
 use hprof_report::escape;
-use hprof_report::number::grouped;
+use hprof_report::number::{grouped, human_bytes};
 use hprof_report::value::list;
 
 use crate::cli::Outcome;
 
 use super::args::Input;
 use super::context::RunContext;
+use super::durations::{long_time, seconds};
+use super::heap_columns;
 use super::terminal::progress_bar::Bar;
 
 /// Recording of the process that was dumped.
@@ -49,6 +53,19 @@ pub(crate) struct ComparedRecording {
     pid: Option<i64>,
     is_damaged: bool,
     warnings: Vec<String>,
+    /// Unless it is of another process.
+    heap: Option<HeapBesideDump>,
+}
+
+/// Heap over time, with the moment of the dump.
+#[derive(Debug, Clone)]
+struct HeapBesideDump {
+    trend: HeapTrend,
+    /// Last collection before the dump.
+    before_dump: Option<Collection>,
+    floors: Vec<Collection>,
+    /// Description.
+    text: String,
 }
 
 impl RecordingArg {
@@ -124,8 +141,11 @@ impl BesideRecording {
                 grouped(self.allocations.left_out)
             ));
         }
+        let is_same = !matches!(same_process, SameProcess::No(_));
+        let heap = HeapBesideDump::of(&self.allocations.heap, dump_nanos(heap)).filter(|_| is_same);
         ComparedRecording {
             path,
+            heap,
             same_process,
             start: date(self.allocations.span_nanos.0),
             end: date(self.allocations.span_nanos.1),
@@ -136,7 +156,29 @@ impl BesideRecording {
     }
 }
 
+impl HeapBesideDump {
+    fn of(heap: &HeapOverTime, dumped: Option<i64>) -> Option<Self> {
+        let trend = heap.trend()?;
+        let before_dump = dumped.and_then(|dumped| heap.before(dumped)).copied();
+        let moment = dumped.zip(before_dump).map(|(dumped, before)| {
+            let since = Duration::from_nanos(u64::try_from(dumped.saturating_sub(before.nanos)).unwrap_or(0));
+            let since = if since < LONG { seconds(since) } else { long_time(since) };
+            format!(
+                "; the last collection before the dump, {since} earlier, left {}",
+                human_bytes(before.used_bytes)
+            )
+        });
+        let text = format!("{trend}{}", moment.unwrap_or_default());
+        Some(Self { trend, before_dump, floors: heap.floors(FLOORS), text })
+    }
+}
+
 impl ComparedRecording {
+    /// Returns a line about the heap over time, if the recording has collections of this heap.
+    pub(crate) fn heap_line(&self) -> Option<String> {
+        self.heap.as_ref().map(|heap| format!("Heap over time: {}", heap.text))
+    }
+
     /// Returns the path, as given.
     pub(crate) fn path(&self) -> &str {
         &self.path
@@ -171,6 +213,21 @@ impl ComparedRecording {
             })
             .or_null("the recording does not say"),
             Column::of(names::WARNINGS, |compared: &Self| list(compared.warnings.iter().map(String::as_str))),
+            Column::of(names::HEAP_TEXT, |compared: &Self| {
+                compared.heap.as_ref().map(|heap| heap.text.as_str()).into()
+            })
+            .or_null(NO_HEAP),
+            Column::record(names::HEAP_TREND, heap_columns::heap_trend(), |compared: &Self| {
+                compared.heap.as_ref().map(|heap| heap.trend.clone())
+            })
+            .or_null(NO_HEAP),
+            Column::record(names::COLLECTION_BEFORE_DUMP, heap_columns::collection(), |compared: &Self| {
+                compared.heap.as_ref().and_then(|heap| heap.before_dump)
+            })
+            .or_null("the recording has none, or the dump no time"),
+            Column::records(names::FLOOR_OVER_TIME, heap_columns::floor(), |compared: &Self| {
+                compared.heap.as_ref().map(|heap| heap.floors.as_slice()).unwrap_or_default()
+            }),
         ])
     }
 }
@@ -208,6 +265,15 @@ fn contradiction(why: &Contradiction, hides_values: bool) -> String {
         }
     }
 }
+
+/// Reason for missing facts about the heap over time.
+const NO_HEAP: &str = "the recording contains no collections, or is of another process";
+
+/// Maximum number of parts of the time whose floors are reported.
+const FLOORS: usize = 60;
+
+/// Times of this length and more are in minutes.
+const LONG: Duration = Duration::from_secs(60);
 
 /// Nanoseconds of an hour.
 const HOUR_NANOS: u64 = 3_600_000_000_000;

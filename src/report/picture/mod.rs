@@ -1,10 +1,12 @@
-//! Trees of memory as pictures: SVG for a page.
+//! Pictures: SVG for a page.
 //!
 //! [`treemap()`] and [`icicle()`] lay out the same neutral tree. They draw boxes with classes and without any style;
 //! the page's stylesheet has the colours: `d0` to `d9` by depth, `h0` to `h11` by hue, `hm` for merged objects, `ho`
 //! for the rest. A box with an address is a link. Its `<title>` is its tooltip and its accessible name.
+//! [`over_time()`] draws bars.
 
 mod icicle;
+mod over_time;
 mod treemap;
 
 use std::borrow::Cow;
@@ -17,6 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::escape;
 
 pub use icicle::icicle;
+pub use over_time::{BytesAtTime, over_time};
 pub use treemap::treemap;
 
 /// Approximate width of a character of 11 px in pixels.

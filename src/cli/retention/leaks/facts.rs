@@ -13,12 +13,13 @@ const LITTLE_OF_HEAP: u64 = 100;
 
 /// Returns facts about the heap besides the suspects.
 pub(super) fn lines(told: &LeaksReport) -> Vec<String> {
-    let LeaksReport { leaks, facts, unreachable, .. } = told;
+    let LeaksReport { leaks, facts, unreachable, recording, .. } = told;
     let mut all = Vec::new();
     all.extend(out_of_memory(leaks, facts));
     all.extend(loaders::beside(leaks));
     all.extend(finalizer(facts));
     all.extend(off_heap(&facts.off_heap));
+    all.extend(recording.as_ref().and_then(|recording| Some(recording.heap_line()? + ".")));
     let (bytes, of) = *unreachable;
     if bytes > 0 && bytes >= of / 100 * MUCH_GARBAGE {
         let why = if told.is_damaged {

@@ -149,7 +149,8 @@ impl RecordedShare {
     }
 }
 
-fn dump_nanos(heap: &Heap) -> Option<i64> {
+/// Returns the time at which a dump was made, in nanoseconds since 1970, if it says so.
+pub fn dump_nanos(heap: &Heap) -> Option<i64> {
     let millis = i64::try_from(heap.summary().facts().created_ms.get()).ok()?;
     Some(millis.saturating_mul(MILLISECOND)).filter(|nanos| *nanos > 0)
 }

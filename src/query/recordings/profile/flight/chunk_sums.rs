@@ -9,7 +9,7 @@ use hprof_jfr::metadata::Class;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 
 use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
-use super::heap::{HeapEvent, HeapEventKind};
+use super::heap::{HeapEventKind, HeapEvents};
 use super::stacks::{ClassTable, NO_STACK, Names, StackIndex, StackTable, Stacks, chunk_problems};
 use super::{EventCount, FlightJvm, Want};
 
@@ -42,8 +42,8 @@ pub(super) struct ChunkSums {
     pub(super) threads: Vec<ThreadChange>,
     /// Threads of stacks, if they were requested: serial number and name.
     pub(super) stack_threads: FxHashMap<u32, String>,
-    /// Events about the heap, in the order of the file.
-    pub(super) heap: Vec<HeapEvent>,
+    /// Events about the heap.
+    pub(super) heap: HeapEvents,
     pub(super) jvm: Option<FlightJvm>,
     pub(super) problems: Vec<String>,
 }
@@ -208,7 +208,7 @@ impl<'c> Counting<'c, '_> {
                     is_end,
                 });
             }
-            Kind::Heap(kind) => self.sums.heap.extend(kind.read(self.chunk, fields)),
+            Kind::Heap(kind) => self.sums.heap.read(kind, self.chunk, fields, &mut self.names),
             Kind::Jvm => {
                 let text = |name| fields.text(name).unwrap_or_default().into_owned();
                 self.sums.jvm = Some(FlightJvm {

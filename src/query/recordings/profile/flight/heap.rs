@@ -7,6 +7,8 @@ use rustc_hash::FxHashMap;
 use hprof_index::storage::human_bytes::{HumanBytes, grouped};
 use hprof_jfr::{Chunk, Record, Value};
 
+use super::class_counts::{ClassCounts, ClassOverTime};
+use super::stacks::Names;
 use crate::sorting::SortRows;
 
 /// Minimum number of collections to tell a leak from a spike.
@@ -18,6 +20,8 @@ pub const MIN_FULL_COLLECTIONS: usize = 4;
 const FULL: [&str; 5] = ["G1Full", "SerialOld", "ParallelOld", "PSMarkSweep", "MarkSweepCompact"];
 /// Number of parts of the recording whose floors are compared. The first part, in which a program starts, is not.
 const PARTS: usize = 4;
+/// Maximum number of collections, and of events about the heap of a chunk.
+const MAX_COLLECTIONS: usize = 1 << 20;
 
 /// Heap over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +30,10 @@ pub struct HeapOverTime {
     pub collections: Vec<Collection>,
     /// Memory limit of the container in bytes, if the JVM ran in one that has a limit.
     pub memory_limit_bytes: Option<u64>,
+    /// Classes whose objects were counted, those that grew most first.
+    pub classes: Vec<ClassOverTime>,
+    /// Number of events that were not read, since there were too many. Without them there is no trend.
+    pub left_out: u64,
 }
 
 /// The heap after a collection.
@@ -48,7 +56,7 @@ pub struct Collection {
 }
 
 /// Trend of the floor: the least that collections of a part of the recording left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeapTrend {
     /// Verdict.
     pub verdict: HeapVerdict,
@@ -64,6 +72,10 @@ pub struct HeapTrend {
     middle_floor_bytes: u64,
     /// Maximum that a collection of the last three parts left; of all of them if there are too few.
     pub peak_bytes: u64,
+    /// Memory limit of the container in bytes, if the JVM ran in one that has a limit.
+    pub memory_limit_bytes: Option<u64>,
+    /// Class that grew most of those whose objects were counted, if one grew.
+    pub most_grown: Option<ClassOverTime>,
 }
 
 /// Verdict about a trend.
@@ -98,17 +110,49 @@ impl HeapVerdict {
 }
 
 impl HeapOverTime {
+    /// Describes what was not read, if there was too much.
+    pub(super) fn problem(&self) -> Option<String> {
+        let what = "events about the heap are not read, as there are too many";
+        (self.left_out > 0).then(|| format!("{} {what}", grouped(self.left_out)))
+    }
+
     /// Returns the last collection up to a time in nanoseconds since 1970, such as that of a dump.
     pub fn before(&self, nanos: i64) -> Option<&Collection> {
         let end = self.collections.partition_point(|collection| collection.nanos <= nanos);
         self.collections.get(..end)?.last()
     }
 
-    /// Returns the trend; `None` if the recording contains no collections.
+    /// Returns the least that collections left in each of these equal parts of the time, as far as there were any: of the
+    /// collections that the trend looks at.
+    pub fn floors(&self, parts: usize) -> Vec<Collection> {
+        let (looked_at, _) = self.looked_at();
+        let time = |at: Option<&&Collection>| at.map_or(0, |collection| i128::from(collection.nanos));
+        let (start, end) = (time(looked_at.first()), time(looked_at.last()));
+        let part = |collection: &Collection| {
+            let since = i128::from(collection.nanos) - start;
+            since * parts as i128 / (end - start + 1).max(1)
+        };
+        let same_part = |a: &&Collection, b: &&Collection| part(a) == part(b);
+        let floor = |part: &[&Collection]| part.iter().min_by_key(|of| of.used_bytes).map(|of| **of);
+        looked_at.chunk_by(same_part).filter_map(floor).collect()
+    }
+
+    /// Returns the collections that the trend looks at, and whether these are full ones.
+    fn looked_at(&self) -> (Vec<&Collection>, bool) {
+        let full: Vec<&Collection> = self.collections.iter().filter(|of| of.is_full).collect();
+        match full.len() >= MIN_FULL_COLLECTIONS {
+            true => (full, true),
+            false => (self.collections.iter().collect(), false),
+        }
+    }
+
+    /// Returns the trend; `None` if the recording contains no collections, or too many to read.
     pub fn trend(&self) -> Option<HeapTrend> {
-        let full: Vec<u64> = self.used(|collection| collection.is_full);
-        let is_full = full.len() >= MIN_FULL_COLLECTIONS;
-        let used = if is_full { full } else { self.used(|_| true) };
+        let (looked_at, is_full) = self.looked_at();
+        let used: Vec<u64> = looked_at.iter().map(|of| of.used_bytes).collect();
+        if self.left_out > 0 {
+            return None;
+        }
         let least = |used: &[u64]| used.iter().min().copied().unwrap_or(0);
         let most = |used: &[u64]| used.iter().max().copied();
         let trend = |verdict, [first, middle, last]: [u64; 3], peak_bytes| HeapTrend {
@@ -119,6 +163,8 @@ impl HeapOverTime {
             middle_floor_bytes: middle,
             last_floor_bytes: last,
             peak_bytes,
+            memory_limit_bytes: self.memory_limit_bytes,
+            most_grown: self.classes.first().filter(|class| class.growth().is_some()).cloned(),
         };
         let peak = most(&used)?;
         if !is_full && used.len() < MIN_COLLECTIONS {
@@ -143,11 +189,6 @@ impl HeapOverTime {
         };
         Some(trend(verdict, floors, peak))
     }
-
-    fn used(&self, is_wanted: impl Fn(&Collection) -> bool) -> Vec<u64> {
-        let wanted = self.collections.iter().filter(|collection| is_wanted(collection));
-        wanted.map(|collection| collection.used_bytes).collect()
-    }
 }
 
 /// The sentence about a trend.
@@ -161,10 +202,7 @@ impl fmt::Display for HeapTrend {
         let count = format!("{} {full}collection{plural}", grouped(self.collections));
         match self.verdict {
             HeapVerdict::TooFew => {
-                return write!(
-                    f,
-                    "{count}: too few to tell a leak from a spike (at least {MIN_COLLECTIONS})"
-                );
+                write!(f, "{count}: too few to tell a leak from a spike (at least {MIN_COLLECTIONS})")?;
             }
             HeapVerdict::Rising => {
                 write!(f, "the floor after {count} rose from {first} to {last}, as that of a leak does")?;
@@ -199,13 +237,20 @@ impl fmt::Display for HeapTrend {
         if self.verdict == HeapVerdict::Rising && !self.is_full {
             f.write_str("; without enough full collections, it can contain garbage")?;
         }
+        if let Some(ClassOverTime { class, counts, first, last }) = &self.most_grown {
+            let (first, last) = (HumanBytes(first.bytes), HumanBytes(last.bytes));
+            write!(
+                f,
+                "; of the classes that were counted, {class} grew most, from {first} to {last} in {counts} counts"
+            )?;
+        }
         Ok(())
     }
 }
 
 /// An event about the heap.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum HeapEvent {
+enum HeapEvent {
     /// Use of the heap.
     Summary { gc_id: i64, is_after: bool, nanos: i64, used: u64, committed: u64 },
     /// Use of metaspace after a collection.
@@ -223,6 +268,7 @@ pub(super) enum HeapEventKind {
     Metaspace,
     Collection,
     Container,
+    Objects,
 }
 
 impl HeapEventKind {
@@ -233,12 +279,13 @@ impl HeapEventKind {
             "jdk.MetaspaceSummary" => Self::Metaspace,
             "jdk.GarbageCollection" => Self::Collection,
             "jdk.ContainerConfiguration" => Self::Container,
+            "jdk.ObjectCount" | "jdk.ObjectCountAfterGC" => Self::Objects,
             _ => return None,
         })
     }
 
     /// Reads an event; `None` if it says nothing about the heap.
-    pub(super) fn read(self, chunk: &Chunk<'_>, fields: &Record<'_>) -> Option<HeapEvent> {
+    fn read(self, chunk: &Chunk<'_>, fields: &Record<'_>) -> Option<HeapEvent> {
         let bytes = |of: &Record<'_>, name| of.integer(name).and_then(|bytes| u64::try_from(bytes).ok());
         let is_after = || match fields.get("when") {
             Some(Value::Constant(when)) => {
@@ -258,7 +305,7 @@ impl HeapEventKind {
             Self::Metaspace if is_after() => {
                 HeapEvent::Metaspace { gc_id: gc_id?, used: bytes(&fields.record("metaspace")?, "used")? }
             }
-            Self::Metaspace => return None,
+            Self::Metaspace | Self::Objects => return None,
             Self::Collection => {
                 let name = fields.record("name")?;
                 let name = name.text("gcName").or_else(|| name.text("name"))?;
@@ -272,6 +319,34 @@ impl HeapEventKind {
     }
 }
 
+/// Events about the heap of a chunk, in the order of the file.
+#[derive(Debug, Default)]
+pub(super) struct HeapEvents {
+    events: Vec<HeapEvent>,
+    classes: ClassCounts,
+    left_out: u64,
+}
+
+impl HeapEvents {
+    /// Reads an event.
+    pub(super) fn read(
+        &mut self,
+        kind: HeapEventKind,
+        chunk: &Chunk<'_>,
+        fields: &Record<'_>,
+        names: &mut Names,
+    ) {
+        if matches!(kind, HeapEventKind::Objects) {
+            return self.classes.read(chunk, fields, names);
+        }
+        let Some(event) = kind.read(chunk, fields) else { return };
+        match self.events.len() < MAX_COLLECTIONS {
+            true => self.events.push(event),
+            false => self.left_out += 1,
+        }
+    }
+}
+
 /// Collections while events are added.
 #[derive(Debug, Default)]
 pub(super) struct Collecting {
@@ -279,6 +354,8 @@ pub(super) struct Collecting {
     /// Place of the last collection of each number.
     last: FxHashMap<i64, usize>,
     memory_limit_bytes: Option<u64>,
+    classes: ClassCounts,
+    left_out: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -292,8 +369,20 @@ struct PartialCollection {
 }
 
 impl Collecting {
+    /// Adds the events of a chunk.
+    pub(super) fn add_all(&mut self, chunk: HeapEvents) {
+        self.left_out += chunk.left_out;
+        self.classes.add_all(chunk.classes);
+        for event in chunk.events {
+            match self.collections.len() < MAX_COLLECTIONS {
+                true => self.add(event),
+                false => self.left_out += 1,
+            }
+        }
+    }
+
     /// Adds an event. Events of a collection are not always in the order of time, and numbers start anew with each JVM.
-    pub(super) fn add(&mut self, event: HeapEvent) {
+    fn add(&mut self, event: HeapEvent) {
         match event {
             HeapEvent::Summary { gc_id, is_after: true, nanos, used, committed } => {
                 let of = self.of(gc_id, |of| of.after.is_some());
@@ -339,7 +428,9 @@ impl Collecting {
         });
         let mut collections: Vec<Collection> = found.collect();
         collections.sort_rows_by_key(|collection| collection.nanos);
-        HeapOverTime { collections, memory_limit_bytes: self.memory_limit_bytes }
+        let (classes, classes_left_out) = self.classes.finish();
+        let left_out = self.left_out + classes_left_out;
+        HeapOverTime { collections, memory_limit_bytes: self.memory_limit_bytes, classes, left_out }
     }
 }
 
@@ -424,6 +515,48 @@ mod tests {
             trend.to_string(),
             "the floor after 4 full collections stayed within a tenth (100 B, then 100 B): no sign of a leak"
         );
+    }
+
+    /// The least of each part of the time, of full collections if they decide; the parts are of equal length, not of equally
+    /// many collections.
+    #[test]
+    fn floors_of_parts_of_the_time() {
+        let of = |collections: &[(i64, u64, bool)], parts| {
+            let collections = collections.iter().map(|(nanos, used_bytes, is_full)| Collection {
+                nanos: *nanos,
+                used_bytes: *used_bytes,
+                is_full: *is_full,
+                ..Collection::default()
+            });
+            let heap = HeapOverTime { collections: collections.collect(), ..HeapOverTime::default() };
+            heap.floors(parts).iter().map(|of| (of.nanos, of.used_bytes)).collect::<Vec<_>>()
+        };
+        let young = [(0, 9, false), (1, 4, false), (2, 7, false), (99, 5, false)];
+        assert_eq!(of(&young, 10), [(1, 4), (99, 5)]);
+        assert_eq!(of(&young, 100), [(0, 9), (1, 4), (2, 7), (99, 5)]);
+        let full = [0, 30, 60, 90].map(|nanos| (nanos, 20, true));
+        assert_eq!(of(&[&full[..3], &young[3..]].concat(), 1), [(99, 5)]);
+        assert_eq!(of(&[&full[..], &young[3..]].concat(), 2), [(0, 20), (60, 20)]);
+        assert_eq!(of(&[], 10), []);
+        assert_eq!(of(&[(i64::MIN, 1, false), (i64::MAX, 2, false)], 60), [(i64::MIN, 1), (i64::MAX, 2)]);
+    }
+
+    #[test]
+    fn what_exceeds_the_limit_is_counted_and_leaves_no_trend() {
+        let mut collecting = Collecting::default();
+        let (events, left_out) = (vec![HeapEvent::Limit(1)], 3);
+        collecting.add_all(HeapEvents { events, left_out, ..HeapEvents::default() });
+        let summary = |gc_id| {
+            let (nanos, used, committed) = (gc_id, 1, 1);
+            HeapEvent::Summary { gc_id, is_after: true, nanos, used, committed }
+        };
+        let most = i64::try_from(MAX_COLLECTIONS).unwrap();
+        collecting
+            .add_all(HeapEvents { events: (0..most + 2).map(summary).collect(), ..HeapEvents::default() });
+        let heap = collecting.finish();
+        assert_eq!((heap.collections.len(), heap.left_out), (MAX_COLLECTIONS, 5));
+        assert_eq!(heap.trend(), None);
+        assert!(heap.problem().unwrap().starts_with("5 events"));
     }
 
     #[test]

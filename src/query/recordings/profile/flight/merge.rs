@@ -111,7 +111,7 @@ impl Merged {
             }
         }
         self.stack_threads.extend(sums.stack_threads);
-        sums.heap.into_iter().for_each(|event| self.heap.add(event));
+        self.heap.add_all(sums.heap);
         for change in sums.threads {
             let trace = serial(change.stack);
             self.thread(change, trace);
@@ -159,6 +159,8 @@ impl Merged {
         let counts = counts.map(|(name, (events, bytes))| EventCount { name, events, bytes });
         self.facts.events = counts.collect();
         self.facts.events.sort_rows_by(|a, b| b.events.cmp(&a.events).then_with(|| a.name.cmp(&b.name)));
+        let heap = std::mem::take(&mut self.heap).finish();
+        heap.problem().into_iter().for_each(|problem| self.facts.problem(problem));
         let (major, minor) = self.version;
         let mut samples = self.samples(want.samples);
         let contention = self.contention(want.monitors);
@@ -191,7 +193,7 @@ impl Merged {
             thread_events: self.thread_events,
             other_samples: samples.into(),
             other_sites: sites.into(),
-            heap: self.heap.finish(),
+            heap,
         }
     }
 

@@ -5,6 +5,7 @@
 
 pub mod allocations;
 mod chunk_sums;
+pub mod class_counts;
 mod file;
 pub mod heap;
 mod in_order;

@@ -9,6 +9,7 @@ use hprof_jfr::metadata::Class;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields};
 
 use super::super::AllocationEvent;
+use super::super::heap::{HeapEventKind, HeapEvents};
 use super::super::stacks::{self, ClassTable, Names, StackTable, Stacks, chunk_problems};
 use super::old_objects::{self, OldObject};
 use super::{AllocationRow, MAX_ROWS, MAX_STARTS, RecordedJvm, SampleSum, TIME_PARTS};
@@ -38,6 +39,7 @@ pub(super) struct ChunkAllocations {
     pub(super) old_objects: Vec<OldObject>,
     pub(super) jvm: Option<RecordedJvm>,
     pub(super) started_ms: Vec<i64>,
+    pub(super) heap: HeapEvents,
     pub(super) left_out: u64,
     pub(super) problems: Vec<String>,
 }
@@ -47,6 +49,7 @@ pub(super) struct ChunkAllocations {
 enum Kind {
     Allocation(AllocationEvent),
     OldObject,
+    Heap(HeapEventKind),
     Jvm,
     Recording,
 }
@@ -67,7 +70,7 @@ impl Kind {
             "jdk.OldObjectSample" => Self::OldObject,
             "jdk.JVMInformation" => Self::Jvm,
             "jdk.ActiveRecording" => Self::Recording,
-            _ => return None,
+            name => Self::Heap(HeapEventKind::of(name)?),
         };
         Some((kind, [""; 5]))
     }
@@ -138,6 +141,7 @@ impl<'c> Reading<'c> {
                     self.found.started_ms.len() < MAX_STARTS && !self.found.started_ms.contains(start)
                 }));
             }
+            Kind::Heap(kind) => self.found.heap.read(kind, self.chunk, fields, &mut self.names),
             Kind::Jvm => {
                 let start = fields.integer("jvmStartTime").filter(|start| *start > 0);
                 self.found.jvm = Some(RecordedJvm {

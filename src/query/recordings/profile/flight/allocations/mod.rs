@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use hprof_jfr::{ChunkSpan, Recording};
 
+use super::heap::{Collecting, HeapOverTime};
 use super::in_order::map_in_order;
 use super::stacks::StackTable;
 use super::{AllocationEvent, MAX_PROBLEMS};
@@ -112,6 +113,8 @@ pub struct Allocations {
     pub started_ms: Vec<i64>,
     /// Sampled objects that were alive when the recording was written.
     pub old_objects: Vec<OldObject>,
+    /// Heap over time.
+    pub heap: HeapOverTime,
     /// Number of events that were not counted, since there were too many different stacks.
     pub left_out: u64,
     /// Descriptions of damaged regions, the first ones.
@@ -167,6 +170,7 @@ struct Merged {
     frames: FxHashMap<Frame, u32>,
     stacks: FxHashMap<Box<[u32]>, u32>,
     stack_frames: usize,
+    heap: Collecting,
     rows: FxHashMap<(AllocationEvent, Arc<str>, u32), AllocationRow>,
     names: FxHashMap<Arc<str>, ()>,
 }
@@ -187,6 +191,7 @@ impl Merged {
                 self.all.started_ms.push(started);
             }
         }
+        self.heap.add_all(chunk.heap);
         let mut stacks: FxHashMap<u32, Option<u32>> = FxHashMap::default();
         for (RowKey { event, class, stack }, row) in chunk.rows {
             let stack = self.stack(&chunk.tables, &mut stacks, stack);
@@ -268,7 +273,9 @@ impl Merged {
         number
     }
 
-    fn finish(self) -> Allocations {
+    fn finish(mut self) -> Allocations {
+        self.all.heap = std::mem::take(&mut self.heap).finish();
+        self.all.heap.problem().into_iter().for_each(|problem| self.problem(problem));
         let Self { mut all, rows, .. } = self;
         let are_samples = rows.keys().any(|(event, ..)| *event == AllocationEvent::Sample);
         all.event = match (are_samples, rows.is_empty()) {

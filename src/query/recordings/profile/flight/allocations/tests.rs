@@ -1,9 +1,10 @@
 //! Tests on recordings made by the tests' own writer.
 #![allow(clippy::unwrap_used)]
 
-use hprof_writer::flight::{FlightWriter, every_kind};
+use hprof_writer::flight::{FlightWriter, every_kind, full_collections};
 use hprof_writer::flight_leak::{LeakRecording, SampledLine, circular_chain, old_objects};
 
+use super::super::class_counts::ClassCount;
 use super::*;
 
 fn read_bytes(bytes: &[u8]) -> Allocations {
@@ -95,4 +96,19 @@ fn texts_of_chains_are_bounded() {
 fn a_recording_without_events() {
     let found = read_bytes(&FlightWriter::new(true).finish());
     assert_eq!((found.event, found.classes().count(), found.problems.len()), (None, 0, 1));
+}
+
+/// Beside a dump the heap over time is that of `summary`.
+#[test]
+fn heap_over_time_is_that_of_a_report() {
+    let bytes = [every_kind(true).finish(), full_collections(&[64, 128, 192, 640], true).finish()].concat();
+    let found = read_bytes(&bytes).heap;
+    assert_eq!(found.collections.len(), 5);
+    let [counted] = &found.classes[..] else { panic!("{:?}", found.classes) };
+    let bytes_of = |count: ClassCount| (count.gc_id, count.nanos, count.instances, count.bytes);
+    assert_eq!((&*counted.class, counted.counts), ("a.B", 4));
+    assert_eq!(bytes_of(counted.first), (0, 1_000_000_000, 2, 32));
+    assert_eq!(bytes_of(counted.last), (3, 1_030_000_000, 20, 320));
+    let recording = Recording::new(&bytes).unwrap();
+    assert_eq!(found, super::super::read(&recording, None, Default::default()).heap);
 }

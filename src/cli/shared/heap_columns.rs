@@ -1,0 +1,60 @@
+//! Columns of the heap over time in a recording of Flight Recorder.
+
+use hprof_query::dictionary::names;
+use hprof_query::recordings::profile::flight::class_counts::ClassOverTime;
+use hprof_query::recordings::profile::flight::heap::{Collection, HeapTrend};
+use hprof_query::recordings::profile::rfc3339;
+use hprof_report::column::{Column, Columns};
+
+/// Returns the columns of the trend.
+pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
+    Columns::new([
+        Column::of(names::TREND_VERDICT, |trend: &HeapTrend| trend.verdict.name().into()),
+        Column::of(names::TEXT, |trend: &HeapTrend| trend.to_string().into()),
+        Column::of(names::COLLECTIONS, |trend: &HeapTrend| trend.collections.into()),
+        Column::of(names::IS_FULL_ONLY, |trend: &HeapTrend| trend.is_full.into()),
+        Column::of(names::FIRST_FLOOR_BYTES, |trend: &HeapTrend| trend.first_floor_bytes.into()),
+        Column::of(names::LAST_FLOOR_BYTES, |trend: &HeapTrend| trend.last_floor_bytes.into()),
+        Column::of(names::PEAK_BYTES, |trend: &HeapTrend| trend.peak_bytes.into()),
+        Column::of(names::MEMORY_LIMIT_BYTES, |trend: &HeapTrend| trend.memory_limit_bytes.into())
+            .or_null("the recording names none"),
+        Column::record(names::MOST_GROWN, class(), |trend: &HeapTrend| trend.most_grown.clone())
+            .or_null("no objects were counted, or none grew"),
+    ])
+}
+
+/// Returns the columns of the objects of a class over time.
+pub(crate) fn class<'a>() -> Columns<'a, ClassOverTime> {
+    Columns::new([
+        Column::of(names::CLASS, |of: &ClassOverTime| of.class.to_string().into()),
+        Column::of(names::COUNTS, |of: &ClassOverTime| of.counts.into()),
+        Column::of(names::FIRST_INSTANCES, |of: &ClassOverTime| of.first.instances.into()),
+        Column::of(names::FIRST_BYTES, |of: &ClassOverTime| of.first.bytes.into()),
+        Column::of(names::LAST_INSTANCES, |of: &ClassOverTime| of.last.instances.into()),
+        Column::of(names::LAST_BYTES, |of: &ClassOverTime| of.last.bytes.into()),
+    ])
+}
+
+/// Returns the columns of the least that collections of a part of the time left.
+pub(crate) fn floor<'a>() -> Columns<'a, Collection> {
+    Columns::new([time(), Column::of(names::USED_BYTES, |of: &Collection| of.used_bytes.into())])
+}
+
+fn time<'a>() -> Column<'a, Collection> {
+    let time = |of: &Collection| rfc3339(u64::try_from(of.nanos / 1_000_000).unwrap_or(0), 0);
+    Column::of(names::TIME, move |of: &Collection| time(of).into()).or_null("outside the calendar")
+}
+
+/// Returns the columns of the heap after a collection.
+pub(crate) fn collection<'a>() -> Columns<'a, Collection> {
+    let none = "not in the recording";
+    Columns::new([
+        time(),
+        Column::of(names::GC_ID, |of: &Collection| of.gc_id.into()),
+        Column::of(names::IS_FULL, |of: &Collection| of.is_full.into()),
+        Column::of(names::USED_BEFORE_BYTES, |of: &Collection| of.before_bytes.into()).or_null(none),
+        Column::of(names::USED_BYTES, |of: &Collection| of.used_bytes.into()),
+        Column::of(names::COMMITTED_BYTES, |of: &Collection| of.committed_bytes.into()),
+        Column::of(names::METASPACE_BYTES, |of: &Collection| of.metaspace_bytes.into()).or_null(none),
+    ])
+}
