@@ -161,7 +161,7 @@ impl HeapBesideDump {
             let since = Duration::from_nanos(u64::try_from(dumped.saturating_sub(before.nanos)).unwrap_or(0));
             let since = if since < LONG { seconds(since) } else { long_time(since) };
             format!(
-                "; the last one before the dump, {since} earlier, left {}",
+                "; the last collection before the dump, {since} earlier, left {}",
                 human_bytes(before.used_bytes)
             )
         });

@@ -402,20 +402,29 @@ pub fn every_kind(is_compressed: bool) -> FlightWriter {
     out
 }
 
-/// Returns a chunk with full collections that left these bytes, at 1 s after 1970 and every 10 ms later.
-pub fn full_collections(used: &[i64]) -> FlightWriter {
+/// Returns a chunk with full collections that left these bytes, at 1 s after 1970 and every 10 ms later. Half of the bytes are
+/// objects of `a.B`, of 16 bytes each, if they are counted.
+pub fn full_collections(used: &[i64], is_counted: bool) -> FlightWriter {
     let constant = FlightField::constant;
     let mut out = FlightWriter::new(true);
     out.checkpoint(57, &[(1, &|body| body.text("SerialOld"))]);
     out.checkpoint(58, &[(1, &|body| body.text("After GC"))]);
+    out.checkpoint(30, &[(1, &|body| body.text("a/B"))]);
+    out.checkpoint(31, &[(1, &|body| body.long(1))]);
     for (gc_id, used) in (0..).zip(used) {
         let ticks = 100 + 10 * gc_id;
         out.event(52, |body| {
             [ticks, gc_id, 1, 1 << 20, *used].into_iter().for_each(|value| body.long(value))
         });
         out.event(54, |body| [ticks, gc_id, 1].into_iter().for_each(|value| body.long(value)));
+        if is_counted {
+            let counted = [ticks, gc_id, 1, used / 32, used / 2];
+            out.event(60, |body| counted.into_iter().for_each(|value| body.long(value)));
+        }
     }
     out.metadata(&[
+        (30, "jdk.types.Symbol", &[("string", TEXT)]),
+        (31, "java.lang.Class", &[("name", constant(30))]),
         (57, "jdk.types.GCName", &[("gcName", TEXT)]),
         (58, "jdk.types.GCWhen", &[("when", TEXT)]),
         (59, "jdk.types.VirtualSpace", &[("committedSize", LONG)]),
@@ -431,6 +440,17 @@ pub fn full_collections(used: &[i64]) -> FlightWriter {
             ],
         ),
         (54, "jdk.GarbageCollection", &[("startTime", LONG), ("gcId", LONG), ("name", constant(57))]),
+        (
+            60,
+            "jdk.ObjectCount",
+            &[
+                ("startTime", LONG),
+                ("gcId", LONG),
+                ("objectClass", constant(31)),
+                ("count", LONG),
+                ("totalSize", LONG),
+            ],
+        ),
     ]);
     out
 }

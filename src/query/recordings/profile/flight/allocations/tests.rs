@@ -4,6 +4,7 @@
 use hprof_writer::flight::{FlightWriter, every_kind, full_collections};
 use hprof_writer::flight_leak::{LeakRecording, SampledLine, circular_chain, old_objects};
 
+use super::super::class_counts::ClassCount;
 use super::*;
 
 fn read_bytes(bytes: &[u8]) -> Allocations {
@@ -100,9 +101,14 @@ fn a_recording_without_events() {
 /// Beside a dump the heap over time is that of `summary`.
 #[test]
 fn heap_over_time_is_that_of_a_report() {
-    let bytes = [every_kind(true).finish(), full_collections(&[1, 2, 3, 4]).finish()].concat();
+    let bytes = [every_kind(true).finish(), full_collections(&[64, 128, 192, 640], true).finish()].concat();
     let found = read_bytes(&bytes).heap;
     assert_eq!(found.collections.len(), 5);
+    let [counted] = &found.classes[..] else { panic!("{:?}", found.classes) };
+    let bytes_of = |count: ClassCount| (count.gc_id, count.nanos, count.instances, count.bytes);
+    assert_eq!((&*counted.class, counted.counts), ("a.B", 4));
+    assert_eq!(bytes_of(counted.first), (0, 1_000_000_000, 2, 32));
+    assert_eq!(bytes_of(counted.last), (3, 1_030_000_000, 20, 320));
     let recording = Recording::new(&bytes).unwrap();
     assert_eq!(found, super::super::read(&recording, None, Default::default()).heap);
 }
