@@ -1,7 +1,7 @@
 //! Any bytes as a recording of Flight Recorder.
 
 use super::with_threads;
-use hprof_jfr::Recording;
+use hprof_jfr::{Chunk, Recording};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight;
 use hprof_query::recordings::stacks;
@@ -23,9 +23,16 @@ pub fn flight(bytes: &[u8]) {
     assert_eq!(one.heap, two.heap);
     assert!(one.heap.collections.is_empty() == one.heap.trend().is_none());
     for span in recording.chunks() {
-        let _ = flight::rows::visit(bytes, span, &(0..usize::MAX), |row| {
+        let Ok(chunk) = Chunk::read(bytes, span) else { continue };
+        let (mut all, mut in_parts) = (0, 0);
+        flight::rows::visit(&chunk, 0..usize::MAX, |row| {
             assert!(row.bytes.is_none_or(|bytes| i64::try_from(bytes).is_ok()));
+            all += 1;
         });
+        for part in hprof_jfr::chunk::parts(bytes, span) {
+            flight::rows::visit(&chunk, part, |_| in_parts += 1);
+        }
+        assert_eq!(all, in_parts, "events of all parts");
     }
     for of in stacks::held(&one.profile) {
         let _ = stacks::stacks(&one.profile, &stacks::StackQuery::new(of));

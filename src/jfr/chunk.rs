@@ -1,6 +1,7 @@
 //! A chunk: its events, their types and constants.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -19,9 +20,20 @@ pub const CHECKPOINT: i64 = 1;
 /// Maximum number of problems of a chunk that are stored.
 const MAX_PROBLEMS: usize = 8;
 
-/// A chunk.
-#[derive(Debug)]
+/// Number of events of a part of a chunk.
+pub const PART_EVENTS: u64 = 1 << 13;
+
+/// A chunk: its tables, over the bytes of the file.
+#[derive(Debug, Clone)]
 pub struct Chunk<'a> {
+    tables: Arc<ChunkTables>,
+    pub(crate) reader: Reader<'a>,
+}
+
+/// What is known about a chunk once all its events have been visited: their types and constants, and where they are. It
+/// borrows nothing, so that parts of a chunk that are read at different times can share it.
+#[derive(Debug)]
+pub struct ChunkTables {
     /// Header.
     pub header: ChunkHeader,
     /// Types.
@@ -32,7 +44,6 @@ pub struct Chunk<'a> {
     pub problems: Vec<FlightError>,
     pub(crate) plans: Plans,
     pub(crate) pools: Pools,
-    pub(crate) reader: Reader<'a>,
     /// Offsets of the events that can be read, one after the other: one range, and one more after each damaged region.
     pub(crate) runs: Vec<Range<usize>>,
 }
@@ -48,59 +59,62 @@ pub struct TypeCount {
     pub bytes: u64,
 }
 
+impl Deref for Chunk<'_> {
+    type Target = ChunkTables;
+
+    fn deref(&self) -> &ChunkTables {
+        &self.tables
+    }
+}
+
 impl<'a> Chunk<'a> {
     /// Reads the types and constants of a chunk.
     ///
     /// # Errors
     /// If it contains no metadata, or damaged metadata.
     pub fn read(file: &'a [u8], span: &ChunkSpan) -> Result<Self, FlightError> {
-        let (header, base) = (span.header, span.start as u64);
-        let bytes = file.get(span.start..span.end).unwrap_or_default();
-        let reader = Reader::new(bytes, base, header.is_compressed());
-        let (mut counts, mut checkpoints, mut metadata) = (Counts::default(), Vec::new(), None);
-        let mut problems = Vec::new();
-        let mut problem = |problem| {
-            if problems.len() < MAX_PROBLEMS {
-                problems.push(problem);
+        Ok(Self::of(file, span, Arc::new(ChunkTables::read(file, span)?)))
+    }
+
+    /// Returns the chunk whose tables were read before.
+    pub fn of(file: &'a [u8], span: &ChunkSpan, tables: Arc<ChunkTables>) -> Self {
+        Self { tables, reader: reader_of(file, span) }
+    }
+
+    /// Returns the tables, for [`Chunk::of`].
+    pub fn tables(&self) -> &Arc<ChunkTables> {
+        &self.tables
+    }
+}
+
+impl ChunkTables {
+    /// Reads the types and constants of a chunk.
+    ///
+    /// # Errors
+    /// As [`Chunk::read`].
+    pub fn read(file: &[u8], span: &ChunkSpan) -> Result<Self, FlightError> {
+        let reader = reader_of(file, span);
+        let (mut counts, mut checkpoints, mut last) = (Counts::default(), Vec::new(), None);
+        let Walk { runs, mut problems, metadata } = Walk::over(reader, span, |event| {
+            counts.add(event);
+            match event.type_id {
+                METADATA => last = Some(*event),
+                CHECKPOINT => checkpoints.push(*event),
+                _ => {}
             }
-        };
-        let read = |event: &EventHeader| Metadata::read(reader.at(event.fields).until(event.end));
-        // A header that the JVM was still writing states nothing that is certain.
-        let is_stated = span.is_whole || !header.is_in_flight();
-        let stated = if is_stated { Stated::read(reader, &header) } else { Stated::default() };
-        let (mut runs, mut at) = (Vec::new(), HEADER);
-        // No event extends into one whose offset is stated, so damage ends there at the latest.
-        for end in stated.starts.iter().copied().chain([bytes.len()]) {
-            let start = at;
-            for event in Events::from(reader.at(start).until(end)) {
-                match event {
-                    Ok(event) => {
-                        counts.add(&event);
-                        match event.type_id {
-                            METADATA => metadata = Some(event),
-                            CHECKPOINT => checkpoints.push(event),
-                            _ => {}
-                        }
-                        at = event.end;
-                    }
-                    Err(FlightError { kind: FlightErrorKind::EventTruncated, offset })
-                        if end < bytes.len() =>
-                    {
-                        problem(FlightError::new(FlightErrorKind::EventOverlaps, offset));
-                    }
-                    Err(found) => problem(found),
-                }
-            }
-            runs.push(start..at);
-            at = end;
-        }
-        let metadata = match stated.metadata {
+        });
+        let metadata = match metadata {
             Some(metadata) => metadata,
-            None => read(&metadata.ok_or(FlightError::new(FlightErrorKind::NoMetadata, base))?)?,
+            None => {
+                let none = FlightError::new(FlightErrorKind::NoMetadata, span.start as u64);
+                let event = last.ok_or(none)?;
+                Metadata::read(reader.at(event.fields).until(event.end))?
+            }
         };
         let plans = plan::plans(&metadata, reader.is_compressed());
+        let problem = |problem| add_problem(&mut problems, problem);
         let pools = Pools::read(reader, &checkpoints, (&metadata, &plans), problem);
-        Ok(Self { header, metadata, counts: counts.finish(), problems, plans, pools, reader, runs })
+        Ok(Self { header: span.header, metadata, counts: counts.finish(), problems, plans, pools, runs })
     }
 
     /// Returns a time in nanoseconds since 1970.
@@ -114,6 +128,76 @@ impl<'a> Chunk<'a> {
         let per_second = i128::from(self.header.ticks_per_second.max(1));
         let nanos = i128::from(ticks) * 1_000_000_000 / per_second;
         i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
+/// Returns the parts of a chunk: ranges of offsets with [`PART_EVENTS`] events each, the last one with fewer, for
+/// [`Chunk::events_in`]. Only headers of events are read.
+pub fn parts(file: &[u8], span: &ChunkSpan) -> Vec<Range<usize>> {
+    let (mut starts, mut events) = (Vec::new(), 0u64);
+    let Walk { runs, .. } = Walk::over(reader_of(file, span), span, |event| {
+        if events.is_multiple_of(PART_EVENTS) {
+            starts.push(event.start);
+        }
+        events += 1;
+    });
+    let end = runs.last().map_or(0, |run| run.end);
+    let ends = starts.iter().copied().skip(1).chain([end]);
+    starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect()
+}
+
+fn reader_of<'a>(file: &'a [u8], span: &ChunkSpan) -> Reader<'a> {
+    let bytes = file.get(span.start..span.end).unwrap_or_default();
+    Reader::new(bytes, span.start as u64, span.header.is_compressed())
+}
+
+fn add_problem(problems: &mut Vec<FlightError>, problem: FlightError) {
+    if problems.len() < MAX_PROBLEMS {
+        problems.push(problem);
+    }
+}
+
+/// Findings of a walk over the headers of all events.
+struct Walk {
+    runs: Vec<Range<usize>>,
+    problems: Vec<FlightError>,
+    /// Metadata, if the chunk states its offset.
+    metadata: Option<Metadata>,
+}
+
+impl Walk {
+    /// Visits the headers of all events that can be read.
+    fn over(reader: Reader<'_>, span: &ChunkSpan, mut visit: impl FnMut(&EventHeader)) -> Self {
+        // A header that the JVM was still writing states nothing that is certain.
+        let is_stated = span.is_whole || !span.header.is_in_flight();
+        let stated = if is_stated { Stated::read(reader, &span.header) } else { Stated::default() };
+        let mut problems = Vec::new();
+        let (mut runs, mut at): (Vec<Range<usize>>, usize) = (Vec::new(), HEADER);
+        // No event extends into one whose offset is stated, so damage ends there at the latest.
+        for end in stated.starts.iter().copied().chain([reader.end()]) {
+            let start = at;
+            for event in Events::from(reader.at(start).until(end)) {
+                match event {
+                    Ok(event) => {
+                        visit(&event);
+                        at = event.end;
+                    }
+                    Err(FlightError { kind: FlightErrorKind::EventTruncated, offset })
+                        if end < reader.end() =>
+                    {
+                        let overlaps = FlightError::new(FlightErrorKind::EventOverlaps, offset);
+                        add_problem(&mut problems, overlaps);
+                    }
+                    Err(found) => add_problem(&mut problems, found),
+                }
+            }
+            match runs.last_mut().filter(|run| run.end == start) {
+                Some(run) => run.end = at,
+                None => runs.push(start..at),
+            }
+            at = end;
+        }
+        Self { runs, problems, metadata: stated.metadata }
     }
 }
 

@@ -41,6 +41,7 @@ impl<'a> Events<'a> {
 impl Iterator for Events<'_> {
     type Item = Result<EventHeader, FlightError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_done || self.reader.remaining() == 0 {
             return None;

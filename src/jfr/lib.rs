@@ -7,6 +7,7 @@
 //! * [`events`] walks over the events of a chunk.
 //! * [`chunk`] reads its types and constants.
 //! * [`metadata`] parses the types. Nothing here knows the fields of an event: newer JVMs add types and fields.
+//! * [`NumberFields`] are integers and keys that are read in one walk over an event.
 //! * [`values`] reads fields of events, and of the constants that they refer to, when they are asked for.
 //!
 //! Nothing here opens a file. Every error contains the offset in the file ([`FlightError`]). Nothing panics on any input,
@@ -20,14 +21,16 @@ pub mod chunk;
 mod error;
 pub mod events;
 pub mod metadata;
+mod numbers;
 mod plan;
 mod pools;
 mod reader;
 pub mod recording;
 pub mod values;
 
-pub use chunk::Chunk;
+pub use chunk::{Chunk, ChunkTables};
 pub use error::{FlightError, FlightErrorKind};
+pub use numbers::{NumberField, NumberFields};
 pub use recording::{ChunkHeader, ChunkSpan, Recording};
 pub use values::{Event, Record, Value};
 

@@ -90,6 +90,7 @@ impl Metadata {
     }
 
     /// Returns the index of a type.
+    #[inline]
     pub fn index_of(&self, id: i64) -> Option<usize> {
         match usize::try_from(id).ok().and_then(|id| self.small.get(id)) {
             Some(index) => Some(*index as usize).filter(|_| *index != NONE),

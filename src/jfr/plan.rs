@@ -54,11 +54,13 @@ impl Primitive {
 
 /// Step over a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub(crate) enum Step {
     /// Bytes of fixed length.
     Bytes(u8),
     /// An integer of variable length.
     Variable,
+    /// Integers of variable length, one after the other.
+    Variables(u16),
     Text,
     /// An array of keys of constants.
     Keys,
@@ -70,6 +72,7 @@ enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
     of_class: Vec<ClassPlan>,
+    compressed: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -77,6 +80,8 @@ struct ClassPlan {
     primitive: Option<Primitive>,
     /// Steps over a value, if the type can be read.
     steps: Option<Vec<Step>>,
+    /// The same, fewer.
+    joined: Vec<Step>,
     /// For each field the number of steps before it.
     fields: Vec<usize>,
 }
@@ -93,7 +98,24 @@ pub(crate) fn plans(metadata: &Metadata, compressed: bool) -> Plans {
     for class in 0..metadata.classes.len() {
         flattening.flatten(class, 0);
     }
-    Plans { of_class: flattening.plans }
+    for plan in &mut flattening.plans {
+        plan.joined = joined(plan.steps.iter().flatten().copied());
+    }
+    Plans { of_class: flattening.plans, compressed }
+}
+
+/// Joins steps over integers of variable length.
+fn joined(steps: impl IntoIterator<Item = Step>) -> Vec<Step> {
+    let mut joined: Vec<Step> = Vec::new();
+    for step in steps {
+        match (step, joined.last_mut()) {
+            (Step::Variable, Some(Step::Variables(count))) if *count < u16::MAX => *count += 1,
+            (Step::Variable, _) => joined.push(Step::Variables(1)),
+            (step, _) => joined.push(step),
+        }
+    }
+    joined.shrink_to_fit();
+    joined
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -160,11 +182,13 @@ impl Flattening<'_> {
 }
 
 impl Plans {
+    #[inline]
     pub(crate) fn primitive(&self, class: usize) -> Option<Primitive> {
         self.of_class.get(class)?.primitive
     }
 
     /// Returns whether values of a type can be read.
+    #[inline]
     pub(crate) fn is_readable(&self, class: usize) -> bool {
         self.of_class.get(class).is_some_and(|plan| plan.steps.is_some())
     }
@@ -176,7 +200,7 @@ impl Plans {
 
     /// Skips a value of a type.
     pub(crate) fn skip(&self, class: usize, reader: &mut Reader<'_>) -> Result<(), FlightError> {
-        self.skip_at(class, None, reader, 0)
+        self.skip_at(class, reader, 0)
     }
 
     /// Skips all fields before this one.
@@ -186,44 +210,92 @@ impl Plans {
         field: usize,
         reader: &mut Reader<'_>,
     ) -> Result<(), FlightError> {
-        self.skip_at(class, Some(field), reader, 0)
+        let Some(steps) = self.steps(class) else { return Err(reader.error(FlightErrorKind::TooDeep)) };
+        let end = self.start_of(class, field).unwrap_or(0);
+        self.skip_steps(steps.get(..end).unwrap_or(steps), reader, 0)
     }
 
-    fn skip_at(
+    /// Returns the steps over the values from the start or the end of a field up to the start of another one, or up to
+    /// the end; `None` if the type cannot be read.
+    pub(crate) fn between(&self, class: usize, from: FieldEdge, to: FieldEdge) -> Option<Vec<Step>> {
+        let steps = self.steps(class)?;
+        let at = |edge| match edge {
+            FieldEdge::Start(field) => self.start_of(class, field),
+            // The next field starts there.
+            FieldEdge::End(field) => Some(self.start_of(class, field + 1).unwrap_or(steps.len())),
+            FieldEdge::OfAll => Some(steps.len()),
+        };
+        Some(joined(steps.get(at(from)?..at(to)?)?.iter().copied()))
+    }
+
+    fn steps(&self, class: usize) -> Option<&[Step]> {
+        self.of_class.get(class)?.steps.as_deref()
+    }
+
+    /// Returns the number of steps before a field.
+    fn start_of(&self, class: usize, field: usize) -> Option<usize> {
+        self.of_class.get(class)?.fields.get(field).copied()
+    }
+
+    fn skip_at(&self, class: usize, reader: &mut Reader<'_>, depth: usize) -> Result<(), FlightError> {
+        match self.of_class.get(class).filter(|plan| plan.steps.is_some()) {
+            Some(plan) => self.skip_steps(&plan.joined, reader, depth),
+            None => Err(reader.error(FlightErrorKind::TooDeep)),
+        }
+    }
+
+    /// Takes steps.
+    pub(crate) fn skip_steps(
         &self,
-        class: usize,
-        field: Option<usize>,
+        steps: &[Step],
         reader: &mut Reader<'_>,
         depth: usize,
     ) -> Result<(), FlightError> {
-        let plan = self.of_class.get(class);
-        let Some((plan, steps)) = plan.and_then(|plan| Some((plan, plan.steps.as_deref()?))) else {
-            return Err(reader.error(FlightErrorKind::TooDeep));
-        };
-        let count = field.map_or(steps.len(), |field| plan.fields.get(field).copied().unwrap_or(0));
-        for step in steps.get(..count).unwrap_or(steps) {
+        for step in steps {
             match step {
                 Step::Bytes(length) => _ = reader.take(usize::from(*length))?,
                 Step::Variable => reader.skip_variable()?,
+                Step::Variables(count) => reader.skip_variables(usize::from(*count))?,
                 Step::Text => reader.skip_text()?,
                 Step::Keys => {
-                    for _ in 0..reader.count()? {
-                        reader.long()?;
+                    let count = reader.count()?;
+                    if self.compressed {
+                        reader.skip_variables(count)?;
+                    } else {
+                        for _ in 0..count {
+                            reader.long()?;
+                        }
                     }
                 }
-                Step::Array(element) => {
-                    if depth >= MAX_DEPTH {
-                        return Err(reader.error(FlightErrorKind::TooDeep));
-                    }
-                    // A hostile file could state that an array has millions of elements without fields.
-                    let stated = reader.count()?;
-                    let count = if self.is_empty(*element as usize) { 0 } else { stated };
-                    for _ in 0..count {
-                        self.skip_at(*element as usize, None, reader, depth + 1)?;
-                    }
-                }
+                Step::Array(element) => self.skip_array(*element as usize, reader, depth)?,
             }
         }
         Ok(())
     }
+
+    fn skip_array(&self, element: usize, reader: &mut Reader<'_>, depth: usize) -> Result<(), FlightError> {
+        if depth >= MAX_DEPTH {
+            return Err(reader.error(FlightErrorKind::TooDeep));
+        }
+        // A hostile file could state that an array has millions of elements without fields.
+        let stated = reader.count()?;
+        let count = if self.is_empty(element) { 0 } else { stated };
+        // Frames of stacks, most of the bytes of constants, have integers only.
+        if let Some([Step::Variables(of_each)]) = self.of_class.get(element).map(|plan| &*plan.joined) {
+            return reader.skip_variables(count.saturating_mul(usize::from(*of_each)));
+        }
+        for _ in 0..count {
+            self.skip_at(element, reader, depth + 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// Start or end of a field among the steps of its type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum FieldEdge {
+    Start(usize),
+    End(usize),
+    /// End of all fields.
+    OfAll,
 }

@@ -26,24 +26,35 @@ pub(crate) enum Text<'a> {
 }
 
 impl<'a> Reader<'a> {
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8], base: u64, compressed: bool) -> Self {
         Self { bytes, at: 0, base, compressed }
     }
 
     /// Returns a reader at another position.
+    #[inline]
     pub(crate) fn at(self, at: usize) -> Self {
         Self { at, ..self }
     }
 
     /// Returns a reader that reads nothing at or beyond `end`.
+    #[inline]
     pub(crate) fn until(self, end: usize) -> Self {
         Self { bytes: self.bytes.get(..end).unwrap_or(self.bytes), ..self }
     }
 
+    #[inline]
     pub(crate) fn position(&self) -> usize {
         self.at
     }
 
+    /// Returns the end of what may be read.
+    #[inline]
+    pub(crate) fn end(&self) -> usize {
+        self.bytes.len()
+    }
+
+    #[inline]
     pub(crate) fn remaining(&self) -> usize {
         self.bytes.len().saturating_sub(self.at)
     }
@@ -57,6 +68,7 @@ impl<'a> Reader<'a> {
         FlightError::new(kind, self.base + self.at as u64)
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], FlightError> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         match rest.get(..length) {
@@ -73,6 +85,7 @@ impl<'a> Reader<'a> {
         bytes.try_into().map_err(|_| self.error(FlightErrorKind::ValueTruncated))
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self) -> Result<u8, FlightError> {
         match self.bytes.get(self.at) {
             Some(byte) => {
@@ -100,11 +113,28 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads an integer of up to 9 bytes: 7 bits in each of the first eight, 8 in the last.
+    #[inline]
     pub(crate) fn variable(&mut self) -> Result<i64, FlightError> {
         // Most are small.
         if let Some(byte) = self.bytes.get(self.at).filter(|byte| **byte < 0x80) {
             self.at += 1;
             return Ok(i64::from(*byte));
+        }
+        self.long_variable()
+    }
+
+    /// Reads one of several bytes.
+    fn long_variable(&mut self) -> Result<i64, FlightError> {
+        let next = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<8>());
+        if let Some((next, ends)) = next.map(|next| (*next, ends(*next))).filter(|(_, ends)| *ends != 0) {
+            let bits = ends.trailing_zeros();
+            self.at += bits as usize / 8 + 1;
+            // The groups of 7 bits, then pairs, then fours, move together.
+            let value = u64::from_le_bytes(next) & (u64::MAX >> (63 - bits)) & 0x7f7f_7f7f_7f7f_7f7f;
+            let value = (value & 0x007f_007f_007f_007f) | (value & 0x7f00_7f00_7f00_7f00) >> 1;
+            let value = (value & 0x0000_3fff_0000_3fff) | (value & 0x3fff_0000_3fff_0000) >> 2;
+            let value = (value & 0x0000_0000_0fff_ffff) | (value & 0x0fff_ffff_0000_0000) >> 4;
+            return Ok(value.cast_signed());
         }
         let mut value = 0u64;
         for shift in (0..56).step_by(7) {
@@ -119,6 +149,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips an integer of variable length.
+    #[inline]
     pub(crate) fn skip_variable(&mut self) -> Result<(), FlightError> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         if let Some((next, _)) = rest.split_first_chunk::<9>() {
@@ -134,14 +165,47 @@ impl<'a> Reader<'a> {
         self.u8().map(|_| ())
     }
 
+    /// Skips integers of variable length: eight bytes at a time, of which those without the highest bit each end one.
+    #[inline]
+    pub(crate) fn skip_variables(&mut self, count: usize) -> Result<(), FlightError> {
+        let mut left = count;
+        // Bytes of the current integer that were passed.
+        let mut begun = 0;
+        while left > 0 {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let next = rest.first_chunk::<8>().map(|next| ends(*next));
+            // An integer of nine bytes ends with the ninth, whatever that is; such are rare.
+            let Some(ends) = next.filter(|ends| begun + ends.trailing_zeros() as usize / 8 < 8) else {
+                self.at -= begun;
+                begun = 0;
+                self.skip_variable()?;
+                left -= 1;
+                continue;
+            };
+            let found = ends.count_ones() as usize;
+            if found >= left {
+                let last = (1..left).fold(ends, |ends, _| ends & (ends - 1));
+                self.at += last.trailing_zeros() as usize / 8 + 1;
+                return Ok(());
+            }
+            self.at += 8;
+            left -= found;
+            begun = ends.leading_zeros() as usize / 8;
+        }
+        Ok(())
+    }
+
+    #[inline]
     pub(crate) fn short(&mut self) -> Result<i64, FlightError> {
         if self.compressed { self.variable() } else { Ok(i16::from_be_bytes(self.array()?).into()) }
     }
 
+    #[inline]
     pub(crate) fn char(&mut self) -> Result<i64, FlightError> {
         if self.compressed { self.variable() } else { Ok(self.u16_be()?.into()) }
     }
 
+    #[inline]
     pub(crate) fn int(&mut self) -> Result<i64, FlightError> {
         // Negative ones are written as 32 bits without a sign.
         #[allow(clippy::cast_possible_truncation)]
@@ -152,6 +216,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn long(&mut self) -> Result<i64, FlightError> {
         if self.compressed { self.variable() } else { self.i64_be() }
     }
@@ -215,8 +280,13 @@ impl<'a> Reader<'a> {
 
 /// Returns the number of bytes of an integer of variable length: up to the first without the highest bit, 9 at most.
 fn length(&[a, b, c, d, e, f, g, h, _]: &[u8; 9]) -> usize {
-    let last = !u64::from_le_bytes([a, b, c, d, e, f, g, h]) & 0x8080_8080_8080_8080;
-    last.trailing_zeros() as usize / 8 + 1
+    ends([a, b, c, d, e, f, g, h]).trailing_zeros() as usize / 8 + 1
+}
+
+/// Returns the highest bit of each byte that does not have it: the first byte is the lowest.
+#[inline]
+fn ends(bytes: [u8; 8]) -> u64 {
+    !u64::from_le_bytes(bytes) & 0x8080_8080_8080_8080
 }
 
 #[cfg(test)]
@@ -258,6 +328,43 @@ mod tests {
         }
         let error = reader(&[0x80, 0x80], true).long().unwrap_err();
         assert_eq!((error.kind, error.offset), (FlightErrorKind::ValueTruncated, 0x102));
+    }
+
+    #[test]
+    fn integers_are_skipped_together_as_one_by_one() {
+        // Integers of all lengths at all positions; nine bytes with and without the highest bit in the last.
+        let mut bytes = Vec::new();
+        let mut seed = 1u32;
+        for _ in 0..2_000 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let length = if seed >> 31 == 0 { 1 } else { (seed >> 24) % 9 + 1 };
+            bytes.extend((1..length).map(|_| 0x80 | (seed >> 20 & 0x7f) as u8));
+            bytes.push(if length == 9 { (seed >> 16) as u8 } else { (seed >> 16 & 0x7f) as u8 });
+        }
+        let all = reader(&bytes, true);
+        let slow = |at: usize| {
+            let group = |at: usize| i64::from(bytes[at] & 0x7f);
+            let length = (0..8).find(|length| bytes[at + length] < 0x80).map_or(9, |last| last + 1);
+            let low = (0..length.min(8)).map(|byte| group(at + byte) << (7 * byte)).sum::<i64>();
+            if length == 9 { low | i64::from(bytes[at + 8]) << 56 } else { low }
+        };
+        let mut one = all;
+        for count in 0..=2_000 {
+            let mut together = all;
+            together.skip_variables(count).unwrap();
+            assert_eq!(together.position(), one.position(), "{count}");
+            if count < 2_000 {
+                assert_eq!(together.variable().unwrap(), slow(one.position()));
+                one.skip_variable().unwrap();
+                assert_eq!(together.position(), one.position());
+            }
+        }
+        assert_eq!(one.remaining(), 0);
+        for cut in 0..300 {
+            let (mut one, mut together) = (all.until(cut), all.until(cut));
+            let error = std::iter::repeat_with(|| one.skip_variable()).find_map(Result::err);
+            assert_eq!(together.skip_variables(2_000).err(), error, "{cut}");
+        }
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! Tests on chunks made here.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
+use std::sync::Arc;
+
+use crate::chunk::PART_EVENTS;
 use crate::error::FlightErrorKind;
-use crate::{Chunk, Event, Recording, Value};
+use crate::{Chunk, ChunkTables, Event, NumberField, Recording, Value};
 use hprof_writer::flight::{FlightField, FlightType, FlightValues, FlightWriter, LONG, TEXT};
 
 const FIRST: i64 = 10;
@@ -71,6 +74,111 @@ fn fields_of_events_and_constants_in_both_encodings() {
         assert_eq!(event.record("first").unwrap().integer("value"), Some(99));
         assert!(event.get("none").is_none());
     }
+}
+
+#[test]
+fn numbers_of_one_walk_are_those_read_one_by_one() {
+    use NumberField::{Integer, Key};
+    const NAMES: [&str; 7] = ["number", "text", "pairs", "pair", "keys", "key", "last"];
+    for (compressed, is_valid) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut made = FlightWriter::new(compressed);
+        made.event(SAMPLE, |body| {
+            body.long(-7);
+            // A text that is not valid is skipped.
+            body.raw(&[3]);
+            body.int(2);
+            body.raw(if is_valid { b"ab" } else { b"a\xff" });
+            body.int(2);
+            for part in [1, 1 << 60, 3] {
+                body.long(part);
+                body.text("part");
+            }
+            body.int(3);
+            [5, -6, 7, 8, 9].into_iter().for_each(|key| body.long(key));
+        });
+        let fields = [
+            ("number", LONG),
+            ("text", TEXT),
+            ("pairs", FlightField::array(11)),
+            ("pair", FlightField::value(11)),
+            ("keys", FlightField { is_array: true, ..FlightField::constant(404) }),
+            ("key", FlightField::constant(404)),
+            ("last", LONG),
+        ];
+        made.metadata(&[(11, "Pair", &[("number", LONG), ("text", TEXT)]), (SAMPLE, "jdk.Sample", &fields)]);
+        let whole = made.finish();
+        let event_end = read(&whole).events().next().unwrap().fields.reader().end();
+        // Every byte is damaged once, the lengths of arrays and texts among them.
+        for damaged in std::iter::once(None).chain((70..event_end).map(Some)) {
+            let mut bytes = whole.clone();
+            if let Some(at) = damaged {
+                bytes[at] ^= 0x5f;
+            }
+            let chunk = read(&bytes);
+            let Some(Event { class, fields: event, .. }) = chunk.events().next() else { continue };
+            let one = |field: &NumberField<'_>| match *field {
+                Integer(name) => event.integer(name),
+                Key(name) => event.constant(name).map(|constant| constant.key),
+            };
+            for first in NAMES {
+                for second in NAMES {
+                    // In any order, one of them twice, one of another kind, and none.
+                    let wanted =
+                        [Key(second), Integer(first), Key("none"), Integer(second), Key(first), Key(second)];
+                    let together = event.numbers(&chunk.numbers(class, wanted));
+                    assert_eq!(
+                        together.to_vec(),
+                        wanted.iter().map(one).collect::<Vec<_>>(),
+                        "{damaged:?} {wanted:?}"
+                    );
+                }
+            }
+            for array in [event.array("pairs"), event.array("keys")].into_iter().flatten() {
+                for count in [1, usize::MAX] {
+                    let fields = array.fields([Key("text"), Integer("number")]);
+                    let mut together = Vec::new();
+                    array.each(&fields, count, |numbers| together.push(numbers));
+                    // An element whose end is damaged is none.
+                    let apart = array.records().map(|record| [None, record.integer("number")]).take(count);
+                    assert_eq!(together, apart.collect::<Vec<_>>(), "{damaged:?}");
+                }
+            }
+        }
+        let chunk = read(&whole);
+        let Event { class, fields: event, .. } = chunk.events().next().unwrap();
+        let fields = chunk.numbers(class, [Integer("last"), Key("key"), Integer("number"), Integer("text")]);
+        let numbers = event.numbers(&fields);
+        assert_eq!(numbers, [Some(9), Some(8), Some(-7), None]);
+        assert_eq!(fields.constant(&chunk, 1, numbers[1]).map(|constant| constant.key), Some(8));
+        // In a value of another type there are none.
+        assert_eq!(event.numbers(&chunk.numbers(class - 1, [Integer("number")])), [None]);
+    }
+}
+
+#[test]
+fn a_part_of_a_chunk_is_read_without_the_parts_before_it() {
+    let mut made = FlightWriter::new(true);
+    let count = 2 * PART_EVENTS as i64 + 100;
+    for number in 0..count {
+        made.event(SAMPLE, |body| body.long(number));
+    }
+    made.metadata(&[(SAMPLE, "jdk.Sample", &[("number", LONG)])]);
+    let mut bytes = made.finish();
+    let span = Recording::new(&bytes).unwrap().chunks()[0];
+    let tables = Arc::new(ChunkTables::read(&bytes, &span).unwrap());
+    let parts = crate::chunk::parts(&bytes, &span);
+    let numbers = |bytes: &[u8], part: &std::ops::Range<usize>| {
+        let chunk = Chunk::of(bytes, &span, tables.clone());
+        let events = chunk.events_in(part.clone());
+        events.map(|event| event.fields.integer("number").unwrap()).collect::<Vec<i64>>()
+    };
+    let events = PART_EVENTS as i64;
+    let expected = [0..events, events..2 * events, 2 * events..count].map(Iterator::collect::<Vec<i64>>);
+    assert_eq!(parts.iter().map(|part| numbers(&bytes, part)).collect::<Vec<_>>(), expected);
+    bytes[68..parts[1].start].fill(0);
+    assert_eq!(numbers(&bytes, &parts[0]), []);
+    assert_eq!(parts[1..].iter().map(|part| numbers(&bytes, part)).collect::<Vec<_>>(), expected[1..]);
+    assert_eq!(crate::chunk::parts(&FlightWriter::new(true).finish(), &span), []);
 }
 
 #[test]

@@ -26,7 +26,8 @@ pub struct Event<'c> {
 pub struct Record<'c> {
     chunk: &'c Chunk<'c>,
     class: usize,
-    reader: Reader<'c>,
+    at: usize,
+    end: usize,
 }
 
 /// Value of a field.
@@ -62,29 +63,94 @@ pub struct Array<'c> {
     class: usize,
     is_constant: bool,
     count: usize,
-    reader: Reader<'c>,
+    at: usize,
+    end: usize,
+}
+
+/// How the value of a field is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FieldRead {
+    /// Type; `usize::MAX` if it is not known.
+    class: usize,
+    primitive: Option<Primitive>,
+    is_constant: bool,
+    is_array: bool,
 }
 
 impl Chunk<'_> {
     /// Returns the events whose type is described, in the order of the file.
     pub fn events(&self) -> impl Iterator<Item = Event<'_>> {
-        let run = |run: &Range<usize>| Events::from(self.reader.at(run.start).until(run.end));
-        let found = self.runs.iter().flat_map(run).map_while(Result::ok);
-        found.filter_map(|event| {
-            let class = self.metadata.index_of(event.type_id)?;
-            let fields = Record::new(self, class, event.fields, event.end)?;
-            Some(Event { class, start: event.start, fields })
-        })
+        self.events_in(0..usize::MAX)
+    }
+
+    /// Returns these events: those that start in a range of offsets, such as one of [`parts`], which starts with an event.
+    /// What is before it is not read.
+    ///
+    /// [`parts`]: crate::chunk::parts
+    pub fn events_in(&self, starts: Range<usize>) -> impl Iterator<Item = Event<'_>> {
+        let first = self.runs.partition_point(|run| run.end <= starts.start);
+        let runs = self.runs.get(first..).unwrap_or_default().iter();
+        EventsOf { chunk: self, runs, events: None, starts }
+    }
+
+    /// Returns how a field is read; `None` if there is no such field.
+    pub(crate) fn field_read(&self, class: usize, index: usize) -> Option<FieldRead> {
+        let field = self.metadata.classes.get(class)?.fields.get(index)?;
+        // The type of a key can be unknown: then it has no constants.
+        let class = self.metadata.index_of(field.type_id).unwrap_or(usize::MAX);
+        let primitive = self.plans.primitive(class);
+        Some(FieldRead { class, primitive, is_constant: field.is_constant, is_array: field.is_array })
+    }
+}
+
+/// Iterator over the events whose type is described.
+struct EventsOf<'c> {
+    chunk: &'c Chunk<'c>,
+    runs: std::slice::Iter<'c, Range<usize>>,
+    events: Option<Events<'c>>,
+    starts: Range<usize>,
+}
+
+impl<'c> Iterator for EventsOf<'c> {
+    type Item = Event<'c>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Event<'c>> {
+        loop {
+            let Some(event) = self.events.as_mut().and_then(Iterator::next) else {
+                let run = self.runs.next()?;
+                let start = run.start.max(self.starts.start);
+                self.events = Some(Events::from(self.chunk.reader.at(start).until(run.end)));
+                continue;
+            };
+            let event = event.ok().filter(|event| event.start < self.starts.end)?;
+            let Some(class) = self.chunk.metadata.index_of(event.type_id) else { continue };
+            if let Some(fields) = Record::new(self.chunk, class, event.fields, event.end) {
+                return Some(Event { class, start: event.start, fields });
+            }
+        }
     }
 }
 
 impl<'c> Record<'c> {
+    #[inline]
     pub(crate) fn new(chunk: &'c Chunk<'c>, class: usize, at: usize, end: usize) -> Option<Self> {
         let is_readable = chunk.plans.is_readable(class);
-        is_readable.then(|| Self { chunk, class, reader: chunk.reader.at(at).until(end) })
+        is_readable.then_some(Self { chunk, class, at, end })
+    }
+
+    #[inline]
+    pub(crate) fn class_index(&self) -> usize {
+        self.class
+    }
+
+    #[inline]
+    pub(crate) fn reader(&self) -> Reader<'c> {
+        self.chunk.reader.at(self.at).until(self.end)
     }
 
     /// Returns the chunk that contains the value.
+    #[inline]
     pub fn chunk(&self) -> &'c Chunk<'c> {
         self.chunk
     }
@@ -99,19 +165,10 @@ impl<'c> Record<'c> {
     /// # Errors
     /// If the value is damaged.
     pub fn value(&self, index: usize) -> Result<Option<Value<'c>>, FlightError> {
-        let Some(field) = self.class().and_then(|class| class.fields.get(index)) else { return Ok(None) };
-        let metadata = &self.chunk.metadata;
-        let mut reader = self.reader;
+        let Some(read) = self.chunk.field_read(self.class, index) else { return Ok(None) };
+        let mut reader = self.reader();
         self.chunk.plans.skip_to(self.class, index, &mut reader)?;
-        // The type of a key can be unknown: then it has no constants.
-        let class = metadata.index_of(field.type_id).unwrap_or(usize::MAX);
-        if field.is_array {
-            let stated = reader.count()?;
-            let (chunk, is_constant) = (self.chunk, field.is_constant);
-            let count = if !is_constant && self.chunk.plans.is_empty(class) { 0 } else { stated };
-            return Ok(Some(Value::Array(Array { chunk, class, is_constant, count, reader })));
-        }
-        read(self.chunk, class, field.is_constant, &mut reader).map(Some)
+        read.value(self.chunk, &mut reader).map(Some)
     }
 
     /// Returns the value of a field; `None` if it is damaged or does not exist: JVMs differ in the fields of events.
@@ -168,12 +225,19 @@ impl<'c> Record<'c> {
 }
 
 impl<'c> Constant<'c> {
+    pub(crate) fn new(chunk: &'c Chunk<'c>, class: usize, key: i64) -> Self {
+        Self { chunk, class, key }
+    }
+
+    /// Returns the chunk.
+    pub fn chunk(&self) -> &'c Chunk<'c> {
+        self.chunk
+    }
+
     /// Returns the fields of the constant; `None` if the chunk does not contain it, as with key 0 for null.
     pub fn record(&self) -> Option<Record<'c>> {
         let at = self.chunk.pools.offset(self.class, self.key)?;
-        let is_readable = self.chunk.plans.is_readable(self.class);
-        let reader = self.chunk.reader.at(at);
-        is_readable.then_some(Record { chunk: self.chunk, class: self.class, reader })
+        Record::new(self.chunk, self.class, at, usize::MAX)
     }
 
     /// Returns the text of a string.
@@ -183,6 +247,25 @@ impl<'c> Constant<'c> {
 }
 
 impl<'c> Array<'c> {
+    pub(crate) fn chunk(&self) -> &'c Chunk<'c> {
+        self.chunk
+    }
+
+    #[inline]
+    pub(crate) fn class_index(&self) -> usize {
+        self.class
+    }
+
+    #[inline]
+    pub(crate) fn reader(&self) -> Reader<'c> {
+        self.chunk.reader.at(self.at).until(self.end)
+    }
+
+    /// Returns whether elements are values with fields, not keys of constants.
+    pub(crate) fn has_fields(&self) -> bool {
+        !self.is_constant && self.chunk.plans.primitive(self.class).is_none()
+    }
+
     /// Returns the number of elements, as stated.
     pub fn len(&self) -> usize {
         self.count
@@ -195,9 +278,12 @@ impl<'c> Array<'c> {
 
     /// Returns the elements, up to the first that is damaged.
     pub fn values(&self) -> impl Iterator<Item = Value<'c>> + use<'c> {
-        let Self { chunk, class, is_constant, count, mut reader } = *self;
+        let Self { chunk, class, is_constant, count, .. } = *self;
+        let mut reader = self.reader();
+        let primitive = chunk.plans.primitive(class);
+        let element = FieldRead { class, primitive, is_constant, is_array: false };
         (0..count).map_while(move |_| {
-            let value = read(chunk, class, is_constant, &mut reader).ok()?;
+            let value = element.value(chunk, &mut reader).ok()?;
             if let Value::Record(_) = value {
                 chunk.plans.skip(class, &mut reader).ok()?;
             }
@@ -215,31 +301,69 @@ impl<'c> Array<'c> {
     }
 }
 
-/// Reads a value. Of one with fields, the reader stays at its start.
-fn read<'c>(
-    chunk: &'c Chunk<'c>,
-    class: usize,
-    is_constant: bool,
-    reader: &mut Reader<'c>,
-) -> Result<Value<'c>, FlightError> {
-    if is_constant {
-        return Ok(Value::Constant(Constant { chunk, class, key: reader.long()? }));
+impl FieldRead {
+    /// Returns the type.
+    pub(crate) fn class(&self) -> usize {
+        self.class
     }
-    Ok(match chunk.plans.primitive(class) {
-        Some(Primitive::Byte) => Value::Integer(reader.u8()?.cast_signed().into()),
-        Some(Primitive::Short) => Value::Integer(reader.short()?),
-        Some(Primitive::Char) => Value::Integer(reader.char()?),
-        Some(Primitive::Int) => Value::Integer(reader.int()?),
-        Some(Primitive::Long) => Value::Integer(reader.long()?),
-        Some(Primitive::Float) => Value::Number(reader.f32()?.into()),
-        Some(Primitive::Double) => Value::Number(reader.f64()?),
-        Some(Primitive::Text) => Value::Text(match reader.text()? {
-            Text::Null => None,
-            Text::Inline(text) => Some(text),
-            Text::Constant(key) => string(chunk, class, key),
-        }),
-        None => Value::Record(Record { chunk, class, reader: *reader }),
-    })
+
+    /// Returns whether the value is the key of a constant.
+    pub(crate) fn is_key(&self) -> bool {
+        !self.is_array && self.is_constant
+    }
+
+    /// Returns whether the value is an integer.
+    pub(crate) fn is_integer(&self) -> bool {
+        let is_other =
+            |primitive| matches!(primitive, Primitive::Text | Primitive::Float | Primitive::Double);
+        !self.is_array && !self.is_constant && self.primitive.is_some_and(|primitive| !is_other(primitive))
+    }
+
+    /// Reads a key or an integer. The reader is moved over it exactly as by skipping it, which fails for the same bytes.
+    #[inline]
+    pub(crate) fn number(&self, reader: &mut Reader<'_>) -> Result<i64, FlightError> {
+        match self.primitive.filter(|_| !self.is_constant) {
+            Some(Primitive::Byte) => Ok(reader.u8()?.cast_signed().into()),
+            Some(Primitive::Short) => reader.short(),
+            Some(Primitive::Char) => reader.char(),
+            Some(Primitive::Int) => reader.int(),
+            _ => reader.long(),
+        }
+    }
+
+    /// Reads a value. Of one with fields, the reader stays at its start.
+    pub(crate) fn value<'c>(
+        &self,
+        chunk: &'c Chunk<'c>,
+        reader: &mut Reader<'c>,
+    ) -> Result<Value<'c>, FlightError> {
+        let Self { class, is_constant, .. } = *self;
+        if self.is_array {
+            let stated = reader.count()?;
+            let count = if !is_constant && chunk.plans.is_empty(class) { 0 } else { stated };
+            let (at, end) = (reader.position(), reader.end());
+            return Ok(Value::Array(Array { chunk, class, is_constant, count, at, end }));
+        }
+        if is_constant {
+            return Ok(Value::Constant(Constant { chunk, class, key: self.number(reader)? }));
+        }
+        Ok(match self.primitive {
+            Some(Primitive::Byte | Primitive::Short | Primitive::Char | Primitive::Int | Primitive::Long) => {
+                Value::Integer(self.number(reader)?)
+            }
+            Some(Primitive::Float) => Value::Number(reader.f32()?.into()),
+            Some(Primitive::Double) => Value::Number(reader.f64()?),
+            Some(Primitive::Text) => Value::Text(match reader.text()? {
+                Text::Null => None,
+                Text::Inline(text) => Some(text),
+                Text::Constant(key) => string(chunk, class, key),
+            }),
+            None => {
+                let (at, end) = (reader.position(), reader.end());
+                Value::Record(Record { chunk, class, at, end })
+            }
+        })
+    }
 }
 
 /// Returns a constant string. One that is again a key of a constant is not followed.

@@ -4,7 +4,7 @@ use std::fs;
 
 use hprof_writer::flight::full_collections;
 use hprof_writer::flight_leak::{LeakRecording, SampledLine};
-use hprof_writer::{HeapModel, Jdk, Options, Root, Type, Value};
+use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value};
 use serde_json::Value as Json;
 
 use crate::kit::process::{Place, stderr};
@@ -17,6 +17,11 @@ fn ledger(orders: usize) -> Vec<u8> {
 
 /// The same, made so many milliseconds after 1970.
 fn ledger_of(orders: usize, created_ms: u64) -> Vec<u8> {
+    ledger_with(orders, created_ms, 1790, None)
+}
+
+/// The same, of another process, in which a recording was started so many milliseconds after 1970.
+fn ledger_with(orders: usize, created_ms: u64, pid: i64, started_ms: Option<i64>) -> Vec<u8> {
     let mut model = HeapModel::default();
     let jdk = Jdk::add_to(&mut model);
     let fields = ["id", "price", "quantity", "created", "changed", "account"].map(|name| (name, Type::Long));
@@ -30,10 +35,20 @@ fn ledger_of(orders: usize, created_ms: u64) -> Vec<u8> {
         model.class("jdk.jfr.internal.SecuritySupport$SafePath", Some(jdk.object), &[("path", Type::Object)]);
     let repository = [("repository", Type::Object)];
     let repository = model.class("jdk.jfr.internal.Repository", Some(jdk.object), &repository);
-    let text = jdk.string(&mut model, "/tmp/2026_11_26_13_13_15_1790");
+    let text = jdk.string(&mut model, &format!("/tmp/2026_11_26_13_13_15_{pid}"));
     let path = model.instance_with(path, &[("path", Value::from(text))]);
     let repository = model.instance_with(repository, &[("repository", Value::from(path))]);
     model.root(repository, Root::JniGlobal { reference: 1 });
+    if let Some(started) = started_ms {
+        let instant = [("seconds", Type::Long), ("nanos", Type::Int)];
+        let instant = model.class("java.time.Instant", Some(jdk.object), &instant);
+        let recording = [("startTime", Type::Object)];
+        let recording = model.class("jdk.jfr.internal.PlatformRecording", Some(jdk.object), &recording);
+        let nanos = i32::try_from(started % 1000 * 1_000_000 + 999).unwrap();
+        let instant = model.instance(instant, &[Value::Long(started / 1000), Value::Int(nanos)]);
+        let recording = model.instance_with(recording, &[("startTime", Value::from(instant))]);
+        model.root(recording, Root::JniGlobal { reference: 2 });
+    }
     model.write(&Options { created_ms, ..Options::hotspot() }).bytes()
 }
 
@@ -127,6 +142,68 @@ fn the_sentence_is_the_same_everywhere() {
     assert!(page.contains("12 of 12 sampled objects") && page.contains("in the recording"), "{page}");
 }
 
+/// Which sampled objects count, of a dump and a recording without chains of references.
+fn counted(dump: &[u8], class: &str, elements: i64) -> (u64, String) {
+    let (lines, jvm) = ([SampledLine { old_objects: 12, ..LEAK }, GARBAGE], ("Leaking map 60", 1790));
+    let recording =
+        LeakRecording { class, elements, chain: &[], lines: &lines, jvm, ..LeakRecording::default() };
+    let place = Place::new("dump.hprof", dump);
+    let path = place.path("recording.jfr");
+    fs::write(&path, recording.write().finish()).unwrap();
+    let of = document(&place, "leaks", path.to_str().unwrap())["rows"][0]["recorded_allocation"].clone();
+    (of["old_objects"].as_u64().unwrap(), of["sure"].as_str().unwrap().to_owned())
+}
+
+/// Sampled objects without a chain may be those that others hold, unless the suspect has at least 80 percent of them.
+#[test]
+fn sampled_objects_decide_if_the_suspect_has_most_objects_of_the_class() {
+    for (elsewhere, is_decided) in [(0, true), (500, true), (501, false), (4_000, false)] {
+        let mut model = HeapModel::default();
+        let jdk = Jdk::add_to(&mut model);
+        let order = model.class("Leaking$Order", Some(jdk.object), &[("id", Type::Long)]);
+        let array = model.array_class(order);
+        let orders: Vec<_> = (0..2_000).map(|_| model.instance(order, &[Value::Long(1)])).collect();
+        let table = model.object_array(array, &orders);
+        let statics = [("OPEN", table.into())];
+        let class = model.class_with_statics("Leaking$Ledger", Some(jdk.object), &[], &statics);
+        model.root(class, Root::StickyClass);
+        for reference in 0..elsewhere {
+            let order = model.instance(order, &[Value::Long(1)]);
+            model.root(order, Root::JniGlobal { reference });
+        }
+        let dump = model.write(&Options { created_ms: 2_000, ..Options::hotspot() }).bytes();
+        let (old_objects, sure) = counted(&dump, "Leaking$Order", 0);
+        assert_eq!((old_objects, sure == "old_objects"), (12, is_decided), "{elsewhere}: {sure}");
+    }
+}
+
+/// Sampled arrays count if they are as long as those that are alive, where these have few lengths.
+#[test]
+fn sampled_arrays_count_if_they_are_as_long_as_those_alive() {
+    let dump = |lengths: &mut dyn Iterator<Item = usize>| {
+        let mut model = HeapModel::default();
+        let jdk = Jdk::add_to(&mut model);
+        let class = model.array_class(jdk.object);
+        let arrays: Vec<_> =
+            lengths.map(|length| model.prim_array(Elements::Byte(vec![1; length]))).collect();
+        let table = model.object_array(class, &arrays);
+        let statics = [("OPEN", table.into())];
+        let class = model.class_with_statics("Leaking$Ledger", Some(jdk.object), &[], &statics);
+        model.root(class, Root::StickyClass);
+        model.write(&Options { created_ms: 2_000, ..Options::hotspot() }).bytes()
+    };
+    let one = dump(&mut (0..2_000).map(|_| 300));
+    assert_eq!([300, 301].map(|elements| counted(&one, "[B", elements).0), [12, 0]);
+    // Of 16 lengths, each is typical; of 17, none is, so any length counts.
+    for (lengths, other) in [(16, 0), (17, 12)] {
+        let some = dump(&mut (0..2_000).map(|at| 300 + at % lengths));
+        assert_eq!([300, 315, 5].map(|elements| counted(&some, "[B", elements).0), [12, 12, other]);
+    }
+    // Lengths of 10,000 arrays are read, not of the first ones only.
+    let many = dump(&mut (0..20_000).map(|at| if at < 15_000 { 30 } else { 60 }));
+    assert_eq!([30, 60, 90].map(|elements| counted(&many, "[B", elements).0), [12, 12, 0]);
+}
+
 #[test]
 fn too_few_samples_name_no_line() {
     for (samples, status, text) in [
@@ -160,6 +237,25 @@ fn a_recording_of_another_process_is_a_warning() {
     for words in [&["overview"][..], &["report", "--sections", "suspects"]] {
         let output = place.run(&[words, &["--recording", &path]].concat());
         assert!(stderr(&output).contains(text), "{words:?}: {}", stderr(&output));
+    }
+}
+
+/// In a container, each JVM can be process 1.
+#[test]
+fn a_small_process_id_proves_nothing_unless_the_recorder_started_at_the_same_time() {
+    let (place, path) = place(1000, &recording(&[LEAK], 1));
+    let doubt = "whether the recording is of the dumped process is not known: its process ID, 1, is the dump's, but that of a \
+                 process in another container can be equal, too";
+    for (started_ms, same, warnings) in
+        [(None, "unknown", 1), (Some(1_233), "unknown", 1), (Some(1_234), "yes", 0)]
+    {
+        fs::write(place.path("dump.hprof"), ledger_with(1000, 2_000, 1, started_ms)).unwrap();
+        let output = place.run(&["leaks", "--recording", &path, "--format", "json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let compared = &serde_json::from_slice::<Json>(&output.stdout).unwrap()["recording"];
+        assert_eq!(compared["same_process"], same, "{started_ms:?}");
+        assert_eq!(compared["warnings"].as_array().unwrap().len(), warnings, "{started_ms:?}");
+        assert_eq!(stderr(&output).contains(doubt), warnings == 1, "{}", stderr(&output));
     }
 }
 
@@ -228,6 +324,22 @@ fn a_damaged_recording_sets_the_exit_code() {
     let shown = String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     let text = "The recording, as far as it could be read, has no allocation sample of Leaking$Order.";
     assert!(shown.contains(text), "{shown}");
+}
+
+/// What `sites` calls damage is damage for `leaks`, too.
+#[test]
+fn a_lost_stack_is_damage() {
+    let mut made = LeakRecording { lines: &[LEAK], ..LeakRecording::default() }.write();
+    made.event(43, |body| [105, 99, 1, 8192].into_iter().for_each(|value| body.long(value)));
+    let bytes = made.finish();
+    let (place, path) = place(1000, &bytes);
+    let sites = Place::new("recording.jfr", &bytes);
+    let text = "events whose stacks the chunk does not contain: 1 (at offset 0x0)";
+    let runs = [sites.run(&["sites"]), place.run(&["leaks", "--recording", &path])];
+    for output in runs {
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        assert!(stderr(&output).contains(text), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use hprof_jfr::Recording;
+use hprof_jfr::{Chunk, Recording};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight;
 use hprof_query::recordings::stacks;
@@ -29,7 +29,13 @@ fn survive(bytes: &[u8], what: &dyn Fn() -> String) -> bool {
     assert_eq!(report.heap, again.heap, "{}", what());
     let _ = report.heap.trend();
     for span in recording.chunks() {
-        let _ = flight::rows::visit(bytes, span, &(0..usize::MAX), |_| ());
+        let Ok(chunk) = Chunk::read(bytes, span) else { continue };
+        let (mut all, mut in_parts) = (0, 0);
+        flight::rows::visit(&chunk, 0..usize::MAX, |_| all += 1);
+        for part in hprof_jfr::chunk::parts(bytes, span) {
+            flight::rows::visit(&chunk, part, |_| in_parts += 1);
+        }
+        assert_eq!(all, in_parts, "{}", what());
     }
     for of in stacks::held(&report.profile) {
         let _ = stacks::stacks(&report.profile, &stacks::StackQuery::new(of));

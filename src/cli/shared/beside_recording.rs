@@ -8,7 +8,7 @@ use hprof_jfr::Recording;
 use hprof_query::dictionary::names;
 use hprof_query::leaks::Leaks;
 use hprof_query::leaks::allocated_in::process::{
-    Contradiction, SameProcess, dump_nanos, same_process, unrecorded_nanos,
+    CommonFacts, Contradiction, SameProcess, dump_nanos, same_process, unrecorded_nanos,
 };
 use hprof_query::recordings::profile::flight::FlightFile;
 use hprof_query::recordings::profile::flight::allocations::{self, Allocations};
@@ -122,9 +122,12 @@ impl BesideRecording {
         let path = self.path.to_string_lossy().into_owned();
         let mut warnings: Vec<String> =
             self.allocations.problems.iter().map(|problem| format!("{path}: {problem}")).collect();
-        if let SameProcess::No(why) = &same_process {
-            warnings.push(format!("{path}: {}", contradiction(why, cx.hides_values)));
-        }
+        let doubt = match &same_process {
+            SameProcess::Yes => None,
+            SameProcess::No(why) => Some(contradiction(why, cx.hides_values)),
+            SameProcess::Unknown(common) => not_known(*common),
+        };
+        warnings.extend(doubt.map(|doubt| format!("{path}: {doubt}")));
         let unrecorded = unrecorded_nanos(heap, &self.allocations);
         if !matches!(same_process, SameProcess::No(_)) && unrecorded >= HOUR_NANOS {
             let hours = grouped(unrecorded / HOUR_NANOS);
@@ -227,6 +230,21 @@ impl ComparedRecording {
             }),
         ])
     }
+}
+
+/// Returns why it is not known whether a recording is of the dumped process; `None` if nothing can be compared.
+fn not_known(CommonFacts { pid, command }: CommonFacts) -> Option<String> {
+    let equal = match (pid, command) {
+        (Some(pid), true) => {
+            format!("its process ID, {pid}, and its command are the dump's, but those of a process")
+        }
+        (Some(pid), false) => format!("its process ID, {pid}, is the dump's, but that of a process"),
+        (None, true) => "its command is the dump's, but that of a process".to_owned(),
+        (None, false) => return None,
+    };
+    Some(format!(
+        "whether the recording is of the dumped process is not known: {equal} in another container can be equal, too"
+    ))
 }
 
 fn contradiction(why: &Contradiction, hides_values: bool) -> String {

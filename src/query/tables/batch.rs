@@ -169,6 +169,17 @@ impl Values {
         Some(number)
     }
 
+    /// Removes the distinct values of a column of names without rows if they are longer than so many bytes, where a reader of
+    /// more and more different names added them all.
+    pub(super) fn forget_names(&mut self, max_bytes: usize) {
+        if let Self::Names { names, known, .. } = self
+            && names.bytes() > max_bytes
+        {
+            *names = ColumnNames::default();
+            *known = FxHashMap::default();
+        }
+    }
+
     /// Adds a name by its number in [`Values::Names`].
     #[inline]
     pub fn name(&mut self, number: Option<u32>) {

@@ -32,6 +32,11 @@ impl NameList {
         self.ends.is_empty()
     }
 
+    /// Returns the length of all texts in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// Returns all texts, by number.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).filter_map(|number| self.get(number))

@@ -1,9 +1,10 @@
 //! The table `jfr_events`: events of a recording of Flight Recorder. It exists if one is given beside the dump.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Batch, Column, Context, Definition, Table, TableChunk, TableQuery, Wanted};
 use crate::dictionary::names;
@@ -11,29 +12,42 @@ use crate::objects::hiding::HIDDEN;
 use crate::recordings::profile::flight::FlightFile;
 use crate::recordings::profile::flight::rows::{self, Shared};
 use crate::recordings::profile::rfc3339;
-use hprof_jfr::{ChunkSpan, FlightError, Recording};
+use hprof_jfr::{Chunk, ChunkSpan, ChunkTables, Recording, chunk};
 use rustc_hash::FxHashMap;
 
 /// Table with a row for each event.
 pub(super) struct JfrEvents<'a> {
     context: Arc<Context<'a>>,
-    file: Arc<FlightFile>,
     definition: Definition,
-    /// Parts of chunks: offsets of events.
-    parts: Vec<(ChunkSpan, Range<usize>)>,
+    parts: EventParts,
 }
+
+/// Parts of the chunks of a recording.
+struct EventParts {
+    file: Arc<FlightFile>,
+    spans: Vec<ChunkSpan>,
+    /// Parts of chunks: index of the chunk, and offsets of events. A query can end between two of them.
+    parts: OnceLock<Vec<(usize, Range<usize>)>>,
+    /// Tables of the chunks whose parts were read last, the latest first.
+    tables: Mutex<VecDeque<(usize, SharedTables)>>,
+}
+
+/// Tables of a chunk, which the first of its parts reads; `None` if they cannot be read.
+type SharedTables = Arc<OnceLock<Option<Arc<ChunkTables>>>>;
+
+/// Maximum number of chunks whose tables are kept. Parts are read in order, a few at a time.
+const MAX_TABLES: usize = 4;
+/// Maximum size in bytes of the distinct names of a column that a batch keeps for the next parts.
+const MAX_NAMES: usize = 1 << 22;
+/// Typical size of an event in bytes.
+const EVENT_BYTES: u64 = 64;
 
 /// Columns of names.
 const EVENT: usize = 0;
 const THREAD: usize = 3;
 const METHOD: usize = 4;
 const CLASS: usize = 6;
-
-/// Size of the events that are read at once: a recording can be one chunk.
-const PART_BYTES: usize = 16 << 20;
-
-/// Approximate number of events of a part.
-const ROWS_OF_PART: u64 = 10_000;
+const NAMES: [usize; 4] = [EVENT, THREAD, METHOD, CLASS];
 
 /// Returns the definition of the table.
 pub(super) fn definition() -> Definition {
@@ -57,14 +71,41 @@ pub(super) fn definition() -> Definition {
 
 impl<'a> JfrEvents<'a> {
     pub(super) fn new(context: Arc<Context<'a>>, file: Arc<FlightFile>) -> Self {
+        Self { context, definition: definition(), parts: EventParts::new(file) }
+    }
+}
+
+impl EventParts {
+    fn new(file: Arc<FlightFile>) -> Self {
         // The file was read before: it is a recording.
         let spans = Recording::new(file.bytes()).map_or(Vec::new(), |recording| recording.chunks().to_vec());
-        let parts = spans.into_iter().flat_map(|span| {
-            let starts = (0..span.end - span.start).step_by(PART_BYTES);
-            starts.map(move |start| (span, start..start.saturating_add(PART_BYTES)))
-        });
-        let parts = parts.collect();
-        Self { context, file, definition: definition(), parts }
+        Self { file, spans, parts: OnceLock::new(), tables: Mutex::default() }
+    }
+
+    fn all(&self) -> &[(usize, Range<usize>)] {
+        self.parts.get_or_init(|| {
+            let spans = self.spans.iter().enumerate();
+            let parts = spans.flat_map(|(at, span)| {
+                chunk::parts(self.file.bytes(), span).into_iter().map(move |part| (at, part))
+            });
+            parts.collect()
+        })
+    }
+
+    /// Returns a chunk. All its parts share its tables, which take a pass over it.
+    fn chunk(&self, at: usize) -> Option<Chunk<'_>> {
+        let (file, span) = (self.file.bytes(), self.spans.get(at)?);
+        let shared = {
+            let mut all = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = all.iter().position(|(known, _)| *known == at).and_then(|known| all.remove(known));
+            let latest = known.unwrap_or_else(|| (at, SharedTables::default()));
+            all.truncate(MAX_TABLES - 1);
+            all.push_front(latest.clone());
+            latest.1
+        };
+        // A chunk that cannot be read was reported when the recording was opened.
+        let tables = shared.get_or_init(|| ChunkTables::read(file, span).ok().map(Arc::new));
+        Some(Chunk::of(file, span, Arc::clone(tables.as_ref()?)))
     }
 }
 
@@ -74,33 +115,32 @@ impl Table for JfrEvents<'_> {
     }
 
     fn rows(&self) -> u64 {
-        self.parts.len() as u64 * ROWS_OF_PART
+        self.parts.spans.iter().map(|span| (span.end - span.start) as u64).sum::<u64>() / EVENT_BYTES
     }
 
     fn chunks(&self, _: &TableQuery) -> io::Result<Vec<TableChunk>> {
-        Ok((0..self.parts.len()).map(|part| TableChunk::Rows(part..part + 1)).collect())
+        Ok((0..self.parts.all().len()).map(|part| TableChunk::Rows(part..part + 1)).collect())
     }
 
     fn read(&self, chunk: &TableChunk, wanted: Wanted, batch: &mut Batch) -> io::Result<()> {
         let TableChunk::Rows(parts) = chunk else { return Ok(()) };
         let hides = self.context.summary.hides_values();
-        for (span, starts) in self.parts.get(parts.clone()).unwrap_or_default() {
-            // A chunk that cannot be read was reported when the recording was opened.
-            let _unreadable = add(self.file.bytes(), (span, starts), (wanted, hides), batch);
+        for (at, starts) in self.parts.all().get(parts.clone()).unwrap_or_default() {
+            if batch.rows == 0 {
+                NAMES.into_iter().for_each(|at| batch.column(at).forget_names(MAX_NAMES));
+            }
+            if let Some(chunk) = self.parts.chunk(*at) {
+                add(&chunk, starts.clone(), (wanted, hides), batch);
+            }
         }
         Ok(())
     }
 }
 
 /// Adds the events of a part of a chunk.
-fn add(
-    file: &[u8],
-    (span, starts): (&ChunkSpan, &Range<usize>),
-    (wanted, hides): (Wanted, bool),
-    batch: &mut Batch,
-) -> Result<(), FlightError> {
-    let mut known = [EVENT, THREAD, METHOD, CLASS].map(|at| Known { at, numbers: FxHashMap::default() });
-    rows::visit(file, span, starts, |row| {
+fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (Wanted, bool), batch: &mut Batch) {
+    let mut known = NAMES.map(|at| Known { at, numbers: FxHashMap::default() });
+    rows::visit(chunk, starts, |row| {
         batch.rows += 1;
         let [event, thread, method, class] = &mut known;
         event.add(batch, Some(row.event), Cow::Borrowed);
@@ -116,7 +156,7 @@ fn add(
         batch.column(5).count(row.top.and_then(|top| top.value.line()).map(u64::from));
         class.add(batch, row.class, Cow::Borrowed);
         batch.column(7).count(row.bytes);
-    })
+    });
 }
 
 /// Numbers of the names in a column: a name is added once, however many events share it.
@@ -146,22 +186,24 @@ impl Known {
 mod tests {
     use super::*;
     use crate::tables::{Cell, Values};
-    use hprof_writer::flight::every_kind;
+    use hprof_index::Quiet;
+    use hprof_jfr::chunk::PART_EVENTS;
+    use hprof_writer::flight::{FlightWriter, LONG, every_kind};
 
     #[test]
     fn a_name_is_stored_once() {
         let bytes = every_kind(true).finish();
         let mut batch = Batch::new(&definition().columns, Wanted::ALL, |_| Arc::default());
-        let span = Recording::new(&bytes).unwrap().chunks()[0];
+        let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
         // A batch is filled again and again.
         for hides in [false, true] {
             batch.clear();
-            add(&bytes, (&span, &(0..usize::MAX)), (Wanted::ALL, hides), &mut batch).unwrap();
+            add(&chunk, 0..usize::MAX, (Wanted::ALL, hides), &mut batch);
             let thread = if hides { HIDDEN } else { "worker" };
-            let cells = [EVENT, THREAD, METHOD, CLASS].map(|at| batch.cell(6, at));
+            let cells = NAMES.map(|at| batch.cell(6, at));
             assert_eq!(cells, ["jdk.ObjectAllocationSample", thread, "a.B.run", "byte[]"].map(Cell::Text));
             assert_eq!((batch.rows, batch.cell(0, CLASS)), (21, Cell::Null));
-            for at in [EVENT, THREAD, METHOD, CLASS] {
+            for at in NAMES {
                 let Values::Names { names, numbers, .. } = &batch.columns[at] else {
                     panic!("{at} is copied")
                 };
@@ -170,6 +212,52 @@ mod tests {
                 all.dedup();
                 assert_eq!((all.len(), numbers.len()), (names.len(), batch.rows), "{all:?}");
             }
+        }
+    }
+
+    /// A chunk with many events is visited once for its tables, whatever the number of its parts.
+    #[test]
+    fn parts_of_a_chunk_share_its_tables() {
+        let mut made = FlightWriter::new(true);
+        let events = 4 * PART_EVENTS + 1;
+        for _ in 0..events {
+            made.event(20, |body| body.long(1));
+        }
+        made.metadata(&[(20, "jdk.Sample", &[("startTime", LONG)])]);
+        let chunk = made.finish();
+        let path = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(path.path(), chunk.repeat(MAX_TABLES + 1)).unwrap();
+        let file = FlightFile::open(path.path(), None, &Quiet).unwrap().unwrap();
+        let parts = EventParts::new(Arc::new(file));
+        let chunks: Vec<usize> = parts.all().iter().map(|(at, _)| *at).collect();
+        assert_eq!(chunks, (0..=MAX_TABLES).flat_map(|at| [at; 5]).collect::<Vec<_>>());
+        let mut batch = Batch::new(&definition().columns, Wanted::ALL, |_| Arc::default());
+        let mut tables: Vec<Arc<ChunkTables>> = Vec::new();
+        let mut rows = 0;
+        for (at, starts) in parts.all() {
+            let chunk = parts.chunk(*at).unwrap();
+            batch.clear();
+            add(&chunk, starts.clone(), (Wanted::ALL, false), &mut batch);
+            assert!(batch.rows as u64 <= PART_EVENTS);
+            rows += batch.rows as u64;
+            tables.push(chunk.tables().clone());
+        }
+        assert_eq!(rows, events * (MAX_TABLES as u64 + 1));
+        assert!(tables.chunks(5).all(|same| same.iter().all(|tables| Arc::ptr_eq(tables, &same[0]))));
+        assert!(tables.windows(6).all(|pair| !Arc::ptr_eq(&pair[0], &pair[5])));
+        // Few are kept.
+        assert!(!Arc::ptr_eq(parts.chunk(0).unwrap().tables(), &tables[0]));
+        assert_eq!(parts.tables.lock().unwrap().len(), MAX_TABLES);
+    }
+
+    #[test]
+    fn names_of_earlier_parts_are_forgotten_if_they_are_long() {
+        let mut batch = Batch::new(&definition().columns, Wanted::ALL, |_| Arc::default());
+        let long = "n".repeat(1000);
+        for (max_bytes, number) in [(2000, 1), (999, 0)] {
+            batch.column(CLASS).number(&long);
+            batch.column(CLASS).forget_names(max_bytes);
+            assert_eq!(batch.column(CLASS).number("other"), Some(number));
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct LeakRecording<'l> {
     pub is_circle: bool,
     /// Command and process ID.
     pub jvm: (&'l str, i64),
+    /// Time at which the recording was started, in milliseconds since 1970.
+    pub started_ms: i64,
 }
 
 impl Default for LeakRecording<'_> {
@@ -46,6 +48,7 @@ impl Default for LeakRecording<'_> {
             chain: &[("[Ljava/lang/Object;", None), ("static a/B", Some("HELD"))],
             is_circle: false,
             jvm: ("a.B 7", 4711),
+            started_ms: 1_234,
         }
     }
 }
@@ -134,6 +137,7 @@ impl LeakRecording<'_> {
             body.text(self.jvm.0);
             body.long(self.jvm.1);
         });
+        out.event(52, |body| [104, self.started_ms].into_iter().for_each(|value| body.long(value)));
         Self::metadata(&mut out);
         out
     }
@@ -230,6 +234,7 @@ impl LeakRecording<'_> {
                 ],
             ),
             (51, "jdk.JVMInformation", &[("startTime", LONG), ("javaArguments", TEXT), ("pid", LONG)]),
+            (52, "jdk.ActiveRecording", &[("startTime", LONG), ("recordingStart", LONG)]),
         ]);
     }
 }

@@ -11,18 +11,30 @@ use crate::recordings::profile::flight::allocations::Allocations;
 const MAX_OBJECTS: usize = 16;
 /// Time by which clocks may differ, in nanoseconds: the dump's has whole milliseconds, some writers' whole seconds.
 const SLACK_NANOS: i64 = 2_000_000_000;
+/// Maximum process ID that proves nothing: in each container the first process is 1, and those after it are not much larger.
+const MAX_COMMON_PID: i64 = 100;
 /// Nanoseconds of a millisecond.
 const MILLISECOND: i64 = 1_000_000;
 
 /// Whether a recording and a dump are of the same process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SameProcess {
-    /// The process IDs or the commands are equal, and nothing contradicts.
+    /// Something that other processes do not have is equal: a process ID that is not small, or the time at which the recorder
+    /// was started. Nothing contradicts.
     Yes,
     /// It is another process, or one of another time.
     No(Contradiction),
-    /// Nothing can be compared.
-    Unknown,
+    /// Nothing contradicts, but only what other processes can have as well is equal, or nothing can be compared.
+    Unknown(CommonFacts),
+}
+
+/// Facts that are equal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CommonFacts {
+    /// Process ID.
+    pub pid: Option<i64>,
+    /// `true` if the commands are equal.
+    pub command: bool,
 }
 
 /// Contradiction between a recording and a dump.
@@ -44,7 +56,7 @@ impl SameProcess {
         match self {
             Self::Yes => "yes",
             Self::No(_) => "no",
-            Self::Unknown => "unknown",
+            Self::Unknown(_) => "unknown",
         }
     }
 }
@@ -78,7 +90,20 @@ pub fn same_process(
             return SameProcess::No(Contradiction::RecordingIsLater);
         }
     }
-    if pid.is_some() || command.is_some() { SameProcess::Yes } else { SameProcess::Unknown }
+    let common = CommonFacts { pid: pid.map(|(pid, _)| pid), command: command.is_some() };
+    let started = &allocations.started_ms;
+    let is_started = || recorder_starts(heap, graph, bytes).iter().any(|at| started.contains(at));
+    if common.prove_it() || (!started.is_empty() && is_started()) {
+        return SameProcess::Yes;
+    }
+    SameProcess::Unknown(common)
+}
+
+impl CommonFacts {
+    /// Returns whether other processes do not have these facts. A command proves nothing: replicas have the same.
+    fn prove_it(self) -> bool {
+        self.pid.is_some_and(|pid| pid > MAX_COMMON_PID)
+    }
 }
 
 /// Returns the nanoseconds from the end of a recording to the dump; 0 if it ended later, or the dump does not say when it was
@@ -144,6 +169,19 @@ fn pid(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> Option<i64> {
     })
 }
 
+/// Returns the times at which recordings were started in the dumped JVM, in milliseconds since 1970. Those of two processes are
+/// hardly ever equal.
+fn recorder_starts(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> Vec<i64> {
+    let recordings = ClassSet::of_name_and_below(heap.summary(), "jdk.jfr.internal.PlatformRecording");
+    let objects = ObjectReader::new(heap.summary(), graph, bytes);
+    let start = |recording| {
+        let start = objects.fields(objects.reference(recording, "startTime")?)?;
+        let nanos = start.integer("nanos")?;
+        start.integer("seconds")?.checked_mul(1000)?.checked_add(nanos / MILLISECOND)
+    };
+    recordings.all_objects(graph).into_iter().take(MAX_OBJECTS).filter_map(start).collect()
+}
+
 /// Returns the process ID of `/tmp/2026_11_26_12_26_00_1790`.
 fn pid_of(path: &str) -> Option<i64> {
     let name = path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next()?;
@@ -164,6 +202,15 @@ mod tests {
         assert_eq!(share.parts(1000), (200, 500));
         let share = RecordedShare { recorded: u64::MAX, until_dump: u64::MAX, all: 1 };
         assert_eq!(share.parts(7), (7, 7));
+    }
+
+    #[test]
+    fn small_process_ids_and_commands_prove_nothing() {
+        for (pid, is_proof) in [(None, false), (Some(1), false), (Some(100), false), (Some(101), true)] {
+            for command in [false, true] {
+                assert_eq!(CommonFacts { pid, command }.prove_it(), is_proof, "{pid:?} {command}");
+            }
+        }
     }
 
     #[test]

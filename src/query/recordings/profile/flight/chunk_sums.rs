@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
-use hprof_jfr::values::Constant;
-use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Record, Value};
+use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 
 use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
 use super::heap::{HeapEventKind, HeapEvents};
-use super::stacks::{NO_STACK, Names, StackIndex, StackTable, Stacks};
+use super::stacks::{ClassTable, NO_STACK, Names, StackIndex, StackTable, Stacks, chunk_problems};
 use super::{EventCount, FlightJvm, Want};
 
 /// Number of events, and what they state: bytes or nanoseconds.
@@ -45,7 +45,7 @@ pub(super) struct ChunkSums {
     /// Events about the heap.
     pub(super) heap: HeapEvents,
     pub(super) jvm: Option<FlightJvm>,
-    pub(super) problems: Vec<FlightError>,
+    pub(super) problems: Vec<String>,
 }
 
 /// Start or end of a thread.
@@ -59,86 +59,88 @@ pub(super) struct ThreadChange {
     pub(super) is_end: bool,
 }
 
-/// How events of a type are counted; with indices of fields.
+/// How events of a type are counted.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Sample(usize),
-    Allocation(usize, Fields),
-    Wait(usize, Fields),
+    Allocation(usize),
+    Wait(usize),
     Thread { is_end: bool },
     Jvm,
     Heap(HeapEventKind),
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Fields {
-    class: usize,
-    amounts: [usize; 2],
-}
+/// Fields of events that are counted: stack, thread, class, and two amounts, of which the first that is not 0 counts.
+type Fields = NumberFields<5>;
+
+/// Name of no field.
+const NONE: &str = "";
 
 impl Kind {
-    fn of(class: &Class) -> Option<Self> {
+    /// Returns how events of a type are counted, with the names of the fields for the class and the amounts.
+    fn of(class: &Class) -> Option<(Self, [&'static str; 3])> {
         let name = class.name.as_str();
-        let field = |name| class.field(name).unwrap_or(usize::MAX);
         if let Some(kind) = SampleEvent::ALL.iter().position(|event| event.name() == name) {
-            return Some(Self::Sample(kind));
+            return Some((Self::Sample(kind), [NONE; 3]));
         }
         for (kind, event) in AllocationEvent::ALL.into_iter().enumerate() {
             if event.name() == name {
-                let amounts = event.weights().map(field);
-                return Some(Self::Allocation(kind, Fields { class: field("objectClass"), amounts }));
+                let [first, second] = event.weights();
+                return Some((Self::Allocation(kind), ["objectClass", first, second]));
             }
         }
         for (kind, event) in MonitorEvent::ALL.into_iter().enumerate() {
             if event.name() == name {
-                let amounts = [field("duration"); 2];
-                return Some(Self::Wait(kind, Fields { class: field(event.class()), amounts }));
+                return Some((Self::Wait(kind), [event.class(), "duration", NONE]));
             }
         }
-        match name {
-            "jdk.ThreadStart" => Some(Self::Thread { is_end: false }),
-            "jdk.ThreadEnd" => Some(Self::Thread { is_end: true }),
-            "jdk.JVMInformation" => Some(Self::Jvm),
-            name => HeapEventKind::of(name).map(Self::Heap),
-        }
+        let kind = match name {
+            "jdk.ThreadStart" => Self::Thread { is_end: false },
+            "jdk.ThreadEnd" => Self::Thread { is_end: true },
+            "jdk.JVMInformation" => Self::Jvm,
+            name => Self::Heap(HeapEventKind::of(name)?),
+        };
+        Some((kind, [NONE; 3]))
     }
-}
-
-/// Indices of fields that most events have.
-#[derive(Debug, Clone, Copy)]
-struct Common {
-    stack: usize,
-    thread: usize,
 }
 
 impl ChunkSums {
     /// Reads the events of a chunk.
     pub(super) fn read(file: &[u8], span: &ChunkSpan, want: Want) -> Result<Self, FlightError> {
         let chunk = Chunk::read(file, span)?;
-        let mut sums = Self { problems: chunk.problems.clone(), ..Self::default() };
-        let kinds: Vec<Option<(Kind, Common)>> = (chunk.metadata.classes.iter())
-            .map(|class| {
-                let field = |name| class.field(name).unwrap_or(usize::MAX);
-                // A sample is taken by another thread.
-                let thread = class.field("sampledThread").unwrap_or_else(|| field("eventThread"));
-                Some((Kind::of(class)?, Common { stack: field("stackTrace"), thread }))
+        let mut sums = Self::default();
+        let kinds: Vec<Option<(Kind, Fields)>> = (chunk.metadata.classes.iter().enumerate())
+            .map(|(at, class)| {
+                let (kind, [about, first, second]) = Kind::of(class)?;
+                // A sample is taken by another thread. The one of a start or an end is no part of its stack.
+                let thread = match kind {
+                    Kind::Thread { .. } => NONE,
+                    _ if !want.threads => NONE,
+                    _ if class.field("sampledThread").is_some() => "sampledThread",
+                    _ => "eventThread",
+                };
+                let amounts = [first, second].map(Integer);
+                let [stack, thread, about] = ["stackTrace", thread, about].map(Key);
+                Some((kind, chunk.numbers(at, [stack, thread, about, amounts[0], amounts[1]])))
             })
             .collect();
         let mut counting = Counting {
             chunk: &chunk,
             sums: &mut sums,
-            names: Names::default(),
+            names: Names::of_chunk(span),
             stacks: Stacks::default(),
-            classes: FxHashMap::default(),
-            by_thread: want.threads,
+            classes: ClassTable::default(),
         };
         for event in chunk.events() {
-            if let Some(Some((kind, common))) = kinds.get(event.class) {
-                counting.event(*kind, *common, &event);
+            if let Some(Some((kind, fields))) = kinds.get(event.class) {
+                counting.event(*kind, fields, &event);
             }
         }
-        let Counting { stacks, .. } = counting;
+        let Counting { stacks, classes, names, .. } = counting;
+        sums.lost_stacks = stacks.lost();
+        sums.problems = chunk_problems(&chunk, span, &stacks, &names);
         sums.stacks = stacks.finish();
+        sums.classes = classes.finish();
         // Types that are not described have no name, and a damaged chunk can contain millions of them.
         let name = |id| chunk.metadata.class(id).map_or(NOT_DESCRIBED, |class| &class.name).to_owned();
         let counts = chunk.counts.iter().map(|count| EventCount {
@@ -164,36 +166,37 @@ struct Counting<'c, 's> {
     sums: &'s mut ChunkSums,
     names: Names,
     stacks: Stacks,
-    /// Index of each class, by the key of its constant.
-    classes: FxHashMap<i64, u32>,
-    by_thread: bool,
+    classes: ClassTable,
 }
 
 impl<'c> Counting<'c, '_> {
-    fn event(&mut self, kind: Kind, common: Common, event: &Event<'c>) {
+    fn event(&mut self, kind: Kind, of: &Fields, event: &Event<'c>) {
         let fields = &event.fields;
         match kind {
             Kind::Sample(kind) => {
-                let stack = self.stack(common, fields);
+                let [stack, thread, ..] = fields.numbers(of);
+                let stack = self.stack(of, stack, thread);
                 if let Some(samples) = self.sums.samples.get_mut(kind) {
                     *samples.entry(stack).or_default() += 1;
                 }
             }
-            Kind::Allocation(kind, of) => {
-                let (stack, class) = (self.stack(common, fields), self.class(of.class, fields));
-                let amounts = of.amounts.map(|amount| integer(fields, amount).unwrap_or(0));
-                let bytes = amounts.into_iter().find(|bytes| *bytes > 0).unwrap_or(0);
-                add(self.sums.allocations.get_mut(kind), (stack, class), bytes);
+            Kind::Allocation(kind) => {
+                let [stack, thread, class, first, second] = fields.numbers(of);
+                let key = (self.stack(of, stack, thread), self.class(of, class));
+                let amounts = [first, second].map(|amount| u64::try_from(amount?).ok());
+                let bytes = amounts.into_iter().flatten().find(|bytes| *bytes > 0).unwrap_or(0);
+                add(self.sums.allocations.get_mut(kind), key, bytes);
             }
-            Kind::Wait(kind, of) => {
-                let (stack, class) = (self.stack(common, fields), self.class(of.class, fields));
-                let ticks = of.amounts.map(|amount| integer(fields, amount).unwrap_or(0))[0];
-                let nanos = self.chunk.duration_nanos(i64::try_from(ticks).unwrap_or(i64::MAX));
-                add(self.sums.waits.get_mut(kind), (stack, class), u64::try_from(nanos).unwrap_or(0));
+            Kind::Wait(kind) => {
+                let [stack, thread, class, duration, _] = fields.numbers(of);
+                let key = (self.stack(of, stack, thread), self.class(of, class));
+                let nanos = duration.map_or(0, |ticks| self.chunk.duration_nanos(ticks));
+                add(self.sums.waits.get_mut(kind), key, u64::try_from(nanos).unwrap_or(0));
             }
             Kind::Thread { is_end } => {
                 let Some(thread) = fields.record("thread") else { return };
-                let stack = self.stack(Common { thread: usize::MAX, ..common }, fields);
+                let [stack, ..] = fields.numbers(of);
+                let stack = self.stack(of, stack, None);
                 let group = thread.record("group");
                 let name = |group: &Record<'c>| group.text("name").map(std::borrow::Cow::into_owned);
                 self.sums.threads.push(ThreadChange {
@@ -219,17 +222,15 @@ impl<'c> Counting<'c, '_> {
         }
     }
 
-    fn stack(&mut self, common: Common, fields: &Record<'c>) -> StackIndex {
-        let Some(trace) = constant(fields, common.stack) else { return NO_STACK };
-        let thread = if self.by_thread { constant(fields, common.thread) } else { None };
-        let serial = thread.and_then(|thread| {
+    /// Returns the index of a stack; of a thread, if there is one.
+    fn stack(&mut self, of: &Fields, trace: Option<i64>, thread: Option<i64>) -> StackIndex {
+        let Some(trace) = of.constant(self.chunk, 0, trace) else { return NO_STACK };
+        let serial = of.constant(self.chunk, 1, thread).and_then(|thread| {
             let serial = serial(&thread.record()?);
             Some((serial, thread))
         });
         let number = serial.map_or(0, |(serial, _)| serial);
         let (index, is_new) = self.stacks.index(trace, number, &mut self.names);
-        // Key 0 is that of events without a stack.
-        self.sums.lost_stacks += u64::from(index == NO_STACK && trace.key != 0);
         if let (true, Some((serial, thread))) = (is_new, serial)
             && !self.sums.stack_threads.contains_key(&serial)
             && let Some(thread) = thread.record()
@@ -239,17 +240,8 @@ impl<'c> Counting<'c, '_> {
         index
     }
 
-    fn class(&mut self, field: usize, fields: &Record<'c>) -> u32 {
-        let class = constant(fields, field);
-        let key = class.map_or(0, |class| class.key);
-        if let Some(known) = self.classes.get(&key) {
-            return *known;
-        }
-        let name = class.and_then(|class| self.names.class(class)).unwrap_or_else(|| "".into());
-        let number = u32::try_from(self.sums.classes.len()).unwrap_or(u32::MAX);
-        self.sums.classes.push(name);
-        self.classes.insert(key, number);
-        number
+    fn class(&mut self, of: &Fields, class: Option<i64>) -> u32 {
+        self.classes.number(of.constant(self.chunk, 2, class), &mut self.names)
     }
 }
 
@@ -258,22 +250,6 @@ fn add(sums: Option<&mut ByClass>, key: (StackIndex, u32), amount: u64) {
         let sum = sums.entry(key).or_default();
         sum.events += 1;
         sum.amount = sum.amount.saturating_add(amount);
-    }
-}
-
-/// Returns the constant that a field refers to.
-pub(super) fn constant<'c>(fields: &Record<'c>, index: usize) -> Option<Constant<'c>> {
-    match fields.value(index) {
-        Ok(Some(Value::Constant(constant))) => Some(constant),
-        _ => None,
-    }
-}
-
-/// Returns an integer that is not negative.
-pub(super) fn integer(fields: &Record<'_>, index: usize) -> Option<u64> {
-    match fields.value(index) {
-        Ok(Some(Value::Integer(value))) => u64::try_from(value).ok(),
-        _ => None,
     }
 }
 

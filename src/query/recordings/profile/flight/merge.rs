@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use hprof_index::storage::human_bytes::grouped;
 use hprof_jfr::{ChunkSpan, FlightError};
 use hprof_parser::TraceSerial;
 
@@ -32,6 +31,8 @@ pub(super) struct Merged {
     traces: Traces,
     /// Places in `stored` of lists of frames.
     lists: FxHashMap<Box<[u32]>, u32>,
+    /// The list that is looked up.
+    numbers: Vec<u32>,
     /// Distinct lists of frames.
     stored: Vec<StoredFrames>,
     /// Serial numbers of traces by thread and list of frames.
@@ -67,14 +68,6 @@ impl Merged {
         };
         sums.problems.iter().for_each(|problem| facts.problem(problem));
         facts.lost_stacks += sums.lost_stacks;
-        // The JVM writes the stacks of a chunk at its end, and since JDK 14 each second.
-        let is_complete = span.is_whole && !header.is_in_flight() && sums.problems.is_empty();
-        if is_complete && sums.lost_stacks > 0 {
-            let (events, at) = (grouped(sums.lost_stacks), span.start);
-            facts.problem(format!(
-                "events whose stacks the chunk does not contain: {events} (at offset {at:#x})"
-            ));
-        }
         facts.jvm = sums.jvm.or(facts.jvm.take());
         for count in sums.counts {
             let sum = self.counts.entry(count.name).or_default();
@@ -82,7 +75,7 @@ impl Merged {
         }
         let (frames, lists) = (sums.stacks.frames, sums.stacks.lists);
         let frames: Vec<u32> = frames.into_iter().map(|frame| self.traces.intern(frame)).collect();
-        let lists: Vec<u32> = lists.into_iter().map(|list| self.list(&list, &frames)).collect();
+        let lists: Vec<u32> = lists.iter().map(|list| self.list(list, &frames)).collect();
         let mut serials = Vec::with_capacity(sums.stacks.stacks.len());
         for stack in sums.stacks.stacks {
             let list = lists.get(stack.list as usize).copied().unwrap_or(u32::MAX);
@@ -128,13 +121,14 @@ impl Merged {
     /// Returns the number of a list of frames, which are numbered by `frames`.
     fn list(&mut self, list: &[u32], frames: &[u32]) -> u32 {
         let numbers = list.iter().filter_map(|frame| frames.get(*frame as usize).copied());
-        let numbers: Box<[u32]> = numbers.collect();
-        if let Some(known) = self.lists.get(&numbers) {
+        self.numbers.clear();
+        self.numbers.extend(numbers);
+        if let Some(known) = self.lists.get(&*self.numbers) {
             return *known;
         }
         let number = u32::try_from(self.stored.len()).unwrap_or(u32::MAX);
-        self.stored.push(self.traces.store(numbers.iter().copied()));
-        self.lists.insert(numbers, number);
+        self.stored.push(self.traces.store(self.numbers.iter().copied()));
+        self.lists.insert(self.numbers.as_slice().into(), number);
         number
     }
 

@@ -8,15 +8,14 @@ mod chunk_sums;
 pub mod class_counts;
 mod file;
 pub mod heap;
+mod in_order;
 mod merge;
 pub mod rows;
 mod stacks;
 #[cfg(test)]
 mod tests;
 
-use rayon::prelude::*;
-
-use hprof_jfr::Recording;
+use hprof_jfr::{ChunkSpan, Recording};
 
 use super::binary::Want;
 pub use super::events::{AllocationEvent, MonitorEvent, SampleEvent, SiteEvent};
@@ -25,6 +24,7 @@ pub use file::FlightFile;
 
 use chunk_sums::ChunkSums;
 use heap::HeapOverTime;
+use in_order::map_in_order;
 use merge::Merged;
 
 /// Maximum number of problems that are described.
@@ -123,14 +123,7 @@ pub fn read(recording: &Recording<'_>, unpack_error: Option<&str>, want: Want) -
     for problem in recording.problems() {
         merged.facts.problem(problem);
     }
-    // Few chunks at a time: what each yields takes memory.
-    let at_once = rayon::current_num_threads().max(1) * 2;
-    for spans in recording.chunks().chunks(at_once) {
-        let read = |span| ChunkSums::read(recording.bytes(), span, want);
-        let sums: Vec<_> = spans.par_iter().map(read).collect();
-        for (span, sums) in spans.iter().zip(sums) {
-            merged.add(span, sums);
-        }
-    }
+    let read = |span: &ChunkSpan| ChunkSums::read(recording.bytes(), span, want);
+    map_in_order(recording.chunks(), read, |span, sums| merged.add(span, sums));
     merged.finish(want)
 }

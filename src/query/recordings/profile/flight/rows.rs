@@ -3,9 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
+use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
-use hprof_jfr::values::Constant;
-use hprof_jfr::{Chunk, ChunkSpan, FlightError, Record, Value};
+use hprof_jfr::{Chunk, NumberField, NumberFields};
 
 use super::chunk_sums::thread_name;
 use super::stacks::{Names, Stacks};
@@ -40,100 +42,61 @@ pub struct EventRow<'e> {
     pub bytes: Option<u64>,
 }
 
-/// Indices of the fields of a type.
-#[derive(Debug, Clone)]
-struct Fields {
-    start: Option<usize>,
-    duration: Option<usize>,
-    thread: Option<usize>,
-    stack: Option<usize>,
-    class: Option<usize>,
-    bytes: [Option<usize>; 2],
+/// Maximum size in bytes of the names of classes and methods of the visited events. Names beyond that are missing: ten
+/// thousand events of a JVM have far shorter ones.
+const MAX_NAMES: usize = 1 << 24;
+
+/// Names of fields with a class.
+const CLASSES: [&str; 5] = ["objectClass", "monitorClass", "parkedClass", "thrownClass", "loadedClass"];
+
+/// Returns the fields of a row: start, duration, thread, stack, class, and bytes, of which the first that are not 0 count.
+fn fields(class: &Class) -> [NumberField<'static>; 7] {
+    let first = |names: &[&'static str]| {
+        names.iter().copied().find(|name| class.field(name).is_some()).unwrap_or_default()
+    };
+    // A sample is taken by another thread; starts and ends are about a thread.
+    let thread = first(&["sampledThread", "thread", "eventThread"]);
+    // Other types have fields of these names, too.
+    let allocation = AllocationEvent::ALL.into_iter().find(|event| event.name() == class.name);
+    let [bytes, or_else] = allocation.map_or([""; 2], AllocationEvent::weights);
+    let [start, duration, bytes, or_else] = ["startTime", "duration", bytes, or_else].map(Integer);
+    let [thread, stack, about] = [thread, "stackTrace", first(&CLASSES)].map(Key);
+    [start, duration, thread, stack, about, bytes, or_else]
 }
 
-impl Fields {
-    /// Names of fields with a class.
-    const CLASSES: [&str; 5] = ["objectClass", "monitorClass", "parkedClass", "thrownClass", "loadedClass"];
-
-    fn of(class: &Class) -> Self {
-        let field = |name: &str| class.field(name);
-        // Other types have fields of these names, too.
-        let allocation = AllocationEvent::ALL.into_iter().find(|event| event.name() == class.name);
-        Self {
-            start: field("startTime"),
-            duration: field("duration"),
-            // A sample is taken by another thread; starts and ends are about a thread.
-            thread: ["sampledThread", "thread", "eventThread"].into_iter().find_map(field),
-            stack: field("stackTrace"),
-            class: Self::CLASSES.into_iter().find_map(field),
-            bytes: allocation.map_or([None; 2], |event| event.weights().map(field)),
-        }
-    }
-}
-
-/// Visits the events of a chunk whose types are described and that start at these offsets in it, in the order of the file.
-///
-/// # Errors
-/// If the chunk cannot be read.
-pub fn visit(
-    file: &[u8],
-    span: &ChunkSpan,
-    starts: &Range<usize>,
-    mut visit: impl FnMut(EventRow<'_>),
-) -> Result<(), FlightError> {
-    let chunk = Chunk::read(file, span)?;
-    let classes: Vec<Fields> = chunk.metadata.classes.iter().map(Fields::of).collect();
-    let (mut names, mut stacks) = (Names::default(), Stacks::default());
+/// Visits the events of a chunk whose types are described and that start at these offsets in it, in the order of the file. The
+/// offsets start with an event: earlier ones are not read.
+pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(EventRow<'_>)) {
+    let mut selections: FxHashMap<usize, NumberFields<7>> = FxHashMap::default();
+    let (mut names, mut stacks) = (Names::new(MAX_NAMES), Stacks::default());
     // Events of one thread often follow each other.
     let mut last_thread: Option<(i64, Option<Arc<str>>)> = None;
-    for event in chunk.events().filter(|event| starts.contains(&event.start)) {
-        let (Some(class), Some(of)) = (chunk.metadata.classes.get(event.class), classes.get(event.class))
-        else {
-            continue;
-        };
-        let fields = &event.fields;
-        let thread = of.thread.and_then(|index| constant(fields, index)).and_then(|thread| {
+    for event in chunk.events_in(starts) {
+        let Some(class) = event.fields.class() else { continue };
+        let selection =
+            selections.entry(event.class).or_insert_with(|| chunk.numbers(event.class, fields(class)));
+        let [start, duration, thread, stack, about, bytes, or_else] = event.fields.numbers(selection);
+        let thread = selection.constant(chunk, 2, thread).and_then(|thread| {
             if last_thread.as_ref().is_none_or(|(key, _)| *key != thread.key) {
                 let name = thread.record().map(|thread| thread_name(&thread));
                 last_thread = Some((thread.key, name.filter(|name| !name.is_empty()).map(Into::into)));
             }
             last_thread.as_ref().and_then(|(key, name)| Some((*key, name.clone()?)))
         });
-        let top = of.stack.and_then(|index| constant(fields, index));
-        let top = top.map(|trace| stacks.index(trace, 0, &mut names).0);
-        let named = of.class.and_then(|index| constant(fields, index));
+        let named = selection.constant(chunk, 4, about);
         let named = named.and_then(|class| Some((class.key, names.class(class)?)));
-        let bytes = of.bytes.iter().flatten();
-        let bytes = bytes.filter_map(|index| u64::try_from(integer(fields, *index)?).ok());
+        let top = selection.constant(chunk, 3, stack);
+        let top = top.and_then(|trace| stacks.innermost(trace, &mut names));
+        let bytes = [bytes, or_else].into_iter().filter_map(|bytes| u64::try_from(bytes?).ok());
         visit(EventRow {
             event: Shared { id: i64::try_from(event.class).unwrap_or(i64::MAX), value: &class.name },
-            nanos: of.start.and_then(|index| integer(fields, index)).map(|ticks| chunk.nanos(ticks)),
-            duration_nanos: of
-                .duration
-                .and_then(|index| integer(fields, index))
-                .map(|ticks| chunk.duration_nanos(ticks)),
+            nanos: start.map(|ticks| chunk.nanos(ticks)),
+            duration_nanos: duration.map(|ticks| chunk.duration_nanos(ticks)),
             thread: thread.as_ref().map(|(id, name)| Shared { id: *id, value: &**name }),
-            top: top
-                .and_then(|stack| stacks.innermost(stack))
-                .map(|(id, value)| Shared { id: id.into(), value }),
+            top: top.map(|(id, value)| Shared { id: id.into(), value }),
             class: named.as_ref().map(|(id, name)| Shared { id: *id, value: &**name }),
             bytes: bytes
                 .fold(None, |found: Option<u64>, bytes| found.filter(|found| *found > 0).or(Some(bytes))),
         });
-    }
-    Ok(())
-}
-
-fn constant<'c>(fields: &Record<'c>, index: usize) -> Option<Constant<'c>> {
-    match fields.value(index) {
-        Ok(Some(Value::Constant(constant))) => Some(constant),
-        _ => None,
-    }
-}
-
-fn integer(fields: &Record<'_>, index: usize) -> Option<i64> {
-    match fields.value(index) {
-        Ok(Some(Value::Integer(value))) => Some(value),
-        _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Tests on recordings made by the tests' own writer.
 #![allow(clippy::unwrap_used)]
 
+use hprof_jfr::Chunk;
 use hprof_writer::flight::{FlightWriter, every_kind};
 
 use super::*;
@@ -195,8 +196,8 @@ fn the_heap_after_a_collection() {
 fn events_one_by_one() {
     let bytes = every_kind(true).finish();
     let recording = Recording::new(&bytes).unwrap();
-    let span = &recording.chunks()[0];
-    let events = |starts: &std::ops::Range<usize>| {
+    let chunk = Chunk::read(&bytes, &recording.chunks()[0]).unwrap();
+    let events = |starts: std::ops::Range<usize>| {
         let mut found = Vec::new();
         let visit = |row: rows::EventRow<'_>| {
             found.push((
@@ -208,10 +209,10 @@ fn events_one_by_one() {
                 row.duration_nanos,
             ));
         };
-        rows::visit(&bytes, span, starts, visit).unwrap();
+        rows::visit(&chunk, starts, visit);
         found
     };
-    let all = events(&(0..usize::MAX));
+    let all = events(0..usize::MAX);
     let is = |at: usize, event: &str, class: Option<&str>, bytes, duration| {
         let (worker, top) = (Some("worker".to_owned()), Some("a.B.run(line 12)".to_owned()));
         assert_eq!(all[at], (event.to_owned(), worker, top, class.map(str::to_owned), bytes, duration));
@@ -219,8 +220,8 @@ fn events_one_by_one() {
     is(0, "jdk.ExecutionSample", None, None, None);
     is(6, "jdk.ObjectAllocationSample", Some("byte[]"), Some(1000), None);
     is(10, "jdk.JavaMonitorEnter", Some("a.B"), None, Some(25_000_000));
-    let middle = bytes.len() / 2;
-    let parts = [events(&(0..middle)), events(&(middle..usize::MAX))].concat();
+    let middle = chunk.events().nth(10).unwrap().start;
+    let parts = [events(0..middle), events(middle..usize::MAX)].concat();
     assert!(parts == all && all.len() == 21, "{}", all.len());
 }
 
@@ -230,7 +231,8 @@ fn only_samples_of_allocations_have_a_weight() {
     let mut weights = Vec::new();
     let visit =
         |row: rows::EventRow<'_>| weights.extend(row.bytes.map(|bytes| (row.event.value.to_owned(), bytes)));
-    rows::visit(&bytes, &Recording::new(&bytes).unwrap().chunks()[0], &(0..usize::MAX), visit).unwrap();
+    let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
+    rows::visit(&chunk, 0..usize::MAX, visit);
     let weights: Vec<(&str, u64)> = weights.iter().map(|(event, bytes)| (&**event, *bytes)).collect();
     assert_eq!(
         weights,
@@ -241,4 +243,47 @@ fn only_samples_of_allocations_have_a_weight() {
             ("jdk.ObjectAllocationOutsideTLAB", 70_000),
         ]
     );
+}
+
+/// Chunk whose classes all have one long text as their name.
+#[test]
+fn names_longer_than_their_chunk_are_damage() {
+    use hprof_writer::flight::{FlightConstant, FlightField, LONG, TEXT};
+    for (classes, is_damaged) in [(2, false), (300, true)] {
+        let mut made = FlightWriter::new(true);
+        let name = "n".repeat(10_000);
+        made.checkpoint(5, &[(77, &|body| body.text(&name))]);
+        let class: FlightConstant<'_> = &|body| {
+            body.raw(&[2]);
+            body.long(77);
+        };
+        let constants: Vec<_> = (1..=classes).map(|key| (key, class)).collect();
+        made.checkpoint(31, &constants);
+        for key in 1..=classes {
+            made.event(43, |body| [101, key, 8].into_iter().for_each(|value| body.long(value)));
+        }
+        made.metadata(&[
+            (31, "java.lang.Class", &[("name", TEXT)]),
+            (
+                43,
+                "jdk.ObjectAllocationSample",
+                &[("startTime", LONG), ("objectClass", FlightField::constant(31)), ("weight", LONG)],
+            ),
+        ]);
+        let bytes = made.finish();
+        let report = read_as(&bytes, all());
+        let read = (4 * bytes.len() / name.len()).min(classes as usize);
+        let problems: Vec<String> = match is_damaged {
+            false => Vec::new(),
+            true => vec![format!(
+                "names of classes and methods that are longer together than the chunk, not read: {} (at offset 0x0)",
+                classes as usize - read
+            )],
+        };
+        assert_eq!(report.facts.problems, problems);
+        let sites = report.profile.sites.unwrap();
+        assert_eq!(sites.total.unwrap().samples, classes as u64);
+        let allocations = super::allocations::read(&Recording::new(&bytes).unwrap());
+        assert_eq!(allocations.problems, problems);
+    }
 }

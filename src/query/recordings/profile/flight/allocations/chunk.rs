@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
-use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, Record, Value};
+use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields};
 
 use super::super::AllocationEvent;
-use super::super::chunk_sums::{constant, integer};
 use super::super::heap::{HeapEventKind, HeapEvents};
-use super::super::stacks::{self, Names, StackTable, Stacks};
+use super::super::stacks::{self, ClassTable, Names, StackTable, Stacks, chunk_problems};
 use super::old_objects::{self, OldObject};
-use super::{AllocationRow, MAX_ROWS, RecordedJvm, SampleSum, TIME_PARTS};
+use super::{AllocationRow, MAX_ROWS, MAX_STARTS, RecordedJvm, SampleSum, TIME_PARTS};
 
 /// Index of no stack.
 pub(super) const NO_STACK: u32 = stacks::NO_STACK;
@@ -24,7 +24,7 @@ const MAX_CHAIN_TEXTS: usize = 1 << 23;
 
 /// Kind of event, index of the class and of the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct RowKey {
     pub(super) event: AllocationEvent,
     pub(super) class: u32,
     pub(super) stack: u32,
@@ -35,52 +35,44 @@ pub(super) struct Key {
 pub(super) struct ChunkAllocations {
     pub(super) tables: StackTable,
     pub(super) classes: Vec<Arc<str>>,
-    pub(super) rows: FxHashMap<Key, AllocationRow>,
+    pub(super) rows: FxHashMap<RowKey, AllocationRow>,
     pub(super) old_objects: Vec<OldObject>,
     pub(super) jvm: Option<RecordedJvm>,
+    pub(super) started_ms: Vec<i64>,
     pub(super) heap: HeapEvents,
     pub(super) left_out: u64,
-    pub(super) problems: Vec<FlightError>,
+    pub(super) problems: Vec<String>,
 }
 
-/// Events that are read, with indices of fields.
+/// Events that are read.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
-    Allocation(AllocationEvent, Fields),
-    OldObject { stack: usize },
+    Allocation(AllocationEvent),
+    OldObject,
     Heap(HeapEventKind),
     Jvm,
+    Recording,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Fields {
-    time: usize,
-    stack: usize,
-    class: usize,
-    amounts: [usize; 2],
-    size: usize,
-}
+/// Fields of allocations: stack, time, class, two amounts, of which the first that is not 0 counts, and size. Of other events
+/// only the stack.
+type Fields = NumberFields<6>;
 
 impl Kind {
-    fn of(class: &Class) -> Option<Self> {
-        let field = |name| class.field(name).unwrap_or(usize::MAX);
+    /// Returns the kind of the events of a type, with the names of the fields after the stack.
+    fn of(class: &Class) -> Option<(Self, [&'static str; 5])> {
         if let Some(event) = AllocationEvent::ALL.into_iter().find(|event| event.name() == class.name) {
-            return Some(Self::Allocation(
-                event,
-                Fields {
-                    time: field("startTime"),
-                    stack: field("stackTrace"),
-                    class: field("objectClass"),
-                    amounts: event.weights().map(field),
-                    size: field("allocationSize"),
-                },
-            ));
+            let [first, second] = event.weights();
+            let names = ["startTime", "objectClass", first, second, "allocationSize"];
+            return Some((Self::Allocation(event), names));
         }
-        match class.name.as_str() {
-            "jdk.OldObjectSample" => Some(Self::OldObject { stack: field("stackTrace") }),
-            "jdk.JVMInformation" => Some(Self::Jvm),
-            name => HeapEventKind::of(name).map(Self::Heap),
-        }
+        let kind = match class.name.as_str() {
+            "jdk.OldObjectSample" => Self::OldObject,
+            "jdk.JVMInformation" => Self::Jvm,
+            "jdk.ActiveRecording" => Self::Recording,
+            name => Self::Heap(HeapEventKind::of(name)?),
+        };
+        Some((kind, [""; 5]))
     }
 }
 
@@ -88,23 +80,32 @@ impl ChunkAllocations {
     /// Reads the events of a chunk of a recording that lasts from one time to another.
     pub(super) fn read(file: &[u8], span: &ChunkSpan, span_nanos: (i64, i64)) -> Result<Self, FlightError> {
         let chunk = Chunk::read(file, span)?;
-        let kinds: Vec<Option<Kind>> = chunk.metadata.classes.iter().map(Kind::of).collect();
+        let kinds: Vec<Option<(Kind, Fields)>> = (chunk.metadata.classes.iter().enumerate())
+            .map(|(at, class)| {
+                let (kind, [time, about, first, second, size]) = Kind::of(class)?;
+                let [time, first, second, size] = [time, first, second, size].map(Integer);
+                let wanted = [Key("stackTrace"), time, Key(about), first, second, size];
+                Some((kind, chunk.numbers(at, wanted)))
+            })
+            .collect();
         let mut reading = Reading {
             chunk: &chunk,
             span_nanos,
-            found: Self { problems: chunk.problems.clone(), ..Self::default() },
-            names: Names::default(),
+            found: Self::default(),
+            names: Names::of_chunk(span),
             stacks: Stacks::default(),
-            classes: FxHashMap::default(),
+            classes: ClassTable::default(),
             chain_texts: MAX_CHAIN_TEXTS,
         };
         for event in chunk.events() {
-            if let Some(Some(kind)) = kinds.get(event.class) {
-                reading.event(*kind, &event);
+            if let Some(Some((kind, fields))) = kinds.get(event.class) {
+                reading.event(*kind, fields, &event);
             }
         }
-        let Reading { mut found, stacks, .. } = reading;
+        let Reading { mut found, stacks, classes, names, .. } = reading;
+        found.problems = chunk_problems(&chunk, span, &stacks, &names);
         found.tables = stacks.finish();
+        found.classes = classes.finish();
         Ok(found)
     }
 }
@@ -116,23 +117,29 @@ struct Reading<'c> {
     found: ChunkAllocations,
     names: Names,
     stacks: Stacks,
-    /// Index of each class, by the key of its constant.
-    classes: FxHashMap<i64, u32>,
+    classes: ClassTable,
     /// Bytes that texts of chains may still take.
     chain_texts: usize,
 }
 
 impl<'c> Reading<'c> {
-    fn event(&mut self, kind: Kind, event: &Event<'c>) {
+    fn event(&mut self, kind: Kind, of: &Fields, event: &Event<'c>) {
         let fields = &event.fields;
         match kind {
-            Kind::Allocation(event, of) => self.allocation(event, of, fields),
-            Kind::OldObject { stack } => {
+            Kind::Allocation(event) => self.allocation(event, of, fields.numbers(of)),
+            Kind::OldObject => {
                 if self.found.old_objects.len() < MAX_OLD_OBJECTS {
-                    let stack = self.stack(stack, fields);
+                    let [stack, ..] = fields.numbers(of);
+                    let stack = self.stack(of, stack);
                     let old = old_objects::read(fields, stack, &mut self.names, &mut self.chain_texts);
                     self.found.old_objects.extend(old);
                 }
+            }
+            Kind::Recording => {
+                let start = fields.integer("recordingStart").filter(|start| *start > 0);
+                self.found.started_ms.extend(start.filter(|start| {
+                    self.found.started_ms.len() < MAX_STARTS && !self.found.started_ms.contains(start)
+                }));
             }
             Kind::Heap(kind) => self.found.heap.read(kind, self.chunk, fields, &mut self.names),
             Kind::Jvm => {
@@ -146,19 +153,26 @@ impl<'c> Reading<'c> {
         }
     }
 
-    fn allocation(&mut self, event: AllocationEvent, of: Fields, fields: &Record<'c>) {
-        let (stack, class) = (self.stack(of.stack, fields), self.class(of.class, fields));
-        let bytes = of.amounts.iter().filter_map(|amount| integer(fields, *amount));
+    fn allocation(
+        &mut self,
+        event: AllocationEvent,
+        of: &Fields,
+        [stack, time, class, first, second, size]: [Option<i64>; 6],
+    ) {
+        let class = of.constant(self.chunk, 2, class);
+        let (stack, class) = (self.stack(of, stack), self.classes.number(class, &mut self.names));
+        let positive = |value: Option<i64>| u64::try_from(value?).ok();
+        let bytes = [first, second].into_iter().filter_map(positive);
         let bytes = bytes.into_iter().find(|bytes| *bytes > 0).unwrap_or(0);
         let sum = SampleSum { samples: 1, bytes };
-        let key = Key { event, class, stack };
+        let key = RowKey { event, class, stack };
         if self.found.rows.len() >= MAX_ROWS && !self.found.rows.contains_key(&key) {
             self.found.left_out += 1;
             return;
         }
-        let part = self.part(of.time, fields);
-        let is_array = self.found.classes.get(class as usize).is_some_and(|class| class.ends_with("[]"));
-        let size = integer(fields, of.size).filter(|_| is_array);
+        let part = self.part(time);
+        let is_array = self.classes.name(class).is_some_and(|class| class.ends_with("[]"));
+        let size = positive(size).filter(|_| is_array);
         let row = self.found.rows.entry(key).or_default();
         row.sum.add(sum);
         if let Some(part) = row.parts.get_mut(part) {
@@ -170,29 +184,17 @@ impl<'c> Reading<'c> {
     }
 
     /// Returns the part of the recording's time in which an event is.
-    fn part(&self, time: usize, fields: &Record<'c>) -> usize {
+    fn part(&self, time: Option<i64>) -> usize {
         let (start, end) = self.span_nanos;
-        let Ok(Some(Value::Integer(ticks))) = fields.value(time) else { return 0 };
+        let Some(ticks) = time else { return 0 };
         let since = i128::from(self.chunk.nanos(ticks)) - i128::from(start);
         let all = (i128::from(end) - i128::from(start)).max(1);
         let part = since.max(0) * TIME_PARTS as i128 / all;
         usize::try_from(part).unwrap_or(usize::MAX).min(TIME_PARTS - 1)
     }
 
-    fn stack(&mut self, field: usize, fields: &Record<'c>) -> u32 {
-        constant(fields, field).map_or(NO_STACK, |trace| self.stacks.index(trace, 0, &mut self.names).0)
-    }
-
-    fn class(&mut self, field: usize, fields: &Record<'c>) -> u32 {
-        let class = constant(fields, field);
-        let key = class.map_or(0, |class| class.key);
-        if let Some(known) = self.classes.get(&key) {
-            return *known;
-        }
-        let name = class.and_then(|class| self.names.class(class)).unwrap_or_else(|| "".into());
-        let number = u32::try_from(self.found.classes.len()).unwrap_or(u32::MAX);
-        self.found.classes.push(name);
-        self.classes.insert(key, number);
-        number
+    fn stack(&mut self, of: &Fields, trace: Option<i64>) -> u32 {
+        let trace = of.constant(self.chunk, 0, trace);
+        trace.map_or(NO_STACK, |trace| self.stacks.index(trace, 0, &mut self.names).0)
     }
 }

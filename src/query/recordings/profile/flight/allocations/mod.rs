@@ -10,18 +10,18 @@ mod tests;
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use hprof_jfr::Recording;
+use hprof_jfr::{ChunkSpan, Recording};
 
 use super::heap::{Collecting, HeapOverTime};
+use super::in_order::map_in_order;
 use super::stacks::StackTable;
 use super::{AllocationEvent, MAX_PROBLEMS};
 use crate::recordings::profile::Frame;
 use crate::sorting::SortRows;
 
-use chunk::{ChunkAllocations, Key, NO_STACK};
+use chunk::{ChunkAllocations, NO_STACK, RowKey};
 pub use old_objects::{ChainLink, OldObject};
 
 /// Number of equal parts of the recording's time.
@@ -31,6 +31,8 @@ pub const TIME_PARTS: usize = 24;
 const MAX_ROWS: usize = 1 << 17;
 /// Maximum number of frames of all stacks.
 const MAX_FRAMES: usize = 1 << 22;
+/// Maximum number of times at which recordings were started.
+const MAX_STARTS: usize = 64;
 /// Maximum number of different lengths of arrays of a row.
 const MAX_LENGTHS: usize = 16;
 
@@ -107,6 +109,8 @@ pub struct Allocations {
     pub span_nanos: (i64, i64),
     /// JVM, if it described itself.
     pub jvm: Option<RecordedJvm>,
+    /// Times at which recordings were started in the JVM, in milliseconds since 1970; the first few.
+    pub started_ms: Vec<i64>,
     /// Sampled objects that were alive when the recording was written.
     pub old_objects: Vec<OldObject>,
     /// Heap over time.
@@ -151,18 +155,11 @@ pub fn read(recording: &Recording<'_>) -> Allocations {
     merged.all.span_nanos = (start, end.unwrap_or(start).max(start));
     let span_nanos = merged.all.span_nanos;
     recording.problems().iter().for_each(|problem| merged.problem(problem));
-    // Few chunks at a time: what each yields takes memory.
-    let at_once = rayon::current_num_threads().max(1) * 2;
-    for spans in recording.chunks().chunks(at_once) {
-        let read = |span| ChunkAllocations::read(recording.bytes(), span, span_nanos);
-        let read: Vec<_> = spans.par_iter().map(read).collect();
-        for chunk in read {
-            match chunk {
-                Ok(chunk) => merged.add(chunk),
-                Err(error) => merged.problem(error),
-            }
-        }
-    }
+    let read = |span: &ChunkSpan| ChunkAllocations::read(recording.bytes(), span, span_nanos);
+    map_in_order(recording.chunks(), read, |_, chunk| match chunk {
+        Ok(chunk) => merged.add(chunk),
+        Err(error) => merged.problem(error),
+    });
     merged.finish()
 }
 
@@ -189,9 +186,14 @@ impl Merged {
         chunk.problems.iter().for_each(|problem| self.problem(problem));
         self.all.left_out = self.all.left_out.saturating_add(chunk.left_out);
         self.all.jvm = chunk.jvm.or(self.all.jvm.take());
+        for started in chunk.started_ms {
+            if self.all.started_ms.len() < MAX_STARTS && !self.all.started_ms.contains(&started) {
+                self.all.started_ms.push(started);
+            }
+        }
         self.heap.add_all(chunk.heap);
         let mut stacks: FxHashMap<u32, Option<u32>> = FxHashMap::default();
-        for (Key { event, class, stack }, row) in chunk.rows {
+        for (RowKey { event, class, stack }, row) in chunk.rows {
             let stack = self.stack(&chunk.tables, &mut stacks, stack);
             let class = chunk.classes.get(class as usize).cloned().unwrap_or_default();
             let (Some(stack), Some(class)) = (stack, self.name(class)) else {
