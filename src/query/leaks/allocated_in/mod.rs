@@ -172,7 +172,10 @@ fn allocated_in(
     allocations: &Allocations,
 ) -> Option<AllocatedIn> {
     let sampled = |class: &str| sample_class(suspect, live, share, allocations, class);
-    let all: Vec<AllocatedIn> = classes(suspect, live).into_iter().map(sampled).collect();
+    most_sure(classes(suspect, live).into_iter().map(sampled).collect())
+}
+
+fn most_sure(all: Vec<AllocatedIn>) -> Option<AllocatedIn> {
     let is_found = |of: &&AllocatedIn| of.status == AllocationStatus::Found;
     let is_sure = |of: &&AllocatedIn| is_found(of) && of.sure != Certainty::Unsure;
     all.iter().find(is_sure).or_else(|| all.iter().find(is_found)).or(all.first()).cloned()
@@ -301,4 +304,40 @@ fn is_held_alike(old: &OldObject, links: &[(&str, &str)]) -> bool {
         old.chain.iter().any(is_it)
     };
     !links.is_empty() && links.iter().all(is_in)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_classes_the_sure_one_is_told() {
+        use AllocationStatus::{Found, None, TooFew};
+        use Certainty::{HeldAlike, LiveBytes, Unsure};
+        let of = |class: usize, (status, sure)| AllocatedIn {
+            class: class.to_string(),
+            status,
+            is_partial: false,
+            event: Option::None,
+            sum: SampleSum::default(),
+            old_objects: 0,
+            live_bytes: 0,
+            recorded_live_bytes: 0,
+            sure,
+            sites: Vec::new(),
+            all_sites: 0,
+        };
+        for (first, second, told) in [
+            ((Found, Unsure), (Found, HeldAlike), "1"),
+            ((Found, LiveBytes), (Found, HeldAlike), "0"),
+            ((Found, Unsure), (Found, Unsure), "0"),
+            ((Found, Unsure), (TooFew, HeldAlike), "0"),
+            ((TooFew, HeldAlike), (Found, Unsure), "1"),
+            ((None, Unsure), (TooFew, Unsure), "0"),
+        ] {
+            let all = vec![of(0, first), of(1, second)];
+            assert_eq!(most_sure(all).map(|of| of.class).as_deref(), Some(told), "{first:?} {second:?}");
+        }
+        assert_eq!(most_sure(Vec::new()), Option::None);
+    }
 }
