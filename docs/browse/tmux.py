@@ -33,7 +33,7 @@ class Session:
     def __init__(self, command, socket):
         self.tmux = ["tmux", "-f", "/dev/null", "-L", socket]
         columns, lines = map(str, SIZE)
-        self.run("new-session", "-d", "-x", columns, "-y", lines, "sh")
+        self.run("new-session", "-d", "-x", columns, "-y", lines, "bash --norc")
         self.keys(command, "Enter")
 
     def run(self, *words):
@@ -92,7 +92,7 @@ def walk(program, dump, keys, expected, directory, number):
                 sys.exit(f"{dump}: {text} was not shown:\n" + "\n".join(screens))
         assert pressed <= 6
         session.keys("C-z")
-        session.wait(lambda screen: "Stopped" in screen or "$" in screen or "#" in screen, f"{dump}: Ctrl-Z")
+        session.wait(lambda screen: "Stopped" in screen, f"{dump}: Ctrl-Z")
         session.keys("fg", "Enter")
         session.wait(is_ready, f"{dump}: fg")
         session.keys("q")
@@ -142,10 +142,38 @@ def ends(program, dump, directory, number):
         [worker] = children(browser)
         os.kill(browser, signal.SIGTERM)
         session.is_restored("SIGTERM")
-        if os.path.exists(f"/proc/{worker}"):
-            sys.exit("SIGTERM: the process that answers still runs")
+        is_gone(worker, "SIGTERM: the process that answers")
+        # A browser that is stopped, and ended by the shell: it is in the background then.
+        session.keys("clear", "Enter")
+        session.keys(command, "Enter")
+        session.wait(is_ready, "again")
+        [browser] = children(session.run("display-message", "-p", "#{pane_pid}").strip())
+        session.keys("C-z")
+        session.wait(lambda screen: "Stopped" in screen, "Ctrl-Z")
+        session.keys("kill %1", "Enter")
+        is_gone(browser, "kill of a stopped browser: it")
+        session.is_restored("kill of a stopped browser")
+        # The terminal is closed.
+        session.keys("clear", "Enter")
+        session.keys(command, "Enter")
+        session.wait(is_ready, "a third time")
+        shell = session.run("display-message", "-p", "#{pane_pid}").strip()
+        [browser] = children(shell)
+        [worker] = children(browser)
+        session.run("kill-pane")
+        is_gone(browser, "a closed terminal: the browser")
+        is_gone(worker, "a closed terminal: the process that answers")
     finally:
         session.close()
+
+
+def is_gone(pid, what):
+    """Waits until a process has ended."""
+    started = time.monotonic()
+    while os.path.exists(f"/proc/{pid}"):
+        if time.monotonic() - started > 5:
+            sys.exit(f"{what} still runs")
+        time.sleep(0.01)
 
 
 def main():

@@ -10,9 +10,6 @@ use super::shared::commands::quoted;
 /// Command that is run for a dump without a command.
 const OVERVIEW: &str = "overview";
 
-/// Hint for a command that is not in this build.
-const BROWSE: &str = "this program was built without it: cargo install --path . --features browse";
-
 /// Commands of jhat, jmap, jcmd, Eclipse MAT, VisualVM and others, with our equivalent. Input is compared without
 /// leading hyphens, in lower case, with `-` and `.` as `_`.
 const HABITS: &[(&[&str], &str)] = &[
@@ -142,7 +139,6 @@ pub(super) fn with_command(
         return Ok(arguments);
     }
     let hint = match (habit(&word), word.starts_with('-')) {
-        _ if word == "browse" => BROWSE.to_owned(),
         (Some(meant), _) => format!("try `hprof-cli {meant}`"),
         // The parser handles --help and --version.
         (None, true) => return Ok(arguments),

@@ -16,6 +16,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
 /// Commands without `--format`, and why.
 const WITHOUT_FORMAT: &[(&str, &str)] = &[
     ("agent load", "prints what the agent answers"),
+    ("browse", "shows answers in a terminal"),
     ("completions", "writes a shell script"),
     ("convert", "writes the text of the HPROF agent"),
     ("man", "writes roff"),
@@ -26,6 +27,7 @@ const WITHOUT_FORMAT: &[(&str, &str)] = &[
 /// Commands whose answer is not rows and not written with `--output`, and why.
 const WITHOUT_OUTPUT: &[(&str, &str)] = &[
     ("agent load", "prints a line"),
+    ("browse", "shows answers in a terminal"),
     ("completions", "what it prints is sourced, or redirected"),
     ("man", "has --output-dir: each command has a page"),
     ("mcp", "speaks a protocol"),

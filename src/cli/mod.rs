@@ -5,7 +5,6 @@
 //! stderr, `terminal::progress_bar` shows progress.
 
 mod agent;
-#[cfg(feature = "browse")]
 mod browse;
 #[cfg(target_os = "linux")]
 mod capture;
@@ -148,7 +147,6 @@ commands! {
         Export(ExportArgs) = "export" in export;
     }
     "Look at objects" {
-        #[cfg(feature = "browse")]
         Browse(BrowseArgs) = "browse" in browse, "without rows";
         Show(ShowArgs) = "show" in object::show;
         Instances(InstancesArgs) = "instances" in object::instances;
@@ -272,7 +270,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return usage(&cx, error),
     };
     // The command line is valid: only now is a pipe read, as it can be read only once.
-    let line = match spool::line(&cx, parser, &arguments, matches) {
+    let line = match ready(&matches).and_then(|()| spool::line(&cx, parser, &arguments, matches)) {
         Ok(line) => line,
         Err(error) => return exit_code(&cx, Err(error)),
     };
@@ -282,6 +280,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match Command::from_arg_matches(&line.matches) {
         Ok(command) => exit_code(&cx, checked(&cx, &line.matches).and_then(|()| command.run(&cx))),
         Err(error) => usage(&cx, error),
+    }
+}
+
+/// Checks what a command needs besides its arguments, before a pipe is read.
+fn ready(matches: &clap::ArgMatches) -> anyhow::Result<()> {
+    match matches.subcommand() {
+        Some(("browse", of)) => browse::check(of),
+        _ => Ok(()),
     }
 }
 
@@ -348,19 +354,12 @@ pub(crate) fn is_file(argument: &clap::Arg) -> bool {
         && argument.get_value_names().is_some_and(|names| names.iter().any(|name| name == "FILE"))
 }
 
-/// Line of the help about a command that is not in every build.
-#[cfg(not(feature = "browse"))]
-const ABOUT_BROWSE: &str = "\nOnly in builds with `--features browse`: `browse`, a dump in the terminal.\n";
-/// Line of the help about a command that is not in every build.
-#[cfg(feature = "browse")]
-const ABOUT_BROWSE: &str = "";
-
 /// Returns the command with all its subcommands, for help, completions and man pages.
 pub(crate) fn command() -> clap::Command {
     let command = Program::command().subcommands(NAMES.iter().filter_map(|name| one(name)));
     let groups = groups(&command);
     command.help_template(format!(
-        "{{about-with-newline}}\n{WHAT_NOW}\n\n{{usage-heading}} {{usage}}\n{groups}{ABOUT_BROWSE}\nOptions:\n{{options}}{{after-help}}"
+        "{{about-with-newline}}\n{WHAT_NOW}\n\n{{usage-heading}} {{usage}}\n{groups}\nOptions:\n{{options}}{{after-help}}"
     ))
 }
 

@@ -16,10 +16,11 @@ use super::json::{self, DumpHeader};
 use super::line::TextSink;
 use super::number::grouped;
 use super::rows::{Below, Cells, ColumnRows, RowCursor};
-use super::screen::{RowWindow, Screen};
+use super::screen::Screen;
 pub use super::section::Section;
 use super::table::{self, Parts, Style, TableBuilder};
 use super::value::Value;
+use super::window::RowWindow;
 use super::{Format, csv};
 
 /// Display of a table without rows.

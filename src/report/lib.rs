@@ -45,6 +45,7 @@ pub mod table;
 pub mod tables;
 pub mod tree;
 pub mod value;
+pub mod window;
 
 pub(crate) use hprof_format::digits;
 pub use hprof_format::escape;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::column::{CellTarget, Schema};
 use super::grid::{self, RowLine};
 use super::rows::{RowCursor, table_cell};
-use super::{escape, ink};
+use super::{escape, ink, tree};
 
 /// A row with the lines below it.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +30,16 @@ impl TableRow {
     /// Creates a row of the current one of a result, with its links.
     pub(super) fn linked(schema: &Schema, rows: &dyn RowCursor, number: usize) -> Self {
         Self { targets: grid::targets(schema, rows), number, ..Self::current(schema, rows) }
+    }
+
+    /// Returns the lines of a tree that lead to it.
+    pub(super) fn branch(&self) -> &str {
+        self.cells.last().map_or("", |cell| tree::branch_of(cell))
+    }
+
+    /// Returns its depth in a tree.
+    pub(super) fn depth(&self) -> usize {
+        self.cells.last().map_or(0, |cell| tree::depth_of(cell))
     }
 
     /// Returns whether a cell contains a text, which is in lower case.

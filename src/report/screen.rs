@@ -1,110 +1,19 @@
 //! A result on a screen: the lines that its table has at a width, with the link targets of its rows. It can be laid out
 //! again for another width.
 
-use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
 use hprof_parser::ObjectId;
 
-use super::column::{CellTarget, Schema};
+use super::column::CellTarget;
 use super::fit;
 use super::line::{LineOf, LineSink, TableRow};
-use super::rows::RowCursor;
 use super::section::Section;
 use super::table::{Style, TableBuilder};
-
-/// Rows of a result that a screen has.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RowWindow {
-    /// Number of the first row.
-    pub start: usize,
-    /// Maximum number of rows.
-    pub count: usize,
-    /// `true` for the last rows; `start` is ignored.
-    pub is_last: bool,
-    /// Only rows that contain this text, in either case, are counted; empty for all.
-    pub text: String,
-}
-
-/// Place of a screen in its result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WindowPlace {
-    /// Number of its first row.
-    pub start: usize,
-    /// Number of its rows.
-    pub rows: usize,
-    /// Whether rows follow.
-    pub has_more: bool,
-    /// Number of all rows, if it is known.
-    pub total: Option<usize>,
-}
-
-impl RowWindow {
-    /// All rows.
-    pub const ALL: Self = Self { start: 0, count: usize::MAX, is_last: false, text: String::new() };
-
-    pub(super) fn is_part(&self) -> bool {
-        *self != Self::ALL
-    }
-
-    /// Adds the rows of the window to a table. `total` is the number of rows of the result, if it is known.
-    pub(super) fn read(
-        &self,
-        schema: &Schema,
-        rows: &mut dyn RowCursor,
-        table: &mut TableBuilder,
-        total: Option<usize>,
-    ) -> WindowPlace {
-        let text = self.text.to_lowercase();
-        let total = total.filter(|_| text.is_empty());
-        let mut number = 0;
-        let last = rows.left().filter(|_| self.is_last && text.is_empty());
-        let start =
-            if self.is_last { last.map_or(0, |left| left.saturating_sub(self.count)) } else { self.start };
-        if text.is_empty() {
-            // A result that ends before: the last rows are not known to be there.
-            number = if rows.skip(start) {
-                start
-            } else {
-                return WindowPlace { total, ..WindowPlace::default() };
-            };
-        }
-        // Rows of the window; the last ones if all are read.
-        let mut kept: VecDeque<TableRow> = VecDeque::new();
-        let mut has_more = false;
-        while rows.advance() {
-            let row = TableRow::linked(schema, rows, number);
-            if !row.contains(&text) {
-                continue;
-            }
-            if number < start {
-                number += 1;
-                continue;
-            }
-            if kept.len() >= self.count {
-                if !self.is_last {
-                    has_more = true;
-                    break;
-                }
-                kept.pop_front();
-            }
-            kept.push_back(row);
-            number += 1;
-        }
-        let (start, rows) = (kept.front().map_or(start, |row| row.number), kept.len());
-        kept.into_iter().for_each(|row| table.push_row(row));
-        let end = start + rows;
-        let is_end = !has_more && (rows < self.count || self.is_last);
-        WindowPlace {
-            start,
-            rows,
-            has_more: !self.is_last && self.is_part() && (has_more || total.is_some_and(|total| total > end)),
-            total: total.or(is_end.then_some(end)),
-        }
-    }
-}
+use super::tree;
+use super::window::WindowPlace;
 
 /// Texts and tables of a result, in order.
 #[derive(Debug, Clone, Default)]
@@ -128,6 +37,8 @@ pub struct ScreenLine {
     pub is_heading: bool,
     /// Number of the row of the result, if it shows one; in a tree that was inserted, of the row that it replaced.
     pub row: Option<usize>,
+    /// Depth in a tree; 0 in other tables and in texts.
+    pub depth: usize,
 }
 
 impl Screen {
@@ -176,10 +87,9 @@ impl Screen {
             return false;
         };
         let replaced = table.rows().get(at);
-        let branch = replaced.and_then(|row| row.cells.last()).map_or("", |cell| branch(cell));
+        let branch = replaced.map_or("", TableRow::branch);
         // Those of the tree that are there already.
-        let is_below =
-            |row: &&TableRow| row.cells.last().is_some_and(|cell| self::branch(cell).len() > branch.len());
+        let is_below = |row: &&TableRow| row.branch().len() > branch.len();
         let end = at + 1 + table.rows().iter().skip(at + 1).take_while(is_below).count();
         let in_result = replaced.map_or(0, |row| row.number);
         // Lines of the rows below go on at the left of the rows that are inserted.
@@ -196,6 +106,39 @@ impl Screen {
             _ => return false,
         }
         true
+    }
+
+    /// Returns whether a row below the first contains a text, which is in lower case, or is about one of these objects.
+    pub fn has_below(&self, text: &str, objects: &[ObjectId]) -> bool {
+        let is_of = |target: &CellTarget| matches!(target, CellTarget::Object(id) if objects.contains(id));
+        let is_wanted = |row: &TableRow| row.contains(text) || row.targets.iter().any(is_of);
+        self.table().is_some_and(|table| table.rows().iter().skip(1).any(is_wanted))
+    }
+
+    /// Leaves only rows that contain a text, which is in lower case, and the rows above them in their tree.
+    pub fn sift(&mut self, text: &str) {
+        let Some(table) = self.table() else { return };
+        let depths: Vec<usize> = table.rows().iter().map(TableRow::depth).collect();
+        if depths.iter().all(|depth| *depth == 0) {
+            return;
+        }
+        let is_wanted: Vec<bool> = table.rows().iter().map(|row| row.contains(text)).collect();
+        let shown = tree::with_above(&depths, &is_wanted);
+        let rows = table.rows().iter().zip(shown).filter(|(_, is_shown)| *is_shown);
+        let mut rows: Vec<TableRow> = rows.map(|(row, _)| row.clone()).collect();
+        let mut depths: Vec<u32> =
+            rows.iter().map(|row| u32::try_from(row.depth()).unwrap_or(u32::MAX)).collect();
+        // Rows that follow belong to the tree, unless its next row starts another.
+        depths.extend(depths.last().filter(|_| self.place.has_more).map(|depth| *depth.min(&1)));
+        for (row, branch) in rows.iter_mut().zip(tree::branches(&depths)) {
+            let length = row.branch().len();
+            if let Some(cell) = row.cells.last_mut().filter(|_| length > 0) {
+                cell.replace_range(..length, &branch);
+            }
+        }
+        if let Some(Section::Table(table)) = self.rows.and_then(|at| self.sections.get_mut(at)) {
+            table.replace_rows(0..is_wanted.len(), rows);
+        }
     }
 
     /// Lays the screen out for a width.
@@ -215,25 +158,12 @@ impl Screen {
                 {
                     line.links = row.targets.as_slice().into();
                 }
+                line.depth = row.map_or(0, TableRow::depth);
                 line.row = row.filter(|_| is_rows).map(|row| row.number);
             }
         }
         lines.lines
     }
-}
-
-/// Returns the lines of a tree at the start of a cell.
-fn branch(cell: &str) -> &str {
-    let is_drawn = |piece: &str| ["│  ", "   ", "├─ ", "└─ "].contains(&piece);
-    let mut end = 0;
-    while let Some(piece) = cell.get(end..).and_then(|rest| {
-        let length: usize = rest.chars().take(3).map(char::len_utf8).sum();
-        rest.get(..length)
-    }) && is_drawn(piece)
-    {
-        end += piece.len();
-    }
-    cell.get(..end).unwrap_or_default()
 }
 
 /// Collects lines.
@@ -250,6 +180,7 @@ impl LineSink for LineCollector {
             links: ids(line).into(),
             is_heading: of == LineOf::Heading,
             row: if let LineOf::Row(row) = of { Some(row) } else { None },
+            depth: 0,
         });
         Ok(())
     }
@@ -270,8 +201,9 @@ fn ids(text: &str) -> Vec<CellTarget> {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         let rest = text.get(at..).unwrap_or_default();
         let digits = rest.get(2..fit::id_length(rest)).unwrap_or_default();
-        if let (false, Ok(id)) = (before.is_some_and(char::is_alphanumeric), u64::from_str_radix(digits, 16))
-        {
+        // The address in the name of a hidden class is no object ID.
+        let is_name = before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '.' | '/' | '+'));
+        if let (false, Ok(id)) = (is_name, u64::from_str_radix(digits, 16)) {
             let target = CellTarget::Object(ObjectId(id));
             if id != 0 && !all.contains(&target) {
                 all.push(target);
@@ -303,13 +235,15 @@ mod tests {
 
     fn answer(rows: &[(u64, &'static str)]) -> Answer<'static, (u64, &'static str)> {
         Answer::new(columns(), rows.to_vec())
-            .above(Section::Line("kept by 0xff and, again, 0xff, not by 10x20 or 0x".to_owned()))
+            .above(Section::Line(
+                "kept by 0xff and, again, 0xff, not by 10x20, 0x or A$$Lambda+0x0ab".to_owned(),
+            ))
             .matching(rows.len() as u64 + 2, "objects")
             .under(Section::Options("--top 0".to_owned()))
     }
 
     fn screen(rows: &[(u64, &'static str)]) -> Screen {
-        answer(rows).with_erased(|answer| answer.into_screen(&RowWindow::ALL).0)
+        answer(rows).with_erased(|answer| answer.into_screen(&crate::window::RowWindow::ALL).0)
     }
 
     #[test]
@@ -329,6 +263,21 @@ mod tests {
         assert_eq!(*lines[0].links, [CellTarget::Object(ObjectId(0xff))]);
         assert!(lines[1].is_heading && lines[1].links.is_empty() && lines[1].row.is_none());
         assert_eq!((lines[3].row, &*lines[3].links), (Some(1), &[CellTarget::Object(ObjectId(0x10))][..]));
+    }
+
+    #[test]
+    fn a_sifted_tree_has_rows_with_the_text_below_their_parents() {
+        let rows = [(1, "a"), (2, "├─ b"), (3, "│  ├─ y"), (4, "│  └─ c"), (5, "└─ d"), (7, "e"), (8, "y")];
+        let mut screen = screen(&rows);
+        assert!(screen.has_below("y", &[]) && !screen.has_below("z", &[]) && !screen.has_below("a", &[]));
+        assert!(screen.has_below("z", &[ObjectId(5)]) && !screen.has_below("z", &[ObjectId(1)]));
+        screen.sift("y");
+        let text: Vec<String> = screen.lines(80).into_iter().map(|line| line.text).collect();
+        // The last child that is shown is the last of its parent.
+        assert_eq!(text[2..6], ["0x1  a", "0x2  └─ b", "0x3     └─ y", "0x8  y"]);
+        assert_eq!(screen.row_count(), 4);
+        let depths: Vec<usize> = screen.lines(80).iter().map(|line| line.depth).collect();
+        assert_eq!(depths[2..6], [0, 1, 2, 0]);
     }
 
     #[test]
@@ -354,38 +303,5 @@ mod tests {
         ];
         assert_eq!(tree, whole);
         assert_eq!(screen.row_count(), 7);
-    }
-
-    #[test]
-    fn a_window_has_these_rows_and_what_is_around_only_at_the_ends() {
-        let rows: Vec<(u64, &'static str)> =
-            (1..=100).map(|row| (row, if row % 10 == 0 { "Ten" } else { "other" })).collect();
-        let window = |start, count, is_last, text: &str, knows: bool| {
-            let mut answer = Answer::new(columns(), rows.clone())
-                .above(Section::Line("above".to_owned()))
-                .under(Section::Line("under".to_owned()));
-            if knows {
-                answer = answer.matching(100, "rows");
-            }
-            let window = RowWindow { start, count, is_last, text: text.to_owned() };
-            let (screen, _) = answer.with_erased(|answer| answer.into_screen(&window));
-            let lines = screen.lines(80);
-            let has = |text: &str| lines.iter().any(|line| line.text == text);
-            let rows: Vec<usize> = lines.iter().filter_map(|line| line.row).collect();
-            let WindowPlace { start, rows: count, has_more, total } = screen.place();
-            assert_eq!((rows.first().copied().unwrap_or(start), rows.len()), (start, count));
-            (start, count, has_more, total, has("above"), has("under"))
-        };
-        for knows in [true, false] {
-            let total = Some(100).filter(|_| knows);
-            assert_eq!(window(0, 30, false, "", knows), (0, 30, true, total, true, false));
-            assert_eq!(window(50, 30, false, "", knows), (50, 30, true, total, false, false));
-            assert_eq!(window(80, 30, false, "", knows), (80, 20, false, Some(100), false, true));
-            assert_eq!(window(7, 30, true, "", knows), (70, 30, false, Some(100), false, true));
-            assert_eq!(window(200, 30, false, "", knows).1, 0);
-            assert_eq!(window(0, 4, false, "tEN", knows), (0, 4, true, None, true, false));
-            assert_eq!(window(4, 40, false, "ten", knows), (4, 6, false, Some(10), false, true));
-            assert_eq!(window(0, 4, true, "ten", knows), (6, 4, false, Some(10), false, true));
-        }
     }
 }

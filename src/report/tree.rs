@@ -2,6 +2,8 @@
 
 /// Level below which levels are not drawn separately: a line would be mostly space.
 const DEEPEST: usize = 40;
+/// Text after the depth of a row that is deeper.
+const LEVELS: &str = " levels: ";
 /// Width of a bar in characters.
 const BAR_WIDTH: u64 = 10;
 
@@ -19,7 +21,7 @@ pub fn branches(depths: &[u32]) -> Vec<String> {
             line.push_str(if follows.get(level).copied().unwrap_or(false) { "│  " } else { "   " });
         }
         if depth > DEEPEST {
-            line.push_str(&format!("… {depth} levels: "));
+            line.push_str(&format!("… {depth}{LEVELS}"));
         } else if depth > 0 {
             line.push_str(if follows.get(depth).copied().unwrap_or(false) { "├─ " } else { "└─ " });
         }
@@ -32,6 +34,57 @@ pub fn branches(depths: &[u32]) -> Vec<String> {
     }
     out.reverse();
     out
+}
+
+/// Returns the lines that lead to a row of a tree, at the start of its cell.
+pub fn branch_of(cell: &str) -> &str {
+    let is_drawn = |piece: &str| ["│  ", "   ", "├─ ", "└─ "].contains(&piece);
+    let mut end = 0;
+    while let Some(piece) = cell.get(end..).and_then(|rest| {
+        let length: usize = rest.chars().take(3).map(char::len_utf8).sum();
+        rest.get(..length)
+    }) && is_drawn(piece)
+    {
+        end += piece.len();
+    }
+    let rest = cell.get(end..).unwrap_or_default();
+    end += levels(rest).map_or(0, |(_, length)| length);
+    cell.get(..end).unwrap_or_default()
+}
+
+/// Returns the depth of a row of a tree, by its cell.
+pub fn depth_of(cell: &str) -> usize {
+    let branch = branch_of(cell);
+    let deep = branch.find('…').and_then(|at| levels(branch.get(at..)?));
+    deep.map_or_else(|| branch.chars().count() / 3, |(depth, _)| depth)
+}
+
+/// Parses the depth of a row below the deepest level that is drawn: the depth, and the length of its text.
+fn levels(text: &str) -> Option<(usize, usize)> {
+    let (number, _) = text.strip_prefix("… ")?.split_once(LEVELS)?;
+    let depth = number.parse().ok().filter(|depth| *depth > DEEPEST)?;
+    Some((depth, "… ".len() + number.len() + LEVELS.len()))
+}
+
+/// Returns which rows of a tree are shown if these are, with the rows above them, given the rows' depths in preorder.
+pub fn with_above(depths: &[usize], is_wanted: &[bool]) -> Vec<bool> {
+    let mut shown = is_wanted.to_vec();
+    // Ancestors of the current row.
+    let mut above: Vec<(usize, usize)> = Vec::new();
+    for (row, depth) in depths.iter().enumerate() {
+        while above.pop_if(|(_, other)| *other >= *depth).is_some() {}
+        if is_wanted.get(row).copied().unwrap_or(false) {
+            // Those that are shown already have theirs above them.
+            for (ancestor, _) in above.iter().rev() {
+                match shown.get_mut(*ancestor) {
+                    Some(is_shown) if !*is_shown => *is_shown = true,
+                    _ => break,
+                }
+            }
+        }
+        above.push((row, *depth));
+    }
+    shown
 }
 
 /// Returns the number of children of each row among the rows, given the rows' depths in preorder.
@@ -73,6 +126,12 @@ mod tests {
         assert_eq!(children(&[0, 1, 2, 2, 1, 0, 1]), [2, 2, 0, 0, 0, 1, 0]);
         let deep = branches(&(0..100).collect::<Vec<_>>());
         assert!(deep.iter().all(|line| line.chars().count() < 200), "{deep:?}");
+        for (depth, branch) in deep.iter().enumerate() {
+            let cell = format!("{branch}java.lang.Object[]");
+            assert_eq!((branch_of(&cell), depth_of(&cell)), (branch.as_str(), depth));
+        }
+        let shown = with_above(&[0, 1, 2, 2, 1, 0, 1], &[false, false, false, true, false, true, false]);
+        assert_eq!(shown, [true, true, false, true, false, true, false]);
     }
 
     #[test]

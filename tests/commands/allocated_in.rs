@@ -401,11 +401,11 @@ fn heap_over_time_is_told_beside_the_dump() {
     let rising: Vec<i64> = (0..40).map(|at| 100_000 + 10_000 * at).collect();
     let bytes = [full_collections(&rising, true).finish(), recording(&[LEAK], 1790)].concat();
     let (place, path) = place(1000, &bytes);
-    // Between the collections 14 and 15.
-    fs::write(place.path("dump.hprof"), ledger_of(1000, 1_145)).unwrap();
-    let text = "the floor after 40 full collections rose from 195.3 KiB to 390.6 KiB, as that of a leak does; of the \
-                classes that were counted, a.B grew most, from 48.8 KiB to 239.3 KiB in 40 counts; the last collection before \
-                the dump, 5 ms earlier, left 234.4 KiB";
+    // Between the collections 24 and 25.
+    fs::write(place.path("dump.hprof"), ledger_of(1000, 1_245)).unwrap();
+    let text = "the floor after 25 full collections rose from 156.2 KiB to 273.4 KiB, as that of a leak does; of the \
+                classes that were counted, a.B grew most, from 48.8 KiB to 239.3 KiB in 40 counts; the last recorded \
+                collection before the dump, 5 ms earlier, left 332.0 KiB";
     let overview = document(&place, "overview", &path)["rows"][0]["recording"].clone();
     let leaks = document(&place, "leaks", &path)["recording"].clone();
     assert_eq!(overview, leaks);
@@ -417,7 +417,7 @@ fn heap_over_time_is_told_beside_the_dump() {
     let before = &leaks["collection_before_dump"];
     assert_eq!(
         (before["gc_id"].as_i64(), before["used_bytes"].as_i64(), before["time"].as_str()),
-        (Some(14), Some(240_000), Some("1970-01-01T00:00:01.140Z"))
+        (Some(24), Some(340_000), Some("1970-01-01T00:00:01.240Z"))
     );
     let floors = leaks["floor_over_time"].as_array().unwrap();
     let floors: Vec<i64> = floors.iter().map(|floor| floor["used_bytes"].as_i64().unwrap()).collect();
@@ -437,10 +437,17 @@ fn heap_over_time_is_told_beside_the_dump() {
     }
     let page = place.answer(&["report", "--recording", &path, "--sections", "overview"]);
     assert!(page.contains(text) && page.contains("<svg class=\"time\""), "{page}");
-    // 40 bars, the highest the last, and a mark between the fifteenth and the sixteenth.
+    // 40 bars, and a mark between the bars 24 and 25.
     let (_, svg) = page.split_once("<svg class=\"time\"").unwrap();
     let svg = svg.split_once("</svg>").unwrap().0;
-    assert_eq!((svg.matches("<rect").count(), svg.matches("<line").count()), (40, 1), "{svg}");
+    let places = |element: &str, attribute: &str| -> Vec<f64> {
+        let elements = svg.split('<').filter(|tag| tag.starts_with(element));
+        let value = |tag: &str| tag.split_once(attribute)?.1.split('"').next()?.parse().ok();
+        elements.filter_map(value).collect()
+    };
+    let (bars, marks) = (places("rect ", " x=\""), places("line ", " x1=\""));
+    assert_eq!((bars.len(), marks.len()), (40, 1), "{svg}");
+    assert!(bars[24] < marks[0] && marks[0] < bars[25] + (bars[25] - bars[24]), "{svg}");
     assert!(svg.contains("<title>1970-01-01T00:00:01.390Z: 478.5 KiB</title>"), "{svg}");
 }
 
@@ -515,5 +522,20 @@ fn a_recording_from_the_start_of_the_jvm_covers_it() {
         let (place, path) = place(1000, &recording.write().finish());
         let of = document(&place, "leaks", &path)["rows"][0]["recorded_allocation"].clone();
         assert_eq!(of["recorded_live_bytes"], recorded, "{options}: {of}");
+    }
+}
+
+/// A dump collects the heap before it is written, in the millisecond that it states.
+#[test]
+fn the_collection_of_the_dump_is_before_it() {
+    let mut collections = full_collections(&[50_000; 20], false).finish();
+    // 8 ticks are a millisecond: a collection every 1.25 ms.
+    collections[56..64].copy_from_slice(&8_000i64.to_be_bytes());
+    let (place, path) = place(1000, &[collections, recording(&[LEAK], 1790)].concat());
+    for (created_ms, gc_id) in [(1_011, 9), (1_012, 10), (1_013, 11)] {
+        fs::write(place.path("dump.hprof"), ledger_of(1000, created_ms)).unwrap();
+        let recording = document(&place, "leaks", &path)["recording"].clone();
+        assert_eq!(recording["collection_before_dump"]["gc_id"], gc_id);
+        assert_eq!(recording["heap_trend"]["collections"], gc_id + 1);
     }
 }

@@ -11,7 +11,7 @@
 )]
 
 mod allocated_in;
-#[cfg(all(unix, feature = "browse"))]
+#[cfg(unix)]
 mod browse;
 mod check;
 #[cfg(unix)]

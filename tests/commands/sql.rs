@@ -1,12 +1,10 @@
 //! `sql` as a process: what is refused or bounded, exit codes, places of errors, formats, and the shell.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-
 use crate::kit::process::{Place, stderr};
+use crate::kit::terminal;
 use crate::kit::texts::sample_path;
 
 fn place() -> Place {
@@ -185,17 +183,12 @@ fn queries_come_from_files_and_from_stdin() {
 fn the_shell_answers_on_a_terminal() {
     let place = place();
     place.answer(&["sql", "SELECT 1"]);
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-    let slave = File::options().read(true).write(true).open(name).unwrap();
+    let (mut master, slave) = terminal::open(80, 24);
     let mut command = place.command(&["sql"]);
     command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
     command.env("TERM", "xterm").env("XDG_STATE_HOME", place.path("state"));
     let mut child = command.spawn().unwrap();
     drop(command);
-    let mut master = File::from(master);
     let mut input = master.try_clone().unwrap();
     let typing = std::thread::spawn(move || {
         for line in [

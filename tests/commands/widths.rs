@@ -10,13 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
 use hprof_cli::histogram::ClassPattern;
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
-use crate::kit::portion;
 use crate::kit::texts::sample_path as sample;
+use crate::kit::{portion, terminal};
 
 /// `{O}` is an object, `{S}` a String, `{A}` an array, `{L}` a loader, `{C}` the longest name of a class; `_` a space in a
 /// query. The first is the dump alone. Left out is what other programs read and is no table: `threads --format text`, `leaks
@@ -105,17 +103,6 @@ fn command(arguments: &[String]) -> Command {
     command
 }
 
-/// Opens a terminal with `columns` columns; returns both ends.
-fn terminal(columns: u16) -> (File, File) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-    let slave = File::options().read(true).write(true).open(name).unwrap();
-    tcsetwinsize(&slave, Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    (File::from(master), slave)
-}
-
 /// Returns a command's output on a terminal with `columns` columns.
 fn on_terminal(command: Command, columns: u16) -> String {
     typed(command, columns, "", &[])
@@ -123,7 +110,7 @@ fn on_terminal(command: Command, columns: u16) -> String {
 
 /// The same of a command that asks for lines by a prompt.
 fn typed(mut command: Command, columns: u16, prompt: &str, lines: &[&str]) -> String {
-    let (mut master, slave) = terminal(columns);
+    let (mut master, slave) = terminal::open(columns, 50);
     if !lines.is_empty() {
         command.stdin(slave.try_clone().unwrap());
     }

@@ -12,4 +12,6 @@ pub mod portion;
 pub mod process;
 pub mod random;
 pub mod strategies;
+#[cfg(unix)]
+pub mod terminal;
 pub mod texts;

@@ -7,6 +7,7 @@ use crate::planted::{Planted, found_in, planted};
 /// Commands that show nothing of a dump, and why.
 const SHOW_NOTHING: &[(&str, &str)] = &[
     ("agent", "tells where a file is"),
+    ("browse", "answers by the other commands, in a terminal"),
     ("completions", "writes a shell script"),
     ("convert", "writes values, and is refused"),
     ("dump", "takes a dump of a JVM"),

@@ -3,15 +3,17 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use hprof_report::screen::{RowWindow, Screen, ScreenLine};
+use hprof_parser::ObjectId;
+use hprof_report::screen::{Screen, ScreenLine};
+use hprof_report::window::RowWindow;
 
 use super::core::{Question, ScreenAnswer, takes_two};
 use crate::cli;
 use crate::cli::Outcome;
 use crate::cli::pages::ask::Failure;
-use crate::cli::shared::context::{RunContext, locked};
+use crate::cli::shared::context::{Note, RunContext, locked};
 
 /// Maximum number of answers that are kept.
 const MAX_KEPT: usize = 32;
@@ -39,6 +41,8 @@ pub(super) struct Answerer {
     /// Options for opening that each command repeats.
     options: Vec<OsString>,
     kept: Mutex<VecDeque<(KeptKey, Arc<CommandAnswer>)>>,
+    /// The command of the first answer, and its notes about the dump, which later answers do not repeat.
+    first: OnceLock<(Vec<String>, Vec<String>)>,
 }
 
 impl Answerer {
@@ -49,7 +53,7 @@ impl Answerer {
         baseline: Option<PathBuf>,
         options: Vec<OsString>,
     ) -> Self {
-        Self { cx, dump, baseline, options, kept: Mutex::default() }
+        Self { cx, dump, baseline, options, kept: Mutex::default(), first: OnceLock::new() }
     }
 
     /// Answers a question; an error is an answer too.
@@ -66,7 +70,11 @@ impl Answerer {
 
     fn laid(&self, question: &Question) -> Result<ScreenAnswer, Failure> {
         let width = question.width;
-        let (words, window) = question.command();
+        let (words, mut window) = question.command();
+        let wanted = window.text.to_lowercase();
+        if !wanted.is_empty() {
+            window.kept = self.open_nodes_with(&wanted, question)?;
+        }
         let answer = self.ask(&words, width, &window)?;
         let mut screens = answer.screens.clone();
         // A node may have been opened before the one above it was closed and opened again.
@@ -80,8 +88,11 @@ impl Answerer {
                 screen.graft(*id, tree);
             }
         }
+        if !wanted.is_empty() {
+            screens.iter_mut().take(1).for_each(|screen| screen.sift(&wanted));
+        }
         let mut lines: Vec<ScreenLine> = screens.iter().flat_map(|screen| screen.lines(width)).collect();
-        lines.extend(answer.text.lines().map(ScreenLine::of_text));
+        lines.extend(answer.text.lines().flat_map(|line| wrapped(line, width)));
         let mut notes: Vec<ScreenLine> = answer.notes.iter().flat_map(|note| wrapped(note, width)).collect();
         if lines.len() > MAX_LINES {
             lines.truncate(MAX_LINES);
@@ -93,6 +104,30 @@ impl Answerer {
         Ok(ScreenAnswer { lines, notes: count, place, text: window.text, width, is_failed: false })
     }
 
+    /// Returns the open nodes that have an object with a text below them, in nodes that are shown open.
+    fn open_nodes_with(&self, wanted: &str, question: &Question) -> Result<Vec<ObjectId>, Failure> {
+        let mut found: Vec<ObjectId> = Vec::new();
+        let mut others: Vec<_> = question.trees.iter().collect();
+        // Each may be below another one.
+        loop {
+            let before = found.len();
+            let mut rest = Vec::new();
+            for node in others {
+                let (id, words) = node;
+                let tree = self.ask(words, question.width, &RowWindow::ALL)?;
+                if tree.screens.first().is_some_and(|tree| tree.has_below(wanted, &found)) {
+                    found.push(*id);
+                } else {
+                    rest.push(node);
+                }
+            }
+            if found.len() == before {
+                return Ok(found);
+            }
+            others = rest;
+        }
+    }
+
     /// Runs a command, unless its answer is kept.
     fn ask(&self, words: &[String], width: u16, window: &RowWindow) -> Result<Arc<CommandAnswer>, Failure> {
         let key = (words.to_vec(), width, window.clone());
@@ -102,17 +137,27 @@ impl Answerer {
         let cx = self.cx.taking_screens(MAX_TEXT, width, window.clone());
         let done = cli::answer(&cx, &self.command_line(words));
         let said = cx.into_said();
+        let mut text = String::from_utf8_lossy(&said.bytes).into_owned();
         let is_damaged = match done {
             Ok(outcome) => outcome == Outcome::Damaged,
-            Err(error) => return Err(Failure::of(&error, said.notes)),
+            Err(error) => match error.downcast_ref::<clap::Error>() {
+                // Help that was asked for.
+                Some(help) if !help.use_stderr() => {
+                    text = help_for(words, width).unwrap_or_else(|| help.to_string());
+                    false
+                }
+                _ => return Err(Failure::of(&error, said.notes)),
+            },
         };
         let damage = is_damaged.then(|| "note: the dump is damaged; doctor explains".to_owned());
-        let notes = said.notes.iter().map(|note| format!("{}: {}", note.kind, note.text));
-        let answer = Arc::new(CommandAnswer {
-            screens: said.screens,
-            text: String::from_utf8_lossy(&said.bytes).into_owned(),
-            notes: notes.chain(damage).collect(),
-        });
+        let of_kind = |note: &Note| note.kind == "note";
+        let texts = || said.notes.iter().filter(|note| of_kind(note)).map(|note| note.text.clone()).collect();
+        let (first, told) = self.first.get_or_init(|| (words.to_vec(), texts()));
+        let is_told = |note: &Note| words != first && of_kind(note) && told.contains(&note.text);
+        let notes = said.notes.iter().filter(|note| !is_told(note));
+        let notes = notes.map(|note| format!("{}: {}", note.kind, note.text));
+        let answer =
+            Arc::new(CommandAnswer { screens: said.screens, text, notes: notes.chain(damage).collect() });
         let mut kept = locked(&self.kept);
         kept.push_front((key, answer.clone()));
         kept.truncate(MAX_KEPT);
@@ -128,6 +173,13 @@ impl Answerer {
         line.extend(words.iter().skip(1).map(OsString::from));
         line
     }
+}
+
+/// Returns the help that a command line asks for, laid out for a width.
+fn help_for(words: &[String], width: u16) -> Option<String> {
+    let program = cli::alone(words.first()?)?.term_width(width.into());
+    let line = std::iter::once("hprof-cli").chain(words.iter().map(String::as_str));
+    Some(program.try_get_matches_from(line).err()?.to_string())
 }
 
 /// Returns a path that no command takes for an option or for standard input.

@@ -1,33 +1,39 @@
 //! `browse`: the dump in a terminal.
 //!
-//! [`core`] is a browser without a terminal: a state that takes keys, sizes and answers, and returns questions and a
-//! screen of cells. [`terminal`] connects it to the terminal, and [`link`] to a process of this program ([`worker`],
-//! [`wire`]) in which [`answers`] answers its questions with the commands: it can be killed at any time. Lines are those of the commands' tables ([`hprof_report::screen`]).
+//! Its arguments are in every build, so that help, man pages and completions are the same; the rest needs the feature
+//! `browse`. `core` is a browser without a terminal: a state that takes keys, sizes and answers, and returns questions and a
+//! screen of cells. `terminal` connects it to the terminal, and `link` to a process of this program (`worker`, `wire`) in
+//! which `answers` answers its questions with the commands: it can be killed at any time. `session` starts the one or the
+//! other. Lines are those of the commands' tables ([`hprof_report::screen`]).
 
+#[cfg(feature = "browse")]
 mod answers;
+#[cfg(feature = "browse")]
 mod core;
+#[cfg(feature = "browse")]
 mod link;
+#[cfg(feature = "browse")]
+mod session;
+#[cfg(feature = "browse")]
 mod terminal;
-#[cfg(test)]
+#[cfg(all(test, feature = "browse"))]
 mod tests;
+#[cfg(feature = "browse")]
 mod wire;
+#[cfg(feature = "browse")]
 mod worker;
 
-use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
-use hprof_query::oql::KEYWORDS;
-use hprof_query::tables;
+use anyhow::ensure;
 
+use crate::cli::Outcome;
 use crate::cli::shared::args::Input;
 use crate::cli::shared::child::WORKER;
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
-use crate::cli::{self, Outcome};
-
-use self::core::Catalog;
+use crate::cli::shared::spool::STDIN;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli browse heap.hprof
@@ -41,7 +47,10 @@ Keys: a letter opens a view (the last line lists them), Enter goes to the object
 /// Shows the answers of the other commands as views: overview, leaks, dominator tree, histogram, objects, paths,
 /// threads, strings, waste and, with --baseline, what grew. Enter follows the objects and classes in them. The index is
 /// built on first use; the screen stays usable meanwhile.
+///
+/// Only builds with the cargo feature `browse` can do this: `cargo install --path . --features browse`.
 #[derive(Debug, clap::Args)]
+#[cfg_attr(not(feature = "browse"), allow(dead_code, reason = "the arguments are for the help"))]
 pub(crate) struct BrowseArgs {
     #[command(flatten)]
     input: Input,
@@ -54,75 +63,49 @@ pub(crate) struct BrowseArgs {
     frameworks: FrameworksArgs,
 }
 
+#[cfg(feature = "browse")]
 pub(crate) fn run(cx: &RunContext, args: &BrowseArgs) -> anyhow::Result<Outcome> {
-    let frameworks = args.frameworks.rules(cx)?;
-    let (dump, baseline) = (args.input.path().to_owned(), args.baseline.clone());
+    session::run(cx, args)
+}
+
+#[cfg(not(feature = "browse"))]
+pub(crate) fn run(_: &RunContext, _: &BrowseArgs) -> anyhow::Result<Outcome> {
+    Err(not_built())
+}
+
+fn not_built() -> anyhow::Error {
+    anyhow::anyhow!(
+        "this hprof-cli was built without browse; build it with the cargo feature `browse`: `cargo install --path . \
+         --features browse` in its source directory"
+    )
+}
+
+/// Checks that this build can browse, and that there is a terminal for keys and screens: before a pipe is read, which may
+/// take minutes and is possible only once.
+///
+/// # Errors
+/// If there is not.
+pub(crate) fn check(matches: &clap::ArgMatches) -> anyhow::Result<()> {
+    if !cfg!(feature = "browse") {
+        return Err(not_built());
+    }
     if std::env::var_os(WORKER).is_some() {
-        let teller = worker::Teller::default();
-        let dumps = cx.keeping_dumps(Some(Arc::new(teller.clone())), cx.hides_values);
-        let dumps = dumps.with_frameworks(frameworks);
-        let answerer = answers::Answerer::new(dumps, dump, baseline, args.input.words());
-        worker::run(&teller, &answerer)?;
-        return Ok(Outcome::Fine);
+        return Ok(());
     }
-    anyhow::ensure!(
-        io::stdin().is_terminal() && io::stdout().is_terminal(),
-        "browse needs a terminal; the other commands write to files and pipes"
+    for name in ["dump", "baseline"] {
+        ensure!(
+            matches.get_one::<PathBuf>(name).is_none_or(|path| path != Path::new(STDIN)),
+            "browse reads keys from standard input, so no dump can come from there; name a file, or another pipe: \
+             hprof-cli browse <(gzip -dc heap.hprof.gz)"
+        );
+    }
+    ensure!(
+        io::stdin().is_terminal(),
+        "standard input is not a terminal, and browse reads keys from it; the other commands need no terminal"
     );
-    for path in std::iter::once(args.input.path()).chain(args.baseline.as_deref()) {
-        anyhow::Context::with_context(std::fs::metadata(path), || format!("cannot open {}", path.display()))?;
-    }
-    let mut words = args.input.words();
-    words.extend(args.frameworks.words());
-    words.extend(baseline.iter().flat_map(|baseline| ["--baseline".into(), baseline.into()]));
-    words.extend(["--".into(), dump.clone().into()]);
-    let options = shell_options(args);
-    terminal::run(words, |size| core::Browser::new(dump, baseline, options, Box::new(CommandOptions), size))?;
-    Ok(Outcome::Fine)
-}
-
-/// Returns the options that every command must repeat in a shell: without them it would have another answer, or build
-/// another index.
-fn shell_options(args: &BrowseArgs) -> Vec<OsString> {
-    let mut options = args.frameworks.words();
-    options.extend(args.input.heap_dump().iter().map(|number| format!("--heap-dump={number}").into()));
-    if let Some(dir) = args.input.index_dir_option() {
-        options.extend(["--index-dir".into(), dir.into()]);
-    }
-    options
-}
-
-/// Options as the parser knows them.
-struct CommandOptions;
-
-impl Catalog for CommandOptions {
-    fn values(&self, command: &str, option: &str) -> Vec<String> {
-        let Some(command) = cli::one(command) else { return Vec::new() };
-        let name = option.trim_start_matches("--");
-        let argument = command.get_arguments().find(|argument| argument.get_long() == Some(name));
-        let Some(argument) = argument else { return Vec::new() };
-        let defaults = argument.get_default_values();
-        let values = argument.get_possible_values().into_iter().map(|value| value.get_name().to_owned());
-        values.filter(|value| !defaults.iter().any(|default| *default == **value)).collect()
-    }
-
-    fn options(&self, command: &str) -> Vec<String> {
-        let Some(command) = cli::one(command) else { return Vec::new() };
-        let long = command.get_arguments().filter_map(clap::Arg::get_long);
-        long.map(|name| format!("--{name}")).collect()
-    }
-
-    fn query_words(&self, command: &str) -> Vec<String> {
-        let mut words: Vec<String> = match command {
-            "oql" | "sql" => KEYWORDS.iter().map(|word| (*word).to_owned()).collect(),
-            _ => return Vec::new(),
-        };
-        if command == "sql" {
-            for table in tables::definitions() {
-                words.extend(table.columns.iter().map(|column| column.name.to_string()));
-                words.push(table.name.into_owned());
-            }
-        }
-        words
-    }
+    ensure!(
+        io::stdout().is_terminal(),
+        "standard output is not a terminal, and browse draws on it; the other commands write to files and pipes"
+    );
+    Ok(())
 }

@@ -97,9 +97,12 @@ fn watch_terminal(sender: Sender<Event>) {
 
 fn watch_signals(sender: &Sender<Event>) {
     let end = Mutex::new(sender.clone());
-    signals::instead(move || {
-        let _ = locked(&end).send(Event::End);
-    });
+    signals::instead_restoring(
+        move || {
+            let _ = locked(&end).send(Event::End);
+        },
+        leave_anyhow,
+    );
     let stop = Mutex::new(sender.clone());
     signals::on_stop(move || {
         let _ = locked(&stop).send(Event::Stop);
@@ -137,7 +140,11 @@ impl BrowserLoop {
                     }
                     Effect::Cancel => self.link.cancel(),
                     Effect::Copy(text) => copy(&text)?,
-                    Effect::Suspend => self.stop()?,
+                    Effect::Suspend => {
+                        if self.stop()? {
+                            return Ok(true);
+                        }
+                    }
                     Effect::Quit => return Ok(false),
                 }
             }
@@ -157,7 +164,11 @@ impl BrowserLoop {
                     }
                     Event::Heard(heard) => self.hear(browser, heard),
                     Event::End => return Ok(true),
-                    Event::Stop => self.stop()?,
+                    Event::Stop => {
+                        if self.stop()? {
+                            return Ok(true);
+                        }
+                    }
                 }
             }
         }
@@ -179,15 +190,19 @@ impl BrowserLoop {
         }
     }
 
-    /// Stops the process, and takes the terminal again when it goes on.
-    fn stop(&mut self) -> anyhow::Result<()> {
+    /// Stops the process, and takes the terminal again when it goes on. Returns `true` if it goes on only to end by a signal:
+    /// it may be in the background then, where taking the terminal would stop it again.
+    fn stop(&mut self) -> anyhow::Result<bool> {
         leave();
         signals::stop_now();
+        if signals::is_ending() {
+            return Ok(true);
+        }
         enter()?;
         // A new one draws everything. `Terminal::clear` would ask the terminal for its cursor, and the thread that reads keys
         // would take the reply.
         self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-        Ok(())
+        Ok(false)
     }
 }
 
@@ -262,9 +277,21 @@ fn enter() -> anyhow::Result<()> {
 /// Restores the terminal, once. A terminal that is gone needs no restoring.
 fn leave() {
     if IS_ENTERED.swap(false, Ordering::SeqCst) {
-        let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
+        // Its mode first: a terminal that was halted by Ctrl-S takes no output.
         let _ = disable_raw_mode();
+        let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
     }
+}
+
+/// Restores the terminal while the main thread hangs, as far as that is possible: it may be in the middle of writing.
+fn leave_anyhow() {
+    let _ = disable_raw_mode();
+    let (done, left) = channel();
+    std::thread::spawn(move || {
+        leave();
+        let _ = done.send(());
+    });
+    let _ = left.recv_timeout(Duration::from_millis(500));
 }
 
 /// Sets the clipboard of the terminal (OSC 52).

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
-use hprof_report::screen::{RowWindow, ScreenLine, WindowPlace};
+use hprof_report::screen::ScreenLine;
+use hprof_report::window::{RowWindow, WindowPlace};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 
-use super::CommandOptions;
 use super::answers::Answerer;
 use super::core::{Browser, Effect, Key, Question, READING, ScreenAnswer};
+use super::session::CommandOptions;
 use crate::cli;
 use crate::cli::shared::context::RunContext;
 
@@ -83,6 +84,7 @@ const SCREENS: &[&str] = &[
     "l Enter p",
     "d",
     "d Right Down Right",
+    "d Right Down Right / Object[ Enter",
     "d b",
     "h",
     "h > / Product Enter",
@@ -96,7 +98,9 @@ const SCREENS: &[&str] = &[
     ":roots Enter",
     "e * Space F R O M Space shop.Product Enter",
     ":redact Enter",
+    ":places Space --help Enter",
     "?",
+    "l Enter p ?",
     "g",
 ];
 
@@ -142,6 +146,90 @@ fn screens_of_a_sample() {
     assert_eq!(expected.lines().count(), all.lines().count());
 }
 
+#[test]
+fn a_filter_shows_open_nodes_below_their_parents_and_keeps_the_selection() {
+    let indexes = tempfile::tempdir().expect("a directory");
+    let answerer = answerer(indexes.path());
+    let mut browser = browser((80, 24));
+    let press = |browser: &mut Browser, text: &str| {
+        for key in keys(text) {
+            browser.key(key);
+            settle(browser, |question| answerer.answer(question));
+        }
+        self::text(&screen(browser, (80, 24)))
+    };
+    settle(&mut browser, |question| answerer.answer(question));
+    press(&mut browser, "d Right Down Right");
+    let shown = press(&mut browser, "/ Object[ Enter");
+    let lines: Vec<&str> = shown.lines().collect();
+    // The loader and its list are the parents of the array; the next one is another tree.
+    for (line, expected) in [
+        (2, "0xffe56098  …loader.ClassLoaders$AppClassLoader \"app\""),
+        (3, "0xffe58918  └─ java.util.ArrayList size=5"),
+        (4, "0xfc2f1a28     └─ java.lang.Object[]"),
+        (5, "0xffe72730  java.lang.Object[]"),
+    ] {
+        assert!(lines[line].contains(expected), "{line}: {shown}");
+    }
+    assert!(!shown.contains("ConcurrentHashMap") && shown.contains("Enter: 0xffe58918"), "{shown}");
+    // A line that is hidden gets the selection back.
+    let shown = press(&mut browser, "Esc / Object[]x");
+    assert!(!shown.contains("0xffe58918"), "{shown}");
+    assert!(press(&mut browser, "Esc").contains("Enter: 0xffe58918"));
+    // One that was chosen among those that are shown keeps it.
+    let shown = press(&mut browser, "/ Object[ Enter Down Down");
+    assert!(shown.contains("Enter: 0xffe72730"), "{shown}");
+    let shown = press(&mut browser, "Esc");
+    assert!(shown.contains("Enter: 0xffe72730") && shown.contains("ConcurrentHashMap"), "{shown}");
+}
+
+#[test]
+fn what_the_first_answer_says_about_the_dump_is_not_repeated() {
+    let indexes = tempfile::tempdir().expect("a directory");
+    let mut option = OsString::from("--index-dir=");
+    option.push(indexes.path());
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/leaks/s1.hprof.zst");
+    let answerer = Answerer::new(RunContext::shell().keeping_dumps(None, false), dump, None, vec![option]);
+    let notes = |words: &[&str]| {
+        let answer = answerer.answer(&question(words, None));
+        let notes = answer.lines.iter().skip(answer.lines.len() - answer.notes);
+        notes.map(|line| line.text.clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert!(notes(&["overview"]).contains("note: unpacked into"));
+    assert_eq!(notes(&["histo"]), "");
+    assert!(notes(&["paths-to-root", "0xffab85e8"]).starts_with("note: no other path"));
+    assert!(notes(&["overview"]).contains("note: unpacked into"));
+}
+
+#[test]
+fn help_of_a_command_is_a_text() {
+    let indexes = tempfile::tempdir().expect("a directory");
+    let answerer = answerer(indexes.path());
+    for words in [
+        &["histo", "--help"][..],
+        &["histo", "-h"],
+        &["sql", "--help"],
+        &["dominators", "--depth=3", "--help"],
+    ] {
+        let answer = answerer.answer(&Question { width: 79, ..question(words, None) });
+        let lines: Vec<&str> = answer.lines.iter().map(|line| line.text.as_str()).collect();
+        assert!(
+            !answer.is_failed && lines.iter().any(|line| line.starts_with("Usage: ")),
+            "{words:?}: {lines:?}"
+        );
+        assert!(lines.iter().all(|line| hprof_report::fit::width(line) <= 79), "{words:?}: {lines:?}");
+    }
+    assert!(answerer.answer(&question(&["histo", "--wrong"], None)).is_failed);
+    let mut browser = browser((80, 24));
+    browser.effects();
+    for key in keys(":histo Space -h Enter") {
+        browser.key(key);
+    }
+    let asked = browser.effects();
+    let [Effect::Ask(question)] = &asked[..] else { panic!("no question: {asked:?}") };
+    assert_eq!((question.words.join(" "), &question.window), ("histo -h".to_owned(), &None));
+}
+
 /// Returns an answerer for a sample, without a child process; its indexes are in the directory.
 fn answerer(indexes: &Path) -> Answerer {
     let mut option = OsString::from("--index-dir=");
@@ -173,7 +261,7 @@ fn windows_of_rows_are_all_rows() {
         &["loaders"],
     ] {
         let ask = |start, count, is_last| {
-            let window = RowWindow { start, count, is_last, text: String::new() };
+            let window = RowWindow { start, count, is_last, ..RowWindow::ALL };
             let answer = answerer.answer(&question(words, Some(window)));
             assert!(!answer.is_failed, "{words:?}: {:?}", answer.lines);
             answer.place.expect("rows")
@@ -416,22 +504,23 @@ fn a_class_with_a_hostile_name_is_no_option_and_no_pattern() {
 /// Returns the rows of a window among a million; those with a number that contains its text.
 fn million(question: &Question) -> ScreenAnswer {
     const ALL: usize = 1_000_000;
-    let Some(RowWindow { start, count, is_last, text }) = question.window.clone() else {
+    let Some(RowWindow { start, count, is_last, around, text, .. }) = question.window.clone() else {
         return ScreenAnswer { width: question.width, ..ScreenAnswer::default() };
     };
     assert!(count <= 400, "{question:?}");
-    let all = (0..ALL).filter(|row| text.is_empty() || format!("row {row}").contains(&text));
-    let start = if is_last { ALL - count } else { start };
-    let rows: Vec<usize> = if text.is_empty() {
-        (start..ALL.min(start + count)).collect()
-    } else {
-        all.skip(start).take(count).collect()
-    };
+    let all: Vec<usize> =
+        (0..ALL).filter(|row| text.is_empty() || format!("row {row}").contains(&text)).collect();
+    let link = |row: usize| CellTarget::Object(ObjectId(row as u64 + 1));
+    let at = around.and_then(|target| all.iter().position(|row| link(*row) == target));
+    let start = at.map_or(start, |at| at.saturating_sub(count / 2));
+    let start = if is_last { all.len() - count } else { start };
+    let rows: Vec<usize> = all.iter().skip(start).take(count).copied().collect();
     let line = |(at, row): (usize, &usize)| ScreenLine {
         row: Some(start + at),
+        links: vec![link(*row)].into(),
         ..ScreenLine::of_text(&format!("row {row}"))
     };
-    let has_more = rows.len() == count && start + count < ALL;
+    let has_more = start + rows.len() < all.len();
     let total = text.is_empty().then_some(ALL);
     let place = Some(WindowPlace { start, rows: rows.len(), has_more, total });
     let lines = rows.iter().enumerate().map(line).collect();
@@ -476,8 +565,11 @@ fn a_million_rows_scroll_and_no_more_than_a_window_is_asked_for() {
     }
     shows(&browser, "row 99879\n");
     shows(&browser, "row 998799\n");
+    // What is chosen there stays chosen among all rows.
+    press(&mut browser, Key::Down);
+    press(&mut browser, Key::Down);
     press(&mut browser, Key::Esc);
-    shows(&browser, "/1,000,000");
+    shows(&browser, "299,880/1,000,000  Enter: 0x49368");
 }
 
 #[test]

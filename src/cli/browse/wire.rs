@@ -2,7 +2,8 @@
 
 use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
-use hprof_report::screen::{RowWindow, ScreenLine, WindowPlace};
+use hprof_report::screen::ScreenLine;
+use hprof_report::window::{RowWindow, WindowPlace};
 use serde::{Deserialize, Serialize};
 
 use super::core::{Question, ScreenAnswer};
@@ -33,8 +34,16 @@ pub(super) struct WireQuestion {
     words: Vec<String>,
     trees: Vec<(u64, Vec<String>)>,
     width: u16,
-    /// First row, number of rows, whether the last are wanted, and text.
-    window: Option<(usize, usize, bool, String)>,
+    window: Option<WireWindow>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct WireWindow {
+    start: usize,
+    count: usize,
+    is_last: bool,
+    around: Option<WireTarget>,
+    text: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,6 +68,12 @@ struct WireLine {
     is_heading: bool,
     #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
     row: Option<usize>,
+    #[serde(rename = "d", default, skip_serializing_if = "is_zero")]
+    depth: usize,
+}
+
+fn is_zero(depth: &usize) -> bool {
+    *depth == 0
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -74,7 +89,11 @@ enum WireTarget {
 impl From<Question> for WireQuestion {
     fn from(question: Question) -> Self {
         let Question { number, words, trees, width, window } = question;
-        let window = window.map(|window| (window.start, window.count, window.is_last, window.text));
+        let window = window.map(|window| {
+            // Which rows are kept is determined by the process that answers.
+            let RowWindow { start, count, is_last, around, text, kept: _ } = window;
+            WireWindow { start, count, is_last, around: around.map(WireTarget::from), text }
+        });
         Self {
             number,
             words,
@@ -88,7 +107,10 @@ impl From<Question> for WireQuestion {
 impl From<WireQuestion> for Question {
     fn from(question: WireQuestion) -> Self {
         let WireQuestion { number, words, trees, width, window } = question;
-        let window = window.map(|(start, count, is_last, text)| RowWindow { start, count, is_last, text });
+        let window = window.map(|window| {
+            let WireWindow { start, count, is_last, around, text } = window;
+            RowWindow { start, count, is_last, around: around.map(CellTarget::from), text, kept: Vec::new() }
+        });
         let trees = trees.into_iter().map(|(id, tree)| (ObjectId(id), tree)).collect();
         Self { number, words, trees, width, window }
     }
@@ -117,28 +139,40 @@ impl From<WireAnswer> for ScreenAnswer {
     }
 }
 
+impl From<CellTarget> for WireTarget {
+    fn from(target: CellTarget) -> Self {
+        match target {
+            CellTarget::Object(id) => Self::Object(id.0),
+            CellTarget::Class(name, id) => Self::Class(name, id.map(|id| id.0)),
+            CellTarget::Page(path) => Self::Page(path),
+        }
+    }
+}
+
+impl From<WireTarget> for CellTarget {
+    fn from(target: WireTarget) -> Self {
+        match target {
+            WireTarget::Object(id) => Self::Object(ObjectId(id)),
+            WireTarget::Class(name, id) => Self::Class(name, id.map(ObjectId)),
+            WireTarget::Page(path) => Self::Page(path),
+        }
+    }
+}
+
 impl From<ScreenLine> for WireLine {
     fn from(line: ScreenLine) -> Self {
-        let ScreenLine { text, bold, links, is_heading, row } = line;
-        let link = |target: &CellTarget| match target {
-            CellTarget::Object(id) => WireTarget::Object(id.0),
-            CellTarget::Class(name, id) => WireTarget::Class(name.clone(), id.map(|id| id.0)),
-            CellTarget::Page(path) => WireTarget::Page(path.clone()),
-        };
+        let ScreenLine { text, bold, links, is_heading, row, depth } = line;
         let bold = bold.into_iter().map(|range| (range.start, range.end)).collect();
-        Self { text, bold, links: links.iter().map(link).collect(), is_heading, row }
+        let links = links.iter().cloned().map(WireTarget::from).collect();
+        Self { text, bold, links, is_heading, row, depth }
     }
 }
 
 impl From<WireLine> for ScreenLine {
     fn from(line: WireLine) -> Self {
-        let WireLine { text, bold, links, is_heading, row } = line;
-        let link = |target| match target {
-            WireTarget::Object(id) => CellTarget::Object(ObjectId(id)),
-            WireTarget::Class(name, id) => CellTarget::Class(name, id.map(ObjectId)),
-            WireTarget::Page(path) => CellTarget::Page(path),
-        };
+        let WireLine { text, bold, links, is_heading, row, depth } = line;
         let bold = bold.into_iter().map(|(start, end)| start..end).collect();
-        Self { text, bold, links: links.into_iter().map(link).collect(), is_heading, row }
+        let links = links.into_iter().map(CellTarget::from).collect();
+        Self { text, bold, links, is_heading, row, depth }
     }
 }

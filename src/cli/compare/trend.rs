@@ -416,7 +416,7 @@ fn recording_columns<'a>() -> Columns<'a, &'a Recorded> {
         Column::record(names::HEAP_TREND, heap_trend(), |recorded: &&'a Recorded| {
             recorded.heap_over_time()?.trend()
         })
-        .or_null("the recording contains no collections"),
+        .or_null("the recording contains no collections, or too many events"),
     ])
 }
 

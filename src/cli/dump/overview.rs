@@ -213,7 +213,7 @@ fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
     let mut lines = vec![format!("{}: {what}", fit::middle(name, room.max(MIN_NAME)))];
     if info.heap_dumps == 0 {
         lines.push("no heap dump".to_owned());
-        return lines.iter().map(|line| fit::end(line, width)).collect();
+        return lines;
     }
     let used = human_bytes(info.shallow_bytes);
     let limit = overview.heap_limit.map(|limit| format!(" of at most {}", human_bytes(limit)));
@@ -243,8 +243,7 @@ fn head(overview: &Overview, name: &str, width: usize) -> Vec<String> {
         }
         lines.push(line);
     }
-    // The first line starts with a file name, not a class name.
-    lines.iter().map(|line| fit::end(line, width)).collect()
+    lines
 }
 
 /// Returns the main class of the program.

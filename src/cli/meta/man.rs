@@ -19,7 +19,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 const ROOT: &str = "hprof-cli";
 
 /// Date of the last change to the pages' content, shown in their footers beside the version.
-const DATE: &str = "2026-11-23";
+const DATE: &str = "2026-11-26";
 
 /// Title of the exit codes in help.
 const EXIT_CODES_TITLE: &str = "Exit codes";

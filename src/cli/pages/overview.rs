@@ -39,8 +39,8 @@ pub(crate) fn page(request: &Request<'_>) -> Page {
         (frame::notes(&notes, &links))
         @if let Some(oom) = row.at(names::OUT_OF_MEMORY) { (out_of_memory(oom, &links)) }
         @if let Some((leaks, _)) = &leaks { (suspects::cards(leaks, SUSPECTS, &links)) }
-        (heap_over_time(row))
         @if leaks.is_none_or(|(leaks, _)| leaks.rows().is_empty()) { p { "No object or class retains more than 10% of the reachable heap by itself." } }
+        (heap_over_time(row))
         section {
             h2 { "Where the memory is" }
             (picture::figure(request, picture::PictureForm::Treemap, None, picture::SMALL))
@@ -87,8 +87,8 @@ pub(crate) fn heap_over_time(row: &Json) -> Markup {
     html! {
         section {
             h2 { "Heap over time" }
-            p { "What collections left: " (escape::text(text)) "." }
-            figure { (over_time(&bars, dumped, "The least that collections left, over time", OVER_TIME)) }
+            p { (escape::text(text)) "." }
+            figure { (over_time(&bars, dumped, "Lowest heap use after collections, over time", OVER_TIME)) }
         }
     }
 }

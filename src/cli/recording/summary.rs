@@ -208,7 +208,7 @@ fn columns<'a>() -> Columns<'a, RecordingFacts<'a>> {
         Column::record(names::HEAP_TREND, heap_columns::heap_trend(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time?.trend()
         })
-        .or_null("the recording contains no collections"),
+        .or_null("the recording contains no collections, or too many events"),
         Column::records(names::COUNTED_CLASSES, heap_columns::class(), |facts: &RecordingFacts<'a>| {
             facts.heap_over_time.map(|heap| heap.classes.as_slice()).unwrap_or_default()
         }),

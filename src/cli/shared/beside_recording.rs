@@ -12,7 +12,8 @@ use hprof_query::leaks::allocated_in::process::{
 };
 use hprof_query::recordings::profile::flight::FlightFile;
 use hprof_query::recordings::profile::flight::allocations::{self, Allocations};
-use hprof_query::recordings::profile::flight::heap::{Collection, HeapOverTime, HeapTrend};
+use hprof_query::recordings::profile::flight::heap::{Collection, HeapOverTime};
+use hprof_query::recordings::profile::flight::heap_trend::HeapTrend;
 use hprof_query::recordings::profile::rfc3339;
 use hprof_report::column::{Column, Columns};
 use hprof_report::escape;
@@ -158,15 +159,15 @@ impl BesideRecording {
 
 impl HeapBesideDump {
     fn of(heap: &HeapOverTime, dumped: Option<i64>) -> Option<Self> {
-        let trend = heap.trend()?;
-        let before_dump = dumped.and_then(|dumped| heap.before(dumped)).copied();
+        // Times of dumps have whole milliseconds. In the last one is the collection that the dump itself makes.
+        let before = dumped.map(|dumped| heap.until(dumped.saturating_add(MILLISECOND_NANOS - 1)));
+        let trend = before.as_ref().unwrap_or(heap).trend()?;
+        let before_dump = before.and_then(|heap| heap.collections.last().copied());
         let moment = dumped.zip(before_dump).map(|(dumped, before)| {
             let since = Duration::from_nanos(u64::try_from(dumped.saturating_sub(before.nanos)).unwrap_or(0));
             let since = if since < LONG { seconds(since) } else { long_time(since) };
-            format!(
-                "; the last collection before the dump, {since} earlier, left {}",
-                human_bytes(before.used_bytes)
-            )
+            let left = human_bytes(before.used_bytes);
+            format!("; the last recorded collection before the dump, {since} earlier, left {left}")
         });
         let text = format!("{trend}{}", moment.unwrap_or_default());
         Some(Self { trend, before_dump, floors: heap.floors(FLOORS), text })
@@ -267,13 +268,17 @@ fn contradiction(why: &Contradiction, hides_values: bool) -> String {
 }
 
 /// Reason for missing facts about the heap over time.
-const NO_HEAP: &str = "the recording contains no collections, or is of another process";
+const NO_HEAP: &str =
+    "the recording contains no collections before the dump or too many events, or is of another process";
 
 /// Maximum number of parts of the time whose floors are reported.
 const FLOORS: usize = 60;
 
 /// Times of this length and more are in minutes.
 const LONG: Duration = Duration::from_secs(60);
+
+/// Nanoseconds of a millisecond.
+const MILLISECOND_NANOS: i64 = 1_000_000;
 
 /// Nanoseconds of an hour.
 const HOUR_NANOS: u64 = 3_600_000_000_000;

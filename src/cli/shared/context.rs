@@ -16,7 +16,8 @@ use hprof_index::{Heap, ObjectGraph, Options, Progress};
 use hprof_query::frameworks::Frameworks;
 use hprof_report::Format;
 use hprof_report::grid::Grid;
-use hprof_report::screen::{RowWindow, Screen};
+use hprof_report::screen::Screen;
+use hprof_report::window::RowWindow;
 
 use super::color::ColorArg;
 

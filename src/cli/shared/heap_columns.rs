@@ -2,7 +2,8 @@
 
 use hprof_query::dictionary::names;
 use hprof_query::recordings::profile::flight::class_counts::ClassOverTime;
-use hprof_query::recordings::profile::flight::heap::{Collection, HeapTrend};
+use hprof_query::recordings::profile::flight::heap::Collection;
+use hprof_query::recordings::profile::flight::heap_trend::HeapTrend;
 use hprof_query::recordings::profile::rfc3339;
 use hprof_report::column::{Column, Columns};
 
@@ -14,8 +15,10 @@ pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
         Column::of(names::COLLECTIONS, |trend: &HeapTrend| trend.collections.into()),
         Column::of(names::IS_FULL_ONLY, |trend: &HeapTrend| trend.is_full.into()),
         Column::of(names::FIRST_FLOOR_BYTES, |trend: &HeapTrend| trend.first_floor_bytes.into()),
+        Column::of(names::MIDDLE_FLOOR_BYTES, |trend: &HeapTrend| trend.middle_floor_bytes.into()),
         Column::of(names::LAST_FLOOR_BYTES, |trend: &HeapTrend| trend.last_floor_bytes.into()),
         Column::of(names::PEAK_BYTES, |trend: &HeapTrend| trend.peak_bytes.into()),
+        Column::of(names::LEFT_AT_END_BYTES, |trend: &HeapTrend| trend.end_bytes.into()),
         Column::of(names::MEMORY_LIMIT_BYTES, |trend: &HeapTrend| trend.memory_limit_bytes.into())
             .or_null("the recording names none"),
         Column::record(names::MOST_GROWN, class(), |trend: &HeapTrend| trend.most_grown.clone())
@@ -25,11 +28,15 @@ pub(crate) fn heap_trend<'a>() -> Columns<'a, HeapTrend> {
 
 /// Returns the columns of the objects of a class over time.
 pub(crate) fn class<'a>() -> Columns<'a, ClassOverTime> {
+    const OUTSIDE: &str = "outside the calendar";
     Columns::new([
         Column::of(names::CLASS, |of: &ClassOverTime| of.class.to_string().into()),
         Column::of(names::COUNTS, |of: &ClassOverTime| of.counts.into()),
+        Column::of(names::IS_IN_LAST_COUNT, |of: &ClassOverTime| of.is_in_last_count.into()),
+        Column::of(names::FIRST_TIME, |of: &ClassOverTime| date(of.first.nanos).into()).or_null(OUTSIDE),
         Column::of(names::FIRST_INSTANCES, |of: &ClassOverTime| of.first.instances.into()),
         Column::of(names::FIRST_BYTES, |of: &ClassOverTime| of.first.bytes.into()),
+        Column::of(names::LAST_TIME, |of: &ClassOverTime| date(of.last.nanos).into()).or_null(OUTSIDE),
         Column::of(names::LAST_INSTANCES, |of: &ClassOverTime| of.last.instances.into()),
         Column::of(names::LAST_BYTES, |of: &ClassOverTime| of.last.bytes.into()),
     ])
@@ -41,8 +48,11 @@ pub(crate) fn floor<'a>() -> Columns<'a, Collection> {
 }
 
 fn time<'a>() -> Column<'a, Collection> {
-    let time = |of: &Collection| rfc3339(u64::try_from(of.nanos / 1_000_000).unwrap_or(0), 0);
-    Column::of(names::TIME, move |of: &Collection| time(of).into()).or_null("outside the calendar")
+    Column::of(names::TIME, |of: &Collection| date(of.nanos).into()).or_null("outside the calendar")
+}
+
+fn date(nanos: i64) -> Option<String> {
+    rfc3339(u64::try_from(nanos / 1_000_000).unwrap_or(0), 0)
 }
 
 /// Returns the columns of the heap after a collection.

@@ -3,13 +3,13 @@
 //!
 //! Handlers only record the signal and wake a thread, which is started as soon as there is something to clean up;
 //! that thread cleans up and ends the process, with locks and memory as usual. SIGINT, SIGTERM and SIGHUP still end
-//! the process by that signal, so that shells and scripts see what happened. A second signal ends it at once. Signals
-//! that were ignored when the program started stay ignored (`nohup`).
+//! the process by that signal, so that shells and scripts see what happened. A second signal ends it at once, unless the
+//! terminal has to be restored first. Signals that were ignored when the program started stay ignored (`nohup`).
 //!
 //! All `unsafe` code for signals is here.
 
 #[cfg(all(unix, feature = "browse"))]
-pub(crate) use unix::{end_now, on_stop, stop_now};
+pub(crate) use unix::{end_now, instead_restoring, is_ending, on_stop, stop_now};
 #[cfg(unix)]
 pub(crate) use unix::{install, instead, uninstall};
 
@@ -24,6 +24,16 @@ pub(crate) fn uninstall() {}
 /// This platform has no such signals.
 #[cfg(not(unix))]
 pub(crate) fn instead(_: impl Fn() + Send + Sync + 'static) {}
+
+/// This platform has no such signals.
+#[cfg(all(not(unix), feature = "browse"))]
+pub(crate) fn instead_restoring(_: impl Fn() + Send + Sync + 'static, _: impl Fn() + Send + Sync + 'static) {}
+
+/// This platform has no such signals.
+#[cfg(all(not(unix), feature = "browse"))]
+pub(crate) fn is_ending() -> bool {
+    false
+}
 
 /// This platform has no such signals.
 #[cfg(all(not(unix), feature = "browse"))]
@@ -73,6 +83,9 @@ mod unix {
     /// Maximum time that a thread that hit a bus error waits for the process to end.
     const PATIENCE: Duration = Duration::from_secs(10);
 
+    /// Maximum time that a command of [`instead_restoring`] takes to end by itself.
+    const LONGEST_END: Duration = Duration::from_secs(5);
+
     type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
     /// Installs the handlers, once per process. Handlers that cannot be installed are left as they were.
@@ -111,6 +124,33 @@ mod unix {
     pub(crate) fn instead(end: impl Fn() + Send + Sync + 'static) {
         let _ = INSTEAD.set(Box::new(end));
         start();
+    }
+
+    /// Restores the terminal, for a command that has changed its state.
+    static RESTORE: OnceLock<Box<dyn Fn() + Send + Sync>> = OnceLock::new();
+
+    /// Like [`instead`], for a command that has changed the state of the terminal: also for other signals that would end the
+    /// process, and a second signal has no effect. If the process has not ended after some seconds, or when it aborts,
+    /// `restore` is called before it ends.
+    #[cfg(feature = "browse")]
+    pub(crate) fn instead_restoring(
+        end: impl Fn() + Send + Sync + 'static,
+        restore: impl Fn() + Send + Sync + 'static,
+    ) {
+        let _ = RESTORE.set(Box::new(restore));
+        instead(end);
+        for signal in [libc::SIGQUIT, libc::SIGALRM, libc::SIGUSR1, libc::SIGUSR2, libc::SIGXCPU] {
+            if get(signal).is_ok_and(|old| old.sa_sigaction == libc::SIG_DFL) {
+                let _ = set(signal, on_end as Handler as libc::sighandler_t);
+            }
+        }
+        let _ = set(libc::SIGABRT, on_abort as Handler as libc::sighandler_t);
+    }
+
+    /// Returns whether a signal ends the process.
+    #[cfg(feature = "browse")]
+    pub(crate) fn is_ending() -> bool {
+        CAUSE.load(Ordering::SeqCst) != 0
     }
 
     /// Restores signals that this process ignores, for a program that replaces it: handlers end with the process
@@ -172,14 +212,21 @@ mod unix {
         if woken.read_exact(&mut [0]).is_err() {
             return;
         }
-        if CAUSE.load(Ordering::SeqCst) != libc::SIGBUS
+        let cause = CAUSE.load(Ordering::SeqCst);
+        if ![libc::SIGBUS, libc::SIGABRT].contains(&cause)
             && let Some(instead) = INSTEAD.get()
         {
-            return instead();
+            instead();
+            if RESTORE.get().is_none() {
+                return;
+            }
+            std::thread::sleep(LONGEST_END);
+        }
+        if let Some(restore) = RESTORE.get() {
+            restore();
         }
         // Held to the end, so that no file is created and no thread notices that its file is gone.
         let _ending = temporary_files::remove_all();
-        let cause = CAUSE.load(Ordering::SeqCst);
         if cause != libc::SIGBUS {
             die(cause);
         }
@@ -266,9 +313,20 @@ mod unix {
         let first = CAUSE.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         fence(Ordering::SeqCst);
         let woken = WAKE.get().is_some_and(|mut wake| first && wake.write_all(&[1]).is_ok());
-        if !woken {
+        // The thread that was woken by the first signal restores the terminal.
+        if !woken && (first || RESTORE.get().is_none()) {
             die(signal);
         }
+    }
+
+    /// The process aborts when this returns.
+    #[cfg(feature = "browse")]
+    extern "C" fn on_abort(signal: c_int, _: *mut siginfo_t, _: *mut c_void) {
+        CAUSE.store(signal, Ordering::SeqCst);
+        if WAKE.get().is_some_and(|mut wake| wake.write_all(&[1]).is_ok()) {
+            std::thread::sleep(PATIENCE);
+        }
+        die(signal);
     }
 
     extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {

@@ -17,7 +17,7 @@ use hprof_index::storage::store::user_cache;
 use super::terminal::progress_bar::Bar;
 
 /// The argument for standard input.
-const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
 /// File name of its copy.
 const STDIN_NAME: &str = "stdin.hprof";
 /// Value names of arguments that are dumps.

@@ -22,23 +22,37 @@ pub struct BytesAtTime {
     pub title: String,
 }
 
-/// Draws bytes over time; `mark` is a moment and its name, which may be before the first or after the last time.
+/// Draws bytes over time; `mark` is a moment and its name. If it is further before or after the bars than they are apart, it is
+/// drawn at the edge with the word `earlier` or `later`, as the bars would be too narrow otherwise.
 pub fn over_time(bars: &[BytesAtTime], mark: Option<(i64, &str)>, what: &str, canvas: Canvas) -> Markup {
     let canvas = Rectangle::of(canvas);
-    let times = || bars.iter().map(|bar| bar.time).chain(mark.map(|(time, _)| time));
-    let (start, end) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
+    let times = || bars.iter().map(|bar| i128::from(bar.time));
+    let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
+    let span = (last - first).max(1);
+    let mark = mark.map(|(time, name)| match i128::from(time) {
+        time if time < first - span => (first - span / 4, format!("{name}, earlier")),
+        time if time > last + span => (last + span / 4, format!("{name}, later")),
+        time => (time, name.to_owned()),
+    });
+    let marked = mark.as_ref().map(|(time, _)| *time);
+    let (start, end) = (first.min(marked.unwrap_or(first)), last.max(marked.unwrap_or(last)));
     let most = bars.iter().map(|bar| bar.bytes).max().unwrap_or(0);
-    let width = (canvas.width / (bars.len().max(1) as f64) / 1.5).clamp(BAR_WIDTH.0, BAR_WIDTH.1);
+    let part = |time: i128| time as f64 / ((end - start) as f64).max(1.0);
+    // Bars are in the order of time.
+    let distances = bars.windows(2).filter_map(|two| match two {
+        [a, b] => Some(part(i128::from(b.time) - i128::from(a.time)) * canvas.width),
+        _ => None,
+    });
+    let width = distances.fold(BAR_WIDTH.1, f64::min).max(BAR_WIDTH.0);
     let room = (canvas.width - width).max(0.0);
-    let since = |time: i64| (i128::from(time) - i128::from(start)) as f64;
-    let x = |time: i64| since(time) / since(end).max(1.0) * room;
+    let x = |time: i128| part(time - start) * room;
     let height = |bytes: u64| bytes as f64 / most.max(1) as f64 * (canvas.height - LABEL_HEIGHT).max(0.0);
     let what = escape::text(what);
     html! {
         svg.time viewBox={ "0 0 " (Tenths::of(canvas.width)) " " (Tenths::of(canvas.height)) } role="img"
             aria-label=(cut(&what, MAX_TITLE)) {
             @for bar in bars {
-                @let (x, height) = (x(bar.time), height(bar.bytes));
+                @let (x, height) = (x(i128::from(bar.time)), height(bar.bytes));
                 @let title = escape::text(&bar.title);
                 g {
                     title { (cut(&title, MAX_TITLE)) }
@@ -48,7 +62,7 @@ pub fn over_time(bars: &[BytesAtTime], mark: Option<(i64, &str)>, what: &str, ca
             }
             text x=(Tenths::of(TEXT_INDENT)) y=(Tenths::of(LABEL_HEIGHT - 6.0)) { (human_bytes(most)) }
             @if let Some((time, name)) = mark {
-                @let name = escape::text(name);
+                @let name = escape::text(&name);
                 @let at = x(time) + width / 2.0;
                 // The name is left of its line where it would not fit to the right.
                 @let length = name.chars().count() as f64 * CHAR_WIDTH + TEXT_INDENT;
@@ -111,6 +125,13 @@ mod tests {
         let svg = over_time(&bars, Some((0, "dump")), "", CANVAS).0;
         assert_eq!(numbers(&svg, "rect", "x"), [0.0, 586.0]);
         assert_eq!(numbers(&svg, "rect", "height"), [100.0, 100.0]);
+        let bars = [bar(0, 1), bar(1, 2), bar(1000, 3)];
+        let svg = over_time(&bars, Some((i64::MAX, "dump")), "", CANVAS).0;
+        assert!(svg.contains(">dump, later<"), "{svg}");
+        // Narrow, as two are close to one another; four fifths of the canvas.
+        assert_eq!(numbers(&svg, "rect", "x"), [0.0, 0.5, 479.2]);
+        let svg = over_time(&bars, Some((i64::MIN, "dump")), "", CANVAS).0;
+        assert!(svg.contains(">dump, earlier<"), "{svg}");
         over_time(&bars, None, "", Canvas { width: f64::NAN, height: -1.0 });
     }
 }

@@ -3,7 +3,8 @@
 use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::number::grouped;
-use hprof_report::screen::{ScreenLine, WindowPlace};
+use hprof_report::screen::ScreenLine;
+use hprof_report::window::WindowPlace;
 use hprof_report::{escape, fit};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
@@ -11,6 +12,9 @@ use ratatui_core::style::{Color, Modifier, Style};
 use super::Browser;
 use super::keys::{OTHERS, VIEWS};
 use super::view::View;
+
+/// Minimum width of the name of the dump.
+const MIN_NAME: usize = 8;
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
@@ -60,7 +64,7 @@ impl Browser {
         let name = self.dump.file_name().unwrap_or_default().to_string_lossy();
         let is_help = self.now.view.command().is_empty();
         let title = if is_help { "Help".to_owned() } else { self.now.view.title() };
-        let title = format!(" {}  {}", escape::text(&name), escape::text(&title));
+        let (name, title) = (escape::text(&name), escape::text(&title));
         let filter = if self.now.filter.is_empty() { String::new() } else { format!("/{}", self.now.filter) };
         let marked = match self.marked.len() {
             0 => String::new(),
@@ -69,7 +73,9 @@ impl Browser {
         let right = [filter, marked].join(" ");
         let right = fit::end(right.trim(), width / 2);
         let room = width.saturating_sub(fit::width(&right) + 2);
-        let title = fit::end(&title, room);
+        // What is seen matters more than where.
+        let name = fit::middle(&name, room.saturating_sub(fit::width(&title) + 3).max(MIN_NAME));
+        let title = fit::end(&format!(" {name}  {title}"), room);
         let gap = width.saturating_sub(fit::width(&title) + fit::width(&right) + 1);
         put(cells, 0, 0, &format!("{title}{:gap$}{right} ", ""), REVERSED.patch(BOLD));
     }

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
 use hprof_report::escape;
-use hprof_report::screen::{RowWindow, ScreenLine};
+use hprof_report::screen::ScreenLine;
+use hprof_report::window::RowWindow;
 
 pub(super) use keys::Key;
 use keys::{HELP, VIEWS};
@@ -48,9 +49,9 @@ impl Question {
     pub(super) fn command(&self) -> (Vec<String>, RowWindow) {
         let mut words = self.words.clone();
         let Some(window) = &self.window else { return (words, RowWindow::ALL) };
-        let is_all = window.is_last || !window.text.is_empty();
         // One more, which shows that rows follow: not every command knows how many there are.
-        let top = if is_all { 0 } else { window.start.saturating_add(window.count).saturating_add(1) };
+        let end = window.start.saturating_add(window.count).saturating_add(1);
+        let top = if window.reads_all() { 0 } else { end };
         words.insert(words.len().min(1), format!("--top={top}"));
         (words, window.clone())
     }
@@ -70,6 +71,8 @@ pub(super) enum Effect {
 
 /// The options of commands.
 pub(super) trait Catalog {
+    /// Returns what a command does.
+    fn about(&self, command: &str) -> Option<String>;
     /// Returns the values of an option of a command; empty if it has no such option.
     fn values(&self, command: &str, option: &str) -> Vec<String>;
     /// Returns the options of a command.
@@ -214,7 +217,14 @@ impl Browser {
             start: self.now.start,
             count: self.row_count(),
             is_last: self.now.goal == Goal::Last,
+            around: self
+                .now
+                .chosen
+                .as_ref()
+                .filter(|_| self.now.goal == Goal::Chosen)
+                .map(|chosen| chosen.row.clone()),
             text: self.now.filter.clone(),
+            kept: Vec::new(),
         };
         let question = Question {
             number: self.number,
@@ -365,16 +375,18 @@ impl Browser {
         }
     }
 
-    /// Shows only lines that contain a text. Those that are there are shown at once.
+    /// Shows only lines that contain a text. Those that are there are shown at once. The cursor stays on its line; while that
+    /// is hidden, it is on another one.
     fn filter(&mut self, text: &str) {
         if self.now.filter == text {
             return;
         }
+        self.now.choose();
         text.clone_into(&mut self.now.filter);
         let line = self.now.shown.get(self.now.cursor).copied();
         self.now.sift(line);
         if self.now.is_sifted_elsewhere() || (self.is_asking() && self.now.view.scrolls()) {
-            (self.now.start, self.now.goal) = (0, Goal::First);
+            (self.now.start, self.now.goal) = (0, Goal::Chosen);
             self.ask();
         }
     }
@@ -395,7 +407,7 @@ impl Browser {
     }
 
     fn say_no_baseline(&mut self) {
-        "start with --baseline OLD to compare with an older dump".clone_into(&mut self.message);
+        "started without --baseline OLD".clone_into(&mut self.message);
     }
 
     fn command_key(&mut self, key: Key) {
@@ -574,8 +586,8 @@ impl Browser {
         if command.is_empty() {
             return self.turn(true);
         }
-        let about = VIEWS.iter().find(|view| view.command == command).map(|view| view.about);
-        let about = about.unwrap_or("The answer of a command.");
+        let about = VIEWS.iter().find(|view| view.command == command).map(|view| view.about.to_owned());
+        let about = about.or_else(|| self.catalog.about(&command)).unwrap_or_default();
         let shown = self.shell();
         let views = VIEWS.iter().map(|view| format!("  {}                 {}", view.letter, view.title));
         let text = format!("{}: {about}\nIn a shell: {shown}\n\nViews", self.now.view.title());

@@ -89,7 +89,7 @@ impl View {
         let is_merged = command == "dominators" && (new.has("--group-by") || new.has("--depth"));
         if SCROLLING.contains(&command)
             && !is_merged
-            && !new.has("--help")
+            && !new.asks_for_help()
             && !new.has("--format")
             && !new.has("--all")
         {
@@ -111,7 +111,7 @@ impl View {
         let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         if !READING.contains(&command) {
-            return Err(format!("{command} cannot be run here; run it in a shell"));
+            return Err(format!("{command}: only in a shell"));
         }
         if matches!(command, "sql" | "oql") {
             if rest.is_empty() || rest == "-" {
@@ -182,6 +182,10 @@ impl View {
         self.rest.iter().any(|word| word.split('=').next() == Some(option))
     }
 
+    fn asks_for_help(&self) -> bool {
+        self.has("--help") || self.has("-h")
+    }
+
     /// Returns the object that the view is about.
     pub(super) fn subject(&self) -> Option<Subject> {
         let of = |word: &String| {
@@ -200,6 +204,11 @@ impl View {
     /// Returns whether rows are requested as they are scrolled to.
     pub(super) fn scrolls(&self) -> bool {
         self.scrolls
+    }
+
+    /// Returns whether nodes of the dominator tree are open.
+    pub(super) fn has_open_nodes(&self) -> bool {
+        !self.opened.is_empty()
     }
 
     /// Returns the trees that are inserted below open nodes.

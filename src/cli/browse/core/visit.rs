@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use hprof_report::column::CellTarget;
-use hprof_report::screen::{ScreenLine, WindowPlace};
+use hprof_report::screen::ScreenLine;
+use hprof_report::tree;
+use hprof_report::window::WindowPlace;
 
 use super::view::View;
 
@@ -32,6 +34,17 @@ pub(super) enum Goal {
     Stay,
     First,
     Last,
+    /// The line that was chosen when the filter changed; if it is not there, the first with a link.
+    Chosen,
+}
+
+/// The line under the cursor while the filter hides or shows others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chosen {
+    /// First link of the row of the result. A node of a tree is below one.
+    pub(super) row: CellTarget,
+    /// First link of the line.
+    line: CellTarget,
 }
 
 /// A view with its answer.
@@ -49,6 +62,8 @@ pub(super) struct Visit {
     /// Position in `shown` of the first line on the screen.
     pub(super) first: usize,
     pub(super) filter: String,
+    /// Line that the filter leaves under the cursor, if it shows it.
+    pub(super) chosen: Option<Chosen>,
     /// Number of the chosen link of the line.
     pub(super) link: usize,
     /// First row that is requested.
@@ -66,6 +81,7 @@ impl Visit {
             cursor: 0,
             first: 0,
             filter: String::new(),
+            chosen: None,
             link: 0,
             start: 0,
             goal: Goal::Stay,
@@ -84,10 +100,8 @@ impl Visit {
         match std::mem::take(&mut self.goal) {
             Goal::First => self.go_to(0),
             Goal::Last => self.go_to(self.shown.len().saturating_sub(1)),
-            Goal::Stay if is_first => {
-                let linked = |at: &usize| self.line(*at).is_some_and(|line| !line.links.is_empty());
-                self.cursor = (0..self.shown.len().min(height)).find(linked).unwrap_or(0);
-            }
+            Goal::Stay if is_first => self.cursor = self.first_link(height),
+            Goal::Chosen => self.cursor = self.chosen_line().unwrap_or_else(|| self.first_link(height)),
             Goal::Stay => {
                 if let Some((row, below)) = row {
                     let is_row = |at: &usize| self.line(*at).is_some_and(|line| line.row >= Some(row));
@@ -98,6 +112,33 @@ impl Visit {
                 }
             }
         }
+    }
+
+    /// Returns the first line with a link among the first lines of this number; else the first.
+    fn first_link(&self, height: usize) -> usize {
+        let linked = |at: &usize| self.line(*at).is_some_and(|line| !line.links.is_empty());
+        (0..self.shown.len().min(height)).find(linked).unwrap_or(0)
+    }
+
+    /// Notes the line under the cursor, unless that was done since it moved.
+    pub(super) fn choose(&mut self) {
+        if self.chosen.is_some() {
+            return;
+        }
+        let first_link = |at: usize| self.line(at).and_then(|line| line.links.first().cloned());
+        let Some(line) = first_link(self.cursor) else { return };
+        let row = self.row().and_then(|(_, below)| first_link(self.cursor.saturating_sub(below)));
+        self.chosen = Some(Chosen { row: row.unwrap_or_else(|| line.clone()), line });
+    }
+
+    /// Returns the line that was chosen, or else that of its row.
+    fn chosen_line(&self) -> Option<usize> {
+        let chosen = self.chosen.as_ref()?;
+        let with = |target: &CellTarget| {
+            let is_of = |at: &usize| self.line(*at).is_some_and(|line| line.links.first() == Some(target));
+            (0..self.shown.len()).find(is_of)
+        };
+        with(&chosen.line).or_else(|| with(&chosen.row))
     }
 
     /// Returns the row that the cursor is on or below, and the number of lines between.
@@ -123,13 +164,16 @@ impl Visit {
     /// Returns whether rows that contain the text of the filter have to be requested: those of the answer are not all.
     pub(super) fn is_sifted_elsewhere(&self) -> bool {
         let Some(answer) = &self.answer else { return false };
-        answer.place.is_some_and(|place| {
-            answer.text != self.filter && (place.start > 0 || place.has_more || !answer.text.is_empty())
-        })
+        // Those of open nodes are drawn again.
+        let is_more = |place: WindowPlace| {
+            place.start > 0 || place.has_more || !answer.text.is_empty() || self.view.has_open_nodes()
+        };
+        answer.text != self.filter && answer.place.is_some_and(is_more)
     }
 
-    /// Determines the lines that the filter shows: headings, and lines that contain the text in either case. The cursor
-    /// goes to the line with this number, or the next one that is shown.
+    /// Determines the lines that the filter shows: headings, and lines that contain the text in either case, with those above
+    /// them in their tree. The cursor goes to the line that was chosen; else to the line with this number, or the next one
+    /// that is shown.
     pub(super) fn sift(&mut self, line: Option<usize>) {
         let lines = self.answer.as_ref().map_or(&[][..], |answer| &answer.lines);
         let wanted = self.filter.to_lowercase();
@@ -144,9 +188,12 @@ impl Visit {
                 || (is_sifted && line.row.is_some())
                 || line.text.to_lowercase().contains(&wanted)
         };
-        self.shown = (0..lines.len()).filter(|at| lines.get(*at).is_some_and(is_shown)).collect();
+        let depths: Vec<usize> = lines.iter().map(|line| line.depth).collect();
+        let is_shown: Vec<bool> = lines.iter().map(is_shown).collect();
+        let shown = tree::with_above(&depths, &is_shown);
+        self.shown = shown.iter().enumerate().filter(|(_, is_shown)| **is_shown).map(|(at, _)| at).collect();
         let at = self.shown.partition_point(|shown| Some(*shown) < line);
-        self.cursor = at.min(self.shown.len().saturating_sub(1));
+        self.cursor = self.chosen_line().unwrap_or_else(|| at.min(self.shown.len().saturating_sub(1)));
     }
 
     /// Returns a shown line, by its position.
@@ -164,6 +211,7 @@ impl Visit {
         if to != self.cursor {
             self.link = 0;
         }
+        self.chosen = None;
         self.cursor = to;
     }
 

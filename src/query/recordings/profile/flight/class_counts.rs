@@ -1,11 +1,11 @@
 //! Objects by class over time: `jdk.ObjectCount`, which stops the program and is off by default.
 //!
 //! The JVM writes an event for each class that makes up at least half a percent of the heap (`ObjectCountEventSender` in JDK's
-//! `objectCountEventSender.cpp`), after a collection that it makes for that.
+//! `objectCountEventSender.cpp`): of `jdk.ObjectCount` after a collection that it makes for that, of `jdk.ObjectCountAfterGC` after
+//! each collection that looks at all objects.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
 
 use hprof_jfr::{Chunk, Record};
 
@@ -26,6 +26,8 @@ pub struct ClassOverTime {
     pub first: ClassCount,
     /// Last count.
     pub last: ClassCount,
+    /// Whether the last of all counts contains it. Else there may be none of its objects any more.
+    pub is_in_last_count: bool,
 }
 
 /// Objects of a class at a time.
@@ -42,22 +44,54 @@ pub struct ClassCount {
 }
 
 impl ClassOverTime {
-    /// Returns by how many bytes it grew, if it was counted more than once.
+    fn of(class: Arc<str>, count: ClassCount) -> Self {
+        Self { class, counts: 1, first: count, last: count, is_in_last_count: true }
+    }
+
+    /// Returns by how many bytes it grew, if it was counted more than once, and in the last count.
     pub fn growth(&self) -> Option<u64> {
-        self.last.bytes.checked_sub(self.first.bytes).filter(|growth| self.counts > 1 && *growth > 0)
+        let growth = self.last.bytes.checked_sub(self.first.bytes).filter(|growth| *growth > 0);
+        growth.filter(|_| self.counts > 1 && self.is_in_last_count)
+    }
+
+    fn add(&mut self, count: ClassCount) {
+        // Classes of several loaders have one name.
+        let is_known = [self.first.gc_id, self.last.gc_id].contains(&count.gc_id);
+        for known in [&mut self.first, &mut self.last] {
+            if known.gc_id == count.gc_id {
+                known.instances = known.instances.saturating_add(count.instances);
+                known.bytes = known.bytes.saturating_add(count.bytes);
+            }
+        }
+        if is_known {
+            return;
+        }
+        self.counts = self.counts.saturating_add(1);
+        if count.nanos < self.first.nanos {
+            self.first = count;
+        } else if count.nanos >= self.last.nanos {
+            self.last = count;
+        }
     }
 }
 
-/// Counts of classes, in the order of the file.
+/// Counts of classes.
 #[derive(Debug, Default)]
 pub(super) struct ClassCounts {
-    by_class: FxHashMap<Arc<str>, ClassOverTime>,
+    /// By `jdk.ObjectCount` and by `jdk.ObjectCountAfterGC`: a JVM that has both enabled writes both for one count.
+    by_class: [BTreeMap<Arc<str>, ClassOverTime>; 2],
     left_out: u64,
 }
 
 impl ClassCounts {
     /// Reads an event; one without a class or a number counts nothing.
-    pub(super) fn read(&mut self, chunk: &Chunk<'_>, fields: &Record<'_>, names: &mut Names) {
+    pub(super) fn read(
+        &mut self,
+        is_after_gc: bool,
+        chunk: &Chunk<'_>,
+        fields: &Record<'_>,
+        names: &mut Names,
+    ) {
         let number = |name| fields.integer(name).and_then(|number| u64::try_from(number).ok());
         let mut class = || names.class(fields.constant("objectClass")?);
         let count = || {
@@ -69,46 +103,49 @@ impl ClassCounts {
             })
         };
         if let Some((count, class)) = count().zip(class()) {
-            self.add(ClassOverTime { class, counts: 1, first: count, last: count });
+            self.add(is_after_gc, ClassOverTime::of(class, count));
         }
     }
 
-    /// Adds the counts of a later chunk.
-    pub(super) fn add_all(&mut self, later: Self) {
-        self.left_out += later.left_out;
-        later.by_class.into_values().for_each(|class| self.add(class));
+    /// Adds the counts of another chunk.
+    pub(super) fn add_all(&mut self, other: Self) {
+        self.left_out += other.left_out;
+        for (classes, is_after_gc) in other.by_class.into_iter().zip([false, true]) {
+            classes.into_values().for_each(|class| self.add(is_after_gc, class));
+        }
     }
 
-    /// Adds later counts of a class.
-    fn add(&mut self, later: ClassOverTime) {
-        if let Some(known) = self.by_class.get_mut(&later.class) {
-            // Classes of several loaders have one name.
-            if known.last.gc_id == later.first.gc_id {
-                let (more, is_first) = (later.first, known.counts == 1);
-                let sum = |of: ClassCount| ClassCount {
-                    instances: of.instances.saturating_add(more.instances),
-                    bytes: of.bytes.saturating_add(more.bytes),
-                    ..of
-                };
-                known.last = if later.counts == 1 { sum(known.last) } else { later.last };
-                known.first = if is_first { sum(known.first) } else { known.first };
-                known.counts += later.counts - 1;
-            } else {
-                known.counts = known.counts.saturating_add(later.counts);
-                known.last = later.last;
+    /// Adds other counts of a class. Events are not always in the order of time.
+    fn add(&mut self, is_after_gc: bool, other: ClassOverTime) {
+        let [counted, after_gc] = &mut self.by_class;
+        let by_class = if is_after_gc { after_gc } else { counted };
+        if let Some(known) = by_class.get_mut(&other.class) {
+            let is_one_count = other.counts == 1;
+            known.add(other.first);
+            if !is_one_count {
+                known.add(other.last);
+                known.counts = known.counts.saturating_add(other.counts - 2);
             }
-        } else if self.by_class.len() < MAX_CLASSES {
-            self.by_class.insert(Arc::clone(&later.class), later);
+        } else if by_class.len() < MAX_CLASSES {
+            by_class.insert(Arc::clone(&other.class), other);
         } else {
-            self.left_out = self.left_out.saturating_add(later.counts);
+            self.left_out = self.left_out.saturating_add(other.counts);
         }
     }
 
-    /// Returns the classes, those that grew most first, and the number of counts that were left out.
+    /// Returns the classes of the last count, those that grew most first, then the others, and the number of counts that were
+    /// left out. The JVM leaves out classes that have become small, so others may be gone.
     pub(super) fn finish(self) -> (Vec<ClassOverTime>, u64) {
-        let mut classes: Vec<ClassOverTime> = self.by_class.into_values().collect();
+        let [counted, after_gc] = self.by_class;
+        let classes = if after_gc.is_empty() { counted } else { after_gc };
+        let mut classes: Vec<ClassOverTime> = classes.into_values().collect();
+        let latest = classes.iter().map(|of| (of.last.nanos, of.last.gc_id)).max();
+        for class in &mut classes {
+            class.is_in_last_count = latest.is_some_and(|(_, gc_id)| class.last.gc_id == gc_id);
+        }
         let growth = |of: &ClassOverTime| i128::from(of.last.bytes) - i128::from(of.first.bytes);
-        classes.sort_rows_by(|a, b| growth(b).cmp(&growth(a)).then_with(|| a.class.cmp(&b.class)));
+        let order = |of: &ClassOverTime| (!of.is_in_last_count, -growth(of));
+        classes.sort_rows_by(|a, b| order(a).cmp(&order(b)).then_with(|| a.class.cmp(&b.class)));
         (classes, self.left_out)
     }
 }
@@ -124,7 +161,7 @@ mod tests {
             for (gc_id, bytes) in *counts {
                 let count =
                     ClassCount { nanos: 10 * gc_id, gc_id: *gc_id, instances: bytes / 10, bytes: *bytes };
-                all.add(ClassOverTime { class: (*class).into(), counts: 1, first: count, last: count });
+                all.add(false, ClassOverTime::of((*class).into(), count));
             }
         }
         all
@@ -145,9 +182,10 @@ mod tests {
             rows(all),
             [
                 ("c".to_owned(), 2, 10, 510, Some(500)),
-                ("a".to_owned(), 3, 100, 200, Some(100)),
-                ("once".to_owned(), 1, 7, 7, None),
                 ("b".to_owned(), 3, 50, 20, None),
+                // The JVM left them out of the last count.
+                ("a".to_owned(), 3, 100, 200, None),
+                ("once".to_owned(), 1, 7, 7, None),
             ]
         );
     }
@@ -161,13 +199,31 @@ mod tests {
         assert_eq!(rows(all), [("a".to_owned(), 3, 40, 500, Some(460))]);
     }
 
+    /// With both events enabled the JVM writes both for one count.
+    #[test]
+    fn the_two_events_are_not_added_up() {
+        let mut all = counts(&[("a", &[(1, 100), (2, 300)])]);
+        for (gc_id, bytes) in [(1, 100), (2, 300), (3, 400)] {
+            let count = ClassCount { nanos: 10 * gc_id, gc_id, instances: 1, bytes };
+            all.add(true, ClassOverTime::of("a".into(), count));
+        }
+        assert_eq!(rows(all), [("a".to_owned(), 3, 100, 400, Some(300))]);
+    }
+
+    #[test]
+    fn counts_are_in_the_order_of_time() {
+        let mut all = counts(&[("a", &[(3, 300), (2, 200)])]);
+        all.add_all(counts(&[("a", &[(1, 100)])]));
+        assert_eq!(rows(all), [("a".to_owned(), 3, 100, 300, Some(200))]);
+    }
+
     #[test]
     fn too_many_classes_are_counted() {
         let mut all = ClassCounts::default();
         for class in 0..=MAX_CLASSES {
             let class: Arc<str> = format!("c{class}").into();
             let count = ClassCount::default();
-            all.add(ClassOverTime { class, counts: 1, first: count, last: count });
+            all.add(false, ClassOverTime::of(class, count));
         }
         let (classes, left_out) = all.finish();
         assert_eq!((classes.len(), left_out), (MAX_CLASSES, 1));

@@ -8,6 +8,7 @@ mod chunk_sums;
 pub mod class_counts;
 mod file;
 pub mod heap;
+pub mod heap_trend;
 mod in_order;
 mod merge;
 pub mod rows;

@@ -189,7 +189,7 @@ fn the_heap_after_a_collection() {
         }
     );
     assert_eq!(heap.memory_limit_bytes, Some(4096));
-    assert_eq!(heap.trend().unwrap().verdict, heap::HeapVerdict::TooFew);
+    assert_eq!(heap.trend().unwrap().verdict, heap_trend::HeapVerdict::TooFew);
 }
 
 #[test]

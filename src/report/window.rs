@@ -1,0 +1,294 @@
+//! A window of the rows of a result: those that a screen shows of it.
+
+use std::collections::VecDeque;
+
+use hprof_parser::ObjectId;
+
+use super::column::{CellTarget, Schema};
+use super::line::TableRow;
+use super::rows::RowCursor;
+use super::table::TableBuilder;
+
+/// Rows of a result that a screen has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowWindow {
+    /// Number of the first row.
+    pub start: usize,
+    /// Maximum number of rows.
+    pub count: usize,
+    /// `true` for the last rows; `start` is ignored.
+    pub is_last: bool,
+    /// The rows around the first one with this link target, if there is one; `start` is ignored. The first rows if not.
+    pub around: Option<CellTarget>,
+    /// Only rows that contain this text, in either case, and the rows above them in their tree are counted; empty for all.
+    pub text: String,
+    /// Objects whose rows are counted whatever they contain.
+    pub kept: Vec<ObjectId>,
+}
+
+/// Place of a screen in its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WindowPlace {
+    /// Number of its first row.
+    pub start: usize,
+    /// Number of its rows.
+    pub rows: usize,
+    /// Whether rows follow.
+    pub has_more: bool,
+    /// Number of all rows, if it is known.
+    pub total: Option<usize>,
+}
+
+impl RowWindow {
+    /// All rows.
+    pub const ALL: Self = Self {
+        start: 0,
+        count: usize::MAX,
+        is_last: false,
+        around: None,
+        text: String::new(),
+        kept: Vec::new(),
+    };
+
+    /// Returns whether all rows have to be read.
+    pub fn reads_all(&self) -> bool {
+        self.is_last || self.around.is_some() || !self.text.is_empty()
+    }
+
+    pub(super) fn is_part(&self) -> bool {
+        *self != Self::ALL
+    }
+
+    /// Adds the rows of the window to a table. `total` is the number of rows of the result, if it is known.
+    pub(super) fn read(
+        &self,
+        schema: &Schema,
+        rows: &mut dyn RowCursor,
+        table: &mut TableBuilder,
+        total: Option<usize>,
+    ) -> WindowPlace {
+        let text = self.text.to_lowercase();
+        let total = total.filter(|_| text.is_empty());
+        let mut read =
+            ReadRows { window: self, start: self.start, number: 0, kept: VecDeque::new(), first: None };
+        if self.is_last {
+            let last = rows.left().filter(|_| text.is_empty());
+            read.start = last.map_or(0, |left| left.saturating_sub(self.count));
+        } else if self.around.is_some() {
+            (read.start, read.first) = (0, Some(Vec::new()));
+        }
+        if text.is_empty() {
+            // A result that ends before: the last rows are not known to be there.
+            if !rows.skip(read.start) {
+                return WindowPlace { total, ..WindowPlace::default() };
+            }
+            read.number = read.start;
+        }
+        let mut has_more = false;
+        // Rows of a tree above the current one, with their depths: they are counted as soon as a row below them is.
+        let mut above: Vec<(usize, Option<TableRow>)> = Vec::new();
+        while !has_more && rows.advance() {
+            let row = TableRow::linked(schema, rows, 0);
+            if text.is_empty() {
+                has_more = !read.take(row);
+                continue;
+            }
+            let depth = row.depth();
+            while above.pop_if(|(other, _)| *other >= depth).is_some() {}
+            if row.contains(&text) || self.keeps(&row) {
+                let before = above.iter_mut().filter_map(|(_, row)| row.take());
+                has_more = !before.chain([row]).all(|row| read.take(row));
+                above.push((depth, None));
+            } else {
+                above.push((depth, Some(row)));
+            }
+        }
+        let (kept, is_cut) = read.end();
+        has_more |= is_cut;
+        let (start, rows) = (kept.front().map_or(self.start, |row| row.number), kept.len());
+        kept.into_iter().for_each(|row| table.push_row(row));
+        let end = start + rows;
+        let is_end = !has_more && (rows < self.count || self.is_last);
+        WindowPlace {
+            start,
+            rows,
+            has_more: !self.is_last && self.is_part() && (has_more || total.is_some_and(|total| total > end)),
+            total: total.or(is_end.then_some(end)),
+        }
+    }
+
+    fn keeps(&self, row: &TableRow) -> bool {
+        row.targets.iter().any(|target| matches!(target, CellTarget::Object(id) if self.kept.contains(id)))
+    }
+}
+
+/// Rows of a window while they are read.
+struct ReadRows<'w> {
+    window: &'w RowWindow,
+    start: usize,
+    /// Number of the next row.
+    number: usize,
+    kept: VecDeque<TableRow>,
+    /// The first rows, while the one that the window is around was not read.
+    first: Option<Vec<TableRow>>,
+}
+
+impl ReadRows<'_> {
+    /// Takes the next row that is counted; returns `false` if the window ends before it.
+    fn take(&mut self, mut row: TableRow) -> bool {
+        let count = self.window.count;
+        if self.number < self.start {
+            self.number += 1;
+            return true;
+        }
+        row.number = self.number;
+        let is_wanted = self.window.around.as_ref().is_some_and(|wanted| row.targets.contains(wanted));
+        if let Some(first) = &mut self.first {
+            if first.len() <= count {
+                first.push(row.clone());
+            }
+            if is_wanted {
+                self.first = None;
+            } else if self.kept.len() >= count / 2 {
+                self.kept.pop_front();
+            }
+        } else if self.kept.len() >= count {
+            if !self.window.is_last {
+                return false;
+            }
+            self.kept.pop_front();
+        }
+        self.kept.push_back(row);
+        self.number += 1;
+        true
+    }
+
+    /// Returns the rows, and whether there are more after them.
+    fn end(self) -> (VecDeque<TableRow>, bool) {
+        // What the window is to be around is not there.
+        let Some(mut first) = self.first else { return (self.kept, false) };
+        let is_cut = first.len() > self.window.count;
+        first.truncate(self.window.count);
+        (first.into(), is_cut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::Answer;
+    use crate::column::{Column, ColumnKey, Columns, ValueKind};
+    use crate::section::Section;
+    use crate::value::Value;
+
+    fn columns() -> Columns<'static, (u64, &'static str)> {
+        Columns::new([
+            Column::of(ColumnKey::chosen("object", ValueKind::Id), |row: &(u64, &str)| {
+                Value::Id(ObjectId(row.0))
+            })
+            .header("id"),
+            Column::of(ColumnKey::chosen("what", ValueKind::Text), |row: &(u64, &str)| row.1.into())
+                .header("what"),
+        ])
+    }
+
+    /// Returns the objects of the rows of a window, and their place.
+    fn read(rows: &[(u64, &'static str)], window: &RowWindow, knows: bool) -> (Vec<u64>, WindowPlace) {
+        let mut answer = Answer::new(columns(), rows.to_vec());
+        if knows {
+            answer = answer.matching(rows.len() as u64, "rows");
+        }
+        let (screen, _) = answer.with_erased(|answer| answer.into_screen(window));
+        let lines = screen.lines(80);
+        let object = |line: &crate::screen::ScreenLine| match line.links.first() {
+            Some(CellTarget::Object(id)) if line.row.is_some() => Some(id.0),
+            _ => None,
+        };
+        (lines.iter().filter_map(object).collect(), screen.place())
+    }
+
+    #[test]
+    fn a_window_has_these_rows_and_what_is_around_only_at_the_ends() {
+        let rows: Vec<(u64, &'static str)> =
+            (1..=100).map(|row| (row, if row % 10 == 0 { "Ten" } else { "other" })).collect();
+        let window = |start, count, is_last, text: &str, knows: bool| {
+            let mut answer = Answer::new(columns(), rows.clone())
+                .above(Section::Line("above".to_owned()))
+                .under(Section::Line("under".to_owned()));
+            if knows {
+                answer = answer.matching(100, "rows");
+            }
+            let window = RowWindow { start, count, is_last, text: text.to_owned(), ..RowWindow::ALL };
+            let (screen, _) = answer.with_erased(|answer| answer.into_screen(&window));
+            let lines = screen.lines(80);
+            let has = |text: &str| lines.iter().any(|line| line.text == text);
+            let rows: Vec<usize> = lines.iter().filter_map(|line| line.row).collect();
+            let WindowPlace { start, rows: count, has_more, total } = screen.place();
+            assert_eq!((rows.first().copied().unwrap_or(start), rows.len()), (start, count));
+            (start, count, has_more, total, has("above"), has("under"))
+        };
+        for knows in [true, false] {
+            let total = Some(100).filter(|_| knows);
+            assert_eq!(window(0, 30, false, "", knows), (0, 30, true, total, true, false));
+            assert_eq!(window(50, 30, false, "", knows), (50, 30, true, total, false, false));
+            assert_eq!(window(80, 30, false, "", knows), (80, 20, false, Some(100), false, true));
+            assert_eq!(window(7, 30, true, "", knows), (70, 30, false, Some(100), false, true));
+            assert_eq!(window(200, 30, false, "", knows).1, 0);
+            assert_eq!(window(0, 4, false, "tEN", knows), (0, 4, true, None, true, false));
+            assert_eq!(window(4, 40, false, "ten", knows), (4, 6, false, Some(10), false, true));
+            assert_eq!(window(0, 4, true, "ten", knows), (6, 4, false, Some(10), false, true));
+        }
+    }
+
+    #[test]
+    fn a_window_is_around_a_row_wherever_it_is() {
+        let rows: Vec<(u64, &'static str)> =
+            (1..=1000).map(|row| (row, if row % 10 == 0 { "ten" } else { "other" })).collect();
+        let around = |id, text: &str, knows| {
+            let around = Some(CellTarget::Object(ObjectId(id)));
+            let window = RowWindow { count: 20, around, text: text.to_owned(), ..RowWindow::ALL };
+            let (rows, place) = read(&rows, &window, knows);
+            assert_eq!(rows.len(), place.rows);
+            (rows.first().copied().unwrap_or(0), rows.len(), place.start, place.has_more, place.total)
+        };
+        for knows in [true, false] {
+            let total = Some(1000).filter(|_| knows);
+            assert_eq!(around(500, "", knows), (490, 20, 489, true, total));
+            assert_eq!(around(3, "", knows), (1, 20, 0, true, total));
+            assert_eq!(around(999, "", knows), (989, 12, 988, false, Some(1000)));
+            // 500 is the fiftieth of a hundred.
+            assert_eq!(around(500, "TEN", knows), (400, 20, 39, true, None));
+            assert_eq!(around(1000, "ten", knows), (900, 11, 89, false, Some(100)));
+            // It is not there: the first rows.
+            assert_eq!(around(501, "ten", knows), (10, 20, 0, true, None));
+            assert_eq!(around(5000, "", knows), (1, 20, 0, true, total));
+        }
+    }
+
+    #[test]
+    fn rows_above_one_that_contains_the_text_are_there_too() {
+        let rows = [
+            (1, "a"),
+            (2, "├─ b"),
+            (3, "│  ├─ y"),
+            (4, "│  └─ c"),
+            (5, "└─ d"),
+            (6, "   └─ y"),
+            (7, "e"),
+            (8, "y"),
+            (9, "└─ f"),
+            (10, "g"),
+        ];
+        let with = |text: &str, start, count, kept: &[u64]| {
+            let kept = kept.iter().map(|id| ObjectId(*id)).collect();
+            let window = RowWindow { start, count, text: text.to_owned(), kept, ..RowWindow::ALL };
+            let (rows, place) = read(&rows, &window, false);
+            (rows, place.has_more, place.total)
+        };
+        assert_eq!(with("y", 0, 20, &[]), (vec![1, 2, 3, 5, 6, 8], false, Some(6)));
+        assert_eq!(with("y", 1, 2, &[]), (vec![2, 3], true, None));
+        assert_eq!(with("f", 0, 20, &[]), (vec![8, 9], false, Some(2)));
+        assert_eq!(with("f", 0, 20, &[7, 5]), (vec![1, 5, 7, 8, 9], false, Some(5)));
+        assert_eq!(with("nothing", 0, 20, &[]), (vec![], false, Some(0)));
+    }
+}
