@@ -519,7 +519,10 @@ fn a_recording_from_the_start_of_the_jvm_covers_it() {
             ..LeakRecording::default()
         };
         let recording = LeakRecording { jvm_started_ms: 500, ..recording };
-        let (place, path) = place(1000, &recording.write().finish());
+        let mut bytes = recording.write().finish();
+        // A second.
+        bytes[40..48].copy_from_slice(&1_000_000_000i64.to_be_bytes());
+        let (place, path) = place(1000, &bytes);
         let of = document(&place, "leaks", &path)["rows"][0]["recorded_allocation"].clone();
         assert_eq!(of["recorded_live_bytes"], recorded, "{options}: {of}");
     }
