@@ -71,6 +71,7 @@ const LEAK: SampledLine<'_> = SampledLine {
     samples: 30,
     weight: 8192,
     old_objects: 0,
+    caller: None,
 };
 const GARBAGE: SampledLine<'_> =
     SampledLine { class: "Leaking$Pricing", method: "quote", line: 40, samples: 150, ..LEAK };
@@ -465,6 +466,65 @@ fn the_heap_of_another_process_is_not_told() {
         }
         let page = place.answer(&["report", "--recording", &path, "--sections", "overview"]);
         assert!(!page.contains("Heap over time") && !page.contains("<svg class=\"time\""));
+    }
+}
+
+/// A line that both makes what stays and garbage is told with the caller that keeps it, though the other has more bytes.
+#[test]
+fn the_caller_of_what_stayed_alive_is_named() {
+    let by = |method, samples, old_objects| SampledLine {
+        caller: Some(("Leaking$Desk", method, 7)),
+        samples,
+        old_objects,
+        ..LEAK
+    };
+    let told = |lines: &[SampledLine<'_>]| {
+        let (place, path) = place(1000, &recording(lines, 1790));
+        let row = document(&place, "leaks", &path)["rows"][0].clone();
+        let sentence = row["sentence"].as_str().unwrap().to_owned();
+        (row["allocated_in"][0]["stack"][1].as_str().unwrap().to_owned(), sentence)
+    };
+    let (caller, sentence) = told(&[by("preview", 150, 0), by("book", 30, 12)]);
+    assert_eq!(caller, "Leaking$Desk.book(line 7)");
+    let text = "is allocated in Leaking$Intake.accept(line 33), called by Leaking$Desk.book(line 7): ";
+    assert!(sentence.contains(text), "{sentence}");
+    // Only one calls it; nothing stayed alive.
+    for (lines, caller) in
+        [(&[by("book", 30, 12)][..], "book"), (&[by("preview", 150, 0), by("book", 30, 0)], "preview")]
+    {
+        let (shown, sentence) = told(lines);
+        assert_eq!(shown, format!("Leaking$Desk.{caller}(line 7)"));
+        assert!(!sentence.contains("called by"), "{sentence}");
+    }
+    // As many are from one as from the other.
+    let (_, sentence) = told(&[by("preview", 150, 7), by("book", 30, 7)]);
+    assert!(!sentence.contains("called by"), "{sentence}");
+}
+
+/// What a recording covers that the JVM started with itself: all the time, also that before its start.
+#[test]
+fn a_recording_from_the_start_of_the_jvm_covers_it() {
+    let whole = 1_000 * 64;
+    for (options, recorded) in [
+        ("-XX:StartFlightRecording=settings=profile", whole),
+        ("-XX:StartFlightRecording=delay=1s", whole * 1_000 / 1_500),
+        ("-Xmx1g", whole * 1_000 / 1_500),
+    ] {
+        let jvm = ("Leaking map 60", 1790);
+        let recording = LeakRecording {
+            class: "Leaking$Order",
+            lines: &[LEAK],
+            jvm,
+            options,
+            ..LeakRecording::default()
+        };
+        let recording = LeakRecording { jvm_started_ms: 500, ..recording };
+        let mut bytes = recording.write().finish();
+        // A second.
+        bytes[40..48].copy_from_slice(&1_000_000_000i64.to_be_bytes());
+        let (place, path) = place(1000, &bytes);
+        let of = document(&place, "leaks", &path)["rows"][0]["recorded_allocation"].clone();
+        assert_eq!(of["recorded_live_bytes"], recorded, "{options}: {of}");
     }
 }
 

@@ -38,7 +38,7 @@ names! {
     RECORDED_ALLOCATION: Record, "samples of the class of the accumulated objects in the recording of `--recording`; in CSV the status";
     WEIGHT_BYTES: Integer, "bytes that allocation samples stand for: an estimate";
     PERCENT: Float, "share of the bytes of all samples of the class, in percent";
-    SURE: Text, "how sure the first line is: `held_alike` or `old_objects` (most of the sampled objects that stayed alive are from there, for the first held by the same field), `only_line` (hardly any is from another), `no_garbage` (all lines together allocated little more than is alive), `live_bytes` (the line that allocated about as much as is alive), `holder` (the line with enough that the class which holds it calls), or `unsure`";
+    SURE: Text, "how sure the first line is: `held_alike` or `old_objects` (most of the sampled objects that stayed alive are from there, for the first held by the same field), `only_line` (all other lines together allocated less than half of what is alive), `no_garbage` (all lines together allocated little more than is alive), `live_bytes` (the line that allocated about as much as is alive), `holder` (the line with enough that the class which holds it calls), or `unsure`";
     OLD_OBJECTS: Integer, "number of sampled objects (`jdk.OldObjectSample`) that were alive when the recording was written";
     HELD_ALIKE_OBJECTS: Integer, "number of these that the same field holds as in the dump";
     RATE: Text, "allocation over the time of the recording: `start` or `end` (nearly all in the first or last quarter), `rising`, `falling` or `steady`";

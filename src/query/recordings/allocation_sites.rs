@@ -29,7 +29,8 @@ pub struct AllocationSite {
     pub has_more_sizes: bool,
     /// Bytes of stacks with a frame of one of the wanted classes.
     pub called_bytes: u64,
-    /// Stack with most bytes, innermost frame first, 16 frames at most.
+    /// Stack with most bytes, or of most of the sampled objects that stayed alive, if these decide; innermost frame first, 16
+    /// frames at most.
     pub stack: Vec<Frame>,
     stack_bytes: u64,
 }
@@ -77,6 +78,11 @@ impl AllocationSite {
         }
     }
 
+    /// Sets the stack that is shown.
+    pub(crate) fn set_stack(&mut self, stack: &[&Frame]) {
+        self.stack = stack.iter().take(MAX_FRAMES).copied().cloned().collect();
+    }
+
     /// Returns how the rate changed over the time.
     pub fn rate(&self) -> AllocationRate {
         let sum = |parts: &[u64]| parts.iter().copied().map(u128::from).sum::<u128>();
@@ -100,8 +106,14 @@ impl AllocationSite {
 
 /// Returns the innermost frame of the application, or else the innermost frame.
 pub fn own_frame(stack: &[&Frame]) -> Option<Frame> {
-    let own = stack.iter().find(|frame| frame.is_own()).or(stack.first());
-    own.map(|frame| frame.as_shown())
+    own_frames(stack).map(|(frame, _)| frame)
+}
+
+/// Returns the innermost frame of the application, or else the innermost frame; and the next one of the application.
+pub fn own_frames(stack: &[&Frame]) -> Option<(Frame, Option<Frame>)> {
+    let mut own = stack.iter().filter(|frame| frame.is_own());
+    let frame = own.next().or(stack.first())?;
+    Some((frame.as_shown(), own.next().map(|caller| caller.as_shown())))
 }
 
 /// Returns the sites that allocated objects of a class, most bytes first. `callers` are classes whose frames are looked
@@ -125,7 +137,7 @@ pub fn sites_of(allocations: &Allocations, class: &str, callers: &[&str]) -> Vec
         }
         if row.sum.bytes > site.stack_bytes {
             site.stack_bytes = row.sum.bytes;
-            site.stack = stack.into_iter().take(MAX_FRAMES).cloned().collect();
+            site.set_stack(&stack);
         }
     }
     let mut sites: Vec<AllocationSite> = sites.into_values().collect();

@@ -17,6 +17,8 @@ pub struct SampledLine<'l> {
     pub weight: i64,
     /// Number of sampled objects that were alive.
     pub old_objects: usize,
+    /// Class, method and line of the caller.
+    pub caller: Option<(&'l str, &'l str, i64)>,
 }
 
 /// A recording of one class.
@@ -37,6 +39,10 @@ pub struct LeakRecording<'l> {
     pub jvm: (&'l str, i64),
     /// Time at which the recording was started, in milliseconds since 1970.
     pub started_ms: i64,
+    /// Options of the JVM.
+    pub options: &'l str,
+    /// Time at which the JVM was started, in milliseconds since 1970; 0 for none.
+    pub jvm_started_ms: i64,
 }
 
 impl Default for LeakRecording<'_> {
@@ -49,20 +55,37 @@ impl Default for LeakRecording<'_> {
             is_circle: false,
             jvm: ("a.B 7", 4711),
             started_ms: 1_234,
+            options: "",
+            jvm_started_ms: 0,
         }
     }
 }
 
 /// Returns a recording with byte arrays of `a.B.run` that were alive.
 pub fn old_objects(count: usize) -> FlightWriter {
-    let line =
-        SampledLine { class: "a/B", method: "run", line: 12, samples: 0, weight: 0, old_objects: count };
+    let line = SampledLine {
+        class: "a/B",
+        method: "run",
+        line: 12,
+        samples: 0,
+        weight: 0,
+        old_objects: count,
+        caller: None,
+    };
     LeakRecording { lines: &[line], ..LeakRecording::default() }.write()
 }
 
 /// Returns a recording with an object whose chain does not end.
 pub fn circular_chain() -> FlightWriter {
-    let line = SampledLine { class: "a/B", method: "run", line: 12, samples: 0, weight: 0, old_objects: 1 };
+    let line = SampledLine {
+        class: "a/B",
+        method: "run",
+        line: 12,
+        samples: 0,
+        weight: 0,
+        old_objects: 1,
+        caller: None,
+    };
     LeakRecording { lines: &[line], is_circle: true, ..LeakRecording::default() }.write()
 }
 
@@ -97,25 +120,34 @@ impl LeakRecording<'_> {
     /// Writes the recording.
     pub fn write(&self) -> FlightWriter {
         let mut out = FlightWriter::new(true);
-        // Classes: of the objects, java.lang.Class, of the chain, of the lines.
+        // Class, method and line of the lines and of their callers.
+        let own = self.lines.iter().map(|line| (line.class, line.method, line.line));
+        let callers = self.lines.iter().filter_map(|line| line.caller);
+        let frames: Vec<(&str, &str, i64)> = own.chain(callers).collect();
+        // Classes: of the objects, java.lang.Class, of the chain, of the frames.
         let mut classes = vec![self.class, "java/lang/Class"];
         classes.extend(self.chain.iter().map(|(class, _)| *class));
-        classes.extend(self.lines.iter().map(|line| line.class));
+        classes.extend(frames.iter().map(|(class, ..)| *class));
         let symbols: Vec<&str> =
-            classes.iter().copied().chain(self.lines.iter().map(|line| line.method)).collect();
+            classes.iter().copied().chain(frames.iter().map(|(_, method, _)| *method)).collect();
         add(&mut out, SYMBOL, &symbols, |text, body| body.text(text));
         let numbers: Vec<usize> = (0..classes.len()).collect();
         add(&mut out, CLASS, &numbers, |at, body| body.long(key(*at)));
-        let lines: Vec<usize> = (0..self.lines.len()).collect();
-        add(&mut out, METHOD, &lines, |at, body| {
+        let methods: Vec<usize> = (0..frames.len()).collect();
+        add(&mut out, METHOD, &methods, |at, body| {
             body.long(key(2 + self.chain.len() + at));
             body.long(key(classes.len() + at));
         });
+        let lines: Vec<usize> = (0..self.lines.len()).collect();
         add(&mut out, TRACE, &lines, |at, body| {
+            let callers = self.lines[..*at].iter().filter(|line| line.caller.is_some()).count();
+            let caller = self.lines[*at].caller.map(|_| self.lines.len() + callers);
             body.raw(&[0]);
-            body.int(1);
-            body.long(key(*at));
-            body.int(self.lines[*at].line);
+            body.int(1 + i64::from(caller.is_some()));
+            for frame in [Some(*at), caller].into_iter().flatten() {
+                body.long(key(frame));
+                body.int(frames[frame].2);
+            }
         });
         self.write_chain(&mut out);
         for (at, line) in self.lines.iter().enumerate() {
@@ -136,8 +168,10 @@ impl LeakRecording<'_> {
             body.long(103);
             body.text(self.jvm.0);
             body.long(self.jvm.1);
+            body.text(self.options);
+            body.long(self.jvm_started_ms);
         });
-        out.event(52, |body| [104, self.started_ms].into_iter().for_each(|value| body.long(value)));
+        out.event(52, |body| [104, 1, self.started_ms].into_iter().for_each(|value| body.long(value)));
         Self::metadata(&mut out);
         out
     }
@@ -233,8 +267,18 @@ impl LeakRecording<'_> {
                     ("root", constant(ROOT)),
                 ],
             ),
-            (51, "jdk.JVMInformation", &[("startTime", LONG), ("javaArguments", TEXT), ("pid", LONG)]),
-            (52, "jdk.ActiveRecording", &[("startTime", LONG), ("recordingStart", LONG)]),
+            (
+                51,
+                "jdk.JVMInformation",
+                &[
+                    ("startTime", LONG),
+                    ("javaArguments", TEXT),
+                    ("pid", LONG),
+                    ("jvmArguments", TEXT),
+                    ("jvmStartTime", LONG),
+                ],
+            ),
+            (52, "jdk.ActiveRecording", &[("startTime", LONG), ("id", LONG), ("recordingStart", LONG)]),
         ]);
     }
 }

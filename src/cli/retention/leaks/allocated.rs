@@ -62,7 +62,10 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
             grouped(samples)
         ),
     };
-    let line = frame(first);
+    let mut line = frame(first);
+    if let Some(caller) = &first.caller {
+        line += &format!(", called by {caller}");
+    }
     let mut alive = human_bytes(of.recorded_live_bytes);
     if of.recorded_live_bytes < of.live_bytes {
         alive += &format!(" for the recorded time, of {}", human_bytes(of.live_bytes));
@@ -85,7 +88,13 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
                 grouped(of.old_objects)
             ),
         ),
-        Certainty::OnlyLine => ("is allocated", "hardly any is from another line".to_owned()),
+        Certainty::OnlyLine if first.like == of.sum => {
+            ("is allocated", "none is from another line".to_owned())
+        }
+        Certainty::OnlyLine => (
+            "is allocated",
+            format!("all other lines together allocated less than half of what is alive ({alive})"),
+        ),
         Certainty::NoGarbage => (
             "is mostly allocated",
             format!("all lines together allocated little more than is alive ({alive})"),

@@ -3,19 +3,17 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use hprof_index::graph::numbers::{ObjectIndex, TreePosition};
+use hprof_index::layout::sizes::Sizes;
 use hprof_index::model::summary::ClassNumber;
 use hprof_index::objects::reader::{ObjectReader, Record};
 use hprof_index::{Heap, ObjectGraph};
 
-use crate::classes::histogram;
 use crate::leaks::Suspect;
 
 /// Maximum number of different lengths of arrays: of more, none is typical.
 const MAX_LENGTHS: usize = 16;
 /// Maximum number of arrays of a class whose lengths are read.
 const MAX_READ: u64 = 10_000;
-/// Percentage of the objects of a class that most are.
-const MOST: u128 = 80;
 
 /// Objects of the classes of a suspect's levels.
 #[derive(Debug, Default)]
@@ -26,19 +24,20 @@ pub(super) struct LiveObjects {
 /// Objects of a class.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LiveClass {
-    pub(super) objects: u64,
+    objects: u64,
     /// Shallow size in bytes.
     pub(super) bytes: u64,
-    /// Objects of the class in the whole dump.
-    all_objects: u64,
+    /// Shallow size in bytes of the objects of the class in the whole dump.
+    all_bytes: u64,
     lengths: FxHashSet<u64>,
     sizes: FxHashSet<u64>,
 }
 
 impl LiveClass {
-    /// Returns whether most objects of the class in the dump are these.
-    pub(super) fn are_most(&self) -> bool {
-        u128::from(self.objects) * 100 >= u128::from(self.all_objects) * MOST
+    /// Returns the percentage of the bytes of the class in the dump that these are.
+    pub(super) fn percent(&self) -> u64 {
+        let percent = u128::from(self.bytes) * 100 / u128::from(self.all_bytes.max(1));
+        u64::try_from(percent).unwrap_or(u64::MAX)
     }
 
     /// Returns the lengths of arrays, if there are few.
@@ -87,11 +86,11 @@ impl LiveObjects {
             class.objects += 1;
             class.bytes = class.bytes.saturating_add(graph.tree.shallow_bytes(position));
         });
-        // Evenly distributed: the first objects may be of another length.
+        // The first objects may be of another length, and every n-th one, too, if lengths alternate.
         let mut seen = vec![0u64; classes.len()];
         each(&mut |number, position, object| {
             let (Some(class), Some(seen)) = (classes.get_mut(number), seen.get_mut(number)) else { return };
-            let is_read = seen.is_multiple_of(class.objects.div_ceil(MAX_READ).max(1));
+            let is_read = scattered(*seen).is_multiple_of(class.objects.div_ceil(MAX_READ).max(1));
             *seen += 1;
             if !is_read || class.lengths.len() > MAX_LENGTHS {
                 return;
@@ -107,10 +106,10 @@ impl LiveObjects {
             }
         });
         // All objects of the dump: of what others hold too, samples do not say whose they are.
-        for (number, row) in summary.numbered_classes() {
+        let all_sizes = Sizes::new(summary, None);
+        for (number, _) in summary.numbered_classes() {
             if let Some(class) = numbers.get(&number).and_then(|class| classes.get_mut(*class)) {
-                class.all_objects =
-                    class.all_objects.saturating_add(histogram::instances(summary, number, row));
+                class.all_bytes = class.all_bytes.saturating_add(all_sizes.total(number));
             }
         }
         Self { classes: names.into_iter().map(str::to_owned).zip(classes).collect() }
@@ -124,5 +123,41 @@ impl LiveObjects {
     /// Returns the shallow size of the objects of all classes.
     pub(super) fn all_bytes(&self) -> u64 {
         self.classes.values().fold(0, |sum, class| sum.saturating_add(class.bytes))
+    }
+}
+
+/// Returns a number that does not follow the order of the positions, the same one each time.
+fn scattered(position: u64) -> u64 {
+    let mixed = (position ^ (position >> 30)).wrapping_add(1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of objects in any regular order about as many are read.
+    #[test]
+    fn positions_are_scattered() {
+        for stride in [2, 3, 4, 10] {
+            for period in 2..12 {
+                let read = |at: u64| {
+                    (0..100_000)
+                        .filter(|position| {
+                            position % period == at && scattered(*position).is_multiple_of(stride)
+                        })
+                        .count()
+                };
+                let expected = 100_000 / (stride * period);
+                for at in 0..period {
+                    let read = read(at) as u64;
+                    assert!(
+                        read * 10 > expected * 8 && read * 10 < expected * 12,
+                        "{stride} {period} {at}: {read}"
+                    );
+                }
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! was written. It does not say which of the allocated objects are those in the dump: addresses change. How the lines are
 //! ordered, and how sure it is: `order.rs` and docs/jfr.md.
 
+mod callers;
 mod live;
 mod order;
 pub mod process;
@@ -20,6 +21,7 @@ use crate::recordings::profile::flight::allocations::{Allocations, ChainLink, Ol
 use crate::threads::frames::Frame;
 
 use super::{Leaks, Suspect, SuspectKind, SuspectRule};
+use callers::AliveStacks;
 use live::LiveObjects;
 use order::OldSums;
 use process::RecordedShare;
@@ -86,7 +88,7 @@ pub enum Certainty {
     HeldAlike,
     /// Most of the sampled objects that were alive are from the line.
     OldObjects,
-    /// No other line allocated objects of the class.
+    /// All other lines together allocated less than half of what is alive.
     OnlyLine,
     /// Little more was allocated at all lines than is alive, and most of it at the line.
     NoGarbage,
@@ -124,6 +126,14 @@ pub struct LeakSite {
     pub held_alike: u64,
     /// Samples; of an array, only of those as long as the arrays that are alive, if events state that.
     pub like: SampleSum,
+    /// Caller of the line in the application from which most of these objects are, if they decide and there are several.
+    pub caller: Option<Frame>,
+}
+
+impl LeakSite {
+    fn new(site: AllocationSite) -> Self {
+        Self { old_objects: 0, held_alike: 0, like: site.sum, caller: None, site }
+    }
 }
 
 impl Leaks {
@@ -153,21 +163,22 @@ fn tops(graph: &ObjectGraph, suspect: &Suspect, positions: &[TreePosition]) -> V
     positions.to_vec()
 }
 
-/// Returns what a recording says about the accumulated objects; `None` if nothing accumulates.
+/// Returns what a recording says about the accumulated objects; `None` if nothing accumulates. Of several classes it is the
+/// first one that is sure, or else that has enough samples.
 fn allocated_in(
     suspect: &Suspect,
     live: &LiveObjects,
     share: RecordedShare,
     allocations: &Allocations,
 ) -> Option<AllocatedIn> {
-    let classes = classes(suspect, live);
-    let found = |class: &&str| sample_class(suspect, live, share, allocations, class);
-    let mut all = classes.iter().map(found);
-    let first = all.next()?;
-    if first.status == AllocationStatus::Found {
-        return Some(first);
-    }
-    Some(all.find(|other| other.status == AllocationStatus::Found).unwrap_or(first))
+    let sampled = |class: &str| sample_class(suspect, live, share, allocations, class);
+    most_sure(classes(suspect, live).into_iter().map(sampled).collect())
+}
+
+fn most_sure(all: Vec<AllocatedIn>) -> Option<AllocatedIn> {
+    let is_found = |of: &&AllocatedIn| of.status == AllocationStatus::Found;
+    let is_sure = |of: &&AllocatedIn| is_found(of) && of.sure != Certainty::Unsure;
+    all.iter().find(is_sure).or_else(|| all.iter().find(is_found)).or(all.first()).cloned()
 }
 
 /// Returns the classes whose objects are looked for: that of the application with most objects, or else the last; and
@@ -195,10 +206,8 @@ fn sample_class(
 ) -> AllocatedIn {
     let of_class = live.of(class);
     let callers = holders(suspect);
-    let mut sites: Vec<LeakSite> = sites_of(allocations, class, &callers)
-        .into_iter()
-        .map(|site| LeakSite { old_objects: 0, held_alike: 0, like: site.sum, site })
-        .collect();
+    let mut sites: Vec<LeakSite> =
+        sites_of(allocations, class, &callers).into_iter().map(LeakSite::new).collect();
     if let Some(sizes) = of_class.sizes() {
         let is_alive = |size: &u64| sizes.contains(size);
         let has_any = sites.iter().flat_map(|site| site.site.sizes.keys()).any(is_alive);
@@ -215,7 +224,8 @@ fn sample_class(
     };
     let old_objects = allocations.old_objects.iter().filter(|old| &*old.class == class).filter(is_as_long);
     let links = links(suspect);
-    let mut old = OldSums { are_of_suspect: of_class.are_most(), ..OldSums::default() };
+    let mut old = OldSums { suspect_percent: of_class.percent(), ..OldSums::default() };
+    let mut alive = AliveStacks::default();
     let mut by_frame: FxHashMap<Option<Frame>, usize> =
         sites.iter().enumerate().map(|(at, site)| (site.site.frame.clone(), at)).collect();
     for sampled in old_objects {
@@ -225,9 +235,9 @@ fn sample_class(
         old.has_chains |= !sampled.chain.is_empty();
         let stack = allocations.stack(sampled.stack());
         let Some(frame) = own_frame(&stack) else { continue };
+        alive.add(&frame, sampled.stack(), is_alike);
         let at = *by_frame.entry(Some(frame)).or_insert_with_key(|frame| {
-            let site = AllocationSite::at(frame.clone(), &stack);
-            sites.push(LeakSite { site, old_objects: 0, held_alike: 0, like: SampleSum::default() });
+            sites.push(LeakSite::new(AllocationSite::at(frame.clone(), &stack)));
             sites.len() - 1
         });
         if let Some(site) = sites.get_mut(at) {
@@ -245,6 +255,9 @@ fn sample_class(
     // Of what a recording covers only a part, only that part can have been sampled.
     let live = share.parts(of_class.bytes);
     let sure = order::order(&mut sites, live, old);
+    if matches!(sure, Certainty::HeldAlike | Certainty::OldObjects) {
+        alive.tell(&mut sites, allocations, class);
+    }
     let all_sites = sites.len() as u64;
     sites.truncate(if status == AllocationStatus::Found { TOLD_SITES } else { 0 });
     AllocatedIn {
@@ -291,4 +304,40 @@ fn is_held_alike(old: &OldObject, links: &[(&str, &str)]) -> bool {
         old.chain.iter().any(is_it)
     };
     !links.is_empty() && links.iter().all(is_in)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_classes_the_sure_one_is_told() {
+        use AllocationStatus::{Found, None, TooFew};
+        use Certainty::{HeldAlike, LiveBytes, Unsure};
+        let of = |class: usize, (status, sure)| AllocatedIn {
+            class: class.to_string(),
+            status,
+            is_partial: false,
+            event: Option::None,
+            sum: SampleSum::default(),
+            old_objects: 0,
+            live_bytes: 0,
+            recorded_live_bytes: 0,
+            sure,
+            sites: Vec::new(),
+            all_sites: 0,
+        };
+        for (first, second, told) in [
+            ((Found, Unsure), (Found, HeldAlike), "1"),
+            ((Found, LiveBytes), (Found, HeldAlike), "0"),
+            ((Found, Unsure), (Found, Unsure), "0"),
+            ((Found, Unsure), (TooFew, HeldAlike), "0"),
+            ((TooFew, HeldAlike), (Found, Unsure), "1"),
+            ((None, Unsure), (TooFew, Unsure), "0"),
+        ] {
+            let all = vec![of(0, first), of(1, second)];
+            assert_eq!(most_sure(all).map(|of| of.class).as_deref(), Some(told), "{first:?} {second:?}");
+        }
+        assert_eq!(most_sure(Vec::new()), Option::None);
+    }
 }

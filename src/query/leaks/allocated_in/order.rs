@@ -3,17 +3,26 @@
 //! Sampled objects that were alive decide: how many are held by the field that holds the suspect, then how many there are.
 //! Without them the bytes must: a line whose objects all stay has allocated about as many bytes as are alive. A line
 //! with much less cannot have made them; one with much more mostly makes garbage, or only some of its objects stay. If
-//! none fits, the nearest is first, and that is not sure.
+//! none fits, or the few sampled objects that were alive are from other lines, the order is not sure: lines of such objects
+//! are first, then those that fit, then the nearest.
 
 use std::cmp::Reverse;
 
 use super::{Certainty, LeakSite, MIN_SAMPLES, SampleSum};
 use crate::sorting::SortRows;
 
+/// Minimum number of sampled objects that were alive and are held as in the dump, to decide the order.
+const MIN_ALIKE: u64 = 3;
 /// Minimum number of sampled objects that were alive, to decide the order.
 const MIN_OLD: u64 = 5;
-/// Percentage of the bytes of a class for the only line.
-const NEARLY_ALL: u64 = 95;
+/// The same, to contradict what the bytes say.
+const MIN_CONTRADICTING: u64 = 2;
+/// Minimum percentage of the bytes of a class that the suspect has, for sampled objects to decide.
+const NEARLY_ALL: u64 = 80;
+/// The same, for them to contradict.
+const HALF: u64 = 50;
+/// Minimum number of samples of a line that may have made what is alive. To be sure takes [`MIN_SAMPLES`].
+const MIN_FITTING: u64 = 5;
 /// Maximum percentage of the live bytes that all lines allocated, for a class that is hardly ever garbage.
 const NO_GARBAGE: u64 = 150;
 
@@ -26,106 +35,129 @@ pub(super) struct OldSums {
     pub(super) alike: u64,
     /// Whether it is known of any how it is held.
     pub(super) has_chains: bool,
-    /// Whether the suspect has most of the objects of the class in the dump: else they may be others'.
-    pub(super) are_of_suspect: bool,
+    /// Percentage of the bytes of the class in the dump that the suspect has: sampled objects may be others'.
+    pub(super) suspect_percent: u64,
 }
 
 /// Orders the lines, and returns the reason. `live` are the least and the most of the bytes that are alive that may have
 /// been allocated during the recording.
 pub(super) fn order(sites: &mut [LeakSite], live: (u64, u64), old: OldSums) -> Certainty {
-    // Samples without a stack are no line.
-    let has_frame = |site: &LeakSite| site.site.frame.is_some();
     sites.sort_rows_by_key(|site| {
         (Reverse(has_frame(site)), Reverse(site.like.bytes), Reverse(site.site.sum.bytes))
     });
-    let sure = decided(sites, live, old);
-    sites.sort_by_key(|site| !has_frame(site));
-    if sites.first().is_some_and(has_frame) { sure } else { Certainty::Unsure }
+    let decided = decided(sites, live, old);
+    let all = all_of(sites);
+    let rest = match decided {
+        Some((at, _)) => {
+            sites.get_mut(..=at).unwrap_or_default().rotate_right(1);
+            sites.get_mut(1..).unwrap_or_default()
+        }
+        None => &mut *sites,
+    };
+    rest.sort_rows_by_key(|site| {
+        let old_objects = if old.suspect_percent > HALF { site.old_objects } else { 0 };
+        let fit = fit_of(site, all, live);
+        let by_bytes = [fit == Fit::AsMuch && is_called(site), fit == Fit::AsMuch, fit != Fit::Less];
+        let distance = distance(site.like.bytes, live.1);
+        (Reverse((has_frame(site), site.held_alike, old_objects, by_bytes)), distance)
+    });
+    decided.map_or(Certainty::Unsure, |(_, sure)| sure)
 }
 
-fn decided(sites: &mut [LeakSite], live: (u64, u64), old: OldSums) -> Certainty {
-    let is_most = |part: u64, all: u64| part > all / 2;
-    let has_frame = |site: &LeakSite| site.site.frame.is_some();
-    if old.alike >= MIN_OLD {
-        sites.sort_rows_by_key(|site| {
-            (Reverse(has_frame(site)), Reverse(site.held_alike), Reverse(site.old_objects))
-        });
-        let is_decided = sites.first().is_some_and(|first| is_most(first.held_alike, old.alike));
-        return if is_decided { Certainty::HeldAlike } else { Certainty::Unsure };
+/// Returns the index of the line that is sure, and the reason.
+fn decided(sites: &[LeakSite], live: (u64, u64), old: OldSums) -> Option<(usize, Certainty)> {
+    let only = |sure, is_most: &dyn Fn(&LeakSite) -> bool| {
+        Some((sites.iter().position(|site| has_frame(site) && is_most(site))?, sure))
+    };
+    if old.alike >= MIN_ALIKE {
+        return only(Certainty::HeldAlike, &|site| site.held_alike > old.alike / 2);
     }
     // Chains to other fields contradict, and what others hold too may be theirs.
-    if old.all >= MIN_OLD && !old.has_chains && old.are_of_suspect {
-        sites.sort_rows_by_key(|site| (Reverse(has_frame(site)), Reverse(site.old_objects)));
-        let is_decided = sites.first().is_some_and(|first| is_most(first.old_objects, old.all));
-        return if is_decided { Certainty::OldObjects } else { Certainty::Unsure };
+    if old.all >= MIN_OLD && !old.has_chains && old.suspect_percent >= NEARLY_ALL {
+        return only(Certainty::OldObjects, &|site| is_clearly_most(site.old_objects, old.all));
     }
-    by_bytes(sites, live)
+    let (at, sure) = by_bytes(sites, live)?;
+    let all_old = total(sites, |site| site.old_objects);
+    let elsewhere = all_old.saturating_sub(sites.get(at)?.old_objects);
+    let is_contradicted =
+        old.suspect_percent > HALF && all_old >= MIN_CONTRADICTING && elsewhere > all_old / 2;
+    (!is_contradicted).then_some((at, sure))
 }
 
-/// Orders the lines by bytes alone.
-fn by_bytes(sites: &mut [LeakSite], live: (u64, u64)) -> Certainty {
-    let live_bytes = live.1;
-    let all = SampleSum {
-        samples: total(sites, |site| site.like.samples),
-        bytes: total(sites, |site| site.like.bytes),
-    };
-    let percent = |part: u64, of: u64| u128::from(part) * 100 / u128::from(of.max(1));
-    let Some(first) = sites.first() else { return Certainty::Unsure };
+/// Returns whether so many objects are more than half, by more than twice the standard deviation.
+fn is_clearly_most(objects: u64, all: u64) -> bool {
+    let others = all.saturating_sub(objects);
+    objects > others && u128::from(objects - others).pow(2) > 4 * u128::from(all)
+}
+
+/// Returns the index of the line that is sure by bytes alone, and the reason. The first line has most bytes.
+fn by_bytes(sites: &[LeakSite], live: (u64, u64)) -> Option<(usize, Certainty)> {
+    let all = all_of(sites);
+    let first = sites.first().filter(|site| has_frame(site))?.like;
     // What is alive was allocated before, or not sampled.
-    if fit(all, all, live) == Fit::Less {
-        return Certainty::Unsure;
+    if all.samples < MIN_SAMPLES || fit(all, all, live) == Fit::Less {
+        return None;
     }
-    let shares = [percent(first.like.bytes, all.bytes), percent(first.like.samples, all.samples)];
-    if shares.into_iter().all(|share| share >= NEARLY_ALL.into()) {
-        return Certainty::OnlyLine;
+    let others = SampleSum {
+        samples: all.samples.saturating_sub(first.samples),
+        bytes: all.bytes.saturating_sub(first.bytes),
+    };
+    let is_enough = |of: SampleSum| of.samples >= MIN_SAMPLES;
+    // Even if all that the other lines made is alive, the first made most of it.
+    if is_enough(first) && fit(others, all, (live.0 / 2, live.1 / 2)) == Fit::Less {
+        return Some((0, Certainty::OnlyLine));
     }
-    if live_bytes == 0 {
-        return Certainty::Unsure;
+    if live.1 == 0 {
+        return None;
     }
-    if percent(all.bytes, live_bytes) <= NO_GARBAGE.into() {
-        let is_most = shares.into_iter().all(|share| share > 50);
-        return if is_most { Certainty::NoGarbage } else { Certainty::Unsure };
+    let percent = |part: u64, of: u64| u128::from(part) * 100 / u128::from(of.max(1));
+    if percent(all.bytes, live.1) <= NO_GARBAGE.into() {
+        let shares = [percent(first.bytes, all.bytes), percent(first.samples, all.samples)];
+        let is_most = shares.into_iter().all(|share| share > HALF.into());
+        return is_most.then_some((0, Certainty::NoGarbage));
     }
-    let is_called = |site: &LeakSite| site.site.called_bytes > site.site.sum.bytes / 2;
-    let fit = |site: &LeakSite| if site.site.frame.is_some() { fit(site.like, all, live) } else { Fit::Less };
+    let only = |is_one: &dyn Fn(&LeakSite) -> bool, sure| {
+        let mut found = sites.iter().enumerate().filter(|(_, site)| is_one(site));
+        let (at, site) = found.next()?;
+        (found.next().is_none() && is_enough(site.like)).then_some((at, sure))
+    };
+    let fit = |site: &LeakSite| fit_of(site, all, live);
     let fits = |site: &LeakSite| fit(site) == Fit::AsMuch;
-    let is_possible = |site: &LeakSite| fit(site) != Fit::Less;
-    match candidates(sites, fits) {
-        0 => {}
-        1 => {
-            sites.sort_rows_by_key(|site| Reverse(fits(site)));
-            return Certainty::LiveBytes;
-        }
-        _ => {
-            let is_both = |site: &LeakSite| fits(site) && is_called(site);
-            sites.sort_rows_by_key(|site| (Reverse(is_both(site)), Reverse(fits(site))));
-            return if candidates(sites, is_both) == 1 { Certainty::LiveBytes } else { Certainty::Unsure };
-        }
+    if sites.iter().any(fits) {
+        let is_both = |site: &LeakSite| fits(site) && is_called(site);
+        return only(&fits, Certainty::LiveBytes).or_else(|| only(&is_both, Certainty::LiveBytes));
     }
-    // The nearer it is to what is alive, the less of it must have been garbage.
-    sites.sort_by(|a, b| {
-        let key = |site: &LeakSite| (Reverse(is_possible(site)), excess(site, live_bytes));
-        key(a).0.cmp(&key(b).0).then_with(|| key(a).1.total_cmp(&key(b).1))
-    });
-    let is_both = |site: &LeakSite| is_possible(site) && is_called(site);
-    if candidates(sites, is_both) == 1 {
-        sites.sort_rows_by_key(|site| Reverse(is_both(site)));
-        return Certainty::Holder;
-    }
-    Certainty::Unsure
+    only(&|site| fit(site) != Fit::Less && is_called(site), Certainty::Holder)
 }
 
-/// Returns how far the bytes of a line are from those that are alive.
-fn excess(site: &LeakSite, live_bytes: u64) -> f64 {
-    ((site.like.bytes.max(1) as f64) / (live_bytes.max(1) as f64)).ln().abs()
+/// Samples without a stack are no line.
+fn has_frame(site: &LeakSite) -> bool {
+    site.site.frame.is_some()
+}
+
+/// Returns whether the class that holds the objects calls the line.
+fn is_called(site: &LeakSite) -> bool {
+    site.site.called_bytes > site.site.sum.bytes / 2
+}
+
+/// Returns how far the bytes of a line are from those that are alive, as a factor in thousandths. The nearer they are, the less
+/// of them must have been garbage.
+fn distance(bytes: u64, live_bytes: u64) -> u128 {
+    if live_bytes == 0 {
+        return 0;
+    }
+    let (less, more) = (bytes.min(live_bytes), bytes.max(live_bytes));
+    u128::from(more) * 1000 / u128::from(less.max(1))
+}
+
+fn all_of(sites: &[LeakSite]) -> SampleSum {
+    let mut all = SampleSum::default();
+    sites.iter().for_each(|site| all.add(site.like));
+    all
 }
 
 fn total(sites: &[LeakSite], of: impl Fn(&LeakSite) -> u64) -> u64 {
     sites.iter().fold(0, |sum, site| sum.saturating_add(of(site)))
-}
-
-fn candidates(sites: &[LeakSite], is_one: impl Fn(&LeakSite) -> bool) -> usize {
-    sites.iter().filter(|site| is_one(site)).count()
 }
 
 /// Bytes of a line compared with those that are alive.
@@ -136,15 +168,16 @@ enum Fit {
     More,
 }
 
-/// Compares the bytes of a line with those that are alive. Of few samples the bytes are not exact: twice the standard
-/// deviation is allowed, and 20 percent for a recording that does not end with the dump. The weights of samples differ
+/// Compares the bytes of a line with those that are alive. One with too few samples is none that may have made them.
+fn fit_of(site: &LeakSite, all: SampleSum, live: (u64, u64)) -> Fit {
+    if has_frame(site) && site.like.samples >= MIN_FITTING { fit(site.like, all, live) } else { Fit::Less }
+}
+
+/// Compares bytes with those that are alive. Of few samples the bytes are not exact: twice the standard deviation is allowed, and 20 percent for a recording that does not end with the dump. The weights of samples differ
 /// widely if the JVM skips some, so the share of the line in the number of samples may count as well as that in the bytes.
 fn fit(of: SampleSum, all: SampleSum, (least, most): (u64, u64)) -> Fit {
-    let samples = of.samples;
-    if samples < MIN_SAMPLES {
-        return Fit::Less;
-    }
-    let by_count = u128::from(all.bytes) * u128::from(samples) / u128::from(all.samples.max(1));
+    let samples = of.samples.max(1);
+    let by_count = u128::from(all.bytes) * u128::from(of.samples) / u128::from(all.samples.max(1));
     let [bytes, by_count] = [of.bytes as f64, by_count as f64];
     let tolerance = 1.2 + 2.0 / (samples as f64).sqrt();
     match () {
@@ -167,14 +200,14 @@ mod tests {
         let mut site = AllocationSite::at(Some(frame), &[]);
         site.sum = SampleSum { samples: mib * 2, bytes: mib * MIB };
         site.called_bytes = if is_called { site.sum.bytes } else { 0 };
-        LeakSite { like: site.sum, site, old_objects, held_alike }
+        LeakSite { old_objects, held_alike, ..LeakSite::new(site) }
     }
 
     fn ordered(mut sites: Vec<LeakSite>, live_mib: u64) -> (Vec<i32>, &'static str) {
         let sum = |of: fn(&LeakSite) -> u64| sites.iter().map(of).sum();
         let alike = sum(|site| site.held_alike);
         let old =
-            OldSums { all: sum(|site| site.old_objects), alike, has_chains: alike > 0, are_of_suspect: true };
+            OldSums { all: sum(|site| site.old_objects), alike, has_chains: alike > 0, suspect_percent: 100 };
         ordered_by(&mut sites, live_mib, old)
     }
 
@@ -199,18 +232,87 @@ mod tests {
     }
 
     #[test]
+    fn three_that_are_held_alike_decide() {
+        let sites = |alike, other| vec![line(1, 900, false, other, other), line(2, 100, false, alike, alike)];
+        assert_eq!(ordered(sites(3, 0), 900), (vec![2, 1], "held_alike"));
+        assert_eq!(ordered(sites(2, 1), 900), (vec![2, 1], "held_alike"));
+        assert_eq!(ordered(sites(2, 2), 900).1, "unsure");
+        // Of two only the order is taken.
+        assert_eq!(ordered(sites(2, 0), 900), (vec![2, 1], "unsure"));
+    }
+
+    /// Four of five may be chance.
+    #[test]
+    fn a_small_majority_of_those_that_stayed_alive_is_not_sure() {
+        let sites = |one, other| vec![line(1, 900, false, other, 0), line(2, 700, false, one, 0)];
+        for (one, other, sure) in
+            [(5, 0, "old_objects"), (4, 1, "unsure"), (12, 4, "unsure"), (13, 3, "old_objects")]
+        {
+            assert_eq!(ordered(sites(one, other), 800), (vec![2, 1], sure), "{one} {other}");
+        }
+    }
+
+    /// Two that stayed alive, and are from another line, are too few to decide, but not to doubt.
+    #[test]
+    fn sampled_objects_that_stayed_alive_contradict_the_bytes() {
+        let by = |one, other, suspect_percent| {
+            let mut sites = vec![line(1, 900, false, one, 0), line(2, 100, false, other, 0)];
+            let old = OldSums { all: one + other, suspect_percent, ..OldSums::default() };
+            ordered_by(&mut sites, 800, old)
+        };
+        assert_eq!(by(0, 1, 100), (vec![1, 2], "only_line"));
+        assert_eq!(by(0, 2, 100), (vec![2, 1], "unsure"));
+        assert_eq!(by(1, 1, 100), (vec![1, 2], "only_line"));
+        // They may be others'.
+        assert_eq!(by(0, 2, 50), (vec![1, 2], "only_line"));
+        // Those without a stack say nothing.
+        let mut sites = vec![line(1, 900, false, 0, 0), line(2, 100, false, 0, 0)];
+        let old = OldSums { all: 4, suspect_percent: 100, ..OldSums::default() };
+        assert_eq!(ordered_by(&mut sites, 800, old).1, "only_line");
+    }
+
+    /// A line with 2 percent of the bytes of a class can be the whole leak.
+    #[test]
+    fn the_only_line_is_one_beside_which_others_cannot_be_the_leak() {
+        let tail = || vec![line(1, 2300, false, 0, 0), line(2, 42, false, 0, 0)];
+        assert_eq!(ordered(tail(), 36), (vec![2, 1], "live_bytes"));
+        assert_eq!(ordered(tail(), 200), (vec![1, 2], "only_line"));
+        // Of 110 that are alive, 60 may be of the other line.
+        let sites = vec![line(1, 900, false, 0, 0), line(2, 60, false, 0, 0)];
+        assert_eq!(ordered(sites, 110), (vec![1, 2], "unsure"));
+    }
+
+    /// A line of few samples may have made what is alive; it is not sure.
+    #[test]
+    fn few_samples_of_a_line_are_unknown() {
+        let few = |samples| {
+            let mut sites = vec![line(1, 900, false, 0, 0), line(2, 50, false, 0, 0)];
+            sites[1].like.samples = samples;
+            ordered(sites, 80)
+        };
+        assert_eq!(few(20), (vec![2, 1], "live_bytes"));
+        assert_eq!(few(19), (vec![2, 1], "unsure"));
+        assert_eq!(few(5), (vec![2, 1], "unsure"));
+        assert_eq!(few(4), (vec![1, 2], "unsure"));
+        // It is a rival of the one that fits.
+        let mut sites = vec![line(1, 900, false, 0, 0), line(2, 80, false, 0, 0), line(3, 60, false, 0, 0)];
+        sites[2].like.samples = 19;
+        assert_eq!(ordered(sites, 75), (vec![2, 3, 1], "unsure"));
+    }
+
+    #[test]
     fn sampled_objects_that_may_be_others_do_not_decide() {
-        let old = OldSums { all: 33, alike: 0, has_chains: false, are_of_suspect: true };
+        let old = OldSums { all: 33, alike: 0, has_chains: false, suspect_percent: 100 };
         let by = |old| {
             let mut sites = vec![line(1, 900, false, 3, 0), line(2, 100, false, 30, 0)];
             ordered_by(&mut sites, 900, old)
         };
         assert_eq!(by(old), (vec![2, 1], "old_objects"));
         // Held by other fields; of a class of which most objects are elsewhere.
-        assert_eq!(by(OldSums { has_chains: true, ..old }), (vec![1, 2], "no_garbage"));
-        assert_eq!(by(OldSums { are_of_suspect: false, ..old }), (vec![1, 2], "no_garbage"));
+        assert_eq!(by(OldSums { has_chains: true, ..old }), (vec![2, 1], "unsure"));
+        assert_eq!(by(OldSums { suspect_percent: 40, ..old }), (vec![1, 2], "only_line"));
         // One object in transit.
-        assert_eq!(by(OldSums { has_chains: true, alike: 1, ..old }), (vec![1, 2], "no_garbage"));
+        assert_eq!(by(OldSums { has_chains: true, alike: 1, ..old }), (vec![2, 1], "unsure"));
         // Most have no stack.
         assert_eq!(by(OldSums { all: 200, ..old }), (vec![2, 1], "unsure"));
     }
@@ -241,11 +343,11 @@ mod tests {
     fn bytes_that_are_alive_decide_without_them() {
         let two = || vec![line(1, 900, false, 0, 0), line(2, 100, false, 0, 0)];
         assert_eq!(ordered(two(), 95), (vec![2, 1], "live_bytes"));
-        assert_eq!(ordered(two(), 800), (vec![1, 2], "no_garbage"));
+        assert_eq!(ordered(two(), 800), (vec![1, 2], "only_line"));
         assert_eq!(ordered(two(), 0), (vec![1, 2], "unsure"));
         assert_eq!(
             ordered(vec![line(1, 900, false, 0, 0), line(2, 20, false, 0, 0)], 10),
-            (vec![1, 2], "only_line")
+            (vec![2, 1], "unsure")
         );
         // The nearest is first if none fits; one with less than is alive is last.
         let three = vec![line(1, 900, false, 0, 0), line(2, 100, false, 0, 0), line(3, 12, false, 0, 0)];
@@ -266,9 +368,9 @@ mod tests {
     fn the_class_that_holds_the_objects_decides_between_lines_that_fit() {
         let sites =
             |one, other| vec![line(1, 900, false, 0, 0), line(2, 110, one, 0, 0), line(3, 100, other, 0, 0)];
-        assert_eq!(ordered(sites(false, false), 100), (vec![2, 3, 1], "unsure"));
+        assert_eq!(ordered(sites(false, false), 100), (vec![3, 2, 1], "unsure"));
         assert_eq!(ordered(sites(false, true), 100), (vec![3, 2, 1], "live_bytes"));
-        assert_eq!(ordered(sites(true, true), 100), (vec![2, 3, 1], "unsure"));
+        assert_eq!(ordered(sites(true, true), 100), (vec![3, 2, 1], "unsure"));
         // Only some of its objects stay.
         let sites = vec![line(1, 900, true, 0, 0), line(2, 400, false, 0, 0)];
         assert_eq!(ordered(sites, 100), (vec![1, 2], "holder"));
@@ -278,7 +380,7 @@ mod tests {
     fn hostile_sums() {
         assert_eq!(ordered(Vec::new(), 1), (Vec::new(), "unsure"));
         let mut sites = vec![line(1, 1, true, u64::MAX, u64::MAX), line(2, 1, true, u64::MAX, 1)];
-        let most = OldSums { all: u64::MAX, alike: u64::MAX, has_chains: true, are_of_suspect: true };
+        let most = OldSums { all: u64::MAX, alike: u64::MAX, has_chains: true, suspect_percent: 100 };
         assert_eq!(order(&mut sites, (u64::MAX, u64::MAX), most).name(), "held_alike");
         let huge = SampleSum { samples: u64::MAX, bytes: u64::MAX };
         let mut sites: Vec<LeakSite> =

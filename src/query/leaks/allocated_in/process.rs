@@ -130,7 +130,8 @@ impl RecordedShare {
     pub(super) fn of(heap: &Heap, allocations: &Allocations) -> Self {
         let jvm_start = allocations.jvm.as_ref().and_then(|jvm| jvm.start_nanos);
         let (Some(jvm_start), Some(dumped)) = (jvm_start, dump_nanos(heap)) else { return Self::WHOLE };
-        let (start, end) = (allocations.span_nanos.0.max(jvm_start), allocations.span_nanos.1);
+        let (start, end) = allocations.span_nanos;
+        let start = if starts_with_jvm(allocations) { jvm_start } else { start.max(jvm_start) };
         let since = |from: i64, to: i64| u64::try_from(to.saturating_sub(from)).unwrap_or(0);
         let (all, until_dump) = (since(jvm_start, dumped), since(start, dumped));
         match since(start, end.min(dumped)) {
@@ -147,6 +148,14 @@ impl RecordedShare {
         };
         (part(self.recorded), part(self.until_dump))
     }
+}
+
+/// Returns whether a recording is made since the JVM started, and its first chunk is there. The JVM starts it before the program,
+/// and can take seconds to.
+fn starts_with_jvm(allocations: &Allocations) -> bool {
+    let started = allocations.first_started_ms.map(|started| started.saturating_mul(MILLISECOND));
+    let has_first_chunk = |started: i64| allocations.span_nanos.0 <= started.saturating_add(SLACK_NANOS);
+    allocations.jvm.as_ref().is_some_and(|jvm| jvm.starts_recording) && started.is_some_and(has_first_chunk)
 }
 
 /// Returns the time at which a dump was made, in nanoseconds since 1970, if it says so.
@@ -194,6 +203,7 @@ fn pid_of(path: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recordings::profile::flight::allocations::RecordedJvm;
 
     #[test]
     fn shares_of_a_recording() {
@@ -202,6 +212,24 @@ mod tests {
         assert_eq!(share.parts(1000), (200, 500));
         let share = RecordedShare { recorded: u64::MAX, until_dump: u64::MAX, all: 1 };
         assert_eq!(share.parts(7), (7, 7));
+    }
+
+    #[test]
+    fn recordings_that_start_with_the_jvm() {
+        let mut allocations = Allocations::default();
+        allocations.span_nanos = (10_000 * MILLISECOND, 20_000 * MILLISECOND);
+        for (starts_recording, started_ms, is_whole) in [
+            (true, Some(10_005), true),
+            (true, Some(9_000), true),
+            // The first chunk is lost; another recording; by a command.
+            (true, Some(7_000), false),
+            (true, None, false),
+            (false, Some(10_005), false),
+        ] {
+            allocations.jvm = Some(RecordedJvm { starts_recording, ..RecordedJvm::default() });
+            allocations.first_started_ms = started_ms;
+            assert_eq!(starts_with_jvm(&allocations), is_whole, "{starts_recording} {started_ms:?}");
+        }
     }
 
     #[test]

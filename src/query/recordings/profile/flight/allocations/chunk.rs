@@ -17,6 +17,8 @@ use super::{AllocationRow, MAX_ROWS, MAX_STARTS, RecordedJvm, SampleSum, TIME_PA
 /// Index of no stack.
 pub(super) const NO_STACK: u32 = stacks::NO_STACK;
 
+/// ID of the first recording of a JVM.
+const FIRST_RECORDING: i64 = 1;
 /// Maximum number of old objects of a chunk. The JVM samples 256 by default.
 const MAX_OLD_OBJECTS: usize = 1 << 11;
 /// Maximum length in bytes of the texts of all chains of a chunk.
@@ -39,6 +41,7 @@ pub(super) struct ChunkAllocations {
     pub(super) old_objects: Vec<OldObject>,
     pub(super) jvm: Option<RecordedJvm>,
     pub(super) started_ms: Vec<i64>,
+    pub(super) first_started_ms: Option<i64>,
     pub(super) heap: HeapEvents,
     pub(super) left_out: u64,
     pub(super) problems: Vec<String>,
@@ -137,6 +140,9 @@ impl<'c> Reading<'c> {
             }
             Kind::Recording => {
                 let start = fields.integer("recordingStart").filter(|start| *start > 0);
+                if fields.integer("id") == Some(FIRST_RECORDING) {
+                    self.found.first_started_ms = start;
+                }
                 self.found.started_ms.extend(start.filter(|start| {
                     self.found.started_ms.len() < MAX_STARTS && !self.found.started_ms.contains(start)
                 }));
@@ -148,6 +154,9 @@ impl<'c> Reading<'c> {
                     command: fields.text("javaArguments").unwrap_or_default().into_owned(),
                     pid: fields.integer("pid"),
                     start_nanos: start.map(|millis| millis.saturating_mul(1_000_000)),
+                    starts_recording: fields
+                        .text("jvmArguments")
+                        .is_some_and(|options| starts_recording(&options)),
                 });
             }
         }
@@ -196,5 +205,28 @@ impl<'c> Reading<'c> {
     fn stack(&mut self, of: &Fields, trace: Option<i64>) -> u32 {
         let trace = of.constant(self.chunk, 0, trace);
         trace.map_or(NO_STACK, |trace| self.stacks.index(trace, 0, &mut self.names).0)
+    }
+}
+
+/// Returns whether options of a JVM start a recording with it, without delay.
+fn starts_recording(options: &str) -> bool {
+    options.split_once("-XX:StartFlightRecording").is_some_and(|(_, rest)| !rest.contains("delay="))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_start_a_recording() {
+        for (options, is_started) in [
+            ("", false),
+            ("-Xmx1g -XX:+FlightRecorder", false),
+            ("-Xmx1g -XX:StartFlightRecording -Da=b", true),
+            ("-XX:StartFlightRecording:settings=profile,filename=a b.jfr", true),
+            ("-XX:StartFlightRecording=settings=profile,delay=20s", false),
+        ] {
+            assert_eq!(starts_recording(options), is_started, "{options}");
+        }
     }
 }

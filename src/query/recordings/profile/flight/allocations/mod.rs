@@ -98,6 +98,8 @@ pub struct RecordedJvm {
     pub pid: Option<i64>,
     /// Start, in nanoseconds since 1970.
     pub start_nanos: Option<i64>,
+    /// Whether its options start a recording with it, without delay.
+    pub starts_recording: bool,
 }
 
 /// Allocations in a recording.
@@ -111,6 +113,8 @@ pub struct Allocations {
     pub jvm: Option<RecordedJvm>,
     /// Times at which recordings were started in the JVM, in milliseconds since 1970; the first few.
     pub started_ms: Vec<i64>,
+    /// That of the first recording of the JVM, by its ID.
+    pub first_started_ms: Option<i64>,
     /// Sampled objects that were alive when the recording was written.
     pub old_objects: Vec<OldObject>,
     /// Heap over time.
@@ -186,6 +190,7 @@ impl Merged {
         chunk.problems.iter().for_each(|problem| self.problem(problem));
         self.all.left_out = self.all.left_out.saturating_add(chunk.left_out);
         self.all.jvm = chunk.jvm.or(self.all.jvm.take());
+        self.all.first_started_ms = self.all.first_started_ms.or(chunk.first_started_ms);
         for started in chunk.started_ms {
             if self.all.started_ms.len() < MAX_STARTS && !self.all.started_ms.contains(&started) {
                 self.all.started_ms.push(started);

@@ -81,8 +81,15 @@ fn a_chain_that_is_a_circle_ends() {
 #[test]
 fn texts_of_chains_are_bounded() {
     let long = "x".repeat(60_000);
-    let line =
-        SampledLine { class: "a/B", method: "run", line: 12, samples: 0, weight: 0, old_objects: 3000 };
+    let line = SampledLine {
+        class: "a/B",
+        method: "run",
+        line: 12,
+        samples: 0,
+        weight: 0,
+        old_objects: 3000,
+        caller: None,
+    };
     let chain = &[("a/B", Some(long.as_str()))];
     let bytes =
         LeakRecording { lines: &[line], chain, is_circle: true, ..LeakRecording::default() }.write().finish();
