@@ -76,7 +76,7 @@ fn decided(sites: &[LeakSite], live: (u64, u64), old: OldSums) -> Option<(usize,
     if old.all >= MIN_OLD && !old.has_chains && old.suspect_percent >= NEARLY_ALL {
         return only(Certainty::OldObjects, &|site| is_clearly_most(site.old_objects, old.all));
     }
-    let (at, sure) = by_bytes(sites, live)?;
+    let (at, sure) = by_bytes(sites, live, old.suspect_percent)?;
     let all_old = total(sites, |site| site.old_objects);
     let elsewhere = all_old.saturating_sub(sites.get(at)?.old_objects);
     let is_contradicted =
@@ -91,7 +91,7 @@ fn is_clearly_most(objects: u64, all: u64) -> bool {
 }
 
 /// Returns the index of the line that is sure by bytes alone, and the reason. The first line has most bytes.
-fn by_bytes(sites: &[LeakSite], live: (u64, u64)) -> Option<(usize, Certainty)> {
+fn by_bytes(sites: &[LeakSite], live: (u64, u64), suspect_percent: u64) -> Option<(usize, Certainty)> {
     let all = all_of(sites);
     let first = sites.first().filter(|site| has_frame(site))?.like;
     // What is alive was allocated before, or not sampled.
@@ -124,6 +124,10 @@ fn by_bytes(sites: &[LeakSite], live: (u64, u64)) -> Option<(usize, Certainty)> 
     let fit = |site: &LeakSite| fit_of(site, all, live);
     let fits = |site: &LeakSite| fit(site) == Fit::AsMuch;
     if sites.iter().any(fits) {
+        // Samples are of the whole class: of several suspects that share it, each has less than one line made.
+        if suspect_percent <= HALF {
+            return None;
+        }
         let is_both = |site: &LeakSite| fits(site) && is_called(site);
         return only(&fits, Certainty::LiveBytes).or_else(|| only(&is_both, Certainty::LiveBytes));
     }
@@ -280,6 +284,23 @@ mod tests {
         // Of 110 that are alive, 60 may be of the other line.
         let sites = vec![line(1, 900, false, 0, 0), line(2, 60, false, 0, 0)];
         assert_eq!(ordered(sites, 110), (vec![1, 2], "unsure"));
+    }
+
+    /// A sixth of the objects of the line with most is as much as another line made.
+    #[test]
+    fn a_small_part_of_a_class_is_not_told_by_bytes() {
+        let by = |suspect_percent| {
+            let mut sites =
+                vec![line(1, 60, true, 80, 0), line(2, 10, true, 12, 0), line(3, 200, true, 0, 0)];
+            let old = OldSums { all: 92, suspect_percent, ..OldSums::default() };
+            ordered_by(&mut sites, 11, old).1
+        };
+        assert_eq!((by(17), by(50)), ("unsure", "unsure"));
+        let mut sites = vec![line(2, 10, true, 0, 0), line(3, 200, true, 0, 0)];
+        let old = OldSums { suspect_percent: 51, ..OldSums::default() };
+        assert_eq!(ordered_by(&mut sites, 11, old), (vec![2, 3], "live_bytes"));
+        let old = OldSums { suspect_percent: 50, ..OldSums::default() };
+        assert_eq!(ordered_by(&mut sites, 11, old), (vec![2, 3], "unsure"));
     }
 
     /// A line of few samples may have made what is alive; it is not sure.
