@@ -18,8 +18,8 @@ pub struct RowWindow {
     pub count: usize,
     /// `true` for the last rows; `start` is ignored.
     pub is_last: bool,
-    /// The rows around the first one with this link target, if there is one; `start` is ignored. The first rows if not.
-    pub around: Option<CellTarget>,
+    /// The rows around the first one with these link targets, if there is one; `start` is ignored. The first rows if not.
+    pub around: Option<Vec<CellTarget>>,
     /// Only rows that contain this text, in either case, and the rows above them in their tree are counted; empty for all.
     pub text: String,
     /// Objects whose rows are counted whatever they contain.
@@ -142,7 +142,7 @@ impl ReadRows<'_> {
             return true;
         }
         row.number = self.number;
-        let is_wanted = self.window.around.as_ref().is_some_and(|wanted| row.targets.contains(wanted));
+        let is_wanted = self.window.around.as_ref().is_some_and(|wanted| row.targets == *wanted);
         if let Some(first) = &mut self.first {
             if first.len() <= count {
                 first.push(row.clone());
@@ -238,7 +238,7 @@ mod tests {
         let rows: Vec<(u64, &'static str)> =
             (1..=1000).map(|row| (row, if row % 10 == 0 { "ten" } else { "other" })).collect();
         let around = |id, text: &str, knows| {
-            let around = Some(CellTarget::Object(ObjectId(id)));
+            let around = Some(vec![CellTarget::Object(ObjectId(id))]);
             let window = RowWindow { count: 20, around, text: text.to_owned(), ..RowWindow::ALL };
             let (rows, place) = read(&rows, false, &window, knows);
             assert_eq!(rows.len(), place.rows);
