@@ -18,6 +18,7 @@ use hprof_report::window::RowWindow;
 pub(super) use keys::Key;
 use keys::{HELP, VIEWS};
 use prompt::{Prompt, PromptKind};
+#[cfg(test)]
 pub(super) use view::READING;
 pub(super) use view::takes_two;
 use view::{Subject, View};
