@@ -143,6 +143,13 @@ def ends(program, dump, directory, number):
         os.kill(browser, signal.SIGTERM)
         session.is_restored("SIGTERM")
         is_gone(worker, "SIGTERM: the process that answers")
+        for number in (signal.SIGVTALRM, signal.SIGPROF, signal.SIGRTMIN + 1):
+            session.keys("clear", "Enter")
+            session.keys(command, "Enter")
+            session.wait(is_ready, f"before signal {number}")
+            [browser] = children(session.run("display-message", "-p", "#{pane_pid}").strip())
+            os.kill(browser, number)
+            session.is_restored(f"signal {number}")
         # A browser that is stopped, and ended by the shell: it is in the background then.
         session.keys("clear", "Enter")
         session.keys(command, "Enter")
@@ -153,6 +160,27 @@ def ends(program, dump, directory, number):
         session.keys("kill %1", "Enter")
         is_gone(browser, "kill of a stopped browser: it")
         session.is_restored("kill of a stopped browser")
+        # One in the background stops as it may not take the terminal, and is ended by the shell too.
+        session.keys("clear", "Enter")
+        session.keys(command, "Enter")
+        session.wait(is_ready, "before bg")
+        [browser] = children(session.run("display-message", "-p", "#{pane_pid}").strip())
+        session.keys("C-z")
+        session.wait(lambda screen: "Stopped" in screen, "Ctrl-Z before bg")
+        session.keys("bg", "Enter")
+        time.sleep(0.5)
+        is_stopped(browser, "bg")
+        session.keys("kill %1", "Enter")
+        is_gone(browser, "kill of a browser after bg: it")
+        session.is_restored("kill of a browser after bg")
+        session.keys("clear", "Enter")
+        session.keys(f"{command} &", "Enter")
+        session.wait(lambda screen: "[1]" in screen, "&")
+        [browser] = children(session.run("display-message", "-p", "#{pane_pid}").strip())
+        is_stopped(browser, "&")
+        session.keys("kill %1", "Enter")
+        is_gone(browser, "kill of a browser that was started in the background: it")
+        session.is_restored("kill of a browser that was started in the background")
         # The terminal is closed.
         session.keys("clear", "Enter")
         session.keys(command, "Enter")
@@ -165,6 +193,18 @@ def ends(program, dump, directory, number):
         is_gone(worker, "a closed terminal: the process that answers")
     finally:
         session.close()
+
+
+def is_stopped(pid, what):
+    """Waits until a process is stopped."""
+    started = time.monotonic()
+    while True:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            if file.read().rsplit(")", 1)[1].split()[0] == "T":
+                return
+        if time.monotonic() - started > 5:
+            sys.exit(f"{what}: the browser is not stopped")
+        time.sleep(0.01)
 
 
 def is_gone(pid, what):

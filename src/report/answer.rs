@@ -19,6 +19,7 @@ use super::rows::{Below, Cells, ColumnRows, RowCursor};
 use super::screen::Screen;
 pub use super::section::Section;
 use super::table::{self, Parts, Style, TableBuilder};
+use super::tree::Branch;
 use super::value::Value;
 use super::window::RowWindow;
 use super::{Format, csv};
@@ -403,6 +404,10 @@ impl Cells for TabledRows<'_> {
 
     fn own_cell(&self, at: usize) -> Option<String> {
         self.rows.own_cell(at)
+    }
+
+    fn own_branch(&self, at: usize) -> Option<&Branch> {
+        self.rows.own_branch(at)
     }
 
     fn own_target(&self, at: usize) -> Option<Option<CellTarget>> {

@@ -12,6 +12,7 @@ pub use hprof_query::dictionary::{ColumnKey, ValueKind};
 use super::escape;
 use super::ink::Ink;
 use super::number::grouped;
+use super::tree::Branch;
 use super::value::{Value, list};
 
 /// Link target of a cell.
@@ -99,6 +100,7 @@ pub enum Fit {
 }
 
 type MakeCell<'c, R, T> = Box<dyn for<'r> Fn(&'r R) -> T + Send + Sync + 'c>;
+type GetBranch<'c, R> = Box<dyn for<'r> Fn(&'r R) -> &'r Branch + Send + Sync + 'c>;
 type MakeValue<'c, R> = Box<dyn for<'r> Fn(&'r R) -> Value<'r> + Send + Sync + 'c>;
 
 /// A column of rows `R`.
@@ -119,6 +121,8 @@ pub(super) struct Declaration {
     has_csv: bool,
     /// `true` if its cells are drawn with characters.
     pub(super) is_drawn: bool,
+    /// `true` if its cells begin with the lines of a tree.
+    pub(super) is_tree: bool,
 }
 
 /// Functions that make the column of a row.
@@ -126,6 +130,7 @@ struct Making<'c, R> {
     value: MakeValue<'c, R>,
     csv: Option<MakeValue<'c, R>>,
     cell: Option<MakeCell<'c, R, String>>,
+    branch: Option<GetBranch<'c, R>>,
     target: Option<MakeCell<'c, R, Option<CellTarget>>>,
 }
 
@@ -163,13 +168,13 @@ impl Declaration {
         if field.key.text.ends_with("retained_bytes") {
             header.ink = Ink::Bold;
         }
-        Self { field: Some(field), header, is_shown: false, has_csv: false, is_drawn: false }
+        Self { field: Some(field), header, is_shown: false, has_csv: false, is_drawn: false, is_tree: false }
     }
 
     /// Creates a column of tables only.
     fn table(title: Cow<'static, str>, align: Align) -> Self {
         let header = Header::new(title, align, Fit::Whole);
-        Self { field: None, header, is_shown: true, has_csv: false, is_drawn: false }
+        Self { field: None, header, is_shown: true, has_csv: false, is_drawn: false, is_tree: false }
     }
 
     fn show(&mut self, title: Cow<'static, str>) {
@@ -213,7 +218,7 @@ impl<'c, R> Column<'c, R> {
 
     /// Compiled once for each type of rows, not for each of a thousand columns.
     fn boxed(key: impl Into<ColumnKey>, fields: Vec<JsonField>, value: MakeValue<'c, R>) -> Self {
-        let making = Making { value, csv: None, cell: None, target: None };
+        let making = Making { value, csv: None, cell: None, branch: None, target: None };
         Self { declaration: Declaration::new(JsonField::nested(key, fields)), making }
     }
 
@@ -224,7 +229,13 @@ impl<'c, R> Column<'c, R> {
         cell: impl Fn(&R) -> String + Send + Sync + 'c,
     ) -> Self {
         let cell: MakeCell<'c, R, String> = Box::new(cell);
-        let making = Making { value: Box::new(|_| Value::Null), csv: None, cell: Some(cell), target: None };
+        let making = Making {
+            value: Box::new(|_| Value::Null),
+            csv: None,
+            cell: Some(cell),
+            branch: None,
+            target: None,
+        };
         Self { declaration: Declaration::table(title.into(), align), making }
     }
 
@@ -287,6 +298,13 @@ impl<'c, R> Column<'c, R> {
     /// Sets the text that tables show instead of the value.
     pub fn cell(mut self, cell: impl Fn(&R) -> String + Send + Sync + 'c) -> Self {
         self.making.cell = Some(Box::new(cell));
+        self
+    }
+
+    /// Marks a column whose cells begin with the lines of a tree.
+    pub fn tree(mut self, branch: impl for<'r> Fn(&'r R) -> &'r Branch + Send + Sync + 'c) -> Self {
+        self.declaration.is_tree = true;
+        self.making.branch = Some(Box::new(branch));
         self
     }
 
@@ -421,6 +439,11 @@ impl<'c, R> Columns<'c, R> {
     #[inline]
     pub(super) fn cell(&self, at: usize, row: &R) -> Option<String> {
         Some(self.makings.get(at)?.cell.as_ref()?(row))
+    }
+
+    /// Returns the place of a row in the tree that a column shows, by number; `None` if it shows none.
+    pub(super) fn branch<'r>(&self, at: usize, row: &'r R) -> Option<&'r Branch> {
+        Some(self.makings.get(at)?.branch.as_ref()?(row))
     }
 
     /// Returns the link target of a column's cell, by number; `None` if the column does not set it.

@@ -4,27 +4,47 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use super::column::{CellTarget, Schema};
+use super::column::{CellTarget, Declaration, Schema};
 use super::grid::{self, RowLine};
 use super::rows::{RowCursor, table_cell};
-use super::{escape, ink, tree};
+use super::tree::Branch;
+use super::{escape, ink};
 
 /// A row with the lines below it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TableRow {
     pub(super) cells: Vec<String>,
     pub(super) below: Vec<RowLine>,
+    /// Its place in a tree; `None` in other tables.
+    pub(super) branch: Option<RowBranch>,
     /// Link targets of the cells, for a screen.
     pub(super) targets: Vec<CellTarget>,
     /// Number of the row in the result, for a screen. Rows of a tree have that of the row that they replace.
     pub(super) number: usize,
 }
 
+/// Place of a row in a tree, which one of its cells shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowBranch {
+    /// Number of the cell.
+    cell: usize,
+    /// Length of the lines at its start, in bytes.
+    length: usize,
+    /// Depth of the row.
+    depth: u32,
+}
+
 impl TableRow {
     /// Creates a row of the current one of a result.
     pub(super) fn current(schema: &Schema, rows: &dyn RowCursor) -> Self {
         let cells = schema.shown().map(|(at, _)| escaped(table_cell(rows, at)));
-        Self { cells: cells.collect(), below: rows.below(), ..Self::default() }
+        let branch = |(cell, (at, _)): (usize, (usize, &Declaration))| {
+            let Branch { depth, lines } = rows.own_branch(at)?;
+            Some(RowBranch { cell, length: lines.len(), depth: *depth })
+        };
+        let mut trees = schema.shown().enumerate().filter(|(_, (_, column))| column.is_tree);
+        let branch = trees.next().and_then(branch);
+        Self { cells: cells.collect(), below: rows.below(), branch, ..Self::default() }
     }
 
     /// Creates a row of the current one of a result, with its links.
@@ -32,14 +52,27 @@ impl TableRow {
         Self { targets: grid::targets(schema, rows), number, ..Self::current(schema, rows) }
     }
 
-    /// Returns the lines of a tree that lead to it.
-    pub(super) fn branch(&self) -> &str {
-        self.cells.last().map_or("", |cell| tree::branch_of(cell))
+    /// Returns its place in a tree.
+    pub(super) fn branch(&self) -> Branch {
+        let Some(RowBranch { cell, length, depth }) = self.branch else { return Branch::default() };
+        let lines = self.cells.get(cell).and_then(|cell| cell.get(..length)).unwrap_or_default();
+        Branch { depth, lines: lines.to_owned() }
     }
 
-    /// Returns its depth in a tree.
+    /// Changes its place in a tree. Rows of other tables have none.
+    pub(super) fn set_branch(&mut self, branch: &Branch) {
+        let Some(RowBranch { cell, length, depth }) = &mut self.branch else { return };
+        if let Some(cell) = self.cells.get_mut(*cell)
+            && cell.is_char_boundary(*length)
+        {
+            cell.replace_range(..*length, &branch.lines);
+            (*length, *depth) = (branch.lines.len(), branch.depth);
+        }
+    }
+
+    /// Returns its depth in a tree; 0 in other tables.
     pub(super) fn depth(&self) -> usize {
-        self.cells.last().map_or(0, |cell| tree::depth_of(cell))
+        self.branch.map_or(0, |branch| branch.depth as usize)
     }
 
     /// Returns whether a cell contains a text, which is in lower case.

@@ -1,6 +1,7 @@
 //! Rows without their type: renderers are compiled once, not for each type of rows.
 
 use super::column::{CellTarget, Columns, plain};
+use super::tree::Branch;
 use super::value::Value;
 
 /// A line below a row of a table, such as a frame of its stack.
@@ -23,13 +24,20 @@ pub(super) trait Cells {
     /// Returns the text that tables show instead of the value, not escaped yet.
     fn own_cell(&self, at: usize) -> Option<String>;
 
+    /// Returns the place of the row in the tree that the column shows, if it shows one.
+    fn own_branch(&self, at: usize) -> Option<&Branch>;
+
     /// Returns the link target of the cell on a page, if the column sets it.
     fn own_target(&self, at: usize) -> Option<Option<CellTarget>>;
 }
 
 /// Returns the cell of a table, not escaped yet.
 pub(super) fn table_cell(row: &dyn Cells, at: usize) -> String {
-    row.own_cell(at).unwrap_or_else(|| plain(&row.value(at)))
+    let cell = row.own_cell(at).unwrap_or_else(|| plain(&row.value(at)));
+    match row.own_branch(at) {
+        Some(branch) => format!("{}{cell}", branch.lines),
+        None => cell,
+    }
 }
 
 /// Rows, one at a time, made while they are written.
@@ -96,6 +104,10 @@ impl<R, I> Cells for ColumnRows<'_, '_, R, I> {
 
     fn own_cell(&self, at: usize) -> Option<String> {
         self.columns.cell(at, self.row.as_ref()?)
+    }
+
+    fn own_branch(&self, at: usize) -> Option<&Branch> {
+        self.columns.branch(at, self.row.as_ref()?)
     }
 
     fn own_target(&self, at: usize) -> Option<Option<CellTarget>> {

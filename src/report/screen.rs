@@ -12,7 +12,7 @@ use super::fit;
 use super::line::{LineOf, LineSink, TableRow};
 use super::section::Section;
 use super::table::{Style, TableBuilder};
-use super::tree;
+use super::tree::{self, Branch};
 use super::window::WindowPlace;
 
 /// Texts and tables of a result, in order.
@@ -87,19 +87,22 @@ impl Screen {
             return false;
         };
         let replaced = table.rows().get(at);
-        let branch = replaced.map_or("", TableRow::branch);
+        let branch = replaced.map(TableRow::branch).unwrap_or_default();
         // Those of the tree that are there already.
-        let is_below = |row: &&TableRow| row.branch().len() > branch.len();
+        let is_below = |row: &&TableRow| row.depth() > branch.depth as usize;
         let end = at + 1 + table.rows().iter().skip(at + 1).take_while(is_below).count();
         let in_result = replaced.map_or(0, |row| row.number);
         // Lines of the rows below go on at the left of the rows that are inserted.
-        let below = branch.replace("├─ ", "│  ").replace("└─ ", "   ");
+        let below = branch.below();
         let mut rows = grafted.rows().to_vec();
         for (number, row) in rows.iter_mut().enumerate() {
             row.number = in_result;
-            if let Some(cell) = row.cells.last_mut() {
-                cell.insert_str(0, if number == 0 { branch } else { &below });
-            }
+            let Branch { depth, lines } = row.branch();
+            let start = if number == 0 { &branch.lines } else { &below };
+            row.set_branch(&Branch {
+                depth: depth.saturating_add(branch.depth),
+                lines: format!("{start}{lines}"),
+            });
         }
         match self.rows.and_then(|at| self.sections.get_mut(at)) {
             Some(Section::Table(table)) if !rows.is_empty() => table.replace_rows(at..end, rows),
@@ -126,15 +129,11 @@ impl Screen {
         let shown = tree::with_above(&depths, &is_wanted);
         let rows = table.rows().iter().zip(shown).filter(|(_, is_shown)| *is_shown);
         let mut rows: Vec<TableRow> = rows.map(|(row, _)| row.clone()).collect();
-        let mut depths: Vec<u32> =
-            rows.iter().map(|row| u32::try_from(row.depth()).unwrap_or(u32::MAX)).collect();
+        let mut depths: Vec<u32> = rows.iter().map(|row| row.branch().depth).collect();
         // Rows that follow belong to the tree, unless its next row starts another.
         depths.extend(depths.last().filter(|_| self.place.has_more).map(|depth| *depth.min(&1)));
         for (row, branch) in rows.iter_mut().zip(tree::branches(&depths)) {
-            let length = row.branch().len();
-            if let Some(cell) = row.cells.last_mut().filter(|_| length > 0) {
-                cell.replace_range(..length, &branch);
-            }
+            row.set_branch(&branch);
         }
         if let Some(Section::Table(table)) = self.rows.and_then(|at| self.sections.get_mut(at)) {
             table.replace_rows(0..is_wanted.len(), rows);
@@ -215,26 +214,39 @@ fn ids(text: &str) -> Vec<CellTarget> {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::answer::Answer;
     use crate::column::{Column, ColumnKey, Columns, ValueKind};
     use crate::json::DumpHeader;
     use crate::{Format, value::Value};
 
-    fn columns() -> Columns<'static, (u64, &'static str)> {
+    /// An object with a text, which its tree precedes.
+    pub(crate) type Row = (u64, Branch, &'static str);
+
+    /// Makes rows of objects and texts; those of a tree are drawn.
+    pub(crate) fn rows(drawn: &[(u64, &'static str)], is_tree: bool) -> Vec<Row> {
+        let row = |&(id, text): &(u64, &'static str)| {
+            let rest =
+                if is_tree { text.trim_start_matches(['│', '├', '└', '─', ' ']) } else { text };
+            let lines = text.strip_suffix(rest).unwrap().to_owned();
+            (id, Branch { depth: u32::try_from(lines.chars().count() / 3).unwrap(), lines }, rest)
+        };
+        drawn.iter().map(row).collect()
+    }
+
+    pub(crate) fn columns(is_tree: bool) -> Columns<'static, Row> {
+        let what = Column::of(ColumnKey::chosen("what", ValueKind::Text), |row: &Row| row.2.into());
+        let what = what.header("what");
         Columns::new([
-            Column::of(ColumnKey::chosen("object", ValueKind::Id), |row: &(u64, &str)| {
-                Value::Id(ObjectId(row.0))
-            })
-            .header("id"),
-            Column::of(ColumnKey::chosen("what", ValueKind::Text), |row: &(u64, &str)| row.1.into())
-                .header("what"),
+            Column::of(ColumnKey::chosen("object", ValueKind::Id), |row: &Row| Value::Id(ObjectId(row.0)))
+                .header("id"),
+            if is_tree { what.tree(|row| &row.1) } else { what },
         ])
     }
 
-    fn answer(rows: &[(u64, &'static str)]) -> Answer<'static, (u64, &'static str)> {
-        Answer::new(columns(), rows.to_vec())
+    fn answer(rows: &[(u64, &'static str)]) -> Answer<'static, Row> {
+        Answer::new(columns(true), self::rows(rows, true))
             .above(Section::Line(
                 "kept by 0xff and, again, 0xff, not by 10x20, 0x or A$$Lambda+0x0ab".to_owned(),
             ))

@@ -2,30 +2,45 @@
 
 /// Level below which levels are not drawn separately: a line would be mostly space.
 const DEEPEST: usize = 40;
-/// Text after the depth of a row that is deeper.
-const LEVELS: &str = " levels: ";
 /// Width of a bar in characters.
 const BAR_WIDTH: u64 = 10;
 
-/// Returns the lines that lead to each row of a tree, given the rows' depths in preorder. Rows of depth 0 get none.
-pub fn branches(depths: &[u32]) -> Vec<String> {
+/// Place of a row in its tree, with the lines that lead to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Branch {
+    /// Depth; 0 for the first level.
+    pub depth: u32,
+    /// Lines at the start of the row's cell; empty for the first level.
+    pub lines: String,
+}
+
+impl Branch {
+    /// Returns the lines that go on at the left of what is below the row.
+    pub fn below(&self) -> String {
+        self.lines.replace("├─ ", "│  ").replace("└─ ", "   ")
+    }
+}
+
+/// Returns the lines that lead to each row of a tree, given the rows' depths in preorder.
+pub fn branches(depths: &[u32]) -> Vec<Branch> {
     // Whether a sibling follows is known from the bottom up: by depth, `true` if there is one before the level ends.
     let mut follows: Vec<bool> = Vec::new();
-    let mut out: Vec<String> = Vec::with_capacity(depths.len());
-    for depth in depths.iter().rev().map(|depth| *depth as usize) {
+    let mut out: Vec<Branch> = Vec::with_capacity(depths.len());
+    for given in depths.iter().rev() {
+        let depth = *given as usize;
         if follows.len() <= depth.min(DEEPEST) {
             follows.resize(depth.min(DEEPEST) + 1, false);
         }
-        let mut line = String::new();
+        let mut lines = String::new();
         for level in 1..depth.min(DEEPEST) {
-            line.push_str(if follows.get(level).copied().unwrap_or(false) { "│  " } else { "   " });
+            lines.push_str(if follows.get(level).copied().unwrap_or(false) { "│  " } else { "   " });
         }
         if depth > DEEPEST {
-            line.push_str(&format!("… {depth}{LEVELS}"));
+            lines.push_str(&format!("… {depth} levels: "));
         } else if depth > 0 {
-            line.push_str(if follows.get(depth).copied().unwrap_or(false) { "├─ " } else { "└─ " });
+            lines.push_str(if follows.get(depth).copied().unwrap_or(false) { "├─ " } else { "└─ " });
         }
-        out.push(line);
+        out.push(Branch { depth: *given, lines });
         // This row ends all deeper levels, and is a sibling for the rows above.
         follows.truncate(depth.min(DEEPEST) + 1);
         if let Some(level) = follows.get_mut(depth.min(DEEPEST)) {
@@ -34,36 +49,6 @@ pub fn branches(depths: &[u32]) -> Vec<String> {
     }
     out.reverse();
     out
-}
-
-/// Returns the lines that lead to a row of a tree, at the start of its cell.
-pub fn branch_of(cell: &str) -> &str {
-    let is_drawn = |piece: &str| ["│  ", "   ", "├─ ", "└─ "].contains(&piece);
-    let mut end = 0;
-    while let Some(piece) = cell.get(end..).and_then(|rest| {
-        let length: usize = rest.chars().take(3).map(char::len_utf8).sum();
-        rest.get(..length)
-    }) && is_drawn(piece)
-    {
-        end += piece.len();
-    }
-    let rest = cell.get(end..).unwrap_or_default();
-    end += levels(rest).map_or(0, |(_, length)| length);
-    cell.get(..end).unwrap_or_default()
-}
-
-/// Returns the depth of a row of a tree, by its cell.
-pub fn depth_of(cell: &str) -> usize {
-    let branch = branch_of(cell);
-    let deep = branch.find('…').and_then(|at| levels(branch.get(at..)?));
-    deep.map_or_else(|| branch.chars().count() / 3, |(depth, _)| depth)
-}
-
-/// Parses the depth of a row below the deepest level that is drawn: the depth, and the length of its text.
-fn levels(text: &str) -> Option<(usize, usize)> {
-    let (number, _) = text.strip_prefix("… ")?.split_once(LEVELS)?;
-    let depth = number.parse().ok().filter(|depth| *depth > DEEPEST)?;
-    Some((depth, "… ".len() + number.len() + LEVELS.len()))
 }
 
 /// Returns which rows of a tree are shown if these are, with the rows above them, given the rows' depths in preorder.
@@ -121,15 +106,13 @@ mod tests {
 
     #[test]
     fn trees_are_drawn() {
-        let lines = branches(&[0, 1, 2, 2, 1, 0, 1]);
+        let lines: Vec<String> =
+            branches(&[0, 1, 2, 2, 1, 0, 1]).into_iter().map(|branch| branch.lines).collect();
         assert_eq!(lines, ["", "├─ ", "│  ├─ ", "│  └─ ", "└─ ", "", "└─ "]);
         assert_eq!(children(&[0, 1, 2, 2, 1, 0, 1]), [2, 2, 0, 0, 0, 1, 0]);
         let deep = branches(&(0..100).collect::<Vec<_>>());
-        assert!(deep.iter().all(|line| line.chars().count() < 200), "{deep:?}");
-        for (depth, branch) in deep.iter().enumerate() {
-            let cell = format!("{branch}java.lang.Object[]");
-            assert_eq!((branch_of(&cell), depth_of(&cell)), (branch.as_str(), depth));
-        }
+        assert!(deep.iter().all(|branch| branch.lines.chars().count() < 200), "{deep:?}");
+        assert!(deep.iter().map(|branch| branch.depth).eq(0..100));
         let shown = with_above(&[0, 1, 2, 2, 1, 0, 1], &[false, false, false, true, false, true, false]);
         assert_eq!(shown, [true, true, false, true, false, true, false]);
     }

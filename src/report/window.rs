@@ -18,8 +18,8 @@ pub struct RowWindow {
     pub count: usize,
     /// `true` for the last rows; `start` is ignored.
     pub is_last: bool,
-    /// The rows around the first one with this link target, if there is one; `start` is ignored. The first rows if not.
-    pub around: Option<CellTarget>,
+    /// The rows around the first one with these link targets, if there is one; `start` is ignored. The first rows if not.
+    pub around: Option<Vec<CellTarget>>,
     /// Only rows that contain this text, in either case, and the rows above them in their tree are counted; empty for all.
     pub text: String,
     /// Objects whose rows are counted whatever they contain.
@@ -142,7 +142,7 @@ impl ReadRows<'_> {
             return true;
         }
         row.number = self.number;
-        let is_wanted = self.window.around.as_ref().is_some_and(|wanted| row.targets.contains(wanted));
+        let is_wanted = self.window.around.as_ref().is_some_and(|wanted| row.targets == *wanted);
         if let Some(first) = &mut self.first {
             if first.len() <= count {
                 first.push(row.clone());
@@ -177,26 +177,19 @@ impl ReadRows<'_> {
 mod tests {
     use super::*;
     use crate::answer::Answer;
-    use crate::column::{Column, ColumnKey, Columns, ValueKind};
+    use crate::screen::tests::{columns, rows};
     use crate::section::Section;
-    use crate::value::Value;
-
-    fn columns() -> Columns<'static, (u64, &'static str)> {
-        Columns::new([
-            Column::of(ColumnKey::chosen("object", ValueKind::Id), |row: &(u64, &str)| {
-                Value::Id(ObjectId(row.0))
-            })
-            .header("id"),
-            Column::of(ColumnKey::chosen("what", ValueKind::Text), |row: &(u64, &str)| row.1.into())
-                .header("what"),
-        ])
-    }
 
     /// Returns the objects of the rows of a window, and their place.
-    fn read(rows: &[(u64, &'static str)], window: &RowWindow, knows: bool) -> (Vec<u64>, WindowPlace) {
-        let mut answer = Answer::new(columns(), rows.to_vec());
+    fn read(
+        given: &[(u64, &'static str)],
+        is_tree: bool,
+        window: &RowWindow,
+        knows: bool,
+    ) -> (Vec<u64>, WindowPlace) {
+        let mut answer = Answer::new(columns(is_tree), rows(given, is_tree));
         if knows {
-            answer = answer.matching(rows.len() as u64, "rows");
+            answer = answer.matching(given.len() as u64, "rows");
         }
         let (screen, _) = answer.with_erased(|answer| answer.into_screen(window));
         let lines = screen.lines(80);
@@ -212,7 +205,7 @@ mod tests {
         let rows: Vec<(u64, &'static str)> =
             (1..=100).map(|row| (row, if row % 10 == 0 { "Ten" } else { "other" })).collect();
         let window = |start, count, is_last, text: &str, knows: bool| {
-            let mut answer = Answer::new(columns(), rows.clone())
+            let mut answer = Answer::new(columns(false), self::rows(&rows, false))
                 .above(Section::Line("above".to_owned()))
                 .under(Section::Line("under".to_owned()));
             if knows {
@@ -245,9 +238,9 @@ mod tests {
         let rows: Vec<(u64, &'static str)> =
             (1..=1000).map(|row| (row, if row % 10 == 0 { "ten" } else { "other" })).collect();
         let around = |id, text: &str, knows| {
-            let around = Some(CellTarget::Object(ObjectId(id)));
+            let around = Some(vec![CellTarget::Object(ObjectId(id))]);
             let window = RowWindow { count: 20, around, text: text.to_owned(), ..RowWindow::ALL };
-            let (rows, place) = read(&rows, &window, knows);
+            let (rows, place) = read(&rows, false, &window, knows);
             assert_eq!(rows.len(), place.rows);
             (rows.first().copied().unwrap_or(0), rows.len(), place.start, place.has_more, place.total)
         };
@@ -282,7 +275,7 @@ mod tests {
         let with = |text: &str, start, count, kept: &[u64]| {
             let kept = kept.iter().map(|id| ObjectId(*id)).collect();
             let window = RowWindow { start, count, text: text.to_owned(), kept, ..RowWindow::ALL };
-            let (rows, place) = read(&rows, &window, false);
+            let (rows, place) = read(&rows, true, &window, false);
             (rows, place.has_more, place.total)
         };
         assert_eq!(with("y", 0, 20, &[]), (vec![1, 2, 3, 5, 6, 8], false, Some(6)));
@@ -290,5 +283,12 @@ mod tests {
         assert_eq!(with("f", 0, 20, &[]), (vec![8, 9], false, Some(2)));
         assert_eq!(with("f", 0, 20, &[7, 5]), (vec![1, 5, 7, 8, 9], false, Some(5)));
         assert_eq!(with("nothing", 0, 20, &[]), (vec![], false, Some(0)));
+    }
+
+    #[test]
+    fn texts_that_look_like_a_tree_are_none() {
+        let rows = [(1, "plain"), (2, "   y"), (3, "├─ x"), (4, "… 41 levels: y")];
+        let window = RowWindow { count: 20, text: "y".to_owned(), ..RowWindow::ALL };
+        assert_eq!(read(&rows, false, &window, false).0, [2, 4]);
     }
 }

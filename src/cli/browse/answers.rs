@@ -107,8 +107,8 @@ impl Answerer {
     /// Returns the open nodes that have an object with a text below them, in nodes that are shown open.
     fn open_nodes_with(&self, wanted: &str, question: &Question) -> Result<Vec<ObjectId>, Failure> {
         let mut found: Vec<ObjectId> = Vec::new();
-        let mut others: Vec<_> = question.trees.iter().collect();
-        // Each may be below another one.
+        // Each may be below another one, which was usually opened before it.
+        let mut others: Vec<_> = question.trees.iter().rev().collect();
         loop {
             let before = found.len();
             let mut rest = Vec::new();
@@ -121,7 +121,7 @@ impl Answerer {
                     rest.push(node);
                 }
             }
-            if found.len() == before {
+            if found.len() == before || rest.is_empty() {
                 return Ok(found);
             }
             others = rest;
@@ -131,8 +131,15 @@ impl Answerer {
     /// Runs a command, unless its answer is kept.
     fn ask(&self, words: &[String], width: u16, window: &RowWindow) -> Result<Arc<CommandAnswer>, Failure> {
         let key = (words.to_vec(), width, window.clone());
-        if let Some((_, answer)) = locked(&self.kept).iter().find(|(known, _)| *known == key) {
-            return Ok(answer.clone());
+        {
+            let mut kept = locked(&self.kept);
+            if let Some(at) = kept.iter().position(|(known, _)| *known == key)
+                && let Some((key, answer)) = kept.remove(at)
+            {
+                // Those that were needed last are kept longest.
+                kept.push_front((key, answer.clone()));
+                return Ok(answer);
+            }
         }
         let cx = self.cx.taking_screens(MAX_TEXT, width, window.clone());
         let done = cli::answer(&cx, &self.command_line(words));
@@ -150,10 +157,10 @@ impl Answerer {
             },
         };
         let damage = is_damaged.then(|| "note: the dump is damaged; doctor explains".to_owned());
-        let of_kind = |note: &Note| note.kind == "note";
-        let texts = || said.notes.iter().filter(|note| of_kind(note)).map(|note| note.text.clone()).collect();
+        let about_dump = || said.notes.iter().filter(|note| note.is_about_dump);
+        let texts = || about_dump().map(|note| note.text.clone()).collect();
         let (first, told) = self.first.get_or_init(|| (words.to_vec(), texts()));
-        let is_told = |note: &Note| words != first && of_kind(note) && told.contains(&note.text);
+        let is_told = |note: &Note| words != first && note.is_about_dump && told.contains(&note.text);
         let notes = said.notes.iter().filter(|note| !is_told(note));
         let notes = notes.map(|note| format!("{}: {}", note.kind, note.text));
         let answer =
@@ -196,8 +203,10 @@ impl ScreenAnswer {
         let hint = hint.map(|hint| format!("hint: {hint}"));
         let text = format!("error: {text}");
         let lines = text.lines().map(str::to_owned).chain(hint);
+        // An ID in an error may be an example, or that of no object.
+        let unlinked = |line| ScreenLine { links: Arc::default(), ..line };
         Self {
-            lines: lines.flat_map(|text| wrapped(&text, width)).collect(),
+            lines: lines.flat_map(|text| wrapped(&text, width)).map(unlinked).collect(),
             is_failed: true,
             width,
             ..Self::default()

@@ -40,7 +40,10 @@ pub(super) fn run(words: Vec<OsString>, browser: impl FnOnce((u16, u16)) -> Brow
     let (sender, events) = channel();
     watch_signals(&sender);
     let _hook = PanicHook::install();
-    let session = TerminalSession::enter()?;
+    let Some(session) = TerminalSession::enter()? else {
+        signals::end_now();
+        return Ok(());
+    };
     let (has_ended, failure) = {
         let mut browser = browser(terminal::size()?);
         let (done, keys_done) = channel();
@@ -198,7 +201,9 @@ impl BrowserLoop {
         if signals::is_ending() {
             return Ok(true);
         }
-        enter()?;
+        if !enter()? {
+            return Ok(true);
+        }
         // A new one draws everything. `Terminal::clear` would ask the terminal for its cursor, and the thread that reads keys
         // would take the reply.
         self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
@@ -252,9 +257,9 @@ static IS_ENTERED: AtomicBool = AtomicBool::new(false);
 struct TerminalSession;
 
 impl TerminalSession {
-    fn enter() -> anyhow::Result<Self> {
-        enter()?;
-        Ok(Self)
+    /// Returns `None` if the process shall end.
+    fn enter() -> anyhow::Result<Option<Self>> {
+        Ok(enter()?.then_some(Self))
     }
 }
 
@@ -264,19 +269,49 @@ impl Drop for TerminalSession {
     }
 }
 
-fn enter() -> anyhow::Result<()> {
+/// Maximum number of times that the process stops because the terminal is that of another job. It cannot be stopped where
+/// nobody could continue it.
+const MAX_STOPS: usize = 50;
+
+/// Returns whether this process is in the foreground. A terminal changed from the background would stop the process: a signal
+/// could not end it then.
+#[cfg(unix)]
+fn is_in_foreground() -> bool {
+    use rustix::{process, termios};
+    // A terminal that controls no jobs may be changed by any process.
+    termios::tcgetpgrp(io::stdin()).map_or(true, |group| group == process::getpgrp())
+}
+
+/// This platform has no jobs.
+#[cfg(not(unix))]
+fn is_in_foreground() -> bool {
+    true
+}
+
+/// Puts the terminal into the state of the browser; in the background, the process stops before. Returns `false` if it shall end.
+fn enter() -> anyhow::Result<bool> {
+    for _ in 0..MAX_STOPS {
+        if signals::is_ending() {
+            return Ok(false);
+        }
+        if is_in_foreground() {
+            break;
+        }
+        signals::stop_now();
+    }
     IS_ENTERED.store(true, Ordering::SeqCst);
     let entered = enable_raw_mode()
         .and_then(|()| execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, cursor::Hide));
     if entered.is_err() {
         leave();
     }
-    Ok(entered?)
+    entered?;
+    Ok(true)
 }
 
-/// Restores the terminal, once. A terminal that is gone needs no restoring.
+/// Restores the terminal, once. A terminal that is gone, or that of another job, needs no restoring.
 fn leave() {
-    if IS_ENTERED.swap(false, Ordering::SeqCst) {
+    if IS_ENTERED.swap(false, Ordering::SeqCst) && is_in_foreground() {
         // Its mode first: a terminal that was halted by Ctrl-S takes no output.
         let _ = disable_raw_mode();
         let _ = execute!(io::stdout(), DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
@@ -285,6 +320,9 @@ fn leave() {
 
 /// Restores the terminal while the main thread hangs, as far as that is possible: it may be in the middle of writing.
 fn leave_anyhow() {
+    if !is_in_foreground() {
+        return;
+    }
     let _ = disable_raw_mode();
     let (done, left) = channel();
     std::thread::spawn(move || {

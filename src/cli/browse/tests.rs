@@ -186,10 +186,7 @@ fn a_filter_shows_open_nodes_below_their_parents_and_keeps_the_selection() {
 #[test]
 fn what_the_first_answer_says_about_the_dump_is_not_repeated() {
     let indexes = tempfile::tempdir().expect("a directory");
-    let mut option = OsString::from("--index-dir=");
-    option.push(indexes.path());
-    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/leaks/s1.hprof.zst");
-    let answerer = Answerer::new(RunContext::shell().keeping_dumps(None, false), dump, None, vec![option]);
+    let answerer = answerer_with(indexes.path(), Vec::new());
     let notes = |words: &[&str]| {
         let answer = answerer.answer(&question(words, None));
         let notes = answer.lines.iter().skip(answer.lines.len() - answer.notes);
@@ -199,6 +196,101 @@ fn what_the_first_answer_says_about_the_dump_is_not_repeated() {
     assert_eq!(notes(&["histo"]), "");
     assert!(notes(&["paths-to-root", "0xffab85e8"]).starts_with("note: no other path"));
     assert!(notes(&["overview"]).contains("note: unpacked into"));
+}
+
+#[test]
+fn a_note_that_explains_an_empty_answer_is_repeated() {
+    let indexes = tempfile::tempdir().expect("a directory");
+    let answerer = answerer_with(indexes.path(), Vec::new());
+    for words in [&["roots", "--kind=debugger"][..], &["roots", "--kind=debugger", "--top=5"]] {
+        let answer = answerer.answer(&question(words, None));
+        let has_note = answer.lines.iter().any(|line| line.text.contains("no root of these kinds"));
+        assert!(has_note, "{words:?}: {:?}", answer.lines);
+    }
+}
+
+#[test]
+fn a_filter_shows_only_rows_with_its_text_in_a_table_that_is_no_tree() {
+    let indexes = tempfile::tempdir().expect("a directory");
+    let answerer = answerer(indexes.path());
+    let query = "SELECT o.object, CASE WHEN o.object % 16 = 0 THEN '   y' ELSE 'plain' END AS t FROM objects o LIMIT 3000";
+    let window = RowWindow { count: 400, text: "y".to_owned(), ..RowWindow::ALL };
+    let answer = answerer.answer(&question(&["sql", query], Some(window)));
+    let rows: Vec<&ScreenLine> = answer.lines.iter().filter(|line| line.row.is_some()).collect();
+    assert!(rows.len() > 100, "{:?}", answer.lines);
+    for line in rows {
+        assert!(line.text.ends_with("   y") && line.depth == 0, "{line:?}");
+    }
+}
+
+/// Returns an answer with these texts; all are about one object.
+fn about_one_object(question: &Question, texts: &[&str]) -> ScreenAnswer {
+    let line = |(row, text): (usize, &&str)| ScreenLine {
+        row: Some(row),
+        links: vec![CellTarget::Object(ObjectId(1)), CellTarget::Object(ObjectId(row as u64 / 2 + 2))].into(),
+        ..ScreenLine::of_text(text)
+    };
+    let lines = texts.iter().enumerate().map(line).collect();
+    ScreenAnswer { lines, width: question.width, ..ScreenAnswer::default() }
+}
+
+#[test]
+fn a_filter_keeps_the_cursor_on_its_line_among_those_of_one_object() {
+    let texts = ["one x", "two x", "three", "four x"];
+    for (down, filtered) in [(1, "two x"), (3, "four x")] {
+        let mut browser = browser((80, 24));
+        settle(&mut browser, |question| about_one_object(question, &texts));
+        let press = |browser: &mut Browser, text: &str| {
+            for key in keys(text) {
+                browser.key(key);
+                settle(browser, |question| about_one_object(question, &texts));
+            }
+            browser.chosen_text()
+        };
+        for _ in 0..down {
+            press(&mut browser, "Down");
+        }
+        assert_eq!(press(&mut browser, "/ x"), filtered);
+        assert_eq!(press(&mut browser, "Esc"), filtered);
+    }
+}
+
+#[test]
+fn a_key_while_a_filter_is_asked_for_keeps_its_place() {
+    let mut browser = browser((80, 24));
+    browser.key(Key::Char('h'));
+    settle(&mut browser, million);
+    for key in keys("/ 7") {
+        browser.key(key);
+    }
+    let effects = browser.effects();
+    let [.., Effect::Ask(question)] = &effects[..] else { panic!("no question") };
+    // Rows 7 and 17 are shown until the answer comes.
+    for key in keys("Enter Down Down") {
+        browser.key(key);
+    }
+    let chosen = browser.chosen_text();
+    assert_eq!(chosen, "row 27");
+    browser.answer(question.number, million(question));
+    assert_eq!(browser.chosen_text(), chosen);
+}
+
+#[test]
+fn an_unknown_command_is_not_one_for_a_shell() {
+    for (typed, expected) in
+        [(":hsto Enter", "no command hsto"), (":redact Enter", "redact: only in a shell")]
+    {
+        let mut browser = browser((80, 24));
+        keys(typed).into_iter().for_each(|key| browser.key(key));
+        let shown = text(&screen(&browser, (80, 24)));
+        assert!(shown.contains(expected), "{shown}");
+    }
+}
+
+#[test]
+fn an_error_has_no_links() {
+    let answer = ScreenAnswer::failed("object IDs look like 0x7c00012a8", Some("try 0x10"), 80);
+    assert!(answer.is_failed && answer.lines.iter().all(|line| line.links.is_empty()), "{:?}", answer.lines);
 }
 
 #[test]
@@ -232,11 +324,16 @@ fn help_of_a_command_is_a_text() {
 
 /// Returns an answerer for a sample, without a child process; its indexes are in the directory.
 fn answerer(indexes: &Path) -> Answerer {
+    answerer_with(indexes, vec!["--quiet".into()])
+}
+
+fn answerer_with(indexes: &Path, mut options: Vec<OsString>) -> Answerer {
     let mut option = OsString::from("--index-dir=");
     option.push(indexes);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let cx = RunContext::shell().keeping_dumps(None, false);
-    Answerer::new(cx, root.join("samples/leaks/s1.hprof.zst"), None, vec![option, "--quiet".into()])
+    options.push(option);
+    Answerer::new(cx, root.join("samples/leaks/s1.hprof.zst"), None, options)
 }
 
 fn question(words: &[&str], window: Option<RowWindow>) -> Question {
@@ -511,7 +608,7 @@ fn million(question: &Question) -> ScreenAnswer {
     let all: Vec<usize> =
         (0..ALL).filter(|row| text.is_empty() || format!("row {row}").contains(&text)).collect();
     let link = |row: usize| CellTarget::Object(ObjectId(row as u64 + 1));
-    let at = around.and_then(|target| all.iter().position(|row| link(*row) == target));
+    let at = around.and_then(|targets| all.iter().position(|row| targets == [link(*row)]));
     let start = at.map_or(start, |at| at.saturating_sub(count / 2));
     let start = if is_last { all.len() - count } else { start };
     let rows: Vec<usize> = all.iter().skip(start).take(count).copied().collect();

@@ -42,7 +42,7 @@ struct WireWindow {
     start: usize,
     count: usize,
     is_last: bool,
-    around: Option<WireTarget>,
+    around: Option<Vec<WireTarget>>,
     text: String,
 }
 
@@ -92,7 +92,8 @@ impl From<Question> for WireQuestion {
         let window = window.map(|window| {
             // Which rows are kept is determined by the process that answers.
             let RowWindow { start, count, is_last, around, text, kept: _ } = window;
-            WireWindow { start, count, is_last, around: around.map(WireTarget::from), text }
+            let around = around.map(|targets| targets.into_iter().map(WireTarget::from).collect());
+            WireWindow { start, count, is_last, around, text }
         });
         Self {
             number,
@@ -109,7 +110,8 @@ impl From<WireQuestion> for Question {
         let WireQuestion { number, words, trees, width, window } = question;
         let window = window.map(|window| {
             let WireWindow { start, count, is_last, around, text } = window;
-            RowWindow { start, count, is_last, around: around.map(CellTarget::from), text, kept: Vec::new() }
+            let around = around.map(|targets| targets.into_iter().map(CellTarget::from).collect());
+            RowWindow { start, count, is_last, around, text, kept: Vec::new() }
         });
         let trees = trees.into_iter().map(|(id, tree)| (ObjectId(id), tree)).collect();
         Self { number, words, trees, width, window }

@@ -16,11 +16,12 @@ use hprof_query::classes::pattern::ClassPattern;
 use hprof_query::dictionary::names;
 use hprof_query::objects::class_set::ClassSet;
 use hprof_query::objects::selection::{Selected, Selection};
+use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
+use hprof_report::tree::{self, Branch};
 use hprof_report::value::{Value, id};
-use hprof_report::{Format, tree};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli classes heap.hprof
@@ -160,7 +161,7 @@ struct ClassLine<'a> {
     summary: &'a Summary,
     row: &'a HierarchyRow,
     /// Branch lines drawn before the name.
-    branch: String,
+    branch: Branch,
     /// Number of subclasses, and how many of them are shown.
     below: u64,
 }
@@ -192,13 +193,13 @@ impl ClassLine<'_> {
     }
 
     fn in_tree(&self) -> String {
-        let (branch, name, subclasses) = (&self.branch, self.name().unwrap_or_default(), self.row.subclasses);
+        let (name, subclasses) = (self.name().unwrap_or_default(), self.row.subclasses);
         if self.below >= subclasses {
-            return format!("{branch}{name}");
+            return name.to_owned();
         }
         let what = if subclasses == 1 { "subclass" } else { "subclasses" };
         let of = if self.below == 0 { String::new() } else { format!("{} of ", self.below) };
-        format!("{branch}{name} ({of}{} {what})", grouped(subclasses))
+        format!("{name} ({of}{} {what})", grouped(subclasses))
     }
 }
 
@@ -208,6 +209,7 @@ fn columns<'a>(is_tree: bool) -> Columns<'a, ClassLine<'a>> {
         .place(9)
         .fit(Fit::Shorten { priority: 0 })
         .cell(move |line| if is_tree { line.in_tree() } else { line.in_list() });
+    let class = if is_tree { class.tree(|line| &line.branch) } else { class };
     let class_object = Column::of(names::CLASS_OBJECT, |line: &ClassLine<'a>| id(line.class_object()))
         .or_null("no class object in the dump");
     let instances = Column::of(names::INSTANCES, |line: &ClassLine<'a>| line.row.instances.into())

@@ -14,9 +14,10 @@ use hprof_query::objects::selection::Selection;
 use hprof_query::recordings::percent::hundredths;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
+use hprof_report::fit;
 use hprof_report::number::grouped;
+use hprof_report::tree::{self, Branch};
 use hprof_report::value::{Value, id};
-use hprof_report::{fit, tree};
 
 use crate::cli::Outcome;
 use crate::cli::shared::args::{Input, Output};
@@ -172,7 +173,7 @@ struct PlaceRow {
     /// `true` if a framework's rule names the objects.
     is_called: bool,
     framework: Option<FrameworkDescription>,
-    branch: String,
+    branch: Branch,
 }
 
 /// Adds the descriptions of single objects by frameworks' rules.
@@ -236,7 +237,7 @@ fn rows(aligned: &Aligned, least: u64, depth: u64, top: Option<usize>) -> (Vec<P
             figures: aligned.figures(0, place),
             is_called: label.called.is_some(),
             framework: None,
-            branch: String::new(),
+            branch: Branch::default(),
         });
         stack.extend(largest_last(aligned.below(place), depth + 1));
     }
@@ -275,7 +276,8 @@ fn columns<'c>(whole: Whole) -> Columns<'c, PlaceRow> {
             row.framework.as_ref().map_or(Value::Null, |known| frameworks::facts(&known.facts))
         })
         .or_null(NO_RULE),
-        Column::table("place", Align::Left, |row: &PlaceRow| format!("{}{}", row.branch, row.step))
+        Column::table("place", Align::Left, |row: &PlaceRow| row.step.clone())
+            .tree(|row| &row.branch)
             .fit(Fit::Shorten { priority: 0 }),
     ])
 }

@@ -30,6 +30,8 @@ pub(crate) const WITH_TABLE: &str = "HPROF_CLI_WITH_TABLE";
 pub(crate) struct Note {
     pub(crate) kind: &'static str,
     pub(crate) text: String,
+    /// `true` if it is about the dump, whatever was asked.
+    pub(crate) is_about_dump: bool,
 }
 
 /// Output of a command: tables as grids for a page or as screens for a terminal, other output as the bytes that stdout
@@ -231,9 +233,9 @@ impl RunContext {
     }
 
     /// Captures a note; returns `false` if it goes to stderr.
-    pub(super) fn take_note(&self, kind: &'static str, text: &str) -> bool {
+    pub(super) fn take_note(&self, kind: &'static str, text: &str, is_about_dump: bool) -> bool {
         if let Some(taken) = &self.taken {
-            locked(&taken.said).notes.push(Note { kind, text: text.to_owned() });
+            locked(&taken.said).notes.push(Note { kind, text: text.to_owned(), is_about_dump });
         }
         self.taken.is_some()
     }
@@ -315,7 +317,7 @@ mod tests {
         drop(out.into_parts());
         assert!(cx.hides_values && other.hides_values);
         let (said, other) = (cx.into_said(), other.into_said());
-        assert_eq!(said.notes, [Note { kind: "note", text: "on a thread".to_owned() }]);
+        assert_eq!(said.notes, [Note { kind: "note", text: "on a thread".to_owned(), is_about_dump: false }]);
         assert_eq!((said.bytes.as_slice(), said.grids.len()), (&b"four"[..], 0));
         assert!(other.notes.is_empty() && other.bytes.is_empty());
     }

@@ -52,12 +52,14 @@ pub(crate) fn usage(cx: &RunContext, error: &clap::Error) {
 /// Prints notes about an opened dump.
 pub(crate) fn about(cx: &RunContext, heap: &Heap, quiet: bool) {
     if !quiet {
-        heap.notes().iter().for_each(|note| cx.say("note", note));
+        heap.notes().iter().for_each(|note| cx.say_about_dump(note));
         // The copy of a pipe is removed at the end: there is nothing for the user to remove.
         let copy = heap.kept_copy().filter(|_| spool::index_dir(heap.path()).is_none());
         if let Some((path, bytes)) = copy {
             let (path, size) = (path.display(), human_bytes(bytes));
-            cx.say("note", &format!("unpacked into {path} ({size}); `hprof-cli index --remove` removes it"));
+            cx.say_about_dump(&format!(
+                "unpacked into {path} ({size}); `hprof-cli index --remove` removes it"
+            ));
         }
     }
     let problems = heap.summary().problems();
@@ -207,9 +209,19 @@ pub(crate) fn suggest(cx: &RunContext, names: &[impl AsRef<str>]) {
 impl RunContext {
     /// Writes a line to stderr, wrapped to the width of the terminal. Text from a dump or the file system is escaped.
     pub(crate) fn say(&self, kind: &'static str, text: &str) {
-        if self.take_note(kind, text) {
-            return;
+        if !self.take_note(kind, text, false) {
+            self.print(kind, text);
         }
+    }
+
+    /// Writes a note about the dump, which is the same whatever was asked.
+    fn say_about_dump(&self, text: &str) {
+        if !self.take_note("note", text, true) {
+            self.print("note", text);
+        }
+    }
+
+    fn print(&self, kind: &'static str, text: &str) {
         let style = self.stderr_style();
         let text = format!("hprof-cli: {kind}: {}", escape::text(text));
         let lines = style.width.map_or_else(|| vec![text.clone()], |width| fit::wrap(&text, width.into(), 2));

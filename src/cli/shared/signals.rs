@@ -50,6 +50,7 @@ pub(crate) fn end_now() {}
 #[cfg(unix)]
 #[allow(unsafe_code)]
 mod unix {
+    use std::cell::Cell;
     use std::fs::File;
     use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
     use std::os::fd::AsFd;
@@ -108,11 +109,18 @@ mod unix {
         TERMINAL.store(io::stderr().is_terminal(), Ordering::Relaxed);
         mapped_files::watch(describe);
         let _ = set(libc::SIGBUS, on_bus_error as Handler as libc::sighandler_t);
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            if get(signal).is_ok_and(|old| old.sa_sigaction == libc::SIG_DFL) {
-                let _ = set(signal, on_end as Handler as libc::sighandler_t);
-            }
+        [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().for_each(end_at);
+    }
+
+    /// Lets a signal end the process as described above, unless it is ignored.
+    fn end_at(signal: c_int) {
+        if is_default(signal) {
+            let _ = set(signal, on_end as Handler as libc::sighandler_t);
         }
+    }
+
+    fn is_default(signal: c_int) -> bool {
+        get(signal).is_ok_and(|old| old.sa_sigaction == libc::SIG_DFL)
     }
 
     /// Function called at the first signal that would end the process.
@@ -139,12 +147,22 @@ mod unix {
     ) {
         let _ = RESTORE.set(Box::new(restore));
         instead(end);
-        for signal in [libc::SIGQUIT, libc::SIGALRM, libc::SIGUSR1, libc::SIGUSR2, libc::SIGXCPU] {
-            if get(signal).is_ok_and(|old| old.sa_sigaction == libc::SIG_DFL) {
-                let _ = set(signal, on_end as Handler as libc::sighandler_t);
-            }
+        let others = [
+            libc::SIGQUIT,
+            libc::SIGALRM,
+            libc::SIGVTALRM,
+            libc::SIGPROF,
+            libc::SIGUSR1,
+            libc::SIGUSR2,
+            libc::SIGXCPU,
+        ];
+        others.into_iter().for_each(end_at);
+        // Faults of the program itself are not among them: handlers cannot return from those.
+        #[cfg(target_os = "linux")]
+        [libc::SIGIO, libc::SIGPWR].into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()).for_each(end_at);
+        if is_default(libc::SIGABRT) {
+            let _ = set(libc::SIGABRT, on_abort as Handler as libc::sighandler_t);
         }
-        let _ = set(libc::SIGABRT, on_abort as Handler as libc::sighandler_t);
     }
 
     /// Returns whether a signal ends the process.
@@ -207,8 +225,14 @@ mod unix {
         });
     }
 
+    thread_local! {
+        /// `true` on the thread that ends the process.
+        static IS_ENDING_THREAD: Cell<bool> = const { Cell::new(false) };
+    }
+
     /// Waits until a handler wakes it, then ends the process.
     fn end(mut woken: PipeReader) {
+        IS_ENDING_THREAD.set(true);
         if woken.read_exact(&mut [0]).is_err() {
             return;
         }
@@ -252,7 +276,7 @@ mod unix {
     #[cfg(feature = "browse")]
     pub(crate) fn on_stop(stop: impl Fn() + Send + Sync + 'static) {
         let Ok((mut woken, wake)) = io::pipe() else { return };
-        if get(libc::SIGTSTP).is_ok_and(|old| old.sa_sigaction == libc::SIG_DFL) && STOP.set(wake).is_ok() {
+        if is_default(libc::SIGTSTP) && STOP.set(wake).is_ok() {
             std::thread::spawn(move || {
                 while woken.read_exact(&mut [0]).is_ok() {
                     stop();
@@ -323,7 +347,8 @@ mod unix {
     #[cfg(feature = "browse")]
     extern "C" fn on_abort(signal: c_int, _: *mut siginfo_t, _: *mut c_void) {
         CAUSE.store(signal, Ordering::SeqCst);
-        if WAKE.get().is_some_and(|mut wake| wake.write_all(&[1]).is_ok()) {
+        // The thread that restores the terminal would wait for itself.
+        if !IS_ENDING_THREAD.get() && WAKE.get().is_some_and(|mut wake| wake.write_all(&[1]).is_ok()) {
             std::thread::sleep(PATIENCE);
         }
         die(signal);

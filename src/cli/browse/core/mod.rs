@@ -18,6 +18,7 @@ use hprof_report::window::RowWindow;
 pub(super) use keys::Key;
 use keys::{HELP, VIEWS};
 use prompt::{Prompt, PromptKind};
+#[cfg(test)]
 pub(super) use view::READING;
 pub(super) use view::takes_two;
 use view::{Subject, View};
@@ -150,6 +151,12 @@ impl Browser {
         self.now.asking.is_some()
     }
 
+    /// Returns the text of the line under the cursor.
+    #[cfg(test)]
+    pub(super) fn chosen_text(&self) -> String {
+        self.now.line(self.now.cursor).map_or_else(String::new, |line| line.text.clone())
+    }
+
     /// Takes the size of the screen: columns and lines.
     pub(super) fn resize(&mut self, size: (u16, u16)) {
         self.size = size;
@@ -222,7 +229,7 @@ impl Browser {
                 .chosen
                 .as_ref()
                 .filter(|_| self.now.goal == Goal::Chosen)
-                .map(|chosen| chosen.row.clone()),
+                .map(|chosen| chosen.row.to_vec()),
             text: self.now.filter.clone(),
             kept: Vec::new(),
         };
@@ -329,81 +336,6 @@ impl Browser {
         }
         self.now.scroll(self.height());
         self.ask_more();
-    }
-
-    fn type_key(&mut self, key: Key) {
-        let Some(prompt) = &mut self.prompt else { return };
-        let is_filter = prompt.kind == PromptKind::Filter;
-        match key {
-            Key::Char(c) => prompt.push(c),
-            Key::Backspace if prompt.text.is_empty() => self.prompt = None,
-            Key::Backspace => drop(prompt.text.pop()),
-            Key::Clear => prompt.text.clear(),
-            Key::Esc => {
-                self.prompt = None;
-                if is_filter {
-                    self.filter("");
-                }
-                return;
-            }
-            Key::Up | Key::Down if is_filter => {
-                self.prompt = None;
-                return self.command_key(key);
-            }
-            Key::Up => prompt.recall(&self.history, true),
-            Key::Down => prompt.recall(&self.history, false),
-            Key::Tab if !is_filter => {
-                let words = match prompt.text.split_once(' ') {
-                    None => READING.iter().map(|name| (*name).to_owned()).collect(),
-                    Some((command, _)) => {
-                        let mut words = self.catalog.options(command);
-                        words.extend(self.catalog.query_words(command));
-                        let visits = self.past.iter().chain([&self.now]);
-                        words.extend(visits.flat_map(Visit::class_names));
-                        words
-                    }
-                };
-                self.message = escape::text(&prompt.complete(&words).join(" ")).into_owned();
-            }
-            Key::Enter if is_filter => self.prompt = None,
-            Key::Enter => return self.run(),
-            _ => {}
-        }
-        if let Some(prompt) = self.prompt.as_ref().filter(|_| is_filter) {
-            let text = prompt.text.clone();
-            self.filter(&text);
-        }
-    }
-
-    /// Shows only lines that contain a text. Those that are there are shown at once. The cursor stays on its line; while that
-    /// is hidden, it is on another one.
-    fn filter(&mut self, text: &str) {
-        if self.now.filter == text {
-            return;
-        }
-        self.now.choose();
-        text.clone_into(&mut self.now.filter);
-        let line = self.now.shown.get(self.now.cursor).copied();
-        self.now.sift(line);
-        if self.now.is_sifted_elsewhere() || (self.is_asking() && self.now.view.scrolls()) {
-            (self.now.start, self.now.goal) = (0, Goal::Chosen);
-            self.ask();
-        }
-    }
-
-    /// Runs the command that was typed.
-    fn run(&mut self) {
-        let Some(prompt) = self.prompt.take() else { return };
-        if prompt.text.trim().is_empty() {
-            return;
-        }
-        self.history.retain(|line| *line != prompt.text);
-        self.history.push(prompt.text.clone());
-        match View::typed(&prompt.text) {
-            Ok(view) if takes_two(view.command()) && self.baseline.is_none() => self.say_no_baseline(),
-            Ok(view) => self.go(view),
-            Err(why) => self.message = why,
-        }
     }
 
     fn say_no_baseline(&mut self) {

@@ -101,17 +101,22 @@ impl View {
         new
     }
 
-    /// Returns the view of what a command typed after `:` answers.
+    /// Returns the view of what a command typed after `:` answers; some of the commands of this program only read.
     ///
     /// # Errors
     /// If it is not a command that only reads.
-    pub(super) fn typed(line: &str) -> Result<Self, String> {
+    pub(super) fn typed(line: &str, is_command: impl Fn(&str) -> bool) -> Result<Self, String> {
         let line = line.trim();
         let line = line.strip_prefix("hprof-cli ").unwrap_or(line).trim_start();
         let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let rest = rest.trim();
         if !READING.contains(&command) {
-            return Err(format!("{command}: only in a shell"));
+            let is_known = is_command(command);
+            return Err(if is_known {
+                format!("{command}: only in a shell")
+            } else {
+                format!("no command {command}")
+            });
         }
         if matches!(command, "sql" | "oql") {
             if rest.is_empty() || rest == "-" {

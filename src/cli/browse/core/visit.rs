@@ -41,10 +41,12 @@ pub(super) enum Goal {
 /// The line under the cursor while the filter hides or shows others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chosen {
-    /// First link of the row of the result. A node of a tree is below one.
-    pub(super) row: CellTarget,
-    /// First link of the line.
-    line: CellTarget,
+    /// Links of the row of the result. A node of a tree is below one.
+    pub(super) row: Arc<[CellTarget]>,
+    /// Links of the line.
+    links: Arc<[CellTarget]>,
+    /// Text of the line: several may have the same links.
+    text: String,
 }
 
 /// A view with its answer.
@@ -91,6 +93,10 @@ impl Visit {
     /// Takes an answer. The cursor stays on its row, at the same place of the screen; in the first answer it is on the first
     /// line with a link, if that is among the first lines of this number.
     pub(super) fn take(&mut self, answer: ScreenAnswer, height: usize) {
+        if self.goal == Goal::Chosen {
+            // The cursor may have moved since the question.
+            self.choose();
+        }
         let is_first = self.answer.is_none();
         let (line, row) = (self.shown.get(self.cursor).copied(), self.row());
         let above = self.cursor.saturating_sub(self.first);
@@ -101,7 +107,7 @@ impl Visit {
             Goal::First => self.go_to(0),
             Goal::Last => self.go_to(self.shown.len().saturating_sub(1)),
             Goal::Stay if is_first => self.cursor = self.first_link(height),
-            Goal::Chosen => self.cursor = self.chosen_line().unwrap_or_else(|| self.first_link(height)),
+            Goal::Chosen => self.cursor = self.chosen_line(None).unwrap_or_else(|| self.first_link(height)),
             Goal::Stay => {
                 if let Some((row, below)) = row {
                     let is_row = |at: &usize| self.line(*at).is_some_and(|line| line.row >= Some(row));
@@ -125,20 +131,26 @@ impl Visit {
         if self.chosen.is_some() {
             return;
         }
-        let first_link = |at: usize| self.line(at).and_then(|line| line.links.first().cloned());
-        let Some(line) = first_link(self.cursor) else { return };
-        let row = self.row().and_then(|(_, below)| first_link(self.cursor.saturating_sub(below)));
-        self.chosen = Some(Chosen { row: row.unwrap_or_else(|| line.clone()), line });
+        let linked = |at: usize| self.line(at).filter(|line| !line.links.is_empty());
+        let Some(ScreenLine { links, text, .. }) = linked(self.cursor) else { return };
+        let row = self.row().and_then(|(_, below)| linked(self.cursor.saturating_sub(below)));
+        let row = row.map_or(links, |row| &row.links).clone();
+        self.chosen = Some(Chosen { row, links: links.clone(), text: text.clone() });
     }
 
-    /// Returns the line that was chosen, or else that of its row.
-    fn chosen_line(&self) -> Option<usize> {
+    /// Returns the line that was chosen, or else that of its row. Of lines that are alike it is the one at this position, if
+    /// that is among them.
+    fn chosen_line(&self, under: Option<usize>) -> Option<usize> {
         let chosen = self.chosen.as_ref()?;
-        let with = |target: &CellTarget| {
-            let is_of = |at: &usize| self.line(*at).is_some_and(|line| line.links.first() == Some(target));
-            (0..self.shown.len()).find(is_of)
+        let find = |is_wanted: &dyn Fn(&ScreenLine) -> bool| {
+            let is_wanted = |at: &usize| self.line(*at).is_some_and(is_wanted);
+            under.filter(is_wanted).or_else(|| (0..self.shown.len()).find(is_wanted))
         };
-        with(&chosen.line).or_else(|| with(&chosen.row))
+        // In a tree, the lines before the text depend on what is shown.
+        let is_same = |line: &ScreenLine| line.links == chosen.links && line.text == chosen.text;
+        let is_linked = |line: &ScreenLine| line.links == chosen.links;
+        let is_row = |line: &ScreenLine| line.links == chosen.row;
+        find(&is_same).or_else(|| find(&is_linked)).or_else(|| find(&is_row))
     }
 
     /// Returns the row that the cursor is on or below, and the number of lines between.
@@ -193,7 +205,8 @@ impl Visit {
         let shown = tree::with_above(&depths, &is_shown);
         self.shown = shown.iter().enumerate().filter(|(_, is_shown)| **is_shown).map(|(at, _)| at).collect();
         let at = self.shown.partition_point(|shown| Some(*shown) < line);
-        self.cursor = self.chosen_line().unwrap_or_else(|| at.min(self.shown.len().saturating_sub(1)));
+        let under = Some(at).filter(|at| self.shown.get(*at).copied() == line);
+        self.cursor = self.chosen_line(under).unwrap_or_else(|| at.min(self.shown.len().saturating_sub(1)));
     }
 
     /// Returns a shown line, by its position.

@@ -15,7 +15,7 @@ use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::grouped;
-use hprof_report::tree;
+use hprof_report::tree::{self, Branch};
 
 use super::arguments::{DominatorsArgs, From};
 use super::reachable::{self, Whole};
@@ -143,7 +143,7 @@ struct DominatorTreeLine<'a> {
     row: ListingRow,
     class: Option<&'a str>,
     /// Branch lines drawn before the object.
-    branch: String,
+    branch: Branch,
     /// Number of dominated objects that are shown, if some are not.
     shown: Option<u64>,
     /// `true` if no object dominates it although it is not a root: several roots lead to it.
@@ -180,8 +180,9 @@ fn columns<'a>(whole: Whole) -> Columns<'a, DominatorTreeLine<'a>> {
             let of = |shown: u64| format!(" ({shown} of {})", grouped(line.row.dominated));
             let some = line.shown.map(of).unwrap_or_default();
             let several = if line.is_held_by_several { HELD_BY_SEVERAL } else { "" };
-            format!("{}{}{several}{some}", line.branch, named(line).describe_without_id())
-        }),
+            format!("{}{several}{some}", named(line).describe_without_id())
+        })
+        .tree(|line| &line.branch),
     ])
 }
 

@@ -16,7 +16,7 @@ use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::{counted, grouped};
-use hprof_report::tree;
+use hprof_report::tree::{self, Branch};
 use hprof_report::value::{Value, id};
 
 use super::arguments::{DominatorsArgs, From};
@@ -96,12 +96,12 @@ enum MergedTreeItem {
 #[derive(Debug, Clone)]
 struct Drawn {
     of: MergedTreeItem,
-    branch: String,
+    branch: Branch,
 }
 
 /// Returns all nodes, for programs.
 fn listed(nodes: &[MergedNode]) -> Vec<Drawn> {
-    nodes.iter().map(|node| Drawn { of: MergedTreeItem::Node(*node), branch: String::new() }).collect()
+    nodes.iter().map(|node| Drawn { of: MergedTreeItem::Node(*node), branch: Branch::default() }).collect()
 }
 
 /// Returns all nodes, with a line for omitted ones after the last shown node of each level.
@@ -194,7 +194,7 @@ struct MergedTreeLine {
 
 impl Default for MergedTreeLine {
     fn default() -> Self {
-        let drawn = Drawn { of: MergedTreeItem::Others(Others::default()), branch: String::new() };
+        let drawn = Drawn { of: MergedTreeItem::Others(Others::default()), branch: Branch::default() };
         Self {
             drawn,
             class: None,
@@ -228,7 +228,6 @@ impl MergedTreeLine {
     }
 
     fn in_table(&self) -> String {
-        let branch = &self.drawn.branch;
         let node = match &self.drawn.of {
             MergedTreeItem::Node(node) => node,
             MergedTreeItem::Others(others) => {
@@ -237,7 +236,7 @@ impl MergedTreeLine {
                 } else {
                     format!("{} others", grouped(others.nodes))
                 };
-                return format!("{branch}{rows}: {}", counted(others.objects, "object"));
+                return format!("{rows}: {}", counted(others.objects, "object"));
             }
         };
         let name = object::describe_without_id(self.class.as_deref(), self.label.as_deref());
@@ -250,7 +249,7 @@ impl MergedTreeLine {
         } else {
             String::new()
         };
-        format!("{branch}{count}{name}{field}{several}{chain}")
+        format!("{count}{name}{field}{several}{chain}")
     }
 }
 
@@ -291,7 +290,9 @@ fn columns(whole: Whole) -> Columns<'static, MergedTreeLine> {
         Column::of(names::OTHER_BYTES, |line: &MergedTreeLine| {
             line.figure(|node| node.others.retained_bytes)
         }),
-        Column::table("object", Align::Left, MergedTreeLine::in_table).fit(Fit::Shorten { priority: 0 }),
+        Column::table("object", Align::Left, MergedTreeLine::in_table)
+            .tree(|line| &line.drawn.branch)
+            .fit(Fit::Shorten { priority: 0 }),
     ])
 }
 

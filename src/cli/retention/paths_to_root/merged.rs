@@ -16,7 +16,7 @@ use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared, NoRows, Section};
 use hprof_report::column::{Align, Column, Columns, Fit};
 use hprof_report::number::grouped;
-use hprof_report::tree;
+use hprof_report::tree::{self, Branch};
 use hprof_report::value::{Value, id};
 
 use crate::cli::Outcome;
@@ -311,6 +311,7 @@ fn shorten(lines: &mut Vec<(u32, bool, MergedPathLine)>, trees: &Trees, nodes: R
 struct Shown<'a> {
     objects: Option<u64>,
     step: Option<&'a ObjectStep>,
+    branch: Branch,
     text: String,
 }
 
@@ -321,15 +322,15 @@ fn shown<'a>(summary: &Summary, trees: &'a Trees, roots: &'a [RootView]) -> Vec<
     let mut heads = tree::branches(&heads).into_iter();
     let rows: Vec<PathObject<'_>> = rows(trees, roots).collect();
     // By depth: the start of lines below the last branch.
-    let mut below: Vec<String> = Vec::new();
+    let mut below: Vec<Branch> = Vec::new();
     let mut shown = Vec::with_capacity(lines.len());
     for (depth, starts, line) in lines {
         let depth = usize::try_from(depth).unwrap_or(usize::MAX);
-        let lead = if starts {
+        let branch = if starts {
             let head = heads.next().unwrap_or_default();
             below.truncate(depth);
-            below.resize(depth, String::new());
-            below.push(head.replace("├─ ", "│  ").replace("└─ ", "   "));
+            below.resize(depth, Branch::default());
+            below.push(Branch { depth: head.depth, lines: head.below() });
             head
         } else {
             below.get(depth).cloned().unwrap_or_default()
@@ -339,30 +340,30 @@ fn shown<'a>(summary: &Summary, trees: &'a Trees, roots: &'a [RootView]) -> Vec<
                 let Some(row) = rows.get(at) else { continue };
                 let object = paths::describe_step(row.step);
                 let text = match row.root.map(paths::describe_root) {
-                    Some(root) => format!("{lead}{object}: {root}"),
+                    Some(root) => format!("{object}: {root}"),
                     None => {
                         let reference = paths::describe_held(row.step);
                         let colon = if reference.is_empty() { "" } else { ": " };
-                        format!("{lead}{reference}{colon}{object}")
+                        format!("{reference}{colon}{object}")
                     }
                 };
-                Shown { objects: Some(row.node.objects.into()), step: Some(row.step), text }
+                Shown { objects: Some(row.node.objects.into()), step: Some(row.step), branch, text }
             }
             MergedPathLine::Chain(at, steps) => {
                 let held = trees.steps.get(at).map(paths::describe_held).unwrap_or_default();
                 let holder = trees.holder(at).and_then(|step| step.class.as_deref());
-                let text = format!("{lead}{}", chains::describe(steps, holder, &held));
-                Shown { objects: None, step: None, text }
+                let text = chains::describe(steps, holder, &held);
+                Shown { objects: None, step: None, branch, text }
             }
             MergedPathLine::Between(steps) => {
-                let text = format!("{lead}{}", chains::describe_between(steps));
-                Shown { objects: None, step: None, text }
+                let text = chains::describe_between(steps);
+                Shown { objects: None, step: None, branch, text }
             }
             MergedPathLine::More(more) => {
                 let class = object::class_name(summary, more.class);
                 let class = class.map(|class| format!(" of {class}")).unwrap_or_default();
-                let text = format!("{lead}… {} more{class}", grouped(more.nodes));
-                Shown { objects: Some(more.objects), step: None, text }
+                let text = format!("… {} more{class}", grouped(more.nodes));
+                Shown { objects: Some(more.objects), step: None, branch, text }
             }
         });
     }
@@ -379,6 +380,7 @@ fn shown_columns<'a>() -> Columns<'a, Shown<'a>> {
             .fit(Fit::Secondary { priority: 0 }),
         number("retained", |line| line.step.map(|step| step.retained_bytes)),
         Column::table("path", Align::Left, |line: &Shown<'a>| line.text.clone())
+            .tree(|line| &line.branch)
             .fit(Fit::Shorten { priority: 0 }),
     ])
 }
