@@ -55,7 +55,10 @@ type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
 /// The source without comments, texts and its tests.
 fn bare(source: &str) -> String {
-    let tests = source.find("\n#[cfg(test)]\n").filter(|at| source[*at..].contains("\nmod tests {"));
+    let is_tests = |at: &usize| {
+        ["\nmod tests {", "\npub(super) mod tests {"].iter().any(|of| source[*at..].contains(of))
+    };
+    let tests = source.find("\n#[cfg(test)]\n").filter(is_tests);
     let source = &source[..tests.unwrap_or(source.len())];
     let mut out = String::new();
     for line in source.lines() {
@@ -251,7 +254,9 @@ fn a_circle_is_found() {
         (module("b/y"), source("fn f() -> String {\n    super::super::c::g(\"crate::a\")\n}\n")),
         (
             module("c"),
-            source("pub(crate) use crate::d;\n#[cfg(test)]\nmod tests {\n    use crate::a::x;\n}\n"),
+            source(
+                "pub(crate) use crate::d;\n#[cfg(test)]\npub(super) mod tests {\n    use crate::a::x;\n}\n",
+            ),
         ),
         (module("d"), source("use super::a;\n")),
     ]
