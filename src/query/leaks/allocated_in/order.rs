@@ -107,7 +107,8 @@ fn by_bytes(sites: &[LeakSite], live: (u64, u64), suspect_percent: u64) -> Optio
     if is_enough(first) && fit(others, all, (live.0 / 2, live.1 / 2)) == Fit::Less {
         return Some((0, Certainty::OnlyLine));
     }
-    if live.1 == 0 {
+    // Samples are of the whole class: of several suspects that share it, each has less than one line made.
+    if live.1 == 0 || suspect_percent <= HALF {
         return None;
     }
     let percent = |part: u64, of: u64| u128::from(part) * 100 / u128::from(of.max(1));
@@ -124,10 +125,6 @@ fn by_bytes(sites: &[LeakSite], live: (u64, u64), suspect_percent: u64) -> Optio
     let fit = |site: &LeakSite| fit_of(site, all, live);
     let fits = |site: &LeakSite| fit(site) == Fit::AsMuch;
     if sites.iter().any(fits) {
-        // Samples are of the whole class: of several suspects that share it, each has less than one line made.
-        if suspect_percent <= HALF {
-            return None;
-        }
         let is_both = |site: &LeakSite| fits(site) && is_called(site);
         return only(&fits, Certainty::LiveBytes).or_else(|| only(&is_both, Certainty::LiveBytes));
     }
@@ -301,6 +298,12 @@ mod tests {
         assert_eq!(ordered_by(&mut sites, 11, old), (vec![2, 3], "live_bytes"));
         let old = OldSums { suspect_percent: 50, ..OldSums::default() };
         assert_eq!(ordered_by(&mut sites, 11, old), (vec![2, 3], "unsure"));
+        // Two suspects, each filled by one of two lines.
+        let by = |suspect_percent| {
+            let mut sites = vec![line(1, 85, false, 0, 0), line(2, 60, false, 0, 0)];
+            ordered_by(&mut sites, 100, OldSums { suspect_percent, ..OldSums::default() }).1
+        };
+        assert_eq!((by(50), by(100)), ("unsure", "no_garbage"));
     }
 
     /// A line of few samples may have made what is alive; it is not sure.

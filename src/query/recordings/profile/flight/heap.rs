@@ -57,10 +57,15 @@ impl HeapOverTime {
         (left_out > 0).then(|| format!("{} {what}", grouped(left_out)))
     }
 
-    /// Returns the heap up to a time in nanoseconds since 1970.
+    /// Returns the heap up to a time in nanoseconds since 1970, without classes that were counted later.
     pub fn until(&self, nanos: i64) -> Self {
         let is_before = |of: &&Collection| of.nanos <= nanos;
-        Self { collections: self.collections.iter().take_while(is_before).copied().collect(), ..self.clone() }
+        let classes = self.classes.iter().filter(|of| of.last.nanos <= nanos);
+        Self {
+            collections: self.collections.iter().take_while(is_before).copied().collect(),
+            classes: classes.cloned().collect(),
+            ..self.clone()
+        }
     }
 }
 
