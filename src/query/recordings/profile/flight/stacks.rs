@@ -371,19 +371,30 @@ fn symbol(
     budget: &mut NameBudget,
     make: impl Fn(&str) -> Arc<str>,
 ) -> Option<Arc<str>> {
+    let symbol = record.constant("name");
+    if let Some(name) = symbol.and_then(|symbol| known.get(&symbol.key)) {
+        return name.clone();
+    }
+    if budget.left == 0 {
+        budget.left_out += 1;
+        return None;
+    }
     let make = |text: Cow<'_, str>| {
         let end = (0..=text.len().min(MAX_NAME)).rev().find(|end| text.is_char_boundary(*end));
         let name = text.get(..end?).filter(|name| !name.is_empty())?;
         let Some(left) = budget.left.checked_sub(name.len()) else {
-            budget.left_out += 1;
+            // The texts of the other names are not even decoded: each may be as long as the chunk.
+            (budget.left, budget.left_out) = (0, budget.left_out + 1);
             return None;
         };
         budget.left = left;
         Some(make(name))
     };
-    let Some(symbol) = record.constant("name") else {
+    let Some(symbol) = symbol else {
         return record.text("name").and_then(make);
     };
-    let text = || symbol.record().and_then(|symbol| symbol.text("string")).or_else(|| symbol.text());
-    known.entry(symbol.key).or_insert_with(|| text().and_then(make)).clone()
+    let text = symbol.record().and_then(|symbol| symbol.text("string")).or_else(|| symbol.text());
+    let name = text.and_then(make);
+    known.insert(symbol.key, name.clone());
+    name
 }
