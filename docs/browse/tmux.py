@@ -53,6 +53,18 @@ class Session:
             time.sleep(0.05)
         return screen
 
+    def jobs(self):
+        """Returns the processes that the shell has started."""
+        return children(self.run("display-message", "-p", "#{pane_pid}").strip())
+
+    def starts(self, command, what):
+        """Starts a browser in the shell, and returns its process."""
+        self.keys("clear", "Enter")
+        self.keys(command, "Enter")
+        self.wait(is_ready, what)
+        [browser] = self.jobs()
+        return browser
+
     def is_restored(self, what):
         """Waits until the shell reads lines: with echo, and the cursor shown."""
         self.wait(lambda screen: screen.rstrip().endswith(("#", "$")), f"{what}: no prompt")
@@ -114,7 +126,7 @@ def ends(program, dump, directory, number):
     session = Session(command, f"browse{os.getpid()}-{number}")
     try:
         session.wait(is_ready, "start")
-        [browser] = children(session.run("display-message", "-p", "#{pane_pid}").strip())
+        [browser] = session.jobs()
         for size in [(40, 12), (200, 60), (20, 5), (80, 24)]:
             session.run("resize-window", "-x", str(size[0]), "-y", str(size[1]))
             session.wait(lambda screen: len(screen.rstrip("\n").split("\n")) <= size[1] and "s1" in screen, f"{size}")
@@ -144,27 +156,18 @@ def ends(program, dump, directory, number):
         session.is_restored("SIGTERM")
         is_gone(worker, "SIGTERM: the process that answers")
         for number in (signal.SIGVTALRM, signal.SIGPROF, signal.SIGRTMIN + 1):
-            session.keys("clear", "Enter")
-            session.keys(command, "Enter")
-            session.wait(is_ready, f"before signal {number}")
-            [browser] = children(session.run("display-message", "-p", "#{pane_pid}").strip())
+            browser = session.starts(command, f"before signal {number}")
             os.kill(browser, number)
             session.is_restored(f"signal {number}")
         # A browser that is stopped, and ended by the shell: it is in the background then.
-        session.keys("clear", "Enter")
-        session.keys(command, "Enter")
-        session.wait(is_ready, "again")
-        [browser] = children(session.run("display-message", "-p", "#{pane_pid}").strip())
+        browser = session.starts(command, "again")
         session.keys("C-z")
         session.wait(lambda screen: "Stopped" in screen, "Ctrl-Z")
         session.keys("kill %1", "Enter")
         is_gone(browser, "kill of a stopped browser: it")
         session.is_restored("kill of a stopped browser")
         # One in the background stops as it may not take the terminal, and is ended by the shell too.
-        session.keys("clear", "Enter")
-        session.keys(command, "Enter")
-        session.wait(is_ready, "before bg")
-        [browser] = children(session.run("display-message", "-p", "#{pane_pid}").strip())
+        browser = session.starts(command, "before bg")
         session.keys("C-z")
         session.wait(lambda screen: "Stopped" in screen, "Ctrl-Z before bg")
         session.keys("bg", "Enter")
@@ -176,17 +179,13 @@ def ends(program, dump, directory, number):
         session.keys("clear", "Enter")
         session.keys(f"{command} &", "Enter")
         session.wait(lambda screen: "[1]" in screen, "&")
-        [browser] = children(session.run("display-message", "-p", "#{pane_pid}").strip())
+        [browser] = session.jobs()
         is_stopped(browser, "&")
         session.keys("kill %1", "Enter")
         is_gone(browser, "kill of a browser that was started in the background: it")
         session.is_restored("kill of a browser that was started in the background")
         # The terminal is closed.
-        session.keys("clear", "Enter")
-        session.keys(command, "Enter")
-        session.wait(is_ready, "a third time")
-        shell = session.run("display-message", "-p", "#{pane_pid}").strip()
-        [browser] = children(shell)
+        browser = session.starts(command, "a third time")
         [worker] = children(browser)
         session.run("kill-pane")
         is_gone(browser, "a closed terminal: the browser")
