@@ -180,9 +180,7 @@ fn tables_are_those_of_the_command_where_json_has_more() {
         assert!(text.ends_with(&format!("\n\n{table}")), "{text}\n{table}");
         let rows = result["structuredContent"]["rows"].as_array().unwrap();
         let has_more = match tool {
-            "object" => {
-                rows[0]["fields"].as_array().unwrap().len() > 20 && table.contains("the first 20 of")
-            }
+            "object" => rows[0]["fields"].as_array().unwrap().len() > 20 && table.contains("the first 20 of"),
             _ => rows.iter().any(|row| row["status"] == "same") && !table.contains("java.lang.String"),
         };
         assert!(has_more, "{result}\n{table}");

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
+use std::sync::atomic::{self, AtomicU32};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use regex::Regex;
@@ -11,12 +12,12 @@ use crate::dump::info::DumpInfo;
 use crate::objects::collections::Collections;
 use crate::objects::hiding::{self, HIDDEN};
 use crate::objects::meaning::Meanings;
-use crate::objects::reader::{Bits, ObjectReader, Record};
+use crate::objects::reader::{Bits, FieldPlace, ObjectReader, Record};
 use crate::paths::root_index::RootIndex;
 use crate::threads::Threads;
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::layout::sizes::Sizes;
-use hprof_index::model::summary::Summary;
+use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_index::model::tables::ClassKind;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::BasicType;
@@ -30,6 +31,9 @@ use super::value::{ExpressionValue, GroupKey, List};
 pub(super) const MAX_TEXT: usize = 1 << 20;
 /// Maximum number of elements of a list that `IN` searches.
 pub(super) const MAX_SEARCHED: usize = 1 << 24;
+
+/// Maximum number of searches for a field in the classes of single objects, before a table of all classes is made.
+const MAX_SEARCHES: u32 = 32;
 
 /// Evaluator of queries and expressions over a dump.
 #[derive(Debug)]
@@ -135,7 +139,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// A field by its name, the same for all expressions.
     pub(super) fn field_of_name(&self, name: &str) -> Arc<CodeField> {
         let mut fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(CodeField { name: name.into(), places: OnceLock::new() });
+        let new =
+            || Arc::new(CodeField { name: name.into(), places: OnceLock::new(), wanted: AtomicU32::new(0) });
         fields.entry(name.into()).or_insert_with(new).clone()
     }
 
@@ -470,8 +475,7 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         match record {
             Some(Record::Instance(record)) => {
                 let Some(class) = self.graph.objects.class(object) else { return ExpressionValue::Null };
-                let places = field.places.get_or_init(|| self.objects.places(&field.name));
-                let place = places.get(class.0 as usize).copied().flatten();
+                let place = self.place(class, field);
                 if place.is_none() && &*field.name == "size" {
                     // Not all collections have a field of this name: a ConcurrentHashMap has several counters.
                     return self.size(&ExpressionValue::Object(object));
@@ -493,6 +497,18 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             }
             _ => ExpressionValue::Null,
         }
+    }
+
+    /// Returns the location of a field in the instances of a class. A table of all classes costs as much as hundreds of
+    /// searches; a rule about one object wants a few.
+    fn place(&self, class: ClassNumber, field: &CodeField) -> Option<FieldPlace> {
+        if field.places.get().is_none() && field.wanted.fetch_add(1, atomic::Ordering::Relaxed) < MAX_SEARCHES
+        {
+            let slot = self.objects.slots(class).find(|slot| slot.name == &*field.name);
+            return slot.map(|slot| slot.place);
+        }
+        let places = field.places.get_or_init(|| self.objects.places(&field.name));
+        places.get(class.0 as usize).copied().flatten()
     }
 
     fn static_field(&self, object: ObjectIndex, name: &str) -> ExpressionValue {

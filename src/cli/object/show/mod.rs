@@ -9,6 +9,7 @@ use std::ops::Range;
 use clap::ValueEnum;
 
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::{ObjectId, TraceSerial};
@@ -152,9 +153,10 @@ pub(crate) fn run(cx: &RunContext, args: &ShowArgs) -> anyhow::Result<Outcome> {
         };
         let objects = ObjectReader::new(heap.summary(), graph, heap.bytes(&Quiet)?);
         let known = KnownFrameworks::new(heap, &objects, &rules).describe(object);
+        let shower = shower(heap, graph)?;
         // A table has fewer elements and referrers than JSON.
-        let look = |format: &Format| look(args, *format, heap, graph, object);
-        let looked: Vec<_> = cx.formats(args.output.format()).iter().map(look).collect::<Result<_, _>>()?;
+        let look = |format: &Format| look(args, *format, heap.summary(), graph, &shower, object);
+        let looked: Vec<_> = cx.formats(args.output.format()).iter().map(look).collect();
         Ok(Ok((object, looked, known)))
     })?;
     match found {
@@ -229,14 +231,14 @@ fn shower<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Shower<'
 fn look(
     args: &ShowArgs,
     format: Format,
-    heap: &Heap,
+    summary: &Summary,
     graph: &ObjectGraph,
+    shower: &Shower<'_>,
     index: ObjectIndex,
-) -> anyhow::Result<Looked> {
-    let shower = shower(heap, graph)?;
+) -> Looked {
     let mut shown = shower.show(index);
     // HotSpot assigns trace 1, which is empty, to all objects.
-    let has_traces = heap.summary().facts().max_trace.get() > 1;
+    let has_traces = summary.facts().max_trace.get() > 1;
     if format == Format::Table && !has_traces {
         shown.trace = TraceSerial::default();
     }
@@ -255,7 +257,7 @@ fn look(
     let most = args.most_referrers(format);
     let more_referrers = graph.referrers(index).count().saturating_sub(most);
     let referrers = shower.referrers(index, 0).take(most.min(KEPT)).collect();
-    Ok(Looked { shown, parts, rest: made..end, referrers, more_referrers })
+    Looked { shown, parts, rest: made..end, referrers, more_referrers }
 }
 
 fn of_binary(
