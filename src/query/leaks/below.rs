@@ -21,6 +21,7 @@ use super::heap_places::{FrameworkLeak, HeapPlaces};
 use super::loaders::{common_bytes, retained_bytes};
 use super::other_holders::{common_holder, other_holders};
 use super::reader::EvidenceReader;
+use super::suspects::accumulation_point;
 use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict};
 
 /// Maximum number of other holders of a suspect that are reported.
@@ -75,7 +76,7 @@ impl Store {
         };
         let name = places.heap.name_of_elements(&elements).map(str::to_owned);
         let is_said = store.description.as_ref().is_some_and(|known| known.text.is_some());
-        let is_told = elements.place != one.place || elements.is_chain || name.is_some();
+        let is_told = elements.place != one.place || elements.firsts > 0 || name.is_some();
         if !is_told || !elements.is_of_one_kind && !is_said {
             return None;
         }
@@ -83,12 +84,13 @@ impl Store {
         let is_part = name.is_some() || elements.is_mostly;
         let objects = if is_part { aligned.figures(0, elements.place).objects } else { elements.objects };
         let class = aligned.label(elements.place).class.as_deref().unwrap_or_default().to_owned();
-        if elements.is_chain {
-            // The first one holds the others.
-            store.objects = 1;
+        if elements.firsts > 0 {
+            // The first ones hold the others.
+            store.objects = elements.firsts;
         }
-        store.reason = Some(if elements.is_chain {
-            Reason::Chain { class, objects, is_whole: true }
+        let is_chain = || elements.firsts == 1 || accumulation_point(graph, store.object).chain.is_some();
+        store.reason = Some(if elements.firsts > 0 && is_chain() {
+            Reason::Chain { class, chains: elements.firsts, objects, is_whole: true }
         } else {
             Reason::Children { class, objects, retained_bytes: elements.retained_bytes }
         });
@@ -109,10 +111,6 @@ impl Store {
             Some(Reason::Children { class, objects, retained_bytes }) => {
                 let (class, retained_bytes) = (class.clone(), *retained_bytes);
                 vec![own, Level { class, objects: *objects, chain: 1, retained_bytes, ..Level::default() }]
-            }
-            Some(Reason::Chain { objects, .. }) => {
-                let chain = u32::try_from(*objects).unwrap_or(u32::MAX);
-                vec![Level { objects: *objects, chain, ..own }]
             }
             _ => vec![own],
         }

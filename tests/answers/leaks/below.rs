@@ -68,6 +68,45 @@ fn what_many_like_objects_store_is_one_suspect_with_the_sum() {
     assert_eq!(number(&store["retained_bytes"]), 10 * (MUCH / 40 / 8 * 8 * 40 + array));
 }
 
+/// Undo logs, or trees, of several documents: nodes of one class, each log in a field of a document, half of the heap in each.
+#[test]
+fn nodes_of_several_chains_or_trees_are_one_suspect() {
+    for (below_each, how) in [(1, "chain"), (2, "children")] {
+        for nodes in [9, 40] {
+            let mut heap = Heaped::new();
+            let (document, node) = (heap.class("app.Document", 1), heap.class("app.Node", 3));
+            let mut log = || {
+                let mut all: Vec<ObjectId> = Vec::new();
+                for number in 0..nodes {
+                    let held = heap.bytes(MUCH / nodes / 8 * 8);
+                    let new = heap.instance(node, &[ObjectId::NULL, ObjectId::NULL, held]);
+                    if let Some(before) = usize::try_from(number).unwrap().checked_sub(1) {
+                        heap.set(all[before / below_each], &format!("field{}", before % below_each), new);
+                    }
+                    all.push(new);
+                }
+                heap.instance(document, &[all[0]])
+            };
+            let documents = [log(), log()];
+            let open = heap.array(&documents);
+            heap.holder("app.Main", "OPEN", open);
+            let leaks = Leaks::of(&heap.dump());
+            assert_eq!(rules(&leaks.rows), [("mat", "holder", 1)]);
+            if nodes < 10 {
+                assert_eq!(rules(&leaks.below), []);
+                continue;
+            }
+            assert_eq!(rules(&leaks.below), [("below", "accumulation", 2)]);
+            let reason = &leaks.below[0]["reason"];
+            let found = (text(&reason["how"]), text(&reason["class"]), number(&reason["objects"]));
+            assert_eq!(found, (how, "app.Node", 2 * nodes));
+            let said = text(&leaks.below[0]["sentence"]);
+            assert!(said.contains("holds 80 x app.Node"), "{said}");
+            assert_eq!(said.contains(" in 2 chains"), how == "chain", "{said}");
+        }
+    }
+}
+
 #[test]
 fn one_cause_is_one_suspect() {
     let mut heap = Heaped::new();

@@ -293,9 +293,13 @@ fn what_accumulates(suspect: &Suspect) -> String {
             };
             format!("One {class} of {}{}", human_bytes(of), held.unwrap_or_default())
         }
-        Some(Reason::Chain { class, objects, is_whole }) => {
+        Some(Reason::Chain { class, chains, objects, is_whole }) => {
             let least = if *is_whole { "" } else { "at least " };
-            let links = format!("a chain of {least}{} x {}", grouped(*objects), holder::simple(class, false));
+            let links = format!("{least}{} x {}", grouped(*objects), holder::simple(class, false));
+            let links = match chains {
+                1 => format!("a chain of {links}"),
+                _ => format!("{links} in {} chains", grouped(*chains)),
+            };
             let elements = elements(suspect).map(|text| format!(", with {text}")).unwrap_or_default();
             let holder = place(suspect).unwrap_or_else(|| subject(suspect));
             format!("{holder} holds {links}{elements}")
