@@ -17,6 +17,7 @@ names! {
     HOW: Text, "how it accumulates: `children`, `chain`, `buffer`, `threads`, `loaders` or `members`";
     REASON: Record, "how it accumulates; in CSV the first word";
     CHAIN: Integer, "number of objects of the class that dominate one another, one after the other, at most";
+    CHAINS: Integer, "number of chains";
     CHAIN_FIELD: Text, "field by which each object of a chain holds the next";
     RETAINED_PERCENT: Float, "retained size in percent of the reachable bytes";
     THRESHOLD_BYTES: Integer, "retained size that a suspect exceeds";

@@ -100,6 +100,7 @@ fn nodes_of_several_chains_or_trees_are_one_suspect() {
             let reason = &leaks.below[0]["reason"];
             let found = (text(&reason["how"]), text(&reason["class"]), number(&reason["objects"]));
             assert_eq!(found, (how, "app.Node", 2 * nodes));
+            assert_eq!(reason["chains"].as_u64(), (how == "chain").then_some(2));
             let said = text(&leaks.below[0]["sentence"]);
             assert!(said.contains("holds 80 x app.Node"), "{said}");
             assert_eq!(said.contains(" in 2 chains"), how == "chain", "{said}");

@@ -206,6 +206,7 @@ fn reason_fields() -> Vec<JsonField> {
         JsonField::of(names::HOW),
         JsonField::of(names::CLASS).or_null("of threads and members"),
         JsonField::of(names::OBJECTS).or_null("of a buffer and of members"),
+        JsonField::of(names::CHAINS).or_null("they are no chains"),
         JsonField::of(names::POOL).or_null("there is none"),
         JsonField::of(names::LOADER_CLASS).or_null("there are none"),
     ]
@@ -223,10 +224,15 @@ fn reason(reason: &Reason) -> Value<'_> {
         }
         Reason::Members => (None, None, None, None),
     };
+    let chains = match reason {
+        Reason::Chain { chains, .. } => Some(*chains),
+        _ => None,
+    };
     record([
         (names::HOW, reason.name().into()),
         (names::CLASS, class.into()),
         (names::OBJECTS, objects.into()),
+        (names::CHAINS, chains.into()),
         (names::POOL, pool.into()),
         (names::LOADER_CLASS, loader.into()),
     ])
