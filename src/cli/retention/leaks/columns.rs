@@ -13,7 +13,7 @@ use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::{frameworks, paths};
 
-use super::{LeaksReport, allocated, words};
+use super::{LeaksReport, allocated, parts, words};
 
 /// A suspect.
 pub(super) struct SuspectLine<'a> {
@@ -97,11 +97,11 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         })
         .or_null("there is none"),
         Column::records(names::ACCUMULATED, levels(), |row: &SuspectLine<'a>| &row.suspect.accumulated)
-            .csv(|row| words::accumulated(row.suspect).into()),
+            .csv(|row| parts::accumulated(row.suspect).into()),
         Column::nested(names::PARTS, part_fields(), |row: &SuspectLine<'a>| {
             list(row.suspect.parts.iter().map(|part| part_record(part, row.told)))
         })
-        .csv(|row| joined(row.suspect.parts.iter().map(words::part_text))),
+        .csv(|row| joined(row.suspect.parts.iter().map(parts::part_text))),
         Column::records(names::CONTENT_CLASSES, shares(), |row: &SuspectLine<'a>| &row.suspect.contents)
             .csv(|row| joined(row.suspect.contents.iter().map(|share| share.class.clone()))),
         Column::records(names::MEMBERS, named(), |row: &SuspectLine<'a>| &row.suspect.members)
@@ -308,7 +308,7 @@ fn part_record<'a>(part: &'a RetainedPart, told: &LeaksReport) -> Value<'a> {
         (names::RETAINED_BYTES, part.retained_bytes.into()),
         (names::RETAINED_PERCENT, Value::Float(hundredths(part.retained_bytes, told.leaks.reachable_bytes))),
         (names::OBJECT, id(part.object)),
-        (names::TEXT, words::part_text(part).into()),
+        (names::TEXT, parts::part_text(part).into()),
     ])
 }
 

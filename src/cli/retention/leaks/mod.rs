@@ -7,6 +7,7 @@ mod columns;
 mod facts;
 mod loaders;
 mod markdown;
+mod parts;
 mod screen;
 pub(crate) mod words;
 
