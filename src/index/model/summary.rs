@@ -99,8 +99,8 @@ impl Summary {
         Self { tables, facts, class_table: OnceLock::new(), hides_values: false, derived: Mutex::default() }
     }
 
-    /// Returns the value of a type, which `make` computes from the summary alone, once: tables by class cost each query
-    /// milliseconds if there are tens of thousands of classes.
+    /// Returns the value of a type, which `make` computes from the summary alone. It is kept: tables by class cost each query
+    /// milliseconds if there are tens of thousands of classes. The type has to be one that only its maker can name.
     pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
         let known = |all: &[Arc<dyn Any + Send + Sync>]| {
             all.iter().find_map(|known| Arc::clone(known).downcast::<T>().ok())
@@ -111,8 +111,11 @@ impl Summary {
         }
         // Not locked: `make` may ask for another type. If another thread is faster, both computed the same value.
         let made = Arc::new(make());
-        locked().push(Arc::clone(&made) as _);
-        made
+        let mut all = locked();
+        known(&all).unwrap_or_else(|| {
+            all.push(Arc::clone(&made) as _);
+            made
+        })
     }
 
     /// Returns `true` if a class has this name.

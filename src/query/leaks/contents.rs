@@ -43,7 +43,7 @@ pub enum Reason {
         /// Retained size of the children.
         retained_bytes: u64,
     },
-    /// A chain of objects of one class, each of which dominates the next, or several.
+    /// One or more chains of objects of one class: in each, every object dominates the next.
     Chain {
         /// Class of the links.
         class: String,

@@ -125,8 +125,8 @@ impl<'a> EvidenceReader<'a> {
         if reason.is_none() && children.is_empty() {
             children = kinds();
         }
-        // What a place stores is known, which takes no pass over the tree, but not what hangs on the links of chains.
-        let is_known = store.is_some() && !matches!(reason, Some(Reason::Chain { .. }));
+        // What a place stores is known, which takes no pass over the tree, but not what hangs on nodes.
+        let is_known = store.as_ref().is_some_and(|store| !store.are_heads);
         if reason.is_some() && below.is_none() && !is_known {
             below = Some(Below::new(self.summary, self.graph, &tops));
         }

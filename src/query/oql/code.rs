@@ -59,8 +59,8 @@ pub(super) struct CodeField {
     pub(super) name: Box<str>,
     /// Location by class number.
     pub(super) places: OnceLock<Vec<Option<FieldPlace>>>,
-    /// How often the location in one class was wanted while there was no table.
-    pub(super) wanted: AtomicU32,
+    /// Number of searches in single classes so far; after some, the locations in all classes are determined.
+    pub(super) searches: AtomicU32,
 }
 
 /// Rows that consist of values rather than objects.

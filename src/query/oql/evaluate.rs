@@ -135,8 +135,9 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// A field by its name, the same for all expressions.
     pub(super) fn field_of_name(&self, name: &str) -> Arc<CodeField> {
         let mut fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-        let new =
-            || Arc::new(CodeField { name: name.into(), places: OnceLock::new(), wanted: AtomicU32::new(0) });
+        let new = || {
+            Arc::new(CodeField { name: name.into(), places: OnceLock::new(), searches: AtomicU32::new(0) })
+        };
         fields.entry(name.into()).or_insert_with(new).clone()
     }
 
@@ -402,11 +403,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let ExpressionValue::Object(of) = self.path(base, before, row) else { return false };
         let kind = match (last, self.objects.record(of)) {
             (CodeStep::Field(field), Some(Record::Instance(record))) => {
-                let places = field.places.get_or_init(|| self.objects.places(&field.name));
                 let class = self.graph.objects.class(of);
-                let place = class.and_then(|class| places.get(class.0 as usize).copied().flatten());
-                let bits = place.and_then(|place| self.objects.value_at(record.fields, place));
-                bits.map(|bits| bits.kind)
+                class.and_then(|class| self.bits(class, record.fields, field)).map(|bits| bits.kind)
             }
             (CodeStep::Field(field), Some(Record::Class(_))) => {
                 let class = self.class_of(of).and_then(|class| self.summary.class(class));

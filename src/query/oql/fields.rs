@@ -4,13 +4,14 @@ use std::sync::atomic::Ordering;
 
 use hprof_index::graph::numbers::ObjectIndex;
 use hprof_index::model::summary::ClassNumber;
+use hprof_index::objects::fields::Fields;
 use hprof_parser::{BasicType, ObjectId};
 
 use super::code::CodeField;
 use super::evaluate::Evaluator;
 use super::value::ExpressionValue;
 use crate::objects::hiding::{self, HIDDEN};
-use crate::objects::reader::{Bits, FieldPlace, Record};
+use crate::objects::reader::{Bits, Record};
 
 /// Maximum number of searches for a field in the classes of single objects, before a table of all classes is made.
 const MAX_SEARCHES: u32 = 32;
@@ -26,12 +27,11 @@ impl<'a> Evaluator<'_, 'a> {
         match record {
             Some(Record::Instance(record)) => {
                 let Some(class) = self.graph.objects.class(object) else { return ExpressionValue::Null };
-                let place = self.place(class, field);
-                if place.is_none() && &*field.name == "size" {
+                let bits = self.bits(class, record.fields, field);
+                if bits.is_none() && &*field.name == "size" {
                     // Not all collections have a field of this name: a ConcurrentHashMap has several counters.
                     return self.size(&ExpressionValue::Object(object));
                 }
-                let bits = place.and_then(|place| self.objects.value_at(record.fields, place));
                 let is_shown = || {
                     let slot = self.objects.slots(class).find(|slot| slot.name == &*field.name);
                     slot.is_some_and(|slot| hiding::is_slot_shown(self.summary, &slot))
@@ -50,15 +50,15 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    /// Returns the location of a field in the instances of a class. A table of all classes costs as much as hundreds of
-    /// searches; a rule about one object wants a few.
-    fn place(&self, class: ClassNumber, field: &CodeField) -> Option<FieldPlace> {
-        if field.places.get().is_none() && field.wanted.fetch_add(1, Ordering::Relaxed) < MAX_SEARCHES {
-            let slot = self.objects.slots(class).find(|slot| slot.name == &*field.name);
-            return slot.map(|slot| slot.place);
+    /// Returns the value of a field in an instance's bytes. A table of all classes costs as much as hundreds of searches, which
+    /// end with the record; a rule about one object wants a few.
+    pub(super) fn bits(&self, class: ClassNumber, bytes: &[u8], field: &CodeField) -> Option<Bits> {
+        if field.places.get().is_none() && field.searches.fetch_add(1, Ordering::Relaxed) < MAX_SEARCHES {
+            return Fields::new(self.summary, class, bytes).value(&field.name);
         }
         let places = field.places.get_or_init(|| self.objects.places(&field.name));
-        places.get(class.0 as usize).copied().flatten()
+        let place = places.get(class.0 as usize).copied().flatten()?;
+        self.objects.value_at(bytes, place)
     }
 
     fn static_field(&self, object: ObjectIndex, name: &str) -> ExpressionValue {

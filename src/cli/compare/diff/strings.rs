@@ -62,16 +62,20 @@ fn show(
     found: &Compared,
     (old, new): (StringsDump<'_>, StringsDump<'_>),
 ) -> anyhow::Result<Outcome> {
-    let most = limit(None, args.output.format(), DEFAULT_CHARS).unwrap_or(usize::MAX);
-    let texts = ChangeReader::new(found, old, new, most);
+    let texts = |format| {
+        let most = limit(None, format, DEFAULT_CHARS).unwrap_or(usize::MAX);
+        ChangeReader::new(found, old, new, most)
+    };
     let counts = Counts { all: found.matching, changed: found.changed };
     let all = All {
         beside: DiffSummary { old: Old::of(&source.old), changed: counts.changed },
         totals: found.totals,
     };
     let change = |of: fn(&Totals) -> u64| signed(all.change(of).delta());
-    shown::show(cx, args, source, counts, &[], |_| {
-        let rows = found.rows.iter().map(|row| StringDiffLine { row: *row, text: texts.text(row) });
+    shown::show(cx, args, source, counts, &[], |format| {
+        let texts = texts(format);
+        let rows = shown::rows(args, format, &found.rows, |row| row.status)
+            .map(move |row| StringDiffLine { row: *row, text: texts.text(row) });
         Answer::new(columns(), rows).beside(&beside(), &all).total([
             ("bytes +/-", change(|totals| totals.bytes)),
             ("copies +/-", change(|totals| totals.strings)),

@@ -271,10 +271,13 @@ fn of_binary(
     let shower = shower(&session.heap, &session.graph)?;
     let length = looked.first().and_then(|looked| looked.shown.length);
     let mut looked = looked.into_iter();
+    let mut is_cut = false;
     cx.each(args.output.format(), |cx, format| {
         let Some(looked) = looked.next() else { return Ok(()) };
         let Looked { shown, parts, rest, referrers, more_referrers } = looked;
-        let data = data(cx, args, format, &shower, index)?;
+        let data = data(args, format, &shower, index)?;
+        is_cut |= data.as_ref().is_some_and(|(_, is_cut)| *is_cut);
+        let data = data.map(|(data, _)| data);
         let encoded = data.as_ref().map(|data| encoded(args, data)).transpose()?;
         let elements = || shower.elements(index, rest.start, rest.end);
         let parts = || boxed(parts.iter().cloned().chain(elements()).map(PartLine::Part));
@@ -292,17 +295,19 @@ fn of_binary(
         let hex = data.filter(|_| args.form == As::Hex);
         write(cx, args, format, session, object, hex, more_referrers)
     })?;
+    if is_cut {
+        args.input.note(cx, &format!("the first {} bytes; --range A..B shows others", grouped(MAX_BYTES)));
+    }
     Ok(outcome(cx, args, session, length))
 }
 
-/// Returns the elements that `--as` shows as one text.
+/// Returns the elements that `--as` shows as one text, and whether there are more than that may contain.
 fn data<'a>(
-    cx: &RunContext,
     args: &ShowArgs,
     format: Format,
     shower: &Shower<'a>,
     index: ObjectIndex,
-) -> anyhow::Result<Option<Data<'a>>> {
+) -> anyhow::Result<Option<(Data<'a>, bool)>> {
     if args.form == As::Numbers {
         return Ok(None);
     }
@@ -314,10 +319,8 @@ fn data<'a>(
         );
     };
     let most = whole.bytes.get(..usize::try_from(MAX_BYTES)?).unwrap_or(whole.bytes);
-    if most.len() < whole.bytes.len() {
-        args.input.note(cx, &format!("the first {} bytes; --range A..B shows others", grouped(MAX_BYTES)));
-    }
-    Ok(Some(Data { bytes: most, ..whole }))
+    let is_cut = most.len() < whole.bytes.len();
+    Ok(Some((Data { bytes: most, ..whole }, is_cut)))
 }
 
 fn of_text(
@@ -351,9 +354,11 @@ fn of_text(
         return nothing(cx, args, recorded, &Missing::Object(object, found.nearest));
     };
     let length = shown.length;
-    let mut first = Some(found);
+    // A table has fewer elements than JSON. All are read before one is shown.
+    let others = cx.formats(args.output.format()).iter().skip(1).map(|format| read(*format));
+    let mut found = std::iter::once(Ok(found)).chain(others).collect::<Result<Vec<_>, _>>()?.into_iter();
     cx.each(args.output.format(), |cx, format| {
-        let found = first.take().map_or_else(|| read(format), Ok)?;
+        let Some(found) = found.next() else { return Ok(()) };
         let mut shown = found.shown.unwrap_or_default();
         let fields = std::mem::take(&mut shown.fields);
         let most = args.most_referrers(format);

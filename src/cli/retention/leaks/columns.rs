@@ -206,15 +206,18 @@ fn reason_fields() -> Vec<JsonField> {
         JsonField::of(names::HOW),
         JsonField::of(names::CLASS).or_null("of threads and members"),
         JsonField::of(names::OBJECTS).or_null("of a buffer and of members"),
-        JsonField::of(names::CHAINS).or_null("they are no chains"),
+        JsonField::of(names::CHAINS).or_null("it is not a chain"),
         JsonField::of(names::POOL).or_null("there is none"),
         JsonField::of(names::LOADER_CLASS).or_null("there are none"),
     ]
 }
 
 fn reason(reason: &Reason) -> Value<'_> {
+    let mut in_chains = None;
     let (class, objects, pool, loader) = match reason {
-        Reason::Children { class, objects, .. } | Reason::Chain { class, objects, .. } => {
+        Reason::Children { class, objects, .. } => (Some(class), Some(*objects), None, None),
+        Reason::Chain { class, chains, objects, .. } => {
+            in_chains = Some(*chains);
             (Some(class), Some(*objects), None, None)
         }
         Reason::Buffer { class } => (Some(class), None, None, None),
@@ -224,15 +227,11 @@ fn reason(reason: &Reason) -> Value<'_> {
         }
         Reason::Members => (None, None, None, None),
     };
-    let chains = match reason {
-        Reason::Chain { chains, .. } => Some(*chains),
-        _ => None,
-    };
     record([
         (names::HOW, reason.name().into()),
         (names::CLASS, class.into()),
         (names::OBJECTS, objects.into()),
-        (names::CHAINS, chains.into()),
+        (names::CHAINS, in_chains.into()),
         (names::POOL, pool.into()),
         (names::LOADER_CLASS, loader.into()),
     ])

@@ -27,7 +27,7 @@ const AT_MOST_IN_ONE: u64 = 50;
 const MAX_STEPS: usize = 64;
 /// Minimum number of elements that count as many.
 const MANY: u64 = 10;
-/// Minimum number of nodes of a place for each of the first of them, which hold the others.
+/// Minimum number of nodes of a place for each head.
 const MIN_NODES: u64 = 10;
 
 /// Many similar objects at a place or immediately below it.
@@ -43,9 +43,9 @@ pub struct Elements {
     pub is_mostly: bool,
     /// `true` if those at `place` have nearly all of the elements' retained size.
     pub is_of_one_kind: bool,
-    /// Number of the first of them, if each of these holds many others of the place, directly or through others: chains and
-    /// trees of nodes. Otherwise 0.
-    pub firsts: u64,
+    /// Number of heads, which no other of the place holds, if there are ten times as many objects: nodes of chains and trees.
+    /// Otherwise 0.
+    pub heads: u64,
     /// `true` if there may be more: elements of objects that are nested in others of their place count elsewhere.
     pub is_lower_bound: bool,
 }
@@ -147,6 +147,7 @@ fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
     let own = aligned.figures(0, place);
     // Each link of a chain holds the next: the first one retains all.
     let are_nodes = own.following >= MANY;
+    let heads = if are_nodes { own.objects.saturating_sub(own.following) } else { 0 };
     if are_nodes || is_shared(own.objects, own.largest_bytes, own.retained_bytes) {
         return Some(Elements {
             place,
@@ -154,9 +155,7 @@ fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
             retained_bytes: own.retained_bytes,
             is_mostly: false,
             is_of_one_kind: true,
-            firsts: Some(own.objects.saturating_sub(own.following))
-                .filter(|firsts| are_nodes && firsts.saturating_mul(MIN_NODES) <= own.objects)
-                .unwrap_or(0),
+            heads: if own.objects / MIN_NODES >= heads { heads } else { 0 },
             is_lower_bound: false,
         });
     }
@@ -191,7 +190,7 @@ fn stored(aligned: &Aligned, place: u32) -> Option<Elements> {
         retained_bytes: bytes,
         is_mostly: first_objects < objects,
         is_of_one_kind: is_share(first_bytes, values, OF_ONE_KIND),
-        firsts: 0,
+        heads: 0,
         is_lower_bound: aligned.is_nesting(place),
     })
 }
