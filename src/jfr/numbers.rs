@@ -118,8 +118,8 @@ impl<'c> Record<'c> {
     #[inline]
     pub fn numbers<const N: usize>(&self, fields: &NumberFields<N>) -> [Option<i64>; N] {
         let mut numbers = [None; N];
-        if fields.class == self.class_index() {
-            let _damage = fields.read(self.chunk(), &mut self.reader(), &mut numbers);
+        if fields.class == self.place.class {
+            let _damage = fields.read(self.place.chunk, &mut self.place.reader(), &mut numbers);
             fields.copy(&mut numbers);
         }
         numbers
@@ -129,7 +129,7 @@ impl<'c> Record<'c> {
 impl<'c> Array<'c> {
     /// Selects fields of the type of its elements, as [`Chunk::numbers`].
     pub fn fields<const N: usize>(&self, fields: [NumberField<'_>; N]) -> NumberFields<N> {
-        self.chunk().numbers(self.class_index(), fields)
+        self.place.chunk.numbers(self.place.class, fields)
     }
 
     /// Visits the numbers in the selected fields of the first elements, at most `count`, up to the first that is damaged.
@@ -143,10 +143,10 @@ impl<'c> Array<'c> {
         if !self.has_fields() {
             return self.records().take(count).for_each(|record| visit(record.numbers(fields)));
         }
-        if fields.class != self.class_index() {
+        if fields.class != self.place.class {
             return;
         }
-        let (chunk, mut reader) = (self.chunk(), self.reader());
+        let (chunk, mut reader) = (self.place.chunk, self.place.reader());
         for _ in 0..self.len().min(count) {
             let mut numbers = [None; N];
             let mut element = || {

@@ -17,12 +17,73 @@ pub(crate) struct Reader<'a> {
 }
 
 /// A string as it is encoded: most are in the constant pool of strings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Text<'a> {
     Null,
     /// Key of a constant.
     Constant(i64),
-    Inline(Cow<'a, str>),
+    Inline(InlineText<'a>),
+}
+
+/// A string that is decoded when it is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InlineText<'a> {
+    /// At the first character.
+    reader: Reader<'a>,
+    encoding: TextEncoding,
+    /// Number of bytes, or of UTF-16 units.
+    count: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextEncoding {
+    Utf8,
+    /// Each unit is an integer of variable length.
+    Utf16,
+    Latin1,
+}
+
+impl<'a> InlineText<'a> {
+    /// Returns the text, cut after the last character that ends within so many bytes of UTF-8. What is cut off is not decoded.
+    pub(crate) fn decode(&self, max_bytes: usize) -> Result<Cow<'a, str>, FlightError> {
+        let mut reader = self.reader;
+        // A character of the other encodings has at least one byte of UTF-8.
+        let count = self.count.min(max_bytes);
+        let text: Cow<'a, str> = match self.encoding {
+            TextEncoding::Utf8 => {
+                let bytes = reader.take(count)?;
+                match str::from_utf8(bytes) {
+                    Ok(text) => text.into(),
+                    // The last character is cut.
+                    Err(error) if count < self.count && error.error_len().is_none() => {
+                        let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+                        str::from_utf8(valid).unwrap_or_default().into()
+                    }
+                    Err(_) => return Err(self.reader.error(FlightErrorKind::InvalidString)),
+                }
+            }
+            TextEncoding::Utf16 => {
+                let mut units = Vec::with_capacity(count);
+                for _ in 0..count {
+                    // Each has 16 bits.
+                    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                    units.push(reader.char()? as u16);
+                }
+                String::from_utf16_lossy(&units).into()
+            }
+            TextEncoding::Latin1 => {
+                reader.take(count)?.iter().map(|byte| char::from(*byte)).collect::<String>().into()
+            }
+        };
+        Ok(match text {
+            Cow::Owned(mut text) if text.len() > max_bytes => {
+                let end = (0..=max_bytes).rev().find(|end| text.is_char_boundary(*end));
+                text.truncate(end.unwrap_or(0));
+                text.into()
+            }
+            text => text,
+        })
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -197,12 +258,18 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(crate) fn short(&mut self) -> Result<i64, FlightError> {
-        if self.compressed { self.variable() } else { Ok(i16::from_be_bytes(self.array()?).into()) }
+        // Negative ones are written as 16 bits without a sign.
+        #[allow(clippy::cast_possible_truncation)]
+        if self.compressed {
+            Ok(i64::from(self.variable()? as i16))
+        } else {
+            Ok(i16::from_be_bytes(self.array()?).into())
+        }
     }
 
     #[inline]
     pub(crate) fn char(&mut self) -> Result<i64, FlightError> {
-        if self.compressed { self.variable() } else { Ok(self.u16_be()?.into()) }
+        if self.compressed { Ok(self.variable()? & 0xffff) } else { Ok(self.u16_be()?.into()) }
     }
 
     #[inline]
@@ -229,52 +296,26 @@ impl<'a> Reader<'a> {
         count.ok_or_else(|| at.error(FlightErrorKind::ValueTruncated))
     }
 
+    /// Reads a string, which is not decoded.
     pub(crate) fn text(&mut self) -> Result<Text<'a>, FlightError> {
         let at = *self;
-        Ok(match self.u8()? {
-            0 => Text::Null,
-            1 => Text::Inline(Cow::Borrowed("")),
-            2 => Text::Constant(self.long()?),
-            3 => {
-                let length = self.count()?;
-                let text = str::from_utf8(self.take(length)?);
-                Text::Inline(Cow::Borrowed(text.map_err(|_| at.error(FlightErrorKind::InvalidString))?))
-            }
-            4 => {
-                let mut units = Vec::new();
-                for _ in 0..self.count()? {
-                    // Each has 16 bits.
-                    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                    units.push(self.char()? as u16);
-                }
-                Text::Inline(Cow::Owned(String::from_utf16_lossy(&units)))
-            }
-            5 => {
-                let length = self.count()?;
-                Text::Inline(Cow::Owned(self.take(length)?.iter().map(|byte| char::from(*byte)).collect()))
-            }
+        let encoding = match self.u8()? {
+            0 => return Ok(Text::Null),
+            1 => return Ok(Text::Inline(InlineText { reader: *self, encoding: TextEncoding::Utf8, count: 0 })),
+            2 => return self.long().map(Text::Constant),
+            3 => TextEncoding::Utf8,
+            4 => TextEncoding::Utf16,
+            5 => TextEncoding::Latin1,
             encoding => return Err(at.error(FlightErrorKind::StringEncoding(encoding))),
-        })
-    }
-
-    /// Skips a string.
-    pub(crate) fn skip_text(&mut self) -> Result<(), FlightError> {
-        let at = *self;
-        match self.u8()? {
-            0 | 1 => Ok(()),
-            2 => self.long().map(|_| ()),
-            3 | 5 => {
-                let length = self.count()?;
-                self.take(length).map(|_| ())
-            }
-            4 => {
-                for _ in 0..self.count()? {
-                    self.char()?;
-                }
-                Ok(())
-            }
-            encoding => Err(at.error(FlightErrorKind::StringEncoding(encoding))),
+        };
+        let count = self.count()?;
+        let text = InlineText { reader: *self, encoding, count };
+        match encoding {
+            TextEncoding::Utf16 if self.compressed => self.skip_variables(count)?,
+            TextEncoding::Utf16 => _ = self.take(count.saturating_mul(2))?,
+            TextEncoding::Utf8 | TextEncoding::Latin1 => _ = self.take(count)?,
         }
+        Ok(Text::Inline(text))
     }
 }
 
@@ -330,6 +371,18 @@ mod tests {
         assert_eq!((error.kind, error.offset), (FlightErrorKind::ValueTruncated, 0x102));
     }
 
+    /// As `RecordingInput.readShort` and `readChar` of the JDK: `(short) readLong()`, `(char) readLong()`.
+    #[test]
+    fn shorts_have_a_sign_and_characters_have_none() {
+        // -2 as the JVM writes it: 16 bits without a sign.
+        for (bytes, compressed) in [(&[0xfe, 0xff, 0x03][..], true), (&[0xff, 0xfe], false)] {
+            assert_eq!(reader(bytes, compressed).short().unwrap(), -2);
+            assert_eq!(reader(bytes, compressed).char().unwrap(), 0xfffe);
+        }
+        let (mut short, mut char) = (reader(&[0xff; 9], true), reader(&[0xff; 9], true));
+        assert_eq!((short.short().unwrap(), char.char().unwrap()), (-1, 0xffff));
+    }
+
     #[test]
     fn integers_are_skipped_together_as_one_by_one() {
         // Integers of all lengths at all positions; nine bytes with and without the highest bit in the last.
@@ -370,25 +423,29 @@ mod tests {
 
     #[test]
     fn strings_of_all_encodings() {
-        let inline = |text: &str| Text::Inline(Cow::Owned(text.to_owned()));
         for (bytes, text) in [
-            (&[0][..], Text::Null),
-            (&[1], inline("")),
-            (&[2, 7], Text::Constant(7)),
-            (&[3, 3, 0x61, 0xc3, 0xa4], inline("aä")),
-            (&[4, 2, 0x61, 0xe4, 0x01], inline("aä")),
-            (&[5, 2, 0x61, 0xe4], inline("aä")),
+            (&[1][..], ""),
+            (&[3, 3, 0x61, 0xc3, 0xa4], "aä"),
+            (&[4, 2, 0x61, 0xe4, 0x01], "aä"),
+            (&[5, 2, 0x61, 0xe4], "aä"),
         ] {
             let mut read = reader(bytes, true);
-            assert_eq!(read.text().unwrap(), text);
+            let Text::Inline(inline) = read.text().unwrap() else { panic!("{bytes:?}") };
             assert_eq!(read.remaining(), 0);
-            let mut skipped = read.at(0);
-            skipped.skip_text().unwrap();
-            assert_eq!(skipped.remaining(), 0);
+            assert_eq!(inline.decode(usize::MAX).unwrap(), text);
+            // The second character has two bytes.
+            let cut = [0, 1, 2, 3].map(|max| inline.decode(max).unwrap().len());
+            assert_eq!(cut, if text.is_empty() { [0; 4] } else { [0, 1, 1, 3] });
         }
+        let (mut null, mut constant) = (reader(&[0], true), reader(&[2, 7], true));
+        assert!(matches!(null.text(), Ok(Text::Null)) && matches!(constant.text(), Ok(Text::Constant(7))));
+        assert_eq!((null.remaining(), constant.remaining()), (0, 0));
+        // What is cut off is not looked at.
+        let Text::Inline(half) = reader(&[3, 3, 0x61, 0xff, 0xff], true).text().unwrap() else { panic!() };
+        assert_eq!(half.decode(1).unwrap(), "a");
+        assert_eq!(half.decode(2).unwrap_err().kind, FlightErrorKind::InvalidString);
         for (bytes, kind) in [
             (&[6][..], FlightErrorKind::StringEncoding(6)),
-            (&[3, 1, 0xff], FlightErrorKind::InvalidString),
             (&[3, 0xff, 0xff, 0xff, 0x7f, 1], FlightErrorKind::ValueTruncated),
             (&[5, 2, 1], FlightErrorKind::ValueTruncated),
         ] {
