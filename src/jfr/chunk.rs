@@ -139,8 +139,7 @@ impl ChunkTables {
         let reader = reader_of(file, span);
         let (mut counts, mut checkpoints, mut last) = (Counts::new(reader.end()), Vec::new(), None);
         let Stated { starts, metadata } = Stated::of(reader, span);
-        let selection =
-            |metadata: &Metadata| metadata.classes.iter().map(select).collect::<Vec<bool>>();
+        let selection = |metadata: &Metadata| metadata.classes.iter().map(select).collect::<Vec<bool>>();
         let mut selected = Selected::new(metadata.as_ref().map(selection));
         let Walk { runs, mut problems } = Walk::over(reader, starts, |event| {
             counts.add(event);
@@ -163,7 +162,16 @@ impl ChunkTables {
         let plans = plan::plans(&metadata, reader.is_compressed());
         let problem = |problem| add_problem(&mut problems, problem);
         let pools = Pools::read(reader, &checkpoints, (&metadata, &plans), problem);
-        Ok(Self { header: span.header, metadata, counts: counts.finish(), problems, plans, pools, runs, selected })
+        Ok(Self {
+            header: span.header,
+            metadata,
+            counts: counts.finish(),
+            problems,
+            plans,
+            pools,
+            runs,
+            selected,
+        })
     }
 
     /// Returns a time in nanoseconds since 1970.

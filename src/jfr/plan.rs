@@ -207,6 +207,14 @@ impl Plans {
         self.of_class.get(class).and_then(|plan| plan.steps.as_ref()).is_none_or(Vec::is_empty)
     }
 
+    /// Returns of how many integers of variable length a value consists, if it consists of nothing else.
+    pub(crate) fn integers(&self, class: usize) -> Option<u16> {
+        match self.of_class.get(class).map(|plan| &*plan.joined)? {
+            [Step::Variables(integers)] => Some(*integers),
+            _ => None,
+        }
+    }
+
     /// Skips a value of a type.
     pub(crate) fn skip(&self, class: usize, reader: &mut Reader<'_>) -> Result<(), FlightError> {
         self.skip_at(class, reader, 0)
@@ -290,8 +298,8 @@ impl Plans {
         let stated = reader.count()?;
         let count = if self.is_empty(element) { 0 } else { stated };
         // Frames of stacks, most of the bytes of constants, have integers only.
-        if let Some([Step::Variables(of_each)]) = self.of_class.get(element).map(|plan| &*plan.joined) {
-            return reader.skip_variables(count.saturating_mul(usize::from(*of_each)));
+        if let Some(of_each) = self.integers(element) {
+            return reader.skip_variables(count.saturating_mul(usize::from(of_each)));
         }
         for _ in 0..count {
             self.skip_at(element, reader, depth + 1)?;

@@ -32,7 +32,8 @@ impl Pool {
     fn new(mut constants: Vec<(i64, usize)>) -> Self {
         // Of constants with one key, the last one in the file counts.
         let keys = constants.iter().map(|(key, _)| *key);
-        let (first, last) = keys.fold((i64::MAX, i64::MIN), |(first, last), key| (first.min(key), last.max(key)));
+        let (first, last) =
+            keys.fold((i64::MAX, i64::MIN), |(first, last), key| (first.min(key), last.max(key)));
         let length = usize::try_from(last.wrapping_sub(first)).ok().and_then(|last| last.checked_add(1));
         let max = constants.len().saturating_mul(TABLE_OF_CONSTANT);
         if let Some(length) = length.filter(|length| first <= last && *length <= max) {

@@ -209,6 +209,16 @@ impl<'a> Reader<'a> {
         Ok(value.cast_signed())
     }
 
+    /// Returns the next bytes, if they are so many integers of variable length in at most eight bytes: the bytes, the first one
+    /// lowest, and how many they are.
+    #[inline]
+    pub(crate) fn short_variables(&self, count: u16) -> Option<(u64, usize)> {
+        let next = *self.bytes.get(self.at..)?.first_chunk::<8>()?;
+        let last = (1..count).fold(ends(next), |ends, _| ends & ends.wrapping_sub(1));
+        let length = last.trailing_zeros() / 8 + 1;
+        (last != 0).then(|| (u64::from_le_bytes(next) & (u64::MAX >> (64 - 8 * length)), length as usize))
+    }
+
     /// Skips an integer of variable length.
     #[inline]
     pub(crate) fn skip_variable(&mut self) -> Result<(), FlightError> {
@@ -226,9 +236,47 @@ impl<'a> Reader<'a> {
         self.u8().map(|_| ())
     }
 
-    /// Skips integers of variable length: eight bytes at a time, of which those without the highest bit each end one.
+    /// Skips integers of variable length: many bytes at a time, of which those without the highest bit each end one.
     #[inline]
     pub(crate) fn skip_variables(&mut self, count: usize) -> Result<(), FlightError> {
+        let mut left = count;
+        while left >= BLOCK {
+            left -= self.skip_blocks(left);
+            // Integers of many bytes, or the end of what may be read.
+            let some = left.min(BLOCK);
+            self.skip_some_variables(some)?;
+            left -= some;
+        }
+        self.skip_some_variables(left)
+    }
+
+    /// Skips at most so many integers of few bytes, up to others; returns how many.
+    fn skip_blocks(&mut self, most: usize) -> usize {
+        let (start, mut found) = (self.at, 0);
+        let mut blocks = self.bytes.get(start..).unwrap_or_default().chunks_exact(BLOCK);
+        while found + BLOCK <= most
+            && let Some(block) = blocks.next()
+        {
+            // An integer of nine bytes ends with the ninth, whatever that is. It has four bytes with the highest bit in a row that
+            // are together here.
+            let groups = block.chunks_exact(4).map(|group| {
+                group.first_chunk::<4>().map_or(0, |group| u32::from_le_bytes(*group) & 0x8080_8080)
+            });
+            if groups.fold(false, |is_long, group| is_long | (group == 0x8080_8080)) {
+                break;
+            }
+            found += usize::from(block.iter().map(|byte| u8::from(*byte < 0x80)).sum::<u8>());
+            self.at += BLOCK;
+        }
+        // The last one may have begun.
+        let skipped = self.bytes.get(start..self.at).unwrap_or_default();
+        self.at -= skipped.iter().rev().take_while(|byte| **byte >= 0x80).count();
+        found
+    }
+
+    /// Skips integers of variable length, eight bytes at a time.
+    #[inline]
+    fn skip_some_variables(&mut self, count: usize) -> Result<(), FlightError> {
         let mut left = count;
         // Bytes of the current integer that were passed.
         let mut begun = 0;
@@ -301,7 +349,9 @@ impl<'a> Reader<'a> {
         let at = *self;
         let encoding = match self.u8()? {
             0 => return Ok(Text::Null),
-            1 => return Ok(Text::Inline(InlineText { reader: *self, encoding: TextEncoding::Utf8, count: 0 })),
+            1 => {
+                return Ok(Text::Inline(InlineText { reader: *self, encoding: TextEncoding::Utf8, count: 0 }));
+            }
             2 => return self.long().map(Text::Constant),
             3 => TextEncoding::Utf8,
             4 => TextEncoding::Utf16,
@@ -318,6 +368,9 @@ impl<'a> Reader<'a> {
         Ok(Text::Inline(text))
     }
 }
+
+/// Number of bytes that are looked at together where many integers are skipped.
+const BLOCK: usize = 64;
 
 /// Returns the number of bytes of an integer of variable length: up to the first without the highest bit, 9 at most.
 fn length(&[a, b, c, d, e, f, g, h, _]: &[u8; 9]) -> usize {

@@ -328,6 +328,11 @@ impl<'c> Array<'c> {
         !self.is_constant && self.place.chunk.plans.primitive(self.place.class).is_none()
     }
 
+    /// Returns the index of the type of the elements.
+    pub fn class_index(&self) -> usize {
+        self.place.class
+    }
+
     /// Returns the number of elements, as stated.
     pub fn len(&self) -> usize {
         self.count

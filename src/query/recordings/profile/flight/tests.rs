@@ -277,7 +277,7 @@ fn names_longer_than_their_chunk_are_damage() {
         let problems: Vec<String> = match is_damaged {
             false => Vec::new(),
             true => vec![format!(
-                "names of classes and methods that are longer together than the chunk, not read: {} (at offset 0x0)",
+                "names of classes, methods and threads that are longer together than the chunk, not read: {} (at offset 0x0)",
                 all_classes - read
             )],
         };
