@@ -21,7 +21,7 @@ pub const CHECKPOINT: i64 = 1;
 const MAX_PROBLEMS: usize = 8;
 
 /// Maximum number of selected events whose places are stored.
-const MAX_SELECTED: usize = 1 << 20;
+const MAX_SELECTED: usize = if cfg!(test) { 4 } else { 1 << 20 };
 
 /// Number of events of a part of a chunk.
 pub const PART_EVENTS: u64 = 1 << 13;
@@ -267,11 +267,15 @@ impl Selected {
             return;
         }
         let Some(class) = class().filter(|class| self.is_selected.get(*class) == Some(&true)) else { return };
-        match [class, event.start, event.fields, event.end].map(u32::try_from) {
-            [Ok(class), Ok(start), Ok(fields), Ok(end)] if self.places.len() < MAX_SELECTED => {
-                self.places.push(EventPlace { class, start, fields, end });
-            }
-            _ => self.rest = event.start,
+        if self.places.len() < MAX_SELECTED
+            && let Ok(class) = u32::try_from(class)
+            && let Ok(start) = u32::try_from(event.start)
+            && let Ok(fields) = u32::try_from(event.fields)
+            && let Ok(end) = u32::try_from(event.end)
+        {
+            self.places.push(EventPlace { class, start, fields, end });
+        } else {
+            self.rest = event.start;
         }
     }
 }

@@ -26,7 +26,7 @@ const MAX_SMALL: usize = 4096;
 /// Maximum number of strings, and of all fields. A JVM has a few thousand.
 const MAX_STRINGS: usize = 1 << 20;
 /// Maximum number of types.
-const MAX_TYPES: usize = 1 << 16;
+const MAX_TYPES: usize = if cfg!(test) { 1 << 10 } else { 1 << 16 };
 /// Maximum length of the names of all types and fields, as a multiple of the length of the metadata, in which any number of
 /// fields can share a name.
 const MAX_NAMES: usize = 64;
@@ -245,5 +245,46 @@ impl<'m> Elements<'m> {
         let index = usize::try_from(reader.int()?).ok();
         let string = index.and_then(|index| self.strings.get(index));
         string.ok_or_else(|| at.error(FlightErrorKind::StringIndex))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{Chunk, Recording};
+    use hprof_writer::flight::{FlightType, FlightWriter, LONG};
+
+    fn read(types: &[FlightType<'_>]) -> Result<(Metadata, usize), FlightError> {
+        let mut made = FlightWriter::new(true);
+        let start = made.position();
+        made.metadata(types);
+        let bytes = made.finish();
+        let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0])?;
+        let tables = std::sync::Arc::clone(chunk.tables());
+        drop(chunk);
+        Ok((std::sync::Arc::into_inner(tables).unwrap().metadata, bytes.len() - start))
+    }
+
+    #[test]
+    fn names_are_shared_up_to_a_multiple_of_the_metadata() {
+        let name = "n".repeat(10_000);
+        let (metadata, length) = read(&[(20, &name, &[(&name, LONG), ("x", LONG), (&name, LONG)])]).unwrap();
+        let class = metadata.class(20).unwrap();
+        assert!(class.fields.iter().step_by(2).all(|field| Arc::ptr_eq(&field.name, &class.name)));
+        // Of fields with one name, the first.
+        assert_eq!((class.field(&name), class.field("x"), class.field("")), (Some(0), Some(1), None));
+        // The table of IDs is no larger than the metadata.
+        assert!(metadata.small.len() <= length.min(MAX_SMALL), "{}", metadata.small.len());
+        let fields = vec![(&*name, LONG); 1_000];
+        let error = read(&[(20, "jdk.Sample", &fields)]).unwrap_err();
+        assert_eq!(error.kind, FlightErrorKind::NamesTooLong);
+    }
+
+    #[test]
+    fn too_many_types_are_an_error() {
+        let types: Vec<FlightType<'_>> = (100..).take(MAX_TYPES).map(|id| (id, "T", &[][..])).collect();
+        // The primitive types are more.
+        assert_eq!(read(&types).unwrap_err().kind, FlightErrorKind::TooManyTypes);
     }
 }

@@ -135,8 +135,15 @@ impl<const N: usize> NumberFields<N> {
         numbers: &mut [Option<i64>; N],
     ) -> Result<(), FlightError> {
         for pick in &self.picks {
-            if !pick.gap.is_empty() {
-                chunk.plans.skip_steps(&pick.gap, reader, 0)?;
+            match &*pick.gap {
+                [] => {}
+                // Most are one or two, which a loop over bytes would only delay.
+                [Step::Variables(count @ 1..=4)] => {
+                    for _ in 0..*count {
+                        reader.skip_variable()?;
+                    }
+                }
+                gap => chunk.plans.skip_steps(gap, reader, 0)?,
             }
             let number = pick.read.number(reader)?;
             if let Some(place) = numbers.get_mut(pick.slot) {

@@ -207,6 +207,11 @@ impl Plans {
         self.of_class.get(class).and_then(|plan| plan.steps.as_ref()).is_none_or(Vec::is_empty)
     }
 
+    #[cfg(test)]
+    pub(crate) fn step_count(&self) -> usize {
+        self.of_class.iter().flat_map(|plan| &plan.steps).map(Vec::len).sum()
+    }
+
     /// Returns of how many integers of variable length a value consists, if it consists of nothing else.
     pub(crate) fn integers(&self, class: usize) -> Option<u16> {
         match self.of_class.get(class).map(|plan| &*plan.joined)? {

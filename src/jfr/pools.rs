@@ -99,6 +99,14 @@ impl Pools {
         self.of_class.get(class)?.number(key)
     }
 
+    /// Returns the first key of a type whose constants are in a table.
+    pub(crate) fn first_key(&self, class: usize) -> Option<i64> {
+        match self.of_class.get(class)? {
+            Pool::Table { first, .. } => Some(*first),
+            Pool::Sorted(_) => None,
+        }
+    }
+
     /// Returns the offset of a constant.
     #[inline]
     pub(crate) fn offset(&self, class: usize, key: i64) -> Option<usize> {
@@ -132,4 +140,35 @@ fn checkpoint(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_no_larger_than_a_multiple_of_the_constants() {
+        for (keys, is_table) in [
+            (&[][..], false),
+            (&[262_143], true),
+            (&[-5, 3], true),
+            (&[1, 40], false),
+            (&[i64::MIN, i64::MAX], false),
+            (&[1 << 20, (1 << 20) + 15], true),
+        ] {
+            // The last one of a key counts.
+            let constants = keys.iter().chain(keys).zip(100..).map(|(key, at)| (*key, at));
+            let pool = Pool::new(constants.collect());
+            let is = match &pool {
+                Pool::Table { offsets, .. } => offsets.len() <= 2 * keys.len() * TABLE_OF_CONSTANT,
+                Pool::Sorted(constants) => constants.len() == keys.len() && !is_table,
+            };
+            assert!(is && is_table == matches!(pool, Pool::Table { .. }), "{keys:?}: {pool:?}");
+            let offsets: Vec<usize> = keys.iter().filter_map(|key| pool.offset(pool.number(*key)?)).collect();
+            assert_eq!(offsets, (100 + keys.len()..).take(keys.len()).collect::<Vec<_>>(), "{keys:?}");
+            for none in [0, -6, 2, 39, i64::MAX - 1] {
+                assert_eq!(pool.number(none), None, "{keys:?}");
+            }
+        }
+    }
 }

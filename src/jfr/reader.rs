@@ -350,7 +350,11 @@ impl<'a> Reader<'a> {
         let encoding = match self.u8()? {
             0 => return Ok(Text::Null),
             1 => {
-                return Ok(Text::Inline(InlineText { reader: *self, encoding: TextEncoding::Utf8, count: 0 }));
+                return Ok(Text::Inline(InlineText {
+                    reader: *self,
+                    encoding: TextEncoding::Utf8,
+                    count: 0,
+                }));
             }
             2 => return self.long().map(Text::Constant),
             3 => TextEncoding::Utf8,
@@ -438,12 +442,19 @@ mod tests {
 
     #[test]
     fn integers_are_skipped_together_as_one_by_one() {
-        // Integers of all lengths at all positions; nine bytes with and without the highest bit in the last.
+        // Integers of all lengths at all positions, and mostly of few bytes; nine with and without the highest bit in the last.
+        for one_in in [1, 100] {
+            skip_together(one_in);
+        }
+    }
+
+    fn skip_together(one_in: u32) {
         let mut bytes = Vec::new();
         let mut seed = 1u32;
-        for _ in 0..2_000 {
+        for number in 0..2_000 {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let length = if seed >> 31 == 0 { 1 } else { (seed >> 24) % 9 + 1 };
+            let most = if number % one_in == 0 { 9 } else { 3 };
+            let length = if seed >> 31 == 0 { 1 } else { (seed >> 24) % most + 1 };
             let [_, _, byte, _] = seed.to_le_bytes();
             bytes.extend((1..length).map(|_| 0x80 | byte));
             bytes.push(if length == 9 { byte } else { byte & 0x7f });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::chunk::PART_EVENTS;
 use crate::error::FlightErrorKind;
-use crate::{Chunk, ChunkTables, Event, NumberField, Recording, Value};
+use crate::{Chunk, ChunkTables, ElementNumbers, Event, NumberField, Recording, Value};
 use hprof_writer::flight::{FlightField, FlightType, FlightValues, FlightWriter, LONG, TEXT};
 
 const FIRST: i64 = 10;
@@ -179,6 +179,93 @@ fn a_part_of_a_chunk_is_read_without_the_parts_before_it() {
     assert_eq!(numbers(&bytes, &parts[0]), []);
     assert_eq!(parts[1..].iter().map(|part| numbers(&bytes, part)).collect::<Vec<_>>(), expected[1..]);
     assert_eq!(crate::chunk::parts(&FlightWriter::new(true).finish(), &span), []);
+}
+
+#[test]
+fn selected_events_are_those_of_the_types() {
+    for (count, is_finished) in [(0, true), (4, true), (5, true), (20, true), (20, false)] {
+        let mut made = FlightWriter::new(true);
+        for number in 0..count {
+            made.event(SAMPLE, |body| body.long(number));
+            made.event(SAMPLE + 1, |body| body.long(-1));
+        }
+        let types = [(SAMPLE, "jdk.Sample", &[("number", LONG)][..]), (SAMPLE + 1, "jdk.Other", &[])];
+        made.metadata(&types);
+        let bytes = if is_finished { made.finish() } else { made.unfinished() };
+        let span = Recording::new(&bytes).unwrap().chunks()[0];
+        let chunk = Chunk::read_selecting(&bytes, &span, |class| &*class.name == "jdk.Sample").unwrap();
+        let selected: Vec<_> = chunk.selected().collect();
+        let numbers: Vec<i64> = selected.iter().filter_map(|event| event.fields.integer("number")).collect();
+        assert_eq!(numbers, (0..count).collect::<Vec<_>>());
+        let starts = chunk.events().filter(|event| event.class == 4).map(|event| event.start);
+        assert!(starts.eq(selected.iter().map(|event| event.start)));
+        // Their headers were read once, unless there are many, or the types were not known.
+        assert_eq!(chunk.selected.places.len(), if is_finished { numbers.len().min(4) } else { 0 });
+        assert_eq!(chunk.selected.rest == usize::MAX, is_finished && count <= 4);
+        assert_eq!(Chunk::read(&bytes, &span).unwrap().selected().count(), 0);
+    }
+}
+
+#[test]
+fn elements_with_equal_bytes_have_one_number() {
+    use NumberField::{Integer, Key};
+    let mut made = FlightWriter::new(true);
+    let longs = [1, 300, 20_000, 1 << 40, -1];
+    let mut seed = 1u32;
+    let elements: Vec<[i64; 3]> = (0..5_000)
+        .map(|_| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            [24, 16, 28].map(|shift| longs[(seed >> shift) as usize % longs.len()])
+        })
+        .collect();
+    for _ in 0..2 {
+        made.event(SAMPLE, |body| {
+            body.int(elements.len() as i64);
+            elements.iter().flatten().for_each(|number| body.long(*number));
+        });
+    }
+    let element = [("a", LONG), ("b", FlightField::constant(404)), ("c", LONG)];
+    made.metadata(&[(11, "E", &element), (SAMPLE, "jdk.Sample", &[("array", FlightField::array(11))])]);
+    let bytes = made.finish();
+    let chunk = read(&bytes);
+    let mut known = ElementNumbers::default();
+    let mut asked = 0;
+    for event in chunk.events() {
+        for count in [7, usize::MAX] {
+            let array = event.fields.array("array").unwrap();
+            let fields = array.fields([Integer("c"), Key("b")]);
+            let number = |numbers: [Option<i64>; 2]| {
+                asked += 1;
+                let at = |number: Option<i64>| longs.iter().position(|long| Some(*long) == number).unwrap();
+                (at(numbers[0]) * 10 + at(numbers[1])) as u32
+            };
+            let (mut one_by_one, mut together) = (Vec::new(), Vec::new());
+            array.each(&fields, count, |numbers| one_by_one.push(numbers));
+            array.each_numbered(&fields, count, &mut known, number, |number| together.push(number));
+            let of = |number: u32| [number / 10, number % 10].map(|at| longs.get(at as usize).copied());
+            assert!(together.into_iter().map(of).eq(one_by_one), "{count}");
+        }
+    }
+    // A quarter are of at most eight bytes, in a table from the 1,024th on.
+    assert!((2_000..9_000).contains(&asked), "{asked}");
+}
+
+#[test]
+fn types_in_types_have_few_steps() {
+    // Each has twice as many as the one in it, and then many that contain the largest.
+    let names: Vec<String> = (0..200).map(|number| format!("T{number}")).collect();
+    let inner = |number: i64| if number < 12 { 101 + number } else { 100 };
+    let fields: Vec<_> = (0..200).map(|number| [("a", FlightField::value(inner(number))); 2]).collect();
+    let mut types: Vec<FlightType<'_>> =
+        (100..).zip(&names).zip(&fields).map(|((id, name), fields)| (id, &**name, &fields[..])).collect();
+    types[12].2 = &[("number", LONG)];
+    types[13..].iter_mut().for_each(|of| of.2 = &of.2[..1]);
+    let mut made = FlightWriter::new(true);
+    made.metadata(&types);
+    let bytes = made.finish();
+    let fields: usize = types.iter().map(|(.., fields)| fields.len()).sum();
+    let steps = read(&bytes).plans.step_count();
+    assert!((4_096..=2 * 4_096 + 16 * fields).contains(&steps), "{steps} steps of {fields} fields");
 }
 
 #[test]

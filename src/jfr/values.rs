@@ -126,8 +126,8 @@ impl Chunk<'_> {
         let Selected { is_selected, places, rest } = &self.selected;
         let stored = places.iter().filter_map(|place| {
             let EventPlace { class, start, fields, end } = *place;
-            let [class, start, fields, end] = [class, start, fields, end].map(|number| number as usize);
-            Some(Event { class, start, fields: Record::new(self, class, fields, end)? })
+            let fields = Record::new(self, class as usize, fields as usize, end as usize)?;
+            Some(Event { class: class as usize, start: start as usize, fields })
         });
         let is_selected = |event: &Event<'_>| is_selected.get(event.class) == Some(&true);
         stored.chain(self.events_in(*rest..usize::MAX).filter(is_selected))
@@ -301,6 +301,11 @@ impl<'c> Constant<'c> {
     #[inline]
     pub fn number(&self) -> Option<usize> {
         self.chunk.pools.number(self.id.class, self.id.key)
+    }
+
+    /// Returns the first key of the constants of its type, if these are numbered by their keys from it.
+    pub fn first_key(&self) -> Option<i64> {
+        self.chunk.pools.first_key(self.id.class)
     }
 
     /// Returns the fields of the constant; `None` if the chunk does not contain it.

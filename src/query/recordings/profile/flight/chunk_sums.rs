@@ -127,11 +127,11 @@ impl ChunkSums {
             classes: ClassTable::default(),
             jvm: None,
         };
-        for event in chunk.selected() {
+        chunk.selected().for_each(|event| {
             if let Some(Some((kind, fields))) = kinds.get(event.class) {
                 counting.event(*kind, fields, &event);
             }
-        }
+        });
         let Counting { stacks, classes, names, jvm, .. } = counting;
         sums.jvm = jvm.map(|fields| jvm_of(&fields));
         sums.lost_stacks = stacks.lost();

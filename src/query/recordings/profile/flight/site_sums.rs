@@ -33,7 +33,7 @@ impl SiteSums {
         let sum = Sum { events: 1, amount };
         let at = stack as usize;
         if stack != NO_STACK && at >= self.first.len() {
-            self.first.resize(at + 1, (0, Sum::default()));
+            self.first.extend((self.first.len()..=at).map(|_| (0, Sum::default())));
         }
         match self.first.get_mut(at) {
             Some((known, first)) if *known == class || first.events == 0 => {

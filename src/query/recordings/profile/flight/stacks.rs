@@ -81,9 +81,11 @@ pub(super) struct ClassTable {
 struct ConstantMap {
     /// Type of the constants in the table: that of the first one.
     class: Option<usize>,
-    /// By the number of a constant in the chunk; [`NONE`] for none.
+    /// First key in the table.
+    first: i64,
+    /// By key; [`NONE`] for none. It is not much longer than there are constants of the type.
     table: Vec<u32>,
-    /// Those of another type, and those that the chunk does not contain.
+    /// Those of another type, those that the chunk does not contain, and all if their keys are far apart.
     other: FxHashMap<ConstantId, u32>,
 }
 
@@ -93,20 +95,24 @@ const NONE: u32 = u32::MAX;
 impl ConstantMap {
     #[inline]
     fn get(&self, constant: &Constant<'_>) -> Option<u32> {
-        match self.place(constant) {
-            Some(at) => self.table.get(at).copied().filter(|number| *number != NONE),
-            None => self.other.get(&constant.id()).copied(),
+        let ConstantId { class, key } = constant.id();
+        let at = key.wrapping_sub(self.first).cast_unsigned();
+        if self.class == Some(class)
+            && let Ok(at) = usize::try_from(at)
+            && let Some(number) = self.table.get(at)
+            && *number != NONE
+        {
+            return Some(*number);
         }
-    }
-
-    #[inline]
-    fn place(&self, constant: &Constant<'_>) -> Option<usize> {
-        if self.class == Some(constant.id().class) { constant.number() } else { None }
+        if self.other.is_empty() { None } else { self.other.get(&constant.id()).copied() }
     }
 
     fn insert(&mut self, constant: &Constant<'_>, number: u32) {
-        self.class.get_or_insert(constant.id().class);
-        let Some(at) = self.place(constant) else {
+        let class = constant.id().class;
+        if let (None, Some(first)) = (self.class, constant.first_key()) {
+            (self.class, self.first) = (Some(class), first);
+        }
+        let Some(at) = constant.number().filter(|_| self.class == Some(class)) else {
             self.other.insert(constant.id(), number);
             return;
         };

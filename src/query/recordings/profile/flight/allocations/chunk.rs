@@ -103,11 +103,11 @@ impl ChunkAllocations {
             old_objects: OldObjects::new(MAX_CHAIN_TEXTS),
             jvm: None,
         };
-        for event in chunk.selected() {
+        chunk.selected().for_each(|event| {
             if let Some(Some((kind, fields))) = kinds.get(event.class) {
                 reading.event(*kind, fields, &event);
             }
-        }
+        });
         let Reading { mut found, stacks, classes, names, jvm, .. } = reading;
         found.jvm = jvm.map(|fields| jvm_of(&fields));
         found.problems = chunk_problems(&chunk, span, &stacks, &names);
