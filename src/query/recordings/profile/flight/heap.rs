@@ -316,6 +316,8 @@ impl Collecting {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use hprof_jfr::Recording;
+    use hprof_writer::flight::every_kind;
 
     #[test]
     fn what_exceeds_the_limit_is_counted_and_leaves_no_trend() {
@@ -333,6 +335,22 @@ mod tests {
         assert_eq!((heap.collections.len(), heap.left_out), (MAX_COLLECTIONS, 5));
         assert_eq!(heap.trend(), None);
         assert!(heap.problem().unwrap().starts_with("5 events"));
+    }
+
+    /// Each can be long, and any number of events can refer to it.
+    #[test]
+    fn constants_of_events_are_read_once() {
+        let bytes = every_kind(true).finish();
+        let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
+        let (mut heap, mut names) = (HeapEvents::default(), Names::new(usize::MAX));
+        for event in chunk.events().chain(chunk.events()) {
+            if let Some(kind) = HeapEventKind::of(&event.fields.class().unwrap().name) {
+                heap.read(kind, &chunk, &event.fields, &mut names);
+            }
+        }
+        assert_eq!(heap.events.len(), 2 * 5);
+        // Before and after a collection, and the name of one.
+        assert_eq!(heap.parts.0.len(), 3);
     }
 
     #[test]

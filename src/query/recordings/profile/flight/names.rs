@@ -216,3 +216,34 @@ impl NameBudget {
         Some(make(&text))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use hprof_jfr::{Chunk, Recording};
+    use hprof_writer::flight::every_kind;
+
+    #[test]
+    fn constants_are_read_once_and_names_are_charged() {
+        let bytes = every_kind(true).finish();
+        let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
+        let started: Vec<_> = chunk
+            .events()
+            .filter(|event| event.fields.class().unwrap().name.starts_with("jdk.Thread"))
+            .collect();
+        // Of the thread, its group and the parent of that; in place of the first, the one of the operating system.
+        let all = ["worker", "main", "system"].concat().len();
+        for (max_bytes, left_out) in [(all, 0), (all - 1, 1), ("worker".len(), 2), (1, 4)] {
+            let mut names = Names::new(max_bytes);
+            let threads: Vec<_> =
+                started.iter().filter_map(|event| names.thread_in(&event.fields, "thread")).collect();
+            assert_eq!((threads.len(), threads[0].serial), (2, 9));
+            assert!(Arc::ptr_eq(&threads[0], &threads[1]));
+            assert_eq!(names.left_out(), left_out);
+            let RecordedThread { name, group, .. } = &*threads[0];
+            let found = [Some(name), Some(&group.name), group.parent.as_ref()].into_iter().flatten();
+            assert!(found.map(|name| name.len()).sum::<usize>() <= max_bytes);
+        }
+    }
+}
