@@ -4,7 +4,7 @@ use std::fs;
 
 use hprof_writer::flight::full_collections;
 use hprof_writer::flight_leak::{LeakRecording, SampledLine};
-use hprof_writer::{Elements, HeapModel, Jdk, Options, Root, Type, Value};
+use hprof_writer::{Elements, HeapModel, Jdk, ObjectId, Options, Root, Type, Value};
 use serde_json::Value as Json;
 
 use crate::kit::process::{Place, stderr};
@@ -22,6 +22,12 @@ fn ledger_of(orders: usize, created_ms: u64) -> Vec<u8> {
 
 /// The same, of another process, in which a recording was started so many milliseconds after 1970.
 fn ledger_with(orders: usize, created_ms: u64, pid: i64, started_ms: Option<i64>) -> Vec<u8> {
+    let (model, ..) = ledger_model(orders, pid, started_ms);
+    model.write(&Options { created_ms, ..Options::hotspot() }).bytes()
+}
+
+/// Its objects, and the table of orders.
+fn ledger_model(orders: usize, pid: i64, started_ms: Option<i64>) -> (HeapModel, Jdk, ObjectId) {
     let mut model = HeapModel::default();
     let jdk = Jdk::add_to(&mut model);
     let fields = ["id", "price", "quantity", "created", "changed", "account"].map(|name| (name, Type::Long));
@@ -49,7 +55,7 @@ fn ledger_with(orders: usize, created_ms: u64, pid: i64, started_ms: Option<i64>
         let recording = model.instance_with(recording, &[("startTime", Value::from(instant))]);
         model.root(recording, Root::JniGlobal { reference: 2 });
     }
-    model.write(&Options { created_ms, ..Options::hotspot() }).bytes()
+    (model, jdk, table)
 }
 
 /// A place with the dump and a recording.
@@ -468,6 +474,46 @@ fn the_heap_of_another_process_is_not_told() {
     }
 }
 
+/// A chain leads to one root of several: that of a variable is known by the field of the application behind the variable.
+#[test]
+fn a_chain_to_a_variable_is_known_by_the_path_through_the_frame() {
+    let sure = |chain: &[(&str, Option<&str>)]| {
+        let (mut model, jdk, table) = ledger_model(1000, 1790, None);
+        let class = model.class("Leaking$Connection", Some(jdk.object), &[("orders", Type::Object)]);
+        let connection = model.instance_with(class, &[("orders", Value::from(table))]);
+        let thread = model.class("java.lang.Thread", Some(jdk.object), &[]);
+        let thread = model.instance_with(thread, &[]);
+        let trace = model.trace(1, &[]);
+        model.root(thread, Root::ThreadObject { thread: 1, trace });
+        model.root(connection, Root::JavaFrame { thread: 1, frame: -1 });
+        let dump = model.write(&Options { created_ms: 2_000, ..Options::hotspot() }).bytes();
+        let place = Place::new("dump.hprof", &dump);
+        let path = place.path("recording.jfr");
+        let lines = &[SampledLine { old_objects: 12, ..LEAK }, GARBAGE];
+        let jvm = ("Leaking map 60", 1790);
+        let recording =
+            LeakRecording { class: "Leaking$Order", chain, lines, jvm, ..LeakRecording::default() };
+        fs::write(&path, recording.write().finish()).unwrap();
+        let document = document(&place, "leaks", path.to_str().unwrap());
+        let row = &document["rows"][0];
+        (row["recorded_allocation"]["sure"].clone(), row["allocated_in"][0]["held_alike_objects"].clone())
+    };
+    let array = ("[Leaking$Order;", None);
+    for (holder, is_alike) in [
+        (("Leaking$Connection", Some("orders")), true),
+        (("static Leaking$Ledger", Some("OPEN")), true),
+        (("Leaking$Connection", Some("other")), false),
+        (("Leaking$Other", Some("orders")), false),
+    ] {
+        let (sure, alike) = sure(&[array, holder]);
+        assert_eq!(
+            (sure == "held_alike", alike),
+            (is_alike, (12 * u64::from(is_alike)).into()),
+            "{holder:?}"
+        );
+    }
+}
+
 /// A line that both makes what stays and garbage is told with the caller that keeps it, though the other has more bytes.
 #[test]
 fn the_caller_of_what_stayed_alive_is_named() {
@@ -481,6 +527,10 @@ fn the_caller_of_what_stayed_alive_is_named() {
         let (place, path) = place(1000, &recording(lines, 1790));
         let row = document(&place, "leaks", &path)["rows"][0].clone();
         let sentence = row["sentence"].as_str().unwrap().to_owned();
+        let caller = row["allocated_in"][0]["caller"].as_str();
+        let called = caller.map_or(String::new(), |caller| format!(", called by {caller}: "));
+        assert_eq!(caller.is_some(), sentence.contains(", called by "), "{sentence}");
+        assert!(sentence.contains(&called), "{sentence}");
         (row["allocated_in"][0]["stack"][1].as_str().unwrap().to_owned(), sentence)
     };
     let (caller, sentence) = told(&[by("preview", 150, 0), by("book", 30, 12)]);

@@ -157,6 +157,36 @@ fn rows_of_leaks_are_those_of_the_command() {
     assert!(!found_in(&found.to_string()).is_empty(), "{found}");
 }
 
+/// A table has fewer rows than JSON: elements of an array, and classes that are the same in both dumps.
+#[test]
+fn tables_are_those_of_the_command_where_json_has_more() {
+    let place = planted();
+    let dump = place.dump.to_str().unwrap();
+    let mut client = Client::start(command(&place, &["--values"]), Era::Stateless);
+    let array = place.objects[2].as_str();
+    for (tool, arguments, typed) in [
+        (
+            "object",
+            json!({"dump": "d1", "object": array, "referrers": true}),
+            vec!["show", dump, array, "--incoming"],
+        ),
+        ("diff", json!({"old": "d1", "new": "d2", "group_by": "class"}), vec!["diff", dump, dump]),
+    ] {
+        let mut arguments = arguments;
+        arguments["max_bytes"] = (1 << 20).into();
+        let result = client.call(tool, arguments);
+        let table = String::from_utf8(place.run(&typed, false).stdout).unwrap();
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(text.ends_with(&format!("\n\n{table}")), "{text}\n{table}");
+        let rows = result["structuredContent"]["rows"].as_array().unwrap();
+        let has_more = match tool {
+            "object" => rows[0]["fields"].as_array().unwrap().len() > 20 && table.contains("the first 20 of"),
+            _ => rows.iter().any(|row| row["status"] == "same") && !table.contains("java.lang.String"),
+        };
+        assert!(has_more, "{result}\n{table}");
+    }
+}
+
 #[test]
 fn answers_keep_to_their_bytes() {
     let place = planted();

@@ -243,23 +243,11 @@ impl Runner {
 
     /// Runs a command for JSON and table.
     fn both(&self, processes: &Processes, words: &[OsString]) -> io::Result<(Finished, Vec<u8>)> {
-        let time = self.limits.time;
-        if !runs_twice(words) {
-            let mut command = self.command(words, "json");
-            let mut json = processes.run(command.env(WITH_TABLE, "1"), time)?;
-            let end = json.stdout.iter().position(|byte| *byte == 0);
-            let table = end.map(|end| json.stdout.split_off(end).into_iter().skip(1).collect());
-            return Ok((json, table.unwrap_or_default()));
-        }
-        std::thread::scope(|scope| {
-            let table = scope.spawn(|| processes.run(&mut self.command(words, "table"), time));
-            let json = processes.run(&mut self.command(words, "json"), time)?;
-            let table = table.join().unwrap_or_else(|_| Err(io::Error::other("a thread failed")))?;
-            if is_answer(json.code) && !is_answer(table.code) {
-                return Err(io::Error::other("its table cannot be made"));
-            }
-            Ok((json, table.stdout))
-        })
+        let mut command = self.command(words, "json");
+        let mut json = processes.run(command.env(WITH_TABLE, "1"), self.limits.time)?;
+        let end = json.stdout.iter().position(|byte| *byte == 0);
+        let table = end.map(|end| json.stdout.split_off(end).into_iter().skip(1).collect());
+        Ok((json, table.unwrap_or_default()))
     }
 
     /// Runs a command, and returns its JSON.
@@ -276,13 +264,6 @@ impl Runner {
             _ => Err(said(&done.stderr).join("\n")),
         }
     }
-}
-
-/// Returns whether a command runs twice, for JSON and for the table, at a time: it reads other parts of a dump for each, which
-/// takes little more than opening it.
-fn runs_twice(words: &[OsString]) -> bool {
-    let is_of_places = words.iter().any(|word| word == "--group-by=place");
-    words.first().is_some_and(|name| name == "show" || name == "diff" && !is_of_places)
 }
 
 /// Returns whether a command that ended with this code has answered: with rows, without, or from a damaged dump.

@@ -21,8 +21,7 @@ use hprof_report::window::RowWindow;
 
 use super::color::ColorArg;
 
-/// Environment variable that makes a command write its JSON and, after a zero byte, its table: `mcp` needs both of an answer
-/// that may take long.
+/// Environment variable that makes a command write its JSON and, after a zero byte, its table: `mcp` needs both.
 pub(crate) const WITH_TABLE: &str = "HPROF_CLI_WITH_TABLE";
 
 /// A message for stderr: its kind, such as `note`, and its text, not yet escaped.

@@ -4,7 +4,7 @@
 //! other.
 
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::class_table::ClassTable;
 use super::problem::{Account, Problem, ProblemKind, Severity};
@@ -60,8 +60,8 @@ pub struct Summary {
     class_table: OnceLock<ClassTable>,
     /// `true` if values of objects are hidden: strings, numbers, names of threads and loaders.
     hides_values: bool,
-    /// Cached result of [`Self::derived`].
-    derived: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// Cached results of [`Self::derived`], of different types.
+    derived: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
 }
 
 /// System properties that identify the JVM and reveal nothing about its user.
@@ -96,21 +96,26 @@ impl Summary {
 
     /// Creates a summary of tables that were made together.
     pub(crate) fn of(tables: Tables, facts: FactsRow) -> Self {
-        Self { tables, facts, class_table: OnceLock::new(), hides_values: false, derived: OnceLock::new() }
+        Self { tables, facts, class_table: OnceLock::new(), hides_values: false, derived: Mutex::default() }
     }
 
-    /// Returns a value computed from the summary alone. The first type requested is cached; any other is
-    /// computed each time.
-    pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
-        match self.derived.get() {
-            Some(known) => known.clone().downcast().unwrap_or_else(|_| Arc::new(make())),
-            None => {
-                let made = Arc::new(make());
-                // Another thread may have been faster: both computed the same value.
-                let _ = self.derived.set(made.clone());
-                made
-            }
+    /// Returns the value of a type, which `make` computes from the summary alone. It is kept: tables by class cost each query
+    /// milliseconds if there are tens of thousands of classes. The type has to be one that only its maker can name.
+    pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let known = |all: &[Arc<dyn Any + Send + Sync>]| {
+            all.iter().find_map(|known| Arc::clone(known).downcast::<T>().ok())
+        };
+        let locked = || self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known(&locked()) {
+            return known;
         }
+        // Not locked: `make` may ask for another type. If another thread is faster, both computed the same value.
+        let made = Arc::new(make());
+        let mut all = locked();
+        known(&all).unwrap_or_else(|| {
+            all.push(Arc::clone(&made) as _);
+            made
+        })
     }
 
     /// Returns `true` if a class has this name.

@@ -2,7 +2,7 @@
 
 names! {
     // Leaks.
-    VERDICT: Text, "`accumulation`: at least 80 percent of what is retained at the accumulation point is in many children of one class, in one chain, in one buffer, or in many similar threads or loaders; `holder`: it is above parts of different kinds; `content`: what the program is meant to hold by a rule about a framework, or memory behind soft references. Of a dump `damaged`, `odd` or `healthy`";
+    VERDICT: Text, "`accumulation`: at least 80 percent of what is retained at the accumulation point is in many children of one class, in chains or trees of one class, in one buffer, or in many similar threads or loaders; `holder`: it is above parts of different kinds; `content`: what the program is meant to hold by a rule about a framework, or memory behind soft references. Of a dump `damaged`, `odd` or `healthy`";
     SENTENCE: Text, "the conclusion as a sentence, for people: can change in any version";
     HEADLINE: Text, "main finding in one line, for people: can change in any version";
     CONCLUSIONS: Records, "conclusions, largest retained size of the cause first";
@@ -17,6 +17,7 @@ names! {
     HOW: Text, "how it accumulates: `children`, `chain`, `buffer`, `threads`, `loaders` or `members`";
     REASON: Record, "how it accumulates; in CSV the first word";
     CHAIN: Integer, "number of objects of the class that dominate one another, one after the other, at most";
+    CHAINS: Integer, "number of chains that the objects are links of";
     CHAIN_FIELD: Text, "field by which each object of a chain holds the next";
     RETAINED_PERCENT: Float, "retained size in percent of the reachable bytes";
     THRESHOLD_BYTES: Integer, "retained size that a suspect exceeds";

@@ -19,6 +19,7 @@ use super::contents::{self, Level, Reason};
 use super::fixed_buffers;
 use super::heap_places::{FrameworkLeak, HeapPlaces};
 use super::loaders::{common_bytes, retained_bytes};
+use super::nodes::{self, NodeForm};
 use super::other_holders::{common_holder, other_holders};
 use super::reader::EvidenceReader;
 use super::{Candidate, NamedElements, Suspect, SuspectKind, SuspectObject, SuspectRule, Verdict};
@@ -38,6 +39,8 @@ pub(super) struct Store {
     pub(super) retained_bytes: u64,
     /// Form of accumulation; `None` if the store is only content.
     pub(super) reason: Option<Reason>,
+    /// `true` if the objects are heads of chains and trees of what it stores.
+    pub(super) are_heads: bool,
     /// Short description of the place, if it contains a name from the program.
     pub(super) named: Option<String>,
     /// The elements, if they share a name.
@@ -63,6 +66,7 @@ impl Store {
             objects: one.objects,
             retained_bytes: one.retained_bytes,
             reason: None,
+            are_heads: false,
             named: Some(title.text),
             elements: None,
             description,
@@ -75,7 +79,11 @@ impl Store {
         };
         let name = places.heap.name_of_elements(&elements).map(str::to_owned);
         let is_said = store.description.as_ref().is_some_and(|known| known.text.is_some());
-        let is_told = elements.place != one.place || elements.is_chain || name.is_some();
+        let nodes = match elements.heads {
+            0 => None,
+            heads => nodes::form(graph, &store.positions, heads, store.retained_bytes),
+        };
+        let is_told = elements.place != one.place || nodes.is_some() || name.is_some();
         if !is_told || !elements.is_of_one_kind && !is_said {
             return None;
         }
@@ -83,14 +91,14 @@ impl Store {
         let is_part = name.is_some() || elements.is_mostly;
         let objects = if is_part { aligned.figures(0, elements.place).objects } else { elements.objects };
         let class = aligned.label(elements.place).class.as_deref().unwrap_or_default().to_owned();
-        if elements.is_chain {
-            // The first one holds the others.
-            store.objects = 1;
+        if nodes.is_some() {
+            (store.objects, store.are_heads) = (elements.heads, true);
         }
-        store.reason = Some(if elements.is_chain {
-            Reason::Chain { class, objects, is_whole: true }
-        } else {
-            Reason::Children { class, objects, retained_bytes: elements.retained_bytes }
+        store.reason = Some(match nodes {
+            Some(NodeForm::Chains) => {
+                Reason::Chain { class, chains: elements.heads, objects, is_whole: true }
+            }
+            _ => Reason::Children { class, objects, retained_bytes: elements.retained_bytes },
         });
         store.elements = name.map(|name| NamedElements { name, objects });
         Some(store)
@@ -109,10 +117,6 @@ impl Store {
             Some(Reason::Children { class, objects, retained_bytes }) => {
                 let (class, retained_bytes) = (class.clone(), *retained_bytes);
                 vec![own, Level { class, objects: *objects, chain: 1, retained_bytes, ..Level::default() }]
-            }
-            Some(Reason::Chain { objects, .. }) => {
-                let chain = u32::try_from(*objects).unwrap_or(u32::MAX);
-                vec![Level { objects: *objects, chain, ..own }]
             }
             _ => vec![own],
         }
@@ -137,6 +141,7 @@ impl Store {
                 objects: alike.count() as u64,
                 retained_bytes: leak.retained_bytes,
             }),
+            are_heads: false,
             named: leak.description.called.clone(),
             elements: None,
             description: Some(leak.description.clone()),
@@ -283,6 +288,10 @@ impl Suspects {
         rule: SuspectRule,
         store: Store,
     ) -> Option<usize> {
+        // Heads that are suspects themselves need no suspect of all.
+        if store.are_heads && self.are_explained(&graph.tree, &store.positions) {
+            return None;
+        }
         match self.known(&graph.tree, &store.positions) {
             Known::No => {
                 let positions = store.positions.clone();
@@ -317,6 +326,15 @@ impl Suspects {
                 && contents::is_most(common_bytes(tree, of, positions), row.retained_bytes)
         };
         rows.filter(|(_, (row, of))| is_covered(row, of)).map(|(at, _)| at).collect()
+    }
+
+    /// Returns whether suspects found before explain most of a set of objects together, none of them alone.
+    fn are_explained(&self, tree: &Tree, positions: &[TreePosition]) -> bool {
+        let common: Vec<u64> =
+            self.explained.iter().map(|(_, of)| common_bytes(tree, positions, of)).collect();
+        let own = retained_bytes(tree, positions);
+        !common.iter().any(|one| contents::is_most(*one, own))
+            && contents::is_most(common.into_iter().fold(0, u64::saturating_add), own)
     }
 
     /// Returns how a set of objects relates to the suspects found before. The objects are ascending, and none dominates

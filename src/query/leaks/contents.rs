@@ -43,11 +43,13 @@ pub enum Reason {
         /// Retained size of the children.
         retained_bytes: u64,
     },
-    /// A chain of objects of one class, each of which dominates the next.
+    /// One or more chains of objects of one class: in each, every object dominates the next.
     Chain {
         /// Class of the links.
         class: String,
-        /// Number of links.
+        /// Number of chains.
+        chains: u64,
+        /// Number of links of all of them.
         objects: u64,
         /// `true` if these are all links; otherwise the number is a lower bound.
         is_whole: bool,
@@ -374,7 +376,12 @@ impl<'a> Below<'a> {
             || is_most(own, top.retained_bytes)
             || below.is_none_or(|below| below.objects >= MANY);
         let objects = top.objects.max(links);
-        is_chain.then(|| Reason::Chain { class: class.to_owned(), objects, is_whole: !takes_turns })
+        is_chain.then(|| Reason::Chain {
+            class: class.to_owned(),
+            chains: 1,
+            objects,
+            is_whole: !takes_turns,
+        })
     }
 }
 

@@ -144,7 +144,7 @@ pub(super) struct Evidence<'a> {
 impl<'a> Evidence<'a> {
     pub(super) fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
         let objects = ObjectReader::new(summary, graph, bytes);
-        let forms = std::sync::Arc::new(Forms::new(&objects));
+        let forms = Forms::of(objects.summary);
         let counted = CountedRanges::new(graph, summary.classes().len());
         Self { summary, graph, objects, forms, view, counted }
     }

@@ -180,7 +180,7 @@ impl<'a> Holders<'a> {
             summary,
             graph,
             objects,
-            forms: Arc::new(Forms::new(&objects)),
+            forms: Forms::of(summary),
             edges: Edges::new(summary, graph, bytes),
             labels: Labels::new(heap, graph, bytes),
             soft: ClassSet::of_name_and_below(summary, "java.lang.ref.SoftReference"),

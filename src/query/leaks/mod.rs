@@ -22,6 +22,7 @@ pub mod collection;
 mod conclusions;
 mod fixed_buffers;
 mod group_point;
+mod nodes;
 mod other_holders;
 mod reader;
 mod side_tables;

@@ -125,13 +125,15 @@ impl<'a> EvidenceReader<'a> {
         if reason.is_none() && children.is_empty() {
             children = kinds();
         }
-        if reason.is_some() && below.is_none() && store.is_none() {
+        // What a place stores is known, which takes no pass over the tree, but not what hangs on nodes.
+        let is_known = store.as_ref().is_some_and(|store| !store.are_heads);
+        if reason.is_some() && below.is_none() && !is_known {
             below = Some(Below::new(self.summary, self.graph, &tops));
         }
-        let mut accumulated = match &store {
-            // Known from its place; a pass over the tree is not needed.
-            Some(store) => store.levels(self.class_at(store.object)),
-            None => below.map(|below| below.accumulated()).unwrap_or_default(),
+        let mut accumulated = match (&store, below) {
+            (_, Some(below)) => below.accumulated(),
+            (Some(store), None) => store.levels(self.class_at(store.object)),
+            (None, None) => Vec::new(),
         };
         for level in &mut accumulated {
             level.is_soft = !level.is_class_object && self.holders.is_soft(&level.class);

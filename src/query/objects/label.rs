@@ -52,7 +52,7 @@ impl<'a> Labels<'a> {
         Self {
             meanings: Meanings::new(summary, graph, bytes),
             objects,
-            forms: Arc::new(Forms::new(&objects)),
+            forms: Forms::of(summary),
             thread_locals: OnceLock::new(),
             is_thread_local: ClassSet::of_name_and_below(summary, THREAD_LOCAL),
             hides_values: heap.hides_values(),
@@ -74,6 +74,11 @@ impl<'a> Labels<'a> {
         let is_told = !self.tells_nothing_of(object);
         let meaning = is_told.then(|| self.meanings.meaning(object, MAX_WHOLE)).flatten();
         meaning.map(|meaning| meaning.text).or_else(|| self.other(object))
+    }
+
+    /// Returns the reader of the meanings of objects.
+    pub(crate) fn meanings(&self) -> &Meanings<'a> {
+        &self.meanings
     }
 
     /// Returns whether texts read from the dump are hidden.

@@ -1,6 +1,7 @@
 //! Expressions with their names resolved.
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
@@ -58,6 +59,8 @@ pub(super) struct CodeField {
     pub(super) name: Box<str>,
     /// Location by class number.
     pub(super) places: OnceLock<Vec<Option<FieldPlace>>>,
+    /// Number of searches in single classes so far; after some, the locations in all classes are determined.
+    pub(super) searches: AtomicU32,
 }
 
 /// Rows that consist of values rather than objects.

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use regex::Regex;
@@ -9,9 +10,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dump::info::DumpInfo;
 use crate::objects::collections::Collections;
-use crate::objects::hiding::{self, HIDDEN};
+use crate::objects::hiding::HIDDEN;
 use crate::objects::meaning::Meanings;
-use crate::objects::reader::{Bits, ObjectReader, Record};
+use crate::objects::reader::{ObjectReader, Record};
 use crate::paths::root_index::RootIndex;
 use crate::threads::Threads;
 use hprof_index::graph::numbers::ObjectIndex;
@@ -20,7 +21,6 @@ use hprof_index::model::summary::Summary;
 use hprof_index::model::tables::ClassKind;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::BasicType;
-use hprof_parser::ObjectId;
 
 use super::code::{Code, CodeField, CodeStep, QuerySet, TestedKind, ValueTable};
 use super::tree::{Comparison, Function, Operator};
@@ -135,7 +135,9 @@ impl<'o, 'a> Evaluator<'o, 'a> {
     /// A field by its name, the same for all expressions.
     pub(super) fn field_of_name(&self, name: &str) -> Arc<CodeField> {
         let mut fields = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(CodeField { name: name.into(), places: OnceLock::new() });
+        let new = || {
+            Arc::new(CodeField { name: name.into(), places: OnceLock::new(), searches: AtomicU32::new(0) })
+        };
         fields.entry(name.into()).or_insert_with(new).clone()
     }
 
@@ -401,11 +403,8 @@ impl<'o, 'a> Evaluator<'o, 'a> {
         let ExpressionValue::Object(of) = self.path(base, before, row) else { return false };
         let kind = match (last, self.objects.record(of)) {
             (CodeStep::Field(field), Some(Record::Instance(record))) => {
-                let places = field.places.get_or_init(|| self.objects.places(&field.name));
                 let class = self.graph.objects.class(of);
-                let place = class.and_then(|class| places.get(class.0 as usize).copied().flatten());
-                let bits = place.and_then(|place| self.objects.value_at(record.fields, place));
-                bits.map(|bits| bits.kind)
+                class.and_then(|class| self.bits(class, record.fields, field)).map(|bits| bits.kind)
             }
             (CodeStep::Field(field), Some(Record::Class(_))) => {
                 let class = self.class_of(of).and_then(|class| self.summary.class(class));
@@ -464,83 +463,6 @@ impl<'o, 'a> Evaluator<'o, 'a> {
             };
         }
         value
-    }
-
-    fn field(&self, object: ObjectIndex, record: Option<&Record<'a>>, field: &CodeField) -> ExpressionValue {
-        match record {
-            Some(Record::Instance(record)) => {
-                let Some(class) = self.graph.objects.class(object) else { return ExpressionValue::Null };
-                let places = field.places.get_or_init(|| self.objects.places(&field.name));
-                let place = places.get(class.0 as usize).copied().flatten();
-                if place.is_none() && &*field.name == "size" {
-                    // Not all collections have a field of this name: a ConcurrentHashMap has several counters.
-                    return self.size(&ExpressionValue::Object(object));
-                }
-                let bits = place.and_then(|place| self.objects.value_at(record.fields, place));
-                let is_shown = || {
-                    let slot = self.objects.slots(class).find(|slot| slot.name == &*field.name);
-                    slot.is_some_and(|slot| hiding::is_slot_shown(self.summary, &slot))
-                };
-                bits.map_or(ExpressionValue::Null, |bits| self.of_field(bits, is_shown))
-            }
-            Some(Record::Class(_)) => self.static_field(object, &field.name),
-            // As in jhat.
-            Some(Record::ObjectArray(array)) if &*field.name == "length" => {
-                ExpressionValue::Whole(array.length.into())
-            }
-            Some(Record::PrimitiveArray(array)) if &*field.name == "length" => {
-                ExpressionValue::Whole(array.length.into())
-            }
-            _ => ExpressionValue::Null,
-        }
-    }
-
-    fn static_field(&self, object: ObjectIndex, name: &str) -> ExpressionValue {
-        let Some(number) = self.class_of(object) else { return ExpressionValue::Null };
-        let Some(class) = self.summary.class(number) else { return ExpressionValue::Null };
-        let found = self.summary.statics(class).find(|(found, ..)| *found == name);
-        found.map_or(ExpressionValue::Null, |(_, kind, bits)| {
-            let is_shown = || hiding::is_shown(self.summary, number, name, kind);
-            self.of_field(Bits { kind, bits }, is_shown)
-        })
-    }
-
-    /// Returns the value of a field, or what stands for it: conditions see no more than rows show.
-    pub(super) fn of_field(&self, bits: Bits, is_shown: impl FnOnce() -> bool) -> ExpressionValue {
-        if self.hides_contents && bits.kind != BasicType::Object && !is_shown() {
-            return ExpressionValue::Text(HIDDEN.into());
-        }
-        self.of_bits(bits)
-    }
-
-    #[allow(clippy::cast_possible_truncation)] // The upper bits of smaller types are zero.
-    pub(super) fn of_bits(&self, bits: Bits) -> ExpressionValue {
-        match bits.kind {
-            BasicType::Object => self.of_id(ObjectId(bits.bits)),
-            BasicType::Boolean => ExpressionValue::Boolean(bits.bits != 0),
-            BasicType::Char => ExpressionValue::Char(bits.bits as u16),
-            BasicType::Float => ExpressionValue::Float(f32::from_bits(bits.bits as u32)),
-            BasicType::Double => ExpressionValue::Double(f64::from_bits(bits.bits)),
-            _ => bits.integer().map_or(ExpressionValue::Null, ExpressionValue::Whole),
-        }
-    }
-
-    /// Returns the object with this ID.
-    pub(super) fn of_id(&self, id: ObjectId) -> ExpressionValue {
-        match id {
-            ObjectId::NULL => ExpressionValue::Null,
-            id => self
-                .graph
-                .objects
-                .addresses
-                .index_of(id)
-                .map_or(ExpressionValue::Missing(id), ExpressionValue::Object),
-        }
-    }
-
-    pub(super) fn address(&self, object: ObjectIndex) -> ExpressionValue {
-        let id = self.graph.objects.addresses.id_of(object);
-        id.map_or(ExpressionValue::Null, |id| ExpressionValue::Whole(id.0.cast_signed()))
     }
 
     pub(super) fn call(&self, function: Function, value: ExpressionValue) -> ExpressionValue {

@@ -12,6 +12,7 @@ mod chains;
 mod code;
 mod error;
 mod evaluate;
+mod fields;
 mod group;
 mod lexer;
 mod lists;

@@ -11,6 +11,7 @@ use hprof_index::objects::gc_roots::GcRoot;
 use hprof_parser::{ObjectId, RootKind};
 
 use crate::objects::label::Labels;
+use crate::objects::meaning::Meanings;
 use crate::objects::reference_names::{Edges, Holding};
 use crate::objects::strength::{Excluded, Strength};
 use crate::threads::frames::{Frame, Frames};
@@ -108,6 +109,11 @@ impl<'a> View<'a> {
     /// Returns the label for comparisons, which is not shown.
     pub(crate) fn content(&self, object: ObjectIndex) -> Option<String> {
         self.labels.content(object)
+    }
+
+    /// Returns the reader of the meanings of objects.
+    pub(crate) fn meanings(&self) -> &Meanings<'a> {
+        self.labels.meanings()
     }
 
     /// Returns whether texts from the dump are hidden.

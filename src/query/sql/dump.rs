@@ -264,7 +264,7 @@ impl SqlDump {
             let elements = match objects.record(object)?.length() {
                 Some(length) => u64::from(length),
                 None => {
-                    let forms = inside.forms.get_or_init(|| Arc::new(Forms::new(objects)));
+                    let forms = inside.forms.get_or_init(|| Forms::of(objects.summary));
                     let collections = Collections::with(objects, forms.clone());
                     collections.count(&collections.collection(object)?)?
                 }

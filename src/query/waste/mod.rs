@@ -181,7 +181,7 @@ impl<'a> WasteSearch<'a> {
             summary,
             graph,
             bytes,
-            forms: Arc::new(Forms::new(&objects)),
+            forms: Forms::of(summary),
             objects,
             sizes: Sizes::new(summary, None),
             room: graph.room(),

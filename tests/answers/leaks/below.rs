@@ -68,6 +68,64 @@ fn what_many_like_objects_store_is_one_suspect_with_the_sum() {
     assert_eq!(number(&store["retained_bytes"]), 10 * (MUCH / 40 / 8 * 8 * 40 + array));
 }
 
+/// Nodes of one class: `links` of them, each of which holds the next `below_each`, with equal parts of `bytes`. Returns the first.
+fn nodes(heap: &mut Heaped, class: ClassId, links: usize, below_each: usize, bytes: u64) -> ObjectId {
+    let mut all: Vec<ObjectId> = Vec::new();
+    for number in 0..links {
+        let held = heap.bytes(bytes / links as u64 / 8 * 8);
+        let new = heap.instance(class, &[ObjectId::NULL, ObjectId::NULL, held]);
+        if let Some(before) = number.checked_sub(1) {
+            heap.set(all[before / below_each], &format!("field{}", before % below_each), new);
+        }
+        all.push(new);
+    }
+    all[0]
+}
+
+/// Logs of documents, of which each has a number of nodes, how many each of these holds, and bytes: the suspect within the
+/// holder, with its number of objects, how and in how many chains it accumulates, and the nodes.
+fn logs(logs: &[(usize, usize, u64)]) -> Option<(u64, String, Option<u64>, u64)> {
+    let mut heap = Heaped::new();
+    let (document, node) = (heap.class("app.Document", 1), heap.class("app.Node", 3));
+    let documents: Vec<ObjectId> = (logs.iter())
+        .map(|(links, below_each, bytes)| {
+            let first = nodes(&mut heap, node, *links, *below_each, *bytes);
+            heap.instance(document, &[first])
+        })
+        .collect();
+    let open = heap.array(&documents);
+    heap.holder("app.Main", "OPEN", open);
+    let leaks = Leaks::of(&heap.dump());
+    let row = leaks.below.iter().find(|row| row["reason"]["class"] == "app.Node")?;
+    let (reason, said) = (&row["reason"], text(&row["sentence"]));
+    let objects = number(&reason["objects"]);
+    assert!(said.contains(&format!("holds {objects} x app.Node")) || said.contains("a chain of"), "{said}");
+    assert_eq!(said.contains(" in 2 chains"), reason["chains"] == 2, "{said}");
+    let levels: Vec<&str> =
+        row["accumulated"].as_array().unwrap().iter().map(|level| text(&level["class"])).collect();
+    assert_eq!(levels, ["app.Node", "byte[]"], "nodes are one level");
+    Some((number(&row["objects"]), text(&reason["how"]).to_owned(), reason["chains"].as_u64(), objects))
+}
+
+/// Undo logs, or trees, of several documents: nodes of one class, each log in a field of a document.
+#[test]
+fn nodes_of_several_chains_or_trees_are_one_suspect() {
+    let chain = |heads: u64, nodes| Some((heads, "chain".to_owned(), Some(heads), nodes));
+    let trees = |heads: u64, nodes| Some((heads, "children".to_owned(), None, nodes));
+    let half = MUCH;
+    assert_eq!(logs(&[(40, 1, half), (40, 1, half)]), chain(2, 80));
+    assert_eq!(logs(&[(40, 1, half), (60, 1, half), (50, 1, half)]), chain(3, 150));
+    assert_eq!(logs(&[(40, 2, half), (40, 2, half)]), trees(2, 80));
+    assert_eq!(logs(&[(40, 1, half), (40, 2, half)]), trees(2, 80));
+    assert_eq!(logs(&[(9, 1, half), (9, 1, half)]), None);
+    // A long chain of small nodes does not make the others one.
+    let single = (1, 1, 4 * half);
+    assert_eq!(logs(&[(200, 1, half / 10), single, single]), None);
+    // Most of the memory is in chains, but not each log is one.
+    let long = (100, 1, 4 * half);
+    assert_eq!(logs(&[long, long, (1, 1, half), (1, 1, half)]), trees(4, 202));
+}
+
 #[test]
 fn one_cause_is_one_suspect() {
     let mut heap = Heaped::new();

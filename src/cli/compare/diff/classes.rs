@@ -100,17 +100,18 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs, group_by: ComparedGroupBy) -
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let changed = counts.changed;
     let beside = ClassesDiffSummary { old: Old::of(&old), before: before.total, after: after.total, changed };
-    let shown = shown::rows(args, &rows, |row| row.status);
     let change = |of: fn(&ComparedFigures) -> u64| signed(beside.change(of).delta());
-    let answer = Answer::new(columns(group_by, retained, cx.hides_values), shown)
-        .beside(&Columns::new(beside_columns()), &beside)
-        .total([
-            ("bytes +/-", change(|figures| figures.shallow_bytes)),
-            ("instances +/-", change(|figures| figures.instances)),
-            (title(group_by), "total".to_owned()),
-        ]);
     let source = Pair { old, new };
-    let outcome = shown::show(cx, args, &source, answer, counts, &[])?;
+    let outcome = shown::show(cx, args, &source, counts, &[], |format| {
+        let shown = shown::rows(args, format, &rows, |row| row.status);
+        Answer::new(columns(group_by, retained, cx.hides_values), shown)
+            .beside(&Columns::new(beside_columns()), &beside)
+            .total([
+                ("bytes +/-", change(|figures| figures.shallow_bytes)),
+                ("instances +/-", change(|figures| figures.instances)),
+                (title(group_by), "total".to_owned()),
+            ])
+    })?;
     if rows.is_empty() && !args.input.quiet() {
         let names = || source.old.class_names().chain(source.new.class_names());
         messages::about_patterns(cx, &args.patterns, TAKES, names);

@@ -14,6 +14,7 @@ use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::SampleEvent;
 use hprof_query::recordings::profile::{Profile, Traces};
 use hprof_query::recordings::stack_filter::StackFilter;
+use hprof_report::Format;
 use hprof_report::answer::{Answer, Declared};
 use hprof_report::column::{Column, Columns, Fit};
 use hprof_report::number::{grouped, signed};
@@ -43,17 +44,16 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let event = new.samples.as_ref().and_then(|samples| samples.event);
     let beside =
         CpuDiffSummary { old: Old::of(&source.old), changed: counts.changed, totals: (totals, event) };
-    let answer = Answer::new(
-        columns(&compared.stacks, &args.stack),
-        shown::rows(args, &compared.rows, |row| row.status),
-    )
-    .beside(&Columns::new(beside_columns()), &beside)
-    .total([
-        ("samples +/-", signed(totals.delta())),
-        ("samples", grouped(totals.new)),
-        (METHOD, "whole run".to_owned()),
-    ]);
-    show(cx, args, &source, answer, counts, &compared.stacks, |row| row.stack)
+    show(cx, args, &source, counts, (&compared.stacks, |row: &&SampleRow| row.stack), |format| {
+        let rows = shown::rows(args, format, &compared.rows, |row| row.status);
+        Answer::new(columns(&compared.stacks, &args.stack), rows)
+            .beside(&Columns::new(beside_columns()), &beside)
+            .total([
+                ("samples +/-", signed(totals.delta())),
+                ("samples", grouped(totals.new)),
+                (METHOD, "whole run".to_owned()),
+            ])
+    })
 }
 
 pub(super) fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
@@ -74,12 +74,11 @@ pub(super) fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outc
     let totals = [total(old), total(new)];
     let counts = Counts::of(compared.rows.iter().map(|row| row.status));
     let beside = CpuDiffSummary { old: Old::of(&source.old), changed: counts.changed, totals };
-    let answer = Answer::new(
-        time_columns(&compared.stacks, &args.stack),
-        shown::rows(args, &compared.rows, |row| row.status),
-    )
-    .beside(&Columns::new(beside_times()), &beside);
-    show(cx, args, &source, answer, counts, &compared.stacks, |row| row.stack)
+    show(cx, args, &source, counts, (&compared.stacks, |row: &&TimeRow| row.stack), |format| {
+        let rows = shown::rows(args, format, &compared.rows, |row| row.status);
+        Answer::new(time_columns(&compared.stacks, &args.stack), rows)
+            .beside(&Columns::new(beside_times()), &beside)
+    })
 }
 
 /// Opens a file; `missing` describes missing data.
@@ -99,21 +98,22 @@ fn filter(args: &DiffArgs) -> StackFilter {
     StackFilter { classes: args.patterns.clone(), ..StackFilter::default() }
 }
 
-/// Shows rows that are stacks, with these `counts`.
+/// Shows rows that are stacks, with these `counts`; an answer is made for each format.
 fn show<'a, R: 'a>(
     cx: &RunContext,
     args: &'a DiffArgs,
     source: &Recordings,
-    answer: Answer<'a, &'a R>,
     counts: Counts,
-    stacks: &'a Traces,
-    stack: fn(&&'a R) -> TraceSerial,
+    (stacks, stack): (&'a Traces, fn(&&'a R) -> TraceSerial),
+    answer: impl Fn(Format) -> Answer<'a, &'a R>,
 ) -> anyhow::Result<Outcome> {
-    let answer = answer.matching(counts.matching(args), "stacks");
-    let answer = args.stack.below(answer, stacks, stack);
-    recorded::show(cx, args, source, answer, counts, || {
+    let names = || {
         let profiles = [&source.old.profile, &source.new.profile].into_iter();
         profiles.flat_map(|profile| profile.traces.all_frames()).filter_map(|frame| frame.class.as_deref())
+    };
+    recorded::show(cx, args, source, counts, names, |format| {
+        let answer = answer(format).matching(counts.matching(format), "stacks");
+        args.stack.below(answer, stacks, stack)
     })
 }
 

@@ -186,13 +186,8 @@ impl DiffArgs {
     }
 
     /// Returns the maximum number of rows shown.
-    fn rows(&self) -> usize {
-        self.top.rows(self.output.format()).unwrap_or(usize::MAX)
-    }
-
-    /// Returns whether rows that are the same in both dumps are omitted: they are noise in a table.
-    fn leaves_out_same(&self) -> bool {
-        self.output.format() == Format::Table
+    fn rows(&self, format: Format) -> usize {
+        self.top.rows(format).unwrap_or(usize::MAX)
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let steps = next(&new_input, &changes);
     let source = Pair { old, new };
     cx.each(args.output.format(), |cx, format| {
-        let rows = changes.rows.iter().take(args.rows()).map(|change| PlaceDiffLine { change, grown });
+        let rows = changes.rows.iter().take(args.rows(format)).map(|change| PlaceDiffLine { change, grown });
         let mut answer = Answer::new(columns(width), rows)
             .beside(&Columns::new(beside_columns()), &beside)
             .matching(changes.rows.len() as u64, "places")

@@ -18,14 +18,15 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let rows = PropertyCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let beside = DiffSummary { old: Old::of(&old), changed: counts.changed };
-    let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
-        .beside(&shown::only_beside(), &beside);
     let without: Vec<String> = [(&old, &before), (&new, &after)]
         .into_iter()
         .filter(|(_, census)| census.is_empty())
         .map(|(heap, _)| format!("{} contains no system properties", heap.path().display()))
         .collect();
-    shown::show(cx, args, &Pair { old, new }, answer, counts, &without)
+    shown::show(cx, args, &Pair { old, new }, counts, &without, |format| {
+        Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
+            .beside(&shown::only_beside(), &beside)
+    })
 }
 
 fn columns<'a>() -> Columns<'a, &'a PropertyChange> {

@@ -8,6 +8,7 @@ use crate::cli::shared::recording::{Recorded, RecordedInput};
 use crate::cli::shared::session::AnswerSource;
 use hprof_query::dictionary::{Side, names};
 use hprof_query::recordings::compare::Percent;
+use hprof_report::Format;
 use hprof_report::answer::Answer;
 use hprof_report::column::{Align, Column};
 
@@ -33,18 +34,21 @@ pub(super) fn note(cx: &RunContext, args: &DiffArgs, text: &str) {
     }
 }
 
-/// Shows the answer and returns the outcome; `names` are matched against patterns.
-pub(super) fn show<'n, R, N: Iterator<Item = &'n str>>(
+/// Shows the answer, made for each of its formats, and returns the outcome; `names` are matched against patterns.
+pub(super) fn show<'a, 'n, R, N: Iterator<Item = &'n str>>(
     cx: &RunContext,
     args: &DiffArgs,
     source: &Recordings,
-    answer: Answer<'_, R>,
     counts: Counts,
     names: impl Fn() -> N,
+    answer: impl Fn(Format) -> Answer<'a, R>,
 ) -> anyhow::Result<Outcome> {
     let is_unmatched = counts.all == 0 && !args.patterns.is_empty();
     let nothing = if is_unmatched { "nothing matches in either file" } else { NOTHING };
-    source.show(cx, "diff", &args.output, answer.without_rows(args.output.no_rows(nothing)))?;
+    cx.each(args.output.format(), |cx, format| {
+        let answer = answer(format).without_rows(args.output.no_rows(nothing));
+        source.show_in(cx, "diff", &args.output, format, answer).map(drop)
+    })?;
     if counts.changed == 0 {
         note(cx, args, nothing);
     }

@@ -19,9 +19,10 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let rows = RootCensus::compare(&before, &after);
     let counts = Counts::of(rows.iter().map(|row| row.status));
     let beside = DiffSummary { old: Old::of(&old), changed: counts.changed };
-    let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
-        .beside(&shown::only_beside(), &beside);
-    shown::show(cx, args, &Pair { old, new }, answer, counts, &[])
+    shown::show(cx, args, &Pair { old, new }, counts, &[], |format| {
+        Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
+            .beside(&shown::only_beside(), &beside)
+    })
 }
 
 fn columns<'a>() -> Columns<'a, &'a RootChange> {

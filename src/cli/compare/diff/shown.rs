@@ -6,6 +6,7 @@ use crate::cli::shared::context::RunContext;
 use crate::cli::shared::session::AnswerSource;
 use hprof_query::compare::{Change, Status};
 use hprof_query::dictionary::{Name, names};
+use hprof_report::Format;
 use hprof_report::answer::Answer;
 use hprof_report::column::{Column, Columns};
 
@@ -29,35 +30,44 @@ impl Counts {
     }
 
     /// Returns the number of rows that an answer has without `--top`.
-    pub(super) fn matching(self, args: &DiffArgs) -> u64 {
-        if args.leaves_out_same() { self.changed } else { self.all }
+    pub(super) fn matching(self, format: Format) -> u64 {
+        if leaves_out_same(format) { self.changed } else { self.all }
     }
 }
 
-/// Returns the rows that are shown.
+/// Returns whether rows that are the same in both dumps are omitted: they are noise in a table.
+pub(super) fn leaves_out_same(format: Format) -> bool {
+    format == Format::Table
+}
+
+/// Returns the rows that are shown in a format.
 pub(super) fn rows<'r, R>(
     args: &DiffArgs,
+    format: Format,
     rows: &'r [R],
     status: fn(&R) -> Status,
 ) -> impl Iterator<Item = &'r R> {
-    let leaves_out_same = args.leaves_out_same();
-    rows.iter().filter(move |row| !leaves_out_same || status(row) != Status::Same).take(args.rows())
+    let leaves_out_same = leaves_out_same(format);
+    rows.iter().filter(move |row| !leaves_out_same || status(row) != Status::Same).take(args.rows(format))
 }
 
 /// Note about dumps that are the same.
 pub(super) const NOTHING: &str = "nothing has changed";
 
-/// Shows an answer, prints `notes`, also if nothing has changed, and returns the outcome.
-pub(super) fn show<R>(
+/// Shows an answer, made for each of its formats, prints `notes`, also if nothing has changed, and returns the outcome.
+pub(super) fn show<'a, R>(
     cx: &RunContext,
     args: &DiffArgs,
     source: &impl AnswerSource,
-    answer: Answer<'_, R>,
     counts: Counts,
     notes: &[String],
+    answer: impl Fn(Format) -> Answer<'a, R>,
 ) -> anyhow::Result<Outcome> {
-    let answer = answer.matching(counts.matching(args), "rows").without_rows(args.output.no_rows(NOTHING));
-    source.show(cx, "diff", &args.output, answer)?;
+    cx.each(args.output.format(), |cx, format| {
+        let answer = answer(format).matching(counts.matching(format), "rows");
+        let answer = answer.without_rows(args.output.no_rows(NOTHING));
+        source.show_in(cx, "diff", &args.output, format, answer).map(drop)
+    })?;
     if !args.input.quiet() {
         let nothing = (counts.changed == 0).then_some(NOTHING);
         let notes = notes.iter().map(String::as_str).chain(nothing);

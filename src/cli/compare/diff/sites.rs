@@ -42,21 +42,23 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let compared = compare::sites(old, new, &args.patterns, sort_by);
     let counts = Counts::of(compared.rows.iter().map(|row| row.status));
     let beside = SitesDiffSummary::new(&source, origins, &compared.rows, counts.changed);
-    let shown = shown::rows(args, &compared.rows, |row| row.status);
     let change = |change: Option<Change>| change.map(|change| signed(change.delta())).unwrap_or_default();
-    let answer = Answer::new(columns(&compared.stacks, &args.stack, origins), shown)
-        .beside(&Columns::new(beside_columns()), &beside)
-        .matching(counts.matching(args), "sites")
-        .total([
-            ("live +/-", change(Some(beside.live_bytes))),
-            ("objects +/-", change(Some(beside.live_instances))),
-            ("allocated +/-", change(beside.allocated_bytes)),
-            (NAME, "total".to_owned()),
-        ]);
-    let answer = args.stack.below(answer, &compared.stacks, |row: &&SiteRow| row.stack);
     let sites =
         || [old, new].into_iter().flat_map(|profile| profile.sites.iter().flat_map(|sites| &sites.rows));
-    recorded::show(cx, args, &source, answer, counts, || sites().map(|site| &*site.class))
+    let names = || sites().map(|site| &*site.class);
+    recorded::show(cx, args, &source, counts, names, |format| {
+        let shown = shown::rows(args, format, &compared.rows, |row| row.status);
+        let answer = Answer::new(columns(&compared.stacks, &args.stack, origins), shown)
+            .beside(&Columns::new(beside_columns()), &beside)
+            .matching(counts.matching(format), "sites")
+            .total([
+                ("live +/-", change(Some(beside.live_bytes))),
+                ("objects +/-", change(Some(beside.live_instances))),
+                ("allocated +/-", change(beside.allocated_bytes)),
+                (NAME, "total".to_owned()),
+            ]);
+        args.stack.below(answer, &compared.stacks, |row: &&SiteRow| row.stack)
+    })
 }
 
 /// Opens a file that contains sites, or objects to count them over.

@@ -27,12 +27,12 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let [old_input, new_input] = args.input.binary(cx)?;
     let (old, before) = census(cx, &old_input, None)?;
     let (new, after) = census(cx, &new_input, Some(&before))?;
-    let keep = if args.leaves_out_same() { Keep::Changed } else { Keep::All };
+    let format = args.output.format();
+    let keep = if shown::leaves_out_same(format) { Keep::Changed } else { Keep::All };
     let source = Pair { old, new };
     let shown = new_input.with_threads(|| {
         let dumps = (dump(&source.old.heap, &source.old.graph)?, dump(&source.new.heap, &source.new.graph)?);
-        let top = args.top.rows(args.output.format());
-        let found = StringCensus::compare((before, dumps.0), (after, dumps.1), keep, top);
+        let found = StringCensus::compare((before, dumps.0), (after, dumps.1), keep, args.top.rows(format));
         show(cx, args, &source, &found, dumps)
     });
     shown?
@@ -62,21 +62,26 @@ fn show(
     found: &Compared,
     (old, new): (StringsDump<'_>, StringsDump<'_>),
 ) -> anyhow::Result<Outcome> {
-    let most = limit(None, args.output.format(), DEFAULT_CHARS).unwrap_or(usize::MAX);
-    let texts = ChangeReader::new(found, old, new, most);
+    let texts = |format| {
+        let most = limit(None, format, DEFAULT_CHARS).unwrap_or(usize::MAX);
+        ChangeReader::new(found, old, new, most)
+    };
     let counts = Counts { all: found.matching, changed: found.changed };
     let all = All {
         beside: DiffSummary { old: Old::of(&source.old), changed: counts.changed },
         totals: found.totals,
     };
-    let rows = found.rows.iter().map(|row| StringDiffLine { row: *row, text: texts.text(row) });
     let change = |of: fn(&Totals) -> u64| signed(all.change(of).delta());
-    let answer = Answer::new(columns(), rows).beside(&beside(), &all).total([
-        ("bytes +/-", change(|totals| totals.bytes)),
-        ("copies +/-", change(|totals| totals.strings)),
-        ("text", "all Strings".to_owned()),
-    ]);
-    shown::show(cx, args, source, answer, counts, &[])
+    shown::show(cx, args, source, counts, &[], |format| {
+        let texts = texts(format);
+        let rows = shown::rows(args, format, &found.rows, |row| row.status)
+            .map(move |row| StringDiffLine { row: *row, text: texts.text(row) });
+        Answer::new(columns(), rows).beside(&beside(), &all).total([
+            ("bytes +/-", change(|totals| totals.bytes)),
+            ("copies +/-", change(|totals| totals.strings)),
+            ("text", "all Strings".to_owned()),
+        ])
+    })
 }
 
 /// A row and its text.

@@ -28,15 +28,16 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let threads = Change { old: before.threads, new: after.threads };
     let summary = DiffSummary { old: Old::of(&old), changed: counts.changed };
     let beside = DiffTotal { summary, total: threads };
-    let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
-        .beside(&DiffTotal::columns(names::THREADS), &beside)
-        .total([("threads +/-", signed(threads.delta())), ("name", "total".to_owned())]);
     let without: Vec<String> = [(&old, &before), (&new, &after)]
         .into_iter()
         .filter(|(_, census)| census.threads == 0)
         .map(|(session, _)| format!("{} contains no threads", session.dump().path))
         .collect();
-    shown::show(cx, args, &Pair { old, new }, answer, counts, &without)
+    shown::show(cx, args, &Pair { old, new }, counts, &without, |format| {
+        Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
+            .beside(&DiffTotal::columns(names::THREADS), &beside)
+            .total([("threads +/-", signed(threads.delta())), ("name", "total".to_owned())])
+    })
 }
 
 fn census(cx: &RunContext, input: &Input, seed: u64) -> anyhow::Result<(Session, ThreadCensus)> {

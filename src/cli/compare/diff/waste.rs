@@ -25,13 +25,14 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let wasted_bytes = Change { old: before.wasted_bytes, new: after.wasted_bytes };
     let summary = DiffSummary { old: Old::of(&old), changed: counts.changed };
     let beside = DiffTotal { summary, total: wasted_bytes };
-    let answer = Answer::new(columns(), shown::rows(args, &rows, |row| row.status))
-        .beside(&DiffTotal::columns(names::WASTED_BYTES), &beside)
-        .total([
-            ("wasted +/-", signed(wasted_bytes.delta())),
-            ("kind", "total, no byte counted twice".to_owned()),
-        ]);
-    shown::show(cx, args, &Pair { old, new }, answer, counts, &[])
+    shown::show(cx, args, &Pair { old, new }, counts, &[], |format| {
+        Answer::new(columns(), shown::rows(args, format, &rows, |row| row.status))
+            .beside(&DiffTotal::columns(names::WASTED_BYTES), &beside)
+            .total([
+                ("wasted +/-", signed(wasted_bytes.delta())),
+                ("kind", "total, no byte counted twice".to_owned()),
+            ])
+    })
 }
 
 fn census(cx: &RunContext, input: &Input) -> anyhow::Result<(Session, WasteCensus)> {

@@ -9,11 +9,12 @@ use std::ops::Range;
 use clap::ValueEnum;
 
 use hprof_index::graph::numbers::ObjectIndex;
+use hprof_index::model::summary::Summary;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_input::file::TextFile;
 use hprof_parser::{ObjectId, TraceSerial};
 use hprof_query::classes::suggestions;
-use hprof_query::frameworks::{FrameworkDescription, Frameworks, KnownFrameworks};
+use hprof_query::frameworks::{FrameworkDescription, KnownFrameworks};
 use hprof_query::objects::reader::ObjectReader;
 use hprof_query::objects::show::{self, ClassFound, Data, NamedClass, Referrer, Shower, Shown, ShownPart};
 use hprof_query::paths::steps::View;
@@ -117,8 +118,8 @@ impl ShowArgs {
         self.given_range().is_some()
     }
 
-    fn elements(&self) -> Range<u64> {
-        let default = match (self.output.format(), self.form) {
+    fn elements(&self, format: Format) -> Range<u64> {
+        let default = match (format, self.form) {
             (Format::Table, As::Numbers) => 0..DEFAULT_ELEMENTS,
             (Format::Table, As::Hex) => 0..DEFAULT_BYTES,
             (Format::Table, As::Text) => 0..DEFAULT_TEXT,
@@ -127,12 +128,12 @@ impl ShowArgs {
         self.given_range().unwrap_or(default)
     }
 
-    fn most_referrers(&self) -> usize {
+    fn most_referrers(&self, format: Format) -> usize {
         // CSV does not contain referrers.
-        if !self.incoming || self.output.format() == Format::Csv {
+        if !self.incoming || format == Format::Csv {
             return 0;
         }
-        limit(self.top, self.output.format(), DEFAULT_TOP_OBJECTS).unwrap_or(usize::MAX)
+        limit(self.top, format, DEFAULT_TOP_OBJECTS).unwrap_or(usize::MAX)
     }
 }
 
@@ -146,13 +147,20 @@ pub(crate) fn run(cx: &RunContext, args: &ShowArgs) -> anyhow::Result<Outcome> {
     }
     let rules = args.frameworks.rules(cx)?;
     let (session, found) = Session::ask(cx, &args.input.input, |heap, graph| {
-        Ok(match find(args, heap, graph) {
-            Ok(object) => Ok(look(args, heap, graph, object, &rules)?),
-            Err(missing) => Err(missing),
-        })
+        let object = match find(args, heap, graph) {
+            Ok(object) => object,
+            Err(missing) => return Ok(Err(missing)),
+        };
+        let objects = ObjectReader::new(heap.summary(), graph, heap.bytes(&Quiet)?);
+        let known = KnownFrameworks::new(heap, &objects, &rules).describe(object);
+        let shower = shower(heap, graph)?;
+        // A table has fewer elements and referrers than JSON.
+        let look = |format: &Format| look(args, *format, heap.summary(), graph, &shower, object);
+        let looked: Vec<_> = cx.formats(args.output.format()).iter().map(look).collect();
+        Ok(Ok((object, looked, known)))
     })?;
     match found {
-        Ok(looked) => of_binary(cx, args, &session, looked),
+        Ok((object, looked, known)) => of_binary(cx, args, &session, object, looked, known.as_ref()),
         Err(missing) => nothing(cx, args, &session, &missing),
     }
 }
@@ -205,7 +213,6 @@ fn encoded(args: &ShowArgs, data: &Data<'_>) -> anyhow::Result<Encoded> {
 
 /// The part of an object that is read before anything is shown: of its elements and referrers the first [`KEPT`].
 struct Looked {
-    index: ObjectIndex,
     /// The object without fields.
     shown: Shown,
     /// Fields, then elements.
@@ -214,7 +221,6 @@ struct Looked {
     rest: Range<u64>,
     referrers: Vec<Referrer>,
     more_referrers: usize,
-    known: Option<FrameworkDescription>,
 }
 
 fn shower<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Shower<'a>> {
@@ -224,67 +230,97 @@ fn shower<'a>(heap: &'a Heap, graph: &'a ObjectGraph) -> anyhow::Result<Shower<'
 
 fn look(
     args: &ShowArgs,
-    heap: &Heap,
+    format: Format,
+    summary: &Summary,
     graph: &ObjectGraph,
+    shower: &Shower<'_>,
     index: ObjectIndex,
-    rules: &Frameworks,
-) -> anyhow::Result<Looked> {
-    let shower = shower(heap, graph)?;
+) -> Looked {
     let mut shown = shower.show(index);
     // HotSpot assigns trace 1, which is empty, to all objects.
-    let has_traces = heap.summary().facts().max_trace.get() > 1;
-    if args.output.format() == Format::Table && !has_traces {
+    let has_traces = summary.facts().max_trace.get() > 1;
+    if format == Format::Table && !has_traces {
         shown.trace = TraceSerial::default();
     }
-    let (characters, frames) = match args.output.format() {
+    let (characters, frames) = match format {
         Format::Table => (table::SHOWN_CHARS, table::SHOWN_FRAMES),
         Format::Json | Format::Csv => (MAX_CHARS, MAX_FRAMES),
     };
     (shown.value, shown.stack) = shower.meaning(index, characters, frames);
-    let Range { start, end } = args.elements();
+    let Range { start, end } = args.elements(format);
     let most = if args.has_range() { u64::MAX } else { MAX_CONTENTS };
     shown.contents = shower.contents(index, start, end.min(start.saturating_add(most)));
     let end = if args.form == As::Numbers { end } else { start };
     let made = end.min(start.saturating_add(KEPT as u64));
     let mut parts = std::mem::take(&mut shown.fields);
     parts.extend(shower.elements(index, start, made));
-    let most = args.most_referrers();
+    let most = args.most_referrers(format);
     let more_referrers = graph.referrers(index).count().saturating_sub(most);
     let referrers = shower.referrers(index, 0).take(most.min(KEPT)).collect();
-    let objects = ObjectReader::new(heap.summary(), graph, heap.bytes(&Quiet)?);
-    let known = KnownFrameworks::new(heap, &objects, rules).describe(index);
-    Ok(Looked { index, shown, parts, rest: made..end, referrers, more_referrers, known })
+    Looked { shown, parts, rest: made..end, referrers, more_referrers }
 }
 
-fn of_binary(cx: &RunContext, args: &ShowArgs, session: &Session, looked: Looked) -> anyhow::Result<Outcome> {
+fn of_binary(
+    cx: &RunContext,
+    args: &ShowArgs,
+    session: &Session,
+    index: ObjectIndex,
+    looked: Vec<Looked>,
+    known: Option<&FrameworkDescription>,
+) -> anyhow::Result<Outcome> {
     let shower = shower(&session.heap, &session.graph)?;
-    let Looked { index, shown, parts, rest, referrers, more_referrers, known } = looked;
-    let Range { start, end } = args.elements();
-    let mut data = None;
-    if args.form != As::Numbers {
-        let Some(whole) = shower.data(index, start, end) else {
-            anyhow::bail!(
-                "{} is not a primitive array; omit --as, which is for their elements",
-                args.object.text
-            );
+    let length = looked.first().and_then(|looked| looked.shown.length);
+    let mut looked = looked.into_iter();
+    let mut is_cut = false;
+    cx.each(args.output.format(), |cx, format| {
+        let Some(looked) = looked.next() else { return Ok(()) };
+        let Looked { shown, parts, rest, referrers, more_referrers } = looked;
+        let data = data(args, format, &shower, index)?;
+        is_cut |= data.as_ref().is_some_and(|(_, is_cut)| *is_cut);
+        let data = data.map(|(data, _)| data);
+        let encoded = data.as_ref().map(|data| encoded(args, data)).transpose()?;
+        let elements = || shower.elements(index, rest.start, rest.end);
+        let parts = || boxed(parts.iter().cloned().chain(elements()).map(PartLine::Part));
+        let left = args.most_referrers(format).saturating_sub(KEPT);
+        let more = || shower.referrers(index, KEPT).take(left);
+        let more = || (referrers.len() == KEPT).then(more).into_iter().flatten();
+        let referrers = || boxed(referrers.iter().cloned().chain(more()));
+        let object = Object {
+            shown,
+            parts: &parts,
+            referrers: args.incoming.then_some(&referrers),
+            data: encoded,
+            known: known.cloned(),
         };
-        let most = whole.bytes.get(..usize::try_from(MAX_BYTES)?).unwrap_or(whole.bytes);
-        if most.len() < whole.bytes.len() {
-            args.input
-                .note(cx, &format!("the first {} bytes; --range A..B shows others", grouped(MAX_BYTES)));
-        }
-        data = Some(Data { bytes: most, ..whole });
+        let hex = data.filter(|_| args.form == As::Hex);
+        write(cx, args, format, session, object, hex, more_referrers)
+    })?;
+    if is_cut {
+        args.input.note(cx, &format!("the first {} bytes; --range A..B shows others", grouped(MAX_BYTES)));
     }
-    let encoded = data.as_ref().map(|data| encoded(args, data)).transpose()?;
-    let elements = || shower.elements(index, rest.start, rest.end);
-    let parts = || boxed(parts.iter().cloned().chain(elements()).map(PartLine::Part));
-    let left = args.most_referrers().saturating_sub(KEPT);
-    let more = || shower.referrers(index, KEPT).take(left);
-    let more = || (referrers.len() == KEPT).then(more).into_iter().flatten();
-    let referrers = || boxed(referrers.iter().cloned().chain(more()));
-    let object =
-        Object { shown, parts: &parts, referrers: args.incoming.then_some(&referrers), data: encoded, known };
-    write(cx, args, session, object, data.filter(|_| args.form == As::Hex), more_referrers)
+    Ok(outcome(cx, args, session, length))
+}
+
+/// Returns the elements that `--as` shows as one text, and whether there are more than that may contain.
+fn data<'a>(
+    args: &ShowArgs,
+    format: Format,
+    shower: &Shower<'a>,
+    index: ObjectIndex,
+) -> anyhow::Result<Option<(Data<'a>, bool)>> {
+    if args.form == As::Numbers {
+        return Ok(None);
+    }
+    let Range { start, end } = args.elements(format);
+    let Some(whole) = shower.data(index, start, end) else {
+        anyhow::bail!(
+            "{} is not a primitive array; omit --as, which is for their elements",
+            args.object.text
+        );
+    };
+    let most = whole.bytes.get(..usize::try_from(MAX_BYTES)?).unwrap_or(whole.bytes);
+    let is_cut = most.len() < whole.bytes.len();
+    Ok(Some((Data { bytes: most, ..whole }, is_cut)))
 }
 
 fn of_text(
@@ -302,71 +338,87 @@ fn of_text(
         args.form == As::Numbers,
         "{path} is a text report, which contains no primitive values; omit --as"
     );
-    let question = text_show::TextObjectQuery { object, elements: args.elements(), incoming: args.incoming };
-    let found = text_show::show(file, report.run, &question)?;
-    let Some(mut shown) = found.shown else {
+    let read = |format| {
+        let elements = args.elements(format);
+        text_show::show(
+            file,
+            report.run,
+            &text_show::TextObjectQuery { object, elements, incoming: args.incoming },
+        )
+    };
+    let found = read(args.output.format())?;
+    let Some(shown) = &found.shown else {
         if report.heap.is_none() {
             args.input.note(cx, &format!("{path} contains no HEAP DUMP"));
         }
         return nothing(cx, args, recorded, &Missing::Object(object, found.nearest));
     };
-    let fields = std::mem::take(&mut shown.fields);
-    let most = args.most_referrers();
-    let more_referrers = found.referrers.len().saturating_sub(most);
-    let parts = || boxed(fields.iter().chain(&found.elements).cloned().map(PartLine::Part));
-    let referrers = || boxed(found.referrers.iter().take(most).cloned());
-    let object = Object {
-        shown,
-        parts: &parts,
-        referrers: args.incoming.then_some(&referrers),
-        data: None,
-        known: None,
-    };
-    write(cx, args, recorded, object, None, more_referrers)
+    let length = shown.length;
+    // A table has fewer elements than JSON. All are read before one is shown.
+    let others = cx.formats(args.output.format()).iter().skip(1).map(|format| read(*format));
+    let mut found = std::iter::once(Ok(found)).chain(others).collect::<Result<Vec<_>, _>>()?.into_iter();
+    cx.each(args.output.format(), |cx, format| {
+        let Some(found) = found.next() else { return Ok(()) };
+        let mut shown = found.shown.unwrap_or_default();
+        let fields = std::mem::take(&mut shown.fields);
+        let most = args.most_referrers(format);
+        let more_referrers = found.referrers.len().saturating_sub(most);
+        let parts = || boxed(fields.iter().chain(&found.elements).cloned().map(PartLine::Part));
+        let referrers = || boxed(found.referrers.iter().take(most).cloned());
+        let referrers: Option<columns::Items<'_, _>> = args.incoming.then_some(&referrers);
+        let object = Object { shown, parts: &parts, referrers, data: None, known: None };
+        write(cx, args, format, recorded, object, None, more_referrers)
+    })?;
+    Ok(outcome(cx, args, recorded, length))
 }
 
 fn boxed<'a, T>(items: impl Iterator<Item = T> + 'a) -> Box<dyn Iterator<Item = T> + 'a> {
     Box::new(items)
 }
 
-/// Shows an object: one row in JSON, its parts in CSV and tables.
+/// Shows an object in a format: one row in JSON, its parts in CSV and tables.
 fn write(
     cx: &RunContext,
     args: &ShowArgs,
+    format: Format,
     source: &impl AnswerSource,
     object: Object<'_>,
     hex: Option<Data<'_>>,
     more_referrers: usize,
-) -> anyhow::Result<Outcome> {
-    let range = args.given_range().zip(object.shown.length);
-    let beyond = range.filter(|(range, length)| range.start >= *length);
-    match (args.output.format(), &object.data) {
+) -> anyhow::Result<()> {
+    match (format, &object.data) {
         (Format::Table, _) => {
-            let Range { start, end } = args.elements();
+            let Range { start, end } = args.elements(format);
             let default_end = (!args.has_range()).then_some(end);
             let extent = Extent { start, default_end, hex, more_referrers };
-            source.show(cx, "show", &args.output, table::answer(object, &extent))?
+            source.show_in(cx, "show", &args.output, format, table::answer(object, &extent))?
         }
         (Format::Json, _) => {
-            source.show(cx, "show", &args.output, Answer::new(columns::object_columns(), [object]))?
+            let answer = Answer::new(columns::object_columns(), [object]);
+            source.show_in(cx, "show", &args.output, format, answer)?
         }
         (Format::Csv, Some(data)) => {
-            source.show(cx, "show", &args.output, Answer::new(columns::data_columns(), [data.clone()]))?
+            let answer = Answer::new(columns::data_columns(), [data.clone()]);
+            source.show_in(cx, "show", &args.output, format, answer)?
         }
-        (Format::Csv, None) => source.show(
-            cx,
-            "show",
-            &args.output,
-            Answer::new(columns::part_columns("field"), (object.parts)()),
-        )?,
+        (Format::Csv, None) => {
+            let answer = Answer::new(columns::part_columns("field"), (object.parts)());
+            source.show_in(cx, "show", &args.output, format, answer)?
+        }
     };
+    Ok(())
+}
+
+/// Returns the outcome for an object of this length, with a note if the range begins after it.
+fn outcome(cx: &RunContext, args: &ShowArgs, source: &impl AnswerSource, length: Option<u64>) -> Outcome {
+    let beyond = args.given_range().zip(length).filter(|(range, length)| range.start >= *length);
     if let Some((range, length)) = &beyond {
         let (start, length) = (grouped(range.start), counted(*length, "element"));
         let text = &args.object.text;
         args.input
             .note(cx, &format!("index {start} is out of range: {text} has {length}; indices start at 0"));
     }
-    Ok(source.outcome(beyond.is_none()))
+    source.outcome(beyond.is_none())
 }
 
 /// Reports that the object does not exist or is ambiguous.

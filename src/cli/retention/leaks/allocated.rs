@@ -62,10 +62,7 @@ pub(crate) fn sentence(suspect: &Suspect) -> Option<String> {
             grouped(samples)
         ),
     };
-    let mut line = frame(first);
-    if let Some(caller) = &first.caller {
-        line += &format!(", called by {caller}");
-    }
+    let line = called(first);
     let mut alive = human_bytes(of.recorded_live_bytes);
     if of.recorded_live_bytes < of.live_bytes {
         alive += &format!(" for the recorded time, of {}", human_bytes(of.live_bytes));
@@ -124,9 +121,15 @@ pub(super) fn evidence(suspect: &Suspect) -> Vec<String> {
         };
         let share = percent(line.like.bytes, of.sum.bytes);
         let samples = counted(line.like.samples, "sample");
-        format!("{}: {share}, {samples}{alive}, {}", frame(line), rate(line.site.rate()))
+        format!("{}: {share}, {samples}{alive}, {}", called(line), rate(line.site.rate()))
     };
     of.sites.iter().take(SHOWN_SITES).map(text).collect()
+}
+
+/// Names a line, with the caller from which what stays is.
+fn called(line: &LeakSite) -> String {
+    let caller = line.caller.as_ref().map(|caller| format!(", called by {caller}"));
+    frame(line) + &caller.unwrap_or_default()
 }
 
 /// Names a line.
@@ -149,6 +152,10 @@ pub(crate) fn columns() -> Columns<'static, AllocatingLine> {
             site.line.site.frame.as_ref().map(ToString::to_string).into()
         })
         .or_null("the samples have no stack"),
+        Column::of(names::CALLER, |site: &AllocatingLine| {
+            site.line.caller.as_ref().map(ToString::to_string).into()
+        })
+        .or_null("all calls are from one line, or the sampled objects that stayed alive do not tell"),
         Column::of(names::CLASS, |site: &AllocatingLine| (&site.class).into()),
         Column::of(names::WEIGHT_BYTES, |site: &AllocatingLine| site.line.like.bytes.into()),
         Column::of(names::PERCENT, |site: &AllocatingLine| {

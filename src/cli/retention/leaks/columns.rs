@@ -13,7 +13,7 @@ use hprof_report::value::{Value, id, list, record};
 
 use crate::cli::shared::{frameworks, paths};
 
-use super::{LeaksReport, allocated, words};
+use super::{LeaksReport, allocated, parts, words};
 
 /// A suspect.
 pub(super) struct SuspectLine<'a> {
@@ -97,11 +97,11 @@ pub(super) fn columns<'a>() -> Columns<'a, SuspectLine<'a>> {
         })
         .or_null("there is none"),
         Column::records(names::ACCUMULATED, levels(), |row: &SuspectLine<'a>| &row.suspect.accumulated)
-            .csv(|row| words::accumulated(row.suspect).into()),
+            .csv(|row| parts::accumulated(row.suspect).into()),
         Column::nested(names::PARTS, part_fields(), |row: &SuspectLine<'a>| {
             list(row.suspect.parts.iter().map(|part| part_record(part, row.told)))
         })
-        .csv(|row| joined(row.suspect.parts.iter().map(words::part_text))),
+        .csv(|row| joined(row.suspect.parts.iter().map(parts::part_text))),
         Column::records(names::CONTENT_CLASSES, shares(), |row: &SuspectLine<'a>| &row.suspect.contents)
             .csv(|row| joined(row.suspect.contents.iter().map(|share| share.class.clone()))),
         Column::records(names::MEMBERS, named(), |row: &SuspectLine<'a>| &row.suspect.members)
@@ -206,14 +206,18 @@ fn reason_fields() -> Vec<JsonField> {
         JsonField::of(names::HOW),
         JsonField::of(names::CLASS).or_null("of threads and members"),
         JsonField::of(names::OBJECTS).or_null("of a buffer and of members"),
+        JsonField::of(names::CHAINS).or_null("it is not a chain"),
         JsonField::of(names::POOL).or_null("there is none"),
         JsonField::of(names::LOADER_CLASS).or_null("there are none"),
     ]
 }
 
 fn reason(reason: &Reason) -> Value<'_> {
+    let mut in_chains = None;
     let (class, objects, pool, loader) = match reason {
-        Reason::Children { class, objects, .. } | Reason::Chain { class, objects, .. } => {
+        Reason::Children { class, objects, .. } => (Some(class), Some(*objects), None, None),
+        Reason::Chain { class, chains, objects, .. } => {
+            in_chains = Some(*chains);
             (Some(class), Some(*objects), None, None)
         }
         Reason::Buffer { class } => (Some(class), None, None, None),
@@ -227,6 +231,7 @@ fn reason(reason: &Reason) -> Value<'_> {
         (names::HOW, reason.name().into()),
         (names::CLASS, class.into()),
         (names::OBJECTS, objects.into()),
+        (names::CHAINS, in_chains.into()),
         (names::POOL, pool.into()),
         (names::LOADER_CLASS, loader.into()),
     ])
@@ -302,7 +307,7 @@ fn part_record<'a>(part: &'a RetainedPart, told: &LeaksReport) -> Value<'a> {
         (names::RETAINED_BYTES, part.retained_bytes.into()),
         (names::RETAINED_PERCENT, Value::Float(hundredths(part.retained_bytes, told.leaks.reachable_bytes))),
         (names::OBJECT, id(part.object)),
-        (names::TEXT, words::part_text(part).into()),
+        (names::TEXT, parts::part_text(part).into()),
     ])
 }
 

@@ -13,7 +13,7 @@ use crate::cli::retention::paths_to_root::objects;
 use crate::cli::shared::session::{AnswerSource, Session};
 use crate::cli::shared::{object_columns, paths};
 
-use super::{LeaksReport, facts, screen, words};
+use super::{LeaksReport, facts, parts, screen, words};
 
 /// Writes all suspects.
 pub(super) fn write(out: &mut dyn Write, session: &Session, told: &LeaksReport) -> io::Result<()> {
@@ -75,7 +75,7 @@ fn row(out: &mut dyn Write, summary: &Summary, told: &LeaksReport, at: usize) ->
     }
     for part in &suspect.parts {
         let share = percent(part.retained_bytes, leaks.reachable_bytes);
-        writeln!(out, "- part: {share} {}", text(&words::part_text(part)))?;
+        writeln!(out, "- part: {share} {}", text(&parts::part_text(part)))?;
     }
     if let Some(paths) = &suspect.paths {
         writeln!(out, "\nKept alive by {}:\n", text(&screen::path_heading(paths)))?;

@@ -14,7 +14,7 @@ use crate::cli::shared::commands::{Commands, NextCommand};
 use crate::cli::shared::session::Session;
 use crate::cli::shared::{holder, object, paths};
 
-use super::{LeaksReport, allocated, facts, loaders, words};
+use super::{LeaksReport, allocated, facts, loaders, parts, words};
 
 /// Frames shown of the thread that ran out of memory.
 const SHOWN_FRAMES: usize = 6;
@@ -127,7 +127,7 @@ fn parts(told: &LeaksReport, suspect: &Suspect) -> Section {
     for part in &suspect.parts {
         let bytes = part.retained_bytes;
         let percent = percent(bytes, told.leaks.reachable_bytes);
-        table.row([human_bytes(bytes), percent, words::part_text(part)]);
+        table.row([human_bytes(bytes), percent, parts::part_text(part)]);
     }
     Section::Table(table)
 }
@@ -150,7 +150,7 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
         all.push(("largest", largest.join("; ")));
     }
     if suspect.verdict == Verdict::Accumulation {
-        all.push(("consists of", words::accumulated(suspect)));
+        all.push(("consists of", parts::accumulated(suspect)));
     }
     if let Some(allocation) = &suspect.allocation
         && let Some(frame) = allocation.frame()
@@ -180,7 +180,7 @@ pub(super) fn facts_of(summary: &Summary, leaks: &Leaks, suspect: &Suspect) -> V
     {
         all.push((
             "thread local",
-            format!("{}, {}", words::local_text(local, None), human_bytes(local.retained_bytes)),
+            format!("{}, {}", parts::local_text(local, None), human_bytes(local.retained_bytes)),
         ));
     }
     let titles =

@@ -1,7 +1,6 @@
 //! Finding the places of a dump, or of a part of it.
 
 use std::io;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -56,7 +55,7 @@ pub(super) fn places(
         (None, Some(dominator)) => references.held_by(dominator, object),
         (None, None) => HeldBy::Unknown,
     };
-    let forms = Arc::new(Forms::new(&objects));
+    let forms = Forms::of(objects.summary);
     let mut numbers = LabelNumbers::new(summary, &slots);
     let least = keyed::least(graph.tree.reachable_bytes());
     let labels = Labels::new(heap, graph, bytes);

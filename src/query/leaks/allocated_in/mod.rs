@@ -20,6 +20,7 @@ use crate::recordings::profile::flight::allocations::{Allocations, ChainLink, Ol
 
 use crate::threads::frames::Frame;
 
+use super::evidence::Path;
 use super::{Leaks, Suspect, SuspectKind, SuspectRule};
 use callers::AliveStacks;
 use live::LiveObjects;
@@ -282,14 +283,26 @@ fn holders(suspect: &Suspect) -> Vec<&str> {
     owner.into_iter().chain(place).filter(|class| !names::is_of_jdk(class)).collect()
 }
 
-/// Returns the references of the dump's path by which a chain is recognized, class and field: that of the last object of
-/// the application, or else all fields.
-fn links(suspect: &Suspect) -> Vec<(&str, &str)> {
+/// Returns the references of the dump by which a chain is recognized, class and field, as alternatives: that of the last
+/// object of the application on the path, or else all fields of it, and the same of the path that starts in a thread's
+/// frame: a chain leads to one root of several, often a variable.
+fn links(suspect: &Suspect) -> Vec<Vec<(&str, &str)>> {
     let Some(paths) = &suspect.paths else { return Vec::new() };
-    if let Some(owner) = &paths.owner {
-        return vec![(&owner.class, &owner.field)];
-    }
-    let steps = paths.path.steps.windows(2);
+    let own = match &paths.owner {
+        Some(owner) => vec![(&*owner.class, &*owner.field)],
+        None => fields(&paths.path),
+    };
+    let through_frame = paths.through_frame.as_ref().map(|path| {
+        let fields = fields(path);
+        let last = fields.iter().rfind(|(class, _)| !names::is_of_jdk(class)).copied();
+        last.map_or(fields, |last| vec![last])
+    });
+    [own].into_iter().chain(through_frame).collect()
+}
+
+/// Returns the fields of a path, with the classes of the objects that have them.
+fn fields(path: &Path) -> Vec<(&str, &str)> {
+    let steps = path.steps.windows(2);
     let fields = steps.filter_map(|pair| {
         let [holder, held] = pair else { return None };
         let field = held.reference.as_deref().filter(|field| !field.starts_with(['[', '<']))?;
@@ -298,12 +311,13 @@ fn links(suspect: &Suspect) -> Vec<(&str, &str)> {
     fields.collect()
 }
 
-fn is_held_alike(old: &OldObject, links: &[(&str, &str)]) -> bool {
+/// Returns whether a chain has all references of one of the alternatives.
+fn is_held_alike(old: &OldObject, links: &[Vec<(&str, &str)>]) -> bool {
     let is_in = |(class, field): &(&str, &str)| {
         let is_it = |link: &ChainLink| &*link.class == *class && link.field.as_deref() == Some(*field);
         old.chain.iter().any(is_it)
     };
-    !links.is_empty() && links.iter().all(is_in)
+    links.iter().any(|links| !links.is_empty() && links.iter().all(is_in))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use hprof_index::graph::numbers::ObjectIndex;
-use hprof_index::model::summary::ClassNumber;
+use hprof_index::model::summary::{ClassNumber, Summary};
 use hprof_parser::{BasicType, ObjectId};
 
 use super::reader::{Bits, ObjectReader};
@@ -117,9 +117,13 @@ pub struct Collections<'o, 'a> {
 }
 
 impl Forms {
+    /// Returns the representations of the collection classes of a dump, which are found once.
+    pub fn of(summary: &Summary) -> Arc<Self> {
+        summary.derived(|| Self::new(summary))
+    }
+
     /// Finds the classes of collections.
-    pub fn new(objects: &ObjectReader<'_>) -> Self {
-        let summary = objects.summary;
+    fn new(summary: &Summary) -> Self {
         let mut by_name: FxHashMap<&str, Vec<(CollectionKind, CollectionForm)>> = FxHashMap::default();
         // By field name: `true` if a class has the field, declared or inherited. Thousands of classes above one another
         // may have the name of a collection.
@@ -177,7 +181,7 @@ impl Forms {
 impl<'o, 'a> Collections<'o, 'a> {
     /// Creates a reader of the collections among these objects.
     pub fn new(objects: &'o ObjectReader<'a>) -> Self {
-        Self::with(objects, Arc::new(Forms::new(objects)))
+        Self::with(objects, Forms::of(objects.summary))
     }
 
     /// Like [`Self::new`], with representations that were determined before.

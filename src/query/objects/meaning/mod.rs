@@ -11,6 +11,8 @@ mod stack;
 mod text;
 mod time;
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use hprof_index::ObjectGraph;
@@ -39,22 +41,31 @@ pub struct Meaning {
     pub is_cut: bool,
 }
 
+/// By class number: how its instances are read, and the known class that determines this.
+#[derive(Debug)]
+struct KnownClasses(Vec<Option<(How, ClassNumber)>>);
+
 /// Reader of the meanings of objects.
 #[derive(Debug)]
 pub struct Meanings<'a> {
     objects: ObjectReader<'a>,
-    /// By class number: how its instances are read, and the known class that determines this.
-    known: Vec<Option<(How, ClassNumber)>>,
+    known: Arc<KnownClasses>,
+}
+
+impl KnownClasses {
+    fn new(summary: &Summary) -> Self {
+        let by_name: FxHashMap<&str, How> = KNOWN.iter().copied().collect();
+        let own = summary
+            .numbered_classes()
+            .map(|(number, class)| by_name.get(summary.class_name(class)).map(|how| (*how, number)));
+        Self(summary.class_table().inherit(&own.collect::<Vec<_>>()))
+    }
 }
 
 impl<'a> Meanings<'a> {
     /// Prepares reading the meanings of objects of `graph`; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8]) -> Self {
-        let by_name: FxHashMap<&str, How> = KNOWN.iter().copied().collect();
-        let own = summary
-            .numbered_classes()
-            .map(|(number, class)| by_name.get(summary.class_name(class)).map(|how| (*how, number)));
-        let known = summary.class_table().inherit(&own.collect::<Vec<_>>());
+        let known = summary.derived(|| KnownClasses::new(summary));
         Self { objects: ObjectReader::new(summary, graph, bytes), known }
     }
 
@@ -74,7 +85,7 @@ impl<'a> Meanings<'a> {
 
     /// Returns how an instance is read, and the fields that this uses.
     fn how(&self, whole: Fields<'a>) -> Option<(How, Fields<'a>)> {
-        let (how, known) = self.known.get(whole.class().0 as usize).copied().flatten()?;
+        let (how, known) = self.known.0.get(whole.class().0 as usize).copied().flatten()?;
         Some((how, whole.of(known)?))
     }
 

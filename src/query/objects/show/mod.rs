@@ -14,7 +14,7 @@ use hprof_parser::{BasicType, ObjectId, TraceSerial, be_value};
 
 use super::collections::{self, Collections};
 use super::hiding;
-use super::meaning::{Meaning, Meanings, Stack};
+use super::meaning::{Meaning, Stack};
 use super::reader::{Bits, ObjectReader, Record};
 use crate::paths::steps::View;
 
@@ -214,15 +214,13 @@ impl ShownValue {
 /// Reader of the details of objects in a binary dump.
 pub struct Shower<'a> {
     objects: ObjectReader<'a>,
-    meanings: Meanings<'a>,
     view: View<'a>,
 }
 
 impl<'a> Shower<'a> {
     /// Creates a reader for objects that `view` describes; `bytes` are the dump's ([`hprof_index::Heap::bytes`]).
     pub fn new(summary: &'a Summary, graph: &'a ObjectGraph, bytes: &'a [u8], view: View<'a>) -> Self {
-        let meanings = Meanings::new(summary, graph, bytes);
-        Self { objects: ObjectReader::new(summary, graph, bytes), meanings, view }
+        Self { objects: ObjectReader::new(summary, graph, bytes), view }
     }
 
     fn graph(&self) -> &'a ObjectGraph {
@@ -299,13 +297,13 @@ impl<'a> Shower<'a> {
         match self.objects.record(object) {
             Some(Record::Instance(_)) => {
                 let meaning = match self.view.hides_values() {
-                    false => self.meanings.meaning(object, characters),
+                    false => self.view.meanings().meaning(object, characters),
                     true => self
                         .objects
                         .string(object)
                         .map(|text| Meaning { text: hiding::text(&text, characters, true), is_cut: false }),
                 };
-                (meaning, self.meanings.stack(object, frames))
+                (meaning, self.view.meanings().stack(object, frames))
             }
             _ => (None, None),
         }

@@ -27,6 +27,8 @@ const AT_MOST_IN_ONE: u64 = 50;
 const MAX_STEPS: usize = 64;
 /// Minimum number of elements that count as many.
 const MANY: u64 = 10;
+/// Minimum number of nodes of a place for each head.
+const MIN_NODES: u64 = 10;
 
 /// Many similar objects at a place or immediately below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +43,9 @@ pub struct Elements {
     pub is_mostly: bool,
     /// `true` if those at `place` have nearly all of the elements' retained size.
     pub is_of_one_kind: bool,
-    /// `true` if each holds the next.
-    pub is_chain: bool,
+    /// Number of heads, which no other of the place holds, if there are ten times as many objects: nodes of chains and trees.
+    /// Otherwise 0.
+    pub heads: u64,
     /// `true` if there may be more: elements of objects that are nested in others of their place count elsewhere.
     pub is_lower_bound: bool,
 }
@@ -143,15 +146,16 @@ fn fullest(aligned: &Aligned, place: u32) -> (Vec<u32>, Option<Elements>) {
 fn elements(aligned: &Aligned, place: u32) -> Option<Elements> {
     let own = aligned.figures(0, place);
     // Each link of a chain holds the next: the first one retains all.
-    let is_chain = own.following >= MANY;
-    if is_chain || is_shared(own.objects, own.largest_bytes, own.retained_bytes) {
+    let are_nodes = own.following >= MANY;
+    let heads = if are_nodes { own.objects.saturating_sub(own.following) } else { 0 };
+    if are_nodes || is_shared(own.objects, own.largest_bytes, own.retained_bytes) {
         return Some(Elements {
             place,
             objects: own.objects,
             retained_bytes: own.retained_bytes,
             is_mostly: false,
             is_of_one_kind: true,
-            is_chain: own.objects.saturating_sub(own.following) == 1,
+            heads: if own.objects / MIN_NODES >= heads { heads } else { 0 },
             is_lower_bound: false,
         });
     }
@@ -186,7 +190,7 @@ fn stored(aligned: &Aligned, place: u32) -> Option<Elements> {
         retained_bytes: bytes,
         is_mostly: first_objects < objects,
         is_of_one_kind: is_share(first_bytes, values, OF_ONE_KIND),
-        is_chain: false,
+        heads: 0,
         is_lower_bound: aligned.is_nesting(place),
     })
 }

@@ -141,6 +141,10 @@ fn together(mut all: Vec<Explained>) -> Option<Explained> {
         if let (Some(elements), Some(more)) = (&mut first.elements, one.elements) {
             elements.objects = elements.objects.saturating_add(more.objects);
             elements.retained_bytes = elements.retained_bytes.saturating_add(more.retained_bytes);
+            elements.heads = match (elements.heads, more.heads) {
+                (0, _) | (_, 0) => 0,
+                (heads, more) => heads.saturating_add(more),
+            };
             elements.is_mostly |= more.is_mostly;
             elements.is_lower_bound |= more.is_lower_bound;
             elements.is_of_one_kind &= more.is_of_one_kind;
