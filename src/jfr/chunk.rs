@@ -116,6 +116,11 @@ impl<'a> Chunk<'a> {
         Self { tables, reader: reader_of(file, span) }
     }
 
+    /// Returns its length in bytes.
+    pub fn byte_count(&self) -> usize {
+        self.reader.end()
+    }
+
     /// Returns the tables, for [`Chunk::of`].
     pub fn tables(&self) -> &Arc<ChunkTables> {
         &self.tables

@@ -122,7 +122,7 @@ impl ChunkSums {
         let mut counting = Counting {
             chunk: &chunk,
             sums: &mut sums,
-            names: Names::of_chunk(span),
+            names: Names::of_chunk(&chunk, usize::MAX),
             stacks: Stacks::default(),
             classes: ClassTable::default(),
             jvm: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use hprof_jfr::values::{Constant, ConstantId};
-use hprof_jfr::{ChunkSpan, Record, Value};
+use hprof_jfr::{Chunk, Record, Value};
 use hprof_parser::names::java_class_name;
 
 /// Maximum length of a name in bytes, as in class files (JVMS 4.4.7). What exceeds it is cut off.
@@ -76,9 +76,9 @@ impl Names {
         }
     }
 
-    /// Creates a table of the names of a chunk. It contains each of them once, a little shorter at most.
-    pub(super) fn of_chunk(span: &ChunkSpan) -> Self {
-        Self::new((span.end - span.start).saturating_mul(4))
+    /// Creates a table of the names of a chunk, up to a size. The chunk contains each of them once, a little shorter at most.
+    pub(super) fn of_chunk(chunk: &Chunk<'_>, max_bytes: usize) -> Self {
+        Self::new(chunk.byte_count().saturating_mul(4).min(max_bytes))
     }
 
     /// Returns the name of a class in Java source form.
@@ -221,7 +221,7 @@ impl NameBudget {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use hprof_jfr::{Chunk, Recording};
+    use hprof_jfr::Recording;
     use hprof_writer::flight::every_kind;
 
     #[test]

@@ -68,7 +68,7 @@ fn fields(class: &Class) -> [NumberField<'static>; 7] {
 /// offsets start with an event: earlier ones are not read.
 pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(EventRow<'_>)) {
     let mut selections: FxHashMap<usize, NumberFields<7>> = FxHashMap::default();
-    let (mut names, mut stacks) = (Names::new(MAX_NAMES), Stacks::default());
+    let (mut names, mut stacks) = (Names::of_chunk(chunk, MAX_NAMES), Stacks::default());
     for event in chunk.events_in(starts) {
         let Some(class) = event.fields.class() else { continue };
         let selection =

@@ -97,7 +97,7 @@ impl ChunkAllocations {
             chunk: &chunk,
             span_nanos,
             found: Self::default(),
-            names: Names::of_chunk(span),
+            names: Names::of_chunk(&chunk, usize::MAX),
             stacks: Stacks::default(),
             classes: ClassTable::default(),
             old_objects: OldObjects::new(MAX_CHAIN_TEXTS),
