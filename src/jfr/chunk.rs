@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{FlightError, FlightErrorKind};
 use crate::events::{EventHeader, Events, HEADER};
-use crate::metadata::Metadata;
+use crate::metadata::{Class, Metadata};
 use crate::plan::{self, Plans};
 use crate::pools::Pools;
 use crate::reader::Reader;
@@ -19,6 +19,9 @@ pub const METADATA: i64 = 0;
 pub const CHECKPOINT: i64 = 1;
 /// Maximum number of problems of a chunk that are stored.
 const MAX_PROBLEMS: usize = 8;
+
+/// Maximum number of selected events whose places are stored.
+const MAX_SELECTED: usize = if cfg!(test) { 4 } else { 1 << 20 };
 
 /// Number of events of a part of a chunk.
 pub const PART_EVENTS: u64 = 1 << 13;
@@ -46,6 +49,26 @@ pub struct ChunkTables {
     pub(crate) pools: Pools,
     /// Offsets of the events that can be read, one after the other: one range, and one more after each damaged region.
     pub(crate) runs: Vec<Range<usize>>,
+    pub(crate) selected: Selected,
+}
+
+/// Events of selected types, whose places are stored when a chunk is visited: their headers are read once.
+#[derive(Debug)]
+pub(crate) struct Selected {
+    /// By index of the type.
+    pub(crate) is_selected: Vec<bool>,
+    pub(crate) places: Vec<EventPlace>,
+    /// Offset of the first event that can be selected and is not stored. Those from it are visited again.
+    pub(crate) rest: usize,
+}
+
+/// Place of a selected event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventPlace {
+    pub(crate) class: u32,
+    pub(crate) start: u32,
+    pub(crate) fields: u32,
+    pub(crate) end: u32,
 }
 
 /// Number of events of a type.
@@ -73,12 +96,29 @@ impl<'a> Chunk<'a> {
     /// # Errors
     /// If it contains no metadata, or damaged metadata.
     pub fn read(file: &'a [u8], span: &ChunkSpan) -> Result<Self, FlightError> {
-        Ok(Self::of(file, span, Arc::new(ChunkTables::read(file, span)?)))
+        Self::read_selecting(file, span, |_| false)
+    }
+
+    /// Reads the types and constants of a chunk, for [`Chunk::selected`].
+    ///
+    /// # Errors
+    /// As [`Chunk::read`].
+    pub fn read_selecting(
+        file: &'a [u8],
+        span: &ChunkSpan,
+        select: impl Fn(&Class) -> bool,
+    ) -> Result<Self, FlightError> {
+        Ok(Self::of(file, span, Arc::new(ChunkTables::read_selecting(file, span, &select)?)))
     }
 
     /// Returns the chunk whose tables were read before.
     pub fn of(file: &'a [u8], span: &ChunkSpan, tables: Arc<ChunkTables>) -> Self {
         Self { tables, reader: reader_of(file, span) }
+    }
+
+    /// Returns its length in bytes.
+    pub fn byte_count(&self) -> usize {
+        self.reader.end()
     }
 
     /// Returns the tables, for [`Chunk::of`].
@@ -93,14 +133,25 @@ impl ChunkTables {
     /// # Errors
     /// As [`Chunk::read`].
     pub fn read(file: &[u8], span: &ChunkSpan) -> Result<Self, FlightError> {
+        Self::read_selecting(file, span, &|_| false)
+    }
+
+    fn read_selecting(
+        file: &[u8],
+        span: &ChunkSpan,
+        select: &dyn Fn(&Class) -> bool,
+    ) -> Result<Self, FlightError> {
         let reader = reader_of(file, span);
-        let (mut counts, mut checkpoints, mut last) = (Counts::default(), Vec::new(), None);
-        let Walk { runs, mut problems, metadata } = Walk::over(reader, span, |event| {
+        let (mut counts, mut checkpoints, mut last) = (Counts::new(reader.end()), Vec::new(), None);
+        let Stated { starts, metadata } = Stated::of(reader, span);
+        let selection = |metadata: &Metadata| metadata.classes.iter().map(select).collect::<Vec<bool>>();
+        let mut selected = Selected::new(metadata.as_ref().map(selection));
+        let Walk { runs, mut problems } = Walk::over(reader, starts, |event| {
             counts.add(event);
             match event.type_id {
                 METADATA => last = Some(*event),
                 CHECKPOINT => checkpoints.push(*event),
-                _ => {}
+                type_id => selected.add(event, || metadata.as_ref()?.index_of(type_id)),
             }
         });
         let metadata = match metadata {
@@ -108,13 +159,24 @@ impl ChunkTables {
             None => {
                 let none = FlightError::new(FlightErrorKind::NoMetadata, span.start as u64);
                 let event = last.ok_or(none)?;
-                Metadata::read(reader.at(event.fields).until(event.end))?
+                let metadata = Metadata::read(reader.at(event.fields).until(event.end))?;
+                selected.is_selected = selection(&metadata);
+                metadata
             }
         };
         let plans = plan::plans(&metadata, reader.is_compressed());
         let problem = |problem| add_problem(&mut problems, problem);
         let pools = Pools::read(reader, &checkpoints, (&metadata, &plans), problem);
-        Ok(Self { header: span.header, metadata, counts: counts.finish(), problems, plans, pools, runs })
+        Ok(Self {
+            header: span.header,
+            metadata,
+            counts: counts.finish(),
+            problems,
+            plans,
+            pools,
+            runs,
+            selected,
+        })
     }
 
     /// Returns a time in nanoseconds since 1970.
@@ -135,7 +197,8 @@ impl ChunkTables {
 /// [`Chunk::events_in`]. Only headers of events are read.
 pub fn parts(file: &[u8], span: &ChunkSpan) -> Vec<Range<usize>> {
     let (mut starts, mut events) = (Vec::new(), 0u64);
-    let Walk { runs, .. } = Walk::over(reader_of(file, span), span, |event| {
+    let reader = reader_of(file, span);
+    let Walk { runs, .. } = Walk::over(reader, Stated::of(reader, span).starts, |event| {
         if events.is_multiple_of(PART_EVENTS) {
             starts.push(event.start);
         }
@@ -161,20 +224,15 @@ fn add_problem(problems: &mut Vec<FlightError>, problem: FlightError) {
 struct Walk {
     runs: Vec<Range<usize>>,
     problems: Vec<FlightError>,
-    /// Metadata, if the chunk states its offset.
-    metadata: Option<Metadata>,
 }
 
 impl Walk {
-    /// Visits the headers of all events that can be read.
-    fn over(reader: Reader<'_>, span: &ChunkSpan, mut visit: impl FnMut(&EventHeader)) -> Self {
-        // A header that the JVM was still writing states nothing that is certain.
-        let is_stated = span.is_whole || !span.header.is_in_flight();
-        let stated = if is_stated { Stated::read(reader, &span.header) } else { Stated::default() };
+    /// Visits the headers of all events that can be read. No event extends into one whose offset is stated, so damage ends there
+    /// at the latest.
+    fn over(reader: Reader<'_>, starts: Vec<usize>, mut visit: impl FnMut(&EventHeader)) -> Self {
         let mut problems = Vec::new();
         let (mut runs, mut at): (Vec<Range<usize>>, usize) = (Vec::new(), HEADER);
-        // No event extends into one whose offset is stated, so damage ends there at the latest.
-        for end in stated.starts.iter().copied().chain([reader.end()]) {
+        for end in starts.into_iter().chain([reader.end()]) {
             let start = at;
             for event in Events::from(reader.at(start).until(end)) {
                 match event {
@@ -197,7 +255,33 @@ impl Walk {
             }
             at = end;
         }
-        Self { runs, problems, metadata: stated.metadata }
+        Self { runs, problems }
+    }
+}
+
+impl Selected {
+    /// Creates a list of events of types that are selected, if they are known already.
+    fn new(is_selected: Option<Vec<bool>>) -> Self {
+        let rest = if is_selected.is_some() { usize::MAX } else { 0 };
+        Self { is_selected: is_selected.unwrap_or_default(), places: Vec::new(), rest }
+    }
+
+    #[inline]
+    fn add(&mut self, event: &EventHeader, class: impl FnOnce() -> Option<usize>) {
+        if self.rest != usize::MAX {
+            return;
+        }
+        let Some(class) = class().filter(|class| self.is_selected.get(*class) == Some(&true)) else { return };
+        if self.places.len() < MAX_SELECTED
+            && let Ok(class) = u32::try_from(class)
+            && let Ok(start) = u32::try_from(event.start)
+            && let Ok(fields) = u32::try_from(event.fields)
+            && let Ok(end) = u32::try_from(event.end)
+        {
+            self.places.push(EventPlace { class, start, fields, end });
+        } else {
+            self.rest = event.start;
+        }
     }
 }
 
@@ -210,6 +294,12 @@ struct Stated {
 }
 
 impl Stated {
+    fn of(reader: Reader<'_>, span: &ChunkSpan) -> Self {
+        // A header that the JVM was still writing states nothing that is certain.
+        let is_stated = span.is_whole || !span.header.is_in_flight();
+        if is_stated { Self::read(reader, &span.header) } else { Self::default() }
+    }
+
     fn read(reader: Reader<'_>, header: &ChunkHeader) -> Self {
         let mut stated = Self::default();
         if let Some((at, event)) = event_at(reader, header.metadata, METADATA) {
@@ -243,18 +333,24 @@ fn event_at(reader: Reader<'_>, offset: i64, type_id: i64) -> Option<(usize, Rea
 }
 
 /// Counts of events by type. Types of the JVM have small IDs.
-#[derive(Default)]
 struct Counts {
     small: Vec<TypeCount>,
+    max_small: usize,
     other: FxHashMap<i64, TypeCount>,
 }
 
-/// Number of types that are counted in a table.
-const SMALL: usize = 4096;
+/// Maximum number of types that are counted in a table.
+const MAX_SMALL: usize = 4096;
 
 impl Counts {
+    /// Creates counts of the events of a chunk of so many bytes. Its table is not much larger.
+    fn new(bytes: usize) -> Self {
+        Self { small: Vec::new(), max_small: bytes.min(MAX_SMALL), other: FxHashMap::default() }
+    }
+
+    #[inline]
     fn add(&mut self, event: &EventHeader) {
-        let small = usize::try_from(event.type_id).ok().filter(|id| *id < SMALL);
+        let small = usize::try_from(event.type_id).ok().filter(|id| *id < self.max_small);
         let count = match small {
             Some(id) => {
                 if self.small.len() <= id {

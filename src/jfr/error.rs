@@ -55,6 +55,12 @@ pub enum FlightErrorKind {
     /// Elements or types that are nested too deeply, or types that contain themselves.
     #[error("types are nested too deeply")]
     TooDeep,
+    /// More strings, types or fields than any JVM has.
+    #[error("the metadata contains too many strings, types or fields")]
+    TooManyTypes,
+    /// Names that types and fields share, so that they take more than the metadata itself, many times over.
+    #[error("the names of types are much longer together than the metadata")]
+    NamesTooLong,
     /// A type that the metadata does not describe.
     #[error("type {0} is not described by the metadata")]
     UnknownType(i64),

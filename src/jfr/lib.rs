@@ -30,7 +30,7 @@ pub mod values;
 
 pub use chunk::{Chunk, ChunkTables};
 pub use error::{FlightError, FlightErrorKind};
-pub use numbers::{NumberField, NumberFields};
+pub use numbers::{ElementNumbers, NumberField, NumberFields};
 pub use recording::{ChunkHeader, ChunkSpan, Recording};
 pub use values::{Event, Record, Value};
 

@@ -1,5 +1,7 @@
 //! Types of events and constants, as a chunk describes them.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::error::{FlightError, FlightErrorKind};
@@ -19,8 +21,17 @@ pub struct Metadata {
     by_id: FxHashMap<i64, usize>,
 }
 
-/// Number of IDs that are looked up in a table.
-const SMALL: usize = 4096;
+/// Maximum number of IDs that are looked up in a table. It is no larger than the metadata.
+const MAX_SMALL: usize = 4096;
+/// Maximum number of strings, and of all fields. A JVM has a few thousand.
+const MAX_STRINGS: usize = 1 << 20;
+/// Maximum number of types.
+const MAX_TYPES: usize = if cfg!(test) { 1 << 10 } else { 1 << 16 };
+/// Maximum length of the names of all types and fields, as a multiple of the length of the metadata, in which any number of
+/// fields can share a name.
+const MAX_NAMES: usize = 64;
+/// Maximum length of a number that is written as a text.
+const MAX_DIGITS: usize = 20;
 /// No type.
 const NONE: u32 = u32::MAX;
 
@@ -30,18 +41,20 @@ pub struct Class {
     /// ID in this chunk.
     pub id: i64,
     /// Name, `jdk.ExecutionSample`.
-    pub name: String,
+    pub name: Arc<str>,
     /// Name of the supertype, `jdk.jfr.Event`; empty for none.
-    pub super_name: String,
+    pub super_name: Arc<str>,
     /// Fields, in the order of their values.
     pub fields: Vec<Field>,
+    /// Indices of the fields, ascending by name: events and constants are looked into by names.
+    by_name: Vec<u32>,
 }
 
 /// A field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Field {
     /// Name.
-    pub name: String,
+    pub name: Arc<str>,
     /// ID of the type.
     pub type_id: i64,
     /// `true` if the value is the key of a constant.
@@ -53,12 +66,20 @@ pub struct Field {
 impl Class {
     /// Returns whether this is a type of events.
     pub fn is_event(&self) -> bool {
-        self.super_name == "jdk.jfr.Event"
+        &*self.super_name == "jdk.jfr.Event"
     }
 
-    /// Returns the index of a field.
+    /// Returns the index of a field; of several with one name, that of the first.
     pub fn field(&self, name: &str) -> Option<usize> {
-        self.fields.iter().position(|field| field.name == name)
+        let field = |at: &u32| self.fields.get(*at as usize).map_or("", |field| &field.name);
+        let first = self.by_name.partition_point(|at| field(at) < name);
+        self.by_name.get(first).filter(|at| field(at) == name).map(|at| *at as usize)
+    }
+
+    fn sort_names(&mut self) {
+        let fields = &self.fields;
+        self.by_name = (0..).take(fields.len()).collect();
+        self.by_name.sort_by_key(|at| fields.get(*at as usize).map(|field| &field.name));
     }
 }
 
@@ -69,17 +90,29 @@ impl Metadata {
         for _ in 0..3 {
             reader.long()?;
         }
-        let mut strings = Vec::new();
-        for _ in 0..reader.count()? {
+        let none: Arc<str> = "".into();
+        let mut strings: Vec<Arc<str>> = Vec::new();
+        let length = reader.remaining();
+        let count = reader.count()?;
+        if count > MAX_STRINGS {
+            return Err(reader.error(FlightErrorKind::TooManyTypes));
+        }
+        for _ in 0..count {
             strings.push(match reader.text()? {
-                Text::Inline(text) => text.into_owned(),
-                Text::Null | Text::Constant(_) => String::new(),
+                Text::Inline(text) => match text.decode(usize::MAX)? {
+                    text if text.is_empty() => Arc::clone(&none),
+                    text => text.into(),
+                },
+                Text::Null | Text::Constant(_) => Arc::clone(&none),
             });
         }
         let mut metadata = Self::default();
-        Elements { strings: &strings, metadata: &mut metadata }.element(&mut reader, 0)?;
-        metadata.small = vec![NONE; SMALL];
-        for (index, class) in metadata.classes.iter().enumerate() {
+        let left = length.saturating_mul(MAX_NAMES);
+        let mut elements = Elements { strings: &strings, none, metadata: &mut metadata, left, fields: 0 };
+        elements.element(&mut reader, 0)?;
+        metadata.small = vec![NONE; length.min(MAX_SMALL)];
+        for (index, class) in metadata.classes.iter_mut().enumerate() {
+            class.sort_names();
             let small = usize::try_from(class.id).ok().and_then(|id| metadata.small.get_mut(id));
             match (small, u32::try_from(index)) {
                 (Some(small), Ok(index)) => *small = index,
@@ -105,43 +138,87 @@ impl Metadata {
 
     /// Returns the index of the type with this name.
     pub fn named(&self, name: &str) -> Option<usize> {
-        self.classes.iter().position(|class| class.name == name)
+        self.classes.iter().position(|class| &*class.name == name)
     }
 }
 
 /// Reader of the tree of elements.
 struct Elements<'m> {
-    strings: &'m [String],
+    strings: &'m [Arc<str>],
+    /// The empty string.
+    none: Arc<str>,
     metadata: &'m mut Metadata,
+    /// Bytes that names may still take together.
+    left: usize,
+    /// Number of fields of all types.
+    fields: usize,
 }
 
-impl Elements<'_> {
+/// Attributes of an element that are used. Of several with one name, the first counts.
+#[derive(Default)]
+struct Attributes<'m> {
+    name: Option<&'m Arc<str>>,
+    id: Option<&'m Arc<str>>,
+    super_type: Option<&'m Arc<str>>,
+    class: Option<&'m Arc<str>>,
+    constant_pool: Option<&'m Arc<str>>,
+    dimension: Option<&'m Arc<str>>,
+}
+
+impl<'m> Attributes<'m> {
+    fn add(&mut self, key: &str, value: &'m Arc<str>) {
+        let place = match key {
+            "name" => &mut self.name,
+            "id" => &mut self.id,
+            "superType" => &mut self.super_type,
+            "class" => &mut self.class,
+            "constantPool" => &mut self.constant_pool,
+            "dimension" => &mut self.dimension,
+            _ => return,
+        };
+        place.get_or_insert(value);
+    }
+}
+
+impl<'m> Elements<'m> {
     /// Reads an element with its attributes and children.
     fn element(&mut self, reader: &mut Reader<'_>, depth: usize) -> Result<(), FlightError> {
+        let at = *reader;
         if depth > MAX_DEPTH {
-            return Err(reader.error(FlightErrorKind::TooDeep));
+            return Err(at.error(FlightErrorKind::TooDeep));
         }
         let name = self.string(reader)?;
-        let mut attributes = Vec::new();
+        let mut attributes = Attributes::default();
         for _ in 0..reader.count()? {
-            attributes.push((self.string(reader)?, self.string(reader)?));
+            let key = self.string(reader)?;
+            attributes.add(key, self.string(reader)?);
         }
-        let attribute = |wanted| attributes.iter().find(|(key, _)| *key == wanted).map(|(_, value)| *value);
-        let text = |wanted| attribute(wanted).unwrap_or_default().to_owned();
-        let id = |wanted| attribute(wanted).and_then(|value| value.parse().ok()).unwrap_or(-1);
-        match name {
-            "class" => self.metadata.classes.push(Class {
-                id: id("id"),
-                name: text("name"),
-                super_name: text("superType"),
-                fields: Vec::new(),
-            }),
+        let id = |text: Option<&Arc<str>>| {
+            text.filter(|text| text.len() <= MAX_DIGITS).and_then(|text| text.parse().ok()).unwrap_or(-1)
+        };
+        match &**name {
+            "class" => {
+                if self.metadata.classes.len() >= MAX_TYPES {
+                    return Err(at.error(FlightErrorKind::TooManyTypes));
+                }
+                let class = Class {
+                    id: id(attributes.id),
+                    name: self.name(attributes.name, &at)?,
+                    super_name: Arc::clone(attributes.super_type.unwrap_or(&self.none)),
+                    ..Class::default()
+                };
+                self.metadata.classes.push(class);
+            }
             "field" => {
+                if self.fields >= MAX_STRINGS {
+                    return Err(at.error(FlightErrorKind::TooManyTypes));
+                }
+                self.fields += 1;
                 let field = Field {
-                    name: text("name"),
-                    type_id: id("class"),
-                    is_constant: attribute("constantPool") == Some("true"),
-                    is_array: attribute("dimension").is_some_and(|dimension| dimension != "0"),
+                    name: self.name(attributes.name, &at)?,
+                    type_id: id(attributes.class),
+                    is_constant: attributes.constant_pool.is_some_and(|is_constant| &**is_constant == "true"),
+                    is_array: attributes.dimension.is_some_and(|dimension| &**dimension != "0"),
                 };
                 if let Some(class) = self.metadata.classes.last_mut() {
                     class.fields.push(field);
@@ -155,13 +232,59 @@ impl Elements<'_> {
         Ok(())
     }
 
-    fn string<'s>(&self, reader: &mut Reader<'_>) -> Result<&'s str, FlightError>
-    where
-        Self: 's,
-    {
+    /// Returns the name of a type or a field.
+    fn name(&mut self, name: Option<&Arc<str>>, at: &Reader<'_>) -> Result<Arc<str>, FlightError> {
+        let name = name.unwrap_or(&self.none);
+        let left = self.left.checked_sub(name.len());
+        self.left = left.ok_or_else(|| at.error(FlightErrorKind::NamesTooLong))?;
+        Ok(Arc::clone(name))
+    }
+
+    fn string(&self, reader: &mut Reader<'_>) -> Result<&'m Arc<str>, FlightError> {
         let at = *reader;
         let index = usize::try_from(reader.int()?).ok();
         let string = index.and_then(|index| self.strings.get(index));
-        string.map(String::as_str).ok_or_else(|| at.error(FlightErrorKind::StringIndex))
+        string.ok_or_else(|| at.error(FlightErrorKind::StringIndex))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::{Chunk, Recording};
+    use hprof_writer::flight::{FlightType, FlightWriter, LONG};
+
+    fn read(types: &[FlightType<'_>]) -> Result<(Metadata, usize), FlightError> {
+        let mut made = FlightWriter::new(true);
+        let start = made.position();
+        made.metadata(types);
+        let bytes = made.finish();
+        let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0])?;
+        let tables = std::sync::Arc::clone(chunk.tables());
+        drop(chunk);
+        Ok((std::sync::Arc::into_inner(tables).unwrap().metadata, bytes.len() - start))
+    }
+
+    #[test]
+    fn names_are_shared_up_to_a_multiple_of_the_metadata() {
+        let name = "n".repeat(10_000);
+        let (metadata, length) = read(&[(20, &name, &[(&name, LONG), ("x", LONG), (&name, LONG)])]).unwrap();
+        let class = metadata.class(20).unwrap();
+        assert!(class.fields.iter().step_by(2).all(|field| Arc::ptr_eq(&field.name, &class.name)));
+        // Of fields with one name, the first.
+        assert_eq!((class.field(&name), class.field("x"), class.field("")), (Some(0), Some(1), None));
+        // The table of IDs is no larger than the metadata.
+        assert!(metadata.small.len() <= length.min(MAX_SMALL), "{}", metadata.small.len());
+        let fields = vec![(&*name, LONG); 1_000];
+        let error = read(&[(20, "jdk.Sample", &fields)]).unwrap_err();
+        assert_eq!(error.kind, FlightErrorKind::NamesTooLong);
+    }
+
+    #[test]
+    fn too_many_types_are_an_error() {
+        let types: Vec<FlightType<'_>> = (100..).take(MAX_TYPES).map(|id| (id, "T", &[][..])).collect();
+        // The primitive types are more.
+        assert_eq!(read(&types).unwrap_err().kind, FlightErrorKind::TooManyTypes);
     }
 }

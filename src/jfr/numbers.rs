@@ -29,6 +29,46 @@ pub struct NumberFields<const N: usize> {
     classes: [usize; N],
 }
 
+/// Numbers of elements of arrays, by their bytes: most stacks share most of their frames.
+#[derive(Debug, Default)]
+pub struct ElementNumbers {
+    /// Type of the elements.
+    class: usize,
+    /// Number of elements that were visited, up to [`WITHOUT_TABLE`].
+    visited: usize,
+    /// Bytes with numbers; empty at first.
+    table: Vec<(u64, u32)>,
+}
+
+/// Number of elements that are visited before there is a table: a recording can have any number of small chunks.
+const WITHOUT_TABLE: usize = 1 << 10;
+/// Bits of the index in a table.
+const TABLE_BITS: u32 = 13;
+/// Maximum number of integers of an element that is looked up by its bytes.
+const MAX_INTEGERS: u16 = 8;
+/// Bytes of no element: integers end with a byte without the highest bit.
+const NO_ELEMENT: u64 = u64::MAX;
+
+impl ElementNumbers {
+    /// Returns the place for an element of a type.
+    #[inline]
+    fn place(&mut self, bytes: u64) -> Option<&mut (u64, u32)> {
+        let at = bytes.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - TABLE_BITS);
+        self.table.get_mut(usize::try_from(at).ok()?)
+    }
+
+    /// Prepares for an array.
+    fn begin(&mut self, class: usize, count: usize) {
+        if self.class != class {
+            *self = Self { class, ..Self::default() };
+        }
+        self.visited = self.visited.saturating_add(count).min(WITHOUT_TABLE);
+        if self.visited == WITHOUT_TABLE && self.table.is_empty() {
+            self.table = vec![(NO_ELEMENT, 0); 1 << TABLE_BITS];
+        }
+    }
+}
+
 /// A selected field.
 #[derive(Debug, Clone)]
 struct Pick {
@@ -76,6 +116,11 @@ impl Chunk<'_> {
 }
 
 impl<const N: usize> NumberFields<N> {
+    /// Returns the index of the type.
+    pub fn class_index(&self) -> usize {
+        self.class
+    }
+
     /// Returns the constant of a key in this place.
     pub fn constant<'c>(&self, chunk: &'c Chunk<'c>, slot: usize, key: Option<i64>) -> Option<Constant<'c>> {
         Some(Constant::new(chunk, *self.classes.get(slot)?, key?))
@@ -90,8 +135,15 @@ impl<const N: usize> NumberFields<N> {
         numbers: &mut [Option<i64>; N],
     ) -> Result<(), FlightError> {
         for pick in &self.picks {
-            if !pick.gap.is_empty() {
-                chunk.plans.skip_steps(&pick.gap, reader, 0)?;
+            match &*pick.gap {
+                [] => {}
+                // Most are one or two, which a loop over bytes would only delay.
+                [Step::Variables(count @ 1..=4)] => {
+                    for _ in 0..*count {
+                        reader.skip_variable()?;
+                    }
+                }
+                gap => chunk.plans.skip_steps(gap, reader, 0)?,
             }
             let number = pick.read.number(reader)?;
             if let Some(place) = numbers.get_mut(pick.slot) {
@@ -99,6 +151,18 @@ impl<const N: usize> NumberFields<N> {
             }
         }
         Ok(())
+    }
+
+    /// Reads the numbers of a value, and skips the rest of it.
+    #[inline]
+    fn element(&self, chunk: &Chunk<'_>, reader: &mut Reader<'_>) -> Result<[Option<i64>; N], FlightError> {
+        let mut numbers = [None; N];
+        self.read(chunk, reader, &mut numbers)?;
+        if !self.rest.is_empty() {
+            chunk.plans.skip_steps(&self.rest, reader, 0)?;
+        }
+        self.copy(&mut numbers);
+        Ok(numbers)
     }
 
     #[inline]
@@ -118,8 +182,8 @@ impl<'c> Record<'c> {
     #[inline]
     pub fn numbers<const N: usize>(&self, fields: &NumberFields<N>) -> [Option<i64>; N] {
         let mut numbers = [None; N];
-        if fields.class == self.class_index() {
-            let _damage = fields.read(self.chunk(), &mut self.reader(), &mut numbers);
+        if fields.class == self.place.class {
+            let _damage = fields.read(self.place.chunk, &mut self.place.reader(), &mut numbers);
             fields.copy(&mut numbers);
         }
         numbers
@@ -129,7 +193,46 @@ impl<'c> Record<'c> {
 impl<'c> Array<'c> {
     /// Selects fields of the type of its elements, as [`Chunk::numbers`].
     pub fn fields<const N: usize>(&self, fields: [NumberField<'_>; N]) -> NumberFields<N> {
-        self.chunk().numbers(self.class_index(), fields)
+        self.place.chunk.numbers(self.place.class, fields)
+    }
+
+    /// Visits numbers of the first elements, at most `count`, as [`Array::each`]: those that `number` returns for the numbers in
+    /// the selected fields. It is not asked again for most elements with equal bytes.
+    pub fn each_numbered<const N: usize>(
+        &self,
+        fields: &NumberFields<N>,
+        count: usize,
+        known: &mut ElementNumbers,
+        mut number: impl FnMut([Option<i64>; N]) -> u32,
+        mut visit: impl FnMut(u32),
+    ) {
+        let chunk = self.place.chunk;
+        let integers = chunk.plans.integers(self.place.class).filter(|integers| *integers <= MAX_INTEGERS);
+        let Some(integers) = integers.filter(|_| self.has_fields() && fields.class == self.place.class)
+        else {
+            return self.each(fields, count, |numbers| visit(number(numbers)));
+        };
+        let mut reader = self.place.reader();
+        let count = self.len().min(count);
+        known.begin(self.place.class, count);
+        for _ in 0..count {
+            let bytes = reader.short_variables(integers);
+            if let Some((bytes, length)) = bytes
+                && let Some((_, number)) = known.place(bytes).filter(|(known, _)| *known == bytes)
+            {
+                visit(*number);
+                reader = reader.at(reader.position() + length);
+                continue;
+            }
+            let Ok(numbers) = fields.element(chunk, &mut reader) else { return };
+            let number = number(numbers);
+            visit(number);
+            if let Some((bytes, _)) = bytes
+                && let Some(place) = known.place(bytes)
+            {
+                *place = (bytes, number);
+            }
+        }
     }
 
     /// Visits the numbers in the selected fields of the first elements, at most `count`, up to the first that is damaged.
@@ -143,24 +246,12 @@ impl<'c> Array<'c> {
         if !self.has_fields() {
             return self.records().take(count).for_each(|record| visit(record.numbers(fields)));
         }
-        if fields.class != self.class_index() {
+        if fields.class != self.place.class {
             return;
         }
-        let (chunk, mut reader) = (self.chunk(), self.reader());
+        let (chunk, mut reader) = (self.place.chunk, self.place.reader());
         for _ in 0..self.len().min(count) {
-            let mut numbers = [None; N];
-            let mut element = || {
-                fields.read(chunk, &mut reader, &mut numbers)?;
-                if fields.rest.is_empty() {
-                    Ok(())
-                } else {
-                    chunk.plans.skip_steps(&fields.rest, &mut reader, 0)
-                }
-            };
-            if element().is_err() {
-                return;
-            }
-            fields.copy(&mut numbers);
+            let Ok(numbers) = fields.element(chunk, &mut reader) else { return };
             visit(numbers);
         }
     }

@@ -6,8 +6,10 @@ use crate::reader::Reader;
 
 /// Maximum number of steps of a type: types of the JVM have at most 60.
 const MAX_STEPS: usize = 4096;
-/// Maximum number of steps of all types together.
+/// Maximum number of steps of all types together, and as a multiple of the number of fields: values can be nested, so that
+/// each type has twice as many steps as the one in it. Of a JVM, there are about as many steps as fields.
 const MAX_ALL_STEPS: usize = 1 << 20;
+const STEPS_OF_FIELD: usize = 16;
 
 /// Primitive type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,9 +90,11 @@ struct ClassPlan {
 
 /// Returns the steps of all types.
 pub(crate) fn plans(metadata: &Metadata, compressed: bool) -> Plans {
+    let fields: usize = metadata.classes.iter().map(|class| class.fields.len()).sum();
     let mut flattening = Flattening {
         metadata,
         compressed,
+        max_steps: (MAX_STEPS + STEPS_OF_FIELD * fields).min(MAX_ALL_STEPS),
         plans: vec![ClassPlan::default(); metadata.classes.len()],
         states: vec![State::New; metadata.classes.len()],
         steps: 0,
@@ -128,8 +132,10 @@ enum State {
 struct Flattening<'m> {
     metadata: &'m Metadata,
     compressed: bool,
+    max_steps: usize,
     plans: Vec<ClassPlan>,
     states: Vec<State>,
+    /// Number of steps so far, also of types that have too many.
     steps: usize,
 }
 
@@ -137,7 +143,8 @@ impl Flattening<'_> {
     /// Finds the steps of a type, unless it contains itself or is nested too deeply.
     fn flatten(&mut self, index: usize, depth: usize) {
         let Some(class) = self.metadata.classes.get(index) else { return };
-        if depth > MAX_DEPTH || self.steps > MAX_ALL_STEPS || self.states.get(index) != Some(&State::New) {
+        let is_new = self.states.get(index) == Some(&State::New);
+        if depth > MAX_DEPTH || self.steps > self.max_steps || !is_new {
             return;
         }
         self.set(index, State::Begun);
@@ -148,7 +155,9 @@ impl Flattening<'_> {
             steps.push(primitive.step(self.compressed));
         }
         for field in class.fields.iter().filter(|_| plan.primitive.is_none()) {
-            plan.fields.push(steps.as_ref().map_or(0, Vec::len));
+            // A type that cannot be read takes no more time.
+            let Some(before) = &steps else { break };
+            plan.fields.push(before.len());
             let kind = self.metadata.index_of(field.type_id);
             let key = if self.compressed { Step::Variable } else { Step::Bytes(8) };
             let added = match (field.is_constant, field.is_array, kind) {
@@ -161,13 +170,13 @@ impl Flattening<'_> {
                     self.plans.get(kind).filter(|_| is_done)?.steps.clone()
                 }),
             };
+            self.steps += added.as_ref().map_or(0, Vec::len);
             match (&mut steps, added) {
                 (Some(steps), Some(added)) if steps.len() + added.len() <= MAX_STEPS => steps.extend(added),
                 _ => steps = None,
             }
         }
-        self.steps += steps.as_ref().map_or(0, Vec::len);
-        plan.steps = steps.filter(|_| self.steps <= MAX_ALL_STEPS);
+        plan.steps = steps.filter(|_| self.steps <= self.max_steps);
         if let Some(place) = self.plans.get_mut(index) {
             *place = plan;
         }
@@ -196,6 +205,19 @@ impl Plans {
     /// Returns whether values of a type have no bytes.
     pub(crate) fn is_empty(&self, class: usize) -> bool {
         self.of_class.get(class).and_then(|plan| plan.steps.as_ref()).is_none_or(Vec::is_empty)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn step_count(&self) -> usize {
+        self.of_class.iter().flat_map(|plan| &plan.steps).map(Vec::len).sum()
+    }
+
+    /// Returns of how many integers of variable length a value consists, if it consists of nothing else.
+    pub(crate) fn integers(&self, class: usize) -> Option<u16> {
+        match self.of_class.get(class).map(|plan| &*plan.joined)? {
+            [Step::Variables(integers)] => Some(*integers),
+            _ => None,
+        }
     }
 
     /// Skips a value of a type.
@@ -256,7 +278,7 @@ impl Plans {
                 Step::Bytes(length) => _ = reader.take(usize::from(*length))?,
                 Step::Variable => reader.skip_variable()?,
                 Step::Variables(count) => reader.skip_variables(usize::from(*count))?,
-                Step::Text => reader.skip_text()?,
+                Step::Text => _ = reader.text()?,
                 Step::Keys => {
                     let count = reader.count()?;
                     if self.compressed {
@@ -281,8 +303,8 @@ impl Plans {
         let stated = reader.count()?;
         let count = if self.is_empty(element) { 0 } else { stated };
         // Frames of stacks, most of the bytes of constants, have integers only.
-        if let Some([Step::Variables(of_each)]) = self.of_class.get(element).map(|plan| &*plan.joined) {
-            return reader.skip_variables(count.saturating_mul(usize::from(*of_each)));
+        if let Some(of_each) = self.integers(element) {
+            return reader.skip_variables(count.saturating_mul(usize::from(of_each)));
         }
         for _ in 0..count {
             self.skip_at(element, reader, depth + 1)?;

@@ -17,12 +17,73 @@ pub(crate) struct Reader<'a> {
 }
 
 /// A string as it is encoded: most are in the constant pool of strings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Text<'a> {
     Null,
     /// Key of a constant.
     Constant(i64),
-    Inline(Cow<'a, str>),
+    Inline(InlineText<'a>),
+}
+
+/// A string that is decoded when it is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InlineText<'a> {
+    /// At the first character.
+    reader: Reader<'a>,
+    encoding: TextEncoding,
+    /// Number of bytes, or of UTF-16 units.
+    count: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextEncoding {
+    Utf8,
+    /// Each unit is an integer of variable length.
+    Utf16,
+    Latin1,
+}
+
+impl<'a> InlineText<'a> {
+    /// Returns the text, cut after the last character that ends within so many bytes of UTF-8. What is cut off is not decoded.
+    pub(crate) fn decode(&self, max_bytes: usize) -> Result<Cow<'a, str>, FlightError> {
+        let mut reader = self.reader;
+        // A character of the other encodings has at least one byte of UTF-8.
+        let count = self.count.min(max_bytes);
+        let text: Cow<'a, str> = match self.encoding {
+            TextEncoding::Utf8 => {
+                let bytes = reader.take(count)?;
+                match str::from_utf8(bytes) {
+                    Ok(text) => text.into(),
+                    // The last character is cut.
+                    Err(error) if count < self.count && error.error_len().is_none() => {
+                        let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+                        str::from_utf8(valid).unwrap_or_default().into()
+                    }
+                    Err(_) => return Err(self.reader.error(FlightErrorKind::InvalidString)),
+                }
+            }
+            TextEncoding::Utf16 => {
+                let mut units = Vec::with_capacity(count);
+                for _ in 0..count {
+                    // Each has 16 bits.
+                    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                    units.push(reader.char()? as u16);
+                }
+                String::from_utf16_lossy(&units).into()
+            }
+            TextEncoding::Latin1 => {
+                reader.take(count)?.iter().map(|byte| char::from(*byte)).collect::<String>().into()
+            }
+        };
+        Ok(match text {
+            Cow::Owned(mut text) if text.len() > max_bytes => {
+                let end = (0..=max_bytes).rev().find(|end| text.is_char_boundary(*end));
+                text.truncate(end.unwrap_or(0));
+                text.into()
+            }
+            text => text,
+        })
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -148,6 +209,16 @@ impl<'a> Reader<'a> {
         Ok(value.cast_signed())
     }
 
+    /// Returns the next bytes, if they are so many integers of variable length in at most eight bytes: the bytes, the first one
+    /// lowest, and how many they are.
+    #[inline]
+    pub(crate) fn short_variables(&self, count: u16) -> Option<(u64, usize)> {
+        let next = *self.bytes.get(self.at..)?.first_chunk::<8>()?;
+        let last = (1..count).fold(ends(next), |ends, _| ends & ends.wrapping_sub(1));
+        let length = last.trailing_zeros() / 8 + 1;
+        (last != 0).then(|| (u64::from_le_bytes(next) & (u64::MAX >> (64 - 8 * length)), length as usize))
+    }
+
     /// Skips an integer of variable length.
     #[inline]
     pub(crate) fn skip_variable(&mut self) -> Result<(), FlightError> {
@@ -165,9 +236,47 @@ impl<'a> Reader<'a> {
         self.u8().map(|_| ())
     }
 
-    /// Skips integers of variable length: eight bytes at a time, of which those without the highest bit each end one.
+    /// Skips integers of variable length: many bytes at a time, of which those without the highest bit each end one.
     #[inline]
     pub(crate) fn skip_variables(&mut self, count: usize) -> Result<(), FlightError> {
+        let mut left = count;
+        while left >= BLOCK {
+            left -= self.skip_blocks(left);
+            // Integers of many bytes, or the end of what may be read.
+            let some = left.min(BLOCK);
+            self.skip_some_variables(some)?;
+            left -= some;
+        }
+        self.skip_some_variables(left)
+    }
+
+    /// Skips at most so many integers of few bytes, up to others; returns how many.
+    fn skip_blocks(&mut self, most: usize) -> usize {
+        let (start, mut found) = (self.at, 0);
+        let mut blocks = self.bytes.get(start..).unwrap_or_default().chunks_exact(BLOCK);
+        while found + BLOCK <= most
+            && let Some(block) = blocks.next()
+        {
+            // An integer of nine bytes ends with the ninth, whatever that is. It has four bytes with the highest bit in a row that
+            // are together here.
+            let groups = block.chunks_exact(4).map(|group| {
+                group.first_chunk::<4>().map_or(0, |group| u32::from_le_bytes(*group) & 0x8080_8080)
+            });
+            if groups.fold(false, |is_long, group| is_long | (group == 0x8080_8080)) {
+                break;
+            }
+            found += usize::from(block.iter().map(|byte| u8::from(*byte < 0x80)).sum::<u8>());
+            self.at += BLOCK;
+        }
+        // The last one may have begun.
+        let skipped = self.bytes.get(start..self.at).unwrap_or_default();
+        self.at -= skipped.iter().rev().take_while(|byte| **byte >= 0x80).count();
+        found
+    }
+
+    /// Skips integers of variable length, eight bytes at a time.
+    #[inline]
+    fn skip_some_variables(&mut self, count: usize) -> Result<(), FlightError> {
         let mut left = count;
         // Bytes of the current integer that were passed.
         let mut begun = 0;
@@ -197,12 +306,18 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(crate) fn short(&mut self) -> Result<i64, FlightError> {
-        if self.compressed { self.variable() } else { Ok(i16::from_be_bytes(self.array()?).into()) }
+        // Negative ones are written as 16 bits without a sign.
+        #[allow(clippy::cast_possible_truncation)]
+        if self.compressed {
+            Ok(i64::from(self.variable()? as i16))
+        } else {
+            Ok(i16::from_be_bytes(self.array()?).into())
+        }
     }
 
     #[inline]
     pub(crate) fn char(&mut self) -> Result<i64, FlightError> {
-        if self.compressed { self.variable() } else { Ok(self.u16_be()?.into()) }
+        if self.compressed { Ok(self.variable()? & 0xffff) } else { Ok(self.u16_be()?.into()) }
     }
 
     #[inline]
@@ -229,54 +344,37 @@ impl<'a> Reader<'a> {
         count.ok_or_else(|| at.error(FlightErrorKind::ValueTruncated))
     }
 
+    /// Reads a string, which is not decoded.
     pub(crate) fn text(&mut self) -> Result<Text<'a>, FlightError> {
         let at = *self;
-        Ok(match self.u8()? {
-            0 => Text::Null,
-            1 => Text::Inline(Cow::Borrowed("")),
-            2 => Text::Constant(self.long()?),
-            3 => {
-                let length = self.count()?;
-                let text = str::from_utf8(self.take(length)?);
-                Text::Inline(Cow::Borrowed(text.map_err(|_| at.error(FlightErrorKind::InvalidString))?))
+        let encoding = match self.u8()? {
+            0 => return Ok(Text::Null),
+            1 => {
+                return Ok(Text::Inline(InlineText {
+                    reader: *self,
+                    encoding: TextEncoding::Utf8,
+                    count: 0,
+                }));
             }
-            4 => {
-                let mut units = Vec::new();
-                for _ in 0..self.count()? {
-                    // Each has 16 bits.
-                    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                    units.push(self.char()? as u16);
-                }
-                Text::Inline(Cow::Owned(String::from_utf16_lossy(&units)))
-            }
-            5 => {
-                let length = self.count()?;
-                Text::Inline(Cow::Owned(self.take(length)?.iter().map(|byte| char::from(*byte)).collect()))
-            }
+            2 => return self.long().map(Text::Constant),
+            3 => TextEncoding::Utf8,
+            4 => TextEncoding::Utf16,
+            5 => TextEncoding::Latin1,
             encoding => return Err(at.error(FlightErrorKind::StringEncoding(encoding))),
-        })
-    }
-
-    /// Skips a string.
-    pub(crate) fn skip_text(&mut self) -> Result<(), FlightError> {
-        let at = *self;
-        match self.u8()? {
-            0 | 1 => Ok(()),
-            2 => self.long().map(|_| ()),
-            3 | 5 => {
-                let length = self.count()?;
-                self.take(length).map(|_| ())
-            }
-            4 => {
-                for _ in 0..self.count()? {
-                    self.char()?;
-                }
-                Ok(())
-            }
-            encoding => Err(at.error(FlightErrorKind::StringEncoding(encoding))),
+        };
+        let count = self.count()?;
+        let text = InlineText { reader: *self, encoding, count };
+        match encoding {
+            TextEncoding::Utf16 if self.compressed => self.skip_variables(count)?,
+            TextEncoding::Utf16 => _ = self.take(count.saturating_mul(2))?,
+            TextEncoding::Utf8 | TextEncoding::Latin1 => _ = self.take(count)?,
         }
+        Ok(Text::Inline(text))
     }
 }
+
+/// Number of bytes that are looked at together where many integers are skipped.
+const BLOCK: usize = 64;
 
 /// Returns the number of bytes of an integer of variable length: up to the first without the highest bit, 9 at most.
 fn length(&[a, b, c, d, e, f, g, h, _]: &[u8; 9]) -> usize {
@@ -330,14 +428,33 @@ mod tests {
         assert_eq!((error.kind, error.offset), (FlightErrorKind::ValueTruncated, 0x102));
     }
 
+    /// As `RecordingInput.readShort` and `readChar` of the JDK: `(short) readLong()`, `(char) readLong()`.
+    #[test]
+    fn shorts_have_a_sign_and_characters_have_none() {
+        // -2 as the JVM writes it: 16 bits without a sign.
+        for (bytes, compressed) in [(&[0xfe, 0xff, 0x03][..], true), (&[0xff, 0xfe], false)] {
+            assert_eq!(reader(bytes, compressed).short().unwrap(), -2);
+            assert_eq!(reader(bytes, compressed).char().unwrap(), 0xfffe);
+        }
+        let (mut short, mut char) = (reader(&[0xff; 9], true), reader(&[0xff; 9], true));
+        assert_eq!((short.short().unwrap(), char.char().unwrap()), (-1, 0xffff));
+    }
+
     #[test]
     fn integers_are_skipped_together_as_one_by_one() {
-        // Integers of all lengths at all positions; nine bytes with and without the highest bit in the last.
+        // Integers of all lengths at all positions, and mostly of few bytes; nine with and without the highest bit in the last.
+        for one_in in [1, 100] {
+            skip_together(one_in);
+        }
+    }
+
+    fn skip_together(one_in: u32) {
         let mut bytes = Vec::new();
         let mut seed = 1u32;
-        for _ in 0..2_000 {
+        for number in 0..2_000 {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let length = if seed >> 31 == 0 { 1 } else { (seed >> 24) % 9 + 1 };
+            let most = if number % one_in == 0 { 9 } else { 3 };
+            let length = if seed >> 31 == 0 { 1 } else { (seed >> 24) % most + 1 };
             let [_, _, byte, _] = seed.to_le_bytes();
             bytes.extend((1..length).map(|_| 0x80 | byte));
             bytes.push(if length == 9 { byte } else { byte & 0x7f });
@@ -370,25 +487,29 @@ mod tests {
 
     #[test]
     fn strings_of_all_encodings() {
-        let inline = |text: &str| Text::Inline(Cow::Owned(text.to_owned()));
         for (bytes, text) in [
-            (&[0][..], Text::Null),
-            (&[1], inline("")),
-            (&[2, 7], Text::Constant(7)),
-            (&[3, 3, 0x61, 0xc3, 0xa4], inline("aä")),
-            (&[4, 2, 0x61, 0xe4, 0x01], inline("aä")),
-            (&[5, 2, 0x61, 0xe4], inline("aä")),
+            (&[1][..], ""),
+            (&[3, 3, 0x61, 0xc3, 0xa4], "aä"),
+            (&[4, 2, 0x61, 0xe4, 0x01], "aä"),
+            (&[5, 2, 0x61, 0xe4], "aä"),
         ] {
             let mut read = reader(bytes, true);
-            assert_eq!(read.text().unwrap(), text);
+            let Text::Inline(inline) = read.text().unwrap() else { panic!("{bytes:?}") };
             assert_eq!(read.remaining(), 0);
-            let mut skipped = read.at(0);
-            skipped.skip_text().unwrap();
-            assert_eq!(skipped.remaining(), 0);
+            assert_eq!(inline.decode(usize::MAX).unwrap(), text);
+            // The second character has two bytes.
+            let cut = [0, 1, 2, 3].map(|max| inline.decode(max).unwrap().len());
+            assert_eq!(cut, if text.is_empty() { [0; 4] } else { [0, 1, 1, 3] });
         }
+        let (mut null, mut constant) = (reader(&[0], true), reader(&[2, 7], true));
+        assert!(matches!(null.text(), Ok(Text::Null)) && matches!(constant.text(), Ok(Text::Constant(7))));
+        assert_eq!((null.remaining(), constant.remaining()), (0, 0));
+        // What is cut off is not looked at.
+        let Text::Inline(half) = reader(&[3, 3, 0x61, 0xff, 0xff], true).text().unwrap() else { panic!() };
+        assert_eq!(half.decode(1).unwrap(), "a");
+        assert_eq!(half.decode(2).unwrap_err().kind, FlightErrorKind::InvalidString);
         for (bytes, kind) in [
             (&[6][..], FlightErrorKind::StringEncoding(6)),
-            (&[3, 1, 0xff], FlightErrorKind::InvalidString),
             (&[3, 0xff, 0xff, 0xff, 0x7f, 1], FlightErrorKind::ValueTruncated),
             (&[5, 2, 1], FlightErrorKind::ValueTruncated),
         ] {

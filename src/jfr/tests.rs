@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::chunk::PART_EVENTS;
 use crate::error::FlightErrorKind;
-use crate::{Chunk, ChunkTables, Event, NumberField, Recording, Value};
+use crate::{Chunk, ChunkTables, ElementNumbers, Event, NumberField, Recording, Value};
 use hprof_writer::flight::{FlightField, FlightType, FlightValues, FlightWriter, LONG, TEXT};
 
 const FIRST: i64 = 10;
@@ -61,15 +61,15 @@ fn fields_of_events_and_constants_in_both_encodings() {
         let events: Vec<Event<'_>> = chunk.events().collect();
         assert_eq!((events.len(), chunk.problems.len()), (2, 0));
         let event = events[1].fields;
-        assert_eq!(event.class().unwrap().name, "jdk.Sample");
+        assert_eq!(&*event.class().unwrap().name, "jdk.Sample");
         assert_eq!(event.integer("number"), Some(-7));
-        assert_eq!(event.text("name").unwrap(), "first");
+        assert_eq!(event.text("name", usize::MAX).unwrap(), "first");
         let pairs = event.array("pairs").unwrap();
         let numbers: Vec<i64> = pairs.records().filter_map(|pair| pair.integer("number")).collect();
         assert_eq!((pairs.len(), numbers), (2, vec![1, 2]));
         // Of an unknown type: the key is known, the constant is not.
         assert!(event.record("missing").is_none());
-        assert_eq!(event.constant("missing").unwrap().key, 3);
+        assert_eq!(event.constant("missing").unwrap().id().key, 3);
         // The last constant of a key counts.
         assert_eq!(event.record("first").unwrap().integer("value"), Some(99));
         assert!(event.get("none").is_none());
@@ -107,7 +107,7 @@ fn numbers_of_one_walk_are_those_read_one_by_one() {
         ];
         made.metadata(&[(11, "Pair", &[("number", LONG), ("text", TEXT)]), (SAMPLE, "jdk.Sample", &fields)]);
         let whole = made.finish();
-        let event_end = read(&whole).events().next().unwrap().fields.reader().end();
+        let event_end = read(&whole).events().next().unwrap().fields.place.reader().end();
         // Every byte is damaged once, the lengths of arrays and texts among them.
         for damaged in std::iter::once(None).chain((70..event_end).map(Some)) {
             let mut bytes = whole.clone();
@@ -118,7 +118,7 @@ fn numbers_of_one_walk_are_those_read_one_by_one() {
             let Some(Event { class, fields: event, .. }) = chunk.events().next() else { continue };
             let one = |field: &NumberField<'_>| match *field {
                 Integer(name) => event.integer(name),
-                Key(name) => event.constant(name).map(|constant| constant.key),
+                Key(name) => event.constant(name).map(|constant| constant.id().key),
             };
             for first in NAMES {
                 for second in NAMES {
@@ -149,7 +149,7 @@ fn numbers_of_one_walk_are_those_read_one_by_one() {
         let fields = chunk.numbers(class, [Integer("last"), Key("key"), Integer("number"), Integer("text")]);
         let numbers = event.numbers(&fields);
         assert_eq!(numbers, [Some(9), Some(8), Some(-7), None]);
-        assert_eq!(fields.constant(&chunk, 1, numbers[1]).map(|constant| constant.key), Some(8));
+        assert_eq!(fields.constant(&chunk, 1, numbers[1]).map(|constant| constant.id().key), Some(8));
         // In a value of another type there are none.
         assert_eq!(event.numbers(&chunk.numbers(class - 1, [Integer("number")])), [None]);
     }
@@ -179,6 +179,94 @@ fn a_part_of_a_chunk_is_read_without_the_parts_before_it() {
     assert_eq!(numbers(&bytes, &parts[0]), []);
     assert_eq!(parts[1..].iter().map(|part| numbers(&bytes, part)).collect::<Vec<_>>(), expected[1..]);
     assert_eq!(crate::chunk::parts(&FlightWriter::new(true).finish(), &span), []);
+}
+
+#[test]
+fn selected_events_are_those_of_the_types() {
+    for (count, is_finished) in [(0, true), (4, true), (5, true), (20, true), (20, false)] {
+        let mut made = FlightWriter::new(true);
+        for number in 0..count {
+            made.event(SAMPLE, |body| body.long(number));
+            made.event(SAMPLE + 1, |body| body.long(-1));
+        }
+        let types = [(SAMPLE, "jdk.Sample", &[("number", LONG)][..]), (SAMPLE + 1, "jdk.Other", &[])];
+        made.metadata(&types);
+        let bytes = if is_finished { made.finish() } else { made.unfinished() };
+        let span = Recording::new(&bytes).unwrap().chunks()[0];
+        let chunk = Chunk::read_selecting(&bytes, &span, |class| &*class.name == "jdk.Sample").unwrap();
+        let selected: Vec<_> = chunk.selected().collect();
+        let numbers: Vec<i64> = selected.iter().filter_map(|event| event.fields.integer("number")).collect();
+        assert_eq!(numbers, (0..count).collect::<Vec<_>>());
+        let starts = chunk.events().filter(|event| event.class == 4).map(|event| event.start);
+        assert!(starts.eq(selected.iter().map(|event| event.start)));
+        // Their headers were read once, unless there are many, or the types were not known.
+        assert_eq!(chunk.selected.places.len(), if is_finished { numbers.len().min(4) } else { 0 });
+        assert_eq!(chunk.selected.rest == usize::MAX, is_finished && count <= 4);
+        assert_eq!(Chunk::read(&bytes, &span).unwrap().selected().count(), 0);
+    }
+}
+
+#[test]
+fn elements_with_equal_bytes_have_one_number() {
+    use NumberField::{Integer, Key};
+    let mut made = FlightWriter::new(true);
+    // Of all lengths, and so many different ones that two belong in one place of the table.
+    let longs = [1, 300, 20_000, 1 << 40, -1];
+    let mut seed = 1u32;
+    let elements: Vec<[i64; 3]> = (0..5_000)
+        .map(|at| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let long = |shift: u32| longs[(seed >> shift) as usize % longs.len()];
+            if at % 2 == 0 { [24, 16, 28].map(long) } else { [at % 127, at / 127, at % 90] }
+        })
+        .collect();
+    for _ in 0..2 {
+        made.event(SAMPLE, |body| {
+            body.int(elements.len() as i64);
+            elements.iter().flatten().for_each(|number| body.long(*number));
+        });
+    }
+    let element = [("a", LONG), ("b", FlightField::constant(404)), ("c", LONG)];
+    made.metadata(&[(11, "E", &element), (SAMPLE, "jdk.Sample", &[("array", FlightField::array(11))])]);
+    let bytes = made.finish();
+    let chunk = read(&bytes);
+    let mut known = ElementNumbers::default();
+    let mut asked: Vec<[Option<i64>; 2]> = Vec::new();
+    for event in chunk.events() {
+        for count in [7, usize::MAX] {
+            let array = event.fields.array("array").unwrap();
+            let fields = array.fields([Integer("c"), Key("b")]);
+            let (mut one_by_one, mut together) = (Vec::new(), Vec::new());
+            array.each(&fields, count, |numbers| one_by_one.push(numbers));
+            let number = |numbers| {
+                asked.push(numbers);
+                asked.len() as u32 - 1
+            };
+            array.each_numbered(&fields, count, &mut known, number, |number| together.push(number));
+            let together: Vec<_> = together.into_iter().map(|number| asked[number as usize]).collect();
+            assert_eq!(together, one_by_one, "{count}");
+        }
+    }
+    // Those of at most eight bytes are in the table the second time, most of them.
+    assert!((5_000..9_000).contains(&asked.len()), "{}", asked.len());
+}
+
+#[test]
+fn types_in_types_have_few_steps() {
+    // Each has twice as many as the one in it, and then many that contain the largest.
+    let names: Vec<String> = (0..200).map(|number| format!("T{number}")).collect();
+    let inner = |number: i64| if number < 12 { 101 + number } else { 100 };
+    let fields: Vec<_> = (0..200).map(|number| [("a", FlightField::value(inner(number))); 2]).collect();
+    let mut types: Vec<FlightType<'_>> =
+        (100..).zip(&names).zip(&fields).map(|((id, name), fields)| (id, &**name, &fields[..])).collect();
+    types[12].2 = &[("number", LONG)];
+    types[13..].iter_mut().for_each(|of| of.2 = &of.2[..1]);
+    let mut made = FlightWriter::new(true);
+    made.metadata(&types);
+    let bytes = made.finish();
+    let fields: usize = types.iter().map(|(.., fields)| fields.len()).sum();
+    let steps = read(&bytes).plans.step_count();
+    assert!((4_096..=2 * 4_096 + 16 * fields).contains(&steps), "{steps} steps of {fields} fields");
 }
 
 #[test]

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, EventPlace, Selected};
 use crate::error::FlightError;
 use crate::events::Events;
 use crate::metadata::Class;
 use crate::plan::Primitive;
-use crate::reader::{Reader, Text};
+use crate::reader::{InlineText, Reader, Text};
 
 /// An event whose type is described by the metadata.
 #[derive(Debug, Clone, Copy)]
@@ -21,13 +21,26 @@ pub struct Event<'c> {
     pub fields: Record<'c>,
 }
 
+/// Place of one or more values of a type in a chunk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'c> {
+    pub(crate) chunk: &'c Chunk<'c>,
+    pub(crate) class: usize,
+    at: usize,
+    end: usize,
+}
+
+impl<'c> Place<'c> {
+    #[inline]
+    pub(crate) fn reader(&self) -> Reader<'c> {
+        self.chunk.reader.at(self.at).until(self.end)
+    }
+}
+
 /// A value with fields: an event, a constant, or the value of a field.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'c> {
-    chunk: &'c Chunk<'c>,
-    class: usize,
-    at: usize,
-    end: usize,
+    pub(crate) place: Place<'c>,
 }
 
 /// Value of a field.
@@ -37,8 +50,8 @@ pub enum Value<'c> {
     Integer(i64),
     /// A floating-point number.
     Number(f64),
-    /// A string; `None` for null.
-    Text(Option<Cow<'c, str>>),
+    /// A string.
+    Text(StringValue<'c>),
     /// A constant.
     Constant(Constant<'c>),
     /// A value with fields.
@@ -47,24 +60,39 @@ pub enum Value<'c> {
     Array(Array<'c>),
 }
 
+/// A string, which is decoded when it is asked for: any number of values can refer to one long text.
+#[derive(Debug, Clone, Copy)]
+pub struct StringValue<'c>(Encoded<'c>);
+
+#[derive(Debug, Clone, Copy)]
+enum Encoded<'c> {
+    Null,
+    Constant(Constant<'c>),
+    Inline(InlineText<'c>),
+}
+
 /// Reference to a constant.
 #[derive(Debug, Clone, Copy)]
 pub struct Constant<'c> {
     chunk: &'c Chunk<'c>,
-    class: usize,
-    /// Key among the constants of its type.
+    id: ConstantId,
+}
+
+/// Identity of a constant in its chunk: constants of several types can have one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConstantId {
+    /// Index of the type in [`classes`](crate::metadata::Metadata::classes); `usize::MAX` if it is not described.
+    pub class: usize,
+    /// Key among the constants of the type.
     pub key: i64,
 }
 
 /// An array of values.
 #[derive(Debug, Clone, Copy)]
 pub struct Array<'c> {
-    chunk: &'c Chunk<'c>,
-    class: usize,
+    pub(crate) place: Place<'c>,
     is_constant: bool,
     count: usize,
-    at: usize,
-    end: usize,
 }
 
 /// How the value of a field is read.
@@ -91,6 +119,18 @@ impl Chunk<'_> {
         let first = self.runs.partition_point(|run| run.end <= starts.start);
         let runs = self.runs.get(first..).unwrap_or_default().iter();
         EventsOf { chunk: self, runs, events: None, starts }
+    }
+
+    /// Returns the events that were selected when the chunk was read ([`Chunk::read_selecting`]), in the order of the file.
+    pub fn selected(&self) -> impl Iterator<Item = Event<'_>> {
+        let Selected { is_selected, places, rest } = &self.selected;
+        let stored = places.iter().filter_map(|place| {
+            let EventPlace { class, start, fields, end } = *place;
+            let fields = Record::new(self, class as usize, fields as usize, end as usize)?;
+            Some(Event { class: class as usize, start: start as usize, fields })
+        });
+        let is_selected = |event: &Event<'_>| is_selected.get(event.class) == Some(&true);
+        stored.chain(self.events_in(*rest..usize::MAX).filter(is_selected))
     }
 
     /// Returns how a field is read; `None` if there is no such field.
@@ -136,28 +176,18 @@ impl<'c> Record<'c> {
     #[inline]
     pub(crate) fn new(chunk: &'c Chunk<'c>, class: usize, at: usize, end: usize) -> Option<Self> {
         let is_readable = chunk.plans.is_readable(class);
-        is_readable.then_some(Self { chunk, class, at, end })
-    }
-
-    #[inline]
-    pub(crate) fn class_index(&self) -> usize {
-        self.class
-    }
-
-    #[inline]
-    pub(crate) fn reader(&self) -> Reader<'c> {
-        self.chunk.reader.at(self.at).until(self.end)
+        is_readable.then_some(Self { place: Place { chunk, class, at, end } })
     }
 
     /// Returns the chunk that contains the value.
     #[inline]
     pub fn chunk(&self) -> &'c Chunk<'c> {
-        self.chunk
+        self.place.chunk
     }
 
     /// Returns the type.
     pub fn class(&self) -> Option<&'c Class> {
-        self.chunk.metadata.classes.get(self.class)
+        self.chunk().metadata.classes.get(self.place.class)
     }
 
     /// Returns the value of the field with this index; `None` if there is no such field.
@@ -165,10 +195,11 @@ impl<'c> Record<'c> {
     /// # Errors
     /// If the value is damaged.
     pub fn value(&self, index: usize) -> Result<Option<Value<'c>>, FlightError> {
-        let Some(read) = self.chunk.field_read(self.class, index) else { return Ok(None) };
-        let mut reader = self.reader();
-        self.chunk.plans.skip_to(self.class, index, &mut reader)?;
-        read.value(self.chunk, &mut reader).map(Some)
+        let Place { chunk, class, .. } = self.place;
+        let Some(read) = chunk.field_read(class, index) else { return Ok(None) };
+        let mut reader = self.place.reader();
+        chunk.plans.skip_to(class, index, &mut reader)?;
+        read.value(chunk, &mut reader).map(Some)
     }
 
     /// Returns the value of a field; `None` if it is damaged or does not exist: JVMs differ in the fields of events.
@@ -189,13 +220,18 @@ impl<'c> Record<'c> {
         self.integer(name).is_some_and(|value| value != 0)
     }
 
-    /// Returns the text of a field.
-    pub fn text(&self, name: &str) -> Option<Cow<'c, str>> {
+    /// Returns the string in a field.
+    pub fn string(&self, name: &str) -> Option<StringValue<'c>> {
         match self.get(name)? {
-            Value::Text(text) => text,
-            Value::Constant(constant) => constant.text(),
+            Value::Text(text) => Some(text),
+            Value::Constant(constant) => Some(StringValue(Encoded::Constant(constant))),
             _ => None,
         }
+    }
+
+    /// Returns the text of a field, as [`StringValue::decode`].
+    pub fn text(&self, name: &str, max_bytes: usize) -> Option<Cow<'c, str>> {
+        self.string(name)?.decode(max_bytes)
     }
 
     /// Returns the constant that a field refers to.
@@ -224,9 +260,29 @@ impl<'c> Record<'c> {
     }
 }
 
+impl<'c> StringValue<'c> {
+    /// Returns the constant that contains the text, if it is one.
+    pub fn constant(&self) -> Option<Constant<'c>> {
+        match self.0 {
+            Encoded::Constant(constant) => Some(constant),
+            Encoded::Null | Encoded::Inline(_) => None,
+        }
+    }
+
+    /// Returns the text, cut after the last character that ends within so many bytes: no more is decoded. `None` for null, and
+    /// for a text that is damaged.
+    pub fn decode(&self, max_bytes: usize) -> Option<Cow<'c, str>> {
+        match self.0 {
+            Encoded::Null => None,
+            Encoded::Constant(constant) => constant.text(max_bytes),
+            Encoded::Inline(text) => text.decode(max_bytes).ok(),
+        }
+    }
+}
+
 impl<'c> Constant<'c> {
     pub(crate) fn new(chunk: &'c Chunk<'c>, class: usize, key: i64) -> Self {
-        Self { chunk, class, key }
+        Self { chunk, id: ConstantId { class, key } }
     }
 
     /// Returns the chunk.
@@ -234,36 +290,52 @@ impl<'c> Constant<'c> {
         self.chunk
     }
 
-    /// Returns the fields of the constant; `None` if the chunk does not contain it, as with key 0 for null.
-    pub fn record(&self) -> Option<Record<'c>> {
-        let at = self.chunk.pools.offset(self.class, self.key)?;
-        Record::new(self.chunk, self.class, at, usize::MAX)
+    /// Returns its identity.
+    #[inline]
+    pub fn id(&self) -> ConstantId {
+        self.id
     }
 
-    /// Returns the text of a string.
-    pub fn text(&self) -> Option<Cow<'c, str>> {
-        string(self.chunk, self.class, self.key)
+    /// Returns its number among the constants of its type in the chunk, which is at most a small multiple of how many there
+    /// are; `None` if the chunk does not contain it, as with key 0 for null.
+    #[inline]
+    pub fn number(&self) -> Option<usize> {
+        self.chunk.pools.number(self.id.class, self.id.key)
+    }
+
+    /// Returns the first key of the constants of its type, if these are numbered by their keys from it.
+    pub fn first_key(&self) -> Option<i64> {
+        self.chunk.pools.first_key(self.id.class)
+    }
+
+    /// Returns the fields of the constant; `None` if the chunk does not contain it.
+    pub fn record(&self) -> Option<Record<'c>> {
+        let at = self.chunk.pools.offset(self.id.class, self.id.key)?;
+        Record::new(self.chunk, self.id.class, at, usize::MAX)
+    }
+
+    /// Returns the text of a string, as [`StringValue::decode`]. One that is again a key of a constant is not followed.
+    pub fn text(&self, max_bytes: usize) -> Option<Cow<'c, str>> {
+        let ConstantId { class, key } = self.id;
+        if self.chunk.plans.primitive(class) != Some(Primitive::Text) {
+            return None;
+        }
+        match self.chunk.reader.at(self.chunk.pools.offset(class, key)?).text().ok()? {
+            Text::Inline(text) => text.decode(max_bytes).ok(),
+            Text::Null | Text::Constant(_) => None,
+        }
     }
 }
 
 impl<'c> Array<'c> {
-    pub(crate) fn chunk(&self) -> &'c Chunk<'c> {
-        self.chunk
-    }
-
-    #[inline]
-    pub(crate) fn class_index(&self) -> usize {
-        self.class
-    }
-
-    #[inline]
-    pub(crate) fn reader(&self) -> Reader<'c> {
-        self.chunk.reader.at(self.at).until(self.end)
-    }
-
     /// Returns whether elements are values with fields, not keys of constants.
     pub(crate) fn has_fields(&self) -> bool {
-        !self.is_constant && self.chunk.plans.primitive(self.class).is_none()
+        !self.is_constant && self.place.chunk.plans.primitive(self.place.class).is_none()
+    }
+
+    /// Returns the index of the type of the elements.
+    pub fn class_index(&self) -> usize {
+        self.place.class
     }
 
     /// Returns the number of elements, as stated.
@@ -278,8 +350,8 @@ impl<'c> Array<'c> {
 
     /// Returns the elements, up to the first that is damaged.
     pub fn values(&self) -> impl Iterator<Item = Value<'c>> + use<'c> {
-        let Self { chunk, class, is_constant, count, .. } = *self;
-        let mut reader = self.reader();
+        let Self { place: Place { chunk, class, .. }, is_constant, count } = *self;
+        let mut reader = self.place.reader();
         let primitive = chunk.plans.primitive(class);
         let element = FieldRead { class, primitive, is_constant, is_array: false };
         (0..count).map_while(move |_| {
@@ -342,10 +414,10 @@ impl FieldRead {
             let stated = reader.count()?;
             let count = if !is_constant && chunk.plans.is_empty(class) { 0 } else { stated };
             let (at, end) = (reader.position(), reader.end());
-            return Ok(Value::Array(Array { chunk, class, is_constant, count, at, end }));
+            return Ok(Value::Array(Array { place: Place { chunk, class, at, end }, is_constant, count }));
         }
         if is_constant {
-            return Ok(Value::Constant(Constant { chunk, class, key: self.number(reader)? }));
+            return Ok(Value::Constant(Constant::new(chunk, class, self.number(reader)?)));
         }
         Ok(match self.primitive {
             Some(Primitive::Byte | Primitive::Short | Primitive::Char | Primitive::Int | Primitive::Long) => {
@@ -353,26 +425,15 @@ impl FieldRead {
             }
             Some(Primitive::Float) => Value::Number(reader.f32()?.into()),
             Some(Primitive::Double) => Value::Number(reader.f64()?),
-            Some(Primitive::Text) => Value::Text(match reader.text()? {
-                Text::Null => None,
-                Text::Inline(text) => Some(text),
-                Text::Constant(key) => string(chunk, class, key),
-            }),
+            Some(Primitive::Text) => Value::Text(StringValue(match reader.text()? {
+                Text::Null => Encoded::Null,
+                Text::Inline(text) => Encoded::Inline(text),
+                Text::Constant(key) => Encoded::Constant(Constant::new(chunk, class, key)),
+            })),
             None => {
                 let (at, end) = (reader.position(), reader.end());
-                Value::Record(Record { chunk, class, at, end })
+                Value::Record(Record { place: Place { chunk, class, at, end } })
             }
         })
-    }
-}
-
-/// Returns a constant string. One that is again a key of a constant is not followed.
-fn string<'c>(chunk: &'c Chunk<'c>, class: usize, key: i64) -> Option<Cow<'c, str>> {
-    if chunk.plans.primitive(class) != Some(Primitive::Text) {
-        return None;
-    }
-    match chunk.reader.at(chunk.pools.offset(class, key)?).text().ok()? {
-        Text::Inline(text) => Some(text),
-        Text::Null | Text::Constant(_) => None,
     }
 }

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout as AllocLayout, System};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -29,25 +30,40 @@ use hprof_writer::{
 };
 use proptest::prelude::*;
 
-/// Remembers the largest allocation.
+/// Remembers the largest allocation, and adds up those of a thread.
 struct Watched;
 
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
+thread_local! {
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count(bytes: usize) {
+    LARGEST.fetch_max(bytes, Ordering::Relaxed);
+    // None while the thread ends.
+    let _ = ALLOCATED.try_with(|all| all.set(all.get().saturating_add(bytes)));
+}
+
+/// Returns the sum of the allocations of the current thread so far.
+pub fn allocated() -> usize {
+    ALLOCATED.get()
+}
+
 // SAFETY: All is left to the system's allocator.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: AllocLayout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        count(layout.size());
         // SAFETY: As the caller promises.
         unsafe { System.alloc(layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: AllocLayout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        count(layout.size());
         // SAFETY: As the caller promises.
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn realloc(&self, block: *mut u8, layout: AllocLayout, size: usize) -> *mut u8 {
-        LARGEST.fetch_max(size, Ordering::Relaxed);
+        count(size);
         // SAFETY: As the caller promises.
         unsafe { System.realloc(block, layout, size) }
     }

@@ -7,9 +7,11 @@ use hprof_jfr::{Chunk, Recording};
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight;
 use hprof_query::recordings::stacks;
-use hprof_writer::flight::every_kind;
+use hprof_writer::flight::{
+    BOOLEAN, FlightConstant, FlightField, FlightType, FlightValues, FlightWriter, LONG, TEXT, every_kind,
+};
 
-use crate::bytes::{MOST_BYTES, MOST_TIME, Watch, largest_allocation};
+use crate::bytes::{MOST_BYTES, MOST_TIME, Watch, allocated, largest_allocation};
 use crate::kit::mutate::{Numbers, setting};
 use crate::kit::portion;
 
@@ -28,6 +30,7 @@ fn survive(bytes: &[u8], what: &dyn Fn() -> String) -> bool {
     assert_eq!(report.facts, again.facts, "{}", what());
     assert_eq!(report.heap, again.heap, "{}", what());
     let _ = report.heap.trend();
+    let _ = flight::allocations::read(&recording);
     for span in recording.chunks() {
         let Ok(chunk) = Chunk::read(bytes, span) else { continue };
         let (mut all, mut in_parts) = (0, 0);
@@ -122,4 +125,148 @@ fn recordings_cut_anywhere_and_with_each_byte_changed() {
             }
         }
     }
+}
+
+/// Type of the strings that others refer to, and the string that all do.
+const STRING: i64 = 5;
+const LONG_TEXT: i64 = 77;
+/// Number of values that refer to one.
+const REFERENCES: i64 = 2_000;
+
+/// A chunk with a text of 100,000 bytes.
+fn with_long_text() -> FlightWriter {
+    let mut made = FlightWriter::new(true);
+    made.checkpoint(
+        STRING,
+        &[(LONG_TEXT, &|body| {
+            // Latin-1: decoding it takes memory.
+            body.raw(&[5]);
+            body.int(100_000);
+            body.raw(&[b'A'; 100_000]);
+        })],
+    );
+    made
+}
+
+fn long_text(body: &mut FlightValues) {
+    body.raw(&[2]);
+    body.long(LONG_TEXT);
+}
+
+/// Events of a type, each with these numbers, and that of the event last.
+fn numbered(made: &mut FlightWriter, type_id: i64, numbers: &[i64]) {
+    for number in 1..=REFERENCES {
+        made.event(type_id, |body| numbers.iter().chain([&number]).for_each(|value| body.long(*value)));
+    }
+}
+
+/// Reads a recording in every way with the current thread alone, and returns the sum of all allocations.
+fn allocated_by(pool: &rayon::ThreadPool, bytes: &[u8]) -> usize {
+    let before = allocated();
+    pool.install(|| {
+        let recording = Recording::new(bytes).unwrap();
+        let want = Want { sites: true, traces: true, threads: true, ..Want::default() };
+        drop(flight::read(&recording, None, want));
+        drop(flight::allocations::read(&recording));
+        for span in recording.chunks() {
+            let Ok(chunk) = Chunk::read(bytes, span) else { continue };
+            flight::rows::visit(&chunk, 0..usize::MAX, |_| ());
+        }
+    });
+    allocated() - before
+}
+
+/// What a few bytes of a file say takes little memory and time, however often it is referred to: bytes are counted, as time is
+/// that of the machine.
+#[test]
+fn what_is_shared_is_read_once() {
+    let constant = FlightField::constant;
+    let thread = (37, "java.lang.Thread", &[("javaName", TEXT), ("javaThreadId", LONG)][..]);
+    let mut made: Vec<(&str, Vec<u8>)> = Vec::new();
+    let mut add = |what, mut chunk: FlightWriter, types: &[FlightType<'_>]| {
+        chunk.metadata(types);
+        made.push((what, chunk.finish()));
+    };
+
+    let mut chunk = with_long_text();
+    let threads: Vec<_> = (1..=REFERENCES)
+        .map(|id| {
+            move |body: &mut FlightValues| {
+                long_text(body);
+                body.long(id);
+            }
+        })
+        .collect();
+    let threads: Vec<(i64, FlightConstant<'_>)> =
+        (1..).zip(&threads).map(|(key, thread)| (key, thread as FlightConstant<'_>)).collect();
+    chunk.checkpoint(37, &threads);
+    let mut one_thread = chunk.clone();
+    numbered(&mut chunk, 49, &[101]);
+    let started = [("startTime", LONG), ("thread", constant(37))];
+    add("threads with one name", chunk, &[thread, (49, "jdk.ThreadStart", &started)]);
+    for _ in 0..REFERENCES {
+        one_thread.event(49, |body| [101, 1].into_iter().for_each(|value| body.long(value)));
+    }
+    add("starts of one thread", one_thread, &[thread, (49, "jdk.ThreadStart", &started)]);
+
+    let mut chunk = with_long_text();
+    chunk.checkpoint(37, &threads[..2]);
+    for number in 0..REFERENCES {
+        chunk.event(40, |body| [101, 1 + number % 2].into_iter().for_each(|value| body.long(value)));
+    }
+    let sampled = [("startTime", LONG), ("sampledThread", constant(37))];
+    add("samples of two threads in turn", chunk, &[thread, (40, "jdk.ExecutionSample", &sampled)]);
+
+    let mut chunk = with_long_text();
+    chunk.checkpoint(38, &[(1, &long_text)]);
+    numbered(&mut chunk, 53, &[101, 1, 7]);
+    let when = (38, "jdk.types.GCWhen", &[("when", TEXT)][..]);
+    let metaspace = [("startTime", LONG), ("when", constant(38)), ("metaspace", LONG), ("gcId", LONG)];
+    add("collections with one word", chunk, &[when, (53, "jdk.MetaspaceSummary", &metaspace)]);
+
+    let mut chunk = with_long_text();
+    for _ in 0..REFERENCES {
+        chunk.event(51, |body| (0..4).for_each(|_| long_text(body)));
+    }
+    let described = ["jvmName", "jvmVersion", "jvmArguments", "javaArguments"].map(|name| (name, TEXT));
+    add("JVMs", chunk, &[(51, "jdk.JVMInformation", &described)]);
+
+    let long = "n".repeat(100_000);
+    let fields = vec![(&*long, LONG); REFERENCES as usize];
+    add("fields with one name", FlightWriter::new(true), &[(20, "jdk.Sample", &fields)]);
+    let types: Vec<FlightType<'_>> = (100..100 + REFERENCES).map(|id| (id, &*long, &[][..])).collect();
+    let mut chunk = FlightWriter::new(true);
+    (100..100 + REFERENCES).for_each(|id| chunk.event(id, |body| body.long(1)));
+    add("types with one name", chunk, &types);
+
+    // Many small chunks, each of which states large numbers.
+    let mut many = |what, chunk: FlightWriter, types: &[FlightType<'_>]| {
+        let mut chunk = chunk;
+        chunk.metadata(types);
+        made.push((what, chunk.finish().repeat(200)));
+    };
+    let mut chunk = FlightWriter::new(true);
+    chunk.checkpoint(35, &[(262_143, &|body| body.raw(&[0, 0]))]);
+    chunk.event(40, |body| [101, 262_143].into_iter().for_each(|value| body.long(value)));
+    let trace = [("truncated", BOOLEAN), ("frames", FlightField::array(4))];
+    let sampled = [("startTime", LONG), ("stackTrace", constant(35))];
+    many("large keys", chunk, &[(35, "S", &trace), (40, "jdk.ExecutionSample", &sampled)]);
+    let mut chunk = FlightWriter::new(true);
+    chunk.event(4_095, |body| body.long(1));
+    many("large types", chunk, &[]);
+    let names: Vec<String> = (0..200).map(|number| format!("T{number}")).collect();
+    let nested = |number: i64| [("a", FlightField::value(if number < 12 { 101 + number } else { 100 })); 2];
+    let fields: Vec<_> = (0..200).map(nested).collect();
+    let mut types: Vec<FlightType<'_>> =
+        (100..).zip(&names).zip(&fields).map(|((id, name), fields)| (id, &**name, &fields[..])).collect();
+    types[12].2 = &[("number", LONG)];
+    for of in &mut types[13..] {
+        of.2 = &of.2[..1];
+    }
+    many("values in values", FlightWriter::new(true), &types);
+
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+    let all: Vec<_> =
+        made.iter().map(|(what, bytes)| (*what, allocated_by(&pool, bytes), bytes.len())).collect();
+    assert!(all.iter().all(|(_, allocated, bytes)| *allocated <= (1 << 20) + 256 * bytes), "{all:?}");
 }

@@ -330,7 +330,7 @@ fn runs_that_were_appended() {
     let names =
         |run| of(Some(run)).profile.threads.iter().map(|thread| thread.name.clone()).collect::<Vec<_>>();
     assert_eq!((of(None).runs, of(None).run), (3, 3));
-    assert_eq!((names(1), names(2)), (vec!["a".to_owned()], vec!["b".to_owned()]));
+    assert_eq!((names(1), names(2)), (vec!["a".into()], vec!["b".into()]));
     // The first table of calls follows a header, the second one follows calls.
     assert_eq!([of(Some(1)), of(Some(2)), of(None)].map(|report| report.profile.calls.len()), [0, 1, 1]);
     for run in [0, 4] {

@@ -164,6 +164,11 @@ fn note_events(cx: &RunContext, recorded: &Recorded, facts: &FlightFacts, args: 
         .collect();
     let wanted = args.event.map_or("CPU samples", SampleEvent::name);
     let others = others.join(" and ");
+    let lost = lost_samples(recorded);
+    if lost > 0 {
+        let (lost, counted) = (grouped(lost), SampleEvent::CpuTime.name());
+        args.input.note(cx, &format!("the JVM lost {lost} {counted} events, which are not counted"));
+    }
     match counted {
         Some(event) if args.event.is_none() && !others.is_empty() => {
             args.input.note(cx, &format!("samples are {} events; not counted: {others}", event.name()));
@@ -174,6 +179,17 @@ fn note_events(cx: &RunContext, recorded: &Recorded, facts: &FlightFacts, args: 
             args.input.note(cx, &format!("the recording contains no CPU samples: {why}"));
         }
         None => args.input.note(cx, &format!("the recording contains no {wanted}; it contains {others}")),
+    }
+}
+
+/// Returns the number of samples that the JVM says it lost, if it is of those that were counted.
+fn lost_samples(recorded: &Recorded) -> u64 {
+    let event = recorded.profile.samples.as_ref().and_then(|samples| samples.event);
+    match &recorded.file {
+        RecordedFile::Flight { report, .. } if event == Some(SampleEvent::CpuTime) => {
+            report.facts.lost_samples
+        }
+        _ => 0,
     }
 }
 
@@ -194,7 +210,11 @@ fn by_trace(
     let none = Samples::default();
     let samples = profile.samples.as_ref().unwrap_or(&none);
     let cpu::CpuReport { rows, matching, samples: sum } = cpu::by_trace(samples, traces, question);
-    let beside = RecordingSummary { matching, shown: rows.len(), of: (samples, sum) };
+    let beside = RecordingSummary {
+        matching,
+        shown: rows.len(),
+        of: SampleTotals { samples, sum, lost: lost_samples(recorded) },
+    };
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
         .beside(&beside_columns(), &beside)
         .matching(matching, "traces")
@@ -219,7 +239,11 @@ fn by_group(
     let samples = profile.samples.as_ref().unwrap_or(&none);
     let cpu::CpuReport { rows, matching, samples: sum } =
         cpu::grouped(samples, &profile.traces, question, group_by);
-    let beside = RecordingSummary { matching, shown: rows.len(), of: (samples, sum) };
+    let beside = RecordingSummary {
+        matching,
+        shown: rows.len(),
+        of: SampleTotals { samples, sum, lost: lost_samples(recorded) },
+    };
     let answer = Answer::new(group_columns(group_by), rows)
         .beside(&beside_columns(), &beside)
         .matching(matching, "rows")
@@ -272,24 +296,32 @@ fn group_columns<'a>(group_by: CpuGroupBy) -> Columns<'a, GroupRow> {
     ])
 }
 
-/// All samples, and the number of those that match.
-type SampleTotals<'a> = (&'a Samples, u64);
+/// Sums of samples.
+struct SampleTotals<'a> {
+    /// All samples.
+    samples: &'a Samples,
+    /// Number of those that match.
+    sum: u64,
+    /// Number of those that the JVM says it lost.
+    lost: u64,
+}
 
 fn beside_columns<'a>() -> Columns<'a, RecordingSummary<SampleTotals<'a>>> {
     Columns::new([
         Column::of(names::TOTAL.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
-            beside.of.0.total.into()
+            beside.of.samples.total.into()
         }),
         columns::matching(),
         Column::of(names::MATCHING.dot(names::SAMPLES), |beside: &RecordingSummary<SampleTotals<'a>>| {
-            beside.of.1.into()
+            beside.of.sum.into()
         }),
         columns::left_out(),
         Column::of(names::EVENT, |beside: &RecordingSummary<SampleTotals<'a>>| {
-            beside.of.0.event.map(SampleEvent::name).into()
+            beside.of.samples.event.map(SampleEvent::name).into()
         })
         .or_null("unless of Flight Recorder"),
-        columns::date(|of: &SampleTotals<'a>| of.0.date.as_deref()),
+        Column::of(names::LOST_SAMPLES, |beside: &RecordingSummary<SampleTotals<'a>>| beside.of.lost.into()),
+        columns::date(|of: &SampleTotals<'a>| of.samples.date.as_deref()),
     ])
 }
 

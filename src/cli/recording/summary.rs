@@ -288,6 +288,7 @@ fn flight_columns<'a>() -> Columns<'a, &'a FlightFacts> {
             .or_null("not in the recording"),
         Column::of(names::TRUNCATED_TRACES, |facts: &&FlightFacts| facts.truncated_stacks.into()),
         Column::of(names::LOST_STACKS, |facts: &&FlightFacts| facts.lost_stacks.into()),
+        Column::of(names::LOST_SAMPLES, |facts: &&FlightFacts| facts.lost_samples.into()),
         Column::of(names::PROBLEM_COUNT, |facts: &&FlightFacts| facts.problem_count.into()),
         Column::records(names::EVENT_TYPES, event_columns(), |facts: &&FlightFacts| &facts.events),
     ])
@@ -295,7 +296,7 @@ fn flight_columns<'a>() -> Columns<'a, &'a FlightFacts> {
 
 fn event_columns<'a>() -> Columns<'a, EventCount> {
     Columns::new([
-        Column::of(names::EVENT, |count: &EventCount| count.name.as_str().into()),
+        Column::of(names::EVENT, |count: &EventCount| (&*count.name).into()),
         Column::of(names::EVENTS, |count: &EventCount| count.events.into()),
         Column::of(names::EVENT_BYTES, |count: &EventCount| count.bytes.into()),
     ])
@@ -416,6 +417,9 @@ fn flight_lines(flight: &FlightFacts, line: &mut dyn FnMut(&'static str, String)
     if flight.lost_stacks > 0 {
         line("  lost", format!("stacks of {}", plural(flight.lost_stacks, "event")));
     }
+    if flight.lost_samples > 0 {
+        line("  lost", plural(flight.lost_samples, "sample by CPU time"));
+    }
     if flight.problem_count > 0 {
         line("damage", plural(flight.problem_count, "region"));
     }
@@ -436,7 +440,7 @@ fn event_table(flight: &FlightFacts) -> TableBuilder {
     let mut table =
         TableBuilder::new(&[("events", Align::Right), ("bytes", Align::Right), ("type", Align::Left)]);
     for count in &flight.events {
-        table.row([grouped(count.events), grouped(count.bytes), count.name.clone()]);
+        table.row([grouped(count.events), grouped(count.bytes), count.name.to_string()]);
     }
     table
 }

@@ -135,7 +135,7 @@ impl TraceLine<'_> {
     }
 
     fn name(&self) -> Option<&str> {
-        self.thread.map(|thread| thread.name.as_str())
+        self.thread.map(|thread| &*thread.name)
     }
 
     fn title(&self) -> String {

@@ -16,6 +16,8 @@ use hprof_query::recordings::profile::text::TextError;
 #[cfg(feature = "sql")]
 use hprof_query::sql::{ErrorKind, SqlError};
 
+use super::recording::NotRecorded;
+
 /// Advice if there is too little memory to unpack.
 const NO_MEMORY_TO_UNPACK: &str =
     "raise the limit of memory, for example: ulimit -v unlimited; or unpack it yourself";
@@ -24,6 +26,9 @@ const NO_MEMORY_TO_UNPACK: &str =
 pub(crate) fn of(error: &anyhow::Error) -> Option<Cow<'static, str>> {
     if let Some(error) = error.downcast_ref::<Error>() {
         return of_dump(error).map(Cow::Borrowed);
+    }
+    if let Some(error) = error.downcast_ref::<NotRecorded>() {
+        return Some(error.advice().unwrap_or_else(looks_advice).into());
     }
     #[cfg(target_os = "linux")]
     if let Some(error) = error.downcast_ref::<hprof_capture::Error>() {

@@ -10,11 +10,11 @@ use hprof_query::leaks::Leaks;
 use hprof_query::leaks::allocated_in::process::{
     CommonFacts, Contradiction, SameProcess, dump_nanos, same_process, unrecorded_nanos,
 };
+use hprof_query::recordings::profile::date_of_nanos;
 use hprof_query::recordings::profile::flight::FlightFile;
 use hprof_query::recordings::profile::flight::allocations::{self, Allocations};
 use hprof_query::recordings::profile::flight::heap::{Collection, HeapOverTime};
 use hprof_query::recordings::profile::flight::heap_trend::HeapTrend;
-use hprof_query::recordings::profile::rfc3339;
 use hprof_report::column::{Column, Columns};
 use hprof_report::escape;
 use hprof_report::number::{grouped, human_bytes};
@@ -119,7 +119,6 @@ impl BesideRecording {
     ) -> ComparedRecording {
         leaks.add_recording(heap, graph, bytes, &self.allocations);
         let same_process = same_process(heap, graph, bytes, &self.allocations);
-        let date = |nanos: i64| rfc3339(u64::try_from(nanos / 1_000_000).ok()?, 0);
         let path = self.path.to_string_lossy().into_owned();
         let mut warnings: Vec<String> =
             self.allocations.problems.iter().map(|problem| format!("{path}: {problem}")).collect();
@@ -148,8 +147,8 @@ impl BesideRecording {
             path,
             heap,
             same_process,
-            start: date(self.allocations.span_nanos.0),
-            end: date(self.allocations.span_nanos.1),
+            start: date_of_nanos(self.allocations.span_nanos.0),
+            end: date_of_nanos(self.allocations.span_nanos.1),
             pid: self.allocations.jvm.as_ref().and_then(|jvm| jvm.pid),
             is_damaged: !self.allocations.problems.is_empty(),
             warnings,

@@ -1,10 +1,10 @@
 //! Columns of the heap over time in a recording of Flight Recorder.
 
 use hprof_query::dictionary::names;
+use hprof_query::recordings::profile::date_of_nanos;
 use hprof_query::recordings::profile::flight::class_counts::ClassOverTime;
 use hprof_query::recordings::profile::flight::heap::Collection;
 use hprof_query::recordings::profile::flight::heap_trend::HeapTrend;
-use hprof_query::recordings::profile::rfc3339;
 use hprof_report::column::{Column, Columns};
 
 /// Returns the columns of the trend.
@@ -33,10 +33,12 @@ pub(crate) fn class<'a>() -> Columns<'a, ClassOverTime> {
         Column::of(names::CLASS, |of: &ClassOverTime| of.class.to_string().into()),
         Column::of(names::COUNTS, |of: &ClassOverTime| of.counts.into()),
         Column::of(names::IS_IN_LAST_COUNT, |of: &ClassOverTime| of.is_in_last_count.into()),
-        Column::of(names::FIRST_TIME, |of: &ClassOverTime| date(of.first.nanos).into()).or_null(OUTSIDE),
+        Column::of(names::FIRST_TIME, |of: &ClassOverTime| date_of_nanos(of.first.nanos).into())
+            .or_null(OUTSIDE),
         Column::of(names::FIRST_INSTANCES, |of: &ClassOverTime| of.first.instances.into()),
         Column::of(names::FIRST_BYTES, |of: &ClassOverTime| of.first.bytes.into()),
-        Column::of(names::LAST_TIME, |of: &ClassOverTime| date(of.last.nanos).into()).or_null(OUTSIDE),
+        Column::of(names::LAST_TIME, |of: &ClassOverTime| date_of_nanos(of.last.nanos).into())
+            .or_null(OUTSIDE),
         Column::of(names::LAST_INSTANCES, |of: &ClassOverTime| of.last.instances.into()),
         Column::of(names::LAST_BYTES, |of: &ClassOverTime| of.last.bytes.into()),
     ])
@@ -48,11 +50,7 @@ pub(crate) fn floor<'a>() -> Columns<'a, Collection> {
 }
 
 fn time<'a>() -> Column<'a, Collection> {
-    Column::of(names::TIME, |of: &Collection| date(of.nanos).into()).or_null("outside the calendar")
-}
-
-fn date(nanos: i64) -> Option<String> {
-    rfc3339(u64::try_from(nanos / 1_000_000).unwrap_or(0), 0)
+    Column::of(names::TIME, |of: &Collection| date_of_nanos(of.nanos).into()).or_null("outside the calendar")
 }
 
 /// Returns the columns of the heap after a collection.

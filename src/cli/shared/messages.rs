@@ -193,7 +193,7 @@ pub(crate) fn about_no_thread(
 /// Suggests started threads if none has the requested name.
 pub(crate) fn about_started(cx: &RunContext, quiet: bool, wanted: &ThreadPattern, started: &[StartedThread]) {
     let (ThreadPattern::Part(text) | ThreadPattern::Glob(text)) = wanted else { return };
-    let names = || started.iter().map(|thread| thread.name.as_str());
+    let names = || started.iter().map(|thread| &*thread.name);
     if !quiet && !names().any(|name| wanted.matches(ObjectId::NULL, Some(name))) {
         suggest(cx, &suggestions::names_like(text, names()));
     }

@@ -8,6 +8,8 @@ use hprof_index::layout::sizes::Sizes;
 use hprof_index::{Error, Heap, Quiet};
 use hprof_input::file::TextFile;
 use hprof_jfr::Recording;
+use hprof_parser::FormatErrorKind;
+use hprof_parser::sniff::Looks;
 use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
@@ -73,6 +75,43 @@ pub(crate) struct RecordedInput {
     run: Option<u32>,
 }
 
+/// Error of a file that commands for recordings cannot read.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {contents}{}: {}", what(*is_flight), looks.describe())]
+pub(crate) struct NotRecorded {
+    path: String,
+    /// Start of the description of what is in a compressed file.
+    contents: String,
+    /// `true` if the file is named as a recording of Flight Recorder.
+    is_flight: bool,
+    looks: Looks,
+}
+
+const fn what(is_flight: bool) -> &'static str {
+    if is_flight { "not a recording of Flight Recorder" } else { "neither a recording nor a heap dump" }
+}
+
+/// Returns whether a file is named `.jfr`, apart from a compression.
+fn is_named_flight(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    [".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name).ends_with(".jfr")
+}
+
+impl NotRecorded {
+    /// Returns advice, or else the apparent format.
+    pub(crate) const fn advice(&self) -> Result<&'static str, Looks> {
+        match self.looks {
+            Looks::Text | Looks::Other | Looks::Json if self.is_flight => {
+                Ok("make one with: jcmd PID JFR.dump filename=FILE.jfr")
+            }
+            Looks::Text => Ok(
+                "name a recording of Flight Recorder (.jfr), or a text report or binary of the HPROF agent",
+            ),
+            looks => Err(looks),
+        }
+    }
+}
+
 /// Help for the file of commands that read recordings of Flight Recorder, too.
 pub(crate) const WITH_FLIGHT: &str = "HPROF binary, text report of the HPROF agent (java.hprof.txt), or recording of Flight \
      Recorder (.jfr); plain or compressed with gzip or zstd";
@@ -91,7 +130,7 @@ impl RecordedInput {
         if let Some((_, recorded)) = self.open_text(cx)? {
             return Ok(recorded);
         }
-        let heap = self.input.open_records(cx)?;
+        let heap = self.input.open_records(cx).map_err(|error| self.not_recorded(error))?;
         let bar = Bar::new(cx, self.input.quiet);
         let profile = self.input.with_threads(|| binary::read(&heap, want, &bar))??;
         drop(bar);
@@ -234,6 +273,23 @@ impl RecordedInput {
         }
         let origin = RecordedFile::Text { report: Box::new(report), file_bytes: file.file_bytes() };
         Ok(Some((file, Recorded { profile, file: origin, path })))
+    }
+
+    /// Returns the error of a file that is no dump as that of one that is no recording either.
+    fn not_recorded(&self, error: anyhow::Error) -> anyhow::Error {
+        let (looks, contents) = match error.downcast_ref::<Error>() {
+            Some(Error::Format { looks, error, .. })
+                if matches!(error.kind(), FormatErrorKind::NotADump(_)) =>
+            {
+                (*looks, String::new())
+            }
+            Some(Error::NotInside { looks: Some(looks), error: None, compression, .. }) => {
+                (*looks, format!("{} contents are ", compression.name()))
+            }
+            _ => return error,
+        };
+        NotRecorded { path: self.path_text(), contents, is_flight: is_named_flight(self.input.path()), looks }
+            .into()
     }
 
     fn path_text(&self) -> String {

@@ -65,18 +65,18 @@ fn columns<'a>() -> Columns<'a, &'a StartedThread> {
             .or_null("in recordings of Flight Recorder")
             .header("object")
             .place(1),
-        Column::of(names::NAME, |thread: &&'a StartedThread| Value::from(&thread.name))
+        Column::of(names::NAME, |thread: &&'a StartedThread| Value::from(&*thread.name))
             .header("name")
             .fit(Fit::Cut { priority: 0 }),
-        Column::of(names::THREAD_GROUP, |thread: &&'a StartedThread| Value::from(&thread.group))
+        Column::of(names::THREAD_GROUP, |thread: &&'a StartedThread| Value::from(&*thread.group))
             .header("group")
             .fit(Fit::Secondary { priority: 0 })
             .cell(|thread| match &thread.parent_group {
                 Some(parent) => format!("{} in {parent}", thread.group),
-                None => thread.group.clone(),
+                None => thread.group.to_string(),
             })
             .place(4),
-        Column::of(names::PARENT_GROUP, |thread: &&'a StartedThread| thread.parent_group.as_ref().into())
+        Column::of(names::PARENT_GROUP, |thread: &&'a StartedThread| thread.parent_group.as_deref().into())
             .or_null("in text reports; not stated"),
         Column::of(names::TRACE, |thread: &&StartedThread| trace(thread).into())
             .or_null("in text reports; none")

@@ -84,6 +84,7 @@ names! {
     DURATION_MS: Integer, "duration in milliseconds";
     TRUNCATED_TRACES: Integer, "number of stack traces whose outer frames were not recorded";
     LOST_STACKS: Integer, "number of events whose stacks are not in the recording";
+    LOST_SAMPLES: Integer, "number of samples by CPU time that the JVM says it lost (`jdk.CPUTimeSamplesLost`); 0 of other events";
     JVM_OPTIONS: Text, "options of the JVM";
     EVENT_TYPES: Records, "types of events, most events first";
     EVENTS: Integer, "number of events of the type";

@@ -60,7 +60,7 @@ mod tests {
         let thread = |serial, object, name: &str| StartedThread {
             serial,
             object,
-            name: name.to_owned(),
+            name: name.into(),
             ..StartedThread::default()
         };
         let all = [

@@ -95,7 +95,7 @@ mod tests {
             profile.threads.push(StartedThread {
                 serial,
                 object: ObjectId(object),
-                name: name.to_owned(),
+                name: name.into(),
                 ..Default::default()
             });
         }

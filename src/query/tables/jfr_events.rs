@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::{Batch, Column, Context, Definition, Table, TableChunk, TableQuery, Wanted};
 use crate::dictionary::names;
 use crate::objects::hiding::HIDDEN;
+use crate::recordings::profile::date_of_nanos;
 use crate::recordings::profile::flight::FlightFile;
 use crate::recordings::profile::flight::rows::{self, Shared};
-use crate::recordings::profile::rfc3339;
+use hprof_jfr::values::ConstantId;
 use hprof_jfr::{Chunk, ChunkSpan, ChunkTables, Recording, chunk};
 use rustc_hash::FxHashMap;
 
@@ -145,7 +146,7 @@ fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (Wanted, bool),
         let [event, thread, method, class] = &mut known;
         event.add(batch, Some(row.event), Cow::Borrowed);
         if wanted.has(1) {
-            let time = row.nanos.and_then(|nanos| rfc3339(u64::try_from(nanos / 1_000_000).ok()?, 0));
+            let time = row.nanos.and_then(date_of_nanos);
             batch.column(1).text(time.as_deref());
         }
         batch.column(2).integer(row.duration_nanos);
@@ -162,7 +163,7 @@ fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (Wanted, bool),
 /// Numbers of the names in a column: a name is added once, however many events share it.
 struct Known {
     at: usize,
-    numbers: FxHashMap<i64, Option<u32>>,
+    numbers: FxHashMap<ConstantId, Option<u32>>,
 }
 
 impl Known {

@@ -21,7 +21,7 @@ pub fn named(graph: &ObjectGraph, labels: &Labels<'_>, wanted: &ThreadPattern) -
         let name = labels.whole(root.object);
         if wanted.matches(object, name.as_deref()) {
             let name = name.unwrap_or_default();
-            found.push(StartedThread { serial, object, name, ..StartedThread::default() });
+            found.push(StartedThread { serial, object, name: name.into(), ..StartedThread::default() });
         }
     }
     found

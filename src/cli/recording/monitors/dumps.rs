@@ -97,7 +97,7 @@ impl<'a> ShownDump<'a> {
         names: &FxHashMap<u32, &'a StartedThread>,
         wanted: &[ClassPattern],
     ) -> Self {
-        let name = |serial: u32| names.get(&serial).map(|thread| thread.name.as_str());
+        let name = |serial: u32| names.get(&serial).map(|thread| &*thread.name);
         let thread = |(serial, trace, state): &'a (u32, TraceSerial, String)| ShownThread {
             serial: *serial,
             name: name(*serial),

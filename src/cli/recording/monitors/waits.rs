@@ -25,7 +25,7 @@ pub(super) fn show(
     let threads = traces::started_threads(profile);
     let beside = RecordingSummary { matching, shown: rows.len(), of: profile.waits.len() };
     let rows = rows.into_iter().map(|row| WaitLine {
-        name: row.thread.and_then(|serial| threads.get(&serial)).map(|thread| thread.name.as_str()),
+        name: row.thread.and_then(|serial| threads.get(&serial)).map(|thread| &*thread.name),
         waits: row,
     });
     let answer = Answer::new(columns(), rows)

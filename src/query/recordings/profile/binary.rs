@@ -157,13 +157,14 @@ impl<'a> Records<'a> {
         let mut ended: Vec<u64> = self.summary.record_values(tag::END_THREAD).collect();
         ended.sort_unstable();
         let threads = self.summary.threads().iter().map(|row| {
+            let parent_group = self.frames.text(row.parent_group.get());
             let thread = StartedThread {
                 serial: row.serial.get(),
                 object: row.id.into(),
                 trace: row.trace.into(),
-                name: self.text(row.name.get()),
-                group: self.text(row.group.get()),
-                parent_group: self.frames.text(row.parent_group.get()).filter(|name| !name.is_empty()),
+                name: self.text(row.name.get()).into(),
+                group: self.text(row.group.get()).into(),
+                parent_group: parent_group.filter(|name| !name.is_empty()).map(Into::into),
                 ended: ended.binary_search(&u64::from(row.serial.get())).is_ok(),
             };
             if self.hides_values { thread.unnamed() } else { thread }

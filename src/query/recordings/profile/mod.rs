@@ -13,6 +13,8 @@ mod sites;
 pub mod text;
 mod traces;
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 use jiff::civil::date;
 
@@ -65,11 +67,11 @@ pub struct StartedThread {
     /// Serial number of the trace in which it was started; 0 for none, and in texts.
     pub trace: TraceSerial,
     /// Name.
-    pub name: String,
+    pub name: Arc<str>,
     /// Name of the thread group.
-    pub group: String,
+    pub group: Arc<str>,
     /// Name of the thread group's parent; `None` in texts.
-    pub parent_group: Option<String>,
+    pub parent_group: Option<Arc<str>>,
     /// `true` if the thread ended.
     pub ended: bool,
 }
@@ -78,7 +80,8 @@ impl StartedThread {
     /// Returns the thread without the names that the program gave, which are values.
     #[must_use]
     pub fn unnamed(self) -> Self {
-        Self { name: format!("thread {}", self.serial), group: String::new(), parent_group: None, ..self }
+        let name = format!("thread {}", self.serial).into();
+        Self { name, group: Arc::default(), parent_group: None, ..self }
     }
 }
 
@@ -228,6 +231,11 @@ pub fn rfc3339(milliseconds: u64, microseconds: u32) -> Option<String> {
     // Not a `Timestamp`: its range ends on the day before the last of the year 9999.
     let time = date(1970, 1, 1).at(0, 0, 0, 0).checked_add(since_1970).ok()?;
     Some(format!("{time:.3}Z"))
+}
+
+/// Formats a time in nanoseconds since 1970, as [`rfc3339`].
+pub fn date_of_nanos(nanos: i64) -> Option<String> {
+    rfc3339(u64::try_from(nanos / 1_000_000).ok()?, 0)
 }
 
 /// Returns a share in percent, not rounded.

@@ -131,7 +131,7 @@ fn threads_are_the_root() {
     let mut traces = std::mem::take(&mut profile.traces);
     traces.add(TraceSerial(2), 8, None, [frame("y", 1)]);
     profile.traces = traces;
-    profile.threads = vec![StartedThread { serial: 7, name: "pool;1".to_owned(), ..Default::default() }];
+    profile.threads = vec![StartedThread { serial: 7, name: "pool;1".into(), ..Default::default() }];
     let by_thread = StackQuery { by_thread: true, ..StackQuery::new(StackWeight::Cpu) };
     assert_eq!(
         ask(&profile, &by_thread),
@@ -316,7 +316,7 @@ fn what_is_numbered_by_each_run_is_matched() {
         let mut traces = Traces::default();
         let frame = Frame { class: Some(lambda.into()), ..frame("run", 1) };
         traces.add(TraceSerial(thread), thread, None, [frame]);
-        let thread = StartedThread { serial: thread, name: "pool".to_owned(), ..StartedThread::default() };
+        let thread = StartedThread { serial: thread, name: "pool".into(), ..StartedThread::default() };
         let rows = vec![site(class, thread.serial, 8), site("a.B", 99 + thread.serial, 1)];
         Profile { traces, threads: vec![thread], ..with_sites(&[], rows) }
     };

@@ -69,7 +69,7 @@ pub(super) struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     pub(super) fn new(profile: &'a Profile, question: &'a StackQuery) -> Self {
-        let threads = profile.threads.iter().map(|thread| (thread.serial, thread.name.as_str()));
+        let threads = profile.threads.iter().map(|thread| (thread.serial, &*thread.name));
         Self {
             profile,
             question,

@@ -31,7 +31,7 @@ fn profile(methods: &[&[&str]], weights: &[u64]) -> Profile {
     });
     Profile {
         traces,
-        threads: vec![StartedThread { serial: 1, name: HOSTILE.to_owned(), ..StartedThread::default() }],
+        threads: vec![StartedThread { serial: 1, name: HOSTILE.into(), ..StartedThread::default() }],
         samples: Some(samples),
         sites: Some(Sites {
             origin: Origin::Recorded,

@@ -10,18 +10,10 @@ use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 
 use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
 use super::heap::{HeapEventKind, HeapEvents};
-use super::stacks::{ClassTable, NO_STACK, Names, StackIndex, StackTable, Stacks, chunk_problems};
+use super::names::{Names, RecordedThread};
+use super::site_sums::SiteSums;
+use super::stacks::{ClassTable, NO_STACK, StackIndex, StackTable, Stacks, chunk_problems};
 use super::{EventCount, FlightJvm, Want};
-
-/// Number of events, and what they state: bytes or nanoseconds.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sum {
-    pub(super) events: u64,
-    pub(super) amount: u64,
-}
-
-/// Sums by stack and class.
-type ByClass = FxHashMap<(StackIndex, u32), Sum>;
 
 /// Sums over a chunk.
 #[derive(Debug, Default)]
@@ -35,13 +27,17 @@ pub(super) struct ChunkSums {
     /// By kind: samples of each stack.
     pub(super) samples: [FxHashMap<StackIndex, u64>; 3],
     /// By kind: allocations of a class in each stack.
-    pub(super) allocations: [ByClass; 3],
+    pub(super) allocations: [SiteSums; 3],
     /// By kind: waits for objects of a class in each stack.
-    pub(super) waits: [ByClass; 3],
+    pub(super) waits: [SiteSums; 3],
     /// Starts and ends of threads, in the order of the file.
     pub(super) threads: Vec<ThreadChange>,
     /// Threads of stacks, if they were requested: serial number and name.
-    pub(super) stack_threads: FxHashMap<u32, String>,
+    pub(super) stack_threads: FxHashMap<u32, Arc<str>>,
+    /// Number of samples that the JVM says it lost.
+    pub(super) lost_samples: u64,
+    /// Number of starts and ends of threads that were not read.
+    pub(super) left_out_threads: u64,
     /// Events about the heap.
     pub(super) heap: HeapEvents,
     pub(super) jvm: Option<FlightJvm>,
@@ -51,10 +47,7 @@ pub(super) struct ChunkSums {
 /// Start or end of a thread.
 #[derive(Debug, Clone)]
 pub(super) struct ThreadChange {
-    pub(super) serial: u32,
-    pub(super) name: String,
-    pub(super) group: String,
-    pub(super) parent_group: Option<String>,
+    pub(super) thread: Arc<RecordedThread>,
     pub(super) stack: StackIndex,
     pub(super) is_end: bool,
 }
@@ -66,6 +59,7 @@ enum Kind {
     Allocation(usize),
     Wait(usize),
     Thread { is_end: bool },
+    LostSamples,
     Jvm,
     Heap(HeapEventKind),
 }
@@ -79,7 +73,7 @@ const NONE: &str = "";
 impl Kind {
     /// Returns how events of a type are counted, with the names of the fields for the class and the amounts.
     fn of(class: &Class) -> Option<(Self, [&'static str; 3])> {
-        let name = class.name.as_str();
+        let name = &*class.name;
         if let Some(kind) = SampleEvent::ALL.iter().position(|event| event.name() == name) {
             return Some((Self::Sample(kind), [NONE; 3]));
         }
@@ -97,6 +91,7 @@ impl Kind {
         let kind = match name {
             "jdk.ThreadStart" => Self::Thread { is_end: false },
             "jdk.ThreadEnd" => Self::Thread { is_end: true },
+            "jdk.CPUTimeSamplesLost" => return Some((Self::LostSamples, [NONE, "lostSamples", NONE])),
             "jdk.JVMInformation" => Self::Jvm,
             name => Self::Heap(HeapEventKind::of(name)?),
         };
@@ -107,7 +102,7 @@ impl Kind {
 impl ChunkSums {
     /// Reads the events of a chunk.
     pub(super) fn read(file: &[u8], span: &ChunkSpan, want: Want) -> Result<Self, FlightError> {
-        let chunk = Chunk::read(file, span)?;
+        let chunk = Chunk::read_selecting(file, span, |class| Kind::of(class).is_some())?;
         let mut sums = Self::default();
         let kinds: Vec<Option<(Kind, Fields)>> = (chunk.metadata.classes.iter().enumerate())
             .map(|(at, class)| {
@@ -127,27 +122,29 @@ impl ChunkSums {
         let mut counting = Counting {
             chunk: &chunk,
             sums: &mut sums,
-            names: Names::of_chunk(span),
+            names: Names::of_chunk(&chunk, usize::MAX),
             stacks: Stacks::default(),
             classes: ClassTable::default(),
+            jvm: None,
         };
-        for event in chunk.events() {
+        chunk.selected().for_each(|event| {
             if let Some(Some((kind, fields))) = kinds.get(event.class) {
                 counting.event(*kind, fields, &event);
             }
-        }
-        let Counting { stacks, classes, names, .. } = counting;
+        });
+        let Counting { stacks, classes, names, jvm, .. } = counting;
+        sums.jvm = jvm.map(|fields| jvm_of(&fields));
         sums.lost_stacks = stacks.lost();
         sums.problems = chunk_problems(&chunk, span, &stacks, &names);
         sums.stacks = stacks.finish();
         sums.classes = classes.finish();
         // Types that are not described have no name, and a damaged chunk can contain millions of them.
-        let name = |id| chunk.metadata.class(id).map_or(NOT_DESCRIBED, |class| &class.name).to_owned();
+        let not_described: Arc<str> = NOT_DESCRIBED.into();
         let counts = chunk.counts.iter().map(|count| EventCount {
             name: match count.type_id {
-                hprof_jfr::chunk::METADATA => "jdk.Metadata".to_owned(),
-                hprof_jfr::chunk::CHECKPOINT => "jdk.Checkpoint".to_owned(),
-                id => name(id),
+                hprof_jfr::chunk::METADATA => "jdk.Metadata".into(),
+                hprof_jfr::chunk::CHECKPOINT => "jdk.Checkpoint".into(),
+                id => Arc::clone(chunk.metadata.class(id).map_or(&not_described, |class| &class.name)),
             },
             events: count.events,
             bytes: count.bytes,
@@ -159,6 +156,23 @@ impl ChunkSums {
 
 /// Name of all types that the metadata does not describe.
 const NOT_DESCRIBED: &str = "(types not described)";
+/// Maximum length in bytes of a text in which a JVM describes itself: options and arguments are as long as those of a process
+/// may be.
+pub(super) const MAX_JVM_TEXT: usize = 1 << 21;
+/// Maximum number of starts and ends of threads of a chunk.
+const MAX_THREADS: usize = 1 << 20;
+
+/// Returns what a JVM says of itself.
+fn jvm_of(fields: &Record<'_>) -> FlightJvm {
+    let text = |name| fields.text(name, MAX_JVM_TEXT).unwrap_or_default().into_owned();
+    FlightJvm {
+        name: text("jvmName"),
+        version: text("jvmVersion"),
+        options: text("jvmArguments"),
+        command: text("javaArguments"),
+        pid: fields.integer("pid"),
+    }
+}
 
 /// State while the events of a chunk are counted.
 struct Counting<'c, 's> {
@@ -167,6 +181,8 @@ struct Counting<'c, 's> {
     names: Names,
     stacks: Stacks,
     classes: ClassTable,
+    /// The last event about the JVM: only that is read, as each can refer to long texts.
+    jvm: Option<Record<'c>>,
 }
 
 impl<'c> Counting<'c, '_> {
@@ -182,60 +198,45 @@ impl<'c> Counting<'c, '_> {
             }
             Kind::Allocation(kind) => {
                 let [stack, thread, class, first, second] = fields.numbers(of);
-                let key = (self.stack(of, stack, thread), self.class(of, class));
-                let amounts = [first, second].map(|amount| u64::try_from(amount?).ok());
-                let bytes = amounts.into_iter().flatten().find(|bytes| *bytes > 0).unwrap_or(0);
-                add(self.sums.allocations.get_mut(kind), key, bytes);
+                let (stack, class) = (self.stack(of, stack, thread), self.class(of, class));
+                let bytes = positive(first).or_else(|| positive(second)).unwrap_or(0);
+                if let Some(sums) = self.sums.allocations.get_mut(kind) {
+                    sums.add(stack, class, bytes);
+                }
             }
             Kind::Wait(kind) => {
                 let [stack, thread, class, duration, _] = fields.numbers(of);
-                let key = (self.stack(of, stack, thread), self.class(of, class));
-                let nanos = duration.map_or(0, |ticks| self.chunk.duration_nanos(ticks));
-                add(self.sums.waits.get_mut(kind), key, u64::try_from(nanos).unwrap_or(0));
+                let (stack, class) = (self.stack(of, stack, thread), self.class(of, class));
+                let nanos = duration.map(|ticks| self.chunk.duration_nanos(ticks));
+                if let Some(sums) = self.sums.waits.get_mut(kind) {
+                    sums.add(stack, class, positive(nanos).unwrap_or(0));
+                }
             }
+            Kind::Thread { .. } if self.sums.threads.len() >= MAX_THREADS => self.sums.left_out_threads += 1,
             Kind::Thread { is_end } => {
-                let Some(thread) = fields.record("thread") else { return };
+                let Some(thread) = self.names.thread_in(fields, "thread") else { return };
                 let [stack, ..] = fields.numbers(of);
                 let stack = self.stack(of, stack, None);
-                let group = thread.record("group");
-                let name = |group: &Record<'c>| group.text("name").map(std::borrow::Cow::into_owned);
-                self.sums.threads.push(ThreadChange {
-                    serial: serial(&thread),
-                    name: thread_name(&thread),
-                    group: group.as_ref().and_then(name).unwrap_or_default(),
-                    parent_group: group.and_then(|group| group.record("parent")).as_ref().and_then(name),
-                    stack,
-                    is_end,
-                });
+                self.sums.threads.push(ThreadChange { thread, stack, is_end });
+            }
+            Kind::LostSamples => {
+                let [.., lost, _] = fields.numbers(of);
+                let lost = positive(lost).unwrap_or(0);
+                self.sums.lost_samples = self.sums.lost_samples.saturating_add(lost);
             }
             Kind::Heap(kind) => self.sums.heap.read(kind, self.chunk, fields, &mut self.names),
-            Kind::Jvm => {
-                let text = |name| fields.text(name).unwrap_or_default().into_owned();
-                self.sums.jvm = Some(FlightJvm {
-                    name: text("jvmName"),
-                    version: text("jvmVersion"),
-                    options: text("jvmArguments"),
-                    command: text("javaArguments"),
-                    pid: fields.integer("pid"),
-                });
-            }
+            Kind::Jvm => self.jvm = Some(*fields),
         }
     }
 
     /// Returns the index of a stack; of a thread, if there is one.
     fn stack(&mut self, of: &Fields, trace: Option<i64>, thread: Option<i64>) -> StackIndex {
         let Some(trace) = of.constant(self.chunk, 0, trace) else { return NO_STACK };
-        let serial = of.constant(self.chunk, 1, thread).and_then(|thread| {
-            let serial = serial(&thread.record()?);
-            Some((serial, thread))
-        });
-        let number = serial.map_or(0, |(serial, _)| serial);
-        let (index, is_new) = self.stacks.index(trace, number, &mut self.names);
-        if let (true, Some((serial, thread))) = (is_new, serial)
-            && !self.sums.stack_threads.contains_key(&serial)
-            && let Some(thread) = thread.record()
-        {
-            self.sums.stack_threads.insert(serial, thread_name(&thread));
+        let thread = of.constant(self.chunk, 1, thread).and_then(|thread| self.names.thread(thread));
+        let serial = thread.as_ref().map_or(0, |thread| thread.serial);
+        let (index, is_new) = self.stacks.index(trace, serial, &mut self.names);
+        if let (true, Some(thread)) = (is_new, thread) {
+            self.sums.stack_threads.entry(serial).or_insert_with(|| Arc::clone(&thread.name));
         }
         index
     }
@@ -245,24 +246,7 @@ impl<'c> Counting<'c, '_> {
     }
 }
 
-fn add(sums: Option<&mut ByClass>, key: (StackIndex, u32), amount: u64) {
-    if let Some(sums) = sums {
-        let sum = sums.entry(key).or_default();
-        sum.events += 1;
-        sum.amount = sum.amount.saturating_add(amount);
-    }
-}
-
-/// Added to the operating system's ID of a thread that is none of Java.
-const NATIVE_THREAD: u32 = 1 << 31;
-
-/// Returns the serial number of a thread: Java's, else that of the operating system, which is marked.
-fn serial(thread: &Record<'_>) -> u32 {
-    let of = |name| thread.integer(name).and_then(|id| u32::try_from(id).ok()).filter(|id| *id > 0);
-    of("javaThreadId").unwrap_or_else(|| of("osThreadId").unwrap_or(0) | NATIVE_THREAD)
-}
-
-pub(super) fn thread_name(thread: &Record<'_>) -> String {
-    let names = ["javaName", "osName"].into_iter().filter_map(|name| thread.text(name));
-    names.map(std::borrow::Cow::into_owned).find(|name| !name.is_empty()).unwrap_or_default()
+/// Returns a number above 0.
+fn positive(number: Option<i64>) -> Option<u64> {
+    u64::try_from(number?).ok().filter(|number| *number > 0)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hprof_jfr::{Chunk, Record};
 
-use super::stacks::Names;
+use super::names::Names;
 use crate::sorting::SortRows;
 
 /// Maximum number of classes.

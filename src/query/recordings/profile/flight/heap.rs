@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use hprof_index::storage::human_bytes::grouped;
+use hprof_jfr::values::ConstantId;
 use hprof_jfr::{Chunk, Record, Value};
+use rustc_hash::FxHashMap;
 
 use super::class_counts::{ClassCounts, ClassOverTime};
-use super::stacks::Names;
+use super::names::Names;
 use crate::sorting::SortRows;
 
 /// Names of collections of the whole heap that stop the program (`GCName` in JDK's `gcName.hpp`). Concurrent ones, such as
@@ -14,6 +16,8 @@ use crate::sorting::SortRows;
 const FULL: [&str; 5] = ["G1Full", "SerialOld", "ParallelOld", "PSMarkSweep", "MarkSweepCompact"];
 /// Maximum number of collections, and of events about the heap of a chunk.
 const MAX_COLLECTIONS: usize = 1 << 20;
+/// Maximum length in bytes of the words that are looked for in texts of the JVM.
+const MAX_WORD: usize = 64;
 
 /// Heap over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,14 +111,8 @@ impl HeapEventKind {
     }
 
     /// Reads an event; `None` if it says nothing about the heap.
-    fn read(self, chunk: &Chunk<'_>, fields: &Record<'_>) -> Option<HeapEvent> {
-        let bytes = |of: &Record<'_>, name| of.integer(name).and_then(|bytes| u64::try_from(bytes).ok());
-        let is_after = || match fields.get("when") {
-            Some(Value::Constant(when)) => {
-                when.record().and_then(|when| when.text("when")).is_some_and(|when| when.starts_with("After"))
-            }
-            _ => false,
-        };
+    fn read(self, chunk: &Chunk<'_>, fields: &Record<'_>, parts: &mut HeapParts) -> Option<HeapEvent> {
+        let mut is_after = || parts.of(fields, HeapPart::When) == Some(1);
         let gc_id = fields.integer("gcId");
         Some(match self {
             Self::Summary => HeapEvent::Summary {
@@ -122,16 +120,14 @@ impl HeapEventKind {
                 is_after: is_after(),
                 nanos: chunk.nanos(fields.integer("startTime")?),
                 used: bytes(fields, "heapUsed")?,
-                committed: bytes(&fields.record("heapSpace")?, "committedSize")?,
+                committed: parts.of(fields, HeapPart::Space)?,
             },
             Self::Metaspace if is_after() => {
-                HeapEvent::Metaspace { gc_id: gc_id?, used: bytes(&fields.record("metaspace")?, "used")? }
+                HeapEvent::Metaspace { gc_id: gc_id?, used: parts.of(fields, HeapPart::Metaspace)? }
             }
             Self::Metaspace | Self::Objects { .. } => return None,
             Self::Collection => {
-                let name = fields.record("name")?;
-                let name = name.text("gcName").or_else(|| name.text("name"))?;
-                FULL.contains(&&*name).then_some(HeapEvent::Full { gc_id: gc_id? })?
+                (parts.of(fields, HeapPart::Name)? == 1).then_some(HeapEvent::Full { gc_id: gc_id? })?
             }
             // A container without a limit has -1, or a number beyond all memory.
             Self::Container => {
@@ -141,10 +137,65 @@ impl HeapEventKind {
     }
 }
 
+/// Field of events about the heap that is a value with fields, or a constant, which any number of events can share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum HeapPart {
+    /// When the heap was looked at: 1 for after a collection.
+    When,
+    /// Name of a collection: 1 for a full one.
+    Name,
+    /// Committed bytes of the heap.
+    Space,
+    /// Used bytes of metaspace.
+    Metaspace,
+}
+
+/// What the constants say that events about the heap refer to. Each is read once.
+#[derive(Debug, Default)]
+struct HeapParts(FxHashMap<(HeapPart, ConstantId), Option<u64>>);
+
+impl HeapParts {
+    fn of(&mut self, fields: &Record<'_>, part: HeapPart) -> Option<u64> {
+        let field = match part {
+            HeapPart::When => "when",
+            HeapPart::Name => "name",
+            HeapPart::Space => "heapSpace",
+            HeapPart::Metaspace => "metaspace",
+        };
+        match fields.get(field)? {
+            Value::Record(value) => part.read(&value),
+            Value::Constant(constant) => {
+                let read = || part.read(&constant.record()?);
+                *self.0.entry((part, constant.id())).or_insert_with(read)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl HeapPart {
+    fn read(self, value: &Record<'_>) -> Option<u64> {
+        match self {
+            Self::When => Some(value.text("when", MAX_WORD)?.starts_with("After").into()),
+            Self::Name => {
+                let name = value.text("gcName", MAX_WORD).or_else(|| value.text("name", MAX_WORD))?;
+                Some(FULL.contains(&&*name).into())
+            }
+            Self::Space => bytes(value, "committedSize"),
+            Self::Metaspace => bytes(value, "used"),
+        }
+    }
+}
+
+fn bytes(of: &Record<'_>, name: &str) -> Option<u64> {
+    of.integer(name).and_then(|bytes| u64::try_from(bytes).ok())
+}
+
 /// Events about the heap of a chunk, in the order of the file.
 #[derive(Debug, Default)]
 pub(super) struct HeapEvents {
     events: Vec<HeapEvent>,
+    parts: HeapParts,
     classes: ClassCounts,
     left_out: u64,
 }
@@ -161,10 +212,10 @@ impl HeapEvents {
         if let HeapEventKind::Objects { is_after_gc } = kind {
             return self.classes.read(is_after_gc, chunk, fields, names);
         }
-        let Some(event) = kind.read(chunk, fields) else { return };
-        match self.events.len() < MAX_COLLECTIONS {
-            true => self.events.push(event),
-            false => self.left_out += 1,
+        if self.events.len() >= MAX_COLLECTIONS {
+            self.left_out += 1;
+        } else {
+            self.events.extend(kind.read(chunk, fields, &mut self.parts));
         }
     }
 }
@@ -265,6 +316,8 @@ impl Collecting {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use hprof_jfr::Recording;
+    use hprof_writer::flight::every_kind;
 
     #[test]
     fn what_exceeds_the_limit_is_counted_and_leaves_no_trend() {
@@ -282,6 +335,22 @@ mod tests {
         assert_eq!((heap.collections.len(), heap.left_out), (MAX_COLLECTIONS, 5));
         assert_eq!(heap.trend(), None);
         assert!(heap.problem().unwrap().starts_with("5 events"));
+    }
+
+    /// Each can be long, and any number of events can refer to it.
+    #[test]
+    fn constants_of_events_are_read_once() {
+        let bytes = every_kind(true).finish();
+        let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
+        let (mut heap, mut names) = (HeapEvents::default(), Names::new(usize::MAX));
+        for event in chunk.events().chain(chunk.events()) {
+            if let Some(kind) = HeapEventKind::of(&event.fields.class().unwrap().name) {
+                heap.read(kind, &chunk, &event.fields, &mut names);
+            }
+        }
+        assert_eq!(heap.events.len(), 2 * 5);
+        // Before and after a collection, and the name of one.
+        assert_eq!(heap.parts.0.len(), 3);
     }
 
     #[test]

@@ -6,19 +6,25 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use hprof_index::storage::human_bytes::grouped;
 use hprof_jfr::{ChunkSpan, FlightError};
 use hprof_parser::TraceSerial;
 
 use super::super::events::{MonitorEvent, SampleEvent, SiteEvent};
 use super::super::traces::StoredFrames;
-use super::chunk_sums::{ChunkSums, Sum, ThreadChange};
+use super::chunk_sums::{ChunkSums, ThreadChange};
 use super::heap::Collecting;
+use super::site_sums::Sum;
 use super::{EventCount, FlightFacts, FlightReport, Want};
 use crate::recordings::percent::two_decimals;
 use crate::recordings::profile::{
-    Origin, Profile, Samples, Site, Sites, StartedThread, ThreadEvent, TimeRow, Times, Traces, ratio, rfc3339,
+    Origin, Profile, Samples, Site, Sites, StartedThread, ThreadEvent, TimeRow, Times, Traces, date_of_nanos,
+    ratio,
 };
 use crate::sorting::SortRows;
+
+/// Maximum number of starts and ends of threads.
+const MAX_THREADS: usize = 1 << 22;
 
 /// Sums by trace and class.
 type ByClass = FxHashMap<(TraceSerial, u32), Sum>;
@@ -46,8 +52,8 @@ pub(super) struct Merged {
     thread_events: Vec<ThreadEvent>,
     /// Places in `threads` by serial number.
     started: FxHashMap<u32, usize>,
-    stack_threads: FxHashMap<u32, String>,
-    counts: FxHashMap<String, (u64, u64)>,
+    stack_threads: FxHashMap<u32, Arc<str>>,
+    counts: FxHashMap<Arc<str>, (u64, u64)>,
     heap: Collecting,
 }
 
@@ -68,6 +74,8 @@ impl Merged {
         };
         sums.problems.iter().for_each(|problem| facts.problem(problem));
         facts.lost_stacks += sums.lost_stacks;
+        facts.lost_samples = facts.lost_samples.saturating_add(sums.lost_samples);
+        facts.left_out_threads += sums.left_out_threads;
         facts.jvm = sums.jvm.or(facts.jvm.take());
         for count in sums.counts {
             let sum = self.counts.entry(count.name).or_default();
@@ -103,11 +111,9 @@ impl Merged {
         }
         let both = [(&mut self.allocations, sums.allocations), (&mut self.waits, sums.waits)];
         for (all, of_chunk) in both.into_iter().flat_map(|(all, of_chunk)| all.iter_mut().zip(of_chunk)) {
-            for ((stack, class), sum) in of_chunk {
+            for (stack, class, sum) in of_chunk.into_sums() {
                 let class = classes.get(class as usize).copied().unwrap_or(u32::MAX);
-                let place = all.entry((serial(stack), class)).or_default();
-                place.events += sum.events;
-                place.amount = place.amount.saturating_add(sum.amount);
+                all.entry((serial(stack), class)).or_default().add(sum);
             }
         }
         self.stack_threads.extend(sums.stack_threads);
@@ -133,7 +139,11 @@ impl Merged {
     }
 
     fn thread(&mut self, change: ThreadChange, trace: TraceSerial) {
-        let serial = change.serial;
+        let (serial, is_full) = (change.thread.serial, self.thread_events.len() >= MAX_THREADS);
+        if is_full {
+            self.facts.left_out_threads += 1;
+            return;
+        }
         if change.is_end {
             self.thread_events.push(ThreadEvent::End(serial));
             if let Some(thread) = self.started.get(&serial).and_then(|at| self.threads.get_mut(*at)) {
@@ -146,9 +156,9 @@ impl Merged {
         self.threads.push(StartedThread {
             serial,
             trace,
-            name: change.name,
-            group: change.group,
-            parent_group: change.parent_group,
+            name: Arc::clone(&change.thread.name),
+            group: Arc::clone(&change.thread.group.name),
+            parent_group: change.thread.group.parent.clone(),
             ..StartedThread::default()
         });
     }
@@ -161,6 +171,11 @@ impl Merged {
         self.facts.events.sort_rows_by(|a, b| b.events.cmp(&a.events).then_with(|| a.name.cmp(&b.name)));
         let heap = std::mem::take(&mut self.heap).finish();
         heap.problem().into_iter().for_each(|problem| self.facts.problem(problem));
+        if self.facts.left_out_threads > 0 {
+            let left_out = grouped(self.facts.left_out_threads);
+            let what = "starts and ends of threads are not read, as there are too many";
+            self.facts.problem(format!("{left_out} {what}"));
+        }
         let (major, minor) = self.version;
         let mut samples = self.samples(want.samples);
         let contention = self.contention(want.monitors);
@@ -170,16 +185,16 @@ impl Merged {
             sites.clear();
         }
         if want.threads {
-            let mut others: Vec<(u32, String)> = self.stack_threads.into_iter().collect();
+            let mut others: Vec<(u32, Arc<str>)> = self.stack_threads.into_iter().collect();
             others.sort_unstable();
-            let is_other = |(serial, _): &(u32, String)| !self.started.contains_key(serial);
+            let is_other = |(serial, _): &(u32, Arc<str>)| !self.started.contains_key(serial);
             let threads = others.into_iter().filter(is_other);
             let threads = threads.map(|(serial, name)| StartedThread { serial, name, ..Default::default() });
             self.threads.extend(threads);
         }
         let profile = Profile {
             format: format!("Flight Recorder {major}.{minor}"),
-            created: date_of(self.facts.start_nanos),
+            created: date_of_nanos(self.facts.start_nanos),
             threads: self.threads,
             traces: self.traces,
             samples: samples.pop_front(),
@@ -220,7 +235,7 @@ impl Merged {
 
     /// Returns the end: all that is counted was recorded up to it.
     fn ended(&self) -> Option<String> {
-        date_of(self.facts.end_nanos)
+        date_of_nanos(self.facts.end_nanos)
     }
 
     fn kind<'m, T>(&self, of: &'m [T; 3], kind: usize) -> &'m T {
@@ -266,9 +281,7 @@ impl Merged {
         let kinds = event.events().iter().map(|event| self.kind(&self.allocations, *event as usize));
         let mut sums = ByClass::default();
         for (key, sum) in kinds.flatten() {
-            let place = sums.entry(*key).or_default();
-            place.events += sum.events;
-            place.amount = place.amount.saturating_add(sum.amount);
+            sums.entry(*key).or_default().add(*sum);
         }
         if sums.is_empty() {
             return None;
@@ -301,9 +314,4 @@ impl Merged {
         sites.fill_percentages();
         Some(sites)
     }
-}
-
-/// Returns a time in nanoseconds since 1970 as a date.
-fn date_of(nanos: i64) -> Option<String> {
-    rfc3339(u64::try_from(nanos / 1_000_000).ok()?, 0)
 }

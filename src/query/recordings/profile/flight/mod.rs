@@ -11,10 +11,14 @@ pub mod heap;
 pub mod heap_trend;
 mod in_order;
 mod merge;
+mod names;
 pub mod rows;
+mod site_sums;
 mod stacks;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use hprof_jfr::{ChunkSpan, Recording};
 
@@ -69,6 +73,10 @@ pub struct FlightFacts {
     pub truncated_stacks: u64,
     /// Number of events whose stacks are not in the recording.
     pub lost_stacks: u64,
+    /// Number of samples by CPU time that the JVM says it lost (`jdk.CPUTimeSamplesLost`).
+    pub lost_samples: u64,
+    /// Number of starts and ends of threads that were not read, since there were too many.
+    pub left_out_threads: u64,
     /// Descriptions of damaged regions, the first ones.
     pub problems: Vec<String>,
     /// Number of damaged regions.
@@ -79,7 +87,7 @@ pub struct FlightFacts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventCount {
     /// Name of the type, `jdk.ExecutionSample`.
-    pub name: String,
+    pub name: Arc<str>,
     /// Number of events.
     pub events: u64,
     /// Bytes of these events.
@@ -104,7 +112,7 @@ pub struct FlightJvm {
 impl FlightFacts {
     /// Returns the number of events of a type.
     pub fn events_of(&self, name: &str) -> u64 {
-        self.events.iter().find(|count| count.name == name).map_or(0, |count| count.events)
+        self.events.iter().find(|count| &*count.name == name).map_or(0, |count| count.events)
     }
 
     fn problem(&mut self, problem: impl ToString) {

@@ -1,24 +1,24 @@
 //! Events of a chunk one by one, with the fields that most of them have.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
+use hprof_jfr::values::ConstantId;
 use hprof_jfr::{Chunk, NumberField, NumberFields};
 
-use super::chunk_sums::thread_name;
-use super::stacks::{Names, Stacks};
+use super::names::Names;
+use super::stacks::Stacks;
 use crate::recordings::profile::Frame;
 use crate::recordings::profile::events::AllocationEvent;
 
 /// A value that many events share.
 #[derive(Debug, Clone, Copy)]
 pub struct Shared<V> {
-    /// Equal for equal values of a column, while a chunk is visited.
-    pub id: i64,
+    /// Equal for equal values of a column, while a chunk is visited. Values that are no constants have an index and no type.
+    pub id: ConstantId,
     /// Value.
     pub value: V,
 }
@@ -57,7 +57,7 @@ fn fields(class: &Class) -> [NumberField<'static>; 7] {
     // A sample is taken by another thread; starts and ends are about a thread.
     let thread = first(&["sampledThread", "thread", "eventThread"]);
     // Other types have fields of these names, too.
-    let allocation = AllocationEvent::ALL.into_iter().find(|event| event.name() == class.name);
+    let allocation = AllocationEvent::ALL.into_iter().find(|event| event.name() == &*class.name);
     let [bytes, or_else] = allocation.map_or([""; 2], AllocationEvent::weights);
     let [start, duration, bytes, or_else] = ["startTime", "duration", bytes, or_else].map(Integer);
     let [thread, stack, about] = [thread, "stackTrace", first(&CLASSES)].map(Key);
@@ -68,35 +68,33 @@ fn fields(class: &Class) -> [NumberField<'static>; 7] {
 /// offsets start with an event: earlier ones are not read.
 pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(EventRow<'_>)) {
     let mut selections: FxHashMap<usize, NumberFields<7>> = FxHashMap::default();
-    let (mut names, mut stacks) = (Names::new(MAX_NAMES), Stacks::default());
-    // Events of one thread often follow each other.
-    let mut last_thread: Option<(i64, Option<Arc<str>>)> = None;
+    let (mut names, mut stacks) = (Names::of_chunk(chunk, MAX_NAMES), Stacks::default());
     for event in chunk.events_in(starts) {
         let Some(class) = event.fields.class() else { continue };
         let selection =
             selections.entry(event.class).or_insert_with(|| chunk.numbers(event.class, fields(class)));
         let [start, duration, thread, stack, about, bytes, or_else] = event.fields.numbers(selection);
-        let thread = selection.constant(chunk, 2, thread).and_then(|thread| {
-            if last_thread.as_ref().is_none_or(|(key, _)| *key != thread.key) {
-                let name = thread.record().map(|thread| thread_name(&thread));
-                last_thread = Some((thread.key, name.filter(|name| !name.is_empty()).map(Into::into)));
-            }
-            last_thread.as_ref().and_then(|(key, name)| Some((*key, name.clone()?)))
-        });
+        let thread = selection.constant(chunk, 2, thread);
+        let thread = thread.and_then(|thread| Some((thread.id(), names.thread(thread)?)));
+        let thread = thread.filter(|(_, thread)| !thread.name.is_empty());
         let named = selection.constant(chunk, 4, about);
-        let named = named.and_then(|class| Some((class.key, names.class(class)?)));
+        let named = named.and_then(|class| Some((class.id(), names.class(class)?)));
         let top = selection.constant(chunk, 3, stack);
         let top = top.and_then(|trace| stacks.innermost(trace, &mut names));
         let bytes = [bytes, or_else].into_iter().filter_map(|bytes| u64::try_from(bytes?).ok());
         visit(EventRow {
-            event: Shared { id: i64::try_from(event.class).unwrap_or(i64::MAX), value: &class.name },
+            event: Shared { id: numbered(event.class), value: &class.name },
             nanos: start.map(|ticks| chunk.nanos(ticks)),
             duration_nanos: duration.map(|ticks| chunk.duration_nanos(ticks)),
-            thread: thread.as_ref().map(|(id, name)| Shared { id: *id, value: &**name }),
-            top: top.map(|(id, value)| Shared { id: id.into(), value }),
+            thread: thread.as_ref().map(|(id, thread)| Shared { id: *id, value: &*thread.name }),
+            top: top.map(|(number, value)| Shared { id: numbered(number as usize), value }),
             class: named.as_ref().map(|(id, name)| Shared { id: *id, value: &**name }),
             bytes: bytes
                 .fold(None, |found: Option<u64>, bytes| found.filter(|found| *found > 0).or(Some(bytes))),
         });
     }
+}
+
+fn numbered(number: usize) -> ConstantId {
+    ConstantId { class: usize::MAX, key: i64::try_from(number).unwrap_or(i64::MAX) }
 }

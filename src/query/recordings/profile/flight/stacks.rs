@@ -1,16 +1,15 @@
 //! Stacks of a chunk: each constant is read once.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use hprof_index::storage::human_bytes::grouped;
 use hprof_jfr::NumberField::{Integer, Key};
-use hprof_jfr::values::Constant;
-use hprof_jfr::{Chunk, ChunkSpan, NumberFields, Record};
-use hprof_parser::names::java_class_name;
+use hprof_jfr::values::{Constant, ConstantId};
+use hprof_jfr::{Chunk, ChunkSpan, ElementNumbers, NumberFields};
 
+use super::names::Names;
 use crate::recordings::profile::Frame;
 use crate::threads::frames::NATIVE;
 
@@ -18,9 +17,6 @@ use crate::threads::frames::NATIVE;
 pub(super) type StackIndex = u32;
 /// Event without a stack trace.
 pub(super) const NO_STACK: StackIndex = u32::MAX;
-
-/// Maximum length of a name in bytes, as in class files (JVMS 4.4.7).
-const MAX_NAME: usize = 0xffff;
 
 /// A stack.
 #[derive(Debug, Clone, Default)]
@@ -51,20 +47,22 @@ pub(super) struct FrameLists {
     ends: Vec<usize>,
 }
 
-/// Stacks by the keys of their constants.
+/// Stacks by their constants.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
     /// Those that are not separated by thread.
-    by_key: KeyMap,
-    by_thread: FxHashMap<(i64, u32), StackIndex>,
-    /// By key: index of the list of frames, and whether outer frames are missing. `None` if the chunk lacks the constant.
-    lists: FxHashMap<i64, Option<(u32, bool)>>,
+    by_constant: ConstantMap,
+    by_thread: FxHashMap<(ConstantId, u32), StackIndex>,
+    /// Index of the list of frames, and whether outer frames are missing. `None` if the chunk lacks the constant.
+    lists: FxHashMap<ConstantId, Option<(u32, bool)>>,
     table: StackTable,
-    by_frame: FxHashMap<(i64, i64, i64), u32>,
-    /// Innermost frames by key, of stacks of which only that was read.
-    innermost: FxHashMap<i64, Option<u32>>,
-    /// Method, line and type of a frame; of a chunk there is one such type.
-    frame_fields: Option<NumberFields<3>>,
+    /// By index of the type of the frame, and its method, line and kind.
+    by_frame: FxHashMap<(usize, [i64; 3]), u32>,
+    by_bytes: ElementNumbers,
+    /// Innermost frames, of stacks of which only that was read.
+    innermost: FxHashMap<ConstantId, Option<u32>>,
+    /// Method, line and kind of a frame, by index of its type. The JVM has one such type.
+    frame_fields: FxHashMap<usize, NumberFields<3>>,
     /// Number of events whose stack the chunk does not contain.
     lost: u64,
 }
@@ -72,63 +70,59 @@ pub(super) struct Stacks {
 /// Classes that events are about, numbered as they first occur.
 #[derive(Debug, Default)]
 pub(super) struct ClassTable {
-    by_key: KeyMap,
+    by_constant: ConstantMap,
+    /// Number of the class without a name.
+    unnamed: Option<u32>,
     names: Vec<Arc<str>>,
 }
 
-/// Numbers by the keys of constants. Those of the JVM are small.
+/// Numbers of constants.
 #[derive(Debug, Default)]
-struct KeyMap {
-    small: Vec<Option<u32>>,
-    other: FxHashMap<i64, u32>,
+struct ConstantMap {
+    /// Type of the constants in the table: that of the first one.
+    class: Option<usize>,
+    /// First key in the table.
+    first: i64,
+    /// By key; [`NONE`] for none. It is not much longer than there are constants of the type.
+    table: Vec<u32>,
+    /// Those of another type, those that the chunk does not contain, and all if their keys are far apart.
+    other: FxHashMap<ConstantId, u32>,
 }
 
-/// Number of keys in a table.
-const SMALL_KEYS: usize = 1 << 18;
+/// No number.
+const NONE: u32 = u32::MAX;
 
-impl KeyMap {
-    fn get(&self, key: i64) -> Option<u32> {
-        match usize::try_from(key).ok().filter(|key| *key < SMALL_KEYS) {
-            Some(key) => self.small.get(key).copied().flatten(),
-            None => self.other.get(&key).copied(),
+impl ConstantMap {
+    #[inline]
+    fn get(&self, constant: &Constant<'_>) -> Option<u32> {
+        let ConstantId { class, key } = constant.id();
+        let at = key.wrapping_sub(self.first).cast_unsigned();
+        if self.class == Some(class)
+            && let Ok(at) = usize::try_from(at)
+            && let Some(number) = self.table.get(at)
+            && *number != NONE
+        {
+            return Some(*number);
         }
+        if self.other.is_empty() { None } else { self.other.get(&constant.id()).copied() }
     }
 
-    fn insert(&mut self, key: i64, number: u32) {
-        match usize::try_from(key).ok().filter(|key| *key < SMALL_KEYS) {
-            Some(key) => {
-                if self.small.len() <= key {
-                    self.small.resize((key + 1).next_power_of_two(), None);
-                }
-                if let Some(place) = self.small.get_mut(key) {
-                    *place = Some(number);
-                }
-            }
-            None => _ = self.other.insert(key, number),
+    fn insert(&mut self, constant: &Constant<'_>, number: u32) {
+        let class = constant.id().class;
+        if let (None, Some(first)) = (self.class, constant.first_key()) {
+            (self.class, self.first) = (Some(class), first);
+        }
+        let Some(at) = constant.number().filter(|_| self.class == Some(class)) else {
+            self.other.insert(constant.id(), number);
+            return;
+        };
+        if self.table.len() <= at {
+            self.table.resize(at.saturating_add(1).next_power_of_two(), NONE);
+        }
+        if let Some(place) = self.table.get_mut(at) {
+            *place = number;
         }
     }
-}
-
-/// Class and method.
-type MethodName = (Option<Arc<str>>, Option<Arc<str>>);
-
-/// Names of classes and methods by the keys of their constants.
-#[derive(Debug)]
-pub(super) struct Names {
-    classes: FxHashMap<i64, Option<Arc<str>>>,
-    methods: FxHashMap<i64, MethodName>,
-    /// By the keys of symbols, which any number of classes and methods may share: names in Java source form, and as they are.
-    class_names: FxHashMap<i64, Option<Arc<str>>>,
-    method_names: FxHashMap<i64, Option<Arc<str>>>,
-    native_types: FxHashMap<i64, bool>,
-    budget: NameBudget,
-}
-
-/// Bytes that names may still take. A hostile chunk can have one long text as the name of each of its classes.
-#[derive(Debug)]
-struct NameBudget {
-    left: usize,
-    left_out: u64,
 }
 
 impl FrameLists {
@@ -153,18 +147,18 @@ impl Stacks {
         names: &mut Names,
     ) -> (StackIndex, bool) {
         let known = match thread {
-            0 => self.by_key.get(trace.key),
-            thread => self.by_thread.get(&(trace.key, thread)).copied(),
+            0 => self.by_constant.get(&trace),
+            thread => self.by_thread.get(&(trace.id(), thread)).copied(),
         };
         if let Some(index) = known {
             self.lost += u64::from(is_lost(trace, index));
             return (index, false);
         }
-        let list = match self.lists.get(&trace.key) {
+        let list = match self.lists.get(&trace.id()) {
             Some(list) => *list,
             None => {
                 let list = self.list(trace, names);
-                self.lists.insert(trace.key, list);
+                self.lists.insert(trace.id(), list);
                 list
             }
         };
@@ -173,8 +167,8 @@ impl Stacks {
             u32::try_from(self.table.stacks.len() - 1).unwrap_or(NO_STACK)
         });
         match thread {
-            0 => self.by_key.insert(trace.key, index),
-            thread => _ = self.by_thread.insert((trace.key, thread), index),
+            0 => self.by_constant.insert(&trace, index),
+            thread => _ = self.by_thread.insert((trace.id(), thread), index),
         }
         self.lost += u64::from(is_lost(trace, index));
         (index, index != NO_STACK)
@@ -187,12 +181,12 @@ impl Stacks {
 
     /// Returns the innermost frame of a stack, and its index. The other frames are not read.
     pub(super) fn innermost(&mut self, trace: Constant<'_>, names: &mut Names) -> Option<(u32, &Frame)> {
-        let frame = match self.innermost.get(&trace.key) {
+        let frame = match self.innermost.get(&trace.id()) {
             Some(frame) => *frame,
             None => {
                 let mut found = None;
                 self.read(trace, 1, names, |frame| found = Some(frame));
-                self.innermost.insert(trace.key, found);
+                self.innermost.insert(trace.id(), found);
                 found
             }
         };
@@ -221,11 +215,14 @@ impl Stacks {
     ) -> Option<bool> {
         let record = trace.record()?;
         if let Some(frames) = record.array("frames") {
-            let fields = self.frame_fields.take();
+            let fields = self.frame_fields.remove(&frames.class_index());
             let wanted = [Key("method"), Integer("lineNumber"), Key("type")];
             let fields = fields.unwrap_or_else(|| frames.fields(wanted));
-            frames.each(&fields, count, |frame| add(self.frame(trace.chunk(), &fields, frame, names)));
-            self.frame_fields = Some(fields);
+            let mut known = std::mem::take(&mut self.by_bytes);
+            let number = |frame| self.frame(trace.chunk(), &fields, frame, names);
+            frames.each_numbered(&fields, count, &mut known, number, &mut add);
+            self.by_bytes = known;
+            self.frame_fields.insert(frames.class_index(), fields);
         }
         Some(record.is("truncated"))
     }
@@ -238,7 +235,7 @@ impl Stacks {
         names: &mut Names,
     ) -> u32 {
         let line = line.unwrap_or(0);
-        let key = (method.unwrap_or(0), line, kind.unwrap_or(0));
+        let key = (fields.class_index(), [method.unwrap_or(0), line, kind.unwrap_or(0)]);
         if let Some(known) = self.by_frame.get(&key) {
             return *known;
         }
@@ -263,7 +260,7 @@ impl Stacks {
 
 /// Returns whether the chunk does not contain the stack of an event. Key 0 is that of events without one.
 fn is_lost(trace: Constant<'_>, index: StackIndex) -> bool {
-    index == NO_STACK && trace.key != 0
+    index == NO_STACK && trace.id().key != 0
 }
 
 /// Returns descriptions of the damage to a chunk whose events were read with these stacks and names: for every question, the
@@ -282,10 +279,11 @@ pub(super) fn chunk_problems(
         problems
             .push(format!("events whose stacks the chunk does not contain: {events} (at offset {at:#x})"));
     }
-    if names.budget.left_out > 0 {
-        let (names, at) = (grouped(names.budget.left_out), span.start);
+    if names.left_out() > 0 {
+        let (names, at) = (grouped(names.left_out()), span.start);
         problems.push(format!(
-            "names of classes and methods that are longer together than the chunk, not read: {names} (at offset {at:#x})"
+            "names of classes, methods and threads that are longer together than the chunk, not read: {names} (at offset \
+             {at:#x})"
         ));
     }
     problems
@@ -294,14 +292,20 @@ pub(super) fn chunk_problems(
 impl ClassTable {
     /// Returns the number of a class; of none, that of the class without a name.
     pub(super) fn number(&mut self, class: Option<Constant<'_>>, names: &mut Names) -> u32 {
-        let key = class.map_or(0, |class| class.key);
-        if let Some(known) = self.by_key.get(key) {
+        let known = match &class {
+            Some(class) => self.by_constant.get(class),
+            None => self.unnamed,
+        };
+        if let Some(known) = known {
             return known;
         }
         let name = class.and_then(|class| names.class(class)).unwrap_or_else(|| "".into());
         let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         self.names.push(name);
-        self.by_key.insert(key, number);
+        match &class {
+            Some(class) => self.by_constant.insert(class, number),
+            None => self.unnamed = Some(number),
+        }
         number
     }
 
@@ -314,87 +318,4 @@ impl ClassTable {
     pub(super) fn finish(self) -> Vec<Arc<str>> {
         self.names
     }
-}
-
-impl Names {
-    /// Creates a table of names that may take so many bytes together. Names beyond that are missing.
-    pub(super) fn new(max_bytes: usize) -> Self {
-        Self {
-            classes: FxHashMap::default(),
-            methods: FxHashMap::default(),
-            class_names: FxHashMap::default(),
-            method_names: FxHashMap::default(),
-            native_types: FxHashMap::default(),
-            budget: NameBudget { left: max_bytes, left_out: 0 },
-        }
-    }
-
-    /// Creates a table of the names of a chunk. It contains each of them once, a little shorter at most.
-    pub(super) fn of_chunk(span: &ChunkSpan) -> Self {
-        Self::new((span.end - span.start).saturating_mul(4))
-    }
-
-    /// Returns the name of a class in Java source form.
-    pub(super) fn class(&mut self, class: Constant<'_>) -> Option<Arc<str>> {
-        if let Some(known) = self.classes.get(&class.key) {
-            return known.clone();
-        }
-        let source = |name: &str| java_class_name(name).into();
-        let name =
-            class.record().and_then(|class| symbol(&class, &mut self.class_names, &mut self.budget, source));
-        self.classes.insert(class.key, name.clone());
-        name
-    }
-
-    fn method(&mut self, method: Constant<'_>) -> MethodName {
-        if let Some(known) = self.methods.get(&method.key) {
-            return known.clone();
-        }
-        let found = method.record().map_or((None, None), |record| {
-            let class = record.constant("type").and_then(|class| self.class(class));
-            (class, symbol(&record, &mut self.method_names, &mut self.budget, |name| name.into()))
-        });
-        self.methods.insert(method.key, found.clone());
-        found
-    }
-
-    fn is_native(&mut self, kind: Constant<'_>) -> bool {
-        let is_native = || kind.record()?.text("description").map(|text| text == "Native");
-        *self.native_types.entry(kind.key).or_insert_with(|| is_native().unwrap_or(false))
-    }
-}
-
-/// Returns the name of a class or method, which is a symbol, a constant with a string.
-fn symbol(
-    record: &Record<'_>,
-    known: &mut FxHashMap<i64, Option<Arc<str>>>,
-    budget: &mut NameBudget,
-    make: impl Fn(&str) -> Arc<str>,
-) -> Option<Arc<str>> {
-    let symbol = record.constant("name");
-    if let Some(name) = symbol.and_then(|symbol| known.get(&symbol.key)) {
-        return name.clone();
-    }
-    if budget.left == 0 {
-        budget.left_out += 1;
-        return None;
-    }
-    let make = |text: Cow<'_, str>| {
-        let end = (0..=text.len().min(MAX_NAME)).rev().find(|end| text.is_char_boundary(*end));
-        let name = text.get(..end?).filter(|name| !name.is_empty())?;
-        let Some(left) = budget.left.checked_sub(name.len()) else {
-            // The texts of the other names are not even decoded: each may be as long as the chunk.
-            (budget.left, budget.left_out) = (0, budget.left_out + 1);
-            return None;
-        };
-        budget.left = left;
-        Some(make(name))
-    };
-    let Some(symbol) = symbol else {
-        return record.text("name").and_then(make);
-    };
-    let text = symbol.record().and_then(|symbol| symbol.text("string")).or_else(|| symbol.text());
-    let name = text.and_then(make);
-    known.insert(symbol.key, name.clone());
-    name
 }

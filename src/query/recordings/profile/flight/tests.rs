@@ -277,7 +277,7 @@ fn names_longer_than_their_chunk_are_damage() {
         let problems: Vec<String> = match is_damaged {
             false => Vec::new(),
             true => vec![format!(
-                "names of classes and methods that are longer together than the chunk, not read: {} (at offset 0x0)",
+                "names of classes, methods and threads that are longer together than the chunk, not read: {} (at offset 0x0)",
                 all_classes - read
             )],
         };
@@ -287,4 +287,67 @@ fn names_longer_than_their_chunk_are_damage() {
         let allocations = super::allocations::read(&Recording::new(&bytes).unwrap());
         assert_eq!(allocations.problems, problems);
     }
+}
+
+#[test]
+fn samples_that_the_jvm_lost_are_added_up() {
+    use hprof_writer::flight::LONG;
+    let chunk = |lost: &[i64]| {
+        let mut made = FlightWriter::new(true);
+        made.event(42, |body| body.long(101));
+        lost.iter().for_each(|lost| {
+            made.event(43, |body| [102, *lost].into_iter().for_each(|value| body.long(value)))
+        });
+        let types = [
+            (42, "jdk.CPUTimeSample", &[("startTime", LONG)][..]),
+            (43, "jdk.CPUTimeSamplesLost", &[("startTime", LONG), ("lostSamples", LONG)]),
+        ];
+        made.metadata(&types);
+        made.finish()
+    };
+    let bytes = [chunk(&[3, 4]), chunk(&[-1]), chunk(&[5])].concat();
+    let report = read_as(&bytes, all());
+    assert_eq!((report.facts.lost_samples, report.profile.samples.unwrap().total), (12, 3));
+}
+
+/// The JVM numbers constants of each type from 1.
+#[test]
+fn constants_of_several_types_can_have_one_key() {
+    use hprof_writer::flight::{FlightField, LONG, TEXT};
+    let mut made = FlightWriter::new(true);
+    for (type_id, name) in [(31, "a/B"), (32, "c/D")] {
+        made.checkpoint(type_id, &[(1, &|body| body.text(name))]);
+    }
+    for (type_id, amount) in [(46, 25), (43, 8), (46, 25)] {
+        made.event(type_id, |body| [101, 1, amount].into_iter().for_each(|value| body.long(value)));
+    }
+    let constant = FlightField::constant;
+    made.metadata(&[
+        (31, "java.lang.Class", &[("name", TEXT)]),
+        (32, "java.lang.Class", &[("name", TEXT)]),
+        (
+            43,
+            "jdk.ObjectAllocationSample",
+            &[("startTime", LONG), ("objectClass", constant(32)), ("weight", LONG)],
+        ),
+        (
+            46,
+            "jdk.JavaMonitorEnter",
+            &[("startTime", LONG), ("monitorClass", constant(31)), ("duration", LONG)],
+        ),
+    ]);
+    let bytes = made.finish();
+    let mut classes = Vec::new();
+    let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
+    let visit =
+        |row: rows::EventRow<'_>| classes.push(row.class.map(|class| (class.id, class.value.to_owned())));
+    rows::visit(&chunk, 0..usize::MAX, visit);
+    let [Some((first, monitor)), Some((second, allocated)), third] = &classes[..] else {
+        panic!("{classes:?}")
+    };
+    assert_eq!((&**monitor, &**allocated, third), ("a.B", "c.D", &classes[0]));
+    assert_ne!(first, second);
+    let report = read_as(&bytes, all());
+    assert_eq!(&*report.profile.sites.unwrap().rows[0].class, "c.D");
+    assert_eq!(report.profile.contention.unwrap().rows[0].name.as_deref(), Some("a.B"));
 }

@@ -63,8 +63,8 @@ impl ProfileRun {
                 self.profile.threads.push(StartedThread {
                     serial,
                     object,
-                    name: display_names::text(name),
-                    group: display_names::text(group),
+                    name: display_names::text(name).into(),
+                    group: display_names::text(group).into(),
                     ..StartedThread::default()
                 });
                 // Written by another thread of the JVM: the trace continues after it.

@@ -6,12 +6,14 @@ use rustc_hash::FxHashMap;
 
 use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
-use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields};
+use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 
 use super::super::AllocationEvent;
+use super::super::chunk_sums::MAX_JVM_TEXT;
 use super::super::heap::{HeapEventKind, HeapEvents};
-use super::super::stacks::{self, ClassTable, Names, StackTable, Stacks, chunk_problems};
-use super::old_objects::{self, OldObject};
+use super::super::names::Names;
+use super::super::stacks::{self, ClassTable, StackTable, Stacks, chunk_problems};
+use super::old_objects::{OldObject, OldObjects};
 use super::{AllocationRow, MAX_ROWS, MAX_STARTS, RecordedJvm, SampleSum, TIME_PARTS};
 
 /// Index of no stack.
@@ -64,12 +66,12 @@ type Fields = NumberFields<6>;
 impl Kind {
     /// Returns the kind of the events of a type, with the names of the fields after the stack.
     fn of(class: &Class) -> Option<(Self, [&'static str; 5])> {
-        if let Some(event) = AllocationEvent::ALL.into_iter().find(|event| event.name() == class.name) {
+        if let Some(event) = AllocationEvent::ALL.into_iter().find(|event| event.name() == &*class.name) {
             let [first, second] = event.weights();
             let names = ["startTime", "objectClass", first, second, "allocationSize"];
             return Some((Self::Allocation(event), names));
         }
-        let kind = match class.name.as_str() {
+        let kind = match &*class.name {
             "jdk.OldObjectSample" => Self::OldObject,
             "jdk.JVMInformation" => Self::Jvm,
             "jdk.ActiveRecording" => Self::Recording,
@@ -82,7 +84,7 @@ impl Kind {
 impl ChunkAllocations {
     /// Reads the events of a chunk of a recording that lasts from one time to another.
     pub(super) fn read(file: &[u8], span: &ChunkSpan, span_nanos: (i64, i64)) -> Result<Self, FlightError> {
-        let chunk = Chunk::read(file, span)?;
+        let chunk = Chunk::read_selecting(file, span, |class| Kind::of(class).is_some())?;
         let kinds: Vec<Option<(Kind, Fields)>> = (chunk.metadata.classes.iter().enumerate())
             .map(|(at, class)| {
                 let (kind, [time, about, first, second, size]) = Kind::of(class)?;
@@ -95,17 +97,19 @@ impl ChunkAllocations {
             chunk: &chunk,
             span_nanos,
             found: Self::default(),
-            names: Names::of_chunk(span),
+            names: Names::of_chunk(&chunk, usize::MAX),
             stacks: Stacks::default(),
             classes: ClassTable::default(),
-            chain_texts: MAX_CHAIN_TEXTS,
+            old_objects: OldObjects::new(MAX_CHAIN_TEXTS),
+            jvm: None,
         };
-        for event in chunk.events() {
+        chunk.selected().for_each(|event| {
             if let Some(Some((kind, fields))) = kinds.get(event.class) {
                 reading.event(*kind, fields, &event);
             }
-        }
-        let Reading { mut found, stacks, classes, names, .. } = reading;
+        });
+        let Reading { mut found, stacks, classes, names, jvm, .. } = reading;
+        found.jvm = jvm.map(|fields| jvm_of(&fields));
         found.problems = chunk_problems(&chunk, span, &stacks, &names);
         found.tables = stacks.finish();
         found.classes = classes.finish();
@@ -121,8 +125,9 @@ struct Reading<'c> {
     names: Names,
     stacks: Stacks,
     classes: ClassTable,
-    /// Bytes that texts of chains may still take.
-    chain_texts: usize,
+    old_objects: OldObjects<'c>,
+    /// The last event about the JVM: only that is read, as each can refer to long texts.
+    jvm: Option<Record<'c>>,
 }
 
 impl<'c> Reading<'c> {
@@ -134,7 +139,7 @@ impl<'c> Reading<'c> {
                 if self.found.old_objects.len() < MAX_OLD_OBJECTS {
                     let [stack, ..] = fields.numbers(of);
                     let stack = self.stack(of, stack);
-                    let old = old_objects::read(fields, stack, &mut self.names, &mut self.chain_texts);
+                    let old = self.old_objects.read(fields, stack, &mut self.names);
                     self.found.old_objects.extend(old);
                 }
             }
@@ -148,17 +153,7 @@ impl<'c> Reading<'c> {
                 }));
             }
             Kind::Heap(kind) => self.found.heap.read(kind, self.chunk, fields, &mut self.names),
-            Kind::Jvm => {
-                let start = fields.integer("jvmStartTime").filter(|start| *start > 0);
-                self.found.jvm = Some(RecordedJvm {
-                    command: fields.text("javaArguments").unwrap_or_default().into_owned(),
-                    pid: fields.integer("pid"),
-                    start_nanos: start.map(|millis| millis.saturating_mul(1_000_000)),
-                    starts_recording: fields
-                        .text("jvmArguments")
-                        .is_some_and(|options| starts_recording(&options)),
-                });
-            }
+            Kind::Jvm => self.jvm = Some(*fields),
         }
     }
 
@@ -205,6 +200,18 @@ impl<'c> Reading<'c> {
     fn stack(&mut self, of: &Fields, trace: Option<i64>) -> u32 {
         let trace = of.constant(self.chunk, 0, trace);
         trace.map_or(NO_STACK, |trace| self.stacks.index(trace, 0, &mut self.names).0)
+    }
+}
+
+/// Returns what a JVM says of itself.
+fn jvm_of(fields: &Record<'_>) -> RecordedJvm {
+    let start = fields.integer("jvmStartTime").filter(|start| *start > 0);
+    let text = |name| fields.text(name, MAX_JVM_TEXT);
+    RecordedJvm {
+        command: text("javaArguments").unwrap_or_default().into_owned(),
+        pid: fields.integer("pid"),
+        start_nanos: start.map(|millis| millis.saturating_mul(1_000_000)),
+        starts_recording: text("jvmArguments").is_some_and(|options| starts_recording(&options)),
     }
 }
 

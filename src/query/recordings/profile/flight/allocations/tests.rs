@@ -96,7 +96,7 @@ fn texts_of_chains_are_bounded() {
     let found = read_bytes(&bytes);
     let texts = found.old_objects.iter().flat_map(|old| &old.chain).flat_map(|link| &link.field);
     assert_eq!(found.old_objects.len(), 2048);
-    assert!(texts.map(String::len).sum::<usize>() <= 1 << 23);
+    assert!(texts.map(|text| text.len()).sum::<usize>() <= 1 << 23);
 }
 
 #[test]

@@ -1,0 +1,249 @@
+//! Names of classes, methods and threads of a chunk: each constant is read once.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use hprof_jfr::values::{Constant, ConstantId};
+use hprof_jfr::{Chunk, Record, Value};
+use hprof_parser::names::java_class_name;
+
+/// Maximum length of a name in bytes, as in class files (JVMS 4.4.7). What exceeds it is cut off.
+pub(super) const MAX_NAME: usize = 0xffff;
+
+/// Class and method.
+pub(super) type MethodName = (Option<Arc<str>>, Option<Arc<str>>);
+
+/// Names of a thread.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RecordedThread {
+    /// Serial number: that of Java, else that of the operating system, which is marked.
+    pub(super) serial: u32,
+    /// Name in Java, else in the operating system; empty for none.
+    pub(super) name: Arc<str>,
+    /// Thread group.
+    pub(super) group: GroupName,
+}
+
+/// Names of a thread group and its parent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct GroupName {
+    pub(super) name: Arc<str>,
+    pub(super) parent: Option<Arc<str>>,
+}
+
+/// Description of the frames of native methods.
+const NATIVE: &str = "Native";
+/// Added to the operating system's ID of a thread that is none of Java.
+const NATIVE_THREAD: u32 = 1 << 31;
+
+/// Names by their constants.
+#[derive(Debug)]
+pub(super) struct Names {
+    classes: FxHashMap<ConstantId, Option<Arc<str>>>,
+    methods: FxHashMap<ConstantId, MethodName>,
+    /// By symbols, which any number of classes and methods may share: names in Java source form, and as they are.
+    class_names: FxHashMap<ConstantId, Option<Arc<str>>>,
+    method_names: FxHashMap<ConstantId, Option<Arc<str>>>,
+    native_types: FxHashMap<ConstantId, bool>,
+    threads: FxHashMap<ConstantId, Arc<RecordedThread>>,
+    groups: FxHashMap<ConstantId, GroupName>,
+    group_names: FxHashMap<ConstantId, Option<Arc<str>>>,
+    budget: NameBudget,
+}
+
+/// Bytes that names may still take. A hostile chunk can have one long text as the name of each of its classes.
+#[derive(Debug)]
+struct NameBudget {
+    left: usize,
+    left_out: u64,
+}
+
+impl Names {
+    /// Creates a table of names that may take so many bytes together. Names beyond that are missing.
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self {
+            classes: FxHashMap::default(),
+            methods: FxHashMap::default(),
+            class_names: FxHashMap::default(),
+            method_names: FxHashMap::default(),
+            native_types: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            groups: FxHashMap::default(),
+            group_names: FxHashMap::default(),
+            budget: NameBudget { left: max_bytes, left_out: 0 },
+        }
+    }
+
+    /// Creates a table of the names of a chunk, up to a size. The chunk contains each of them once, a little shorter at most.
+    pub(super) fn of_chunk(chunk: &Chunk<'_>, max_bytes: usize) -> Self {
+        Self::new(chunk.byte_count().saturating_mul(4).min(max_bytes))
+    }
+
+    /// Returns the name of a class in Java source form.
+    pub(super) fn class(&mut self, class: Constant<'_>) -> Option<Arc<str>> {
+        if let Some(known) = self.classes.get(&class.id()) {
+            return known.clone();
+        }
+        let source = |name: &str| java_class_name(name).into();
+        let name =
+            class.record().and_then(|class| symbol(&class, &mut self.class_names, &mut self.budget, source));
+        self.classes.insert(class.id(), name.clone());
+        name
+    }
+
+    /// Returns the names of a method and its class.
+    pub(super) fn method(&mut self, method: Constant<'_>) -> MethodName {
+        if let Some(known) = self.methods.get(&method.id()) {
+            return known.clone();
+        }
+        let found = method.record().map_or((None, None), |record| {
+            let class = record.constant("type").and_then(|class| self.class(class));
+            (class, symbol(&record, &mut self.method_names, &mut self.budget, |name| name.into()))
+        });
+        self.methods.insert(method.id(), found.clone());
+        found
+    }
+
+    /// Returns the thread in a field.
+    pub(super) fn thread_in(&mut self, fields: &Record<'_>, name: &str) -> Option<Arc<RecordedThread>> {
+        match fields.get(name)? {
+            Value::Constant(thread) => self.thread(thread),
+            Value::Record(thread) => Some(Arc::new(self.read_thread(&thread))),
+            _ => None,
+        }
+    }
+
+    /// Returns a thread; `None` if the chunk does not contain it.
+    pub(super) fn thread(&mut self, thread: Constant<'_>) -> Option<Arc<RecordedThread>> {
+        if let Some(known) = self.threads.get(&thread.id()) {
+            return Some(Arc::clone(known));
+        }
+        let found = Arc::new(self.read_thread(&thread.record()?));
+        self.threads.insert(thread.id(), Arc::clone(&found));
+        Some(found)
+    }
+
+    fn read_thread(&mut self, thread: &Record<'_>) -> RecordedThread {
+        let id = |name| thread.integer(name).and_then(|id| u32::try_from(id).ok()).filter(|id| *id > 0);
+        let serial = id("javaThreadId").unwrap_or_else(|| id("osThreadId").unwrap_or(0) | NATIVE_THREAD);
+        let name = ["javaName", "osName"].into_iter().find_map(|name| self.text(thread, name));
+        let group = thread.constant("group").map(|group| self.group(group)).unwrap_or_default();
+        RecordedThread { serial, name: name.unwrap_or_default(), group }
+    }
+
+    fn group(&mut self, group: Constant<'_>) -> GroupName {
+        if let Some(known) = self.groups.get(&group.id()) {
+            return known.clone();
+        }
+        let parent = group.record().and_then(|group| group.constant("parent"));
+        let parent = parent.and_then(|parent| self.group_name(parent));
+        let found = GroupName { name: self.group_name(group).unwrap_or_default(), parent };
+        self.groups.insert(group.id(), found.clone());
+        found
+    }
+
+    /// Returns the name of a group, which any number of groups may have as their parent.
+    fn group_name(&mut self, group: Constant<'_>) -> Option<Arc<str>> {
+        if let Some(known) = self.group_names.get(&group.id()) {
+            return known.clone();
+        }
+        let name = group.record().and_then(|group| self.text(&group, "name"));
+        self.group_names.insert(group.id(), name.clone());
+        name
+    }
+
+    fn text(&mut self, record: &Record<'_>, name: &str) -> Option<Arc<str>> {
+        let text = record.string(name)?;
+        self.budget.take(|text| text.into(), || text.decode(MAX_NAME))
+    }
+
+    /// Returns the number of names that were not read, since there were too many bytes of them.
+    pub(super) fn left_out(&self) -> u64 {
+        self.budget.left_out
+    }
+
+    /// Returns whether frames of this kind are those of native methods.
+    pub(super) fn is_native(&mut self, kind: Constant<'_>) -> bool {
+        let is_native = || kind.record()?.text("description", NATIVE.len() + 1).map(|text| text == NATIVE);
+        *self.native_types.entry(kind.id()).or_insert_with(|| is_native().unwrap_or(false))
+    }
+}
+
+/// Returns the name of a class or method, which is a symbol, a constant with a string.
+fn symbol(
+    record: &Record<'_>,
+    known: &mut FxHashMap<ConstantId, Option<Arc<str>>>,
+    budget: &mut NameBudget,
+    make: impl Fn(&str) -> Arc<str>,
+) -> Option<Arc<str>> {
+    let symbol = record.constant("name");
+    if let Some(name) = symbol.and_then(|symbol| known.get(&symbol.id())) {
+        return name.clone();
+    }
+    let name = budget.take(make, || match symbol {
+        None => record.text("name", MAX_NAME),
+        Some(symbol) => {
+            let text = symbol.record().and_then(|symbol| symbol.text("string", MAX_NAME));
+            text.or_else(|| symbol.text(MAX_NAME))
+        }
+    });
+    if let Some(symbol) = symbol {
+        known.insert(symbol.id(), name.clone());
+    }
+    name
+}
+
+impl NameBudget {
+    /// Returns a name that is not empty, if there are as many bytes left. If not, the texts of the other names are not even
+    /// decoded: each may be long.
+    fn take<'c>(
+        &mut self,
+        make: impl Fn(&str) -> Arc<str>,
+        decode: impl FnOnce() -> Option<Cow<'c, str>>,
+    ) -> Option<Arc<str>> {
+        if self.left == 0 {
+            self.left_out += 1;
+            return None;
+        }
+        let text = decode().filter(|text| !text.is_empty())?;
+        let Some(left) = self.left.checked_sub(text.len()) else {
+            (self.left, self.left_out) = (0, self.left_out + 1);
+            return None;
+        };
+        self.left = left;
+        Some(make(&text))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use hprof_jfr::Recording;
+    use hprof_writer::flight::every_kind;
+
+    #[test]
+    fn constants_are_read_once_and_names_are_charged() {
+        let bytes = every_kind(true).finish();
+        let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
+        let started: Vec<_> = chunk
+            .events()
+            .filter(|event| event.fields.class().unwrap().name.starts_with("jdk.Thread"))
+            .collect();
+        // Of the thread, its group and the parent of that; in place of the first, the one of the operating system.
+        let all = ["worker", "main", "system"].concat().len();
+        for (max_bytes, left_out) in [(all, 0), (all - 1, 1), ("worker".len(), 2), (1, 4)] {
+            let mut names = Names::new(max_bytes);
+            let threads: Vec<_> =
+                started.iter().filter_map(|event| names.thread_in(&event.fields, "thread")).collect();
+            assert_eq!((threads.len(), threads[0].serial), (2, 9));
+            assert!(Arc::ptr_eq(&threads[0], &threads[1]));
+            assert_eq!(names.left_out(), left_out);
+            let RecordedThread { name, group, .. } = &*threads[0];
+            let found = [Some(name), Some(&group.name), group.parent.as_ref()].into_iter().flatten();
+            assert!(found.map(|name| name.len()).sum::<usize>() <= max_bytes);
+        }
+    }
+}
