@@ -7,8 +7,9 @@ PROGRAM is hprof-cli with the feature `browse`; DUMP should have its index, besi
 `PROGRAM index DUMP` before). KEYS is the number of keys for each kind of view, 200 unless given. Only the standard library of
 Python is needed.
 
-start      from exec, each time in a new process: first to the first screen, settled to the first screen with an answer, which is
-           that of `overview`
+start      from exec, each time in a new process: first to the first screen, rows to the first one with lines, settled to the one
+           with the answer, which is that of `overview`. The first start after `index` is separate: it finds what the others read
+           from the index
 first      from a key to the first change of the screen
 settled    from a key to the last change: no question is open, and nothing has changed for 30 ms after it
 no change  keys that left the screen as it was, such as Down on the last line; their times do not count
@@ -130,6 +131,8 @@ class Browser:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
             os.environ["TERM"] = "xterm-256color"
             os.execv(program, [program, "browse", dump])
+        # Time to the first lines.
+        self.rows = None
         # Highest resident memory by process, in KiB.
         self.memory = {}
 
@@ -160,11 +163,15 @@ class Browser:
                 return None, None
             if last is not None and now - last >= QUIET and self.is_ready():
                 return first - since, last - since
-            if self.read(QUIET if last is None else last + QUIET - now):
+            # Waiting, not asking again and again: there may be no more processors than the browser uses.
+            is_quiet = last is None or now - last >= QUIET
+            if self.read(QUIET if is_quiet else last + QUIET - now):
                 text = self.screen.text()
                 if text != shown:
                     shown, last = text, time.monotonic()
                     first = first or last
+                    if self.rows is None and text.split("\n")[1] != "":
+                        self.rows = last - since
 
     def key(self, key):
         before = self.screen.text()
@@ -231,19 +238,25 @@ def main():
         sys.exit(__doc__)
     program, dump = os.path.abspath(sys.argv[1]), sys.argv[2]
     count = int(sys.argv[3]) if len(sys.argv) > 3 else 200
-    drawn, starts, shell = [], [], []
-    for _ in range(STARTS):
+    drawn, rows, starts, shell = [], [], [], []
+    for number in range(STARTS + 1):
         browser = Browser(program, dump)
         first, settled = browser.settle(browser.started, browser.screen.text())
-        drawn.append(first)
-        starts.append(settled)
         browser.close()
+        if number == 0:
+            before = (first, browser.rows, settled)
+            continue
+        drawn.append(first)
+        rows.append(browser.rows)
+        starts.append(settled)
         since = time.monotonic()
         memory = in_a_shell(program, ["overview"], dump)
         shell.append(time.monotonic() - since)
     print("milliseconds        keys      p50       p99       max")
     print(f"start      first   {len(drawn):5}  {spread(drawn)}")
+    print(f"{'':10} rows    {len(rows):5}  {spread(rows)}")
     print(f"{'':10} settled {len(starts):5}  {spread(starts)}")
+    print(f"{'':10} the first one: " + ", ".join(f"{1000 * value:.1f}" for value in before))
     print(f"overview in a shell{len(shell):5}  {spread(shell)}  memory: {mib(memory)}")
     for name, way, keys, command in VIEWS:
         browser = Browser(program, dump)

@@ -11,6 +11,7 @@ pub mod dictionary;
 pub mod dominators;
 pub mod dump;
 pub mod frameworks;
+pub mod kept;
 pub mod leaks;
 pub mod objects;
 pub mod oql;

@@ -12,6 +12,9 @@ const NARROWEST: usize = 20;
 const NARROWEST_WRAPPED: usize = 12;
 /// Width below which no text is shortened.
 const LEAST: usize = 4;
+/// Width of a terminal that is too narrow for all columns of most tables, and the width of a text that is still understood.
+const NARROW: usize = 60;
+const READABLE: usize = 12;
 
 /// Width requirements of a column.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +40,8 @@ fn excess(rooms: &[Option<usize>], terminal: usize) -> usize {
 
 /// Returns the width of each column; `None` for one that is left out. Secondary columns are left out first. Then
 /// columns that can be shortened lose the excess, lowest priority first, the widest of several most. If that is not
-/// enough, all texts are shortened, and finally columns are left out from the right.
+/// enough, all texts are shortened, and finally columns are left out from the right. In a narrow terminal, numbers and IDs
+/// are left out from the right, except the first, before texts become too short to be understood.
 pub(super) fn rooms(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usize>> {
     // Texts can always be longer: they do not displace other columns for more than half of the line.
     let wanted = |column: &ColumnWidth| match column.fit {
@@ -56,6 +60,9 @@ pub(super) fn rooms(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usiz
     for (room, column) in rooms.iter_mut().zip(columns) {
         *room = room.map(|_| column.width);
     }
+    if terminal < NARROW {
+        leave_out_for_texts(columns, &mut rooms, terminal);
+    }
     shorten(columns, &mut rooms, terminal);
     for at in (1..rooms.len()).rev() {
         if excess(&rooms, terminal) > 0 {
@@ -63,6 +70,24 @@ pub(super) fn rooms(columns: &[ColumnWidth], terminal: usize) -> Vec<Option<usiz
         }
     }
     rooms
+}
+
+/// Leaves out numbers and IDs from the right, except the first, until texts are readable.
+fn leave_out_for_texts(columns: &[ColumnWidth], rooms: &mut [Option<usize>], terminal: usize) {
+    let is_id = |column: &ColumnWidth| column.width > 1 && column.least == column.width;
+    let may_be_left_out =
+        |column: &ColumnWidth| column.fit == Fit::Whole && (!column.is_text || is_id(column));
+    for at in (1..columns.len()).rev().filter(|at| columns.get(*at).is_some_and(may_be_left_out)) {
+        let mut shortened = rooms.to_vec();
+        shorten(columns, &mut shortened, terminal);
+        let is_readable = |(room, column): (&Option<usize>, &ColumnWidth)| {
+            room.is_none_or(|room| !column.is_text || room >= column.width.min(READABLE))
+        };
+        if excess(&shortened, terminal) == 0 && shortened.iter().zip(columns).all(is_readable) {
+            return;
+        }
+        leave_out(rooms, at);
+    }
 }
 
 /// Returns the width of each column, if none may be left out. If nothing can be shortened further, lines exceed the
@@ -118,5 +143,44 @@ fn shrink(rooms: &mut [Option<usize>], terminal: usize, least: impl Fn(usize) ->
     let most = (0..=terminal).rev().find(|most| sum(*most) <= aim).unwrap_or(0);
     for (at, room) in rooms.iter_mut().enumerate() {
         *room = room.map(|room| shrunk(at, room, most));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(width: usize) -> ColumnWidth {
+        ColumnWidth { width, wanted: width, least: 1, fit: Fit::Whole, is_text: false }
+    }
+
+    fn id() -> ColumnWidth {
+        ColumnWidth { least: 10, is_text: true, ..number(10) }
+    }
+
+    fn name(width: usize) -> ColumnWidth {
+        ColumnWidth { fit: Fit::Shorten { priority: 0 }, is_text: true, ..number(width) }
+    }
+
+    #[test]
+    fn in_a_narrow_terminal_texts_are_readable_and_the_last_numbers_and_ids_are_left_out() {
+        let kind = ColumnWidth { fit: Fit::Whole, ..name(8) };
+        let cases: [(&[ColumnWidth], [&[usize]; 2]); 5] = [
+            // Bytes, percent, ID and name.
+            (&[number(9), number(5), id(), name(50)], [&[9, 5, 10, 49], &[9, 5, 0, 21]]),
+            // No name is longer.
+            (&[number(9), number(5), id(), name(7)], [&[9, 5, 10, 7], &[9, 5, 10, 7]]),
+            (&[number(9), number(9), number(9), number(9), name(30)], [&[9, 9, 9, 9, 30], &[9, 9, 0, 0, 17]]),
+            // Words are not left out.
+            (&[number(12), kind, id(), name(40)], [&[12, 8, 10, 40], &[12, 8, 0, 15]]),
+            (&[id(), name(50)], [&[10, 50], &[10, 27]]),
+        ];
+        for (columns, expected) in cases {
+            for (terminal, expected) in [79, 39].into_iter().zip(expected) {
+                let rooms: Vec<usize> =
+                    rooms(columns, terminal).into_iter().map(|room| room.unwrap_or(0)).collect();
+                assert_eq!(rooms, expected, "{terminal}");
+            }
+        }
     }
 }

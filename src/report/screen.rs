@@ -1,6 +1,7 @@
 //! A result on a screen: the lines that its table has at a width, with the link targets of its rows. It can be laid out
 //! again for another width.
 
+use std::collections::HashSet;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -72,10 +73,14 @@ impl Screen {
         }
     }
 
-    /// Returns whether a row of the result is about an object.
-    pub fn has(&self, object: ObjectId) -> bool {
-        let is_wanted = |row: &TableRow| row.targets.contains(&CellTarget::Object(object));
-        self.table().is_some_and(|table| table.rows().iter().any(is_wanted))
+    /// Returns the objects that rows of the result are about.
+    pub fn objects(&self) -> HashSet<ObjectId> {
+        let rows = self.table().map_or(&[][..], TableBuilder::rows);
+        let object = |target: &CellTarget| match target {
+            CellTarget::Object(id) => Some(*id),
+            _ => None,
+        };
+        rows.iter().flat_map(|row| row.targets.iter()).filter_map(object).collect()
     }
 
     /// Replaces the row of an object in a tree by the rows of the tree that starts at it, one level deeper than they

@@ -9,12 +9,15 @@ use super::line::TableRow;
 use super::rows::RowCursor;
 use super::table::TableBuilder;
 
+/// Maximum number of rows of a window. A result can have one for each object of a heap.
+pub const MAX_ROWS: usize = 20_000;
+
 /// Rows of a result that a screen has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowWindow {
     /// Number of the first row.
     pub start: usize,
-    /// Maximum number of rows.
+    /// Maximum number of rows; no more than [`MAX_ROWS`] are there.
     pub count: usize,
     /// `true` for the last rows; `start` is ignored.
     pub is_last: bool,
@@ -40,7 +43,7 @@ pub struct WindowPlace {
 }
 
 impl RowWindow {
-    /// All rows.
+    /// All rows, up to [`MAX_ROWS`].
     pub const ALL: Self = Self {
         start: 0,
         count: usize::MAX,
@@ -53,6 +56,11 @@ impl RowWindow {
     /// Returns whether all rows have to be read.
     pub fn reads_all(&self) -> bool {
         self.is_last || self.around.is_some() || !self.text.is_empty()
+    }
+
+    /// Returns the maximum number of rows.
+    fn most(&self) -> usize {
+        self.count.min(MAX_ROWS)
     }
 
     pub(super) fn is_part(&self) -> bool {
@@ -73,7 +81,7 @@ impl RowWindow {
             ReadRows { window: self, start: self.start, number: 0, kept: VecDeque::new(), first: None };
         if self.is_last {
             let last = rows.left().filter(|_| text.is_empty());
-            read.start = last.map_or(0, |left| left.saturating_sub(self.count));
+            read.start = last.map_or(0, |left| left.saturating_sub(self.most()));
         } else if self.around.is_some() {
             (read.start, read.first) = (0, Some(Vec::new()));
         }
@@ -108,11 +116,11 @@ impl RowWindow {
         let (start, rows) = (kept.front().map_or(self.start, |row| row.number), kept.len());
         kept.into_iter().for_each(|row| table.push_row(row));
         let end = start + rows;
-        let is_end = !has_more && (rows < self.count || self.is_last);
+        let is_end = !has_more && (rows < self.most() || self.is_last);
         WindowPlace {
             start,
             rows,
-            has_more: !self.is_last && self.is_part() && (has_more || total.is_some_and(|total| total > end)),
+            has_more: !self.is_last && (has_more || self.is_part() && total.is_some_and(|total| total > end)),
             total: total.or(is_end.then_some(end)),
         }
     }
@@ -136,7 +144,7 @@ struct ReadRows<'w> {
 impl ReadRows<'_> {
     /// Takes the next row that is counted; returns `false` if the window ends before it.
     fn take(&mut self, mut row: TableRow) -> bool {
-        let count = self.window.count;
+        let count = self.window.most();
         if self.number < self.start {
             self.number += 1;
             return true;
@@ -167,8 +175,8 @@ impl ReadRows<'_> {
     fn end(self) -> (VecDeque<TableRow>, bool) {
         // What the window is to be around is not there.
         let Some(mut first) = self.first else { return (self.kept, false) };
-        let is_cut = first.len() > self.window.count;
-        first.truncate(self.window.count);
+        let is_cut = first.len() > self.window.most();
+        first.truncate(self.window.most());
         (first.into(), is_cut)
     }
 }
@@ -255,6 +263,24 @@ mod tests {
             // It is not there: the first rows.
             assert_eq!(around(501, "ten", knows), (10, 20, 0, true, None));
             assert_eq!(around(5000, "", knows), (1, 20, 0, true, total));
+        }
+    }
+
+    #[test]
+    fn a_result_of_any_length_has_as_many_rows_as_a_window_can_have() {
+        for (count, more) in [(MAX_ROWS - 1, 0), (MAX_ROWS, 0), (MAX_ROWS + 1, 1), (MAX_ROWS * 2, MAX_ROWS)] {
+            let rows: Vec<(u64, &'static str)> = (1..=count as u64).map(|row| (row, "x")).collect();
+            for knows in [true, false] {
+                let (shown, place) = read(&rows, false, &RowWindow::ALL, knows);
+                assert_eq!((shown.len(), place.rows), (count - more, count - more));
+                assert_eq!(place.has_more, more > 0, "{count}");
+            }
+            let last = RowWindow { is_last: true, ..RowWindow::ALL };
+            let (shown, place) = read(&rows, false, &last, true);
+            assert_eq!(
+                (shown.len(), shown.last().copied(), place.start),
+                (count - more, Some(count as u64), more)
+            );
         }
     }
 

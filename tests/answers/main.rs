@@ -21,6 +21,7 @@ mod frameworks;
 mod graph_properties;
 mod held_by_fields;
 mod jvm_truth;
+mod kept_overview;
 mod kept_places;
 #[path = "../kit/mod.rs"]
 mod kit;

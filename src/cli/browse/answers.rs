@@ -13,14 +13,23 @@ use super::core::{Question, ScreenAnswer, takes_two};
 use crate::cli;
 use crate::cli::Outcome;
 use crate::cli::pages::ask::Failure;
-use crate::cli::shared::context::{Note, RunContext, locked};
+use crate::cli::shared::context::{Note, RunContext, Said, locked};
 
-/// Maximum number of answers that are kept.
-const MAX_KEPT: usize = 32;
+/// Maximum number of rows of the answers that are kept.
+const MAX_KEPT_ROWS: usize = 1 << 16;
+/// Number of bytes of a text that count as a row, and number of rows that every answer counts as.
+const ROW: (usize, usize) = (80, 16);
 /// Maximum number of lines of an answer; the shell shows all.
 const MAX_LINES: usize = 20_000;
 /// Maximum size of an answer that is a text.
 const MAX_TEXT: usize = 16 << 20;
+
+/// Text of the answer if the program panicked.
+const BUG: &str = "hprof-cli failed on this question; this is a bug";
+/// The command of the first view.
+const OVERVIEW: &str = "overview";
+/// Number of objects that are shown until the overview is there.
+const EARLY_ROWS: usize = 50;
 
 /// Answer of a command.
 #[derive(Debug, Default)]
@@ -28,6 +37,23 @@ struct CommandAnswer {
     screens: Vec<Screen>,
     text: String,
     notes: Vec<String>,
+}
+
+/// Output of a command.
+struct CommandOutput {
+    screens: Vec<Screen>,
+    text: String,
+    notes: Vec<Note>,
+    is_damaged: bool,
+}
+
+impl CommandAnswer {
+    /// Returns the number of rows that it counts as while it is kept.
+    fn kept_rows(&self) -> usize {
+        let (bytes, least) = ROW;
+        let rows: usize = self.screens.iter().map(Screen::row_count).sum();
+        least + rows + self.text.len() / bytes
+    }
 }
 
 /// A command line without the dump, the width of its answer, and its rows.
@@ -41,6 +67,9 @@ pub(super) struct Answerer {
     /// Options for opening that each command repeats.
     options: Vec<OsString>,
     kept: Mutex<VecDeque<(KeptKey, Arc<CommandAnswer>)>>,
+    /// Number of commands that were run.
+    #[cfg(test)]
+    run_count: std::sync::atomic::AtomicUsize,
     /// The command of the first answer, and its notes about the dump, which later answers do not repeat.
     first: OnceLock<(Vec<String>, Vec<String>)>,
 }
@@ -53,7 +82,22 @@ impl Answerer {
         baseline: Option<PathBuf>,
         options: Vec<OsString>,
     ) -> Self {
-        Self { cx, dump, baseline, options, kept: Mutex::default(), first: OnceLock::new() }
+        Self {
+            cx,
+            dump,
+            baseline,
+            options,
+            kept: Mutex::default(),
+            #[cfg(test)]
+            run_count: std::sync::atomic::AtomicUsize::new(0),
+            first: OnceLock::new(),
+        }
+    }
+
+    /// Returns the number of commands that were run.
+    #[cfg(test)]
+    pub(super) fn run_count(&self) -> usize {
+        self.run_count.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Answers a question; an error is an answer too.
@@ -62,10 +106,29 @@ impl Answerer {
         match answered {
             Ok(Ok(answer)) => answer,
             Ok(Err(failure)) => ScreenAnswer::failed(&failure.text, failure.hint.as_deref(), question.width),
-            Err(_) => {
-                ScreenAnswer::failed("hprof-cli failed on this question; this is a bug", None, question.width)
-            }
+            Err(_) => ScreenAnswer::failed(BUG, None, question.width),
         }
+    }
+
+    /// Returns whether something else can be shown until a question is answered.
+    pub(super) fn has_early(question: &Question) -> bool {
+        question.words == [OVERVIEW]
+    }
+
+    /// Returns whether the dump is open with its index.
+    pub(super) fn has_index(&self) -> bool {
+        self.cx.has_open_graph(&self.dump)
+    }
+
+    /// Returns what is shown until the overview is there: the biggest objects.
+    pub(super) fn early(&self, question: &Question) -> Option<ScreenAnswer> {
+        let words = ["dominators".to_owned(), format!("--top={EARLY_ROWS}")];
+        let window = RowWindow { count: EARLY_ROWS, ..RowWindow::ALL };
+        let ask = || self.run(&words, question.width, &window).ok();
+        let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask)).ok()??;
+        let mut lines = wrapped("the biggest objects, until the overview is there", question.width);
+        lines.extend(answer.screens.iter().flat_map(|screen| screen.lines(question.width)));
+        Some(ScreenAnswer { lines, width: question.width, ..ScreenAnswer::default() })
     }
 
     fn laid(&self, question: &Question) -> Result<ScreenAnswer, Failure> {
@@ -77,16 +140,8 @@ impl Answerer {
         }
         let answer = self.ask(&words, width, &window)?;
         let mut screens = answer.screens.clone();
-        // A node may have been opened before the one above it was closed and opened again.
-        let mut trees: Vec<_> = question.trees.iter().collect();
-        while let Some(screen) = screens.first_mut()
-            && let Some(at) = trees.iter().position(|(id, _)| screen.has(*id))
-        {
-            let (id, words) = trees.remove(at);
-            let tree = self.ask(words, width, &RowWindow::ALL)?;
-            if let Some(tree) = tree.screens.first() {
-                screen.graft(*id, tree);
-            }
+        if let Some(screen) = screens.first_mut() {
+            self.graft_trees(screen, question)?;
         }
         if !wanted.is_empty() {
             screens.iter_mut().take(1).for_each(|screen| screen.sift(&wanted));
@@ -94,7 +149,8 @@ impl Answerer {
         let mut lines: Vec<ScreenLine> = screens.iter().flat_map(|screen| screen.lines(width)).collect();
         lines.extend(answer.text.lines().flat_map(|line| wrapped(line, width)));
         let mut notes: Vec<ScreenLine> = answer.notes.iter().flat_map(|note| wrapped(note, width)).collect();
-        if lines.len() > MAX_LINES {
+        let is_cut = question.window.is_none() && screens.iter().any(|screen| screen.place().has_more);
+        if is_cut || lines.len() > MAX_LINES {
             lines.truncate(MAX_LINES);
             notes.extend(wrapped("note: more lines in a shell: Y copies the command", width));
         }
@@ -102,6 +158,26 @@ impl Answerer {
         lines.extend(notes);
         let place = question.window.as_ref().and_then(|_| Some(screens.first()?.place()));
         Ok(ScreenAnswer { lines, notes: count, place, text: window.text, width, is_failed: false })
+    }
+
+    /// Inserts the trees of open nodes that are on a screen.
+    fn graft_trees(&self, screen: &mut Screen, question: &Question) -> Result<(), Failure> {
+        let mut others: Vec<_> = question.trees.iter().collect();
+        // A node may have been opened before the one above it was closed and opened again.
+        loop {
+            let shown = screen.objects();
+            let (here, rest): (Vec<_>, Vec<_>) = others.into_iter().partition(|(id, _)| shown.contains(id));
+            if here.is_empty() {
+                return Ok(());
+            }
+            for (id, words) in here {
+                let tree = self.ask(words, question.width, &RowWindow::ALL)?;
+                if let Some(tree) = tree.screens.first() {
+                    screen.graft(*id, tree);
+                }
+            }
+            others = rest;
+        }
     }
 
     /// Returns the open nodes that have an object with a text below them, in nodes that are shown open.
@@ -141,34 +217,50 @@ impl Answerer {
                 return Ok(answer);
             }
         }
-        let cx = self.cx.taking_screens(MAX_TEXT, width, window.clone());
-        let done = cli::answer(&cx, &self.command_line(words));
-        let said = cx.into_said();
-        let mut text = String::from_utf8_lossy(&said.bytes).into_owned();
-        let is_damaged = match done {
-            Ok(outcome) => outcome == Outcome::Damaged,
-            Err(error) => match error.downcast_ref::<clap::Error>() {
-                // Help that was asked for.
-                Some(help) if !help.use_stderr() => {
-                    text = help_for(words, width).unwrap_or_else(|| help.to_string());
-                    false
-                }
-                _ => return Err(Failure::of(&error, said.notes)),
-            },
-        };
+        let CommandOutput { screens, text, notes, is_damaged } = self.run(words, width, window)?;
         let damage = is_damaged.then(|| "note: the dump is damaged; doctor explains".to_owned());
-        let about_dump = || said.notes.iter().filter(|note| note.is_about_dump);
+        let about_dump = || notes.iter().filter(|note| note.is_about_dump);
         let texts = || about_dump().map(|note| note.text.clone()).collect();
         let (first, told) = self.first.get_or_init(|| (words.to_vec(), texts()));
         let is_told = |note: &Note| words != first && note.is_about_dump && told.contains(&note.text);
-        let notes = said.notes.iter().filter(|note| !is_told(note));
+        let notes = notes.iter().filter(|note| !is_told(note));
         let notes = notes.map(|note| format!("{}: {}", note.kind, note.text));
-        let answer =
-            Arc::new(CommandAnswer { screens: said.screens, text, notes: notes.chain(damage).collect() });
+        let answer = Arc::new(CommandAnswer { screens, text, notes: notes.chain(damage).collect() });
         let mut kept = locked(&self.kept);
         kept.push_front((key, answer.clone()));
-        kept.truncate(MAX_KEPT);
+        let mut left = MAX_KEPT_ROWS;
+        let fits = kept.iter().take_while(|(_, answer)| {
+            let rows = answer.kept_rows();
+            let is_kept = rows <= left;
+            left = left.saturating_sub(rows);
+            is_kept
+        });
+        let count = fits.count();
+        kept.truncate(count);
         Ok(answer)
+    }
+
+    /// Runs a command.
+    fn run(&self, words: &[String], width: u16, window: &RowWindow) -> Result<CommandOutput, Failure> {
+        #[cfg(test)]
+        self.run_count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let cx = self.cx.taking_screens(MAX_TEXT, width, window.clone());
+        let done = cli::answer(&cx, &self.command_line(words));
+        let Said { screens, bytes, notes, .. } = cx.into_said();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        match done {
+            Ok(outcome) => {
+                Ok(CommandOutput { screens, text, notes, is_damaged: outcome == Outcome::Damaged })
+            }
+            Err(error) => match error.downcast_ref::<clap::Error>() {
+                // Help that was asked for.
+                Some(help) if !help.use_stderr() => {
+                    let text = help_for(words, width).unwrap_or_else(|| help.to_string());
+                    Ok(CommandOutput { screens, text, notes, is_damaged: false })
+                }
+                _ => Err(Failure::of(&error, notes)),
+            },
+        }
     }
 
     fn command_line(&self, words: &[String]) -> Vec<OsString> {

@@ -22,6 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) enum Heard {
     Answer(u64, ScreenAnswer),
+    /// What is shown until the answer comes.
+    Early(u64, ScreenAnswer),
     Progress(u64, String),
     /// The process with this number has ended.
     Ended(u64),
@@ -38,8 +40,8 @@ pub(super) struct Link {
     process: Option<AnsweringProcess>,
     /// Number of the last process.
     count: u64,
-    /// Whether a question was answered. Until then the index is built, which is not begun again for each view.
-    has_answered: bool,
+    /// Whether the index is there. Until then it is built, which is not begun again for each view.
+    has_index: bool,
 }
 
 struct AnsweringProcess {
@@ -52,7 +54,7 @@ struct AnsweringProcess {
 impl Link {
     /// Creates a link that starts processes of this program with these arguments.
     pub(super) fn new(arguments: Vec<OsString>, hear: Hear) -> Self {
-        Self { arguments, hear, process: None, count: 0, has_answered: false }
+        Self { arguments, hear, process: None, count: 0, has_index: false }
     }
 
     /// Asks a question. A long one that is being answered is cancelled.
@@ -61,7 +63,7 @@ impl Link {
     /// If no process can be started.
     pub(super) fn ask(&mut self, question: Question) -> anyhow::Result<()> {
         let asked = self.process.as_ref().and_then(|process| process.asked);
-        if self.has_answered && asked.is_some_and(|(_, since)| since.elapsed() > SHORT) {
+        if self.has_index && asked.is_some_and(|(_, since)| since.elapsed() > SHORT) {
             self.cancel();
         }
         let number = question.number;
@@ -85,9 +87,14 @@ impl Link {
         Ok(())
     }
 
+    /// Notes that the index is there.
+    pub(super) fn has_index(&mut self) {
+        self.has_index = true;
+    }
+
     /// Notes an answer.
     pub(super) fn answered(&mut self, number: u64) {
-        self.has_answered = true;
+        self.has_index = true;
         if let Some(process) = &mut self.process
             && process.asked.is_some_and(|(asked, _)| asked == number)
         {
@@ -134,6 +141,7 @@ impl Link {
             while matches!((&mut stdout).take(MAX_LINE as u64).read_line(&mut line), Ok(1..)) {
                 match serde_json::from_str(&line) {
                     Ok(FromWorker::Answer(number, answer)) => hear(Heard::Answer(number, answer.into())),
+                    Ok(FromWorker::Early(number, answer)) => hear(Heard::Early(number, answer.into())),
                     Ok(FromWorker::Progress(number, stage)) => hear(Heard::Progress(number, stage)),
                     Err(_) => break,
                 }

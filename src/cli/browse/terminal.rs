@@ -183,6 +183,10 @@ impl BrowserLoop {
                 self.link.answered(number);
                 browser.answer(number, answer);
             }
+            Heard::Early(number, answer) => {
+                self.link.has_index();
+                browser.early(number, answer);
+            }
             Heard::Progress(number, stage) => browser.progress(number, &stage),
             Heard::Ended(number) => {
                 if let Some(number) = self.link.ended(number) {

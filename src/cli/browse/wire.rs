@@ -25,6 +25,8 @@ pub(super) enum ToWorker {
 pub(super) enum FromWorker {
     /// Stage of a question.
     Progress(u64, String),
+    /// What is shown until the answer comes.
+    Early(u64, WireAnswer),
     Answer(u64, WireAnswer),
 }
 

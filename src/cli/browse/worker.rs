@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hprof_index::Progress;
 
 use super::answers::Answerer;
-use super::core::ScreenAnswer;
+use super::core::{Question, ScreenAnswer};
 use super::wire::{FromWorker, MAX_LINE, ToWorker, WireQuestion};
 use crate::cli::shared::child;
 use crate::cli::shared::context::locked;
@@ -19,18 +19,34 @@ use crate::cli::shared::spool;
 /// Minimum time between two progress messages.
 const RATE: Duration = Duration::from_millis(100);
 
-/// Sends a message to the browser; returns `false` if it is too long. If the browser is gone, the process ends.
-fn say(message: &FromWorker) -> bool {
-    let mut line = serde_json::to_string(message).unwrap_or_default();
-    line.push('\n');
-    if line.len() > MAX_LINE {
-        return false;
-    }
+/// Time after which something else is shown until the answer comes.
+const SOON: Duration = Duration::from_millis(60);
+
+/// Sends a message to the browser. If the browser is gone, the process ends.
+fn say(message: &FromWorker) {
+    let line = line_of(message, MAX_LINE).unwrap_or_default();
     let mut out = io::stdout().lock();
     if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
         std::process::exit(0);
     }
-    true
+}
+
+/// Returns a message as a line; `None` if it has more than `most` bytes.
+fn line_of(message: &FromWorker, most: usize) -> Option<String> {
+    let mut line = serde_json::to_string(message).ok()?;
+    line.push('\n');
+    (line.len() <= most).then_some(line)
+}
+
+/// Returns the message with an answer; if that has more than `most` bytes, the answer is that it does.
+pub(super) fn answer_message(number: u64, answer: ScreenAnswer, most: usize) -> FromWorker {
+    let width = answer.width;
+    let message = FromWorker::Answer(number, answer.into());
+    if line_of(&message, most).is_some() {
+        return message;
+    }
+    let text = "the answer is too long for a screen; Y copies the command for a shell";
+    FromWorker::Answer(number, ScreenAnswer::failed(text, None, width).into())
 }
 
 /// Answers questions until stdin ends. If several have arrived, only the last matters.
@@ -48,15 +64,37 @@ pub(super) fn run(teller: &Teller, answerer: &Answerer) -> anyhow::Result<()> {
         if let Some(question) = last {
             let question = question.into();
             teller.begin_question(&question);
-            let answer = answerer.answer(&question);
-            if !say(&FromWorker::Answer(question.number, answer.into())) {
-                let text = "the answer is too long for a screen; Y copies the command for a shell";
-                let answer = ScreenAnswer::failed(text, None, question.width);
-                say(&FromWorker::Answer(question.number, answer.into()));
-            }
+            let answer = answer(answerer, &question);
+            say(&answer_message(question.number, answer, MAX_LINE));
         }
     }
     Ok(())
+}
+
+/// Answers a question. Meanwhile, the browser is told something else if the answer takes long.
+fn answer(answerer: &Answerer, question: &Question) -> ScreenAnswer {
+    if !Answerer::has_early(question) {
+        return answerer.answer(question);
+    }
+    std::thread::scope(|scope| {
+        let (done, is_done) = channel::<()>();
+        scope.spawn(move || {
+            let takes_long = || is_done.recv_timeout(SOON) == Err(RecvTimeoutError::Timeout);
+            // The index may have to be built first.
+            while takes_long() {
+                if answerer.has_index() {
+                    let early = answerer.early(question);
+                    if let Some(early) = early.filter(|_| is_done.try_recv() == Err(TryRecvError::Empty)) {
+                        say(&FromWorker::Early(question.number, early.into()));
+                    }
+                    return;
+                }
+            }
+        });
+        let answer = answerer.answer(question);
+        drop(done);
+        answer
+    })
 }
 
 /// Reports the progress of the current question.
@@ -75,7 +113,7 @@ struct QuestionProgress {
 }
 
 impl Teller {
-    fn begin_question(&self, question: &super::core::Question) {
+    fn begin_question(&self, question: &Question) {
         self.number.store(question.number, Ordering::Relaxed);
     }
 

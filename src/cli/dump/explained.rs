@@ -4,7 +4,7 @@ use hprof_index::ObjectGraph;
 use hprof_parser::ObjectId;
 use hprof_query::compare::places::{Explained, PlaceFigures};
 use hprof_query::dictionary::names;
-use hprof_query::frameworks::FrameworkDescription;
+use hprof_query::frameworks::{FrameworkDescription, FrameworkFact};
 use hprof_query::leaks::Leaks;
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::recordings::percent::hundredths;
@@ -13,6 +13,7 @@ use hprof_report::fit;
 use hprof_report::number::{human_bytes, percent};
 use hprof_report::table::{Align, TableBuilder};
 use hprof_report::value::{Value, id};
+use serde::{Deserialize, Serialize};
 
 use crate::cli::retention::leaks::words;
 use crate::cli::shared::frameworks;
@@ -26,6 +27,7 @@ const LONGEST: usize = 1 << 12;
 const NO_RULE: &str = "no rule describes its object";
 
 /// Places that explain the heap.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ExplainedPlaces {
     pub(super) rows: Vec<ExplainedRow>,
     /// Bytes of the reachable heap.
@@ -35,6 +37,7 @@ pub(super) struct ExplainedPlaces {
 }
 
 /// A place that explains a part of the heap.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ExplainedRow {
     /// Description.
     pub(super) text: String,
@@ -46,9 +49,23 @@ pub(super) struct ExplainedRow {
     is_whole: bool,
     /// Number and class of its elements.
     stored: Option<(u64, Option<String>)>,
-    framework: Option<FrameworkDescription>,
+    framework: Option<DescribedFacts>,
     pub(super) retained_bytes: u64,
-    retained_percent: f64,
+    /// Bytes of the reachable heap.
+    all_bytes: u64,
+}
+
+/// Facts by a rule about a framework.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct DescribedFacts {
+    framework: String,
+    facts: Vec<(String, FrameworkFact)>,
+}
+
+impl DescribedFacts {
+    fn of(known: &FrameworkDescription) -> Self {
+        Self { framework: known.framework.to_string(), facts: known.facts.clone() }
+    }
 }
 
 impl ExplainedPlaces {
@@ -65,26 +82,30 @@ impl ExplainedPlaces {
             let own_bytes = beside.fold(figures.own_bytes, u64::saturating_add);
             let suspect = suspect.and_then(|at| leaks.suspects.get(at)).filter(|one| words::says_more(one));
             let known = suspect.and_then(|suspect| suspect.framework.as_ref());
-            ExplainedRow {
+            let known = known.or_else(|| places.description(graph, one));
+            let row = ExplainedRow {
                 text: fit::middle(&suspect.map_or_else(|| places.text(graph, one), words::what), LONGEST),
                 name: fit::middle(&aligned.text(*place), LONGEST),
                 depth: aligned.path(*place).len(),
                 class: class(*place),
                 is_whole: places.heap.members(one).len() as u64 == *objects,
                 stored: elements.filter(|of| of.place != *place).map(|of| (of.objects, class(of.place))),
-                framework: known.or_else(|| places.description(graph, one)).cloned(),
+                framework: known.map(DescribedFacts::of),
                 figures: PlaceFigures { objects: *objects, own_bytes, ..figures },
                 retained_bytes: *retained_bytes,
-                retained_percent: hundredths(*retained_bytes, all_bytes),
-            }
+                all_bytes,
+            };
+            (row, known)
         };
         // A sentence can explain objects at several places: a queue, and the objects in it that others also hold.
         let mut rows: Vec<ExplainedRow> = Vec::new();
-        for mut one in all.iter().zip(&leaks.suspect_of_place).map(row) {
-            let is_said = |row: &ExplainedRow| row.framework.is_some() && row.framework == one.framework;
-            if rows.iter().any(is_said) {
-                let called = one.framework.as_ref().and_then(|known| known.called.as_deref());
-                one.text = format!("more of {}", called.unwrap_or(&one.text));
+        let mut said: Vec<&FrameworkDescription> = Vec::new();
+        for (mut one, known) in all.iter().zip(&leaks.suspect_of_place).map(row) {
+            if let Some(known) = known {
+                if said.contains(&known) {
+                    one.text = format!("more of {}", known.called.as_deref().unwrap_or(&one.text));
+                }
+                said.push(known);
             }
             rows.push(one);
         }
@@ -133,7 +154,9 @@ pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
         })
         .or_null("some of the objects are too small to be looked into"),
         Column::of(names::RETAINED_BYTES, |row: &ExplainedRow| row.retained_bytes.into()),
-        Column::of(names::RETAINED_PERCENT, |row: &ExplainedRow| row.retained_percent.into()),
+        Column::of(names::RETAINED_PERCENT, |row: &ExplainedRow| {
+            hundredths(row.retained_bytes, row.all_bytes).into()
+        }),
         Column::of(names::OBJECTS, |row: &ExplainedRow| row.figures.objects.into()),
         Column::of(names::CLASS, |row: &ExplainedRow| row.class.as_deref().into())
             .or_null("the dump does not say"),

@@ -3,6 +3,7 @@
 mod account;
 pub(crate) mod doctor;
 mod explained;
+mod found_overview;
 pub(crate) mod index;
 pub(crate) mod info;
 mod next;

@@ -30,7 +30,7 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
     if garbage > overview.reachable.1 {
         all.push(("histo", words(&["--unreachable"]), "what the garbage is".to_owned()));
     }
-    if overview.largest.iter().any(|holder| holder.threads.is_some()) {
+    if overview.found.largest.iter().any(|holder| holder.threads.is_some()) {
         all.push((
             "threads",
             words(&["--group", "--locals"]),
@@ -42,10 +42,10 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
     // Accumulation points come first.
     all.extend(waste().filter(|_| suspects == 0));
     // Threads keep themselves alive, so paths to them explain nothing.
-    if let Some(first) = overview.largest.first().filter(|first| first.threads.is_none()) {
+    if let Some(first) = overview.found.largest.first().filter(|first| first.threads.is_none()) {
         all.push(("paths-to-root", words(&[&target(first)]), "what keeps it alive".to_owned()));
         if let Some((_, loaders)) =
-            overview.odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS as u64)
+            overview.found.odd.most_defined.as_ref().filter(|(_, loaders)| *loaders >= MANY_LOADERS as u64)
         {
             all.push(("loaders", words(&["--duplicates"]), format!("the {loaders} class loaders")));
         }
@@ -57,7 +57,7 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
         }
     }
     all.extend(waste().filter(|_| suspects > 0));
-    if overview.largest.is_empty() {
+    if overview.found.largest.is_empty() {
         all.push(("summary", Vec::new(), "what was recorded".to_owned()));
     } else {
         all.push(("dominators", Vec::new(), "other big objects".to_owned()));

@@ -4,7 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::retention::leaks::allocated::{self, AllocatingLine};
 use crate::cli::retention::leaks::words;
 use crate::cli::shared::args::{Input, Output};
-use crate::cli::shared::beside_recording::{BesideRecording, ComparedRecording, RecordingArg};
+use crate::cli::shared::beside_recording::{ComparedRecording, RecordingArg};
 use crate::cli::shared::commands::{self, Commands, NextCommand};
 use crate::cli::shared::context::RunContext;
 use crate::cli::shared::frameworks::FrameworksArgs;
@@ -16,10 +16,9 @@ use hprof_input::file::TextFile;
 use hprof_query::dictionary::names;
 use hprof_query::dump::overview::{self, Overview};
 use hprof_query::leaks::heap_facts::{MANY_FINALIZABLE, MUCH_GARBAGE, is_much_direct};
-use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
-use hprof_query::leaks::{self, Cause, Conclusion, DEFAULT_THRESHOLD, LeakEvidence, Suspect};
+use hprof_query::leaks::{Cause, Suspect};
 use hprof_query::threads::JavaThread;
 use hprof_query::waste::estimate::Estimate;
 use hprof_report::answer::{Answer, Declared, Section};
@@ -30,6 +29,7 @@ use hprof_report::value::{Value, id, list, record};
 use hprof_report::{escape, fit};
 
 use super::explained::{self, ExplainedPlaces, ExplainedRow};
+use super::found_overview::FoundOverview;
 use super::next;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -84,34 +84,27 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     }
     let frameworks = args.frameworks.rules(cx)?;
     let recording = args.recording.read(cx, &args.input)?;
-    let (session, (overview, places, (headline, suspects, untold), (recording, allocated))) = Session::ask(
-        cx,
-        &args.input,
-        |heap, graph| {
-            let bytes = heap.bytes(&Quiet)?;
-            let places = HeapPlaces::new(heap, graph, bytes, &frameworks, DEFAULT_THRESHOLD)?;
-            let mut leaks =
-                leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
-            let add = |recording: &BesideRecording| recording.add_to(&mut leaks, cx, heap, graph, bytes);
-            let recording = recording.as_ref().map(add);
-            let suspects: Vec<String> =
-                leaks.conclusions.iter().map(|one| words::with_allocation(&leaks, one)).collect();
-            let allocated = leaks.conclusions.first().and_then(|one| match one.cause {
-                Cause::Suspect(at) => Some(AllocatedFirst::of(leaks.suspects.get(at)?)),
-                Cause::Loaders { .. } => None,
-            });
-            let is_told = |(at, conclusion): &(usize, &Conclusion)| {
-                *at == 0
-                    || matches!(conclusion.cause, Cause::Suspect(at) if leaks.suspect_of_place.contains(&Some(at)))
-            };
-            let untold = leaks.conclusions.iter().enumerate().filter(|one| !is_told(one));
-            let untold = untold.map(|(_, one)| words::conclusion(&leaks, one)).collect();
-            let overview = overview::overview(heap, graph, bytes, FRAMES)?;
-            let places = ExplainedPlaces::new(graph, &places, &leaks);
-            let told = (words::headline(&leaks), suspects, untold);
-            Ok((overview, places, told, (recording, allocated.unwrap_or_default())))
-        },
-    )?;
+    let (session, (overview, found, recording, allocated)) = Session::ask(cx, &args.input, |heap, graph| {
+        let bytes = heap.bytes(&Quiet)?;
+        let (found, beside) = match &recording {
+            None => (FoundOverview::new(heap, graph, &frameworks)?, None),
+            Some(recording) => {
+                let (found, beside) = FoundOverview::find(heap, graph, &frameworks, |leaks| {
+                    let compared = recording.add_to(leaks, cx, heap, graph, bytes);
+                    let first = leaks.conclusions.first().and_then(|one| match one.cause {
+                        Cause::Suspect(at) => leaks.suspects.get(at),
+                        Cause::Loaders { .. } => None,
+                    });
+                    (compared, first.map(AllocatedFirst::of).unwrap_or_default())
+                })?;
+                (found, Some(beside))
+            }
+        };
+        let overview = overview::overview(heap, graph, bytes, FRAMES, found.findings.clone());
+        let (recording, allocated) = beside.unzip();
+        Ok((overview, found, recording, allocated.unwrap_or_default()))
+    })?;
+    let FoundOverview { places, headline, suspects, untold, findings: _ } = found;
     recording.iter().for_each(|recording| recording.warn(cx));
     let commands = Commands::of(&args.input);
     let facts = OverviewFacts {
@@ -271,7 +264,7 @@ fn property<'o>(overview: &'o Overview, key: &str) -> Option<&'o str> {
 
 /// Returns the anomalies.
 fn odd(overview: &Overview) -> Vec<String> {
-    let odd = &overview.odd;
+    let odd = &overview.found.odd;
     let mut all = Vec::new();
     let (_, garbage) = overview.unreachable;
     if garbage.saturating_mul(100) > overview.info.shallow_bytes.saturating_mul(MUCH_GARBAGE) {
@@ -295,7 +288,7 @@ fn odd(overview: &Overview) -> Vec<String> {
 
 /// Returns the share of wasted memory if it is large: `45.3% of the heap is wasted, 30.7% on duplicate_strings`.
 fn wasted(overview: &Overview) -> Option<String> {
-    let Estimate { kinds, wasted_bytes, all_bytes, is_exact, .. } = &overview.waste;
+    let Estimate { kinds, wasted_bytes, all_bytes, is_exact, .. } = &overview.found.waste;
     let (kind, bytes) = kinds.iter().find(|(kind, _)| kind.is_of_reachable())?;
     let share = |bytes: u64| {
         let exact = percent(bytes, *all_bytes);
@@ -376,13 +369,15 @@ fn columns() -> Columns<'static, OverviewFacts> {
             thread.map(|thread| thread.name.clone().unwrap_or_else(|| format!("{:#x}", thread.object))).into()
         })
         .or_null("none did"),
-        Column::records(names::LARGEST, largest_columns(), |facts: &OverviewFacts| &facts.overview.largest)
-            .csv(|facts: &OverviewFacts| {
-                let text = |holder: &Holder| {
-                    format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]))
-                };
-                joined(facts.overview.largest.iter().map(text))
-            }),
+        Column::records(names::LARGEST, largest_columns(), |facts: &OverviewFacts| {
+            &facts.overview.found.largest
+        })
+        .csv(|facts: &OverviewFacts| {
+            let text = |holder: &Holder| {
+                format!("{} {}", holder.retained_bytes, holder::text(holder, [false, false]))
+            };
+            joined(facts.overview.found.largest.iter().map(text))
+        }),
         Column::records(names::PLACES, explained::columns(), |facts: &OverviewFacts| &facts.places.rows).csv(
             |facts: &OverviewFacts| {
                 let text = |row: &ExplainedRow| format!("{} {}", row.retained_bytes, row.text);
@@ -401,37 +396,39 @@ fn columns() -> Columns<'static, OverviewFacts> {
         })
         .csv(|facts: &OverviewFacts| facts.recording.as_ref().map(ComparedRecording::path).into())
         .or_null("there is none"),
-        Column::of(names::FINALIZER_QUEUE, |facts: &OverviewFacts| facts.overview.odd.finalizer_queue.into())
-            .or_null("the dump does not say"),
+        Column::of(names::FINALIZER_QUEUE, |facts: &OverviewFacts| {
+            facts.overview.found.odd.finalizer_queue.into()
+        })
+        .or_null("the dump does not say"),
         Column::of(names::DIRECT_MEMORY.dot(names::BUFFERS), |facts: &OverviewFacts| {
-            facts.overview.odd.direct.buffers.into()
+            facts.overview.found.odd.direct.buffers.into()
         }),
         Column::of(names::DIRECT_MEMORY.dot(names::CAPACITY_BYTES), |facts: &OverviewFacts| {
-            facts.overview.odd.direct.bytes.into()
+            facts.overview.found.odd.direct.bytes.into()
         }),
         Column::of(names::DUPLICATE_CLASSES.dot(names::NAMES), |facts: &OverviewFacts| {
-            facts.overview.odd.duplicate_classes.into()
+            facts.overview.found.odd.duplicate_classes.into()
         }),
         Column::of(names::DUPLICATE_CLASSES.dot(names::CLASS), |facts: &OverviewFacts| {
-            facts.overview.odd.most_defined.as_ref().map(|(class, _)| class.as_str()).into()
+            facts.overview.found.odd.most_defined.as_ref().map(|(class, _)| class.as_str()).into()
         })
         .or_null("there is none"),
         Column::of(names::DUPLICATE_CLASSES.dot(names::LOADERS), |facts: &OverviewFacts| {
-            facts.overview.odd.most_defined.as_ref().map(|(_, loaders)| *loaders).into()
+            facts.overview.found.odd.most_defined.as_ref().map(|(_, loaders)| *loaders).into()
         })
         .or_null("there is none"),
         Column::of(names::WASTE.dot(names::WASTED_BYTES), |facts: &OverviewFacts| {
-            facts.overview.waste.wasted_bytes.into()
+            facts.overview.found.waste.wasted_bytes.into()
         }),
         Column::of(names::WASTE.dot(names::IS_EXACT), |facts: &OverviewFacts| {
-            facts.overview.waste.is_exact.into()
+            facts.overview.found.waste.is_exact.into()
         }),
         Column::of(names::WASTE.dot(names::KIND), |facts: &OverviewFacts| {
-            facts.overview.waste.kinds.first().map(|(kind, _)| kind.name).into()
+            facts.overview.found.waste.kinds.first().map(|(kind, _)| kind.name).into()
         })
         .or_null("nothing is wasted"),
         Column::of(names::WASTE.dot(names::KIND_BYTES), |facts: &OverviewFacts| {
-            facts.overview.waste.kinds.first().map(|(_, bytes)| *bytes).into()
+            facts.overview.found.waste.kinds.first().map(|(_, bytes)| *bytes).into()
         })
         .or_null("nothing is wasted"),
         Column::of(names::ODD, |facts: &OverviewFacts| list(odd(&facts.overview)))

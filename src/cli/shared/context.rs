@@ -105,7 +105,7 @@ impl Taken {
         let said = &mut locked(&self.said).bytes;
         if said.len().saturating_add(bytes.len()) > self.limit {
             return Err(io::Error::other(
-                "the answer is too long for a page; ask in the shell, or for fewer rows",
+                "the answer is too long to be shown here; ask in the shell, or for fewer rows",
             ));
         }
         said.extend_from_slice(bytes);
@@ -261,6 +261,13 @@ impl RunContext {
         self.find(path, options, |open| Some((open.heap.clone(), open.graph.clone()?)))
     }
 
+    /// Returns whether a dump is open with its graph.
+    #[cfg(feature = "browse")]
+    pub(crate) fn has_open_graph(&self, path: &Path) -> bool {
+        let Some(kept) = &self.kept else { return false };
+        locked(&kept.open).iter().any(|open| open.path == path && open.graph.is_some())
+    }
+
     fn find<T>(&self, path: &Path, options: &Options, get: impl Fn(&KeptDump) -> Option<T>) -> Option<T> {
         let open = locked(&self.kept.as_ref()?.open);
         open.iter().find(|open| open.path == path && open.options == *options).and_then(get)
@@ -312,7 +319,7 @@ mod tests {
         let mut out = cx.out();
         out.write_all(b"!").unwrap();
         let too_long = out.flush().unwrap_err();
-        assert!(too_long.to_string().contains("too long for a page"), "{too_long}");
+        assert!(too_long.to_string().contains("too long to be shown here"), "{too_long}");
         drop(out.into_parts());
         assert!(cx.hides_values && other.hides_values);
         let (said, other) = (cx.into_said(), other.into_said());

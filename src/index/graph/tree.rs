@@ -383,6 +383,40 @@ impl Tree {
         Some(found)
     }
 
+    /// Returns the number of positions of a range whose depth is at most `depth`. Blocks of 64 and of 4096 positions that are
+    /// deeper are not read.
+    pub fn count_above(&self, positions: Range<TreePosition>, depth: u32) -> u32 {
+        let (start, end) = (positions.start.0, positions.end.0.min(self.reachable));
+        let (mut count, mut block) = (0, start / BLOCK);
+        let fits = |level: usize, at: u32| self.block_least(level, at).is_some_and(|least| least <= depth);
+        while block < end.div_ceil(BLOCK) {
+            if block.is_multiple_of(BLOCK) && !fits(1, block / BLOCK) {
+                block = block.saturating_add(BLOCK);
+                continue;
+            }
+            if fits(0, block) {
+                count += self.count_in_block(block, start..end, depth);
+            }
+            block += 1;
+        }
+        count
+    }
+
+    fn count_in_block(&self, block: u32, positions: Range<u32>, depth: u32) -> u32 {
+        let mut ends = [0; BLOCK as usize];
+        let Some(row) = self.blocks.get(block as usize) else { return 0 };
+        if self.ends.decode(block, &mut ends).is_none() {
+            return 0;
+        }
+        let (mut here, mut count) = (row.depth.get(), 0);
+        for (position, ends) in (block.saturating_mul(BLOCK)..positions.end).zip(ends) {
+            count += u32::from(position >= positions.start && here <= depth);
+            let ends = u32::try_from(whole(ends, &self.ends_apart, position)).unwrap_or(u32::MAX);
+            here = here.saturating_add(1).saturating_sub(ends);
+        }
+        count
+    }
+
     /// Returns the objects that an object immediately dominates, by position, largest first.
     pub fn children(&self, position: TreePosition) -> Children<'_> {
         Children { tree: self, next: TreePosition(position.0.saturating_add(1)), end: self.end(position) }

@@ -6,9 +6,9 @@ use std::sync::PoisonError;
 use super::adjacency_file;
 use super::error::Error;
 use super::estimate::{self, Estimate};
+use super::kept_file;
 use super::opening::{Opening, Verification};
 use super::options::Options;
-use super::places_file;
 use super::stages::{self, Purpose, Stages};
 use super::tree_file;
 use super::unpack::read_unpacked;
@@ -78,8 +78,8 @@ impl Heap {
         Self::open_graph_for(Purpose::Answer, Verification::OnOpen, path, options, progress)
     }
 
-    /// Builds the missing stages of a dump's permanent index, except [`Stage::Places`], which the queries
-    /// keep ([`Heap::keep_places`]).
+    /// Builds the missing stages of a dump's permanent index, except answers that the queries keep
+    /// ([`Heap::keep_answer`]).
     ///
     /// # Errors
     /// Those of [`Heap::open_graph`]; [`Error::WriteIndex`] also if no permanent index can be written.
@@ -160,20 +160,20 @@ impl Heap {
         self.file.read(Stage::References, adjacency_file::read_missing)
     }
 
-    /// Returns the answer that [`Heap::keep_places`] wrote to the index under this key.
-    pub fn kept_places(&self, key: u64) -> Option<Vec<u8>> {
-        self.file.read(Stage::Places, |file| places_file::read(file, key)).flatten()
+    /// Returns the answer that [`Heap::keep_answer`] wrote to the index under this key.
+    pub fn kept_answer(&self, stage: Stage, key: u64) -> Option<Vec<u8>> {
+        self.file.read(stage, |file| kept_file::read(file, key)).flatten()
     }
 
-    /// Writes an answer about the places of large objects to the index, if there is one that can be written to
-    /// and that no other process works on. The key stands for everything that the answer depends on except the
-    /// dump.
-    pub fn keep_places(&self, key: u64, answer: &[u8]) {
+    /// Writes an answer to the index, in the place of the last one of its stage ([`Stage::is_answer`]), if there is an index
+    /// that can be written to and that no other process works on. The key stands for everything that the answer depends on
+    /// except the dump.
+    pub fn keep_answer(&self, stage: Stage, key: u64, answer: &[u8]) {
         let Some((directory, _lock)) = self.file.directories.idle() else { return };
-        if self.file.check_unchanged().is_ok() {
+        if stage.is_answer() && self.file.check_unchanged().is_ok() {
             // Without it, the answer is computed again.
-            let _ = directory.write(&self.file.key(Stage::Places), places_file::SECTIONS, |writer| {
-                places_file::write(key, answer, writer)
+            let _ = directory.write(&self.file.key(stage), kept_file::SECTIONS, |writer| {
+                kept_file::write(key, answer, writer)
             });
         }
     }
@@ -250,7 +250,7 @@ impl Heap {
             };
             let mut found: Vec<StageReport> = opening.directories.existing().filter_map(report).collect();
             // No command misses it.
-            if stage == Stage::Places && found.is_empty() {
+            if stage.is_answer() && found.is_empty() {
                 continue;
             }
             // A valid file is the one that commands use, wherever it is.

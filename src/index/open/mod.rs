@@ -4,7 +4,7 @@
 //! * `opening` manages the files of an open dump: mapped, unpacked (`unpack`), with the directories of
 //!   its index.
 //! * `stages` reads the stages of the graph, or builds and writes them. `summary_file`, `objects_file`,
-//!   `adjacency_file`, `tree_file` and `places_file` define their sections.
+//!   `adjacency_file`, `tree_file` and `kept_file` define their sections.
 //! * [`spool`] copies the input of a pipe.
 //! * [`estimate`] estimates the cost of building; `error` contains the errors of opening a dump, with
 //!   remedies.
@@ -15,10 +15,10 @@ mod adjacency_file;
 pub mod error;
 pub mod estimate;
 pub mod heap;
+mod kept_file;
 mod objects_file;
 mod opening;
 pub(crate) mod options;
-mod places_file;
 pub mod spool;
 mod stages;
 mod summary_file;

@@ -67,6 +67,8 @@ pub struct Listing {
     pub others: u64,
     /// Retained size of the omitted objects.
     pub others_bytes: u64,
+    /// The object below which everything is, and the number of objects that it dominates immediately.
+    start: Option<(TreePosition, u64)>,
 }
 
 /// Lists a part of the tree: objects in preorder, siblings by retained size, largest first.
@@ -108,7 +110,9 @@ pub fn list(tree: &Tree, question: &ListingQuery) -> Listing {
             levels.push((tree.children(position), most));
         }
     }
-    listing.others = question.start.child_count(tree).saturating_sub(children);
+    let all = question.start.child_count(tree);
+    listing.start = if let Start::Object(position) = question.start { Some((position, all)) } else { None };
+    listing.others = all.saturating_sub(children);
     listing.others_bytes = below.saturating_sub(children_bytes);
     listing
 }
@@ -142,11 +146,30 @@ pub fn list_tops(tree: &Tree, tops: &[TreePosition], question: &ListingQuery) ->
     listing
 }
 
+impl Listing {
+    /// Returns the row of the object at one of its positions.
+    pub fn row(
+        &self,
+        graph: &ObjectGraph,
+        labels: &Labels<'_>,
+        place: (TreePosition, u32),
+    ) -> Option<ListingRow> {
+        // Counting the children of an object can take a pass over all that it dominates.
+        let counted = self.start.filter(|(start, _)| *start == place.0).map(|(_, count)| count);
+        made_row(graph, labels, place, counted)
+    }
+}
+
 /// Returns the row of the object at a position.
-pub fn row(
+pub fn row(graph: &ObjectGraph, labels: &Labels<'_>, place: (TreePosition, u32)) -> Option<ListingRow> {
+    made_row(graph, labels, place, None)
+}
+
+fn made_row(
     graph: &ObjectGraph,
     labels: &Labels<'_>,
     (position, depth): (TreePosition, u32),
+    dominated: Option<u64>,
 ) -> Option<ListingRow> {
     let tree = &graph.tree;
     let object = tree.object_at(position)?;
@@ -157,7 +180,7 @@ pub fn row(
         shallow_bytes: tree.shallow_bytes(position),
         retained_bytes: tree.retained_bytes(position),
         retained_objects: u64::from(tree.retained_objects(position)),
-        dominated: Start::Object(position).child_count(tree),
+        dominated: dominated.unwrap_or_else(|| Start::Object(position).child_count(tree)),
         depth,
     })
 }

@@ -106,12 +106,12 @@ impl Start {
 
     /// Returns the number of immediately dominated objects.
     pub fn child_count(self, tree: &Tree) -> u64 {
-        let few = self.children(tree).take(FEW).count();
-        if few < FEW {
-            return few as u64;
-        }
         let (positions, depth) = self.below(tree);
-        let at_depth = |chunk| Preorder::new(tree, chunk).filter(|(_, here)| *here == depth).count() as u64;
-        parallel::map(&TreePosition::chunks(positions, CHUNK), at_depth).into_iter().sum()
+        let count = |chunk| u64::from(tree.count_above(chunk, depth));
+        // Most objects dominate few.
+        if positions.end.0.saturating_sub(positions.start.0) <= CHUNK {
+            return count(positions);
+        }
+        parallel::map(&TreePosition::chunks(positions, CHUNK), count).into_iter().sum()
     }
 }

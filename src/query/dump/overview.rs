@@ -12,6 +12,7 @@ use hprof_index::model::summary::Summary;
 use hprof_index::storage::id_map::IdSet;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::{BasicType, RootKind};
+use serde::{Deserialize, Serialize};
 
 use super::info::{self, DumpInfo};
 use crate::classes::histogram;
@@ -43,6 +44,13 @@ pub struct Overview {
     pub class_loaders: u64,
     /// Thread with an OutOfMemoryError, with its innermost frames.
     pub out_of_memory: Option<JavaThread>,
+    /// What passes over the heap find.
+    pub found: HeapFindings,
+}
+
+/// What passes over the heap find. The other facts of an overview are read from the index.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeapFindings {
     /// Largest holders, by retained size.
     pub largest: Vec<Holder>,
     /// Facts that are or may be unusual.
@@ -57,13 +65,13 @@ pub const MUCH_WASTE: u64 = 20;
 impl Overview {
     /// Returns whether the waste is large enough to be reported.
     pub fn is_much_wasted(&self) -> bool {
-        let Estimate { reachable_wasted_bytes: wasted, all_bytes, .. } = self.waste;
+        let Estimate { reachable_wasted_bytes: wasted, all_bytes, .. } = self.found.waste;
         wasted > 0 && u128::from(wasted) * 100 >= u128::from(all_bytes) * u128::from(MUCH_WASTE)
     }
 }
 
 /// Figures that are suspicious if they are high.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Odd {
     /// Number of objects waiting for the finalizer; `None` if the dump does not contain it.
     pub finalizer_queue: Option<u64>,
@@ -75,16 +83,29 @@ pub struct Odd {
     pub most_defined: Option<(String, u64)>,
 }
 
-/// Creates the overview of a dump, with `depth` frames of the thread that ran out of memory.
-///
-/// # Errors
-/// Those of [`estimate`].
-pub fn overview<'a>(
-    heap: &'a Heap,
-    graph: &'a ObjectGraph,
-    bytes: &'a [u8],
+impl HeapFindings {
+    /// Passes over the heap. `bytes` are the dump's ([`Heap::bytes`]).
+    ///
+    /// # Errors
+    /// Those of [`estimate`].
+    pub fn find(heap: &Heap, graph: &ObjectGraph, bytes: &[u8]) -> io::Result<Self> {
+        Ok(Self {
+            largest: Holders::new(heap, graph, bytes).largest(LARGEST, &Threads::new(heap, graph, bytes)),
+            odd: odd(&ObjectReader::new(heap.summary(), graph, bytes)),
+            waste: estimate(heap, graph, bytes)?,
+        })
+    }
+}
+
+/// Creates the overview of a dump from what passes over its heap found, with `depth` frames of the thread that ran out of
+/// memory.
+pub fn overview(
+    heap: &Heap,
+    graph: &ObjectGraph,
+    bytes: &[u8],
     depth: usize,
-) -> io::Result<Overview> {
+    found: HeapFindings,
+) -> Overview {
     let summary = heap.summary();
     let info = info::info(heap, &Sizes::new(summary, None));
     let reachable = (u64::from(graph.tree.reachable()), graph.tree.reachable_bytes());
@@ -94,18 +115,16 @@ pub fn overview<'a>(
     let running: IdSet<ObjectIndex> = roots.map(|root| root.object).collect();
     let loaders = ClassSet::of_name_and_below(summary, "java.lang.ClassLoader");
     let of_class = |class| summary.class(class).map_or(0, |row| histogram::instances(summary, class, row));
-    Ok(Overview {
+    Overview {
         reachable,
         unreachable: (objects.saturating_sub(reachable.0), info.shallow_bytes.saturating_sub(reachable.1)),
         heap_limit: heap_limit(summary).filter(|limit| *limit >= info.shallow_bytes / 100 * 98),
         threads: running.len() as u64,
         class_loaders: loaders.classes().map(of_class).sum(),
         out_of_memory: threads.out_of_memory(depth).map(|row| threads.thread(&row)),
-        largest: Holders::new(heap, graph, bytes).largest(LARGEST, &threads),
-        odd: odd(&ObjectReader::new(summary, graph, bytes)),
-        waste: estimate(heap, graph, bytes)?,
+        found,
         info,
-    })
+    }
 }
 
 /// Returns the value of `-Xmx`: the JDK uses the maximum heap size as the limit of direct memory, unless

@@ -5,7 +5,7 @@ use std::fmt;
 use hprof_index::storage::human_bytes::grouped;
 
 /// Value of a fact.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub enum FrameworkFact {
     /// No value: a field is null or missing, or a list is too long to be examined.
     Null,
@@ -14,7 +14,7 @@ pub enum FrameworkFact {
     /// A whole number.
     Whole(i64),
     /// A number with a fraction.
-    Double(f64),
+    Double(#[serde(with = "bits")] f64),
     /// A text.
     Text(String),
     /// A text of the dump, if values are hidden.
@@ -38,4 +38,18 @@ impl fmt::Display for FrameworkFact {
 pub(super) fn whole(number: i64) -> String {
     let sign = if number < 0 { "-" } else { "" };
     format!("{sign}{}", grouped(number.unsigned_abs()))
+}
+
+/// Numbers with a fraction by their bits: a text of one need not become the same number again.
+mod bits {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+    pub(super) fn serialize<S: Serializer>(number: &f64, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(number.to_bits())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        u64::deserialize(from).map(f64::from_bits)
+    }
 }

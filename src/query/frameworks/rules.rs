@@ -194,7 +194,7 @@ impl Frameworks {
     }
 
     /// Returns a hash of the texts of all files.
-    pub(crate) fn hash(&self) -> u64 {
+    pub fn hash(&self) -> u64 {
         self.hash
     }
 

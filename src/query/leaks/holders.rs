@@ -48,9 +48,10 @@ const MANY_ELEMENTS: usize = 1 << 16;
 const MAX_WRAPPERS: usize = 8;
 
 /// A holder of a large part of the heap.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Holder {
     /// The object; for a group, the largest one.
+    #[serde(with = "crate::kept::object_id")]
     pub object: ObjectId,
     /// Class of the object.
     pub class: Option<String>,
@@ -67,6 +68,7 @@ pub struct Holder {
     pub held: Option<Held>,
     /// Object whose paths explain why the holder is alive: the object itself, or its referrer if it is a GC root, such
     /// as a local of a thread.
+    #[serde(with = "crate::kept::object_id")]
     pub kept_by: ObjectId,
     /// `true` for a collection.
     pub is_collection: bool,
@@ -102,7 +104,7 @@ impl Holder {
 }
 
 /// Threads that do the same.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct InOnePlace {
     /// Name of the threads, with `*` for the numbers in which they differ. `None` if they have no names.
     pub name: Option<String>,
@@ -125,7 +127,7 @@ struct ClassMembers {
 }
 
 /// Field that holds an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct HolderField {
     /// Name of the field.
     pub name: String,
@@ -134,6 +136,7 @@ pub struct HolderField {
     /// Class of the object that has the field; for a static field, the class itself.
     pub class: String,
     /// Object that has the field; for a static field, the class object.
+    #[serde(with = "crate::kept::object_id")]
     pub object: ObjectId,
 }
 
@@ -145,7 +148,7 @@ impl HolderField {
 }
 
 /// Main contents of a holder.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Held {
     /// Number of objects.
     pub objects: u64,

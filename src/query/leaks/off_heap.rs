@@ -25,7 +25,7 @@ const TOLD_OWNERS: usize = 5;
 const MAX_OWNED: usize = 1000;
 
 /// Number and size of buffers.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Buffers {
     /// Number of buffers.
     pub buffers: u64,

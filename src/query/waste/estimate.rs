@@ -26,9 +26,10 @@ const MAX_BELOW: u32 = 1 << 13;
 const LARGE: u64 = 16 << 10;
 
 /// Estimate of a heap's waste.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Estimate {
     /// Wasted bytes of each kind that was found, most first.
+    #[serde(with = "by_name")]
     pub kinds: Vec<(&'static WasteKind, u64)>,
     /// Bytes wasted by all kinds together, no byte counted twice.
     pub wasted_bytes: u64,
@@ -147,4 +148,27 @@ fn windows(positions: u32, count: u32, length: u32) -> Vec<Range<TreePosition>> 
         TreePosition(start)..TreePosition(start.saturating_add(length))
     };
     (0..count).map(window).collect()
+}
+
+/// Kinds of waste by their names.
+mod by_name {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{KINDS, WasteKind};
+
+    pub(super) fn serialize<S: Serializer>(kinds: &[(&WasteKind, u64)], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(kinds.iter().map(|(kind, bytes)| (kind.name, bytes)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<(&'static WasteKind, u64)>, D::Error> {
+        let named = Vec::<(String, u64)>::deserialize(from)?;
+        let known = |(name, bytes): (String, u64)| {
+            let kind = KINDS.into_iter().find(|kind| kind.name == name);
+            kind.map(|kind| (kind, bytes)).ok_or_else(|| D::Error::custom("unknown kind of waste"))
+        };
+        named.into_iter().map(known).collect()
+    }
 }

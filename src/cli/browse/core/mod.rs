@@ -30,6 +30,9 @@ const MAX_PAST: usize = 100;
 /// Number of rows that are requested at a time.
 const ROWS: usize = 400;
 
+/// Message when the overview comes while other lines are used.
+const LATE: &str = "the overview is there: o shows it";
+
 /// A question for the process that answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Question {
@@ -183,18 +186,29 @@ impl Browser {
             self.failure = Some(lines.join(" "));
         }
         self.has_answer |= !answer.is_failed;
-        visit.take(answer, height);
+        let is_shown = visit.take_late(answer, height);
         visit.scroll(height);
         if number == self.number {
+            if !is_shown {
+                LATE.clone_into(&mut self.message);
+            }
             self.ask_for_width();
             self.ask_more();
         }
     }
 
+    /// Takes lines that are shown until the answer comes.
+    pub(super) fn early(&mut self, number: u64, answer: ScreenAnswer) {
+        let height = self.height();
+        if self.now.asking == Some(number) {
+            self.now.take_early(answer, height);
+            self.now.scroll(height);
+        }
+    }
+
     /// Asks again if the answer was laid out for another width. A question that is open is not begun again.
     fn ask_for_width(&mut self) {
-        let width = self.now.answer.as_ref().filter(|answer| !answer.is_failed).map(|answer| answer.width);
-        let is_other = width.is_some_and(|width| width != self.width());
+        let is_other = self.now.width().is_some_and(|width| width != self.width());
         if is_other && !self.is_asking() && !self.now.view.command().is_empty() {
             self.ask();
         }
@@ -277,6 +291,10 @@ impl Browser {
     /// Goes to a view.
     fn go(&mut self, view: View) {
         if view == self.now.view && self.now.answer.as_ref().is_some_and(|answer| !answer.is_failed) {
+            let is_cancelled = self.now.is_early() && !self.is_asking();
+            if !self.now.show_late(self.height()) && is_cancelled {
+                self.replace(view);
+            }
             return;
         }
         let last = std::mem::replace(&mut self.now, Visit::new(view));
@@ -311,6 +329,9 @@ impl Browser {
         if is_lost {
             self.ask();
         }
+        if self.now.has_late() {
+            LATE.clone_into(&mut self.message);
+        }
         self.ask_for_width();
         self.now.scroll(self.height());
     }
@@ -328,6 +349,7 @@ impl Browser {
     /// Takes a key.
     pub(super) fn key(&mut self, key: Key) {
         self.message.clear();
+        self.now.use_early();
         match key {
             Key::Suspend => self.effects.push(Effect::Suspend),
             Key::Interrupt => self.effects.push(Effect::Quit),

@@ -38,6 +38,18 @@ pub(super) enum Goal {
     Chosen,
 }
 
+/// Lines that are shown until the answer comes.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Early {
+    /// None: the lines are those of the answer.
+    #[default]
+    No,
+    /// The reader has only looked at them.
+    Shown,
+    /// The reader moved in them: they stay when the answer comes.
+    Used(Option<Arc<ScreenAnswer>>),
+}
+
 /// The line under the cursor while the filter hides or shows others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chosen {
@@ -57,6 +69,8 @@ pub(super) struct Visit {
     pub(super) answer: Option<Arc<ScreenAnswer>>,
     /// Number of the question whose answer is missing.
     pub(super) asking: Option<u64>,
+    /// Whether its lines are only shown until the answer comes, and what the reader did with them.
+    pub(super) early: Early,
     /// Numbers of the lines that the filter shows.
     pub(super) shown: Vec<usize>,
     /// Position in `shown`.
@@ -79,6 +93,7 @@ impl Visit {
             view,
             answer: None,
             asking: None,
+            early: Early::No,
             shown: Vec::new(),
             cursor: 0,
             first: 0,
@@ -118,6 +133,64 @@ impl Visit {
                 }
             }
         }
+    }
+
+    /// Returns whether its lines are only shown until the answer comes.
+    pub(super) fn is_early(&self) -> bool {
+        !matches!(self.early, Early::No)
+    }
+
+    /// Returns whether the answer has come while other lines are used.
+    pub(super) fn has_late(&self) -> bool {
+        matches!(self.early, Early::Used(Some(_)))
+    }
+
+    /// Notes that the reader does something with its lines.
+    pub(super) fn use_early(&mut self) {
+        if matches!(self.early, Early::Shown) {
+            self.early = Early::Used(None);
+        }
+    }
+
+    /// Returns the width that the answer was laid out for.
+    pub(super) fn width(&self) -> Option<u16> {
+        let late = if let Early::Used(Some(late)) = &self.early { Some(late) } else { None };
+        let answer = late.or(self.answer.as_ref())?;
+        (!answer.is_failed).then_some(answer.width)
+    }
+
+    /// Takes lines that are shown until the answer comes.
+    pub(super) fn take_early(&mut self, answer: ScreenAnswer, height: usize) {
+        if self.answer.is_none() {
+            self.take(answer, height);
+            self.early = Early::Shown;
+        }
+    }
+
+    /// Takes the answer, also if other lines are used until it is wanted. Returns whether it is shown.
+    pub(super) fn take_late(&mut self, answer: ScreenAnswer, height: usize) -> bool {
+        match &mut self.early {
+            Early::Used(late) if !answer.is_failed => {
+                *late = Some(Arc::new(answer));
+                return false;
+            }
+            Early::No => {}
+            // It is the first answer.
+            Early::Shown | Early::Used(_) => {
+                *self = Self { asking: self.asking, ..Self::new(self.view.clone()) };
+            }
+        }
+        self.take(answer, height);
+        true
+    }
+
+    /// Shows the answer in place of the lines that were shown before. Returns `false` if it is not there.
+    pub(super) fn show_late(&mut self, height: usize) -> bool {
+        let Early::Used(Some(answer)) = &mut self.early else { return false };
+        let answer = std::mem::take(answer);
+        *self = Self { asking: self.asking, ..Self::new(self.view.clone()) };
+        self.take(Arc::unwrap_or_clone(answer), height);
+        true
     }
 
     /// Returns the first line with a link among the first lines of this number; else the first.

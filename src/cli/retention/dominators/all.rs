@@ -45,11 +45,11 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     };
     let chunks = tree_nodes::chunks(&graph.tree);
     let check = || if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) };
-    let mut out = io::stdout();
+    let mut out = cx.out_of_threads();
     let made = ReachableRows::new(graph);
     let rows =
         |chunk| made.of(chunk).into_iter().map(|row| DominatorLine { class: row.class.and_then(name), row });
-    let written = args.input.with_threads(|| answer.write(&mut out, chunks, rows, check))?;
+    let written = args.input.with_threads(|| answer.write(&mut *out, chunks, rows, check))?;
     session.check()?;
     let rows = written?;
     out.flush()?;

@@ -55,7 +55,7 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
         // Only tables draw the tree.
         let is_drawn = cx.formats(format).contains(&Format::Table);
         let depths = if is_drawn { depths(tree, &from, &places) } else { Vec::new() };
-        let rows = LazyRows::new(places, |place| listing::row(graph, &labels, *place));
+        let rows = LazyRows::new(places, |place| listing.row(graph, &labels, *place));
         Ok(Some((from, listing, depths, rows)))
     })?;
     let Session { heap, graph } = &session;
@@ -68,7 +68,7 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     let (mut branches, children) = (tree::branches(&depths), tree::children(&depths));
     let is_a_root =
         |id| graph.objects.addresses.index_of(id).is_some_and(|object| is_root.contains(object.0));
-    let make = |place: &(TreePosition, u32)| listing::row(graph, &labels, *place);
+    let make = |place: &(TreePosition, u32)| listing.row(graph, &labels, *place);
     let lines = rows.into_all(make, |at, row| {
         let branch = branches.get_mut(at).map(std::mem::take).unwrap_or_default();
         let shown = children.get(at).copied().unwrap_or(0);

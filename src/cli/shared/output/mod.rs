@@ -16,18 +16,28 @@ pub(crate) enum Sink<'c> {
     Taken(&'c Taken),
 }
 
+impl Write for &Taken {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.take_bytes(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(out) => out.write(bytes),
-            Self::Taken(taken) => taken.take_bytes(bytes),
+            Self::Taken(taken) => taken.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Stdout(out) => out.flush(),
-            Self::Taken(_) => Ok(()),
+            Self::Taken(taken) => taken.flush(),
         }
     }
 }
@@ -40,6 +50,14 @@ impl RunContext {
     pub(crate) fn out(&self) -> Out<'_> {
         let sink = self.taken.as_ref().map_or_else(|| Sink::Stdout(io::stdout().lock()), Sink::Taken);
         BufWriter::with_capacity(1 << 16, sink)
+    }
+
+    /// Returns standard output, or the listener, for threads that write in turn. It is not buffered.
+    pub(crate) fn out_of_threads(&self) -> Box<dyn Write + Send + '_> {
+        match &self.taken {
+            None => Box::new(io::stdout()),
+            Some(taken) => Box::new(taken),
+        }
     }
 }
 

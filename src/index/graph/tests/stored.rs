@@ -127,6 +127,7 @@ impl ParentForest {
         self.ends.iter().for_each(|end| ending[*end as usize - 1] += 1);
         let mut first: Vec<Vec<u32>> = vec![Vec::new(); self.parents.len()];
         let mut top = Vec::new();
+        let (mut counts, mut top_count) = (vec![0u32; self.parents.len()], 0u32);
         assert_eq!((tree.reachable(), tree.reachable_bytes()), (self.len(), before[self.parents.len()]));
         for (position, parent) in (0u32..).zip(&self.parents) {
             let (at, end) = (position as usize, self.ends[position as usize]);
@@ -144,6 +145,7 @@ impl ParentForest {
                 before[end as usize] - before[at],
                 "bytes of {position}"
             );
+            *parent.map_or(&mut top_count, |parent| &mut counts[parent as usize]) += 1;
             let siblings = parent.map_or(&mut top, |parent| &mut first[parent as usize]);
             if siblings.len() < most as usize {
                 siblings.push(position);
@@ -162,6 +164,12 @@ impl ParentForest {
                 "bytes before {position}"
             );
         }
+        for (position, count) in (0u32..).zip(&counts) {
+            let below = TreePosition(position + 1)..TreePosition(self.ends[position as usize]);
+            let depth = self.depths[position as usize] + 1;
+            assert_eq!(tree.count_above(below, depth), *count, "number of children of {position}");
+        }
+        assert_eq!(tree.count_above(tree.all(), 0), top_count);
         for (position, first) in (0u32..).zip(&first) {
             assert!(
                 tree.children(TreePosition(position))

@@ -16,13 +16,15 @@ pub enum Stage {
     Referrers = 5,
     /// The dominator tree.
     Dominators = 6,
-    /// Places of large objects, which only some commands need.
+    /// Places of large objects: an answer that queries keep.
     Places = 7,
+    /// What the overview finds in passes over the heap: an answer that queries keep.
+    Overview = 8,
 }
 
 impl Stage {
     /// All stages, in build order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Unpacked,
         Self::Summary,
         Self::Objects,
@@ -30,6 +32,7 @@ impl Stage {
         Self::Referrers,
         Self::Dominators,
         Self::Places,
+        Self::Overview,
     ];
 
     /// Returns the name, which is also that of the file.
@@ -42,6 +45,12 @@ impl Stage {
             Self::Referrers => "referrers",
             Self::Dominators => "dominators",
             Self::Places => "places",
+            Self::Overview => "overview",
         }
+    }
+
+    /// Returns whether it is an answer that queries keep ([`crate::Heap::keep_answer`]): without it, it is found again.
+    pub const fn is_answer(self) -> bool {
+        matches!(self, Self::Places | Self::Overview)
     }
 }

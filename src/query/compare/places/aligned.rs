@@ -12,7 +12,7 @@ use super::{DumpPlace, DumpPlaces};
 use crate::frameworks::Naming;
 
 /// Objects of one dump at a place.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PlaceFigures {
     /// Number of objects at the place.
     pub objects: u64,
@@ -25,6 +25,7 @@ pub struct PlaceFigures {
     /// Number of them that another one of them dominates, with nothing between.
     pub following: u64,
     /// One of the objects; null if there is none.
+    #[serde(with = "crate::kept::object_id")]
     pub example: ObjectId,
 }
 

@@ -1,39 +1,31 @@
 //! Places of large objects, kept in the index: finding them reads the whole dominator tree.
 
+use hprof_index::storage::store::Stage;
 use hprof_index::{Heap, ObjectGraph};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::frameworks::Frameworks;
+use crate::kept::KeptAnswer;
 
 use super::DumpPlaces;
 
 /// Version of the computation and of the stored form, incremented with every change of places or labels.
 const VERSION: u8 = 1;
-/// Maximum length of an answer that is kept.
-const MAX_BYTES: usize = 64 << 20;
 
 /// Places of large objects by one set of rules, in the index of a heap.
 pub(super) struct KeptPlaces<'h> {
-    heap: &'h Heap,
     graph: &'h ObjectGraph,
-    key: u64,
+    answer: KeptAnswer<'h>,
 }
 
 impl<'h> KeptPlaces<'h> {
     pub(super) fn new(heap: &'h Heap, graph: &'h ObjectGraph, frameworks: &Frameworks, least: u64) -> Self {
-        let program = env!("CARGO_PKG_VERSION").as_bytes();
-        let depends_on =
-            [&frameworks.hash().to_le_bytes(), &least.to_le_bytes(), program, &[VERSION]].concat();
-        Self { heap, graph, key: xxh3_64_with_seed(&depends_on, 0) }
+        let depends_on = [&frameworks.hash().to_le_bytes()[..], &least.to_le_bytes(), &[VERSION]].concat();
+        Self { graph, answer: KeptAnswer::new(heap, graph, Stage::Places, &depends_on) }
     }
 
-    /// Returns the kept places. Names in them are values of objects: if those are hidden, none are read.
+    /// Returns the kept places.
     pub(super) fn read(&self) -> Option<DumpPlaces> {
-        if self.heap.hides_values() {
-            return None;
-        }
-        let places: DumpPlaces = serde_json::from_slice(&self.heap.kept_places(self.key)?).ok()?;
-        self.is_valid(&places).then_some(places)
+        self.answer.read().filter(|places| self.is_valid(places))
     }
 
     /// Returns whether all numbers are in range.
@@ -49,30 +41,9 @@ impl<'h> KeptPlaces<'h> {
             })
     }
 
-    /// Keeps places, unless values are hidden in them or they were found with a damaged index.
+    /// Keeps places.
     pub(super) fn write(&self, places: &DumpPlaces) {
-        if self.heap.hides_values() || self.graph.is_damaged() {
-            return;
-        }
-        let answer = serde_json::to_vec(places).unwrap_or_default();
-        if (1..=MAX_BYTES).contains(&answer.len()) {
-            self.heap.keep_places(self.key, &answer);
-        }
-    }
-}
-
-/// Object IDs as numbers.
-pub(super) mod object_id {
-    use hprof_parser::ObjectId;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
-    pub(in super::super) fn serialize<S: Serializer>(object: &ObjectId, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(object.0)
-    }
-
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectId, D::Error> {
-        u64::deserialize(from).map(ObjectId)
+        self.answer.write(places);
     }
 }
 
@@ -119,7 +90,7 @@ mod tests {
         }
         kept.write(&right);
         assert_eq!(kept.read(), Some(right));
-        heap.keep_places(kept.key, b"{\"places\": [");
+        kept.answer.write_bytes(b"{\"places\": [");
         assert_eq!(kept.read(), None);
     }
 }

@@ -78,7 +78,7 @@ pub struct DumpPlace {
     /// that place.
     pub is_nesting: bool,
     /// One of the objects: the first in the dominator tree, where large ones come first.
-    #[serde(with = "kept::object_id")]
+    #[serde(with = "crate::kept::object_id")]
     pub example: ObjectId,
 }
 

@@ -1,0 +1,209 @@
+//! Which questions keys ask, and what becomes of the answers.
+
+use hprof_parser::ObjectId;
+use hprof_report::column::CellTarget;
+use hprof_report::screen::ScreenLine;
+
+use super::{browser, keys, million, screen, settle, text};
+use crate::cli::browse::core::{Browser, Effect, Key, ScreenAnswer};
+
+#[test]
+fn an_unknown_command_is_not_one_for_a_shell() {
+    for (typed, expected) in
+        [(":hsto Enter", "no command hsto"), (":redact Enter", "redact: only in a shell")]
+    {
+        let mut browser = browser((80, 24));
+        keys(typed).into_iter().for_each(|key| browser.key(key));
+        let shown = text(&screen(&browser, (80, 24)));
+        assert!(shown.contains(expected), "{shown}");
+    }
+}
+
+#[test]
+fn the_command_for_a_shell_has_the_options_of_the_browser() {
+    let mut browser = browser((80, 24));
+    browser.key(Key::Char('h'));
+    browser.key(Key::Char('Y'));
+    let copied = browser.effects().into_iter().find_map(|effect| match effect {
+        Effect::Copy(text) => Some(text),
+        _ => None,
+    });
+    assert_eq!(copied.as_deref(), Some("hprof-cli histo s1.hprof --heap-dump=2"));
+}
+
+#[test]
+fn a_question_is_not_begun_again_for_another_width() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.resize((60, 24));
+    browser.resize((50, 24));
+    assert_eq!(browser.effects(), []);
+    browser.answer(question.number, ScreenAnswer { width: question.width, ..ScreenAnswer::default() });
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    assert_eq!(question.width, 49);
+    browser.answer(question.number, ScreenAnswer { width: question.width, ..ScreenAnswer::default() });
+    assert_eq!(browser.effects(), []);
+}
+
+#[test]
+fn an_error_that_is_the_only_answer_is_the_result() {
+    let mut browser = browser((80, 24));
+    settle(&mut browser, |_| ScreenAnswer::failed("not a dump", None, 79));
+    assert_eq!(browser.failure().as_deref(), Some("error: not a dump"));
+    browser.key(Key::Char('h'));
+    settle(&mut browser, |question| ScreenAnswer { width: question.width, ..ScreenAnswer::default() });
+    assert_eq!(browser.failure(), None);
+}
+
+#[test]
+fn a_cancelled_question_is_not_shown() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.progress(question.number, "finding dominators 40%");
+    assert!(text(&screen(&browser, (80, 24))).contains("finding dominators 40% … Esc cancels"));
+    browser.key(Key::Esc);
+    assert_eq!(browser.effects(), [Effect::Cancel]);
+    let answer = ScreenAnswer { lines: vec![ScreenLine::of_text("late")], ..ScreenAnswer::default() };
+    browser.answer(question.number, answer);
+    assert!(!browser.is_asking() && !text(&screen(&browser, (80, 24))).contains("late"));
+}
+
+#[test]
+fn a_view_that_was_left_gets_its_answer() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.key(Key::Char('?'));
+    let answer = ScreenAnswer {
+        lines: vec![ScreenLine::of_text("late")],
+        width: question.width,
+        ..ScreenAnswer::default()
+    };
+    browser.answer(question.number, answer);
+    assert!(!text(&screen(&browser, (80, 24))).contains("late"));
+    browser.key(Key::Backspace);
+    assert!(text(&screen(&browser, (80, 24))).contains("late") && browser.effects().is_empty());
+}
+
+#[test]
+fn a_million_rows_scroll_and_no_more_than_a_window_is_asked_for() {
+    let mut browser = browser((80, 24));
+    let shows = |browser: &Browser, text: &str| {
+        let shown = super::text(&screen(browser, (80, 24)));
+        assert!(shown.contains(text), "{text}: {shown}");
+    };
+    let press = |browser: &mut Browser, key| {
+        browser.key(key);
+        settle(browser, million);
+    };
+    press(&mut browser, Key::Char('h'));
+    shows(&browser, "1/1,000,000");
+    // No row is left out on the way.
+    for row in 1..1_500 {
+        press(&mut browser, Key::Down);
+        shows(&browser, &format!("{}/1,000,000", hprof_report::number::grouped(row + 1)));
+        shows(&browser, &format!("row {row}\n"));
+    }
+    for _ in 0..1_400 {
+        press(&mut browser, Key::Up);
+    }
+    shows(&browser, "100/1,000,000");
+    press(&mut browser, Key::End);
+    shows(&browser, "1,000,000/1,000,000");
+    shows(&browser, "row 999999\n");
+    for _ in 0..60 {
+        press(&mut browser, Key::PageUp);
+    }
+    shows(&browser, "row 998799\n");
+    press(&mut browser, Key::Home);
+    shows(&browser, "1/1,000,000");
+    // All rows are searched, not only those that are there.
+    for key in keys("/ 9 9 8 7 9 Enter") {
+        press(&mut browser, key);
+    }
+    shows(&browser, "row 99879\n");
+    shows(&browser, "row 998799\n");
+    // What is chosen there stays chosen among all rows.
+    press(&mut browser, Key::Down);
+    press(&mut browser, Key::Down);
+    press(&mut browser, Key::Esc);
+    shows(&browser, "299,880/1,000,000  Enter: 0x49368");
+}
+
+/// Returns the lines that are shown until the overview is there.
+fn early() -> ScreenAnswer {
+    let line = |id: u64| ScreenLine {
+        row: Some(0),
+        links: vec![CellTarget::Object(ObjectId(id))].into(),
+        ..ScreenLine::of_text(&format!("early {id:#x}"))
+    };
+    ScreenAnswer { lines: (1..4).map(line).collect(), width: 79, ..ScreenAnswer::default() }
+}
+
+fn overview() -> ScreenAnswer {
+    ScreenAnswer { lines: vec![ScreenLine::of_text("overview")], width: 79, ..ScreenAnswer::default() }
+}
+
+#[test]
+fn early_lines_are_replaced_if_they_are_only_looked_at() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.early(question.number, early());
+    let shown = text(&screen(&browser, (80, 24)));
+    assert!(shown.contains("early 0x2") && shown.contains("Esc cancels"), "{shown}");
+    browser.answer(question.number, overview());
+    let shown = text(&screen(&browser, (80, 24)));
+    assert!(shown.contains("overview") && !shown.contains("early") && !browser.is_asking(), "{shown}");
+    // They come too late.
+    browser.early(question.number, early());
+    assert!(!text(&screen(&browser, (80, 24))).contains("early"));
+}
+
+#[test]
+fn early_lines_that_are_used_stay_until_the_answer_is_wanted() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.early(question.number, early());
+    browser.key(Key::Down);
+    let chosen = browser.chosen_text();
+    browser.answer(question.number, overview());
+    let shown = text(&screen(&browser, (80, 24)));
+    assert_eq!((browser.chosen_text(), browser.effects()), (chosen.clone(), Vec::new()));
+    assert!(shown.contains("the overview is there: o shows it") && shown.contains("early 0x1"), "{shown}");
+    // Also after another view.
+    browser.key(Key::Enter);
+    browser.key(Key::Backspace);
+    let shown = text(&screen(&browser, (80, 24)));
+    assert!(shown.contains("the overview is there") && browser.chosen_text() == chosen, "{shown}");
+    browser.effects();
+    browser.key(Key::Char('o'));
+    assert_eq!((browser.chosen_text().as_str(), browser.effects()), ("overview", Vec::new()));
+    assert!(!text(&screen(&browser, (80, 24))).contains("early"));
+}
+
+#[test]
+fn an_overview_that_was_cancelled_or_lost_is_asked_for_again() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.early(question.number, early());
+    browser.key(Key::Esc);
+    assert_eq!(browser.effects(), [Effect::Cancel]);
+    browser.answer(question.number, overview());
+    assert!(text(&screen(&browser, (80, 24))).contains("early"));
+    browser.key(Key::Char('o'));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.early(question.number, early());
+    browser.key(Key::Enter);
+    let [Effect::Ask(object)] = &browser.effects()[..] else { panic!("no question") };
+    browser.answer(object.number, ScreenAnswer { width: 79, ..ScreenAnswer::default() });
+    browser.key(Key::Backspace);
+    // The process that was asked for it may be gone.
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    assert_eq!(question.words, ["overview"]);
+    browser.resize((60, 24));
+    browser.answer(question.number, overview());
+    // Once for the other width, not for ever.
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    assert_eq!(question.width, 59);
+    browser.answer(question.number, ScreenAnswer { width: 59, ..overview() });
+    assert_eq!(browser.effects(), []);
+}

@@ -1,0 +1,76 @@
+//! What `overview` finds in passes over the heap, kept in the index: the next overview of the dump has it at once.
+
+use hprof_index::storage::store::Stage;
+use hprof_index::{Heap, ObjectGraph, Quiet};
+use hprof_query::dump::overview::HeapFindings;
+use hprof_query::frameworks::Frameworks;
+use hprof_query::kept::KeptAnswer;
+use hprof_query::leaks::heap_places::HeapPlaces;
+use hprof_query::leaks::{self, Cause, Conclusion, DEFAULT_THRESHOLD, LeakEvidence, Leaks};
+use serde::{Deserialize, Serialize};
+
+use crate::cli::retention::leaks::words;
+
+use super::explained::ExplainedPlaces;
+
+/// Findings of passes over the heap, and the sentences about them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct FoundOverview {
+    pub(super) findings: HeapFindings,
+    pub(super) places: ExplainedPlaces,
+    /// One-line verdict.
+    pub(super) headline: String,
+    /// Accumulation points, one sentence each.
+    pub(super) suspects: Vec<String>,
+    /// Those of them that are neither in the headline nor places of the table.
+    pub(super) untold: Vec<String>,
+}
+
+impl FoundOverview {
+    /// Returns the findings that are kept in the index. If there are none, finds them and keeps them.
+    pub(super) fn new(heap: &Heap, graph: &ObjectGraph, frameworks: &Frameworks) -> anyhow::Result<Self> {
+        let depends_on = this_build().map(|build| [&frameworks.hash().to_le_bytes()[..], &build].concat());
+        let kept = depends_on.map(|all| KeptAnswer::new(heap, graph, Stage::Overview, &all));
+        if let Some(found) = kept.as_ref().and_then(KeptAnswer::read) {
+            return Ok(found);
+        }
+        let found = Self::find(heap, graph, frameworks, |_| ())?.0;
+        kept.iter().for_each(|kept| kept.write(&found));
+        Ok(found)
+    }
+
+    /// Finds them, with what `add` adds to the suspects.
+    pub(super) fn find<T>(
+        heap: &Heap,
+        graph: &ObjectGraph,
+        frameworks: &Frameworks,
+        add: impl FnOnce(&mut Leaks) -> T,
+    ) -> anyhow::Result<(Self, T)> {
+        let bytes = heap.bytes(&Quiet)?;
+        let places = HeapPlaces::new(heap, graph, bytes, frameworks, DEFAULT_THRESHOLD)?;
+        let mut leaks =
+            leaks::leaks(heap, graph, bytes, DEFAULT_THRESHOLD, &places, LeakEvidence::Sentences)?;
+        let added = add(&mut leaks);
+        let is_told = |(at, conclusion): &(usize, &Conclusion)| {
+            *at == 0
+                || matches!(conclusion.cause, Cause::Suspect(at) if leaks.suspect_of_place.contains(&Some(at)))
+        };
+        let untold = leaks.conclusions.iter().enumerate().filter(|one| !is_told(one));
+        let found = Self {
+            findings: HeapFindings::find(heap, graph, bytes)?,
+            places: ExplainedPlaces::new(graph, &places, &leaks),
+            headline: words::headline(&leaks),
+            suspects: leaks.conclusions.iter().map(|one| words::with_allocation(&leaks, one)).collect(),
+            untold: untold.map(|(_, one)| words::conclusion(&leaks, one)).collect(),
+        };
+        Ok((found, added))
+    }
+}
+
+/// Returns what this build of the program has in common with no other: size and modification time of its file. Any change of
+/// the program may change a sentence.
+fn this_build() -> Option<Vec<u8>> {
+    let file = std::env::current_exe().and_then(std::fs::metadata).ok()?;
+    let modified = file.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some([file.len().to_le_bytes().as_slice(), &modified.as_nanos().to_le_bytes()].concat())
+}
