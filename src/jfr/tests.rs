@@ -499,3 +499,27 @@ fn an_event_that_extends_into_a_stated_one_is_damaged() {
         assert_eq!(values.collect::<Vec<_>>(), vec![is_known.then_some(33); found], "{damaged} to {to}");
     }
 }
+
+/// Each could be read up to the end of the chunk, however small its checkpoint is.
+#[test]
+fn a_constant_that_exceeds_its_checkpoint_is_none() {
+    let mut made = FlightWriter::new(true);
+    made.checkpoint(
+        5,
+        &[(1, &|body| body.text("whole")), (2, &|body| body.raw(&[3, 100])), (3, &|body| body.text("after"))],
+    );
+    made.event(SAMPLE, |body| (1..=3).for_each(|key| body.long(key)));
+    made.event(SAMPLE, |body| body.raw(&[b'x'; 200]));
+    let names = ["a", "b", "c"].map(|name| (name, FlightField::constant(5)));
+    made.metadata(&[(SAMPLE, "jdk.Sample", &names)]);
+    let bytes = made.finish();
+    let chunk = read(&bytes);
+    let event = chunk.events().next().unwrap().fields;
+    let found = ["a", "b", "c"].map(|name| event.text(name, 1));
+    assert_eq!(found.map(|text| text.map(String::from)), [Some("w".to_owned()), None, None]);
+    assert_eq!(
+        ["a", "b", "c"].map(|name| event.constant(name).unwrap().number().is_some()),
+        [true, false, false]
+    );
+    assert_eq!(chunk.problems.len(), 1);
+}
