@@ -92,7 +92,7 @@ impl Metadata {
         }
         let none: Arc<str> = "".into();
         let mut strings: Vec<Arc<str>> = Vec::new();
-        let length = reader.remaining();
+        let start = reader.position();
         let count = reader.count()?;
         if count > MAX_STRINGS {
             return Err(reader.error(FlightErrorKind::TooManyTypes));
@@ -107,9 +107,11 @@ impl Metadata {
             });
         }
         let mut metadata = Self::default();
-        let left = length.saturating_mul(MAX_NAMES);
-        let mut elements = Elements { strings: &strings, none, metadata: &mut metadata, left, fields: 0 };
+        let (names, fields) = (0, 0);
+        let mut elements =
+            Elements { strings: &strings, none, metadata: &mut metadata, start, names, fields };
         elements.element(&mut reader, 0)?;
+        let length = reader.position().saturating_sub(start);
         metadata.small = vec![NONE; length.min(MAX_SMALL)];
         for (index, class) in metadata.classes.iter_mut().enumerate() {
             class.sort_names();
@@ -148,8 +150,10 @@ struct Elements<'m> {
     /// The empty string.
     none: Arc<str>,
     metadata: &'m mut Metadata,
-    /// Bytes that names may still take together.
-    left: usize,
+    /// Position at which the strings start.
+    start: usize,
+    /// Length of the names of types and fields so far.
+    names: usize,
     /// Number of fields of all types.
     fields: usize,
 }
@@ -235,8 +239,12 @@ impl<'m> Elements<'m> {
     /// Returns the name of a type or a field.
     fn name(&mut self, name: Option<&Arc<str>>, at: &Reader<'_>) -> Result<Arc<str>, FlightError> {
         let name = name.unwrap_or(&self.none);
-        let left = self.left.checked_sub(name.len());
-        self.left = left.ok_or_else(|| at.error(FlightErrorKind::NamesTooLong))?;
+        self.names = self.names.saturating_add(name.len());
+        // What was read, not what is left: the size that the event states can be damaged.
+        let read = at.position().saturating_sub(self.start);
+        if self.names > read.saturating_mul(MAX_NAMES) {
+            return Err(at.error(FlightErrorKind::NamesTooLong));
+        }
         Ok(Arc::clone(name))
     }
 
@@ -278,6 +286,19 @@ mod tests {
         assert!(metadata.small.len() <= length.min(MAX_SMALL), "{}", metadata.small.len());
         let fields = vec![(&*name, LONG); 1_000];
         let error = read(&[(20, "jdk.Sample", &fields)]).unwrap_err();
+        assert_eq!(error.kind, FlightErrorKind::NamesTooLong);
+    }
+
+    /// A header that states where the metadata is leaves open where it ends: what follows it in the chunk gives no more room.
+    #[test]
+    fn bytes_after_the_metadata_allow_no_more_names() {
+        let name = "n".repeat(10_000);
+        let fields = vec![(&*name, LONG); 1_000];
+        let mut made = FlightWriter::new(true);
+        made.metadata(&[(20, "jdk.Sample", &fields)]);
+        made.event(20, |body| body.raw(&[0; 1 << 20]));
+        let bytes = made.finish();
+        let error = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap_err();
         assert_eq!(error.kind, FlightErrorKind::NamesTooLong);
     }
 

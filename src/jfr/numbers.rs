@@ -197,7 +197,7 @@ impl<'c> Array<'c> {
     }
 
     /// Visits numbers of the first elements, at most `count`, as [`Array::each`]: those that `number` returns for the numbers in
-    /// the selected fields. It is not asked again for most elements with equal bytes.
+    /// the selected fields. `number` is not called again for most elements with equal bytes.
     pub fn each_numbered<const N: usize>(
         &self,
         fields: &NumberFields<N>,
@@ -236,17 +236,15 @@ impl<'c> Array<'c> {
     }
 
     /// Visits the numbers in the selected fields of the first elements, at most `count`, up to the first that is damaged.
-    /// Elements that have no fields are left out.
+    /// Elements that have no fields are left out, and so are keys of constants: the JVM writes the frames of stacks where they are,
+    /// and each of many keys could refer to one long value.
     pub fn each<const N: usize>(
         &self,
         fields: &NumberFields<N>,
         count: usize,
         mut visit: impl FnMut([Option<i64>; N]),
     ) {
-        if !self.has_fields() {
-            return self.records().take(count).for_each(|record| visit(record.numbers(fields)));
-        }
-        if fields.class != self.place.class {
+        if !self.has_fields() || fields.class != self.place.class {
             return;
         }
         let (chunk, mut reader) = (self.place.chunk, self.place.reader());

@@ -135,8 +135,10 @@ fn checkpoint(
         let Some(constants) = found.get_mut(class) else { continue };
         for _ in 0..reader.count()? {
             let key = reader.long()?;
-            constants.push((key, reader.position()));
+            let at = reader.position();
             plans.skip(class, &mut reader)?;
+            // Only a constant that ends in its checkpoint: it is read without that limit later.
+            constants.push((key, at));
         }
     }
     Ok(())

@@ -346,6 +346,20 @@ impl<'a> Reader<'a> {
 
     /// Reads a string, which is not decoded.
     pub(crate) fn text(&mut self) -> Result<Text<'a>, FlightError> {
+        let text = self.text_start()?;
+        if let Text::Inline(InlineText { encoding, count, .. }) = text {
+            match encoding {
+                TextEncoding::Utf16 if self.compressed => self.skip_variables(count)?,
+                TextEncoding::Utf16 => _ = self.take(count.saturating_mul(2))?,
+                TextEncoding::Utf8 | TextEncoding::Latin1 => _ = self.take(count)?,
+            }
+        }
+        Ok(text)
+    }
+
+    /// Reads a string up to its first character. To skip the characters takes time, too, if it is done for each reference to a
+    /// long text.
+    pub(crate) fn text_start(&mut self) -> Result<Text<'a>, FlightError> {
         let at = *self;
         let encoding = match self.u8()? {
             0 => return Ok(Text::Null),
@@ -363,13 +377,7 @@ impl<'a> Reader<'a> {
             encoding => return Err(at.error(FlightErrorKind::StringEncoding(encoding))),
         };
         let count = self.count()?;
-        let text = InlineText { reader: *self, encoding, count };
-        match encoding {
-            TextEncoding::Utf16 if self.compressed => self.skip_variables(count)?,
-            TextEncoding::Utf16 => _ = self.take(count.saturating_mul(2))?,
-            TextEncoding::Utf8 | TextEncoding::Latin1 => _ = self.take(count)?,
-        }
-        Ok(Text::Inline(text))
+        Ok(Text::Inline(InlineText { reader: *self, encoding, count }))
     }
 }
 

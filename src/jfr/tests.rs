@@ -499,3 +499,69 @@ fn an_event_that_extends_into_a_stated_one_is_damaged() {
         assert_eq!(values.collect::<Vec<_>>(), vec![is_known.then_some(33); found], "{damaged} to {to}");
     }
 }
+
+/// Each could be read up to the end of the chunk, however small its checkpoint is.
+#[test]
+fn a_constant_that_exceeds_its_checkpoint_is_none() {
+    let mut made = FlightWriter::new(true);
+    made.checkpoint(
+        5,
+        &[(1, &|body| body.text("whole")), (2, &|body| body.raw(&[3, 100])), (3, &|body| body.text("after"))],
+    );
+    made.event(SAMPLE, |body| (1..=3).for_each(|key| body.long(key)));
+    made.event(SAMPLE, |body| body.raw(&[b'x'; 200]));
+    let names = ["a", "b", "c"].map(|name| (name, FlightField::constant(5)));
+    made.metadata(&[(SAMPLE, "jdk.Sample", &names)]);
+    let bytes = made.finish();
+    let chunk = read(&bytes);
+    let event = chunk.events().next().unwrap().fields;
+    let found = ["a", "b", "c"].map(|name| event.text(name, 1));
+    assert_eq!(found.map(|text| text.map(String::from)), [Some("w".to_owned()), None, None]);
+    assert_eq!(
+        ["a", "b", "c"].map(|name| event.constant(name).unwrap().number().is_some()),
+        [true, false, false]
+    );
+    assert_eq!(chunk.problems.len(), 1);
+}
+
+/// Any number of values can refer to one long text.
+#[test]
+fn what_is_cut_off_of_a_constant_is_not_skipped() {
+    const UNITS: usize = 100;
+    let mut made = FlightWriter::new(true);
+    made.metadata(&[(SAMPLE, "jdk.Sample", &[("name", FlightField::constant(5))])]);
+    made.event(SAMPLE, |body| body.long(1));
+    made.checkpoint(
+        5,
+        &[(1, &|body| [&[4, UNITS as u8][..], &[b'a'; UNITS]].iter().for_each(|of| body.raw(of)))],
+    );
+    let bytes = made.finish();
+    let span = Recording::new(&bytes).unwrap().chunks()[0];
+    let tables = Arc::clone(Chunk::read(&bytes, &span).unwrap().tables());
+    // Where the units were, from the third one, there are bytes with which no integer ends: to skip them fails.
+    let mut changed = bytes.clone();
+    changed[bytes.len() - UNITS + 2..].fill(0xff);
+    let chunk = Chunk::of(&changed, &span, tables);
+    let name = |max_bytes| chunk.events().next().unwrap().fields.text("name", max_bytes).map(String::from);
+    assert_eq!(name(2).as_deref(), Some("aa"));
+    assert_eq!(name(UNITS), None);
+}
+
+/// Frames of the JVM are no constants. Each of many keys could refer to one long value.
+#[test]
+fn elements_that_are_keys_are_left_out() {
+    let mut made = FlightWriter::new(true);
+    made.checkpoint(FIRST, &[(1, &|body| body.long(33))]);
+    made.event(SAMPLE, |body| [3, 1, 1, 1].into_iter().for_each(|number| body.long(number)));
+    let keys = FlightField { is_array: true, ..FlightField::constant(FIRST) };
+    made.metadata(&[(FIRST, "First", &[("value", LONG)]), (SAMPLE, "jdk.Sample", &[("keys", keys)])]);
+    let bytes = made.finish();
+    let chunk = read(&bytes);
+    let array = chunk.events().next().unwrap().fields.array("keys").unwrap();
+    assert_eq!((array.len(), array.records().count()), (3, 3));
+    let fields = array.fields([NumberField::Integer("value")]);
+    let mut visits = 0;
+    array.each(&fields, usize::MAX, |_| visits += 1);
+    array.each_numbered(&fields, usize::MAX, &mut ElementNumbers::default(), |_| 0, |_| visits += 1);
+    assert_eq!(visits, 0);
+}

@@ -320,7 +320,7 @@ impl<'c> Constant<'c> {
         if self.chunk.plans.primitive(class) != Some(Primitive::Text) {
             return None;
         }
-        match self.chunk.reader.at(self.chunk.pools.offset(class, key)?).text().ok()? {
+        match self.chunk.reader.at(self.chunk.pools.offset(class, key)?).text_start().ok()? {
             Text::Inline(text) => text.decode(max_bytes).ok(),
             Text::Null | Text::Constant(_) => None,
         }
