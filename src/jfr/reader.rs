@@ -44,7 +44,12 @@ enum TextEncoding {
 }
 
 impl<'a> InlineText<'a> {
-    /// Returns the text, cut after the last character that ends within so many bytes of UTF-8. What is cut off is not decoded.
+    /// Returns its length as stated, in bytes or UTF-16 units.
+    pub(crate) fn stated_len(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the text, cut after the last character that ends within `max_bytes` of UTF-8. What is cut off is not decoded.
     pub(crate) fn decode(&self, max_bytes: usize) -> Result<Cow<'a, str>, FlightError> {
         let mut reader = self.reader;
         // A character of the other encodings has at least one byte of UTF-8.

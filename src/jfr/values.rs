@@ -60,7 +60,7 @@ pub enum Value<'c> {
     Array(Array<'c>),
 }
 
-/// A string, which is decoded when it is asked for: any number of values can refer to one long text.
+/// A string, which is decoded only by [`StringValue::decode`]: any number of values can refer to one long text.
 #[derive(Debug, Clone, Copy)]
 pub struct StringValue<'c>(Encoded<'c>);
 
@@ -224,7 +224,7 @@ impl<'c> Record<'c> {
     pub fn string(&self, name: &str) -> Option<StringValue<'c>> {
         match self.get(name)? {
             Value::Text(text) => Some(text),
-            Value::Constant(constant) => Some(StringValue(Encoded::Constant(constant))),
+            Value::Constant(constant) => Some(constant.string()),
             _ => None,
         }
     }
@@ -261,20 +261,23 @@ impl<'c> Record<'c> {
 }
 
 impl<'c> StringValue<'c> {
-    /// Returns the constant that contains the text, if it is one.
-    pub fn constant(&self) -> Option<Constant<'c>> {
-        match self.0 {
-            Encoded::Constant(constant) => Some(constant),
-            Encoded::Null | Encoded::Inline(_) => None,
-        }
+    /// Returns the length that the file states for the text, in bytes or UTF-16 units; 0 for null, and for a text that the chunk
+    /// does not contain.
+    pub fn stated_len(&self) -> usize {
+        let text = match self.0 {
+            Encoded::Null => None,
+            Encoded::Constant(constant) => constant.inline(),
+            Encoded::Inline(text) => Some(text),
+        };
+        text.map_or(0, |text| text.stated_len())
     }
 
-    /// Returns the text, cut after the last character that ends within so many bytes: no more is decoded. `None` for null, and
+    /// Returns the text, cut after the last character that ends within `max_bytes`: no more is decoded. `None` for null, and
     /// for a text that is damaged.
     pub fn decode(&self, max_bytes: usize) -> Option<Cow<'c, str>> {
         match self.0 {
             Encoded::Null => None,
-            Encoded::Constant(constant) => constant.text(max_bytes),
+            Encoded::Constant(constant) => constant.inline()?.decode(max_bytes).ok(),
             Encoded::Inline(text) => text.decode(max_bytes).ok(),
         }
     }
@@ -314,14 +317,19 @@ impl<'c> Constant<'c> {
         Record::new(self.chunk, self.id.class, at, usize::MAX)
     }
 
-    /// Returns the text of a string, as [`StringValue::decode`]. One that is again a key of a constant is not followed.
-    pub fn text(&self, max_bytes: usize) -> Option<Cow<'c, str>> {
+    /// Returns the constant as a string. One that is again a key of a constant is not followed.
+    pub fn string(&self) -> StringValue<'c> {
+        StringValue(Encoded::Constant(*self))
+    }
+
+    /// Returns the text of a string.
+    fn inline(&self) -> Option<InlineText<'c>> {
         let ConstantId { class, key } = self.id;
         if self.chunk.plans.primitive(class) != Some(Primitive::Text) {
             return None;
         }
         match self.chunk.reader.at(self.chunk.pools.offset(class, key)?).text_start().ok()? {
-            Text::Inline(text) => text.decode(max_bytes).ok(),
+            Text::Inline(text) => Some(text),
             Text::Null | Text::Constant(_) => None,
         }
     }

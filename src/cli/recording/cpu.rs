@@ -164,7 +164,7 @@ fn note_events(cx: &RunContext, recorded: &Recorded, facts: &FlightFacts, args: 
         .collect();
     let wanted = args.event.map_or("CPU samples", SampleEvent::name);
     let others = others.join(" and ");
-    let lost = lost_samples(recorded);
+    let lost = lost_samples(recorded, args);
     if lost > 0 {
         let (lost, counted) = (grouped(lost), SampleEvent::CpuTime.name());
         args.input.note(cx, &format!("the JVM lost {lost} {counted} events, which are not counted"));
@@ -182,13 +182,13 @@ fn note_events(cx: &RunContext, recorded: &Recorded, facts: &FlightFacts, args: 
     }
 }
 
-/// Returns the number of samples that the JVM says it lost, if it is of those that were counted.
-fn lost_samples(recorded: &Recorded) -> u64 {
-    let event = recorded.profile.samples.as_ref().and_then(|samples| samples.event);
+/// Returns the number of samples that the JVM says it lost, if they are of the event that was requested or counted, or if no
+/// sample is there.
+fn lost_samples(recorded: &Recorded, args: &CpuArgs) -> u64 {
+    let counted = recorded.profile.samples.as_ref().and_then(|samples| samples.event);
+    let event = args.event.or(counted).unwrap_or(SampleEvent::CpuTime);
     match &recorded.file {
-        RecordedFile::Flight { report, .. } if event == Some(SampleEvent::CpuTime) => {
-            report.facts.lost_samples
-        }
+        RecordedFile::Flight { report, .. } if event == SampleEvent::CpuTime => report.facts.lost_samples,
         _ => 0,
     }
 }
@@ -213,7 +213,7 @@ fn by_trace(
     let beside = RecordingSummary {
         matching,
         shown: rows.len(),
-        of: SampleTotals { samples, sum, lost: lost_samples(recorded) },
+        of: SampleTotals { samples, sum, lost: lost_samples(recorded, args) },
     };
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
         .beside(&beside_columns(), &beside)
@@ -242,7 +242,7 @@ fn by_group(
     let beside = RecordingSummary {
         matching,
         shown: rows.len(),
-        of: SampleTotals { samples, sum, lost: lost_samples(recorded) },
+        of: SampleTotals { samples, sum, lost: lost_samples(recorded, args) },
     };
     let answer = Answer::new(group_columns(group_by), rows)
         .beside(&beside_columns(), &beside)

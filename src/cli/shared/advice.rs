@@ -16,7 +16,7 @@ use hprof_query::recordings::profile::text::TextError;
 #[cfg(feature = "sql")]
 use hprof_query::sql::{ErrorKind, SqlError};
 
-use super::recording::NotRecorded;
+use super::not_recorded::NotRecorded;
 
 /// Advice if there is too little memory to unpack.
 const NO_MEMORY_TO_UNPACK: &str =

@@ -19,6 +19,7 @@ mod jvm_advice;
 pub(crate) mod keys;
 pub(crate) mod limit;
 pub(crate) mod messages;
+pub(crate) mod not_recorded;
 pub(crate) mod object;
 pub(crate) mod object_columns;
 pub(crate) mod output;

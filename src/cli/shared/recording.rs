@@ -1,6 +1,7 @@
 //! Recordings of a profiler, from a binary dump, a text report or Flight Recorder, for commands that accept any.
 
 use crate::cli::shared::context::RunContext;
+use crate::cli::shared::not_recorded::NotRecorded;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +10,6 @@ use hprof_index::{Error, Heap, Quiet};
 use hprof_input::file::TextFile;
 use hprof_jfr::Recording;
 use hprof_parser::FormatErrorKind;
-use hprof_parser::sniff::Looks;
 use hprof_query::objects::hiding::HIDDEN;
 use hprof_query::objects::label::Labels;
 use hprof_query::objects::selection::ThreadPattern;
@@ -73,43 +73,6 @@ pub(crate) struct RecordedInput {
     /// Run to read if a text report contains several, counting from 1 [default: the last]
     #[arg(long, value_name = "N", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..))]
     run: Option<u32>,
-}
-
-/// Error of a file that commands for recordings cannot read.
-#[derive(Debug, thiserror::Error)]
-#[error("{path}: {contents}{}: {}", what(*is_flight), looks.describe())]
-pub(crate) struct NotRecorded {
-    path: String,
-    /// Start of the description of what is in a compressed file.
-    contents: String,
-    /// `true` if the file is named as a recording of Flight Recorder.
-    is_flight: bool,
-    looks: Looks,
-}
-
-const fn what(is_flight: bool) -> &'static str {
-    if is_flight { "not a recording of Flight Recorder" } else { "neither a recording nor a heap dump" }
-}
-
-/// Returns whether a file is named `.jfr`, apart from a compression.
-fn is_named_flight(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    [".gz", ".zst"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name).ends_with(".jfr")
-}
-
-impl NotRecorded {
-    /// Returns advice, or else the apparent format.
-    pub(crate) const fn advice(&self) -> Result<&'static str, Looks> {
-        match self.looks {
-            Looks::Text | Looks::Other | Looks::Json if self.is_flight => {
-                Ok("make one with: jcmd PID JFR.dump filename=FILE.jfr")
-            }
-            Looks::Text => Ok(
-                "name a recording of Flight Recorder (.jfr), or a text report or binary of the HPROF agent",
-            ),
-            looks => Err(looks),
-        }
-    }
 }
 
 /// Help for the file of commands that read recordings of Flight Recorder, too.
@@ -288,8 +251,7 @@ impl RecordedInput {
             }
             _ => return error,
         };
-        NotRecorded { path: self.path_text(), contents, is_flight: is_named_flight(self.input.path()), looks }
-            .into()
+        NotRecorded::new(self.input.path(), self.path_text(), contents, looks).into()
     }
 
     fn path_text(&self) -> String {

@@ -173,8 +173,8 @@ impl Merged {
         heap.problem().into_iter().for_each(|problem| self.facts.problem(problem));
         if self.facts.left_out_threads > 0 {
             let left_out = grouped(self.facts.left_out_threads);
-            let what = "starts and ends of threads are not read, as there are too many";
-            self.facts.problem(format!("{left_out} {what}"));
+            let what = "starts and ends of threads, as there are too many";
+            self.facts.problem(format!("not read: {left_out} of the {what}"));
         }
         let (major, minor) = self.version;
         let mut samples = self.samples(want.samples);

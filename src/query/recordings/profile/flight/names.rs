@@ -1,11 +1,10 @@
 //! Names of classes, methods and threads of a chunk: each constant is read once.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use hprof_jfr::values::{Constant, ConstantId};
+use hprof_jfr::values::{Constant, ConstantId, StringValue};
 use hprof_jfr::{Chunk, Record, Value};
 use hprof_parser::names::java_class_name;
 
@@ -61,7 +60,7 @@ struct NameBudget {
 }
 
 impl Names {
-    /// Creates a table of names that may take so many bytes together. Names beyond that are missing.
+    /// Creates a table of names that take at most `max_bytes` together. Names beyond that are missing.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             classes: FxHashMap::default(),
@@ -155,8 +154,7 @@ impl Names {
     }
 
     fn text(&mut self, record: &Record<'_>, name: &str) -> Option<Arc<str>> {
-        let text = record.string(name)?;
-        self.budget.take(|text| text.into(), || text.decode(MAX_NAME))
+        self.budget.take(record.string(name), |text| text.into())
     }
 
     /// Returns the number of names that were not read, since there were too many bytes of them.
@@ -182,13 +180,14 @@ fn symbol(
     if let Some(name) = symbol.and_then(|symbol| known.get(&symbol.id())) {
         return name.clone();
     }
-    let name = budget.take(make, || match symbol {
-        None => record.text("name", MAX_NAME),
+    let text = match symbol {
+        None => record.string("name"),
         Some(symbol) => {
-            let text = symbol.record().and_then(|symbol| symbol.text("string", MAX_NAME));
-            text.or_else(|| symbol.text(MAX_NAME))
+            let text = symbol.record().and_then(|symbol| symbol.string("string"));
+            text.or_else(|| Some(symbol.string()))
         }
-    });
+    };
+    let name = budget.take(text, make);
     if let Some(symbol) = symbol {
         known.insert(symbol.id(), name.clone());
     }
@@ -197,23 +196,21 @@ fn symbol(
 
 impl NameBudget {
     /// Returns a name that is not empty, if there are as many bytes left. If not, the texts of the other names are not even
-    /// decoded: each may be long.
-    fn take<'c>(
-        &mut self,
-        make: impl Fn(&str) -> Arc<str>,
-        decode: impl FnOnce() -> Option<Cow<'c, str>>,
-    ) -> Option<Arc<str>> {
+    /// decoded: each may be long. One that is damaged takes as many bytes as were looked at.
+    fn take(&mut self, text: Option<StringValue<'_>>, make: impl Fn(&str) -> Arc<str>) -> Option<Arc<str>> {
+        let text = text.filter(|text| text.stated_len() > 0)?;
         if self.left == 0 {
             self.left_out += 1;
             return None;
         }
-        let text = decode().filter(|text| !text.is_empty())?;
-        let Some(left) = self.left.checked_sub(text.len()) else {
+        let decoded = text.decode(MAX_NAME);
+        let bytes = decoded.as_ref().map_or(text.stated_len().min(MAX_NAME), |text| text.len());
+        let Some(left) = self.left.checked_sub(bytes) else {
             (self.left, self.left_out) = (0, self.left_out + 1);
             return None;
         };
         self.left = left;
-        Some(make(&text))
+        Some(make(&decoded?))
     }
 }
 

@@ -11,6 +11,8 @@ use super::super::names::{MAX_NAME, Names};
 
 /// Maximum number of links of a chain. The JVM writes at most 200, and how many it skipped.
 const MAX_LINKS: usize = 256;
+/// Class of class objects.
+const CLASS: &str = "java.lang.Class";
 /// Start of the description of a class object.
 const CLASS_NAME: &str = "Class Name: ";
 
@@ -56,8 +58,10 @@ pub(super) struct OldObjects<'c> {
 /// Object in a chain.
 #[derive(Debug, Clone, Default)]
 struct Object<'c> {
-    /// Class; of a class object, the class that it represents.
-    class: Arc<str>,
+    /// Class; `None` if it has no name.
+    class: Option<Arc<str>>,
+    /// Of a class object, the class that it represents.
+    represented: Option<Arc<str>>,
     referrer: Option<Constant<'c>>,
 }
 
@@ -81,7 +85,7 @@ impl<'c> OldObjects<'c> {
     /// Reads the fields of an event.
     pub(super) fn read(&mut self, fields: &Record<'c>, stack: u32, names: &mut Names) -> Option<OldObject> {
         let object = fields.constant("object")?;
-        let class = object.record()?.constant("type").and_then(|class| names.class(class))?;
+        let class = self.object(object, names).class?;
         let elements = fields.integer("arrayElements").and_then(|count| u64::try_from(count).ok());
         let elements = elements.filter(|_| class.ends_with("[]"));
         Some(OldObject { class, elements, stack, chain: self.chain(object, names) })
@@ -93,7 +97,8 @@ impl<'c> OldObjects<'c> {
         while links.len() < MAX_LINKS && self.left > 0 {
             let Some(referrer) = self.object(at, names).referrer else { break };
             let Reference { holder: Some(holder), field } = self.reference(referrer) else { break };
-            let class = self.object(holder, names).class;
+            let Object { class, represented, .. } = self.object(holder, names);
+            let class = represented.or(class).unwrap_or_default();
             let texts = class.len() + field.as_ref().map_or(0, |field| field.len());
             if !self.take(texts + size_of::<ChainLink>()) {
                 break;
@@ -109,18 +114,26 @@ impl<'c> OldObjects<'c> {
             return known.clone();
         }
         let found = object.record().map(|record| {
-            let class = record.constant("type").and_then(|class| names.class(class)).unwrap_or_default();
-            let description = record.text("description", CLASS_NAME.len() + MAX_NAME).unwrap_or_default();
-            let represented = description.strip_prefix(CLASS_NAME).map(str::trim);
-            let class = match represented.filter(|_| &*class == "java.lang.Class") {
-                Some(name) if self.take(name.len()) => hprof_parser::names::java_class_name(name).into(),
-                _ => class,
-            };
-            Object { class, referrer: record.constant("referrer") }
+            let class = record.constant("type").and_then(|class| names.class(class));
+            let is_class = class.as_deref() == Some(CLASS);
+            let represented = if is_class { self.represented(&record) } else { None };
+            Object { class, represented, referrer: record.constant("referrer") }
         });
         let found = found.unwrap_or_default();
         self.objects.insert(object.id(), found.clone());
         found
+    }
+
+    /// Returns the class that a class object represents.
+    fn represented(&mut self, object: &Record<'_>) -> Option<Arc<str>> {
+        let description = object.string("description").filter(|_| self.left > 0)?;
+        // Objects can share one long text: it is decoded only if it can be a name, and charged even if it is damaged.
+        description.decode(CLASS_NAME.len()).filter(|start| start == CLASS_NAME)?;
+        let max_bytes = CLASS_NAME.len() + MAX_NAME;
+        let description =
+            self.take(description.stated_len().min(max_bytes)).then(|| description.decode(max_bytes))??;
+        let name = description.strip_prefix(CLASS_NAME)?.trim();
+        Some(hprof_parser::names::java_class_name(name).into())
     }
 
     fn reference(&mut self, reference: Constant<'c>) -> Reference<'c> {
@@ -140,8 +153,9 @@ impl<'c> OldObjects<'c> {
         if let Some(known) = self.fields.get(&field.id()) {
             return known.clone();
         }
-        let name = field.record().filter(|_| self.left > 0).and_then(|field| field.text("name", MAX_NAME));
-        let name = name.filter(|name| self.take(name.len())).map(Into::into);
+        let name = field.record().filter(|_| self.left > 0).and_then(|field| field.string("name"));
+        let name = name.filter(|name| self.take(name.stated_len().min(MAX_NAME)));
+        let name = name.and_then(|name| name.decode(MAX_NAME)).map(Into::into);
         self.fields.insert(field.id(), name.clone());
         name
     }
