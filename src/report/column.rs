@@ -26,6 +26,16 @@ pub enum CellTarget {
     Page(String),
 }
 
+impl CellTarget {
+    /// Returns the length of its text in bytes.
+    pub(super) fn text_length(&self) -> usize {
+        match self {
+            Self::Object(_) => 0,
+            Self::Class(text, _) | Self::Page(text) => text.len(),
+        }
+    }
+}
+
 /// A declared key of JSON, also the title in CSV.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonField {

@@ -75,6 +75,14 @@ impl TableRow {
         self.branch.map_or(0, |branch| branch.depth as usize)
     }
 
+    /// Returns its size in bytes.
+    pub(super) fn byte_count(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| size_of::<String>() + cell.len());
+        let below = self.below.iter().map(|line| size_of::<RowLine>() + line.text.len());
+        let targets = self.targets.iter().map(|target| size_of::<CellTarget>() + target.text_length());
+        size_of::<Self>() + cells.chain(below).chain(targets).sum::<usize>()
+    }
+
     /// Returns whether a cell contains a text, which is in lower case.
     pub(super) fn contains(&self, text: &str) -> bool {
         text.is_empty() || self.cells.iter().any(|cell| cell.to_lowercase().contains(text))

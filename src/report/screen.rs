@@ -61,9 +61,9 @@ impl Screen {
         self.sections.push(Section::Table(rows));
     }
 
-    /// Returns the number of rows of the result.
-    pub fn row_count(&self) -> usize {
-        self.table().map_or(0, |table| table.rows().len())
+    /// Returns the size of its texts, tables and links in bytes.
+    pub fn byte_count(&self) -> usize {
+        self.sections.iter().map(Section::byte_count).fold(0, usize::saturating_add)
     }
 
     fn table(&self) -> Option<&TableBuilder> {
@@ -283,6 +283,14 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_size_of_a_screen_is_that_of_its_cells() {
+        let long: &'static str = "y".repeat(100_000).leak();
+        let [small, large] = ["y", long].map(|text| screen(&[(1, text), (2, text)]).byte_count());
+        assert!(small > 0 && small < 2_000 && large > 199_998 + small - 2_000, "{small} {large}");
+        assert!(large < 400_000, "{large}");
+    }
+
+    #[test]
     fn a_sifted_tree_has_rows_with_the_text_below_their_parents() {
         let rows = [(1, "a"), (2, "├─ b"), (3, "│  ├─ y"), (4, "│  └─ c"), (5, "└─ d"), (7, "e"), (8, "y")];
         let mut screen = screen(&rows);
@@ -292,7 +300,7 @@ pub(super) mod tests {
         let text: Vec<String> = screen.lines(80).into_iter().map(|line| line.text).collect();
         // The last child that is shown is the last of its parent.
         assert_eq!(text[2..6], ["0x1  a", "0x2  └─ b", "0x3     └─ y", "0x8  y"]);
-        assert_eq!(screen.row_count(), 4);
+        assert_eq!(screen.table().unwrap().rows().len(), 4);
         let depths: Vec<usize> = screen.lines(80).iter().map(|line| line.depth).collect();
         assert_eq!(depths[2..6], [0, 1, 2, 0]);
     }
@@ -319,6 +327,6 @@ pub(super) mod tests {
             "0x7     └─ g",
         ];
         assert_eq!(tree, whole);
-        assert_eq!(screen.row_count(), 7);
+        assert_eq!(screen.table().unwrap().rows().len(), 7);
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use super::column::{Columns, Schema};
 use super::escape;
 use super::grid::GridBlock;
-use super::line::LineSink;
+use super::line::{LineSink, TableRow};
 use super::rows::{ColumnRows, RowCursor, RowLine};
 use super::table::{self, Style, TableBuilder};
 
@@ -43,6 +43,15 @@ impl Section {
         let mut table = TableBuilder::of(schema);
         table.push_all(schema, rows);
         Self::Table(table)
+    }
+
+    /// Returns its size in bytes.
+    pub(super) fn byte_count(&self) -> usize {
+        match self {
+            Self::Line(text) | Self::Text(text) | Self::Options(text) => text.len(),
+            Self::Whole(lines) => lines.iter().map(String::len).sum(),
+            Self::Table(table) => table.rows().iter().map(TableRow::byte_count).sum(),
+        }
     }
 
     /// Converts to a piece of a page.

@@ -1,6 +1,5 @@
 //! Answers the questions of the browser with the commands of this program, whose dumps stay open.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -10,15 +9,12 @@ use hprof_report::screen::{Screen, ScreenLine};
 use hprof_report::window::RowWindow;
 
 use super::core::{Question, ScreenAnswer, takes_two};
+use super::kept::{CommandAnswer, KeptAnswers, MAX_KEPT_BYTES};
 use crate::cli;
 use crate::cli::Outcome;
 use crate::cli::pages::ask::Failure;
 use crate::cli::shared::context::{Note, RunContext, Said, locked};
 
-/// Maximum number of rows of the answers that are kept.
-const MAX_KEPT_ROWS: usize = 1 << 16;
-/// Number of bytes of a text that count as a row, and number of rows that every answer counts as.
-const ROW: (usize, usize) = (80, 16);
 /// Maximum number of lines of an answer; the shell shows all.
 const MAX_LINES: usize = 20_000;
 /// Maximum size of an answer that is a text.
@@ -31,14 +27,6 @@ const OVERVIEW: &str = "overview";
 /// Number of objects that are shown until the overview is there.
 const EARLY_ROWS: usize = 50;
 
-/// Answer of a command.
-#[derive(Debug, Default)]
-struct CommandAnswer {
-    screens: Vec<Screen>,
-    text: String,
-    notes: Vec<String>,
-}
-
 /// Output of a command.
 struct CommandOutput {
     screens: Vec<Screen>,
@@ -47,18 +35,6 @@ struct CommandOutput {
     is_damaged: bool,
 }
 
-impl CommandAnswer {
-    /// Returns the number of rows that it counts as while it is kept.
-    fn kept_rows(&self) -> usize {
-        let (bytes, least) = ROW;
-        let rows: usize = self.screens.iter().map(Screen::row_count).sum();
-        least + rows + self.text.len() / bytes
-    }
-}
-
-/// A command line without the dump, the width of its answer, and its rows.
-type KeptKey = (Vec<String>, u16, RowWindow);
-
 /// Answers questions to one dump.
 pub(super) struct Answerer {
     cx: RunContext,
@@ -66,7 +42,7 @@ pub(super) struct Answerer {
     baseline: Option<PathBuf>,
     /// Options for opening that each command repeats.
     options: Vec<OsString>,
-    kept: Mutex<VecDeque<(KeptKey, Arc<CommandAnswer>)>>,
+    kept: Mutex<KeptAnswers>,
     /// Number of commands that were run.
     #[cfg(test)]
     run_count: std::sync::atomic::AtomicUsize,
@@ -87,11 +63,17 @@ impl Answerer {
             dump,
             baseline,
             options,
-            kept: Mutex::default(),
+            kept: Mutex::new(KeptAnswers::new(MAX_KEPT_BYTES)),
             #[cfg(test)]
             run_count: std::sync::atomic::AtomicUsize::new(0),
             first: OnceLock::new(),
         }
+    }
+
+    /// Keeps answers with at most this many bytes.
+    #[cfg(test)]
+    pub(super) fn keeping(self, most: usize) -> Self {
+        Self { kept: Mutex::new(KeptAnswers::new(most)), ..self }
     }
 
     /// Returns the number of commands that were run.
@@ -207,15 +189,8 @@ impl Answerer {
     /// Runs a command, unless its answer is kept.
     fn ask(&self, words: &[String], width: u16, window: &RowWindow) -> Result<Arc<CommandAnswer>, Failure> {
         let key = (words.to_vec(), width, window.clone());
-        {
-            let mut kept = locked(&self.kept);
-            if let Some(at) = kept.iter().position(|(known, _)| *known == key)
-                && let Some((key, answer)) = kept.remove(at)
-            {
-                // Those that were needed last are kept longest.
-                kept.push_front((key, answer.clone()));
-                return Ok(answer);
-            }
+        if let Some(answer) = locked(&self.kept).find(&key) {
+            return Ok(answer);
         }
         let CommandOutput { screens, text, notes, is_damaged } = self.run(words, width, window)?;
         let damage = is_damaged.then(|| "note: the dump is damaged; doctor explains".to_owned());
@@ -226,17 +201,7 @@ impl Answerer {
         let notes = notes.iter().filter(|note| !is_told(note));
         let notes = notes.map(|note| format!("{}: {}", note.kind, note.text));
         let answer = Arc::new(CommandAnswer { screens, text, notes: notes.chain(damage).collect() });
-        let mut kept = locked(&self.kept);
-        kept.push_front((key, answer.clone()));
-        let mut left = MAX_KEPT_ROWS;
-        let fits = kept.iter().take_while(|(_, answer)| {
-            let rows = answer.kept_rows();
-            let is_kept = rows <= left;
-            left = left.saturating_sub(rows);
-            is_kept
-        });
-        let count = fits.count();
-        kept.truncate(count);
+        locked(&self.kept).keep(key, answer.clone());
         Ok(answer)
     }
 

@@ -11,6 +11,8 @@ mod answers;
 #[cfg(feature = "browse")]
 mod core;
 #[cfg(feature = "browse")]
+mod kept;
+#[cfg(feature = "browse")]
 mod link;
 #[cfg(feature = "browse")]
 mod session;

@@ -195,6 +195,20 @@ fn trees_of_open_nodes_are_asked_for_once() {
 }
 
 #[test]
+fn an_answer_that_is_too_large_to_be_kept_leaves_the_others() {
+    let indexes = tempfile::tempdir().expect("a directory");
+    let answerer = answerer(indexes.path()).keeping(1 << 20);
+    let runs = |words: &[&str]| {
+        let before = answerer.run_count();
+        assert!(!answerer.answer(&question(words, None)).is_failed, "{words:?}");
+        answerer.run_count() - before
+    };
+    let (small, large) = (&["dominators", "--top=5"], &["dominators", "--depth=0", "--top=0"]);
+    assert_eq!((runs(small), runs(large)), (1, 1));
+    assert_eq!((runs(small), runs(large)), (0, 1));
+}
+
+#[test]
 fn the_biggest_objects_are_shown_until_the_overview_is_there() {
     let indexes = tempfile::tempdir().expect("a directory");
     let answerer = answerer(indexes.path());

@@ -1,0 +1,109 @@
+//! Answers of commands that are kept: those that were needed last, up to a number of bytes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hprof_report::screen::Screen;
+use hprof_report::window::RowWindow;
+
+/// Maximum size of the answers that are kept.
+pub(super) const MAX_KEPT_BYTES: usize = 64 << 20;
+/// Size that every answer has at least, with its key: else any number of empty answers would be kept.
+const LEAST_BYTES: usize = 1 << 10;
+
+/// Answer of a command.
+#[derive(Debug, Default)]
+pub(super) struct CommandAnswer {
+    pub(super) screens: Vec<Screen>,
+    pub(super) text: String,
+    pub(super) notes: Vec<String>,
+}
+
+impl CommandAnswer {
+    /// Returns the size that it counts as while it is kept.
+    fn byte_count(&self) -> usize {
+        let screens = self.screens.iter().map(Screen::byte_count);
+        let texts = self.notes.iter().chain([&self.text]).map(String::len);
+        screens.chain(texts).fold(LEAST_BYTES, usize::saturating_add)
+    }
+}
+
+/// A command line without the dump, the width of its answer, and its rows.
+pub(super) type KeptKey = (Vec<String>, u16, RowWindow);
+
+/// The answers that are kept, the one that was needed last first.
+#[derive(Debug)]
+pub(super) struct KeptAnswers {
+    answers: VecDeque<(KeptKey, Arc<CommandAnswer>, usize)>,
+    /// Maximum sum of their sizes.
+    most: usize,
+}
+
+impl KeptAnswers {
+    /// Creates a place for answers with at most this many bytes together.
+    pub(super) fn new(most: usize) -> Self {
+        Self { answers: VecDeque::new(), most }
+    }
+
+    /// Returns the answer to a question, if it is there.
+    pub(super) fn find(&mut self, key: &KeptKey) -> Option<Arc<CommandAnswer>> {
+        let at = self.answers.iter().position(|(known, ..)| known == key)?;
+        let found = self.answers.remove(at)?;
+        let answer = found.1.clone();
+        self.answers.push_front(found);
+        Some(answer)
+    }
+
+    /// Keeps an answer, in the place of those that were not needed for longest. One that is larger than all may be together
+    /// is not kept: the others are worth more.
+    pub(super) fn keep(&mut self, key: KeptKey, answer: Arc<CommandAnswer>) {
+        let bytes = answer.byte_count();
+        if bytes > self.most {
+            return;
+        }
+        self.answers.push_front((key, answer, bytes));
+        let mut left = self.most;
+        let fits = self.answers.iter().take_while(|(_, _, bytes)| {
+            let rest = left.checked_sub(*bytes);
+            left = rest.unwrap_or(0);
+            rest.is_some()
+        });
+        let count = fits.count();
+        self.answers.truncate(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> KeptKey {
+        (vec![name.to_owned()], 80, RowWindow::ALL)
+    }
+
+    fn text(bytes: usize) -> Arc<CommandAnswer> {
+        Arc::new(CommandAnswer { text: "x".repeat(bytes), ..CommandAnswer::default() })
+    }
+
+    #[test]
+    fn answers_are_kept_up_to_a_number_of_bytes() {
+        let mut kept = KeptAnswers::new(10_000);
+        for name in ["a", "b", "c"] {
+            kept.keep(key(name), text(2_000));
+        }
+        // It is needed again, so another one goes.
+        assert!(kept.find(&key("a")).is_some());
+        kept.keep(key("d"), text(2_000));
+        let is_kept: Vec<bool> =
+            ["a", "b", "c", "d"].iter().map(|name| kept.find(&key(name)).is_some()).collect();
+        assert_eq!(is_kept, [true, false, true, true]);
+        // One that is too large alone leaves the others.
+        kept.keep(key("large"), text(9_000));
+        assert!(kept.find(&key("large")).is_none() && kept.find(&key("a")).is_some());
+        // Empty answers are not free.
+        for number in 0..100 {
+            kept.keep(key(&format!("empty {number}")), text(0));
+        }
+        assert!(kept.answers.len() <= 10, "{}", kept.answers.len());
+    }
+}
