@@ -114,12 +114,23 @@ impl ExplainedPlaces {
         Self { rows, all_bytes, largest_left: next.max(places.explained.largest_left) }
     }
 
+    /// Returns whether these can be places of a heap: they were read from a file. What is nested in a place counts twice, so that
+    /// the rows can be more than the heap.
+    pub(super) fn is_valid(&self, graph: &ObjectGraph) -> bool {
+        let all = graph.tree.reachable_bytes();
+        let held = self.rows.iter().try_fold(0u64, |sum, row| sum.checked_add(row.retained_bytes));
+        self.rows.len() <= MAX_ROWS
+            && self.all_bytes == all
+            && self.rows.iter().all(|row| row.all_bytes == all)
+            && held.is_some()
+    }
+
     /// Returns a table with at most this many rows.
     pub(super) fn table(&self, width: usize, rows: usize) -> TableBuilder {
         let all = self.all_bytes;
         let mut table = TableBuilder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
         let (shown, left) = self.rows.split_at(rows.min(self.rows.len()));
-        let held: u64 = shown.iter().map(|one| one.retained_bytes).sum();
+        let held: u64 = shown.iter().fold(0, |sum, one| sum.saturating_add(one.retained_bytes));
         let rest = all.saturating_sub(held);
         let bytes = || shown.iter().map(|one| one.retained_bytes).chain([rest]);
         let sizes = bytes().map(|bytes| human_bytes(bytes).len()).chain(["retained".len()]).max();

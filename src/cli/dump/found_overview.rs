@@ -1,5 +1,7 @@
 //! What `overview` finds in passes over the heap, kept in the index: the next overview of the dump has it at once.
 
+use std::sync::OnceLock;
+
 use hprof_index::storage::store::Stage;
 use hprof_index::{Heap, ObjectGraph, Quiet};
 use hprof_query::dump::overview::HeapFindings;
@@ -12,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::cli::retention::leaks::words;
 
 use super::explained::ExplainedPlaces;
+
+/// Version of what is kept: to be raised with each change of the findings, of their rules or of the sentences.
+const VERSION: u32 = 1;
 
 /// Findings of passes over the heap, and the sentences about them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,7 +36,8 @@ impl FoundOverview {
     pub(super) fn new(heap: &Heap, graph: &ObjectGraph, frameworks: &Frameworks) -> anyhow::Result<Self> {
         let depends_on = this_build().map(|build| [&frameworks.hash().to_le_bytes()[..], &build].concat());
         let kept = depends_on.map(|all| KeptAnswer::new(heap, graph, Stage::Overview, &all));
-        if let Some(found) = kept.as_ref().and_then(KeptAnswer::read) {
+        let found: Option<Self> = kept.as_ref().and_then(KeptAnswer::read);
+        if let Some(found) = found.filter(|found| found.places.is_valid(graph)) {
             return Ok(found);
         }
         let found = Self::find(heap, graph, frameworks, |_| ())?.0;
@@ -67,10 +73,15 @@ impl FoundOverview {
     }
 }
 
-/// Returns what this build of the program has in common with no other: size and modification time of its file. Any change of
-/// the program may change a sentence.
+/// Returns a fingerprint of this build of the program: any change of it may change a sentence. Size and modification time of its
+/// file, as they were when it was first called, tell most builds of one version apart; where all files have one time, builds of
+/// equal size are told apart only by [`VERSION`].
 fn this_build() -> Option<Vec<u8>> {
-    let file = std::env::current_exe().and_then(std::fs::metadata).ok()?;
-    let modified = file.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-    Some([file.len().to_le_bytes().as_slice(), &modified.as_nanos().to_le_bytes()].concat())
+    static BUILD: OnceLock<Option<(u64, u128)>> = OnceLock::new();
+    let (len, modified) = (*BUILD.get_or_init(|| {
+        let file = std::env::current_exe().and_then(std::fs::metadata).ok()?;
+        let modified = file.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        Some((file.len(), modified.as_nanos()))
+    }))?;
+    Some([&VERSION.to_le_bytes()[..], &len.to_le_bytes(), &modified.to_le_bytes()].concat())
 }

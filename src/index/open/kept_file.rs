@@ -6,6 +6,9 @@ use zerocopy::little_endian::U64;
 
 use crate::storage::store::format::{StageFile, StageWriter, Unusable};
 
+/// Maximum length of an answer in bytes: a longer one is neither written nor read.
+const MAX_ANSWER: usize = 64 << 20;
+
 /// Number of sections.
 pub(crate) const SECTIONS: u32 = 2;
 
@@ -15,6 +18,9 @@ pub(crate) fn write<W: io::Write + io::Seek>(
     answer: &[u8],
     writer: &mut StageWriter<W>,
 ) -> io::Result<()> {
+    if answer.len() > MAX_ANSWER {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     writer.rows::<U64>(1, &[key.into()])?;
     writer.rows::<u8>(2, answer)
 }
@@ -22,5 +28,9 @@ pub(crate) fn write<W: io::Write + io::Seek>(
 /// Reads the answer, if it is to the question with this key.
 pub(crate) fn read(file: &StageFile, key: u64) -> Result<Option<Vec<u8>>, Unusable> {
     let known = file.column::<U64>(1)?.first().ok_or(Unusable::Damaged)?.get();
-    if known == key { file.column::<u8>(2).map(|answer| Some(answer.to_vec())) } else { Ok(None) }
+    if known != key {
+        return Ok(None);
+    }
+    let answer = file.column::<u8>(2)?;
+    if answer.len() > MAX_ANSWER { Err(Unusable::Damaged) } else { Ok(Some(answer.to_vec())) }
 }
