@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use hprof_parser::ObjectId;
 use hprof_report::screen::{Screen, ScreenLine};
-use hprof_report::window::RowWindow;
+use hprof_report::window::{MAX_ROWS, RowWindow};
 
 use super::core::{Question, ScreenAnswer, takes_two};
 use super::kept::{CommandAnswer, KeptAnswers, MAX_KEPT_BYTES};
@@ -16,7 +16,7 @@ use crate::cli::pages::ask::Failure;
 use crate::cli::shared::context::{Note, RunContext, Said, locked};
 
 /// Maximum number of lines of an answer; the shell shows all.
-const MAX_LINES: usize = 20_000;
+const MAX_LINES: usize = MAX_ROWS;
 /// Maximum size of an answer that is a text.
 const MAX_TEXT: usize = 16 << 20;
 

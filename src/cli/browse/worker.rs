@@ -22,9 +22,13 @@ const RATE: Duration = Duration::from_millis(100);
 /// Time after which something else is shown until the answer comes.
 const SOON: Duration = Duration::from_millis(60);
 
-/// Sends a message to the browser. If the browser is gone, the process ends.
+/// Sends a message to the browser, if it is not too long.
 fn say(message: &FromWorker) {
-    let line = line_of(message, MAX_LINE).unwrap_or_default();
+    write(&line_of(message, MAX_LINE).unwrap_or_default());
+}
+
+/// Writes a line to the browser. If the browser is gone, the process ends.
+fn write(line: &str) {
     let mut out = io::stdout().lock();
     if out.write_all(line.as_bytes()).and_then(|()| out.flush()).is_err() {
         std::process::exit(0);
@@ -38,15 +42,14 @@ fn line_of(message: &FromWorker, most: usize) -> Option<String> {
     (line.len() <= most).then_some(line)
 }
 
-/// Returns the message with an answer; if that has more than `most` bytes, the answer is that it does.
-pub(super) fn answer_message(number: u64, answer: ScreenAnswer, most: usize) -> FromWorker {
+/// Returns the line with an answer; if that has more than `most` bytes, the answer is that it does.
+pub(super) fn answer_line(number: u64, answer: ScreenAnswer, most: usize) -> String {
     let width = answer.width;
-    let message = FromWorker::Answer(number, answer.into());
-    if line_of(&message, most).is_some() {
-        return message;
-    }
-    let text = "the answer is too long for a screen; Y copies the command for a shell";
-    FromWorker::Answer(number, ScreenAnswer::failed(text, None, width).into())
+    let line = |answer: ScreenAnswer, most| line_of(&FromWorker::Answer(number, answer.into()), most);
+    line(answer, most).unwrap_or_else(|| {
+        let text = "the answer is too long for a screen; Y copies the command for a shell";
+        line(ScreenAnswer::failed(text, None, width), MAX_LINE).unwrap_or_default()
+    })
 }
 
 /// Answers questions until stdin ends. If several have arrived, only the last matters.
@@ -65,7 +68,7 @@ pub(super) fn run(teller: &Teller, answerer: &Answerer) -> anyhow::Result<()> {
             let question = question.into();
             teller.begin_question(&question);
             let answer = answer(answerer, &question);
-            say(&answer_message(question.number, answer, MAX_LINE));
+            write(&answer_line(question.number, answer, MAX_LINE));
         }
     }
     Ok(())

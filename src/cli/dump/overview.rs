@@ -29,8 +29,8 @@ use hprof_report::value::{Value, id, list, record};
 use hprof_report::{escape, fit};
 
 use super::explained::{self, ExplainedPlaces, ExplainedRow};
-use super::found_overview::FoundOverview;
 use super::next;
+use super::overview_findings::OverviewFindings;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli heap.hprof            # short for overview
@@ -87,9 +87,9 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
     let (session, (overview, found, recording, allocated)) = Session::ask(cx, &args.input, |heap, graph| {
         let bytes = heap.bytes(&Quiet)?;
         let (found, beside) = match &recording {
-            None => (FoundOverview::new(heap, graph, &frameworks)?, None),
+            None => (OverviewFindings::new(heap, graph, &frameworks)?, None),
             Some(recording) => {
-                let (found, beside) = FoundOverview::find(heap, graph, &frameworks, |leaks| {
+                let (found, beside) = OverviewFindings::find(heap, graph, &frameworks, |leaks| {
                     let compared = recording.add_to(leaks, cx, heap, graph, bytes);
                     let first = leaks.conclusions.first().and_then(|one| match one.cause {
                         Cause::Suspect(at) => leaks.suspects.get(at),
@@ -100,11 +100,12 @@ pub(crate) fn run(cx: &RunContext, args: &OverviewArgs) -> anyhow::Result<Outcom
                 (found, Some(beside))
             }
         };
-        let overview = overview::overview(heap, graph, bytes, FRAMES, found.findings.clone());
+        let OverviewFindings { findings, places, headline, suspects, untold } = found;
+        let overview = overview::overview(heap, graph, bytes, FRAMES, findings);
         let (recording, allocated) = beside.unzip();
-        Ok((overview, found, recording, allocated.unwrap_or_default()))
+        Ok((overview, (places, headline, suspects, untold), recording, allocated.unwrap_or_default()))
     })?;
-    let FoundOverview { places, headline, suspects, untold, findings: _ } = found;
+    let (places, headline, suspects, untold) = found;
     recording.iter().for_each(|recording| recording.warn(cx));
     let commands = Commands::of(&args.input);
     let facts = OverviewFacts {

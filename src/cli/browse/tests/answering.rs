@@ -10,7 +10,7 @@ use crate::cli;
 use crate::cli::browse::answers::Answerer;
 use crate::cli::browse::core::{Effect, Question, READING, ScreenAnswer};
 use crate::cli::browse::wire::FromWorker;
-use crate::cli::browse::worker::answer_message;
+use crate::cli::browse::worker::answer_line;
 
 #[test]
 fn what_the_first_answer_says_about_the_dump_is_not_repeated() {
@@ -147,7 +147,7 @@ fn an_answer_that_is_too_long_is_one_that_says_so() {
         width: 80,
         ..ScreenAnswer::default()
     };
-    let sent = |count| match answer_message(7, answer(count), 4000) {
+    let sent = |count| match serde_json::from_str(&answer_line(7, answer(count), 4000)).expect("a message") {
         FromWorker::Answer(7, answer) => ScreenAnswer::from(answer),
         message => panic!("{message:?}"),
     };

@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 
 /// Findings of passes over the heap, and the sentences about them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct FoundOverview {
+pub(super) struct OverviewFindings {
     pub(super) findings: HeapFindings,
     pub(super) places: ExplainedPlaces,
     /// One-line verdict.
@@ -31,7 +31,7 @@ pub(super) struct FoundOverview {
     pub(super) untold: Vec<String>,
 }
 
-impl FoundOverview {
+impl OverviewFindings {
     /// Returns the findings that are kept in the index. If there are none, finds them and keeps them.
     pub(super) fn new(heap: &Heap, graph: &ObjectGraph, frameworks: &Frameworks) -> anyhow::Result<Self> {
         let depends_on = this_build().map(|build| [&frameworks.hash().to_le_bytes()[..], &build].concat());
