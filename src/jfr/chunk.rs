@@ -1,9 +1,8 @@
 //! A chunk: its events, their types and constants.
 
+use std::collections::HashMap;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
 
 use crate::error::{FlightError, FlightErrorKind};
 use crate::events::{EventHeader, Events, HEADER};
@@ -336,16 +335,17 @@ fn event_at(reader: Reader<'_>, offset: i64, type_id: i64) -> Option<(usize, Rea
 struct Counts {
     small: Vec<TypeCount>,
     max_small: usize,
-    other: FxHashMap<i64, TypeCount>,
+    /// Other types. The file chooses their IDs, so the hash has a seed.
+    other: HashMap<i64, TypeCount>,
 }
 
 /// Maximum number of types that are counted in a table.
 const MAX_SMALL: usize = 4096;
 
 impl Counts {
-    /// Creates counts of the events of a chunk of so many bytes. Its table is not much larger.
+    /// Creates counts of the events of a chunk with a length of `bytes`. Its table is not much larger.
     fn new(bytes: usize) -> Self {
-        Self { small: Vec::new(), max_small: bytes.min(MAX_SMALL), other: FxHashMap::default() }
+        Self { small: Vec::new(), max_small: bytes.min(MAX_SMALL), other: HashMap::new() }
     }
 
     #[inline]
@@ -372,5 +372,17 @@ impl Counts {
         let mut all: Vec<TypeCount> = all.filter(|count| count.events > 0).collect();
         all.sort_unstable_by_key(|count| count.type_id);
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hprof_writer::hostile_keys::is_seeded;
+
+    /// The file chooses the IDs of types: without a seed it could choose those that collide.
+    #[test]
+    fn the_hash_of_types_has_a_seed() {
+        assert!(is_seeded(&Counts::new(1).other));
     }
 }

@@ -1,8 +1,7 @@
 //! Types of events and constants, as a chunk describes them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
 
 use crate::error::{FlightError, FlightErrorKind};
 use crate::reader::{Reader, Text};
@@ -17,8 +16,8 @@ pub struct Metadata {
     pub classes: Vec<Class>,
     /// Indices of types with small IDs, as those of the JVM are; [`NONE`] for no type.
     small: Vec<u32>,
-    /// Indices of the other types.
-    by_id: FxHashMap<i64, usize>,
+    /// Indices of the other types. The file chooses their IDs, so the hash has a seed.
+    by_id: HashMap<i64, usize>,
 }
 
 /// Maximum number of IDs that are looked up in a table. It is no larger than the metadata.
@@ -262,6 +261,7 @@ mod tests {
     use super::*;
     use crate::{Chunk, Recording};
     use hprof_writer::flight::{FlightType, FlightWriter, LONG};
+    use hprof_writer::hostile_keys::is_seeded;
 
     fn read(types: &[FlightType<'_>]) -> Result<(Metadata, usize), FlightError> {
         let mut made = FlightWriter::new(true);
@@ -300,6 +300,12 @@ mod tests {
         let bytes = made.finish();
         let error = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap_err();
         assert_eq!(error.kind, FlightErrorKind::NamesTooLong);
+    }
+
+    /// The file chooses the IDs of types: without a seed it could choose those that collide.
+    #[test]
+    fn the_hash_of_ids_has_a_seed() {
+        assert!(is_seeded(&Metadata::default().by_id));
     }
 
     #[test]

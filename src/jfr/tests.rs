@@ -69,7 +69,7 @@ fn fields_of_events_and_constants_in_both_encodings() {
         assert_eq!((pairs.len(), numbers), (2, vec![1, 2]));
         // Of an unknown type: the key is known, the constant is not.
         assert!(event.record("missing").is_none());
-        assert_eq!(event.constant("missing").unwrap().id().key, 3);
+        assert_eq!(event.constant("missing").unwrap().key(), 3);
         // The last constant of a key counts.
         assert_eq!(event.record("first").unwrap().integer("value"), Some(99));
         assert!(event.get("none").is_none());
@@ -118,7 +118,7 @@ fn numbers_of_one_walk_are_those_read_one_by_one() {
             let Some(Event { class, fields: event, .. }) = chunk.events().next() else { continue };
             let one = |field: &NumberField<'_>| match *field {
                 Integer(name) => event.integer(name),
-                Key(name) => event.constant(name).map(|constant| constant.id().key),
+                Key(name) => event.constant(name).map(|constant| constant.key()),
             };
             for first in NAMES {
                 for second in NAMES {
@@ -149,7 +149,7 @@ fn numbers_of_one_walk_are_those_read_one_by_one() {
         let fields = chunk.numbers(class, [Integer("last"), Key("key"), Integer("number"), Integer("text")]);
         let numbers = event.numbers(&fields);
         assert_eq!(numbers, [Some(9), Some(8), Some(-7), None]);
-        assert_eq!(fields.constant(&chunk, 1, numbers[1]).map(|constant| constant.id().key), Some(8));
+        assert_eq!(fields.constant(&chunk, 1, numbers[1]).map(|constant| constant.key()), Some(8));
         // In a value of another type there are none.
         assert_eq!(event.numbers(&chunk.numbers(class - 1, [Integer("number")])), [None]);
     }

@@ -75,16 +75,18 @@ enum Encoded<'c> {
 #[derive(Debug, Clone, Copy)]
 pub struct Constant<'c> {
     chunk: &'c Chunk<'c>,
-    id: ConstantId,
+    class: usize,
+    key: i64,
 }
 
-/// Identity of a constant in its chunk: constants of several types can have one key.
+/// Number of a constant in its chunk. Both parts are dense: unlike keys, which the file chooses freely, numbers cannot be chosen to
+/// collide in a hash table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConstantId {
-    /// Index of the type in [`classes`](crate::metadata::Metadata::classes); `usize::MAX` if it is not described.
+pub struct ConstantNumber {
+    /// Index of the type in [`classes`](crate::metadata::Metadata::classes).
     pub class: usize,
-    /// Key among the constants of the type.
-    pub key: i64,
+    /// Number among the constants of the type, at most a small multiple of how many there are.
+    pub number: usize,
 }
 
 /// An array of values.
@@ -285,7 +287,7 @@ impl<'c> StringValue<'c> {
 
 impl<'c> Constant<'c> {
     pub(crate) fn new(chunk: &'c Chunk<'c>, class: usize, key: i64) -> Self {
-        Self { chunk, id: ConstantId { class, key } }
+        Self { chunk, class, key }
     }
 
     /// Returns the chunk.
@@ -293,28 +295,34 @@ impl<'c> Constant<'c> {
         self.chunk
     }
 
-    /// Returns its identity.
+    /// Returns the index of its type in [`classes`](crate::metadata::Metadata::classes); `usize::MAX` if it is not described.
     #[inline]
-    pub fn id(&self) -> ConstantId {
-        self.id
+    pub fn class_index(&self) -> usize {
+        self.class
     }
 
-    /// Returns its number among the constants of its type in the chunk, which is at most a small multiple of how many there
-    /// are; `None` if the chunk does not contain it, as with key 0 for null.
+    /// Returns its key among the constants of its type.
     #[inline]
-    pub fn number(&self) -> Option<usize> {
-        self.chunk.pools.number(self.id.class, self.id.key)
+    pub fn key(&self) -> i64 {
+        self.key
+    }
+
+    /// Returns its number; `None` if the chunk does not contain it, as with key 0 for null.
+    #[inline]
+    pub fn number(&self) -> Option<ConstantNumber> {
+        let number = self.chunk.pools.number(self.class, self.key)?;
+        Some(ConstantNumber { class: self.class, number })
     }
 
     /// Returns the first key of the constants of its type, if these are numbered by their keys from it.
     pub fn first_key(&self) -> Option<i64> {
-        self.chunk.pools.first_key(self.id.class)
+        self.chunk.pools.first_key(self.class)
     }
 
     /// Returns the fields of the constant; `None` if the chunk does not contain it.
     pub fn record(&self) -> Option<Record<'c>> {
-        let at = self.chunk.pools.offset(self.id.class, self.id.key)?;
-        Record::new(self.chunk, self.id.class, at, usize::MAX)
+        let at = self.chunk.pools.offset(self.class, self.key)?;
+        Record::new(self.chunk, self.class, at, usize::MAX)
     }
 
     /// Returns the constant as a string. One that is again a key of a constant is not followed.
@@ -324,11 +332,10 @@ impl<'c> Constant<'c> {
 
     /// Returns the text of a string.
     fn inline(&self) -> Option<InlineText<'c>> {
-        let ConstantId { class, key } = self.id;
-        if self.chunk.plans.primitive(class) != Some(Primitive::Text) {
+        if self.chunk.plans.primitive(self.class) != Some(Primitive::Text) {
             return None;
         }
-        match self.chunk.reader.at(self.chunk.pools.offset(class, key)?).text_start().ok()? {
+        match self.chunk.reader.at(self.chunk.pools.offset(self.class, self.key)?).text_start().ok()? {
             Text::Inline(text) => Some(text),
             Text::Null | Text::Constant(_) => None,
         }

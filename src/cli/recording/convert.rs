@@ -160,6 +160,12 @@ fn of_flight(
     {
         cx.say("note", &format!("the recording contains no {} events", event.name()));
     }
+    if sections.cpu
+        && let Some(lost) = recorded.lost_samples_note(args.event)
+        && !args.input.quiet
+    {
+        cx.say("note", &lost);
+    }
     let report = Report { heap: None, profile, thread_events };
     match file {
         None => {

@@ -164,10 +164,8 @@ fn note_events(cx: &RunContext, recorded: &Recorded, facts: &FlightFacts, args: 
         .collect();
     let wanted = args.event.map_or("CPU samples", SampleEvent::name);
     let others = others.join(" and ");
-    let lost = lost_samples(recorded, args);
-    if lost > 0 {
-        let (lost, counted) = (grouped(lost), SampleEvent::CpuTime.name());
-        args.input.note(cx, &format!("the JVM lost {lost} {counted} events, which are not counted"));
+    if let Some(lost) = recorded.lost_samples_note(args.event) {
+        args.input.note(cx, &lost);
     }
     match counted {
         Some(event) if args.event.is_none() && !others.is_empty() => {
@@ -179,17 +177,6 @@ fn note_events(cx: &RunContext, recorded: &Recorded, facts: &FlightFacts, args: 
             args.input.note(cx, &format!("the recording contains no CPU samples: {why}"));
         }
         None => args.input.note(cx, &format!("the recording contains no {wanted}; it contains {others}")),
-    }
-}
-
-/// Returns the number of samples that the JVM says it lost, if they are of the event that was requested or counted, or if no
-/// sample is there.
-fn lost_samples(recorded: &Recorded, args: &CpuArgs) -> u64 {
-    let counted = recorded.profile.samples.as_ref().and_then(|samples| samples.event);
-    let event = args.event.or(counted).unwrap_or(SampleEvent::CpuTime);
-    match &recorded.file {
-        RecordedFile::Flight { report, .. } if event == SampleEvent::CpuTime => report.facts.lost_samples,
-        _ => 0,
     }
 }
 
@@ -213,7 +200,7 @@ fn by_trace(
     let beside = RecordingSummary {
         matching,
         shown: rows.len(),
-        of: SampleTotals { samples, sum, lost: lost_samples(recorded, args) },
+        of: SampleTotals { samples, sum, lost: recorded.lost_samples(args.event) },
     };
     let mut answer = Answer::new(columns(traces, &args.stack), rows)
         .beside(&beside_columns(), &beside)
@@ -242,7 +229,7 @@ fn by_group(
     let beside = RecordingSummary {
         matching,
         shown: rows.len(),
-        of: SampleTotals { samples, sum, lost: lost_samples(recorded, args) },
+        of: SampleTotals { samples, sum, lost: recorded.lost_samples(args.event) },
     };
     let answer = Answer::new(group_columns(group_by), rows)
         .beside(&beside_columns(), &beside)

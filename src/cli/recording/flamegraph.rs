@@ -252,6 +252,7 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
     write(cx, args, of, &stacks, file)?;
     if !args.input.input.quiet {
         notes(cx, args, of, profile, baseline.first().copied(), &stacks);
+        files.iter().filter(|_| of == StackWeight::Cpu).for_each(|file| file.say_lost(cx, files.len() > 1));
     }
     Ok(outcome(true))
 }
@@ -285,6 +286,13 @@ impl OpenedRecording {
         Ok(Self { input, recorded, held })
     }
 
+    /// Notes how many samples the JVM lost; `names_file` for one of several files.
+    fn say_lost(&self, cx: &RunContext, names_file: bool) {
+        let Some(lost) = self.recorded.lost_samples_note(None) else { return };
+        let lost = if names_file { format!("{}: {lost}", self.recorded.path()) } else { lost };
+        self.input.note(cx, &lost);
+    }
+
     /// Notes that the file lacks the requested data, with the data that it contains.
     fn say_nothing(&self, cx: &RunContext, wanted: Option<StackWeight>) {
         let path = self.input.input.path().display();
@@ -315,6 +323,9 @@ impl OpenedRecording {
                 }
             },
         );
+        if wanted.is_none_or(|of| of == StackWeight::Cpu) {
+            self.say_lost(cx, false);
+        }
     }
 }
 

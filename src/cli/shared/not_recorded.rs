@@ -4,6 +4,8 @@ use std::path::Path;
 
 use hprof_parser::sniff::Looks;
 
+use super::advice::looks_advice;
+
 /// Error of a file that commands for recordings cannot read.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {contents}{}: {}", what(*is_flight), looks.describe())]
@@ -32,16 +34,16 @@ impl NotRecorded {
         Self { path, contents, is_flight: is_named_flight(file), looks }
     }
 
-    /// Returns advice, or else the apparent format.
-    pub(crate) const fn advice(&self) -> Result<&'static str, Looks> {
+    /// Returns advice.
+    pub(crate) const fn advice(&self) -> &'static str {
         match self.looks {
             Looks::Text | Looks::Other | Looks::Json if self.is_flight => {
-                Ok("make one with: jcmd PID JFR.dump filename=FILE.jfr")
+                "make one with: jcmd PID JFR.dump filename=FILE.jfr"
             }
-            Looks::Text => Ok(
-                "name a recording of Flight Recorder (.jfr), or a text report or binary of the HPROF agent",
-            ),
-            looks => Err(looks),
+            Looks::Text => {
+                "name a recording of Flight Recorder (.jfr), or a text report or binary of the HPROF agent"
+            }
+            looks => looks_advice(looks),
         }
     }
 }

@@ -287,6 +287,20 @@ impl Recorded {
         }
     }
 
+    /// Returns the number of samples that the JVM says it lost, if they are of the event that was requested or counted, or if no
+    /// sample is there.
+    pub(crate) fn lost_samples(&self, requested: Option<SampleEvent>) -> u64 {
+        let RecordedFile::Flight { report, .. } = &self.file else { return 0 };
+        let counted = self.profile.samples.as_ref().and_then(|samples| samples.event);
+        report.facts.lost_samples_of(requested.or(counted).unwrap_or(SampleEvent::CpuTime))
+    }
+
+    /// Returns the note about [`Self::lost_samples`], if there are any.
+    pub(crate) fn lost_samples_note(&self, requested: Option<SampleEvent>) -> Option<String> {
+        let (lost, event) = (self.lost_samples(requested), SampleEvent::CpuTime.name());
+        (lost > 0).then(|| format!("the JVM lost {} {event} events, which are not counted", grouped(lost)))
+    }
+
     /// Returns the reason why a recording of Flight Recorder contains no events of a kind: `otherwise`, unless it is
     /// damaged.
     pub(crate) fn why_none(&self, otherwise: &'static str) -> &'static str {

@@ -12,7 +12,7 @@ use crate::objects::hiding::HIDDEN;
 use crate::recordings::profile::date_of_nanos;
 use crate::recordings::profile::flight::FlightFile;
 use crate::recordings::profile::flight::rows::{self, Shared};
-use hprof_jfr::values::ConstantId;
+use hprof_jfr::values::ConstantNumber;
 use hprof_jfr::{Chunk, ChunkSpan, ChunkTables, Recording, chunk};
 use rustc_hash::FxHashMap;
 
@@ -163,7 +163,7 @@ fn add(chunk: &Chunk<'_>, starts: Range<usize>, (wanted, hides): (Wanted, bool),
 /// Numbers of the names in a column: a name is added once, however many events share it.
 struct Known {
     at: usize,
-    numbers: FxHashMap<ConstantId, Option<u32>>,
+    numbers: FxHashMap<ConstantNumber, Option<u32>>,
 }
 
 impl Known {

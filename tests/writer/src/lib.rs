@@ -13,7 +13,7 @@
 //! - [`ArbDump`]: a plain description in which every value is legal, for property tests to generate and
 //!   shrink. The strategies are defined with the property tests.
 //!
-//! [`flight`] writes recordings of Flight Recorder. [`damage`] damages finished bytes as in real files. Compression is left to the tests.
+//! [`flight`] writes recordings of Flight Recorder. [`hostile_keys`] are those that collide in hash tables. [`damage`] damages finished bytes as in real files. Compression is left to the tests.
 
 mod arb;
 mod basic;
@@ -25,6 +25,7 @@ mod expected;
 pub mod flight;
 pub mod flight_leak;
 mod heap;
+pub mod hostile_keys;
 mod jdk;
 mod layout;
 mod model;

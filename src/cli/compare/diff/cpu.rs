@@ -36,6 +36,11 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
         })
     })?;
     same_samples(&mut source.old, &mut source.new)?;
+    for recorded in [&source.old, &source.new] {
+        if let Some(lost) = recorded.lost_samples_note(None) {
+            recorded::note(cx, args, &format!("{}: {lost}", recorded.path()));
+        }
+    }
     let (old, new) = (&source.old.profile, &source.new.profile);
     let compared = compare::samples(old, new, &filter(args));
     let total = |profile: &Profile| profile.samples.as_ref().map_or(0, |samples| samples.total);

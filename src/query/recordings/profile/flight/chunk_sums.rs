@@ -1,5 +1,6 @@
 //! Sums over the events of a chunk.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -32,8 +33,8 @@ pub(super) struct ChunkSums {
     pub(super) waits: [SiteSums; 3],
     /// Starts and ends of threads, in the order of the file.
     pub(super) threads: Vec<ThreadChange>,
-    /// Threads of stacks, if they were requested: serial number and name.
-    pub(super) stack_threads: FxHashMap<u32, Arc<str>>,
+    /// Threads of stacks, if they were requested: name by serial number, which the file chooses, so the hash has a seed.
+    pub(super) stack_threads: HashMap<u32, Arc<str>>,
     /// Number of samples that the JVM says it lost.
     pub(super) lost_samples: u64,
     /// Number of starts and ends of threads that were not read.
@@ -122,7 +123,7 @@ impl ChunkSums {
         let mut counting = Counting {
             chunk: &chunk,
             sums: &mut sums,
-            names: Names::of_chunk(&chunk, usize::MAX),
+            names: Names::of_chunk(&chunk),
             stacks: Stacks::default(),
             classes: ClassTable::default(),
             jvm: None,

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use hprof_index::storage::human_bytes::grouped;
-use hprof_jfr::values::ConstantId;
 use hprof_jfr::{Chunk, Record, Value};
-use rustc_hash::FxHashMap;
 
 use super::class_counts::{ClassCounts, ClassOverTime};
+use super::constants::ConstantMap;
 use super::names::Names;
 use crate::sorting::SortRows;
 
@@ -56,9 +55,9 @@ pub struct Collection {
 impl HeapOverTime {
     /// Describes what was not read, if there was too much.
     pub(super) fn problem(&self) -> Option<String> {
-        let what = "events about the heap are not read, as there are too many";
         let left_out = self.left_out.saturating_add(self.classes_left_out);
-        (left_out > 0).then(|| format!("{} {what}", grouped(left_out)))
+        let what = "events about the heap, as there are too many";
+        (left_out > 0).then(|| format!("not read: {} of the {what}", grouped(left_out)))
     }
 
     /// Returns the heap up to a time in nanoseconds since 1970, without classes that were counted later.
@@ -138,7 +137,7 @@ impl HeapEventKind {
 }
 
 /// Field of events about the heap that is a value with fields, or a constant, which any number of events can share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HeapPart {
     /// When the heap was looked at: 1 for after a collection.
     When,
@@ -150,24 +149,33 @@ enum HeapPart {
     Metaspace,
 }
 
-/// What the constants say that events about the heap refer to. Each is read once.
+/// Values of the constants that events about the heap refer to, by the part that each is. Each is read once.
 #[derive(Debug, Default)]
-struct HeapParts(FxHashMap<(HeapPart, ConstantId), Option<u64>>);
+struct HeapParts {
+    when: ConstantMap<Option<u64>>,
+    name: ConstantMap<Option<u64>>,
+    space: ConstantMap<Option<u64>>,
+    metaspace: ConstantMap<Option<u64>>,
+}
 
 impl HeapParts {
     fn of(&mut self, fields: &Record<'_>, part: HeapPart) -> Option<u64> {
-        let field = match part {
-            HeapPart::When => "when",
-            HeapPart::Name => "name",
-            HeapPart::Space => "heapSpace",
-            HeapPart::Metaspace => "metaspace",
+        let (field, known) = match part {
+            HeapPart::When => ("when", &mut self.when),
+            HeapPart::Name => ("name", &mut self.name),
+            HeapPart::Space => ("heapSpace", &mut self.space),
+            HeapPart::Metaspace => ("metaspace", &mut self.metaspace),
         };
         match fields.get(field)? {
             Value::Record(value) => part.read(&value),
-            Value::Constant(constant) => {
-                let read = || part.read(&constant.record()?);
-                *self.0.entry((part, constant.id())).or_insert_with(read)
-            }
+            Value::Constant(constant) => match known.get(&constant) {
+                Some(known) => *known,
+                None => {
+                    let value = part.read(&constant.record()?);
+                    known.insert(&constant, value);
+                    value
+                }
+            },
             _ => None,
         }
     }
@@ -334,7 +342,8 @@ mod tests {
         let heap = collecting.finish();
         assert_eq!((heap.collections.len(), heap.left_out), (MAX_COLLECTIONS, 5));
         assert_eq!(heap.trend(), None);
-        assert!(heap.problem().unwrap().starts_with("5 events"));
+        let problem = "not read: 5 of the events about the heap, as there are too many";
+        assert_eq!(heap.problem().as_deref(), Some(problem));
     }
 
     /// Each can be long, and any number of events can refer to it.
@@ -350,7 +359,7 @@ mod tests {
         }
         assert_eq!(heap.events.len(), 2 * 5);
         // Before and after a collection, and the name of one.
-        assert_eq!(heap.parts.0.len(), 3);
+        assert_eq!((heap.parts.when.len(), heap.parts.name.len()), (2, 1));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The sums of all chunks together, as a profile.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -27,33 +27,34 @@ use crate::sorting::SortRows;
 const MAX_THREADS: usize = 1 << 22;
 
 /// Sums by trace and class.
-type ByClass = FxHashMap<(TraceSerial, u32), Sum>;
+type ByClass = HashMap<(TraceSerial, u32), Sum>;
 
-/// Sums of the chunks so far.
+/// Sums of the chunks so far. Where the file chooses the keys, the hash has a seed.
 #[derive(Debug, Default)]
 pub(super) struct Merged {
     pub(super) facts: FlightFacts,
     version: (u16, u16),
     traces: Traces,
     /// Places in `stored` of lists of frames.
-    lists: FxHashMap<Box<[u32]>, u32>,
+    lists: HashMap<Box<[u32]>, u32>,
     /// The list that is looked up.
     numbers: Vec<u32>,
     /// Distinct lists of frames.
     stored: Vec<StoredFrames>,
     /// Serial numbers of traces by thread and list of frames.
-    serials: FxHashMap<(u32, u32), TraceSerial>,
+    serials: HashMap<(u32, u32), TraceSerial>,
     classes: Vec<Arc<str>>,
-    class_numbers: FxHashMap<Arc<str>, u32>,
+    class_numbers: HashMap<Arc<str>, u32>,
     samples: [FxHashMap<TraceSerial, u64>; 3],
     allocations: [ByClass; 3],
     waits: [ByClass; 3],
     threads: Vec<StartedThread>,
     thread_events: Vec<ThreadEvent>,
     /// Places in `threads` by serial number.
-    started: FxHashMap<u32, usize>,
-    stack_threads: FxHashMap<u32, Arc<str>>,
-    counts: FxHashMap<Arc<str>, (u64, u64)>,
+    started: HashMap<u32, usize>,
+    stack_threads: HashMap<u32, Arc<str>>,
+    left_out_threads: u64,
+    counts: HashMap<Arc<str>, (u64, u64)>,
     heap: Collecting,
 }
 
@@ -75,7 +76,7 @@ impl Merged {
         sums.problems.iter().for_each(|problem| facts.problem(problem));
         facts.lost_stacks += sums.lost_stacks;
         facts.lost_samples = facts.lost_samples.saturating_add(sums.lost_samples);
-        facts.left_out_threads += sums.left_out_threads;
+        self.left_out_threads += sums.left_out_threads;
         facts.jvm = sums.jvm.or(facts.jvm.take());
         for count in sums.counts {
             let sum = self.counts.entry(count.name).or_default();
@@ -141,7 +142,7 @@ impl Merged {
     fn thread(&mut self, change: ThreadChange, trace: TraceSerial) {
         let (serial, is_full) = (change.thread.serial, self.thread_events.len() >= MAX_THREADS);
         if is_full {
-            self.facts.left_out_threads += 1;
+            self.left_out_threads += 1;
             return;
         }
         if change.is_end {
@@ -171,8 +172,8 @@ impl Merged {
         self.facts.events.sort_rows_by(|a, b| b.events.cmp(&a.events).then_with(|| a.name.cmp(&b.name)));
         let heap = std::mem::take(&mut self.heap).finish();
         heap.problem().into_iter().for_each(|problem| self.facts.problem(problem));
-        if self.facts.left_out_threads > 0 {
-            let left_out = grouped(self.facts.left_out_threads);
+        if self.left_out_threads > 0 {
+            let left_out = grouped(self.left_out_threads);
             let what = "starts and ends of threads, as there are too many";
             self.facts.problem(format!("not read: {left_out} of the {what}"));
         }
@@ -313,5 +314,22 @@ impl Merged {
         };
         sites.fill_percentages();
         Some(sites)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hprof_writer::hostile_keys::is_seeded;
+
+    /// What the file chooses, it could choose to collide without a seed.
+    #[test]
+    fn hashes_have_a_seed() {
+        let Merged { lists, serials, class_numbers, allocations, waits, .. } = Merged::default();
+        assert!(is_seeded(&lists) && is_seeded(&serials) && is_seeded(&class_numbers));
+        assert!(allocations.iter().chain(&waits).all(is_seeded));
+        let Merged { started, stack_threads, counts, .. } = Merged::default();
+        assert!(is_seeded(&started) && is_seeded(&stack_threads) && is_seeded(&counts));
+        assert!(is_seeded(&ChunkSums::default().stack_threads));
     }
 }

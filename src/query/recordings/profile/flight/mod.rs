@@ -6,6 +6,7 @@
 pub mod allocations;
 mod chunk_sums;
 pub mod class_counts;
+mod constants;
 mod file;
 pub mod heap;
 pub mod heap_trend;
@@ -75,8 +76,6 @@ pub struct FlightFacts {
     pub lost_stacks: u64,
     /// Number of samples by CPU time that the JVM says it lost (`jdk.CPUTimeSamplesLost`).
     pub lost_samples: u64,
-    /// Number of starts and ends of threads that were not read, since there were too many.
-    pub left_out_threads: u64,
     /// Descriptions of damaged regions, the first ones.
     pub problems: Vec<String>,
     /// Number of damaged regions.
@@ -113,6 +112,11 @@ impl FlightFacts {
     /// Returns the number of events of a type.
     pub fn events_of(&self, name: &str) -> u64 {
         self.events.iter().find(|count| &*count.name == name).map_or(0, |count| count.events)
+    }
+
+    /// Returns the number of samples of an event that the JVM says it lost.
+    pub fn lost_samples_of(&self, event: SampleEvent) -> u64 {
+        if event == SampleEvent::CpuTime { self.lost_samples } else { 0 }
     }
 
     fn problem(&mut self, problem: impl ToString) {

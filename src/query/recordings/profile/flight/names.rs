@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
-use hprof_jfr::values::{Constant, ConstantId, StringValue};
+use hprof_jfr::values::{Constant, StringValue};
 use hprof_jfr::{Chunk, Record, Value};
 use hprof_parser::names::java_class_name;
+
+use super::constants::ConstantMap;
 
 /// Maximum length of a name in bytes, as in class files (JVMS 4.4.7). What exceeds it is cut off.
 pub(super) const MAX_NAME: usize = 0xffff;
@@ -40,15 +40,15 @@ const NATIVE_THREAD: u32 = 1 << 31;
 /// Names by their constants.
 #[derive(Debug)]
 pub(super) struct Names {
-    classes: FxHashMap<ConstantId, Option<Arc<str>>>,
-    methods: FxHashMap<ConstantId, MethodName>,
+    classes: ConstantMap<Option<Arc<str>>>,
+    methods: ConstantMap<MethodName>,
     /// By symbols, which any number of classes and methods may share: names in Java source form, and as they are.
-    class_names: FxHashMap<ConstantId, Option<Arc<str>>>,
-    method_names: FxHashMap<ConstantId, Option<Arc<str>>>,
-    native_types: FxHashMap<ConstantId, bool>,
-    threads: FxHashMap<ConstantId, Arc<RecordedThread>>,
-    groups: FxHashMap<ConstantId, GroupName>,
-    group_names: FxHashMap<ConstantId, Option<Arc<str>>>,
+    class_names: ConstantMap<Option<Arc<str>>>,
+    method_names: ConstantMap<Option<Arc<str>>>,
+    native_types: ConstantMap<bool>,
+    threads: ConstantMap<Arc<RecordedThread>>,
+    groups: ConstantMap<GroupName>,
+    group_names: ConstantMap<Option<Arc<str>>>,
     budget: NameBudget,
 }
 
@@ -63,45 +63,51 @@ impl Names {
     /// Creates a table of names that take at most `max_bytes` together. Names beyond that are missing.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
-            classes: FxHashMap::default(),
-            methods: FxHashMap::default(),
-            class_names: FxHashMap::default(),
-            method_names: FxHashMap::default(),
-            native_types: FxHashMap::default(),
-            threads: FxHashMap::default(),
-            groups: FxHashMap::default(),
-            group_names: FxHashMap::default(),
+            classes: ConstantMap::default(),
+            methods: ConstantMap::default(),
+            class_names: ConstantMap::default(),
+            method_names: ConstantMap::default(),
+            native_types: ConstantMap::default(),
+            threads: ConstantMap::default(),
+            groups: ConstantMap::default(),
+            group_names: ConstantMap::default(),
             budget: NameBudget { left: max_bytes, left_out: 0 },
         }
     }
 
-    /// Creates a table of the names of a chunk, up to a size. The chunk contains each of them once, a little shorter at most.
-    pub(super) fn of_chunk(chunk: &Chunk<'_>, max_bytes: usize) -> Self {
-        Self::new(chunk.byte_count().saturating_mul(4).min(max_bytes))
+    /// Creates a table of the names of a chunk. The chunk contains each of them once, a little shorter at most.
+    pub(super) fn of_chunk(chunk: &Chunk<'_>) -> Self {
+        Self::new(chunk.byte_count().saturating_mul(4))
+    }
+
+    /// Lowers the limit to `max_bytes`.
+    pub(super) fn at_most(mut self, max_bytes: usize) -> Self {
+        self.budget.left = self.budget.left.min(max_bytes);
+        self
     }
 
     /// Returns the name of a class in Java source form.
     pub(super) fn class(&mut self, class: Constant<'_>) -> Option<Arc<str>> {
-        if let Some(known) = self.classes.get(&class.id()) {
+        if let Some(known) = self.classes.get(&class) {
             return known.clone();
         }
         let source = |name: &str| java_class_name(name).into();
         let name =
             class.record().and_then(|class| symbol(&class, &mut self.class_names, &mut self.budget, source));
-        self.classes.insert(class.id(), name.clone());
+        self.classes.insert(&class, name.clone());
         name
     }
 
     /// Returns the names of a method and its class.
     pub(super) fn method(&mut self, method: Constant<'_>) -> MethodName {
-        if let Some(known) = self.methods.get(&method.id()) {
+        if let Some(known) = self.methods.get(&method) {
             return known.clone();
         }
         let found = method.record().map_or((None, None), |record| {
             let class = record.constant("type").and_then(|class| self.class(class));
             (class, symbol(&record, &mut self.method_names, &mut self.budget, |name| name.into()))
         });
-        self.methods.insert(method.id(), found.clone());
+        self.methods.insert(&method, found.clone());
         found
     }
 
@@ -116,11 +122,11 @@ impl Names {
 
     /// Returns a thread; `None` if the chunk does not contain it.
     pub(super) fn thread(&mut self, thread: Constant<'_>) -> Option<Arc<RecordedThread>> {
-        if let Some(known) = self.threads.get(&thread.id()) {
+        if let Some(known) = self.threads.get(&thread) {
             return Some(Arc::clone(known));
         }
         let found = Arc::new(self.read_thread(&thread.record()?));
-        self.threads.insert(thread.id(), Arc::clone(&found));
+        self.threads.insert(&thread, Arc::clone(&found));
         Some(found)
     }
 
@@ -133,23 +139,23 @@ impl Names {
     }
 
     fn group(&mut self, group: Constant<'_>) -> GroupName {
-        if let Some(known) = self.groups.get(&group.id()) {
+        if let Some(known) = self.groups.get(&group) {
             return known.clone();
         }
         let parent = group.record().and_then(|group| group.constant("parent"));
         let parent = parent.and_then(|parent| self.group_name(parent));
         let found = GroupName { name: self.group_name(group).unwrap_or_default(), parent };
-        self.groups.insert(group.id(), found.clone());
+        self.groups.insert(&group, found.clone());
         found
     }
 
     /// Returns the name of a group, which any number of groups may have as their parent.
     fn group_name(&mut self, group: Constant<'_>) -> Option<Arc<str>> {
-        if let Some(known) = self.group_names.get(&group.id()) {
+        if let Some(known) = self.group_names.get(&group) {
             return known.clone();
         }
         let name = group.record().and_then(|group| self.text(&group, "name"));
-        self.group_names.insert(group.id(), name.clone());
+        self.group_names.insert(&group, name.clone());
         name
     }
 
@@ -164,20 +170,25 @@ impl Names {
 
     /// Returns whether frames of this kind are those of native methods.
     pub(super) fn is_native(&mut self, kind: Constant<'_>) -> bool {
-        let is_native = || kind.record()?.text("description", NATIVE.len() + 1).map(|text| text == NATIVE);
-        *self.native_types.entry(kind.id()).or_insert_with(|| is_native().unwrap_or(false))
+        if let Some(known) = self.native_types.get(&kind) {
+            return *known;
+        }
+        let description = kind.record().and_then(|kind| kind.text("description", NATIVE.len() + 1));
+        let is_native = description.is_some_and(|text| text == NATIVE);
+        self.native_types.insert(&kind, is_native);
+        is_native
     }
 }
 
 /// Returns the name of a class or method, which is a symbol, a constant with a string.
 fn symbol(
     record: &Record<'_>,
-    known: &mut FxHashMap<ConstantId, Option<Arc<str>>>,
+    known: &mut ConstantMap<Option<Arc<str>>>,
     budget: &mut NameBudget,
     make: impl Fn(&str) -> Arc<str>,
 ) -> Option<Arc<str>> {
     let symbol = record.constant("name");
-    if let Some(name) = symbol.and_then(|symbol| known.get(&symbol.id())) {
+    if let Some(name) = symbol.and_then(|symbol| known.get(&symbol)) {
         return name.clone();
     }
     let text = match symbol {
@@ -189,7 +200,7 @@ fn symbol(
     };
     let name = budget.take(text, make);
     if let Some(symbol) = symbol {
-        known.insert(symbol.id(), name.clone());
+        known.insert(&symbol, name.clone());
     }
     name
 }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
-use hprof_jfr::values::ConstantId;
+use hprof_jfr::values::ConstantNumber;
 use hprof_jfr::{Chunk, NumberField, NumberFields};
 
 use super::names::Names;
@@ -18,7 +18,7 @@ use crate::recordings::profile::events::AllocationEvent;
 #[derive(Debug, Clone, Copy)]
 pub struct Shared<V> {
     /// Equal for equal values of a column, while a chunk is visited. Values that are no constants have an index and no type.
-    pub id: ConstantId,
+    pub id: ConstantNumber,
     /// Value.
     pub value: V,
 }
@@ -42,8 +42,8 @@ pub struct EventRow<'e> {
     pub bytes: Option<u64>,
 }
 
-/// Maximum size in bytes of the names of classes and methods of the visited events. Names beyond that are missing: ten
-/// thousand events of a JVM have far shorter ones.
+/// Maximum size in bytes of the names of classes, methods and threads of the visited events, mostly those of a part of a chunk
+/// ([`PART_EVENTS`](hprof_jfr::chunk::PART_EVENTS)). Names beyond that are missing; those of a JVM are far shorter.
 const MAX_NAMES: usize = 1 << 24;
 
 /// Names of fields with a class.
@@ -68,17 +68,17 @@ fn fields(class: &Class) -> [NumberField<'static>; 7] {
 /// offsets start with an event: earlier ones are not read.
 pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(EventRow<'_>)) {
     let mut selections: FxHashMap<usize, NumberFields<7>> = FxHashMap::default();
-    let (mut names, mut stacks) = (Names::of_chunk(chunk, MAX_NAMES), Stacks::default());
+    let (mut names, mut stacks) = (Names::of_chunk(chunk).at_most(MAX_NAMES), Stacks::default());
     for event in chunk.events_in(starts) {
         let Some(class) = event.fields.class() else { continue };
         let selection =
             selections.entry(event.class).or_insert_with(|| chunk.numbers(event.class, fields(class)));
         let [start, duration, thread, stack, about, bytes, or_else] = event.fields.numbers(selection);
         let thread = selection.constant(chunk, 2, thread);
-        let thread = thread.and_then(|thread| Some((thread.id(), names.thread(thread)?)));
+        let thread = thread.and_then(|thread| Some((thread.number()?, names.thread(thread)?)));
         let thread = thread.filter(|(_, thread)| !thread.name.is_empty());
         let named = selection.constant(chunk, 4, about);
-        let named = named.and_then(|class| Some((class.id(), names.class(class)?)));
+        let named = named.and_then(|class| Some((class.number()?, names.class(class)?)));
         let top = selection.constant(chunk, 3, stack);
         let top = top.and_then(|trace| stacks.innermost(trace, &mut names));
         let bytes = [bytes, or_else].into_iter().filter_map(|bytes| u64::try_from(bytes?).ok());
@@ -95,6 +95,6 @@ pub fn visit(chunk: &Chunk<'_>, starts: Range<usize>, mut visit: impl FnMut(Even
     }
 }
 
-fn numbered(number: usize) -> ConstantId {
-    ConstantId { class: usize::MAX, key: i64::try_from(number).unwrap_or(i64::MAX) }
+fn numbered(number: usize) -> ConstantNumber {
+    ConstantNumber { class: usize::MAX, number }
 }

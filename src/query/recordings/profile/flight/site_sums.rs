@@ -1,6 +1,6 @@
 //! Sums by stack and class.
 
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 use super::stacks::{NO_STACK, StackIndex};
 
@@ -19,42 +19,81 @@ impl Sum {
     }
 }
 
-/// Sums by stack and class. Most stacks allocate objects of one class.
+/// Sums by stack and class.
 #[derive(Debug, Default)]
 pub(super) struct SiteSums {
-    /// By stack: the first class and its sum; one without events for none.
-    first: Vec<(u32, Sum)>,
-    other: FxHashMap<(StackIndex, u32), Sum>,
+    places: SiteMap,
+    sums: Vec<(StackIndex, u32, Sum)>,
+}
+
+/// Places by stack and class. Most stacks allocate objects of one class.
+#[derive(Debug, Default)]
+pub(super) struct SiteMap {
+    /// By stack: the first class and its place; [`NONE`] for none.
+    first: Vec<(u32, u32)>,
+    /// The file chooses which pairs of stack and class there are, so the hash has a seed.
+    other: HashMap<(StackIndex, u32), u32>,
+}
+
+/// No place.
+const NONE: u32 = u32::MAX;
+
+impl SiteMap {
+    /// Returns the place of a stack and class.
+    #[inline]
+    pub(super) fn get(&self, stack: StackIndex, class: u32) -> Option<usize> {
+        let place = match self.first.get(stack as usize) {
+            Some((_, NONE)) => return None,
+            Some((known, place)) if *known == class => *place,
+            _ => *self.other.get(&(stack, class))?,
+        };
+        Some(place as usize)
+    }
+
+    /// Sets the place of a stack and class. Stacks are numbered from 0, so the table is not longer than there are stacks.
+    pub(super) fn insert(&mut self, stack: StackIndex, class: u32, place: usize) {
+        let Ok(place) = u32::try_from(place) else { return };
+        let at = stack as usize;
+        if stack != NO_STACK && at >= self.first.len() {
+            self.first.resize(at + 1, (0, NONE));
+        }
+        match self.first.get_mut(at).filter(|(_, place)| *place == NONE) {
+            Some(first) => *first = (class, place),
+            None => _ = self.other.insert((stack, class), place),
+        }
+    }
 }
 
 impl SiteSums {
-    /// Counts an event. Stacks are numbered from 0, so the table is not longer than there are stacks.
+    /// Counts an event.
     pub(super) fn add(&mut self, stack: StackIndex, class: u32, amount: u64) {
         let sum = Sum { events: 1, amount };
-        let at = stack as usize;
-        if stack != NO_STACK && at >= self.first.len() {
-            self.first.extend((self.first.len()..=at).map(|_| (0, Sum::default())));
-        }
-        match self.first.get_mut(at) {
-            Some((known, first)) if *known == class || first.events == 0 => {
-                *known = class;
-                first.add(sum);
+        let known = self.places.get(stack, class).and_then(|place| self.sums.get_mut(place));
+        match known {
+            Some((.., known)) => known.add(sum),
+            None => {
+                self.places.insert(stack, class, self.sums.len());
+                self.sums.push((stack, class, sum));
             }
-            _ => self.other.entry((stack, class)).or_default().add(sum),
         }
     }
 
-    /// Returns stack, class and sum of all.
+    /// Returns stack, class and sum of all, in the order in which they first occurred.
     pub(super) fn into_sums(self) -> impl Iterator<Item = (StackIndex, u32, Sum)> {
-        let first = (0..).zip(self.first).filter(|(_, (_, sum))| sum.events > 0);
-        let first = first.map(|(stack, (class, sum))| (stack, class, sum));
-        first.chain(self.other.into_iter().map(|((stack, class), sum)| (stack, class, sum)))
+        self.sums.into_iter()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hprof_writer::hostile_keys::is_seeded;
+
+    /// The file chooses the pairs of stack and class: without a seed it could choose those that collide.
+    #[test]
+    fn the_hash_has_a_seed() {
+        assert!(is_seeded(&SiteMap::default().other));
+    }
 
     #[test]
     fn classes_of_a_stack_are_apart() {

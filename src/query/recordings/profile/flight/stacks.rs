@@ -1,14 +1,16 @@
 //! Stacks of a chunk: each constant is read once.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use hprof_index::storage::human_bytes::grouped;
 use hprof_jfr::NumberField::{Integer, Key};
-use hprof_jfr::values::{Constant, ConstantId};
+use hprof_jfr::values::Constant;
 use hprof_jfr::{Chunk, ChunkSpan, ElementNumbers, NumberFields};
 
+use super::constants::{ConstantMap, ConstantTable};
 use super::names::Names;
 use crate::recordings::profile::Frame;
 use crate::threads::frames::NATIVE;
@@ -50,17 +52,20 @@ pub(super) struct FrameLists {
 /// Stacks by their constants.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    /// Those that are not separated by thread.
-    by_constant: ConstantMap,
-    by_thread: FxHashMap<(ConstantId, u32), StackIndex>,
-    /// Index of the list of frames, and whether outer frames are missing. `None` if the chunk lacks the constant.
-    lists: FxHashMap<ConstantId, Option<(u32, bool)>>,
+    /// Indices of lists of frames.
+    lists: ConstantTable,
+    /// By list: whether outer frames are missing.
+    are_truncated: Vec<bool>,
+    /// By list: the stack that is not separated by thread; [`NO_STACK`] for none.
+    of_all_threads: Vec<StackIndex>,
+    /// By list and thread. The file chooses the numbers of threads, so the hash has a seed.
+    by_thread: HashMap<(u32, u32), StackIndex>,
     table: StackTable,
-    /// By index of the type of the frame, and its method, line and kind.
-    by_frame: FxHashMap<(usize, [i64; 3]), u32>,
+    /// By index of the type of the frame, and its method, line and kind, which the file chooses, too.
+    by_frame: HashMap<(usize, [i64; 3]), u32>,
     by_bytes: ElementNumbers,
     /// Innermost frames, of stacks of which only that was read.
-    innermost: FxHashMap<ConstantId, Option<u32>>,
+    innermost: ConstantMap<Option<u32>>,
     /// Method, line and kind of a frame, by index of its type. The JVM has one such type.
     frame_fields: FxHashMap<usize, NumberFields<3>>,
     /// Number of events whose stack the chunk does not contain.
@@ -70,59 +75,10 @@ pub(super) struct Stacks {
 /// Classes that events are about, numbered as they first occur.
 #[derive(Debug, Default)]
 pub(super) struct ClassTable {
-    by_constant: ConstantMap,
+    by_constant: ConstantTable,
     /// Number of the class without a name.
     unnamed: Option<u32>,
     names: Vec<Arc<str>>,
-}
-
-/// Numbers of constants.
-#[derive(Debug, Default)]
-struct ConstantMap {
-    /// Type of the constants in the table: that of the first one.
-    class: Option<usize>,
-    /// First key in the table.
-    first: i64,
-    /// By key; [`NONE`] for none. It is not much longer than there are constants of the type.
-    table: Vec<u32>,
-    /// Those of another type, those that the chunk does not contain, and all if their keys are far apart.
-    other: FxHashMap<ConstantId, u32>,
-}
-
-/// No number.
-const NONE: u32 = u32::MAX;
-
-impl ConstantMap {
-    #[inline]
-    fn get(&self, constant: &Constant<'_>) -> Option<u32> {
-        let ConstantId { class, key } = constant.id();
-        let at = key.wrapping_sub(self.first).cast_unsigned();
-        if self.class == Some(class)
-            && let Ok(at) = usize::try_from(at)
-            && let Some(number) = self.table.get(at)
-            && *number != NONE
-        {
-            return Some(*number);
-        }
-        if self.other.is_empty() { None } else { self.other.get(&constant.id()).copied() }
-    }
-
-    fn insert(&mut self, constant: &Constant<'_>, number: u32) {
-        let class = constant.id().class;
-        if let (None, Some(first)) = (self.class, constant.first_key()) {
-            (self.class, self.first) = (Some(class), first);
-        }
-        let Some(at) = constant.number().filter(|_| self.class == Some(class)) else {
-            self.other.insert(constant.id(), number);
-            return;
-        };
-        if self.table.len() <= at {
-            self.table.resize(at.saturating_add(1).next_power_of_two(), NONE);
-        }
-        if let Some(place) = self.table.get_mut(at) {
-            *place = number;
-        }
-    }
 }
 
 impl FrameLists {
@@ -146,32 +102,26 @@ impl Stacks {
         thread: u32,
         names: &mut Names,
     ) -> (StackIndex, bool) {
+        let Some(list) = self.lists.get(&trace).or_else(|| self.list(trace, names)) else {
+            // Key 0 is that of events without a stack.
+            self.lost += u64::from(trace.key() != 0);
+            return (NO_STACK, false);
+        };
         let known = match thread {
-            0 => self.by_constant.get(&trace),
-            thread => self.by_thread.get(&(trace.id(), thread)).copied(),
+            0 => self.of_all_threads.get(list as usize).copied().filter(|index| *index != NO_STACK),
+            thread => self.by_thread.get(&(list, thread)).copied(),
         };
         if let Some(index) = known {
-            self.lost += u64::from(is_lost(trace, index));
             return (index, false);
         }
-        let list = match self.lists.get(&trace.id()) {
-            Some(list) => *list,
-            None => {
-                let list = self.list(trace, names);
-                self.lists.insert(trace.id(), list);
-                list
-            }
-        };
-        let index = list.map_or(NO_STACK, |(list, is_truncated)| {
-            self.table.stacks.push(Stack { thread, list, is_truncated });
-            u32::try_from(self.table.stacks.len() - 1).unwrap_or(NO_STACK)
-        });
-        match thread {
-            0 => self.by_constant.insert(&trace, index),
-            thread => _ = self.by_thread.insert((trace.id(), thread), index),
+        let index = u32::try_from(self.table.stacks.len()).unwrap_or(NO_STACK);
+        let is_truncated = self.are_truncated.get(list as usize) == Some(&true);
+        self.table.stacks.push(Stack { thread, list, is_truncated });
+        match self.of_all_threads.get_mut(list as usize).filter(|_| thread == 0) {
+            Some(of_all_threads) => *of_all_threads = index,
+            None => _ = self.by_thread.insert((list, thread), index),
         }
-        self.lost += u64::from(is_lost(trace, index));
-        (index, index != NO_STACK)
+        (index, true)
     }
 
     /// Returns the number of events whose stack the chunk does not contain.
@@ -181,28 +131,32 @@ impl Stacks {
 
     /// Returns the innermost frame of a stack, and its index. The other frames are not read.
     pub(super) fn innermost(&mut self, trace: Constant<'_>, names: &mut Names) -> Option<(u32, &Frame)> {
-        let frame = match self.innermost.get(&trace.id()) {
+        let frame = match self.innermost.get(&trace) {
             Some(frame) => *frame,
             None => {
                 let mut found = None;
                 self.read(trace, 1, names, |frame| found = Some(frame));
-                self.innermost.insert(trace.id(), found);
+                self.innermost.insert(&trace, found);
                 found
             }
         };
         Some((frame?, self.table.frames.get(frame? as usize)?))
     }
 
-    /// Reads the frames of a stack: the index of their list, and whether outer frames are missing.
-    fn list(&mut self, trace: Constant<'_>, names: &mut Names) -> Option<(u32, bool)> {
+    /// Reads the frames of a stack, and returns the index of their list; `None` if the chunk does not contain the stack.
+    fn list(&mut self, trace: Constant<'_>, names: &mut Names) -> Option<u32> {
         let mut lists = std::mem::take(&mut self.table.lists);
         let is_truncated = self.read(trace, usize::MAX, names, |frame| lists.frames.push(frame));
         let number = u32::try_from(lists.ends.len());
-        if is_truncated.is_some() {
+        if let Some(is_truncated) = is_truncated {
             lists.ends.push(lists.frames.len());
+            self.are_truncated.push(is_truncated);
+            self.of_all_threads.push(NO_STACK);
         }
         self.table.lists = lists;
-        Some((number.ok()?, is_truncated?))
+        let number = number.ok().filter(|_| is_truncated.is_some())?;
+        self.lists.insert(&trace, number);
+        Some(number)
     }
 
     /// Reads the innermost frames of a stack, and whether outer ones are missing in the recording.
@@ -256,11 +210,6 @@ impl Stacks {
     pub(super) fn finish(self) -> StackTable {
         self.table
     }
-}
-
-/// Returns whether the chunk does not contain the stack of an event. Key 0 is that of events without one.
-fn is_lost(trace: Constant<'_>, index: StackIndex) -> bool {
-    index == NO_STACK && trace.id().key != 0
 }
 
 /// Returns descriptions of the damage to a chunk whose events were read with these stacks and names: for every question, the
@@ -317,5 +266,18 @@ impl ClassTable {
     /// Returns the names of all classes.
     pub(super) fn finish(self) -> Vec<Arc<str>> {
         self.names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hprof_writer::hostile_keys::is_seeded;
+
+    /// The file chooses the numbers of threads, and methods and lines of frames: without a seed it could choose those that collide.
+    #[test]
+    fn hashes_have_a_seed() {
+        let Stacks { by_thread, by_frame, .. } = Stacks::default();
+        assert!(is_seeded(&by_thread) && is_seeded(&by_frame));
     }
 }

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
@@ -12,6 +10,7 @@ use super::super::AllocationEvent;
 use super::super::chunk_sums::MAX_JVM_TEXT;
 use super::super::heap::{HeapEventKind, HeapEvents};
 use super::super::names::Names;
+use super::super::site_sums::SiteMap;
 use super::super::stacks::{self, ClassTable, StackTable, Stacks, chunk_problems};
 use super::old_objects::{OldObject, OldObjects};
 use super::{AllocationRow, MAX_ROWS, MAX_STARTS, RecordedJvm, SampleSum, TIME_PARTS};
@@ -21,13 +20,13 @@ pub(super) const NO_STACK: u32 = stacks::NO_STACK;
 
 /// ID of the first recording of a JVM.
 const FIRST_RECORDING: i64 = 1;
-/// Maximum number of old objects of a chunk. The JVM samples 256 by default.
+/// Maximum number of old objects of a chunk that are read. The JVM samples 256 by default.
 const MAX_OLD_OBJECTS: usize = 1 << 11;
 /// Maximum length in bytes of the texts of all chains of a chunk.
 const MAX_CHAIN_TEXTS: usize = 1 << 23;
 
 /// Kind of event, index of the class and of the stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct RowKey {
     pub(super) event: AllocationEvent,
     pub(super) class: u32,
@@ -39,7 +38,8 @@ pub(super) struct RowKey {
 pub(super) struct ChunkAllocations {
     pub(super) tables: StackTable,
     pub(super) classes: Vec<Arc<str>>,
-    pub(super) rows: FxHashMap<RowKey, AllocationRow>,
+    /// In the order in which they first occurred.
+    pub(super) rows: Vec<(RowKey, AllocationRow)>,
     pub(super) old_objects: Vec<OldObject>,
     pub(super) jvm: Option<RecordedJvm>,
     pub(super) started_ms: Vec<i64>,
@@ -97,9 +97,11 @@ impl ChunkAllocations {
             chunk: &chunk,
             span_nanos,
             found: Self::default(),
-            names: Names::of_chunk(&chunk, usize::MAX),
+            names: Names::of_chunk(&chunk),
             stacks: Stacks::default(),
             classes: ClassTable::default(),
+            places: Default::default(),
+            old_objects_read: 0,
             old_objects: OldObjects::new(MAX_CHAIN_TEXTS),
             jvm: None,
         };
@@ -125,6 +127,10 @@ struct Reading<'c> {
     names: Names,
     stacks: Stacks,
     classes: ClassTable,
+    /// By kind of event: places of rows.
+    places: [SiteMap; AllocationEvent::ALL.len()],
+    /// Number of events about old objects that were read.
+    old_objects_read: usize,
     old_objects: OldObjects<'c>,
     /// The last event about the JVM: only that is read, as each can refer to long texts.
     jvm: Option<Record<'c>>,
@@ -136,7 +142,8 @@ impl<'c> Reading<'c> {
         match kind {
             Kind::Allocation(event) => self.allocation(event, of, fields.numbers(of)),
             Kind::OldObject => {
-                if self.found.old_objects.len() < MAX_OLD_OBJECTS {
+                if self.old_objects_read < MAX_OLD_OBJECTS {
+                    self.old_objects_read += 1;
                     let [stack, ..] = fields.numbers(of);
                     let stack = self.stack(of, stack);
                     let old = self.old_objects.read(fields, stack, &mut self.names);
@@ -169,15 +176,14 @@ impl<'c> Reading<'c> {
         let bytes = [first, second].into_iter().filter_map(positive);
         let bytes = bytes.into_iter().find(|bytes| *bytes > 0).unwrap_or(0);
         let sum = SampleSum { samples: 1, bytes };
-        let key = RowKey { event, class, stack };
-        if self.found.rows.len() >= MAX_ROWS && !self.found.rows.contains_key(&key) {
+        let Some(place) = self.row(RowKey { event, class, stack }) else {
             self.found.left_out += 1;
             return;
-        }
+        };
         let part = self.part(time);
         let is_array = self.classes.name(class).is_some_and(|class| class.ends_with("[]"));
         let size = positive(size).filter(|_| is_array);
-        let row = self.found.rows.entry(key).or_default();
+        let Some((_, row)) = self.found.rows.get_mut(place) else { return };
         row.sum.add(sum);
         if let Some(part) = row.parts.get_mut(part) {
             *part = part.saturating_add(bytes);
@@ -185,6 +191,20 @@ impl<'c> Reading<'c> {
         if let Some(size) = size {
             row.add_size(size, sum);
         }
+    }
+
+    /// Returns the place of a row; `None` if there are too many.
+    fn row(&mut self, key: RowKey) -> Option<usize> {
+        let RowKey { event, class, stack } = key;
+        let places = self.places.get_mut(event as usize)?;
+        let known = places.get(stack, class);
+        if known.is_some() || self.found.rows.len() >= MAX_ROWS {
+            return known;
+        }
+        let place = self.found.rows.len();
+        places.insert(stack, class, place);
+        self.found.rows.push((key, AllocationRow::default()));
+        Some(place)
     }
 
     /// Returns the part of the recording's time in which an event is.

@@ -8,16 +8,16 @@ mod old_objects;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
 
 use hprof_jfr::{ChunkSpan, Recording};
 
 use super::heap::{Collecting, HeapOverTime};
 use super::in_order::map_in_order;
 use super::stacks::StackTable;
-use super::{AllocationEvent, MAX_PROBLEMS};
+use super::{AllocationEvent, MAX_PROBLEMS, SiteEvent};
 use crate::recordings::profile::Frame;
 use crate::sorting::SortRows;
 
@@ -167,16 +167,34 @@ pub fn read(recording: &Recording<'_>) -> Allocations {
     merged.finish()
 }
 
-/// Allocations of the chunks so far.
+/// Allocations of the chunks so far. The file chooses the keys of the tables, so their hashes have a seed.
 #[derive(Default)]
 struct Merged {
     all: Allocations,
-    frames: FxHashMap<Frame, u32>,
-    stacks: FxHashMap<Box<[u32]>, u32>,
+    frames: HashMap<Frame, u32>,
+    stacks: HashMap<Box<[u32]>, u32>,
     stack_frames: usize,
     heap: Collecting,
-    rows: FxHashMap<(AllocationEvent, Arc<str>, u32), AllocationRow>,
-    names: FxHashMap<Arc<str>, ()>,
+    /// By event, and by the numbers of class and stack.
+    rows: HashMap<(SiteEvent, u32, u32), AllocationRow>,
+    classes: Vec<Arc<str>>,
+    class_numbers: HashMap<Arc<str>, u32>,
+}
+
+/// Numbers among all chunks of what a chunk numbers itself, as far as they were looked up.
+struct ChunkNumbers<'c> {
+    tables: &'c StackTable,
+    frames: Vec<Option<u32>>,
+    /// `Some(None)` if there are too many.
+    stacks: Vec<Option<Option<u32>>>,
+    classes: Vec<Option<Option<u32>>>,
+}
+
+impl<'c> ChunkNumbers<'c> {
+    fn new(tables: &'c StackTable, classes: usize) -> Self {
+        let (frames, stacks) = (vec![None; tables.frames.len()], vec![None; tables.stacks.len()]);
+        Self { tables, frames, stacks, classes: vec![None; classes] }
+    }
 }
 
 impl Merged {
@@ -197,19 +215,20 @@ impl Merged {
             }
         }
         self.heap.add_all(chunk.heap);
-        let mut stacks: FxHashMap<u32, Option<u32>> = FxHashMap::default();
+        let mut numbers = ChunkNumbers::new(&chunk.tables, chunk.classes.len());
         for (RowKey { event, class, stack }, row) in chunk.rows {
-            let stack = self.stack(&chunk.tables, &mut stacks, stack);
-            let class = chunk.classes.get(class as usize).cloned().unwrap_or_default();
-            let (Some(stack), Some(class)) = (stack, self.name(class)) else {
+            let stack = self.stack(&mut numbers, stack);
+            let (Some(stack), Some(class)) = (stack, self.class(&mut numbers, &chunk.classes, class)) else {
                 self.all.left_out = self.all.left_out.saturating_add(row.sum.samples);
                 continue;
             };
+            let is_sample = event == AllocationEvent::Sample;
+            let event = if is_sample { SiteEvent::Samples } else { SiteEvent::Buffers };
             let is_full = self.rows.len() >= MAX_ROWS;
             match self.rows.entry((event, class, stack)) {
-                std::collections::hash_map::Entry::Occupied(mut known) => known.get_mut().add(&row),
-                std::collections::hash_map::Entry::Vacant(new) if !is_full => _ = new.insert(row),
-                std::collections::hash_map::Entry::Vacant(_) => {
+                Entry::Occupied(mut known) => known.get_mut().add(&row),
+                Entry::Vacant(new) if !is_full => _ = new.insert(row),
+                Entry::Vacant(_) => {
                     self.all.left_out = self.all.left_out.saturating_add(row.sum.samples);
                 }
             }
@@ -217,7 +236,7 @@ impl Merged {
         // Every time a recording is written, all sampled objects that are alive are written: the last time counts.
         if !chunk.old_objects.is_empty() {
             let old_objects = chunk.old_objects.into_iter().map(|mut old| {
-                let stack = self.stack(&chunk.tables, &mut stacks, old.stack);
+                let stack = self.stack(&mut numbers, old.stack);
                 old.stack = stack.unwrap_or(NO_STACK);
                 old
             });
@@ -225,35 +244,47 @@ impl Merged {
         }
     }
 
-    fn name(&mut self, name: Arc<str>) -> Option<Arc<str>> {
-        if let Some((known, ())) = self.names.get_key_value(&name) {
-            return Some(Arc::clone(known));
-        }
-        if self.names.len() >= MAX_ROWS {
-            return None;
-        }
-        self.names.insert(Arc::clone(&name), ());
-        Some(name)
+    /// Returns the number of a chunk's class among all; `None` if there are too many.
+    fn class(&mut self, numbers: &mut ChunkNumbers<'_>, names: &[Arc<str>], class: u32) -> Option<u32> {
+        let known = numbers.classes.get_mut(class as usize)?;
+        *known.get_or_insert_with(|| {
+            let name = names.get(class as usize)?;
+            if let Some(number) = self.class_numbers.get(name) {
+                return Some(*number);
+            }
+            let number = u32::try_from(self.classes.len()).ok().filter(|_| self.classes.len() < MAX_ROWS)?;
+            self.classes.push(Arc::clone(name));
+            self.class_numbers.insert(Arc::clone(name), number);
+            Some(number)
+        })
     }
 
     /// Returns the number of a chunk's stack among all; `None` if there are too many.
-    fn stack(
-        &mut self,
-        StackTable { frames, lists, stacks }: &StackTable,
-        known: &mut FxHashMap<u32, Option<u32>>,
-        stack: u32,
-    ) -> Option<u32> {
+    fn stack(&mut self, numbers: &mut ChunkNumbers<'_>, stack: u32) -> Option<u32> {
         if stack == NO_STACK {
             return Some(NO_STACK);
         }
-        if let Some(known) = known.get(&stack) {
+        let known = numbers.stacks.get(stack as usize)?;
+        if let Some(known) = known {
             return *known;
         }
+        let number = self.new_stack(numbers, stack);
+        if let Some(known) = numbers.stacks.get_mut(stack as usize) {
+            *known = Some(number);
+        }
+        number
+    }
+
+    fn new_stack(&mut self, numbers: &mut ChunkNumbers<'_>, stack: u32) -> Option<u32> {
+        let StackTable { frames, lists, stacks } = numbers.tables;
         let list = stacks.get(stack as usize).and_then(|stack| lists.get(stack.list as usize));
-        let numbers = list.into_iter().flatten();
-        let numbers: Box<[u32]> = numbers
-            .filter_map(|number| frames.get(*number as usize))
-            .map(|frame| match self.frames.get(frame) {
+        let mut all = Vec::with_capacity(list.map_or(0, <[u32]>::len));
+        for at in list.unwrap_or_default() {
+            let (Some(known), Some(frame)) = (numbers.frames.get_mut(*at as usize), frames.get(*at as usize))
+            else {
+                continue;
+            };
+            all.push(*known.get_or_insert_with(|| match self.frames.get(frame) {
                 Some(number) => *number,
                 None => {
                     let number = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
@@ -261,41 +292,36 @@ impl Merged {
                     self.all.frames.push(frame.clone());
                     number
                 }
-            })
-            .collect();
-        let number = match self.stacks.get(&numbers) {
-            Some(number) => Some(*number),
-            None if self.stack_frames.saturating_add(numbers.len()) > MAX_FRAMES => None,
-            None => {
-                self.stack_frames += numbers.len();
-                let number = u32::try_from(self.all.stacks.len()).unwrap_or(NO_STACK);
-                self.all.stacks.push(numbers.clone());
-                self.stacks.insert(numbers, number);
-                Some(number)
-            }
-        };
-        known.insert(stack, number);
-        number
+            }));
+        }
+        if let Some(number) = self.stacks.get(&*all) {
+            return Some(*number);
+        }
+        if self.stack_frames.saturating_add(all.len()) > MAX_FRAMES {
+            return None;
+        }
+        self.stack_frames += all.len();
+        let number = u32::try_from(self.all.stacks.len()).unwrap_or(NO_STACK);
+        let all = all.into_boxed_slice();
+        self.all.stacks.push(all.clone());
+        self.stacks.insert(all, number);
+        Some(number)
     }
 
     fn finish(mut self) -> Allocations {
         self.all.heap = std::mem::take(&mut self.heap).finish();
         self.all.heap.problem().into_iter().for_each(|problem| self.problem(problem));
-        let Self { mut all, rows, .. } = self;
-        let are_samples = rows.keys().any(|(event, ..)| *event == AllocationEvent::Sample);
-        all.event = match (are_samples, rows.is_empty()) {
-            (true, _) => Some(AllocationEvent::Sample),
-            (false, false) => Some(AllocationEvent::InNewTlab),
-            (false, true) => None,
+        let Self { mut all, rows, classes, .. } = self;
+        let are_samples = rows.keys().any(|(event, ..)| *event == SiteEvent::Samples);
+        let (event, counted) = match are_samples {
+            true => (AllocationEvent::Sample, SiteEvent::Samples),
+            false => (AllocationEvent::InNewTlab, SiteEvent::Buffers),
         };
-        let mut sums: FxHashMap<(Arc<str>, u32), AllocationRow> = FxHashMap::default();
-        for ((event, class, stack), row) in rows {
-            // Both kinds count the same bytes.
-            if (event == AllocationEvent::Sample) == are_samples {
-                sums.entry((class, stack)).or_default().add(&row);
-            }
-        }
-        all.rows = sums.into_iter().map(|((class, stack), row)| (class, stack, row)).collect();
+        all.event = Some(event).filter(|_| !rows.is_empty());
+        let class = |number: u32| classes.get(number as usize).cloned().unwrap_or_default();
+        // Both kinds count the same bytes.
+        let rows = rows.into_iter().filter(|((event, ..), _)| *event == counted);
+        all.rows = rows.map(|((_, number, stack), row)| (class(number), stack, row)).collect();
         all.rows.sort_rows_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
         all
     }

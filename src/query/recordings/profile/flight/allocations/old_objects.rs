@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use hprof_jfr::Record;
-use hprof_jfr::values::{Constant, ConstantId};
+use hprof_jfr::values::Constant;
 
+use super::super::constants::ConstantMap;
 use super::super::names::{MAX_NAME, Names};
 
 /// Maximum number of links of a chain. The JVM writes at most 200, and how many it skipped.
@@ -50,9 +49,9 @@ impl OldObject {
 pub(super) struct OldObjects<'c> {
     /// Bytes that texts of chains may still take.
     left: usize,
-    objects: FxHashMap<ConstantId, Object<'c>>,
-    references: FxHashMap<ConstantId, Reference<'c>>,
-    fields: FxHashMap<ConstantId, Option<Arc<str>>>,
+    objects: ConstantMap<Object<'c>>,
+    references: ConstantMap<Reference<'c>>,
+    fields: ConstantMap<Option<Arc<str>>>,
 }
 
 /// Object in a chain.
@@ -76,9 +75,9 @@ impl<'c> OldObjects<'c> {
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             left: max_bytes,
-            objects: FxHashMap::default(),
-            references: FxHashMap::default(),
-            fields: FxHashMap::default(),
+            objects: ConstantMap::default(),
+            references: ConstantMap::default(),
+            fields: ConstantMap::default(),
         }
     }
 
@@ -110,7 +109,7 @@ impl<'c> OldObjects<'c> {
     }
 
     fn object(&mut self, object: Constant<'c>, names: &mut Names) -> Object<'c> {
-        if let Some(known) = self.objects.get(&object.id()) {
+        if let Some(known) = self.objects.get(&object) {
             return known.clone();
         }
         let found = object.record().map(|record| {
@@ -120,7 +119,7 @@ impl<'c> OldObjects<'c> {
             Object { class, represented, referrer: record.constant("referrer") }
         });
         let found = found.unwrap_or_default();
-        self.objects.insert(object.id(), found.clone());
+        self.objects.insert(&object, found.clone());
         found
     }
 
@@ -137,7 +136,7 @@ impl<'c> OldObjects<'c> {
     }
 
     fn reference(&mut self, reference: Constant<'c>) -> Reference<'c> {
-        if let Some(known) = self.references.get(&reference.id()) {
+        if let Some(known) = self.references.get(&reference) {
             return known.clone();
         }
         let found = reference.record().map(|record| Reference {
@@ -145,22 +144,22 @@ impl<'c> OldObjects<'c> {
             field: record.constant("field").and_then(|field| self.field(field)),
         });
         let found = found.unwrap_or_default();
-        self.references.insert(reference.id(), found.clone());
+        self.references.insert(&reference, found.clone());
         found
     }
 
     fn field(&mut self, field: Constant<'c>) -> Option<Arc<str>> {
-        if let Some(known) = self.fields.get(&field.id()) {
+        if let Some(known) = self.fields.get(&field) {
             return known.clone();
         }
         let name = field.record().filter(|_| self.left > 0).and_then(|field| field.string("name"));
         let name = name.filter(|name| self.take(name.stated_len().min(MAX_NAME)));
         let name = name.and_then(|name| name.decode(MAX_NAME)).map(Into::into);
-        self.fields.insert(field.id(), name.clone());
+        self.fields.insert(&field, name.clone());
         name
     }
 
-    /// Takes so many bytes of what is left; returns whether there are as many. If not, nothing is left.
+    /// Takes `bytes` of those that are left; returns whether there are as many. If not, none is left.
     fn take(&mut self, bytes: usize) -> bool {
         let rest = self.left.checked_sub(bytes);
         self.left = rest.unwrap_or(0);

@@ -3,6 +3,7 @@
 
 use hprof_writer::flight::{FlightWriter, every_kind, full_collections};
 use hprof_writer::flight_leak::{LeakRecording, SampledLine, circular_chain, old_objects};
+use hprof_writer::hostile_keys::is_seeded;
 
 use super::super::class_counts::ClassCount;
 use super::*;
@@ -118,4 +119,11 @@ fn heap_over_time_is_that_of_a_report() {
     assert_eq!(bytes_of(counted.last), (3, 1_030_000_000, 20, 320));
     let recording = Recording::new(&bytes).unwrap();
     assert_eq!(found, super::super::read(&recording, None, Default::default()).heap);
+}
+
+/// What the file chooses, it could choose to collide without a seed.
+#[test]
+fn hashes_have_a_seed() {
+    let Merged { frames, stacks, rows, class_numbers, .. } = Merged::default();
+    assert!(is_seeded(&frames) && is_seeded(&stacks) && is_seeded(&rows) && is_seeded(&class_numbers));
 }

@@ -1,0 +1,137 @@
+//! Values by constants of a chunk.
+//!
+//! A file chooses the keys of its constants freely: in a hash table without a seed, those of a hostile file would collide. So tables
+//! go by the numbers of constants, which are dense.
+
+use hprof_jfr::values::{Constant, ConstantNumber};
+use rustc_hash::FxHashMap;
+
+/// Values by constants. Those that the chunk does not contain have none.
+#[derive(Debug)]
+pub(super) struct ConstantMap<V>(FxHashMap<ConstantNumber, V>);
+
+impl<V> Default for ConstantMap<V> {
+    fn default() -> Self {
+        Self(FxHashMap::default())
+    }
+}
+
+impl<V> ConstantMap<V> {
+    /// Returns the value of a constant.
+    #[inline]
+    pub(super) fn get(&self, constant: &Constant<'_>) -> Option<&V> {
+        self.0.get(&constant.number()?)
+    }
+
+    /// Sets the value of a constant; nothing of one that the chunk does not contain.
+    pub(super) fn insert(&mut self, constant: &Constant<'_>, value: V) {
+        if let Some(number) = constant.number() {
+            self.0.insert(number, value);
+        }
+    }
+
+    /// Returns how many values there are.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Numbers by constants, for those that most events refer to.
+#[derive(Debug, Default)]
+pub(super) struct ConstantTable {
+    /// Type of the constants in the table: that of the first one.
+    class: Option<usize>,
+    /// First key in the table.
+    first: i64,
+    /// By key; [`NONE`] for none. It is not much longer than there are constants of the type.
+    table: Vec<u32>,
+    /// Those of another type, and all if their keys are far apart.
+    other: ConstantMap<u32>,
+}
+
+/// No number.
+const NONE: u32 = u32::MAX;
+
+impl ConstantTable {
+    /// Returns the number of a constant.
+    #[inline]
+    pub(super) fn get(&self, constant: &Constant<'_>) -> Option<u32> {
+        if self.class != Some(constant.class_index()) {
+            return self.other.get(constant).copied();
+        }
+        let at = constant.key().wrapping_sub(self.first).cast_unsigned();
+        let number = self.table.get(usize::try_from(at).ok()?)?;
+        Some(*number).filter(|number| *number != NONE)
+    }
+
+    /// Sets the number of a constant; nothing of one that the chunk does not contain.
+    pub(super) fn insert(&mut self, constant: &Constant<'_>, number: u32) {
+        let Some(ConstantNumber { class, number: at }) = constant.number() else { return };
+        if let (None, Some(first)) = (self.class, constant.first_key()) {
+            (self.class, self.first) = (Some(class), first);
+        }
+        if self.class != Some(class) {
+            return self.other.insert(constant, number);
+        }
+        if self.table.len() <= at {
+            self.table.resize(at.saturating_add(1).next_power_of_two(), NONE);
+        }
+        if let Some(place) = self.table.get_mut(at) {
+            *place = number;
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::hash::BuildHasher;
+
+    use super::*;
+    use hprof_jfr::{Chunk, Recording};
+    use hprof_writer::flight::{FlightField, FlightValues, FlightWriter, TEXT};
+    use hprof_writer::hostile_keys::colliding_keys;
+    use rustc_hash::FxBuildHasher;
+
+    const CLASS: i64 = 31;
+    const KEYS: usize = 1_000;
+
+    /// A hostile file chooses keys that collide: what it cannot choose is the numbers.
+    #[test]
+    fn tables_go_by_numbers_that_are_dense() {
+        let keys: Vec<i64> = colliding_keys().take(KEYS).collect();
+        let place = |hash: u64| (hash >> 57, hash & ((1 << 20) - 1));
+        assert!(keys.iter().all(|key| place(FxBuildHasher.hash_one(key)) == (0, 0)));
+        let write = |body: &mut FlightValues| body.text("a");
+        let constants: Vec<_> = keys.iter().map(|key| (*key, &write as _)).collect();
+        let mut made = FlightWriter::new(true);
+        made.checkpoint(CLASS, &constants);
+        // The last key has no constant.
+        let event = |key: i64| move |body: &mut FlightValues| body.long(key);
+        keys.iter().for_each(|key| made.event(40, event(*key)));
+        made.event(40, event(-1));
+        made.metadata(&[
+            (CLASS, "java.lang.Class", &[("name", TEXT)]),
+            (40, "jdk.Sample", &[("class", FlightField::constant(CLASS))]),
+        ]);
+        let bytes = made.finish();
+        let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
+        let (mut map, mut table) = (ConstantMap::default(), ConstantTable::default());
+        for (at, event) in (0..).zip(chunk.events()) {
+            let constant = event.fields.constant("class").unwrap();
+            map.insert(&constant, at);
+            table.insert(&constant, at);
+            let is_there = constant.key() != -1;
+            let found = Some(at).filter(|_| is_there);
+            assert_eq!((map.get(&constant).copied(), table.get(&constant)), (found, found));
+        }
+        for numbers in [&map.0, &table.other.0] {
+            assert_eq!(numbers.len(), KEYS);
+            assert!(numbers.keys().all(|key| key.number < KEYS));
+            let places: std::collections::HashSet<_> =
+                numbers.keys().map(|key| place(FxBuildHasher.hash_one(key))).collect();
+            assert!(places.len() > KEYS / 2, "{}", places.len());
+        }
+    }
+}
