@@ -40,6 +40,7 @@ mod index_directory;
 mod kit;
 mod larger_than_memory;
 mod listen;
+mod lost_samples;
 mod maker;
 mod options;
 mod overview;

@@ -217,6 +217,37 @@ fn what_is_shared_is_read_once() {
     let sampled = [("startTime", LONG), ("sampledThread", constant(37))];
     add("samples of two threads in turn", chunk, &[thread, (40, "jdk.ExecutionSample", &sampled)]);
 
+    // Descriptions of class objects: one text that is no name of a class, and one that begins as such.
+    for (what, start) in
+        [("class objects with one text", "A"), ("class objects with one name", "Class Name: ")]
+    {
+        let mut chunk = FlightWriter::new(true);
+        let text = |body: &mut FlightValues| {
+            body.raw(&[5]);
+            body.int(100_000);
+            body.raw(start.as_bytes());
+            body.raw(&vec![b'A'; 100_000 - start.len()]);
+        };
+        chunk.checkpoint(STRING, &[(LONG_TEXT, &text), (1, &|body| body.text("java/lang/Class"))]);
+        chunk.checkpoint(31, &[(1, &|body| body.raw(&[2, 1]))]);
+        let object = |body: &mut FlightValues| {
+            body.long(1);
+            long_text(body);
+        };
+        let objects: Vec<(i64, FlightConstant<'_>)> =
+            (1..=REFERENCES).map(|key| (key, &object as FlightConstant<'_>)).collect();
+        chunk.checkpoint(60, &objects);
+        numbered(&mut chunk, 70, &[]);
+        let class = (31, "java.lang.Class", &[("name", TEXT)][..]);
+        let object = [("type", constant(31)), ("description", TEXT)];
+        let sampled = [("object", constant(60))];
+        add(
+            what,
+            chunk,
+            &[class, (60, "jdk.types.OldObject", &object), (70, "jdk.OldObjectSample", &sampled)],
+        );
+    }
+
     let mut chunk = with_long_text();
     chunk.checkpoint(38, &[(1, &long_text)]);
     numbered(&mut chunk, 53, &[101, 1, 7]);

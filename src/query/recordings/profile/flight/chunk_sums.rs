@@ -12,7 +12,7 @@ use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
 use super::super::events::{AllocationEvent, MonitorEvent, SampleEvent};
 use super::heap::{HeapEventKind, HeapEvents};
 use super::names::{Names, RecordedThread};
-use super::site_sums::SiteSums;
+use super::site_sums::{SiteSums, Sum};
 use super::stacks::{ClassTable, NO_STACK, StackIndex, StackTable, Stacks, chunk_problems};
 use super::{EventCount, FlightJvm, Want};
 
@@ -202,7 +202,7 @@ impl<'c> Counting<'c, '_> {
                 let (stack, class) = (self.stack(of, stack, thread), self.class(of, class));
                 let bytes = positive(first).or_else(|| positive(second)).unwrap_or(0);
                 if let Some(sums) = self.sums.allocations.get_mut(kind) {
-                    sums.add(stack, class, bytes);
+                    sums.add(stack, class, Sum { events: 1, amount: bytes });
                 }
             }
             Kind::Wait(kind) => {
@@ -210,7 +210,7 @@ impl<'c> Counting<'c, '_> {
                 let (stack, class) = (self.stack(of, stack, thread), self.class(of, class));
                 let nanos = duration.map(|ticks| self.chunk.duration_nanos(ticks));
                 if let Some(sums) = self.sums.waits.get_mut(kind) {
-                    sums.add(stack, class, positive(nanos).unwrap_or(0));
+                    sums.add(stack, class, Sum { events: 1, amount: positive(nanos).unwrap_or(0) });
                 }
             }
             Kind::Thread { .. } if self.sums.threads.len() >= MAX_THREADS => self.sums.left_out_threads += 1,

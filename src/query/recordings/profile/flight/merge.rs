@@ -14,7 +14,8 @@ use super::super::events::{MonitorEvent, SampleEvent, SiteEvent};
 use super::super::traces::StoredFrames;
 use super::chunk_sums::{ChunkSums, ThreadChange};
 use super::heap::Collecting;
-use super::site_sums::Sum;
+use super::site_sums::{SiteSums, Sum};
+use super::stacks::Stack;
 use super::{EventCount, FlightFacts, FlightReport, Want};
 use crate::recordings::percent::two_decimals;
 use crate::recordings::profile::{
@@ -25,9 +26,6 @@ use crate::sorting::SortRows;
 
 /// Maximum number of starts and ends of threads.
 const MAX_THREADS: usize = 1 << 22;
-
-/// Sums by trace and class.
-type ByClass = HashMap<(TraceSerial, u32), Sum>;
 
 /// Sums of the chunks so far. Where the file chooses the keys, the hash has a seed.
 #[derive(Debug, Default)]
@@ -41,13 +39,16 @@ pub(super) struct Merged {
     numbers: Vec<u32>,
     /// Distinct lists of frames.
     stored: Vec<StoredFrames>,
-    /// Serial numbers of traces by thread and list of frames.
-    serials: HashMap<(u32, u32), TraceSerial>,
+    /// By list of frames: serial number of the trace without a thread; [`TraceSerial::NONE`] for none.
+    of_all_threads: Vec<TraceSerial>,
+    /// Serial numbers of the other traces, by thread and list of frames.
+    by_thread: HashMap<(u32, u32), TraceSerial>,
     classes: Vec<Arc<str>>,
     class_numbers: HashMap<Arc<str>, u32>,
     samples: [FxHashMap<TraceSerial, u64>; 3],
-    allocations: [ByClass; 3],
-    waits: [ByClass; 3],
+    /// By serial numbers of traces.
+    allocations: [SiteSums; 3],
+    waits: [SiteSums; 3],
     threads: Vec<StartedThread>,
     thread_events: Vec<ThreadEvent>,
     /// Places in `threads` by serial number.
@@ -88,14 +89,7 @@ impl Merged {
         let mut serials = Vec::with_capacity(sums.stacks.stacks.len());
         for stack in sums.stacks.stacks {
             let list = lists.get(stack.list as usize).copied().unwrap_or(u32::MAX);
-            let next = TraceSerial(u32::try_from(self.serials.len() + 1).unwrap_or(u32::MAX));
-            let serial = *self.serials.entry((stack.thread, list)).or_insert_with(|| {
-                let none = StoredFrames::default();
-                self.traces.add_stored(next, stack.thread, self.stored.get(list as usize).unwrap_or(&none));
-                self.facts.truncated_stacks += u64::from(stack.is_truncated);
-                next
-            });
-            serials.push(serial);
+            serials.push(self.trace(&stack, list));
         }
         let serial = |stack: u32| serials.get(stack as usize).copied().unwrap_or(TraceSerial::NONE);
         let mut classes = Vec::with_capacity(sums.classes.len());
@@ -112,9 +106,9 @@ impl Merged {
         }
         let both = [(&mut self.allocations, sums.allocations), (&mut self.waits, sums.waits)];
         for (all, of_chunk) in both.into_iter().flat_map(|(all, of_chunk)| all.iter_mut().zip(of_chunk)) {
-            for (stack, class, sum) in of_chunk.into_sums() {
+            for (stack, class, sum) in of_chunk.iter() {
                 let class = classes.get(class as usize).copied().unwrap_or(u32::MAX);
-                all.entry((serial(stack), class)).or_default().add(sum);
+                all.add(serial(stack).0, class, *sum);
             }
         }
         self.stack_threads.extend(sums.stack_threads);
@@ -123,6 +117,30 @@ impl Merged {
             let trace = serial(change.stack);
             self.thread(change, trace);
         }
+    }
+
+    /// Returns the serial number of a trace with a list of frames.
+    fn trace(&mut self, stack: &Stack, list: u32) -> TraceSerial {
+        let of_all_threads = match stack.thread {
+            0 => self.of_all_threads.get_mut(list as usize),
+            _ => None,
+        };
+        let known = match &of_all_threads {
+            Some(serial) => **serial,
+            None => self.by_thread.get(&(stack.thread, list)).copied().unwrap_or(TraceSerial::NONE),
+        };
+        if known != TraceSerial::NONE {
+            return known;
+        }
+        let serial = TraceSerial(u32::try_from(self.traces.len() + 1).unwrap_or(u32::MAX));
+        match of_all_threads {
+            Some(place) => *place = serial,
+            None => _ = self.by_thread.insert((stack.thread, list), serial),
+        }
+        let none = StoredFrames::default();
+        self.traces.add_stored(serial, stack.thread, self.stored.get(list as usize).unwrap_or(&none));
+        self.facts.truncated_stacks += u64::from(stack.is_truncated);
+        serial
     }
 
     /// Returns the number of a list of frames, which are numbered by `frames`.
@@ -135,6 +153,7 @@ impl Merged {
         }
         let number = u32::try_from(self.stored.len()).unwrap_or(u32::MAX);
         self.stored.push(self.traces.store(self.numbers.iter().copied()));
+        self.of_all_threads.push(TraceSerial::NONE);
         self.lists.insert(self.numbers.as_slice().into(), number);
         number
     }
@@ -248,7 +267,7 @@ impl Merged {
         let found = |event: &MonitorEvent| !self.kind(&self.waits, *event as usize).is_empty();
         let event = wanted.or_else(|| MonitorEvent::ALL.into_iter().find(found)).filter(found)?;
         let mut rows: Vec<(TraceSerial, Arc<str>, Sum)> = (self.kind(&self.waits, event as usize).iter())
-            .map(|((trace, class), sum)| (*trace, self.class(*class), *sum))
+            .map(|(trace, class, sum)| (TraceSerial(trace), self.class(class), *sum))
             .collect();
         rows.sort_rows_by(|a, b| {
             let key = |row: &(TraceSerial, Arc<str>, Sum)| (Reverse(row.2.amount), row.0);
@@ -280,21 +299,21 @@ impl Merged {
     /// Returns allocation sites from events of this kind, if there are any.
     fn sites(&self, event: SiteEvent) -> Option<Sites> {
         let kinds = event.events().iter().map(|event| self.kind(&self.allocations, *event as usize));
-        let mut sums = ByClass::default();
-        for (key, sum) in kinds.flatten() {
-            sums.entry(*key).or_default().add(*sum);
+        let mut sums = SiteSums::default();
+        for (trace, class, sum) in kinds.flat_map(SiteSums::iter) {
+            sums.add(trace, class, *sum);
         }
         if sums.is_empty() {
             return None;
         }
-        let site = |((trace, class), sum): ((TraceSerial, u32), Sum)| Site {
+        let site = |(trace, class, sum): (u32, u32, &Sum)| Site {
             class: self.class(class),
-            trace,
+            trace: TraceSerial(trace),
             allocated_bytes: sum.amount,
             samples: sum.events,
             ..Site::default()
         };
-        let mut rows: Vec<Site> = sums.into_iter().map(site).collect();
+        let mut rows: Vec<Site> = sums.iter().map(site).collect();
         rows.sort_rows_by(|a, b| {
             let key = |site: &Site| (Reverse(site.allocated_bytes), site.trace);
             key(a).cmp(&key(b)).then_with(|| a.class.cmp(&b.class))
@@ -325,9 +344,8 @@ mod tests {
     /// What the file chooses, it could choose to collide without a seed.
     #[test]
     fn hashes_have_a_seed() {
-        let Merged { lists, serials, class_numbers, allocations, waits, .. } = Merged::default();
-        assert!(is_seeded(&lists) && is_seeded(&serials) && is_seeded(&class_numbers));
-        assert!(allocations.iter().chain(&waits).all(is_seeded));
+        let Merged { lists, by_thread, class_numbers, .. } = Merged::default();
+        assert!(is_seeded(&lists) && is_seeded(&by_thread) && is_seeded(&class_numbers));
         let Merged { started, stack_threads, counts, .. } = Merged::default();
         assert!(is_seeded(&started) && is_seeded(&stack_threads) && is_seeded(&counts));
         assert!(is_seeded(&ChunkSums::default().stack_threads));

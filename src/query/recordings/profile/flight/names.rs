@@ -230,7 +230,34 @@ impl NameBudget {
 mod tests {
     use super::*;
     use hprof_jfr::Recording;
-    use hprof_writer::flight::every_kind;
+    use hprof_writer::flight::{FlightWriter, TEXT, every_kind};
+
+    /// One that fits exactly is read, one that is empty is never left out, and one that is damaged takes what was looked at.
+    #[test]
+    fn names_are_charged_by_what_is_looked_at() {
+        let mut made = FlightWriter::new(true);
+        made.event(20, |body| {
+            ["abcd", "", "x"].into_iter().for_each(|text| body.text(text));
+            body.raw(&[3, 4, b'a', 0xff, b'b', b'c']);
+        });
+        made.metadata(&[(20, "jdk.Sample", &["name", "empty", "other", "damaged"].map(|name| (name, TEXT)))]);
+        let bytes = made.finish();
+        let chunk = Chunk::read(&bytes, &Recording::new(&bytes).unwrap().chunks()[0]).unwrap();
+        let fields = chunk.events().next().unwrap().fields;
+        for (max_bytes, order, found) in [
+            (4, ["name", "empty", "other"], [(true, 0), (false, 0), (false, 1)]),
+            (3, ["name", "empty", "other"], [(false, 1), (false, 1), (false, 2)]),
+            (7, ["damaged", "name", "empty"], [(false, 0), (false, 1), (false, 1)]),
+            (8, ["damaged", "name", "other"], [(false, 0), (true, 0), (false, 1)]),
+        ] {
+            let mut budget = NameBudget { left: max_bytes, left_out: 0 };
+            let taken = order.map(|name| {
+                let is_taken = budget.take(fields.string(name), |text| text.into()).is_some();
+                (is_taken, budget.left_out)
+            });
+            assert_eq!(taken, found, "{max_bytes} bytes for {order:?}");
+        }
+    }
 
     #[test]
     fn constants_are_read_once_and_names_are_charged() {

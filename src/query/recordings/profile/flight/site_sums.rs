@@ -19,68 +19,68 @@ impl Sum {
     }
 }
 
-/// Sums by stack and class.
-#[derive(Debug, Default)]
-pub(super) struct SiteSums {
-    places: SiteMap,
-    sums: Vec<(StackIndex, u32, Sum)>,
-}
-
-/// Places by stack and class. Most stacks allocate objects of one class.
-#[derive(Debug, Default)]
-pub(super) struct SiteMap {
-    /// By stack: the first class and its place; [`NONE`] for none.
-    first: Vec<(u32, u32)>,
+/// Values by stack and class. Most stacks allocate objects of one class.
+#[derive(Debug)]
+pub(super) struct SiteMap<V> {
+    /// By stack: the first class and its value.
+    first: Vec<Option<(u32, V)>>,
     /// The file chooses which pairs of stack and class there are, so the hash has a seed.
-    other: HashMap<(StackIndex, u32), u32>,
+    other: HashMap<(StackIndex, u32), V>,
 }
 
-/// No place.
-const NONE: u32 = u32::MAX;
+/// Sums by stack and class.
+pub(super) type SiteSums = SiteMap<Sum>;
 
-impl SiteMap {
-    /// Returns the place of a stack and class.
+impl<V> Default for SiteMap<V> {
+    fn default() -> Self {
+        Self { first: Vec::new(), other: HashMap::new() }
+    }
+}
+
+impl<V> SiteMap<V> {
+    /// Returns the value of a stack and class.
     #[inline]
-    pub(super) fn get(&self, stack: StackIndex, class: u32) -> Option<usize> {
-        let place = match self.first.get(stack as usize) {
-            Some((_, NONE)) => return None,
-            Some((known, place)) if *known == class => *place,
-            _ => *self.other.get(&(stack, class))?,
-        };
-        Some(place as usize)
+    pub(super) fn get_mut(&mut self, stack: StackIndex, class: u32) -> Option<&mut V> {
+        match self.first.get_mut(stack as usize) {
+            Some(None) => None,
+            Some(Some((known, value))) if *known == class => Some(value),
+            _ => self.other.get_mut(&(stack, class)),
+        }
     }
 
-    /// Sets the place of a stack and class. Stacks are numbered from 0, so the table is not longer than there are stacks.
-    pub(super) fn insert(&mut self, stack: StackIndex, class: u32, place: usize) {
-        let Ok(place) = u32::try_from(place) else { return };
+    /// Sets the value of a stack and class that has none. Stacks are numbered from 0, so the table is not longer than there are
+    /// stacks.
+    pub(super) fn insert(&mut self, stack: StackIndex, class: u32, value: V) {
         let at = stack as usize;
         if stack != NO_STACK && at >= self.first.len() {
-            self.first.resize(at + 1, (0, NONE));
+            self.first.resize_with(at + 1, || None);
         }
-        match self.first.get_mut(at).filter(|(_, place)| *place == NONE) {
-            Some(first) => *first = (class, place),
-            None => _ = self.other.insert((stack, class), place),
+        match self.first.get_mut(at).filter(|first| first.is_none()) {
+            Some(first) => *first = Some((class, value)),
+            None => _ = self.other.insert((stack, class), value),
         }
+    }
+
+    /// Returns whether there is no value.
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_empty() && self.other.is_empty()
+    }
+
+    /// Returns stack, class and value of all, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (StackIndex, u32, &V)> {
+        let first = (0..).zip(&self.first).filter_map(|(stack, first)| Some((stack, first.as_ref()?)));
+        let first = first.map(|(stack, (class, value))| (stack, *class, value));
+        first.chain(self.other.iter().map(|((stack, class), value)| (*stack, *class, value)))
     }
 }
 
 impl SiteSums {
-    /// Counts an event.
-    pub(super) fn add(&mut self, stack: StackIndex, class: u32, amount: u64) {
-        let sum = Sum { events: 1, amount };
-        let known = self.places.get(stack, class).and_then(|place| self.sums.get_mut(place));
-        match known {
-            Some((.., known)) => known.add(sum),
-            None => {
-                self.places.insert(stack, class, self.sums.len());
-                self.sums.push((stack, class, sum));
-            }
+    /// Adds a sum.
+    pub(super) fn add(&mut self, stack: StackIndex, class: u32, sum: Sum) {
+        match self.get_mut(stack, class) {
+            Some(known) => known.add(sum),
+            None => self.insert(stack, class, sum),
         }
-    }
-
-    /// Returns stack, class and sum of all, in the order in which they first occurred.
-    pub(super) fn into_sums(self) -> impl Iterator<Item = (StackIndex, u32, Sum)> {
-        self.sums.into_iter()
     }
 }
 
@@ -92,17 +92,17 @@ mod tests {
     /// The file chooses the pairs of stack and class: without a seed it could choose those that collide.
     #[test]
     fn the_hash_has_a_seed() {
-        assert!(is_seeded(&SiteMap::default().other));
+        assert!(is_seeded(&SiteSums::default().other));
     }
 
     #[test]
     fn classes_of_a_stack_are_apart() {
         let mut sums = SiteSums::default();
         for (stack, class, amount) in [(2, 7, 1), (2, 7, 2), (2, 8, 10), (NO_STACK, 7, 5), (0, 0, 3)] {
-            sums.add(stack, class, amount);
+            sums.add(stack, class, Sum { events: 1, amount });
         }
         let mut all: Vec<_> =
-            sums.into_sums().map(|(stack, class, sum)| (stack, class, sum.events, sum.amount)).collect();
+            sums.iter().map(|(stack, class, sum)| (stack, class, sum.events, sum.amount)).collect();
         all.sort_unstable();
         assert_eq!(all, [(0, 0, 1, 3), (2, 7, 2, 3), (2, 8, 1, 10), (NO_STACK, 7, 1, 5)]);
     }

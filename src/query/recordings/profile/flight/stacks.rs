@@ -52,12 +52,12 @@ pub(super) struct FrameLists {
 /// Stacks by their constants.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
+    /// Those that are not separated by thread.
+    by_constant: ConstantTable,
     /// Indices of lists of frames.
     lists: ConstantTable,
     /// By list: whether outer frames are missing.
     are_truncated: Vec<bool>,
-    /// By list: the stack that is not separated by thread; [`NO_STACK`] for none.
-    of_all_threads: Vec<StackIndex>,
     /// By list and thread. The file chooses the numbers of threads, so the hash has a seed.
     by_thread: HashMap<(u32, u32), StackIndex>,
     table: StackTable,
@@ -102,24 +102,23 @@ impl Stacks {
         thread: u32,
         names: &mut Names,
     ) -> (StackIndex, bool) {
+        if let Some(index) = self.by_constant.get(&trace).filter(|_| thread == 0) {
+            return (index, false);
+        }
         let Some(list) = self.lists.get(&trace).or_else(|| self.list(trace, names)) else {
             // Key 0 is that of events without a stack.
             self.lost += u64::from(trace.key() != 0);
             return (NO_STACK, false);
         };
-        let known = match thread {
-            0 => self.of_all_threads.get(list as usize).copied().filter(|index| *index != NO_STACK),
-            thread => self.by_thread.get(&(list, thread)).copied(),
-        };
-        if let Some(index) = known {
-            return (index, false);
+        if let Some(index) = self.by_thread.get(&(list, thread)).filter(|_| thread != 0) {
+            return (*index, false);
         }
         let index = u32::try_from(self.table.stacks.len()).unwrap_or(NO_STACK);
         let is_truncated = self.are_truncated.get(list as usize) == Some(&true);
         self.table.stacks.push(Stack { thread, list, is_truncated });
-        match self.of_all_threads.get_mut(list as usize).filter(|_| thread == 0) {
-            Some(of_all_threads) => *of_all_threads = index,
-            None => _ = self.by_thread.insert((list, thread), index),
+        match thread {
+            0 => self.by_constant.insert(&trace, index),
+            thread => _ = self.by_thread.insert((list, thread), index),
         }
         (index, true)
     }
@@ -151,7 +150,6 @@ impl Stacks {
         if let Some(is_truncated) = is_truncated {
             lists.ends.push(lists.frames.len());
             self.are_truncated.push(is_truncated);
-            self.of_all_threads.push(NO_STACK);
         }
         self.table.lists = lists;
         let number = number.ok().filter(|_| is_truncated.is_some())?;

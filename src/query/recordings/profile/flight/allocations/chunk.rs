@@ -128,7 +128,7 @@ struct Reading<'c> {
     stacks: Stacks,
     classes: ClassTable,
     /// By kind of event: places of rows.
-    places: [SiteMap; AllocationEvent::ALL.len()],
+    places: [SiteMap<usize>; AllocationEvent::ALL.len()],
     /// Number of events about old objects that were read.
     old_objects_read: usize,
     old_objects: OldObjects<'c>,
@@ -197,7 +197,7 @@ impl<'c> Reading<'c> {
     fn row(&mut self, key: RowKey) -> Option<usize> {
         let RowKey { event, class, stack } = key;
         let places = self.places.get_mut(event as usize)?;
-        let known = places.get(stack, class);
+        let known = places.get_mut(stack, class).copied();
         if known.is_some() || self.found.rows.len() >= MAX_ROWS {
             return known;
         }

@@ -1,7 +1,7 @@
 //! Tests on recordings made by the tests' own writer.
 #![allow(clippy::unwrap_used)]
 
-use hprof_writer::flight::{FlightWriter, every_kind, full_collections};
+use hprof_writer::flight::{FlightField, FlightValues, FlightWriter, TEXT, every_kind, full_collections};
 use hprof_writer::flight_leak::{LeakRecording, SampledLine, circular_chain, old_objects};
 use hprof_writer::hostile_keys::is_seeded;
 
@@ -76,6 +76,25 @@ fn a_chain_that_is_a_circle_ends() {
     let found = read_bytes(&circular_chain().finish());
     assert_eq!(found.old_objects.len(), 1);
     assert!(found.old_objects[0].chain.len() <= 256);
+}
+
+/// Events whose object has no class count nothing, but each takes time.
+#[test]
+fn events_about_old_objects_are_bounded() {
+    for (without, found) in [(2047, 1), (2048, 0)] {
+        let mut made = FlightWriter::new(true);
+        made.checkpoint(31, &[(1, &|body| body.text("a/B"))]);
+        let of = |class: i64| move |body: &mut FlightValues| body.long(class);
+        made.checkpoint(60, &[(1, &of(0)), (2, &of(1))]);
+        (0..without).for_each(|_| made.event(70, |body| body.long(1)));
+        made.event(70, |body| body.long(2));
+        made.metadata(&[
+            (31, "java.lang.Class", &[("name", TEXT)]),
+            (60, "jdk.types.OldObject", &[("type", FlightField::constant(31))]),
+            (70, "jdk.OldObjectSample", &[("object", FlightField::constant(60))]),
+        ]);
+        assert_eq!(read_bytes(&made.finish()).old_objects.len(), found, "{without}");
+    }
 }
 
 /// Chains share their constants, so a small file can state many long texts.
