@@ -8,7 +8,7 @@
 //! * [`chunk`] reads its types and constants.
 //! * [`metadata`] parses the types. Nothing here knows the fields of an event: newer JVMs add types and fields.
 //! * [`NumberFields`] are integers and keys that are read in one walk over an event.
-//! * [`values`] reads fields of events, and of the constants that they refer to, when they are asked for.
+//! * [`values`] reads fields of events, and of the constants that they refer to, on request.
 //!
 //! Nothing here opens a file. Every error contains the offset in the file ([`FlightError`]). Nothing panics on any input,
 //! allocates by a count that the file states, or recurses deeper than [`metadata::MAX_DEPTH`].

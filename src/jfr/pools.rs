@@ -6,7 +6,7 @@ use crate::metadata::Metadata;
 use crate::plan::Plans;
 use crate::reader::Reader;
 
-/// Offsets of the constants of a chunk, by type and key. They are read when they are asked for.
+/// Offsets of the constants of a chunk, by type and key. They are read on request.
 #[derive(Debug, Default)]
 pub(crate) struct Pools {
     /// By index of the type.

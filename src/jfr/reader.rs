@@ -25,7 +25,7 @@ pub(crate) enum Text<'a> {
     Inline(InlineText<'a>),
 }
 
-/// A string that is decoded when it is asked for.
+/// A string that is decoded on request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InlineText<'a> {
     /// At the first character.
@@ -214,8 +214,8 @@ impl<'a> Reader<'a> {
         Ok(value.cast_signed())
     }
 
-    /// Returns the next bytes, if they are so many integers of variable length in at most eight bytes: the bytes, the first one
-    /// lowest, and how many they are.
+    /// Returns the next bytes, if they are `count` integers of variable length in at most eight bytes: the bytes, the first one
+    /// lowest, and their number.
     #[inline]
     pub(crate) fn short_variables(&self, count: u16) -> Option<(u64, usize)> {
         let next = *self.bytes.get(self.at..)?.first_chunk::<8>()?;
@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
         self.skip_some_variables(left)
     }
 
-    /// Skips at most so many integers of few bytes, up to others; returns how many.
+    /// Skips at most `most` integers of few bytes, up to others; returns their number.
     fn skip_blocks(&mut self, most: usize) -> usize {
         let (start, mut found) = (self.at, 0);
         let mut blocks = self.bytes.get(start..).unwrap_or_default().chunks_exact(BLOCK);

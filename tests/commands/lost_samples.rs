@@ -2,7 +2,7 @@
 
 use hprof_writer::flight::{FlightField, FlightValues, FlightWriter, INT, LONG, TEXT};
 
-use crate::kit::process::{Place, stderr};
+use crate::kit::process::{Folder, stderr};
 
 /// A recording with samples of `a.B.run` by CPU time and of execution, and an event about samples that were lost.
 fn recording(by_time: usize, executed: usize, lost: i64) -> Vec<u8> {
@@ -40,7 +40,7 @@ type Words<'w> = &'w [&'w str];
 #[test]
 fn samples_that_the_jvm_lost_are_said_of_all_that_counts_them() {
     let lost = |samples: u64| {
-        format!("note: the JVM lost {samples} jdk.CPUTimeSample events, which are not counted")
+        format!("hprof-cli: note: the JVM lost {samples} jdk.CPUTimeSample events, which are not counted")
     };
     let flamegraph: Words<'_> = &["flamegraph", "--format", "folded", "--data", "cpu"];
     let of_execution: Words<'_> = &["cpu", "--event", "execution"];
@@ -69,8 +69,9 @@ fn samples_that_the_jvm_lost_are_said_of_all_that_counts_them() {
         // It has a line of its own.
         (2, 1, 7, summary, false),
     ] {
-        let place = Place::new("recording.jfr", &recording(by_time, executed, loses));
-        let said = stderr(&place.run(words));
+        let folder = Folder::new();
+        let path = folder.write("recording.jfr", recording(by_time, executed, loses));
+        let said = stderr(&folder.run(&[words, &[&path]].concat()));
         let is = said.lines().filter(|line| *line == lost(7)).count();
         assert_eq!(is, usize::from(is_said), "{by_time} {executed} {loses} {words:?}: {said}");
         assert_eq!(said.contains("lost"), is_said, "{words:?}: {said}");
@@ -82,18 +83,17 @@ fn of_two_recordings_the_samples_lost_are_said_of_each() {
     for (executed, is_said) in [(0, true), (3, false)] {
         // If the old one has samples of execution only, those are compared.
         let by_time = if is_said { 2 } else { 0 };
-        let place = Place::new("new.jfr", &recording(2, 3, 5));
-        let old = place.write("old.jfr", recording(by_time, executed, 9));
-        let new = place.path("new.jfr").to_str().unwrap().to_owned();
-        for said in [
-            stderr(&Place::of(old.as_ref()).run(&["diff", &new, "--group-by", "cpu"])),
-            stderr(&place.run(&["flamegraph", "--baseline", &old, "--data", "cpu", "--format", "folded"])),
-        ] {
+        let folder = Folder::new();
+        let old = folder.write("old.jfr", recording(by_time, executed, 9));
+        let new = folder.write("new.jfr", recording(2, 3, 5));
+        let flamegraph = ["flamegraph", &new, "--baseline", &old, "--data", "cpu", "--format", "folded"];
+        for words in [&["diff", &old, &new, "--group-by", "cpu"][..], &flamegraph] {
+            let said = stderr(&folder.run(words));
             for (path, lost) in [(&old, 9), (&new, 5)] {
                 let note = format!(
-                    "note: {path}: the JVM lost {lost} jdk.CPUTimeSample events, which are not counted"
+                    "hprof-cli: note: {path}: the JVM lost {lost} jdk.CPUTimeSample events, which are not counted"
                 );
-                assert_eq!(said.lines().any(|line| line == note), is_said, "{said}");
+                assert_eq!(said.lines().any(|line| line == note), is_said, "{words:?}: {said}");
             }
         }
     }

@@ -28,7 +28,7 @@ pub(crate) fn of(error: &anyhow::Error) -> Option<Cow<'static, str>> {
         return of_dump(error).map(Cow::Borrowed);
     }
     if let Some(error) = error.downcast_ref::<NotRecorded>() {
-        return Some(error.advice().into());
+        return Some(error.advice().unwrap_or_else(|| looks_advice(error.looks())).into());
     }
     #[cfg(target_os = "linux")]
     if let Some(error) = error.downcast_ref::<hprof_capture::Error>() {
@@ -158,7 +158,7 @@ pub(crate) fn of_dump(error: &Error) -> Option<&'static str> {
 }
 
 /// Returns advice about a file that is not a heap dump.
-pub(super) const fn looks_advice(looks: Looks) -> &'static str {
+const fn looks_advice(looks: Looks) -> &'static str {
     match looks {
         Looks::HprofText => {
             "this is a text report: sites, traces, cpu, cputime, monitors, threads, summary, histo, show and \

@@ -4,8 +4,6 @@ use std::path::Path;
 
 use hprof_parser::sniff::Looks;
 
-use super::advice::looks_advice;
-
 /// Error of a file that commands for recordings cannot read.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {contents}{}: {}", what(*is_flight), looks.describe())]
@@ -34,16 +32,21 @@ impl NotRecorded {
         Self { path, contents, is_flight: is_named_flight(file), looks }
     }
 
-    /// Returns advice.
-    pub(crate) const fn advice(&self) -> &'static str {
+    /// Returns the apparent format.
+    pub(super) const fn looks(&self) -> Looks {
+        self.looks
+    }
+
+    /// Returns advice, if it is not that of the apparent format.
+    pub(super) const fn advice(&self) -> Option<&'static str> {
         match self.looks {
             Looks::Text | Looks::Other | Looks::Json if self.is_flight => {
-                "make one with: jcmd PID JFR.dump filename=FILE.jfr"
+                Some("make one with: jcmd PID JFR.dump filename=FILE.jfr")
             }
-            Looks::Text => {
-                "name a recording of Flight Recorder (.jfr), or a text report or binary of the HPROF agent"
-            }
-            looks => looks_advice(looks),
+            Looks::Text => Some(
+                "name a recording of Flight Recorder (.jfr), or a text report or binary of the HPROF agent",
+            ),
+            _ => None,
         }
     }
 }

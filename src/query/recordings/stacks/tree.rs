@@ -21,7 +21,7 @@ use super::{
 /// Maximum number of nodes of a tree: less than 1.5 GB, or 2 GB with a baseline, at which a table of 2^25 slots is
 /// full.
 const MAX_NODES: usize = if cfg!(test) { 1 << 20 } else { 7 << 22 };
-/// Maximum number of visited frames. Only malicious files have rows that repeat so many.
+/// Maximum number of visited frames. Only malicious files have rows that repeat more.
 const MAX_STEPS: u64 = 1 << 28;
 /// Label of the sites that the writer left out.
 const BELOW_CUTOFF: &str = "<sites below the cutoff>";

@@ -183,7 +183,7 @@ impl Merged {
         });
     }
 
-    /// Returns what was asked for.
+    /// Returns what was requested.
     pub(super) fn finish(mut self, want: Want) -> FlightReport {
         let counts = std::mem::take(&mut self.counts).into_iter();
         let counts = counts.map(|(name, (events, bytes))| EventCount { name, events, bytes });

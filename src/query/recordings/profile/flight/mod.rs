@@ -1,7 +1,7 @@
 //! Profile from a recording of Java Flight Recorder.
 //!
 //! Chunks are read in parallel, and merged in the order of the file. Stacks are numbered as they first occur, whatever
-//! is asked for, so that serial numbers of traces are the same in every answer.
+//! is requested, so that serial numbers of traces are the same in every answer.
 
 pub mod allocations;
 mod chunk_sums;
