@@ -31,7 +31,7 @@ const MAX_PAST: usize = 100;
 const ROWS: usize = 400;
 
 /// Message when the overview comes while other lines are used.
-const LATE: &str = "the overview is there: o shows it";
+const LATE: &str = "the overview is ready: o shows it";
 
 /// A question for the process that answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -291,11 +291,14 @@ impl Browser {
     /// Goes to a view.
     fn go(&mut self, view: View) {
         if view == self.now.view && self.now.answer.as_ref().is_some_and(|answer| !answer.is_failed) {
-            let is_cancelled = self.now.is_early() && !self.is_asking();
-            if !self.now.show_late(self.height()) && is_cancelled {
-                self.replace(view);
+            if self.now.show_late(self.height()) || !self.now.is_early() {
+                return;
             }
-            return;
+            if self.is_asking() {
+                return self.now.want_late();
+            }
+            // It was cancelled.
+            return self.replace(view);
         }
         let last = std::mem::replace(&mut self.now, Visit::new(view));
         // A view that was left before its answer came is not worth going back to.
@@ -349,12 +352,17 @@ impl Browser {
     /// Takes a key.
     pub(super) fn key(&mut self, key: Key) {
         self.message.clear();
-        self.now.use_early();
+        let before = (self.now.reading(), self.marked.len());
         match key {
             Key::Suspend => self.effects.push(Effect::Suspend),
             Key::Interrupt => self.effects.push(Effect::Quit),
             _ if self.prompt.is_some() => self.type_key(key),
             _ => self.command_key(key),
+        }
+        if self.prompt.is_some() || (self.now.reading(), self.marked.len()) != before {
+            // Early lines may be those of the view that was left.
+            let others = self.past.iter_mut().chain(&mut self.future);
+            std::iter::once(&mut self.now).chain(others).for_each(Visit::use_early);
         }
         self.now.scroll(self.height());
         self.ask_more();

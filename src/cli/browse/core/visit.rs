@@ -145,6 +145,18 @@ impl Visit {
         matches!(self.early, Early::Used(Some(_)))
     }
 
+    /// Notes that the answer is wanted as soon as it comes.
+    pub(super) fn want_late(&mut self) {
+        if matches!(self.early, Early::Used(None)) {
+            self.early = Early::Shown;
+        }
+    }
+
+    /// Returns what the reader sees of its lines: if a key changes it, early lines are used.
+    pub(super) fn reading(&self) -> (View, usize, usize, String) {
+        (self.view.clone(), self.cursor, self.link, self.filter.clone())
+    }
+
     /// Notes that the reader does something with its lines.
     pub(super) fn use_early(&mut self) {
         if matches!(self.early, Early::Shown) {
@@ -152,10 +164,14 @@ impl Visit {
         }
     }
 
-    /// Returns the width that the answer was laid out for.
+    /// Returns the width that the answer was laid out for; `None` if it has not come. Early lines have none, as a question for
+    /// their width would be the one that was perhaps cancelled.
     pub(super) fn width(&self) -> Option<u16> {
-        let late = if let Early::Used(Some(late)) = &self.early { Some(late) } else { None };
-        let answer = late.or(self.answer.as_ref())?;
+        let answer = match &self.early {
+            Early::No => self.answer.as_ref(),
+            Early::Shown => None,
+            Early::Used(late) => late.as_ref(),
+        }?;
         (!answer.is_failed).then_some(answer.width)
     }
 

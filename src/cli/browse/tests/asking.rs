@@ -129,7 +129,7 @@ fn a_million_rows_scroll_and_no_more_than_a_window_is_asked_for() {
     shows(&browser, "299,880/1,000,000  Enter: 0x49368");
 }
 
-/// Returns the lines that are shown until the overview is there.
+/// Returns the lines that are shown until the overview is ready.
 fn early() -> ScreenAnswer {
     let line = |id: u64| ScreenLine {
         row: Some(0),
@@ -168,12 +168,12 @@ fn early_lines_that_are_used_stay_until_the_answer_is_wanted() {
     browser.answer(question.number, overview());
     let shown = text(&screen(&browser, (80, 24)));
     assert_eq!((browser.chosen_text(), browser.effects()), (chosen.clone(), Vec::new()));
-    assert!(shown.contains("the overview is there: o shows it") && shown.contains("early 0x1"), "{shown}");
+    assert!(shown.contains("the overview is ready: o shows it") && shown.contains("early 0x1"), "{shown}");
     // Also after another view.
     browser.key(Key::Enter);
     browser.key(Key::Backspace);
     let shown = text(&screen(&browser, (80, 24)));
-    assert!(shown.contains("the overview is there") && browser.chosen_text() == chosen, "{shown}");
+    assert!(shown.contains("the overview is ready") && browser.chosen_text() == chosen, "{shown}");
     browser.effects();
     browser.key(Key::Char('o'));
     assert_eq!((browser.chosen_text().as_str(), browser.effects()), ("overview", Vec::new()));
@@ -205,5 +205,29 @@ fn an_overview_that_was_cancelled_or_lost_is_asked_for_again() {
     let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
     assert_eq!(question.width, 59);
     browser.answer(question.number, ScreenAnswer { width: 59, ..overview() });
+    assert_eq!(browser.effects(), []);
+}
+
+#[test]
+fn the_overview_that_is_wanted_while_early_lines_are_shown_replaces_them() {
+    for pressed in [&[Key::Char('o')][..], &[Key::Clear], &[Key::Char('x')], &[Key::Down, Key::Char('o')]] {
+        let mut browser = browser((80, 24));
+        let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+        browser.early(question.number, early());
+        pressed.iter().for_each(|key| browser.key(*key));
+        assert_eq!(browser.effects(), [], "{pressed:?}");
+        browser.answer(question.number, overview());
+        assert_eq!(browser.chosen_text(), "overview", "{pressed:?}");
+    }
+}
+
+#[test]
+fn a_resize_does_not_ask_for_an_overview_that_was_cancelled() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.early(question.number, early());
+    browser.key(Key::Esc);
+    assert_eq!(browser.effects(), [Effect::Cancel]);
+    browser.resize((60, 24));
     assert_eq!(browser.effects(), []);
 }

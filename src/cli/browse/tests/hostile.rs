@@ -105,6 +105,12 @@ fn no_keys_and_sizes_panic_and_nothing_hostile_is_drawn() {
                 question.words.iter().all(|word| !word.is_empty()) || question.words.len() > 1,
                 "{question:?}"
             );
+            if numbers.below(3) == 0 {
+                browser.early(question.number, any_answer(&question, &mut numbers));
+                if numbers.below(2) == 0 {
+                    browser.key(Key::Char(letters[numbers.below(letters.len())]));
+                }
+            }
             match numbers.below(6) {
                 // An answer that comes too late, or never.
                 0 => {}
