@@ -8,7 +8,7 @@ use hprof_query::frameworks::{FrameworkDescription, FrameworkFact};
 use hprof_query::leaks::Leaks;
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::recordings::percent::hundredths;
-use hprof_report::column::{Column, Columns};
+use hprof_report::column::{CellTarget, Column, Columns};
 use hprof_report::fit;
 use hprof_report::number::{human_bytes, percent};
 use hprof_report::table::{Align, TableBuilder};
@@ -140,7 +140,8 @@ impl ExplainedPlaces {
         table.row(["retained", "%", "what"]);
         for one in shown {
             let bytes = one.retained_bytes;
-            table.row([human_bytes(bytes), percent(bytes, all), cut(&one.text, room)]);
+            let object = one.figures.example.non_null().map(CellTarget::Object);
+            table.linked_row([human_bytes(bytes), percent(bytes, all), cut(&one.text, room)], object);
         }
         let largest_left =
             left.first().map_or(self.largest_left, |one| one.retained_bytes.max(self.largest_left));

@@ -281,7 +281,7 @@ impl Browser {
         let is_there = if goal == Goal::First { place.start == 0 } else { !place.has_more };
         if is_there {
             let end = self.now.shown.len().saturating_sub(1);
-            return self.now.go_to(if goal == Goal::First { 0 } else { end });
+            return self.now.go_to(if goal == Goal::First { self.now.first_row() } else { end });
         }
         self.now.goal = goal;
         self.now.start = 0;
@@ -377,8 +377,8 @@ impl Browser {
         match key {
             Key::Up | Key::Char('k') => self.now.step(-1),
             Key::Down | Key::Char('j') => self.now.step(1),
-            Key::PageUp => self.now.step(-page.cast_signed()),
-            Key::PageDown | Key::Char(' ') => self.now.step(page.cast_signed()),
+            Key::PageUp => self.now.turn_page(-page.cast_signed(), self.height()),
+            Key::PageDown | Key::Char(' ') => self.now.turn_page(page.cast_signed(), self.height()),
             Key::Home => self.go_to_end(Goal::First),
             Key::End => self.go_to_end(Goal::Last),
             Key::Click(line) => self.click(line),
@@ -389,7 +389,8 @@ impl Browser {
             Key::Right | Key::Char('+') => self.open(),
             Key::Left | Key::Char('-') => self.close(),
             Key::Esc if self.is_asking() => self.cancel(),
-            Key::Esc => self.filter(""),
+            Key::Esc if !self.now.filter.is_empty() => self.filter(""),
+            Key::Esc => self.turn(true),
             Key::Char('/') => self.prompt = Some(Prompt::new(PromptKind::Filter, self.now.filter.clone())),
             Key::Char(':') => self.prompt = Some(Prompt::new(PromptKind::Command, "")),
             Key::Char('e') => self.prompt = Some(Prompt::new(PromptKind::Command, "oql SELECT ")),
@@ -454,19 +455,39 @@ impl Browser {
         }
     }
 
+    /// Returns the view that Enter leads to.
+    fn entered(&self) -> Option<View> {
+        let target = self.now.target()?;
+        let view = View::of_target(target, &self.now.view)?;
+        // The object that is shown already: what it dominates.
+        if view == self.now.view { View::about("dominators", &[], target) } else { Some(view) }
+    }
+
     fn enter(&mut self) {
-        let Some(target) = self.now.target().cloned() else { return self.next_linked_line() };
-        match View::of_target(&target, &self.now.view) {
-            // The object that is shown already: what it dominates.
-            Some(view) if view == self.now.view => self.about("dominators", &[]),
-            Some(view) => self.go(view),
-            None => "this class cannot be named in a command".clone_into(&mut self.message),
+        match (self.entered(), self.now.target()) {
+            (Some(view), _) => self.go(view),
+            (None, Some(CellTarget::Class(..))) => {
+                "this class cannot be named in a command".clone_into(&mut self.message);
+            }
+            (None, Some(_)) => "only in a shell".clone_into(&mut self.message),
+            (None, None) => {
+                let before = self.now.cursor;
+                self.next_linked_line();
+                let is_moved = self.now.cursor != before;
+                let text = if is_moved {
+                    "that line leads nowhere; this one does"
+                } else {
+                    "no line leads anywhere"
+                };
+                text.clone_into(&mut self.message);
+            }
         }
     }
 
     /// Returns the object or class of the line, or of the view.
     fn subject(&self) -> Option<Subject> {
-        let target = self.now.target().filter(|target| !matches!(target, CellTarget::Page(_)));
+        let is_one = |target: &&CellTarget| matches!(target, CellTarget::Object(_) | CellTarget::Class(..));
+        let target = self.now.target().filter(is_one);
         target.cloned().or_else(|| self.now.view.subject())
     }
 

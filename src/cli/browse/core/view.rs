@@ -141,6 +141,11 @@ impl View {
             CellTarget::Class(_, id) => Self::about("instances", &[], target)
                 .or_else(|| Self::of_target(&CellTarget::Object((*id)?), from))?,
             CellTarget::Page(path) => Self::of_page(path)?,
+            CellTarget::Command(words) => {
+                let (command, rest) =
+                    words.split_first().filter(|(command, _)| READING.contains(&&***command))?;
+                Self::new(command, rest.to_vec())
+            }
         })
     }
 

@@ -119,7 +119,7 @@ impl Visit {
         self.answer = Some(Arc::new(answer));
         self.sift(line);
         match std::mem::take(&mut self.goal) {
-            Goal::First => self.go_to(0),
+            Goal::First => self.go_to(self.first_row()),
             Goal::Last => self.go_to(self.shown.len().saturating_sub(1)),
             Goal::Stay if is_first => self.cursor = self.first_link(height),
             Goal::Chosen => self.cursor = self.chosen_line(None).unwrap_or_else(|| self.first_link(height)),
@@ -307,6 +307,29 @@ impl Visit {
     pub(super) fn step(&mut self, lines: isize) {
         let to = self.cursor.saturating_add_signed(lines).min(self.shown.len().saturating_sub(1));
         self.go_to(to);
+    }
+
+    /// Moves the cursor and what is shown by lines.
+    pub(super) fn turn_page(&mut self, lines: isize, height: usize) {
+        self.step(lines);
+        let last = self.shown.len().saturating_sub(height);
+        self.first = self.first.saturating_add_signed(lines).min(last);
+    }
+
+    /// Returns the first line that is no title of columns.
+    pub(super) fn first_row(&self) -> usize {
+        let is_row = |at: &usize| self.line(*at).is_some_and(|line| !line.is_heading);
+        (0..self.shown.len()).find(is_row).unwrap_or(0)
+    }
+
+    /// Returns its place, if it is counted in rows: it is not where all lines are there, and most are below a row.
+    pub(super) fn rows(&self) -> Option<WindowPlace> {
+        let answer = self.answer.as_ref()?;
+        let place = answer.place.filter(|place| place.rows > 0)?;
+        let lines = answer.lines.iter().take(answer.lines.len().saturating_sub(answer.notes));
+        let below = lines.filter(|line| line.row.is_none() && !line.is_heading).count();
+        let is_all = place.start == 0 && !place.has_more;
+        (below <= place.rows || !is_all).then_some(place)
     }
 
     pub(super) fn go_to(&mut self, to: usize) {

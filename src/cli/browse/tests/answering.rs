@@ -228,4 +228,11 @@ fn the_biggest_objects_are_shown_until_the_overview_is_there() {
             && first.lines.iter().any(|line| line.text.contains("ProductService"))
     );
     assert_eq!(answerer.answer(&overview).lines, first.lines);
+    // Its places lead to an object, and commands to their answers.
+    let links = |start: &str| {
+        let line = first.lines.iter().find(|line| line.text.trim_start().starts_with(start));
+        line.map(|line| line.links.to_vec())
+    };
+    assert_eq!(links("hprof-cli leaks"), Some(vec![CellTarget::Command(vec!["leaks".to_owned()])]));
+    assert!(matches!(links("3.5 MiB").as_deref(), Some([CellTarget::Object(_)])), "{:?}", links("3.5 MiB"));
 }

@@ -85,6 +85,104 @@ fn a_view_that_was_left_gets_its_answer() {
 }
 
 #[test]
+fn esc_cancels_then_shows_all_lines_then_goes_back() {
+    let mut browser = browser((80, 24));
+    settle(&mut browser, million);
+    browser.key(Key::Char('h'));
+    let status =
+        |browser: &Browser| text(&screen(browser, (80, 24))).lines().rev().nth(1).unwrap_or("").to_owned();
+    browser.key(Key::Esc);
+    assert_eq!(browser.effects().last(), Some(&Effect::Cancel));
+    browser.key(Key::Char('h'));
+    settle(&mut browser, million);
+    for key in keys("/ 9 9 Enter") {
+        browser.key(key);
+        settle(&mut browser, million);
+    }
+    assert!(status(&browser).ends_with("Esc: all lines"), "{}", status(&browser));
+    browser.key(Key::Esc);
+    settle(&mut browser, million);
+    assert!(status(&browser).ends_with("Esc: back"), "{}", status(&browser));
+    browser.key(Key::Esc);
+    assert!(text(&screen(&browser, (80, 24))).contains("Overview") && browser.effects().is_empty());
+    browser.key(Key::Esc);
+    assert!(text(&screen(&browser, (80, 24))).contains("this is the first view"));
+}
+
+#[test]
+fn a_page_scrolls_and_home_is_the_first_row() {
+    let mut browser = browser((80, 24));
+    let line = |at: u32| ScreenLine { is_heading: at == 0, ..ScreenLine::of_text(&format!("line {at}")) };
+    settle(&mut browser, |question| ScreenAnswer {
+        lines: (0..100).map(line).collect(),
+        width: question.width,
+        ..ScreenAnswer::default()
+    });
+    let first =
+        |browser: &Browser| text(&screen(browser, (80, 24))).lines().nth(1).unwrap_or("").trim().to_owned();
+    // A screen has 21 lines, of which one is on both pages.
+    for expected in ["line 20", "line 40", "line 60", "line 79", "line 79"] {
+        browser.key(Key::PageDown);
+        assert_eq!(first(&browser), expected);
+    }
+    browser.key(Key::PageUp);
+    assert_eq!((first(&browser).as_str(), browser.chosen_text().as_str()), ("line 59", "line 79"));
+    browser.key(Key::Home);
+    assert_eq!((first(&browser).as_str(), browser.chosen_text().as_str()), ("line 0", "line 1"));
+}
+
+#[test]
+fn enter_says_where_it_leads() {
+    for (links, status, words, message) in [
+        (vec![CellTarget::Object(ObjectId(0x10))], "1/1  Enter: 0x10", "show 0x10 --incoming", ""),
+        (
+            vec![
+                CellTarget::Command(["threads", "--thread", "a b"].map(str::to_owned).to_vec()),
+                CellTarget::Object(ObjectId(0x10)),
+            ],
+            "1/1  Enter: threads --thread a b  Tab: 1 of 2",
+            "threads --top=401 --thread a b",
+            "",
+        ),
+        (vec![CellTarget::Command(vec!["redact".to_owned()])], "1/1", "", "only in a shell"),
+        (vec![], "1/1", "", "no line leads anywhere"),
+    ] {
+        let mut browser = browser((80, 24));
+        let line = ScreenLine { links: links.into(), ..ScreenLine::of_text("x") };
+        settle(&mut browser, |question| ScreenAnswer {
+            lines: vec![line.clone()],
+            width: question.width,
+            ..ScreenAnswer::default()
+        });
+        let last = |browser: &Browser| {
+            text(&screen(browser, (80, 24))).lines().rev().nth(1).unwrap_or("").trim().to_owned()
+        };
+        assert_eq!(last(&browser), status);
+        browser.key(Key::Enter);
+        let asked = browser.effects().into_iter().find_map(|effect| match effect {
+            Effect::Ask(question) => Some(question.command().0.join(" ")),
+            _ => None,
+        });
+        assert_eq!(asked.unwrap_or_default(), words);
+        assert!(!message.is_empty() == (last(&browser) == message), "{}", last(&browser));
+    }
+    // The object that is shown already.
+    let mut browser = browser((80, 24));
+    for key in keys(": s h o w Space 0 x 1 0 Space - - i n c o m i n g Enter") {
+        browser.key(key);
+    }
+    settle(&mut browser, |question| ScreenAnswer {
+        lines: vec![ScreenLine::of_text("an object 0x10")],
+        width: question.width,
+        ..ScreenAnswer::default()
+    });
+    assert!(text(&screen(&browser, (80, 24))).contains("Enter: what it dominates"));
+    browser.key(Key::Enter);
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    assert_eq!(question.words, ["dominators", "--of=0x10"]);
+}
+
+#[test]
 fn a_million_rows_scroll_and_no_more_than_a_window_is_asked_for() {
     let mut browser = browser((80, 24));
     let shows = |browser: &Browser, text: &str| {
