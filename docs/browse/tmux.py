@@ -210,7 +210,7 @@ def is_stopped(pid, what):
             if file.read().rsplit(")", 1)[1].split()[0] == "T":
                 return
         if time.monotonic() - started > PATIENCE:
-            sys.exit(f"{what}: the browser is not stopped")
+            sys.exit(f"{what}: not stopped")
         time.sleep(0.01)
 
 
@@ -228,16 +228,20 @@ def main():
         sys.exit(__doc__)
     program, directory = os.path.abspath(sys.argv[1]), sys.argv[2]
     with tempfile.TemporaryDirectory() as indexes:
+        walked = 0
         for number, (name, keys, expected) in enumerate(WALKS):
             dump = os.path.join(os.path.abspath(directory), f"{name}.hprof.zst")
             if not os.path.exists(dump):
                 print(f"{name}: not there")
                 continue
+            walked += 1
             print(f"{name}: {len(keys)} keys")
             screen = walk(program, dump, keys, expected, indexes, number)
             if len(sys.argv) > 3:
                 with open(os.path.join(sys.argv[3], f"{name}.txt"), "w", encoding="utf-8") as file:
                     file.write(screen)
+        if walked < 4:
+            sys.exit(f"{directory}: only {walked} of s1, s3, s4 and s5 were walked")
         print("ends")
         ends(program, os.path.join(os.path.abspath(directory), "s1.hprof.zst"), indexes, len(WALKS))
 

@@ -32,7 +32,7 @@ pub struct ScreenLine {
     pub text: String,
     /// Byte ranges that are bold.
     pub bold: Vec<Range<usize>>,
-    /// Objects, classes and pages that it names, most important first.
+    /// Objects, classes, pages and commands that it names, most important first.
     pub links: Arc<[CellTarget]>,
     /// `true` for titles and totals.
     pub is_heading: bool,

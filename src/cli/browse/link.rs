@@ -49,8 +49,8 @@ struct AnsweringProcess {
     stdin: ChildStdin,
     /// The question that it answers.
     asked: Option<AskedQuestion>,
-    /// Whether it has answered a question.
-    has_answered: bool,
+    /// The number of the question that it was started for.
+    first: Option<u64>,
 }
 
 /// A question that was written to a process.
@@ -58,6 +58,8 @@ struct AskedQuestion {
     number: u64,
     since: Instant,
     line: String,
+    /// Whether the process has said something about it.
+    is_read: bool,
 }
 
 impl Link {
@@ -91,7 +93,8 @@ impl Link {
         }
         if let Some(process) = &mut self.process {
             process.stdin.write_all(line.as_bytes())?;
-            process.asked = Some(AskedQuestion { number, since: Instant::now(), line });
+            process.first.get_or_insert(number);
+            process.asked = Some(AskedQuestion { number, since: Instant::now(), line, is_read: false });
         }
         Ok(())
     }
@@ -101,6 +104,14 @@ impl Link {
         self.has_index = true;
     }
 
+    /// Notes that a process has said something about a question.
+    pub(super) fn is_read(&mut self, number: u64) {
+        let asked = self.process.as_mut().and_then(|process| process.asked.as_mut());
+        if let Some(asked) = asked.filter(|asked| asked.number == number) {
+            asked.is_read = true;
+        }
+    }
+
     /// Notes an answer.
     pub(super) fn answered(&mut self, number: u64) {
         self.has_index = true;
@@ -108,21 +119,21 @@ impl Link {
             && process.asked.as_ref().is_some_and(|asked| asked.number == number)
         {
             process.asked = None;
-            process.has_answered = true;
         }
     }
 
-    /// Notes the end of a process. A question that it has perhaps not read goes to another process, once. Returns the number of
-    /// the question that remains without an answer.
+    /// Notes the end of a process. A question that it has perhaps not read goes to another process: one that was killed can still
+    /// be written to for a moment. A process that was started for the question has read it. Returns the number of the question
+    /// that remains without an answer.
     pub(super) fn ended(&mut self, number: u64) -> Option<u64> {
         if number != self.count {
             return None;
         }
         let mut process = self.process.take()?;
         let _ = process.child.wait();
-        let AskedQuestion { number, line, .. } = process.asked?;
-        // A process that was killed can still be written to for a moment. One that began with this question has read it.
-        let is_asked_again = process.has_answered && self.tell(number, line).is_ok();
+        let AskedQuestion { number, line, is_read, .. } = process.asked?;
+        let is_lost = !is_read && process.first != Some(number);
+        let is_asked_again = is_lost && self.tell(number, line).is_ok();
         Some(number).filter(|_| !is_asked_again)
     }
 
@@ -163,7 +174,7 @@ impl Link {
             }
             hear(Heard::Ended(number));
         });
-        Ok(AnsweringProcess { child, stdin, asked: None, has_answered: false })
+        Ok(AnsweringProcess { child, stdin, asked: None, first: None })
     }
 }
 

@@ -103,6 +103,14 @@ pub(crate) fn is_typed(name: &str) -> bool {
         && !name.starts_with(['-', '0'])
 }
 
+/// Returns whether the name of a class, as a pattern, matches itself, and is not taken for an option or an object.
+pub(crate) fn matches_itself(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(['-', '0'])
+        && !name.contains(['*', '?', ' '])
+        && !name.contains(escape::is_harmful)
+}
+
 /// Quotes a path for a shell so that no command takes it for an option or, if it is `-`, for standard input.
 pub(crate) fn quoted_path(path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes();

@@ -386,8 +386,10 @@ impl Tree {
     /// Returns the number of positions of a range whose depth is at most `depth`. Blocks that are deeper are not read.
     pub fn count_to_depth(&self, positions: Range<TreePosition>, depth: u32) -> u32 {
         let (start, end) = (positions.start.0, positions.end.0.min(self.reachable));
-        let (mut count, mut from) = (0, start / BLOCK);
-        while let Some(block) = self.next_block(from, depth).filter(|block| *block < end.div_ceil(BLOCK)) {
+        let (mut count, mut from, stop) = (0, start / BLOCK, end.div_ceil(BLOCK));
+        while from < stop
+            && let Some(block) = self.next_block(from, depth).filter(|block| *block < stop)
+        {
             count += self.count_in_block(block, start..end, depth);
             from = block + 1;
         }

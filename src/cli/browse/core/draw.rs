@@ -163,14 +163,20 @@ impl Browser {
             _ => format!("{}/{count}", now.cursor + 1),
         };
         let links = now.line(now.cursor).map_or(0, |line| line.links.len());
-        let leads = match (now.target(), self.entered()) {
-            (Some(CellTarget::Object(_)), Some(view)) if view.command() == "dominators" => {
+        let leads = match (self.entered(), now.target()) {
+            (None, _) => String::new(),
+            (Some(view), Some(CellTarget::Object(_) | CellTarget::Class(..)))
+                if view.command() == "dominators" =>
+            {
                 "  Enter: what it dominates".to_owned()
             }
-            (Some(CellTarget::Object(id)), _) => format!("  Enter: {id:#x}"),
-            (Some(CellTarget::Class(name, _)), _) => format!("  Enter: instances of {}", escape::text(name)),
-            (_, Some(view)) => format!("  Enter: {}", escape::text(&view.title())),
-            (_, None) => String::new(),
+            (Some(view), Some(CellTarget::Class(name, _))) if view.command() == "instances" => {
+                format!("  Enter: instances of {}", escape::text(name))
+            }
+            (Some(_), Some(CellTarget::Object(id) | CellTarget::Class(_, Some(id)))) => {
+                format!("  Enter: {id:#x}")
+            }
+            (Some(view), _) => format!("  Enter: {}", escape::text(&view.title())),
         };
         let others = if links > 1 { format!("  Tab: {} of {links}", now.link + 1) } else { String::new() };
         let back = match (now.filter.is_empty(), self.past.is_empty()) {

@@ -23,9 +23,9 @@ pub(super) use view::READING;
 pub(super) use view::takes_two;
 use view::{Subject, View};
 pub(super) use visit::ScreenAnswer;
-use visit::{Goal, Visit};
+use visit::{Early, Goal, Visit};
 
-/// Maximum number of views that Backspace goes back to.
+/// Maximum number of views that Esc goes back to.
 const MAX_PAST: usize = 100;
 /// Number of rows that are requested at a time.
 const ROWS: usize = 400;
@@ -329,7 +329,8 @@ impl Browser {
         to.push(std::mem::replace(&mut self.now, visit));
         self.progress.clear();
         let is_lost = self.now.asking.is_some_and(|asked| asked != self.number);
-        if is_lost {
+        let is_cancelled = self.now.asking.is_none() && self.now.answer.is_none();
+        if is_lost || is_cancelled {
             self.ask();
         }
         if self.now.has_late() {
@@ -352,14 +353,15 @@ impl Browser {
     /// Takes a key.
     pub(super) fn key(&mut self, key: Key) {
         self.message.clear();
-        let before = (self.now.reading(), self.marked.len());
+        let reading = |browser: &Self| (browser.now.reading(), browser.marked.len());
+        let before = matches!(self.now.early, Early::Shown).then(|| reading(self));
         match key {
             Key::Suspend => self.effects.push(Effect::Suspend),
             Key::Interrupt => self.effects.push(Effect::Quit),
             _ if self.prompt.is_some() => self.type_key(key),
             _ => self.command_key(key),
         }
-        if self.prompt.is_some() || (self.now.reading(), self.marked.len()) != before {
+        if before.is_some_and(|before| self.prompt.is_some() || reading(self) != before) {
             // Early lines may be those of the view that was left.
             let others = self.past.iter_mut().chain(&mut self.future);
             std::iter::once(&mut self.now).chain(others).for_each(Visit::use_early);
@@ -459,8 +461,9 @@ impl Browser {
     fn entered(&self) -> Option<View> {
         let target = self.now.target()?;
         let view = View::of_target(target, &self.now.view)?;
+        let is_one = matches!(target, CellTarget::Object(_) | CellTarget::Class(..));
         // The object that is shown already: what it dominates.
-        if view == self.now.view { View::about("dominators", &[], target) } else { Some(view) }
+        if view == self.now.view && is_one { View::about("dominators", &[], target) } else { Some(view) }
     }
 
     fn enter(&mut self) {
@@ -469,16 +472,16 @@ impl Browser {
             (None, Some(CellTarget::Class(..))) => {
                 "this class cannot be named in a command".clone_into(&mut self.message);
             }
-            (None, Some(_)) => "only in a shell".clone_into(&mut self.message),
+            (None, Some(CellTarget::Command(words))) => {
+                self.message = view::only_in_shell(words.first().map_or("", String::as_str));
+            }
+            (None, Some(_)) => "this line leads nowhere".clone_into(&mut self.message),
             (None, None) => {
                 let before = self.now.cursor;
                 self.next_linked_line();
                 let is_moved = self.now.cursor != before;
-                let text = if is_moved {
-                    "that line leads nowhere; this one does"
-                } else {
-                    "no line leads anywhere"
-                };
+                let next = "nothing to open there: moved on";
+                let text = if is_moved { next } else { "nothing to open in this view" };
                 text.clone_into(&mut self.message);
             }
         }

@@ -316,10 +316,12 @@ impl Visit {
         self.first = self.first.saturating_add_signed(lines).min(last);
     }
 
-    /// Returns the first line that is no title of columns.
+    /// Returns the line of the first row; where there are no rows, the first line that is no heading.
     pub(super) fn first_row(&self) -> usize {
-        let is_row = |at: &usize| self.line(*at).is_some_and(|line| !line.is_heading);
-        (0..self.shown.len()).find(is_row).unwrap_or(0)
+        let find = |is_wanted: fn(&ScreenLine) -> bool| {
+            (0..self.shown.len()).find(|at| self.line(*at).is_some_and(is_wanted))
+        };
+        find(|line| line.row.is_some()).or_else(|| find(|line| !line.is_heading)).unwrap_or(0)
     }
 
     /// Returns its place, if it is counted in rows: it is not where all lines are there, and most are below a row.

@@ -93,6 +93,11 @@ fn esc_cancels_then_shows_all_lines_then_goes_back() {
         |browser: &Browser| text(&screen(browser, (80, 24))).lines().rev().nth(1).unwrap_or("").to_owned();
     browser.key(Key::Esc);
     assert_eq!(browser.effects().last(), Some(&Effect::Cancel));
+    // A view that was cancelled is asked for when it is gone to again.
+    browser.key(Key::Esc);
+    browser.key(Key::Char('f'));
+    assert!(matches!(&browser.effects()[..], [Effect::Ask(question)] if question.words == ["histo"]));
+    browser.key(Key::Esc);
     browser.key(Key::Char('h'));
     settle(&mut browser, million);
     for key in keys("/ 9 9 Enter") {
@@ -112,23 +117,28 @@ fn esc_cancels_then_shows_all_lines_then_goes_back() {
 #[test]
 fn a_page_scrolls_and_home_is_the_first_row() {
     let mut browser = browser((80, 24));
-    let line = |at: u32| ScreenLine { is_heading: at == 0, ..ScreenLine::of_text(&format!("line {at}")) };
+    // A text, titles, and rows.
+    let line = |at: usize| ScreenLine {
+        is_heading: at == 1,
+        row: at.checked_sub(2),
+        ..ScreenLine::of_text(&format!("line {at}"))
+    };
     settle(&mut browser, |question| ScreenAnswer {
         lines: (0..100).map(line).collect(),
         width: question.width,
         ..ScreenAnswer::default()
     });
     let first =
-        |browser: &Browser| text(&screen(browser, (80, 24))).lines().nth(1).unwrap_or("").trim().to_owned();
-    // A screen has 21 lines, of which one is on both pages.
-    for expected in ["line 20", "line 40", "line 60", "line 79", "line 79"] {
+        |browser: &Browser| text(&screen(browser, (80, 24))).lines().nth(2).unwrap_or("").trim().to_owned();
+    // A screen has 21 lines, of which one is on both pages. The titles stay on the first.
+    for expected in ["line 21", "line 41", "line 61", "line 80", "line 80"] {
         browser.key(Key::PageDown);
         assert_eq!(first(&browser), expected);
     }
     browser.key(Key::PageUp);
-    assert_eq!((first(&browser).as_str(), browser.chosen_text().as_str()), ("line 59", "line 79"));
+    assert_eq!((first(&browser).as_str(), browser.chosen_text().as_str()), ("line 60", "line 79"));
     browser.key(Key::Home);
-    assert_eq!((first(&browser).as_str(), browser.chosen_text().as_str()), ("line 0", "line 1"));
+    assert_eq!((first(&browser).as_str(), browser.chosen_text().as_str()), ("line 1", "line 2"));
 }
 
 #[test]
@@ -144,8 +154,26 @@ fn enter_says_where_it_leads() {
             "threads --top=401 --thread a b",
             "",
         ),
-        (vec![CellTarget::Command(vec!["redact".to_owned()])], "1/1", "", "only in a shell"),
-        (vec![], "1/1", "", "no line leads anywhere"),
+        (vec![CellTarget::Command(vec!["redact".to_owned()])], "1/1", "", "redact: only in a shell"),
+        (
+            vec![CellTarget::Class("a*".to_owned(), Some(ObjectId(0x10)))],
+            "1/1  Enter: 0x10",
+            "show 0x10 --incoming",
+            "",
+        ),
+        (
+            vec![CellTarget::Class("--x".to_owned(), None)],
+            "1/1",
+            "",
+            "this class cannot be named in a command",
+        ),
+        (
+            vec![CellTarget::Class("A".to_owned(), None)],
+            "1/1  Enter: instances of A",
+            "instances --top=401 A",
+            "",
+        ),
+        (vec![], "1/1", "", "nothing to open in this view"),
     ] {
         let mut browser = browser((80, 24));
         let line = ScreenLine { links: links.into(), ..ScreenLine::of_text("x") };

@@ -40,7 +40,13 @@ fn any_answer(question: &Question, numbers: &mut Numbers) -> ScreenAnswer {
     for row in 0..count {
         let name = HOSTILE.get(numbers.below(HOSTILE.len())).copied().unwrap_or_default();
         let id = ObjectId(numbers.below(40) as u64);
-        let target = match numbers.below(5) {
+        let target = match numbers.below(6) {
+            5 => CellTarget::Command(
+                ["leaks", "redact", name][..=numbers.below(3)]
+                    .iter()
+                    .map(|word| (*word).to_owned())
+                    .collect(),
+            ),
             0 => CellTarget::Class(name.to_owned(), None),
             1 => CellTarget::Class(name.to_owned(), Some(id)),
             2 => CellTarget::Page(
