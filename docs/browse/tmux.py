@@ -140,7 +140,7 @@ def ends(program, dump, directory, number):
         session.keys("Escape")
         session.wait(lambda screen: "cancelled" in screen, "Esc")
         while os.path.exists(f"/proc/{worker}"):
-            if time.monotonic() - started > 5:
+            if time.monotonic() - started > PATIENCE:
                 sys.exit("Esc: the question still runs")
             time.sleep(0.01)
         print(f"    Esc: the question has ended after {time.monotonic() - started:.2f} s")
@@ -151,6 +151,14 @@ def ends(program, dump, directory, number):
         os.kill(worker, signal.SIGKILL)
         session.keys("t")
         session.wait(lambda screen: is_ready(screen) and "main" in screen, "t after a process was killed")
+        # It is killed before it has read the question.
+        [worker] = children(browser)
+        os.kill(worker, signal.SIGSTOP)
+        is_stopped(worker, "SIGSTOP")
+        session.keys("w")
+        session.wait(lambda screen: "Esc cancels" in screen, "w while a process is stopped")
+        os.kill(worker, signal.SIGKILL)
+        session.wait(lambda screen: is_ready(screen) and "waste" in screen, "w after a process was killed")
         [worker] = children(browser)
         os.kill(browser, signal.SIGTERM)
         session.is_restored("SIGTERM")
@@ -201,8 +209,8 @@ def is_stopped(pid, what):
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             if file.read().rsplit(")", 1)[1].split()[0] == "T":
                 return
-        if time.monotonic() - started > 5:
-            sys.exit(f"{what}: the browser is not stopped")
+        if time.monotonic() - started > PATIENCE:
+            sys.exit(f"{what}: not stopped")
         time.sleep(0.01)
 
 
@@ -210,7 +218,7 @@ def is_gone(pid, what):
     """Waits until a process has ended."""
     started = time.monotonic()
     while os.path.exists(f"/proc/{pid}"):
-        if time.monotonic() - started > 5:
+        if time.monotonic() - started > PATIENCE:
             sys.exit(f"{what} still runs")
         time.sleep(0.01)
 
@@ -220,16 +228,20 @@ def main():
         sys.exit(__doc__)
     program, directory = os.path.abspath(sys.argv[1]), sys.argv[2]
     with tempfile.TemporaryDirectory() as indexes:
+        walked = 0
         for number, (name, keys, expected) in enumerate(WALKS):
             dump = os.path.join(os.path.abspath(directory), f"{name}.hprof.zst")
             if not os.path.exists(dump):
                 print(f"{name}: not there")
                 continue
+            walked += 1
             print(f"{name}: {len(keys)} keys")
             screen = walk(program, dump, keys, expected, indexes, number)
             if len(sys.argv) > 3:
                 with open(os.path.join(sys.argv[3], f"{name}.txt"), "w", encoding="utf-8") as file:
                     file.write(screen)
+        if walked < 4:
+            sys.exit(f"{directory}: only {walked} of s1, s3, s4 and s5 were walked")
         print("ends")
         ends(program, os.path.join(os.path.abspath(directory), "s1.hprof.zst"), indexes, len(WALKS))
 

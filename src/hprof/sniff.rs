@@ -78,7 +78,7 @@ pub fn sniff(bytes: &[u8]) -> Looks {
     let is_text = head.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..));
     // JSON is UTF-8 (RFC 8259); the last character of the head may be truncated.
     let is_utf8 = std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true);
-    if is_text && is_utf8 && matches!(text.first(), Some(b'{' | b'[')) {
+    if is_text && is_utf8 && starts_as_json(text) {
         return Looks::Json;
     }
     if !head.is_empty() && head.iter().all(|b| *b == 0) {
@@ -91,6 +91,18 @@ pub fn sniff(bytes: &[u8]) -> Looks {
         return Looks::Text;
     }
     Looks::Other
+}
+
+/// Returns whether a text starts with an object or a list of JSON (RFC 8259), and not, for example, with a section of TOML.
+fn starts_as_json(text: &[u8]) -> bool {
+    let Some((first @ (b'{' | b'['), rest)) = text.split_first() else { return false };
+    let rest = rest.trim_ascii_start();
+    match (first, rest.first()) {
+        (_, None | Some(b'"')) | (b'{', Some(b'}')) => true,
+        (b'[', Some(b'{' | b'[' | b']' | b'-' | b'0'..=b'9')) => true,
+        (b'[', _) => [&b"true"[..], b"false", b"null"].iter().any(|word| rest.starts_with(word)),
+        _ => false,
+    }
 }
 
 /// Skips the skippable frames at the start of a Zstandard file (RFC 8878, section 3.1.2): `pzstd` writes
@@ -137,7 +149,7 @@ mod tests {
     fn each_kind_is_recognised() {
         let mut tar = vec![b'x'; 300];
         tar[257..262].copy_from_slice(b"ustar");
-        let cases: [(&[u8], Looks); 29] = [
+        let cases: [(&[u8], Looks); 35] = [
             (b"JAVA PROFILE 1.0.2\0\0\0\0\x08", Looks::Hprof),
             (b"JAVA PROFILE 1.0\0", Looks::Hprof),
             (b"JAVA PROFILE 1.0.1, created Fri Feb  6", Looks::HprofText),
@@ -162,6 +174,12 @@ mod tests {
             (b"\xfd7zXZ\0", Looks::Xz),
             (b" {\"a\": 1}", Looks::Json),
             (b"[\"Gr\xc3\xbc\xc3", Looks::Json),
+            (b"[\n  [1]]", Looks::Json),
+            (b"[false]", Looks::Json),
+            (b"{", Looks::Json),
+            (b"[features]\nx = 1", Looks::Text),
+            (b"[package]\n", Looks::Text),
+            (b"{\n  key = 1\n}", Looks::Text),
             (b"{\0\0\x01binary", Looks::Other),
             (b"{\xff\xfe\x80 1", Looks::Text),
             (&[0; 64], Looks::Zeros),

@@ -17,7 +17,7 @@ use super::line::TextSink;
 use super::number::grouped;
 use super::rows::{Below, Cells, ColumnRows, RowCursor};
 use super::screen::Screen;
-pub use super::section::Section;
+pub use super::section::{Section, WholeLine};
 use super::table::{self, Parts, Style, TableBuilder};
 use super::tree::Branch;
 use super::value::Value;

@@ -24,6 +24,8 @@ pub enum CellTarget {
     Class(String, Option<ObjectId>),
     /// A page: path below that of the dump, with encoded parts.
     Page(String),
+    /// A command: its words without the dump. Pages do not have them.
+    Command(Vec<String>),
 }
 
 impl CellTarget {
@@ -32,6 +34,7 @@ impl CellTarget {
         match self {
             Self::Object(_) => 0,
             Self::Class(text, _) | Self::Page(text) => text.len(),
+            Self::Command(words) => words.iter().map(String::len).sum(),
         }
     }
 }

@@ -32,7 +32,7 @@ pub struct ScreenLine {
     pub text: String,
     /// Byte ranges that are bold.
     pub bold: Vec<Range<usize>>,
-    /// Objects, classes and pages that it names, most important first.
+    /// Objects, classes, pages and commands that it names, most important first.
     pub links: Arc<[CellTarget]>,
     /// `true` for titles and totals.
     pub is_heading: bool,
@@ -153,6 +153,12 @@ impl Screen {
             let first = lines.lines.len();
             // Collecting lines does not fail.
             let _ = section.clone().write(&mut lines, style);
+            if let Section::Whole(whole) = section {
+                for (line, whole) in lines.lines.iter_mut().skip(first).zip(whole) {
+                    let others = line.links.iter().cloned();
+                    line.links = whole.target.iter().cloned().chain(others).collect();
+                }
+            }
             let Section::Table(table) = section else { continue };
             let is_rows = self.rows == Some(at);
             for line in lines.lines.iter_mut().skip(first) {

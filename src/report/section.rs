@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::column::{Columns, Schema};
+use super::column::{CellTarget, Columns, Schema};
 use super::escape;
 use super::grid::GridBlock;
 use super::line::{LineSink, TableRow};
@@ -17,14 +17,34 @@ pub enum Section {
     /// Lines; escaped here.
     Text(String),
     /// Lines that are not wrapped, such as commands to copy; escaped here. Pages with links omit them.
-    Whole(Vec<String>),
+    Whole(Vec<WholeLine>),
     /// A line about options, for a shell; escaped here. Pages omit it.
     Options(String),
     /// Another table.
     Table(TableBuilder),
 }
 
+/// A line that is not wrapped.
+#[derive(Debug, Clone)]
+pub struct WholeLine {
+    /// Text.
+    pub text: String,
+    /// What it leads to, for a screen.
+    pub target: Option<CellTarget>,
+}
+
+impl From<String> for WholeLine {
+    fn from(text: String) -> Self {
+        Self { text, target: None }
+    }
+}
+
 impl Section {
+    /// Creates a section of lines that are not wrapped and lead nowhere.
+    pub fn whole(lines: Vec<String>) -> Self {
+        Self::Whole(lines.into_iter().map(WholeLine::from).collect())
+    }
+
     /// Creates a table of these rows.
     pub fn table<R>(columns: &Columns<'_, R>, rows: impl IntoIterator<Item = R>) -> Self {
         Self::table_with(columns, rows, |_| Vec::new())
@@ -49,7 +69,10 @@ impl Section {
     pub(super) fn byte_count(&self) -> usize {
         match self {
             Self::Line(text) | Self::Text(text) | Self::Options(text) => text.len(),
-            Self::Whole(lines) => lines.iter().map(String::len).sum(),
+            Self::Whole(lines) => {
+                let target = |line: &WholeLine| line.target.as_ref().map_or(0, CellTarget::text_length);
+                lines.iter().map(|line| size_of::<WholeLine>() + line.text.len() + target(line)).sum()
+            }
             Self::Table(table) => table.rows().iter().map(TableRow::byte_count).sum(),
         }
     }
@@ -59,7 +82,7 @@ impl Section {
         Some(match self {
             Self::Line(line) => GridBlock::Line(line),
             Self::Text(text) => GridBlock::Text(text),
-            Self::Whole(lines) => GridBlock::Commands(lines),
+            Self::Whole(lines) => GridBlock::Commands(lines.into_iter().map(|line| line.text).collect()),
             Self::Options(_) => return None,
             Self::Table(table) => GridBlock::Grid(table.into_grid()),
         })
@@ -74,7 +97,7 @@ impl Section {
             }
             Self::Whole(lines) => {
                 let whole = Style { width: None, ..style };
-                lines.iter().try_for_each(|line| table::write_text(out, &escape::text(line), whole))
+                lines.iter().try_for_each(|line| table::write_text(out, &escape::text(&line.text), whole))
             }
             Self::Table(table) => table.write_lines(out, style),
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::aligned::Aligned;
 pub use super::column::{Align, Fit};
-use super::column::{Header, Schema};
+use super::column::{CellTarget, Header, Schema};
 use super::grid::{Grid, GridCell, GridRow, RowLine};
 use super::ink::Ink;
 use super::line::{LineOf, LineSink, TableRow, TextSink};
@@ -137,6 +137,18 @@ impl TableBuilder {
     pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let cells = cells.into_iter().map(|cell| escape::text(cell.as_ref()).into_owned()).collect();
         self.push_row(TableRow { cells, ..TableRow::default() });
+    }
+
+    /// Adds a row that leads somewhere, on a screen.
+    pub fn linked_row<S: AsRef<str>>(
+        &mut self,
+        cells: impl IntoIterator<Item = S>,
+        target: Option<CellTarget>,
+    ) {
+        self.row(cells);
+        if let Some(row) = self.rows.last_mut() {
+            row.targets.extend(target);
+        }
     }
 
     /// Adds all rows by declared columns, and the lines below them.

@@ -34,7 +34,8 @@ fn gone(dir: &Path, start: &str) {
     // In /tmp, other tests dump other JVMs: what they create disappears, too.
     let first = names();
     while names().iter().any(|name| first.contains(name)) {
-        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", names());
+        // Longer than it takes on any machine.
+        assert!(began.elapsed() < Duration::from_secs(300), "{:?}", names());
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -56,7 +56,7 @@ fn a_damaged_or_foreign_answer_is_found_again() {
 }
 
 #[test]
-fn rules_and_recordings_have_answers_of_their_own() {
+fn rules_have_answers_of_their_own() {
     let dump = Dump::at(Some(&sample("leaks/s1.hprof.zst")));
     let (found, at) = (json(&dump), written(&dump));
     let dir = tempfile::tempdir().unwrap();
@@ -68,4 +68,52 @@ fn rules_and_recordings_have_answers_of_their_own() {
     assert!(with_rules.contains("own store") && !found.contains("own store"), "{with_rules}");
     assert!(written(&dump) > at);
     assert_eq!(json(&dump), found);
+}
+
+#[test]
+fn an_overview_with_a_recording_is_neither_kept_nor_read() {
+    let dump = Dump::at(Some(&sample("leaks/s1.hprof.zst")));
+    let recording = sample("flight/jdk17-leak.jfr.zst");
+    let with_recording = || {
+        let options = ["overview", "--format", "json", "--recording", recording.to_str().unwrap()];
+        String::from_utf8(dump.run(&options).stdout).unwrap()
+    };
+    let joined = with_recording();
+    assert!(joined.contains("\"recording\":"), "{joined}");
+    assert!(!dump.index().join("overview").exists());
+    let (found, at) = (json(&dump), written(&dump));
+    assert_ne!(joined, found);
+    assert_eq!((with_recording(), written(&dump)), (joined, at));
+}
+
+#[test]
+fn an_overview_with_hidden_values_is_neither_kept_nor_read() {
+    let dump = Dump::at(Some(&sample("leaks/s5.hprof.zst")));
+    let hidden = || {
+        let mut command = dump.command(&["overview", "--format", "json"]);
+        let output = command.env("HPROF_CLI_HIDES_VALUES", "1").output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let first = hidden();
+    assert!(first.contains("\"headline\":"), "{first}");
+    assert!(!dump.index().join("overview").exists());
+    let (found, at) = (json(&dump), written(&dump));
+    assert_ne!(found, first);
+    assert_eq!((hidden(), written(&dump)), (first, at));
+}
+
+#[test]
+fn an_overview_does_not_wait_for_a_process_that_builds() {
+    let dump = Dump::at(Some(&sample("leaks/s1.hprof.zst")));
+    let found = json(&dump);
+    let file = dump.index().join("overview");
+    fs::remove_file(&file).unwrap();
+    let lock = fs::File::open(dump.index().join("lock")).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(json(&dump), found);
+    assert!(!file.exists());
+    drop(lock);
+    assert_eq!(json(&dump), found);
+    assert!(file.exists());
 }

@@ -63,7 +63,7 @@ mod session {
     use rustix::process::{Pid, Signal, kill_process};
     use rustix::termios::{LocalModes, tcgetattr};
 
-    use crate::kit::process::{Folder, finish};
+    use crate::kit::process::{Folder, finish, is_ignored};
     use crate::kit::terminal;
 
     /// Sends signals to a browser that shows the overview, without a pause between them.
@@ -120,7 +120,12 @@ mod session {
             &[Signal::USR1, Signal::TERM],
             &[Signal::ABORT],
         ] {
-            is_restored_after(signals);
+            // In the background of a script, some have no effect.
+            let signals: Vec<Signal> =
+                signals.iter().copied().filter(|signal| !is_ignored(signal.as_raw())).collect();
+            if !signals.is_empty() {
+                is_restored_after(&signals);
+            }
         }
     }
 
@@ -131,7 +136,7 @@ mod session {
     }
 
     #[test]
-    fn a_terminal_shows_the_culprits_of_five_leaks_and_is_restored() {
+    fn a_terminal_shows_the_culprits_of_planted_leaks_and_is_restored() {
         if !runs("tmux", "-V") || !runs("python3", "--version") {
             let why =
                 "NOT RUN: browse in a terminal: tmux and python3 are needed: apt-get install tmux python3\n";

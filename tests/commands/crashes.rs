@@ -13,19 +13,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::kit::process::{GRAPH, Place, RETAINED, finish, number, sample, stderr, wait};
+use crate::kit::process::{GRAPH, Place, RETAINED, finish, is_ignored, number, sample, stderr, wait};
 
 const INT: i32 = 2;
 const TERM: i32 = 15;
 const HUP: i32 = 1;
-
-/// Returns whether this process ignores a signal, and so do all its children: in the background of a script, for
-/// example. Known on Linux only.
-fn is_ignored(signal: i32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal - 1) & 1 != 0)
-}
 
 fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap();

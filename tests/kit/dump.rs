@@ -92,10 +92,15 @@ impl Dump {
 
     /// Runs the program: `arguments` are a command and its options; the dump stands between.
     pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the program runs")
+    }
+
+    /// The command line of [`Dump::run`].
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hprof-cli"));
         command.arg(arguments[0]).arg(&self.path).args(&arguments[1..]);
         command.env("HPROF_CLI_INDEX_DIR", self.options().index_dir.expect("there is one"));
-        command.output().expect("the program runs")
+        command
     }
 }
 

@@ -205,11 +205,33 @@ fn wait_within(child: &mut Child, most: Duration) -> ExitStatus {
             return status;
         }
         if start.elapsed() > most {
+            let threads = threads(child.id());
             child.kill().unwrap();
-            panic!("no end after {:?}", start.elapsed());
+            panic!("no end after {:?}; its threads:{threads}", start.elapsed());
         }
         sleep(Duration::from_millis(1));
     }
+}
+
+/// What the threads of a process wait for, where the system says it.
+fn threads(id: u32) -> String {
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let about = tasks.map(|task| {
+        let read = |name: &str| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+        let status = read("status");
+        let is_shown = |line: &&str| {
+            ["State:", "SigPnd:", "ShdPnd:", "SigBlk:"].iter().any(|name| line.starts_with(name))
+        };
+        let status: Vec<&str> = status.lines().filter(is_shown).collect();
+        format!(
+            "\n{} in {}, {}, {}",
+            read("comm").trim(),
+            read("wchan"),
+            read("syscall").trim(),
+            status.join(" ")
+        )
+    });
+    about.collect()
 }
 
 /// Reads what a process writes, and waits for its end.
@@ -238,6 +260,14 @@ pub fn finish_within(mut child: Child, most: Duration, bytes: u64) -> (Output, u
 
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Returns whether this process ignores a signal, and so do all its children: in the background of a script, for
+/// example. Known on Linux only.
+pub fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal - 1) & 1 != 0)
 }
 
 /// A number from the environment, for longer runs.

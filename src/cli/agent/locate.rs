@@ -134,7 +134,7 @@ pub(crate) fn run(cx: &RunContext, args: &AgentArgs) -> anyhow::Result<Outcome> 
     }
     let row = AgentLocation::of(&library);
     let lines = row.lines();
-    let answer = Answer::new(columns(), [row]).above(Section::Whole(lines)).without_rows(NoRows::Nothing);
+    let answer = Answer::new(columns(), [row]).above(Section::whole(lines)).without_rows(NoRows::Nothing);
     Library(&library).show(cx, "agent", &args.output, answer)?;
     Ok(Outcome::Fine)
 }

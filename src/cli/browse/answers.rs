@@ -24,7 +24,7 @@ const MAX_TEXT: usize = 16 << 20;
 const BUG: &str = "hprof-cli failed on this question; this is a bug";
 /// The command of the first view.
 const OVERVIEW: &str = "overview";
-/// Number of objects that are shown until the overview is there.
+/// Number of objects that are shown until the overview is ready.
 const EARLY_ROWS: usize = 50;
 
 /// Output of a command.
@@ -102,13 +102,13 @@ impl Answerer {
         self.cx.has_open_graph(&self.dump)
     }
 
-    /// Returns what is shown until the overview is there: the biggest objects.
+    /// Returns what is shown until the overview is ready: the biggest objects.
     pub(super) fn early(&self, question: &Question) -> Option<ScreenAnswer> {
         let words = ["dominators".to_owned(), format!("--top={EARLY_ROWS}")];
         let window = RowWindow { count: EARLY_ROWS, ..RowWindow::ALL };
         let ask = || self.run(&words, question.width, &window).ok();
         let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask)).ok()??;
-        let mut lines = wrapped("the biggest objects, until the overview is there", question.width);
+        let mut lines = wrapped("the biggest objects, until the overview is ready", question.width);
         lines.extend(answer.screens.iter().flat_map(|screen| screen.lines(question.width)));
         Some(ScreenAnswer { lines, width: question.width, ..ScreenAnswer::default() })
     }

@@ -40,15 +40,26 @@ pub(super) struct Link {
     process: Option<AnsweringProcess>,
     /// Number of the last process.
     count: u64,
-    /// Whether the index is there. Until then it is built, which is not begun again for each view.
+    /// Whether the index is ready. Until then it is built, which is not begun again for each view.
     has_index: bool,
 }
 
 struct AnsweringProcess {
     child: Child,
     stdin: ChildStdin,
-    /// The question that it answers, and when it was asked.
-    asked: Option<(u64, Instant)>,
+    /// The question that it answers.
+    asked: Option<AskedQuestion>,
+    /// The number of the question that it was started for.
+    first: Option<u64>,
+}
+
+/// A question that was written to a process.
+struct AskedQuestion {
+    number: u64,
+    since: Instant,
+    line: String,
+    /// Whether the process has said something about it.
+    is_read: bool,
 }
 
 impl Link {
@@ -62,54 +73,68 @@ impl Link {
     /// # Errors
     /// If no process can be started.
     pub(super) fn ask(&mut self, question: Question) -> anyhow::Result<()> {
-        let asked = self.process.as_ref().and_then(|process| process.asked);
-        if self.has_index && asked.is_some_and(|(_, since)| since.elapsed() > SHORT) {
+        let asked = self.process.as_ref().and_then(|process| process.asked.as_ref());
+        if self.has_index && asked.is_some_and(|asked| asked.since.elapsed() > SHORT) {
             self.cancel();
         }
         let number = question.number;
         let line = serde_json::to_string(&ToWorker::Ask(question.into()))? + "\n";
         // A process that ended a moment ago is replaced.
-        if self.tell(number, &line).is_err() {
+        if self.tell(number, line.clone()).is_err() {
             self.cancel();
-            self.tell(number, &line)?;
+            self.tell(number, line)?;
         }
         Ok(())
     }
 
-    fn tell(&mut self, number: u64, line: &str) -> anyhow::Result<()> {
+    fn tell(&mut self, number: u64, line: String) -> anyhow::Result<()> {
         if self.process.is_none() {
             self.process = Some(self.start()?);
         }
         if let Some(process) = &mut self.process {
             process.stdin.write_all(line.as_bytes())?;
-            process.asked = Some((number, Instant::now()));
+            process.first.get_or_insert(number);
+            process.asked = Some(AskedQuestion { number, since: Instant::now(), line, is_read: false });
         }
         Ok(())
     }
 
-    /// Notes that the index is there.
+    /// Notes that the index is ready.
     pub(super) fn has_index(&mut self) {
         self.has_index = true;
+    }
+
+    /// Notes that a process has said something about a question.
+    pub(super) fn is_read(&mut self, number: u64) {
+        let asked = self.process.as_mut().and_then(|process| process.asked.as_mut());
+        if let Some(asked) = asked.filter(|asked| asked.number == number) {
+            asked.is_read = true;
+        }
     }
 
     /// Notes an answer.
     pub(super) fn answered(&mut self, number: u64) {
         self.has_index = true;
         if let Some(process) = &mut self.process
-            && process.asked.is_some_and(|(asked, _)| asked == number)
+            && process.asked.as_ref().is_some_and(|asked| asked.number == number)
         {
             process.asked = None;
         }
     }
 
-    /// Notes the end of a process. Returns the number of the question that it did not answer.
+    /// Notes the end of a process. A question that it has perhaps not read goes to another process: one that was killed can still
+    /// be written to for a moment. A process that was started for the question has read it. Returns the number of the question
+    /// that remains without an answer.
     pub(super) fn ended(&mut self, number: u64) -> Option<u64> {
         if number != self.count {
             return None;
         }
         let mut process = self.process.take()?;
         let _ = process.child.wait();
-        process.asked.map(|(number, _)| number)
+        let AskedQuestion { number, line, is_read, .. } = process.asked?;
+        let is_lost = !is_read && process.first != Some(number);
+        let is_asked_again = is_lost && self.tell(number, line).is_ok();
+        Some(number).filter(|_| !is_asked_again)
     }
 
     /// Ends the process, whatever it is doing.
@@ -149,7 +174,7 @@ impl Link {
             }
             hear(Heard::Ended(number));
         });
-        Ok(AnsweringProcess { child, stdin, asked: None })
+        Ok(AnsweringProcess { child, stdin, asked: None, first: None })
     }
 }
 

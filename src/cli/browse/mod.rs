@@ -41,7 +41,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   hprof-cli browse heap.hprof
   hprof-cli browse heap.hprof --baseline yesterday.hprof
 
-Keys: a letter opens a view (the last line lists them), Enter goes to the object of the line, Backspace goes back,
+Keys: a letter opens a view (the last line lists them), Enter opens what the line names, Esc goes back,
 / filters, : runs any command that reads, ? explains, q quits.";
 
 /// Browse a dump in the terminal

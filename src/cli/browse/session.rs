@@ -21,7 +21,7 @@ pub(super) fn run(cx: &RunContext, args: &BrowseArgs) -> anyhow::Result<Outcome>
         let dumps = cx.keeping_dumps(Some(Arc::new(teller.clone())), cx.hides_values);
         let dumps = dumps.with_frameworks(frameworks);
         let answerer = answers::Answerer::new(dumps, dump, baseline, args.input.words());
-        worker::run(&teller, &answerer)?;
+        worker::run(&teller, &Arc::new(answerer))?;
         return Ok(Outcome::Fine);
     }
     for path in std::iter::once(args.input.path()).chain(args.baseline.as_deref()) {

@@ -185,9 +185,13 @@ impl BrowserLoop {
             }
             Heard::Early(number, answer) => {
                 self.link.has_index();
+                self.link.is_read(number);
                 browser.early(number, answer);
             }
-            Heard::Progress(number, stage) => browser.progress(number, &stage),
+            Heard::Progress(number, stage) => {
+                self.link.is_read(number);
+                browser.progress(number, &stage);
+            }
             Heard::Ended(number) => {
                 if let Some(number) = self.link.ended(number) {
                     let text = "the process that answers has ended; it may have been out of memory";

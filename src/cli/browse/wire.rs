@@ -86,6 +86,8 @@ enum WireTarget {
     Class(String, Option<u64>),
     #[serde(rename = "p")]
     Page(String),
+    #[serde(rename = "w")]
+    Command(Vec<String>),
 }
 
 impl From<Question> for WireQuestion {
@@ -149,6 +151,7 @@ impl From<CellTarget> for WireTarget {
             CellTarget::Object(id) => Self::Object(id.0),
             CellTarget::Class(name, id) => Self::Class(name, id.map(|id| id.0)),
             CellTarget::Page(path) => Self::Page(path),
+            CellTarget::Command(words) => Self::Command(words),
         }
     }
 }
@@ -159,6 +162,7 @@ impl From<WireTarget> for CellTarget {
             WireTarget::Object(id) => Self::Object(ObjectId(id)),
             WireTarget::Class(name, id) => Self::Class(name, id.map(ObjectId)),
             WireTarget::Page(path) => Self::Page(path),
+            WireTarget::Command(words) => Self::Command(words),
         }
     }
 }

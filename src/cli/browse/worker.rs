@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, TryRecvError, channel};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ pub(super) fn answer_line(number: u64, answer: ScreenAnswer, most: usize) -> Str
 }
 
 /// Answers questions until stdin ends. If several have arrived, only the last matters.
-pub(super) fn run(teller: &Teller, answerer: &Answerer) -> anyhow::Result<()> {
+pub(super) fn run(teller: &Teller, answerer: &Arc<Answerer>) -> anyhow::Result<()> {
     let (sender, lines) = channel();
     child::end_with_stdin(move |line| sender.send(line).is_ok())?;
     while let Ok(first) = lines.recv() {
@@ -67,37 +67,40 @@ pub(super) fn run(teller: &Teller, answerer: &Answerer) -> anyhow::Result<()> {
         if let Some(question) = last {
             let question = question.into();
             teller.begin_question(&question);
-            let answer = answer(answerer, &question);
-            write(&answer_line(question.number, answer, MAX_LINE));
+            answer(answerer, &question);
         }
     }
     Ok(())
 }
 
 /// Answers a question. Meanwhile, the browser is told something else if the answer takes long.
-fn answer(answerer: &Answerer, question: &Question) -> ScreenAnswer {
-    if !Answerer::has_early(question) {
-        return answerer.answer(question);
-    }
-    std::thread::scope(|scope| {
-        let (done, is_done) = channel::<()>();
-        scope.spawn(move || {
-            let takes_long = || is_done.recv_timeout(SOON) == Err(RecvTimeoutError::Timeout);
-            // The index may have to be built first.
-            while takes_long() {
+fn answer(answerer: &Arc<Answerer>, question: &Question) {
+    // Locked while a line is written: nothing else is told after the answer.
+    let is_answered = Arc::new(Mutex::new(false));
+    // Dropped with the answer, which wakes the other thread.
+    let _answering = Answerer::has_early(question).then(|| {
+        let (answering, ends) = channel::<()>();
+        let (answerer, question, is_answered) = (answerer.clone(), question.clone(), is_answered.clone());
+        // Not waited for: neither the answer nor the next question depends on it.
+        std::thread::spawn(move || {
+            while ends.recv_timeout(SOON) == Err(RecvTimeoutError::Timeout) {
+                // The index may have to be built first.
                 if answerer.has_index() {
-                    let early = answerer.early(question);
-                    if let Some(early) = early.filter(|_| is_done.try_recv() == Err(TryRecvError::Empty)) {
+                    let early = answerer.early(&question);
+                    let is_answered = locked(&is_answered);
+                    if let Some(early) = early.filter(|_| !*is_answered) {
                         say(&FromWorker::Early(question.number, early.into()));
                     }
                     return;
                 }
             }
         });
-        let answer = answerer.answer(question);
-        drop(done);
-        answer
-    })
+        answering
+    });
+    let line = answer_line(question.number, answerer.answer(question), MAX_LINE);
+    let mut is_answered = locked(&is_answered);
+    *is_answered = true;
+    write(&line);
 }
 
 /// Reports the progress of the current question.

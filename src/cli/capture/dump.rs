@@ -301,7 +301,7 @@ fn show(
     lines: Vec<String>,
 ) -> anyhow::Result<()> {
     let answer =
-        Answer::new(plan::columns(), [row]).above(Section::Whole(lines)).without_rows(NoRows::Nothing);
+        Answer::new(plan::columns(), [row]).above(Section::whole(lines)).without_rows(NoRows::Nothing);
     place.show(cx, "dump", &args.answer, answer)?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use hprof_query::frameworks::{FrameworkDescription, FrameworkFact};
 use hprof_query::leaks::Leaks;
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::recordings::percent::hundredths;
-use hprof_report::column::{Column, Columns};
+use hprof_report::column::{CellTarget, Column, Columns};
 use hprof_report::fit;
 use hprof_report::number::{human_bytes, percent};
 use hprof_report::table::{Align, TableBuilder};
@@ -65,6 +65,19 @@ struct DescribedFacts {
 impl DescribedFacts {
     fn of(known: &FrameworkDescription) -> Self {
         Self { framework: known.framework.to_string(), facts: known.facts.clone() }
+    }
+}
+
+impl ExplainedRow {
+    /// Returns the object at the place, if there is one only.
+    fn single(&self) -> Option<ObjectId> {
+        (self.figures.objects == 1).then_some(self.figures.example).and_then(ObjectId::non_null)
+    }
+
+    /// Returns what the row leads to: its object, or the class of its objects.
+    fn target(&self) -> Option<CellTarget> {
+        let class = || Some(CellTarget::Class(self.class.clone()?, None));
+        self.single().map(CellTarget::Object).or_else(class)
     }
 }
 
@@ -140,7 +153,7 @@ impl ExplainedPlaces {
         table.row(["retained", "%", "what"]);
         for one in shown {
             let bytes = one.retained_bytes;
-            table.row([human_bytes(bytes), percent(bytes, all), cut(&one.text, room)]);
+            table.linked_row([human_bytes(bytes), percent(bytes, all), cut(&one.text, room)], one.target());
         }
         let largest_left =
             left.first().map_or(self.largest_left, |one| one.retained_bytes.max(self.largest_left));
@@ -154,9 +167,6 @@ impl ExplainedPlaces {
 }
 
 pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
-    let single = |row: &ExplainedRow| -> Option<ObjectId> {
-        (row.figures.objects == 1).then_some(row.figures.example).and_then(ObjectId::non_null)
-    };
     Columns::new([
         Column::of(names::PLACE_NAME, |row: &ExplainedRow| (&*row.name).into()),
         Column::of(names::DEPTH, |row: &ExplainedRow| (row.depth as u64).into()),
@@ -179,7 +189,7 @@ pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
             row.stored.as_ref().and_then(|(_, class)| class.as_deref()).into()
         })
         .or_null("it stores nothing like that"),
-        Column::of(names::OBJECT, move |row: &ExplainedRow| id(single(row)))
+        Column::of(names::OBJECT, move |row: &ExplainedRow| id(row.single()))
             .or_null("there are several objects"),
         Column::of(names::FRAMEWORK, |row: &ExplainedRow| {
             row.framework.as_ref().map(|known| &*known.framework).into()

@@ -1,10 +1,9 @@
 //! Next steps: commands that contain names and IDs from the dump.
 
-use crate::cli::shared::commands::{Commands, NextCommand, is_typed};
+use crate::cli::shared::commands::{Commands, NextCommand, is_typed, matches_itself};
 use hprof_query::dump::overview::Overview;
 use hprof_query::leaks::holders::Holder;
 use hprof_query::leaks::loaders::MANY_LOADERS;
-use hprof_report::escape;
 
 /// Maximum number of suggested commands.
 const STEPS: usize = 3;
@@ -70,7 +69,7 @@ pub(super) fn steps(overview: &Overview, suspects: usize, commands: &Commands<'_
 /// Returns the target for a path search.
 fn target(holder: &Holder) -> String {
     match &holder.class {
-        Some(class) if holder.is_class && !class.contains(escape::is_harmful) => class.clone(),
+        Some(class) if holder.is_class && matches_itself(class) => class.clone(),
         _ => format!("{:#x}", holder.kept_by),
     }
 }

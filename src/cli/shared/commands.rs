@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use hprof_report::answer::WholeLine;
+use hprof_report::column::CellTarget;
 use hprof_report::escape;
 
 use super::args::Input;
@@ -18,6 +20,8 @@ pub(crate) struct NextCommand {
     pub(crate) command: String,
     /// Words of the command line; line breaks occur only between them.
     words: Vec<String>,
+    /// The command and its arguments, without the dump.
+    target: CellTarget,
     /// Purpose.
     pub(crate) why: String,
 }
@@ -48,39 +52,43 @@ impl<'a> Commands<'a> {
         arguments: impl IntoIterator<Item = String>,
         why: &str,
     ) -> NextCommand {
+        let mut target = vec![command.to_owned()];
+        target.extend(arguments);
         let mut words = vec!["hprof-cli".to_owned(), command.to_owned(), quoted_path(self.dump)];
-        words.extend(arguments.into_iter().map(|word| quoted(&word)));
+        words.extend(target.iter().skip(1).map(|word| quoted(word)));
         // Without these the command would read another heap dump or build another index.
         words.extend(self.heap_dump.iter().flat_map(|number| ["--heap-dump".to_owned(), number.to_string()]));
         let index_dir = self.index_dir.map(quoted_path);
         words.extend(index_dir.into_iter().flat_map(|dir| ["--index-dir".to_owned(), dir]));
-        NextCommand { command: words.join(" "), words, why: why.to_owned() }
+        let target = CellTarget::Command(target);
+        NextCommand { command: words.join(" "), words, target, why: why.to_owned() }
     }
 }
 
 /// Formats the commands as lines; long ones continue after a backslash.
-pub(crate) fn lines(steps: &[NextCommand], width: usize) -> Vec<String> {
+pub(crate) fn lines(steps: &[NextCommand], width: usize) -> Vec<WholeLine> {
     let length = |step: &NextCommand| 2 + step.command.chars().count();
     let fits = |step: &&NextCommand| length(step) + 2 + step.why.chars().count() <= width;
     let column = steps.iter().filter(fits).map(length).max().unwrap_or(0);
-    let mut lines = vec![String::new(), "Next".to_owned()];
+    let mut lines: Vec<WholeLine> = vec![String::new().into(), "Next".to_owned().into()];
     for step in steps {
+        let leading = |text| WholeLine { text, target: Some(step.target.clone()) };
         let command = format!("  {}", step.command);
         if column + 2 + step.why.chars().count() <= width && fits(&step) {
-            lines.push(format!("{command:column$}  {}", step.why));
+            lines.push(leading(format!("{command:column$}  {}", step.why)));
         } else if length(step) <= width {
-            lines.push(command);
+            lines.push(leading(command));
         } else {
             let mut line = " ".to_owned();
             for word in &step.words {
                 if line.trim().is_empty() || line.chars().count() + word.chars().count() + 3 <= width {
                     line.push_str(&format!(" {word}"));
                 } else {
-                    lines.push(format!("{line} \\"));
+                    lines.push(leading(format!("{line} \\")));
                     line = format!("    {word}");
                 }
             }
-            lines.push(line);
+            lines.push(leading(line));
         }
     }
     lines
@@ -93,6 +101,14 @@ pub(crate) fn is_typed(name: &str) -> bool {
         && name.len() <= LONGEST_NAME
         && name.chars().all(is_plain)
         && !name.starts_with(['-', '0'])
+}
+
+/// Returns whether the name of a class, as a pattern, matches itself, and is not taken for an option or an object.
+pub(crate) fn matches_itself(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(['-', '0'])
+        && !name.contains(['*', '?', ' '])
+        && !name.contains(escape::is_harmful)
 }
 
 /// Quotes a path for a shell so that no command takes it for an option or, if it is `-`, for standard input.

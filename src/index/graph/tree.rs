@@ -383,21 +383,15 @@ impl Tree {
         Some(found)
     }
 
-    /// Returns the number of positions of a range whose depth is at most `depth`. Blocks of 64 and of 4096 positions that are
-    /// deeper are not read.
-    pub fn count_above(&self, positions: Range<TreePosition>, depth: u32) -> u32 {
+    /// Returns the number of positions of a range whose depth is at most `depth`. Blocks that are deeper are not read.
+    pub fn count_to_depth(&self, positions: Range<TreePosition>, depth: u32) -> u32 {
         let (start, end) = (positions.start.0, positions.end.0.min(self.reachable));
-        let (mut count, mut block) = (0, start / BLOCK);
-        let fits = |level: usize, at: u32| self.block_least(level, at).is_some_and(|least| least <= depth);
-        while block < end.div_ceil(BLOCK) {
-            if block.is_multiple_of(BLOCK) && !fits(1, block / BLOCK) {
-                block = block.saturating_add(BLOCK);
-                continue;
-            }
-            if fits(0, block) {
-                count += self.count_in_block(block, start..end, depth);
-            }
-            block += 1;
+        let (mut count, mut from, stop) = (0, start / BLOCK, end.div_ceil(BLOCK));
+        while from < stop
+            && let Some(block) = self.next_block(from, depth).filter(|block| *block < stop)
+        {
+            count += self.count_in_block(block, start..end, depth);
+            from = block + 1;
         }
         count
     }

@@ -107,7 +107,7 @@ impl Start {
     /// Returns the number of immediately dominated objects.
     pub fn child_count(self, tree: &Tree) -> u64 {
         let (positions, depth) = self.below(tree);
-        let count = |chunk| u64::from(tree.count_above(chunk, depth));
+        let count = |chunk| u64::from(tree.count_to_depth(chunk, depth));
         // Most objects dominate few.
         if positions.end.0.saturating_sub(positions.start.0) <= CHUNK {
             return count(positions);

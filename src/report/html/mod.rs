@@ -62,6 +62,7 @@ impl Links {
             CellTarget::Object(id) => self.object(*id),
             CellTarget::Class(name, class_object) => self.class(name, *class_object),
             CellTarget::Page(path) => self.to(path),
+            CellTarget::Command(_) => None,
         }
     }
 }
@@ -141,7 +142,7 @@ fn cell_text(cell: &GridCell, links: &Links) -> Markup {
             link(links.class(name, *class_object), shown)
         }
         Some(target @ CellTarget::Object(_)) => link(links.target(target), class_name(&cell.text)),
-        Some(target @ CellTarget::Page(_)) => {
+        Some(target @ (CellTarget::Page(_) | CellTarget::Command(_))) => {
             link(links.target(target), escape::text(&cell.text).into_owned())
         }
         None => text(&cell.text, links),

@@ -11,7 +11,6 @@ use ratatui_core::style::{Color, Modifier, Style};
 
 use super::Browser;
 use super::keys::{OTHERS, VIEWS};
-use super::view::View;
 
 /// Minimum width of the name of the dump.
 const MIN_NAME: usize = 8;
@@ -153,8 +152,7 @@ impl Browser {
     fn here(&self) -> String {
         let now = &self.now;
         let count = now.shown.len();
-        let place = now.answer.as_ref().and_then(|answer| answer.place).filter(|place| place.rows > 0);
-        let place = match (place, now.row()) {
+        let place = match (now.rows(), now.row()) {
             (Some(place), Some((row, _))) => {
                 let total = place
                     .total
@@ -165,17 +163,28 @@ impl Browser {
             _ => format!("{}/{count}", now.cursor + 1),
         };
         let links = now.line(now.cursor).map_or(0, |line| line.links.len());
-        let leads = match now.target() {
-            Some(CellTarget::Object(id)) => format!("  Enter: {id:#x}"),
-            Some(CellTarget::Class(name, _)) => format!("  Enter: instances of {}", escape::text(name)),
-            Some(target @ CellTarget::Page(_)) => match View::of_target(target, &now.view) {
-                Some(view) => format!("  Enter: {}", escape::text(&view.title())),
-                None => String::new(),
-            },
-            None => String::new(),
+        let leads = match (self.entered(), now.target()) {
+            (None, _) => String::new(),
+            (Some(view), Some(CellTarget::Object(_) | CellTarget::Class(..)))
+                if view.command() == "dominators" =>
+            {
+                "  Enter: what it dominates".to_owned()
+            }
+            (Some(view), Some(CellTarget::Class(name, _))) if view.command() == "instances" => {
+                format!("  Enter: instances of {}", escape::text(name))
+            }
+            (Some(_), Some(CellTarget::Object(id) | CellTarget::Class(_, Some(id)))) => {
+                format!("  Enter: {id:#x}")
+            }
+            (Some(view), _) => format!("  Enter: {}", escape::text(&view.title())),
         };
         let others = if links > 1 { format!("  Tab: {} of {links}", now.link + 1) } else { String::new() };
-        format!("{place}{leads}{others}")
+        let back = match (now.filter.is_empty(), self.past.is_empty()) {
+            (false, _) => "  Esc: all lines",
+            (true, false) => "  Esc: back",
+            (true, true) => "",
+        };
+        format!("{place}{leads}{others}{back}")
     }
 }
 

@@ -105,8 +105,8 @@ pub(super) const OTHERS: &[&str] = &["/ filter", ": command", "? help", "q quit"
 pub(super) const HELP: &str = "
 Moving
   ↑ ↓ PgUp PgDn Home End, j k   move; rows are read as you scroll
-  Enter             go to the object, class or thread of the line
-  Tab               choose another object of the line
+  Enter             open the object, class, thread or command of the line
+  Tab               choose another object of the line; else the next line
   Backspace, f      back and forward, as in a browser
   /                 show only lines that contain a text; Esc shows all again
 The object or class of the line
@@ -121,6 +121,6 @@ The view
   >                 sort by the next column
   e, E              type an OQL query, an SQL query
   :                 run any command that reads, such as :histo com.acme.** --retained
-  Esc               cancel what is being read
+  Esc               cancel what is being read; else show all lines again; else go back
   ?                 this help
   q                 quit; Ctrl-Z suspends";

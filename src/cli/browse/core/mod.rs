@@ -23,15 +23,15 @@ pub(super) use view::READING;
 pub(super) use view::takes_two;
 use view::{Subject, View};
 pub(super) use visit::ScreenAnswer;
-use visit::{Goal, Visit};
+use visit::{Early, Goal, Visit};
 
-/// Maximum number of views that Backspace goes back to.
+/// Maximum number of views that Esc goes back to.
 const MAX_PAST: usize = 100;
 /// Number of rows that are requested at a time.
 const ROWS: usize = 400;
 
 /// Message when the overview comes while other lines are used.
-const LATE: &str = "the overview is there: o shows it";
+const LATE: &str = "the overview is ready: o shows it";
 
 /// A question for the process that answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -281,7 +281,7 @@ impl Browser {
         let is_there = if goal == Goal::First { place.start == 0 } else { !place.has_more };
         if is_there {
             let end = self.now.shown.len().saturating_sub(1);
-            return self.now.go_to(if goal == Goal::First { 0 } else { end });
+            return self.now.go_to(if goal == Goal::First { self.now.first_row() } else { end });
         }
         self.now.goal = goal;
         self.now.start = 0;
@@ -291,11 +291,14 @@ impl Browser {
     /// Goes to a view.
     fn go(&mut self, view: View) {
         if view == self.now.view && self.now.answer.as_ref().is_some_and(|answer| !answer.is_failed) {
-            let is_cancelled = self.now.is_early() && !self.is_asking();
-            if !self.now.show_late(self.height()) && is_cancelled {
-                self.replace(view);
+            if self.now.show_late(self.height()) || !self.now.is_early() {
+                return;
             }
-            return;
+            if self.is_asking() {
+                return self.now.want_late();
+            }
+            // It was cancelled.
+            return self.replace(view);
         }
         let last = std::mem::replace(&mut self.now, Visit::new(view));
         // A view that was left before its answer came is not worth going back to.
@@ -326,7 +329,8 @@ impl Browser {
         to.push(std::mem::replace(&mut self.now, visit));
         self.progress.clear();
         let is_lost = self.now.asking.is_some_and(|asked| asked != self.number);
-        if is_lost {
+        let is_cancelled = self.now.asking.is_none() && self.now.answer.is_none();
+        if is_lost || is_cancelled {
             self.ask();
         }
         if self.now.has_late() {
@@ -349,12 +353,18 @@ impl Browser {
     /// Takes a key.
     pub(super) fn key(&mut self, key: Key) {
         self.message.clear();
-        self.now.use_early();
+        let reading = |browser: &Self| (browser.now.reading(), browser.marked.len());
+        let before = matches!(self.now.early, Early::Shown).then(|| reading(self));
         match key {
             Key::Suspend => self.effects.push(Effect::Suspend),
             Key::Interrupt => self.effects.push(Effect::Quit),
             _ if self.prompt.is_some() => self.type_key(key),
             _ => self.command_key(key),
+        }
+        if before.is_some_and(|before| self.prompt.is_some() || reading(self) != before) {
+            // Early lines may be those of the view that was left.
+            let others = self.past.iter_mut().chain(&mut self.future);
+            std::iter::once(&mut self.now).chain(others).for_each(Visit::use_early);
         }
         self.now.scroll(self.height());
         self.ask_more();
@@ -369,8 +379,8 @@ impl Browser {
         match key {
             Key::Up | Key::Char('k') => self.now.step(-1),
             Key::Down | Key::Char('j') => self.now.step(1),
-            Key::PageUp => self.now.step(-page.cast_signed()),
-            Key::PageDown | Key::Char(' ') => self.now.step(page.cast_signed()),
+            Key::PageUp => self.now.turn_page(-page.cast_signed(), self.height()),
+            Key::PageDown | Key::Char(' ') => self.now.turn_page(page.cast_signed(), self.height()),
             Key::Home => self.go_to_end(Goal::First),
             Key::End => self.go_to_end(Goal::Last),
             Key::Click(line) => self.click(line),
@@ -381,7 +391,8 @@ impl Browser {
             Key::Right | Key::Char('+') => self.open(),
             Key::Left | Key::Char('-') => self.close(),
             Key::Esc if self.is_asking() => self.cancel(),
-            Key::Esc => self.filter(""),
+            Key::Esc if !self.now.filter.is_empty() => self.filter(""),
+            Key::Esc => self.turn(true),
             Key::Char('/') => self.prompt = Some(Prompt::new(PromptKind::Filter, self.now.filter.clone())),
             Key::Char(':') => self.prompt = Some(Prompt::new(PromptKind::Command, "")),
             Key::Char('e') => self.prompt = Some(Prompt::new(PromptKind::Command, "oql SELECT ")),
@@ -446,19 +457,40 @@ impl Browser {
         }
     }
 
+    /// Returns the view that Enter leads to.
+    fn entered(&self) -> Option<View> {
+        let target = self.now.target()?;
+        let view = View::of_target(target, &self.now.view)?;
+        let is_one = matches!(target, CellTarget::Object(_) | CellTarget::Class(..));
+        // The object that is shown already: what it dominates.
+        if view == self.now.view && is_one { View::about("dominators", &[], target) } else { Some(view) }
+    }
+
     fn enter(&mut self) {
-        let Some(target) = self.now.target().cloned() else { return self.next_linked_line() };
-        match View::of_target(&target, &self.now.view) {
-            // The object that is shown already: what it dominates.
-            Some(view) if view == self.now.view => self.about("dominators", &[]),
-            Some(view) => self.go(view),
-            None => "this class cannot be named in a command".clone_into(&mut self.message),
+        match (self.entered(), self.now.target()) {
+            (Some(view), _) => self.go(view),
+            (None, Some(CellTarget::Class(..))) => {
+                "this class cannot be named in a command".clone_into(&mut self.message);
+            }
+            (None, Some(CellTarget::Command(words))) => {
+                self.message = view::only_in_shell(words.first().map_or("", String::as_str));
+            }
+            (None, Some(_)) => "this line leads nowhere".clone_into(&mut self.message),
+            (None, None) => {
+                let before = self.now.cursor;
+                self.next_linked_line();
+                let is_moved = self.now.cursor != before;
+                let next = "nothing to open there: moved on";
+                let text = if is_moved { next } else { "nothing to open in this view" };
+                text.clone_into(&mut self.message);
+            }
         }
     }
 
     /// Returns the object or class of the line, or of the view.
     fn subject(&self) -> Option<Subject> {
-        let target = self.now.target().filter(|target| !matches!(target, CellTarget::Page(_)));
+        let is_one = |target: &&CellTarget| matches!(target, CellTarget::Object(_) | CellTarget::Class(..));
+        let target = self.now.target().filter(is_one);
         target.cloned().or_else(|| self.now.view.subject())
     }
 

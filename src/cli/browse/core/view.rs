@@ -5,10 +5,9 @@ use std::path::Path;
 
 use hprof_parser::ObjectId;
 use hprof_report::column::CellTarget;
-use hprof_report::escape;
 
 use crate::cli::pages::listings::Listing;
-use crate::cli::shared::commands::{quoted, quoted_path};
+use crate::cli::shared::commands::{matches_itself, quoted, quoted_path};
 use crate::cli::shared::spool;
 
 /// Rows requested first below a node of the dominator tree.
@@ -112,11 +111,7 @@ impl View {
         let rest = rest.trim();
         if !READING.contains(&command) {
             let is_known = is_command(command);
-            return Err(if is_known {
-                format!("{command}: only in a shell")
-            } else {
-                format!("no command {command}")
-            });
+            return Err(if is_known { only_in_shell(command) } else { format!("no command {command}") });
         }
         if matches!(command, "sql" | "oql") {
             if rest.is_empty() || rest == "-" {
@@ -141,6 +136,11 @@ impl View {
             CellTarget::Class(_, id) => Self::about("instances", &[], target)
                 .or_else(|| Self::of_target(&CellTarget::Object((*id)?), from))?,
             CellTarget::Page(path) => Self::of_page(path)?,
+            CellTarget::Command(words) => {
+                let (command, rest) =
+                    words.split_first().filter(|(command, _)| READING.contains(&&***command))?;
+                Self::new(command, rest.to_vec())
+            }
         })
     }
 
@@ -150,7 +150,7 @@ impl View {
             CellTarget::Object(id) | CellTarget::Class(_, Some(id)) if command != "instances" => {
                 format!("{id:#x}")
             }
-            CellTarget::Class(name, _) if is_plain(name) => name.clone(),
+            CellTarget::Class(name, _) if matches_itself(name) => name.clone(),
             _ => return None,
         };
         let words = options.iter().map(|option| (*option).to_owned());
@@ -309,12 +309,9 @@ pub(in crate::cli::browse) fn takes_two(command: &str) -> bool {
     command == "diff"
 }
 
-/// Returns whether the name of a class, as a pattern, matches itself, and is not taken for an option or an object.
-fn is_plain(name: &str) -> bool {
-    !name.is_empty()
-        && !name.starts_with(['-', '0'])
-        && !name.contains(['*', '?', ' '])
-        && !name.contains(escape::is_harmful)
+/// Returns the message about a command that does more than read.
+pub(super) fn only_in_shell(command: &str) -> String {
+    format!("{command}: only in a shell")
 }
 
 /// Splits a line into words as a shell does; `None` if a quotation mark is missing.

@@ -119,7 +119,7 @@ impl Visit {
         self.answer = Some(Arc::new(answer));
         self.sift(line);
         match std::mem::take(&mut self.goal) {
-            Goal::First => self.go_to(0),
+            Goal::First => self.go_to(self.first_row()),
             Goal::Last => self.go_to(self.shown.len().saturating_sub(1)),
             Goal::Stay if is_first => self.cursor = self.first_link(height),
             Goal::Chosen => self.cursor = self.chosen_line(None).unwrap_or_else(|| self.first_link(height)),
@@ -145,6 +145,18 @@ impl Visit {
         matches!(self.early, Early::Used(Some(_)))
     }
 
+    /// Notes that the answer is wanted as soon as it comes.
+    pub(super) fn want_late(&mut self) {
+        if matches!(self.early, Early::Used(None)) {
+            self.early = Early::Shown;
+        }
+    }
+
+    /// Returns what the reader sees of its lines: if a key changes it, early lines are used.
+    pub(super) fn reading(&self) -> (View, usize, usize, String) {
+        (self.view.clone(), self.cursor, self.link, self.filter.clone())
+    }
+
     /// Notes that the reader does something with its lines.
     pub(super) fn use_early(&mut self) {
         if matches!(self.early, Early::Shown) {
@@ -152,10 +164,14 @@ impl Visit {
         }
     }
 
-    /// Returns the width that the answer was laid out for.
+    /// Returns the width that the answer was laid out for; `None` if it has not come. Early lines have none, as a question for
+    /// their width would be the one that was perhaps cancelled.
     pub(super) fn width(&self) -> Option<u16> {
-        let late = if let Early::Used(Some(late)) = &self.early { Some(late) } else { None };
-        let answer = late.or(self.answer.as_ref())?;
+        let answer = match &self.early {
+            Early::No => self.answer.as_ref(),
+            Early::Shown => None,
+            Early::Used(late) => late.as_ref(),
+        }?;
         (!answer.is_failed).then_some(answer.width)
     }
 
@@ -291,6 +307,31 @@ impl Visit {
     pub(super) fn step(&mut self, lines: isize) {
         let to = self.cursor.saturating_add_signed(lines).min(self.shown.len().saturating_sub(1));
         self.go_to(to);
+    }
+
+    /// Moves the cursor and what is shown by lines.
+    pub(super) fn turn_page(&mut self, lines: isize, height: usize) {
+        self.step(lines);
+        let last = self.shown.len().saturating_sub(height);
+        self.first = self.first.saturating_add_signed(lines).min(last);
+    }
+
+    /// Returns the line of the first row; where there are no rows, the first line that is no heading.
+    pub(super) fn first_row(&self) -> usize {
+        let find = |is_wanted: fn(&ScreenLine) -> bool| {
+            (0..self.shown.len()).find(|at| self.line(*at).is_some_and(is_wanted))
+        };
+        find(|line| line.row.is_some()).or_else(|| find(|line| !line.is_heading)).unwrap_or(0)
+    }
+
+    /// Returns its place, if it is counted in rows: it is not where all lines are there, and most are below a row.
+    pub(super) fn rows(&self) -> Option<WindowPlace> {
+        let answer = self.answer.as_ref()?;
+        let place = answer.place.filter(|place| place.rows > 0)?;
+        let lines = answer.lines.iter().take(answer.lines.len().saturating_sub(answer.notes));
+        let below = lines.filter(|line| line.row.is_none() && !line.is_heading).count();
+        let is_all = place.start == 0 && !place.has_more;
+        (below <= place.rows || !is_all).then_some(place)
     }
 
     pub(super) fn go_to(&mut self, to: usize) {

@@ -219,8 +219,20 @@ fn the_biggest_objects_are_shown_until_the_overview_is_there() {
     assert!(answerer.has_index());
     let early = answerer.early(&overview).expect("objects");
     let texts: Vec<&str> = early.lines.iter().map(|line| line.text.as_str()).collect();
-    assert!(texts[0].contains("until the overview is there") && early.notes == 0, "{texts:?}");
+    assert!(texts[0].contains("until the overview is ready") && early.notes == 0, "{texts:?}");
     assert!(texts[2].contains("0xffe56098") && texts.len() == 54, "{texts:?}");
-    // The overview is not what was shown before it.
+    // The overview is another answer, and the same as before.
+    let is_early = |line: &ScreenLine| line.text.contains("until the overview is ready");
+    assert!(
+        !first.lines.iter().any(is_early)
+            && first.lines.iter().any(|line| line.text.contains("ProductService"))
+    );
     assert_eq!(answerer.answer(&overview).lines, first.lines);
+    // Its places lead to an object, and commands to their answers.
+    let links = |start: &str| {
+        let line = first.lines.iter().find(|line| line.text.trim_start().starts_with(start));
+        line.map(|line| line.links.to_vec())
+    };
+    assert_eq!(links("hprof-cli leaks"), Some(vec![CellTarget::Command(vec!["leaks".to_owned()])]));
+    assert!(matches!(links("3.5 MiB").as_deref(), Some([CellTarget::Object(_)])), "{:?}", links("3.5 MiB"));
 }

@@ -85,6 +85,132 @@ fn a_view_that_was_left_gets_its_answer() {
 }
 
 #[test]
+fn esc_cancels_then_shows_all_lines_then_goes_back() {
+    let mut browser = browser((80, 24));
+    settle(&mut browser, million);
+    browser.key(Key::Char('h'));
+    let status =
+        |browser: &Browser| text(&screen(browser, (80, 24))).lines().rev().nth(1).unwrap_or("").to_owned();
+    browser.key(Key::Esc);
+    assert_eq!(browser.effects().last(), Some(&Effect::Cancel));
+    // A view that was cancelled is asked for when it is gone to again.
+    browser.key(Key::Esc);
+    browser.key(Key::Char('f'));
+    assert!(matches!(&browser.effects()[..], [Effect::Ask(question)] if question.words == ["histo"]));
+    browser.key(Key::Esc);
+    browser.key(Key::Char('h'));
+    settle(&mut browser, million);
+    for key in keys("/ 9 9 Enter") {
+        browser.key(key);
+        settle(&mut browser, million);
+    }
+    assert!(status(&browser).ends_with("Esc: all lines"), "{}", status(&browser));
+    browser.key(Key::Esc);
+    settle(&mut browser, million);
+    assert!(status(&browser).ends_with("Esc: back"), "{}", status(&browser));
+    browser.key(Key::Esc);
+    assert!(text(&screen(&browser, (80, 24))).contains("Overview") && browser.effects().is_empty());
+    browser.key(Key::Esc);
+    assert!(text(&screen(&browser, (80, 24))).contains("this is the first view"));
+}
+
+#[test]
+fn a_page_scrolls_and_home_is_the_first_row() {
+    let mut browser = browser((80, 24));
+    // A text, titles, and rows.
+    let line = |at: usize| ScreenLine {
+        is_heading: at == 1,
+        row: at.checked_sub(2),
+        ..ScreenLine::of_text(&format!("line {at}"))
+    };
+    settle(&mut browser, |question| ScreenAnswer {
+        lines: (0..100).map(line).collect(),
+        width: question.width,
+        ..ScreenAnswer::default()
+    });
+    let first =
+        |browser: &Browser| text(&screen(browser, (80, 24))).lines().nth(2).unwrap_or("").trim().to_owned();
+    // A screen has 21 lines, of which one is on both pages. The titles stay on the first.
+    for expected in ["line 21", "line 41", "line 61", "line 80", "line 80"] {
+        browser.key(Key::PageDown);
+        assert_eq!(first(&browser), expected);
+    }
+    browser.key(Key::PageUp);
+    assert_eq!((first(&browser).as_str(), browser.chosen_text().as_str()), ("line 60", "line 79"));
+    browser.key(Key::Home);
+    assert_eq!((first(&browser).as_str(), browser.chosen_text().as_str()), ("line 1", "line 2"));
+}
+
+#[test]
+fn enter_says_where_it_leads() {
+    for (links, status, words, message) in [
+        (vec![CellTarget::Object(ObjectId(0x10))], "1/1  Enter: 0x10", "show 0x10 --incoming", ""),
+        (
+            vec![
+                CellTarget::Command(["threads", "--thread", "a b"].map(str::to_owned).to_vec()),
+                CellTarget::Object(ObjectId(0x10)),
+            ],
+            "1/1  Enter: threads --thread a b  Tab: 1 of 2",
+            "threads --top=401 --thread a b",
+            "",
+        ),
+        (vec![CellTarget::Command(vec!["redact".to_owned()])], "1/1", "", "redact: only in a shell"),
+        (
+            vec![CellTarget::Class("a*".to_owned(), Some(ObjectId(0x10)))],
+            "1/1  Enter: 0x10",
+            "show 0x10 --incoming",
+            "",
+        ),
+        (
+            vec![CellTarget::Class("--x".to_owned(), None)],
+            "1/1",
+            "",
+            "this class cannot be named in a command",
+        ),
+        (
+            vec![CellTarget::Class("A".to_owned(), None)],
+            "1/1  Enter: instances of A",
+            "instances --top=401 A",
+            "",
+        ),
+        (vec![], "1/1", "", "nothing to open in this view"),
+    ] {
+        let mut browser = browser((80, 24));
+        let line = ScreenLine { links: links.into(), ..ScreenLine::of_text("x") };
+        settle(&mut browser, |question| ScreenAnswer {
+            lines: vec![line.clone()],
+            width: question.width,
+            ..ScreenAnswer::default()
+        });
+        let last = |browser: &Browser| {
+            text(&screen(browser, (80, 24))).lines().rev().nth(1).unwrap_or("").trim().to_owned()
+        };
+        assert_eq!(last(&browser), status);
+        browser.key(Key::Enter);
+        let asked = browser.effects().into_iter().find_map(|effect| match effect {
+            Effect::Ask(question) => Some(question.command().0.join(" ")),
+            _ => None,
+        });
+        assert_eq!(asked.unwrap_or_default(), words);
+        assert!(!message.is_empty() == (last(&browser) == message), "{}", last(&browser));
+    }
+    // The object that is shown already.
+    let mut browser = browser((80, 24));
+    for key in keys(": s h o w Space 0 x 1 0 Space - - i n c o m i n g Enter") {
+        browser.key(key);
+    }
+    settle(&mut browser, |question| ScreenAnswer {
+        lines: vec![ScreenLine::of_text("an object 0x10")],
+        width: question.width,
+        ..ScreenAnswer::default()
+    });
+    assert!(text(&screen(&browser, (80, 24))).contains("Enter: what it dominates"));
+    browser.key(Key::Enter);
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    assert_eq!(question.words, ["dominators", "--of=0x10"]);
+}
+
+#[test]
 fn a_million_rows_scroll_and_no_more_than_a_window_is_asked_for() {
     let mut browser = browser((80, 24));
     let shows = |browser: &Browser, text: &str| {
@@ -129,7 +255,7 @@ fn a_million_rows_scroll_and_no_more_than_a_window_is_asked_for() {
     shows(&browser, "299,880/1,000,000  Enter: 0x49368");
 }
 
-/// Returns the lines that are shown until the overview is there.
+/// Returns the lines that are shown until the overview is ready.
 fn early() -> ScreenAnswer {
     let line = |id: u64| ScreenLine {
         row: Some(0),
@@ -168,12 +294,12 @@ fn early_lines_that_are_used_stay_until_the_answer_is_wanted() {
     browser.answer(question.number, overview());
     let shown = text(&screen(&browser, (80, 24)));
     assert_eq!((browser.chosen_text(), browser.effects()), (chosen.clone(), Vec::new()));
-    assert!(shown.contains("the overview is there: o shows it") && shown.contains("early 0x1"), "{shown}");
+    assert!(shown.contains("the overview is ready: o shows it") && shown.contains("early 0x1"), "{shown}");
     // Also after another view.
     browser.key(Key::Enter);
     browser.key(Key::Backspace);
     let shown = text(&screen(&browser, (80, 24)));
-    assert!(shown.contains("the overview is there") && browser.chosen_text() == chosen, "{shown}");
+    assert!(shown.contains("the overview is ready") && browser.chosen_text() == chosen, "{shown}");
     browser.effects();
     browser.key(Key::Char('o'));
     assert_eq!((browser.chosen_text().as_str(), browser.effects()), ("overview", Vec::new()));
@@ -205,5 +331,29 @@ fn an_overview_that_was_cancelled_or_lost_is_asked_for_again() {
     let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
     assert_eq!(question.width, 59);
     browser.answer(question.number, ScreenAnswer { width: 59, ..overview() });
+    assert_eq!(browser.effects(), []);
+}
+
+#[test]
+fn the_overview_that_is_wanted_while_early_lines_are_shown_replaces_them() {
+    for pressed in [&[Key::Char('o')][..], &[Key::Clear], &[Key::Char('x')], &[Key::Down, Key::Char('o')]] {
+        let mut browser = browser((80, 24));
+        let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+        browser.early(question.number, early());
+        pressed.iter().for_each(|key| browser.key(*key));
+        assert_eq!(browser.effects(), [], "{pressed:?}");
+        browser.answer(question.number, overview());
+        assert_eq!(browser.chosen_text(), "overview", "{pressed:?}");
+    }
+}
+
+#[test]
+fn a_resize_does_not_ask_for_an_overview_that_was_cancelled() {
+    let mut browser = browser((80, 24));
+    let [Effect::Ask(question)] = &browser.effects()[..] else { panic!("no question") };
+    browser.early(question.number, early());
+    browser.key(Key::Esc);
+    assert_eq!(browser.effects(), [Effect::Cancel]);
+    browser.resize((60, 24));
     assert_eq!(browser.effects(), []);
 }

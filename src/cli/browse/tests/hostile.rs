@@ -40,7 +40,13 @@ fn any_answer(question: &Question, numbers: &mut Numbers) -> ScreenAnswer {
     for row in 0..count {
         let name = HOSTILE.get(numbers.below(HOSTILE.len())).copied().unwrap_or_default();
         let id = ObjectId(numbers.below(40) as u64);
-        let target = match numbers.below(5) {
+        let target = match numbers.below(6) {
+            5 => CellTarget::Command(
+                ["leaks", "redact", name][..=numbers.below(3)]
+                    .iter()
+                    .map(|word| (*word).to_owned())
+                    .collect(),
+            ),
             0 => CellTarget::Class(name.to_owned(), None),
             1 => CellTarget::Class(name.to_owned(), Some(id)),
             2 => CellTarget::Page(
@@ -105,6 +111,12 @@ fn no_keys_and_sizes_panic_and_nothing_hostile_is_drawn() {
                 question.words.iter().all(|word| !word.is_empty()) || question.words.len() > 1,
                 "{question:?}"
             );
+            if numbers.below(3) == 0 {
+                browser.early(question.number, any_answer(&question, &mut numbers));
+                if numbers.below(2) == 0 {
+                    browser.key(Key::Char(letters[numbers.below(letters.len())]));
+                }
+            }
             match numbers.below(6) {
                 // An answer that comes too late, or never.
                 0 => {}

@@ -45,7 +45,7 @@ pub(super) fn run(cx: &RunContext, args: &DominatorsArgs) -> anyhow::Result<Outc
     };
     let chunks = tree_nodes::chunks(&graph.tree);
     let check = || if graph.is_damaged() { Err(io::Error::other("the index is damaged")) } else { Ok(()) };
-    let mut out = cx.out_of_threads();
+    let mut out = cx.shared_out();
     let made = ReachableRows::new(graph);
     let rows =
         |chunk| made.of(chunk).into_iter().map(|row| DominatorLine { class: row.class.and_then(name), row });

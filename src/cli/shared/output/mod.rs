@@ -53,7 +53,7 @@ impl RunContext {
     }
 
     /// Returns standard output, or the listener, for threads that write in turn. It is not buffered.
-    pub(crate) fn out_of_threads(&self) -> Box<dyn Write + Send + '_> {
+    pub(crate) fn shared_out(&self) -> Box<dyn Write + Send + '_> {
         match &self.taken {
             None => Box::new(io::stdout()),
             Some(taken) => Box::new(taken),

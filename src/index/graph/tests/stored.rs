@@ -167,9 +167,9 @@ impl ParentForest {
         for (position, count) in (0u32..).zip(&counts) {
             let below = TreePosition(position + 1)..TreePosition(self.ends[position as usize]);
             let depth = self.depths[position as usize] + 1;
-            assert_eq!(tree.count_above(below, depth), *count, "number of children of {position}");
+            assert_eq!(tree.count_to_depth(below, depth), *count, "number of children of {position}");
         }
-        assert_eq!(tree.count_above(tree.all(), 0), top_count);
+        assert_eq!(tree.count_to_depth(tree.all(), 0), top_count);
         for (position, first) in (0u32..).zip(&first) {
             assert!(
                 tree.children(TreePosition(position))
