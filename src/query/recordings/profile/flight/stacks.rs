@@ -237,14 +237,17 @@ pub(super) fn chunk_problems(
 }
 
 impl ClassTable {
-    /// Returns the number of a class; of none, that of the class without a name.
+    /// Returns the number of a class; of none, and of one that the chunk does not contain, that of the class without a name.
     pub(super) fn number(&mut self, class: Option<Constant<'_>>, names: &mut Names) -> u32 {
-        let known = match &class {
-            Some(class) => self.by_constant.get(class),
-            None => self.unnamed,
-        };
-        if let Some(known) = known {
-            return known;
+        let known = class.as_ref().and_then(|class| self.by_constant.get(class));
+        known.unwrap_or_else(|| self.new_number(class, names))
+    }
+
+    /// Returns the number of a class that is not in the table.
+    fn new_number(&mut self, class: Option<Constant<'_>>, names: &mut Names) -> u32 {
+        let class = class.filter(|class| class.number().is_some());
+        if let (None, Some(unnamed)) = (&class, self.unnamed) {
+            return unnamed;
         }
         let name = class.and_then(|class| names.class(class)).unwrap_or_else(|| "".into());
         let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);

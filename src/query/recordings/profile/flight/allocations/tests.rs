@@ -5,7 +5,9 @@ use hprof_writer::flight::{FlightField, FlightValues, FlightWriter, TEXT, every_
 use hprof_writer::flight_leak::{LeakRecording, SampledLine, circular_chain, old_objects};
 use hprof_writer::hostile_keys::is_seeded;
 
+use super::super::chunk_sums::ChunkSums;
 use super::super::class_counts::ClassCount;
+use super::super::site_sums::SiteSums;
 use super::*;
 
 fn read_bytes(bytes: &[u8]) -> Allocations {
@@ -95,6 +97,29 @@ fn events_about_old_objects_are_bounded() {
         ]);
         assert_eq!(read_bytes(&made.finish()).old_objects.len(), found, "{without}");
     }
+}
+
+/// Null, as of a thread that is parked for no object, and constants that the chunk lacks are one class, however many events.
+#[test]
+fn classes_that_the_chunk_does_not_contain_are_one() {
+    let mut made = FlightWriter::new(true);
+    made.checkpoint(31, &[(1, &|body| body.text("a/B"))]);
+    for class in [0, 7, 0, 8, 0] {
+        made.event(40, |body| body.long(class));
+    }
+    made.metadata(&[
+        (31, "java.lang.Class", &[("name", TEXT)]),
+        (40, "jdk.ObjectAllocationSample", &[("objectClass", FlightField::constant(31))]),
+    ]);
+    let bytes = made.finish();
+    let recording = Recording::new(&bytes).unwrap();
+    let [span] = recording.chunks() else { panic!("{:?}", recording.chunks()) };
+    let sums = ChunkSums::read(&bytes, span, Default::default()).unwrap();
+    let sites: Vec<_> = sums.allocations.iter().flat_map(SiteSums::iter).map(|(.., sum)| sum.events).collect();
+    assert_eq!((sums.classes.len(), &sites[..]), (1, &[5][..]));
+    let found = ChunkAllocations::read(&bytes, span, (0, 1)).unwrap();
+    let rows: Vec<_> = found.rows.iter().map(|(_, row)| row.sum.samples).collect();
+    assert_eq!((found.classes.len(), &rows[..]), (1, &[5][..]));
 }
 
 /// Chains share their constants, so a small file can state many long texts.
