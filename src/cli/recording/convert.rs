@@ -154,17 +154,16 @@ fn of_flight(
 ) -> anyhow::Result<Outcome> {
     let RecordedFile::Flight { report, .. } = &recorded.file else { return Ok(Outcome::No) };
     let (profile, thread_events) = (&recorded.profile, &report.thread_events[..]);
-    if sections.cpu
-        && let (Some(event), None) = (args.event, &profile.samples)
-        && !args.input.quiet
-    {
-        cx.say("note", &format!("the recording contains no {} events", event.name()));
-    }
-    if sections.cpu
-        && let Some(lost) = recorded.lost_samples_note(args.event)
-        && !args.input.quiet
-    {
-        cx.say("note", &lost);
+    let note = |text: &str| {
+        if !args.input.quiet {
+            cx.say("note", text);
+        }
+    };
+    if sections.cpu {
+        if let (Some(event), None) = (args.event, &profile.samples) {
+            note(&format!("the recording contains no {} events", event.name()));
+        }
+        recorded.lost_samples_note(args.event, false).iter().for_each(|lost| note(lost));
     }
     let report = Report { heap: None, profile, thread_events };
     match file {
@@ -179,11 +178,8 @@ fn of_flight(
             file.commit()?;
         }
     }
-    if sections.sites && profile.sites.is_some() && !args.input.quiet {
-        cx.say(
-            "note",
-            "allocated bytes are estimated from samples; live figures and numbers of objects are 0",
-        );
+    if sections.sites && profile.sites.is_some() {
+        note("allocated bytes are estimated from samples; live figures and numbers of objects are 0");
     }
     Ok(recorded.outcome(true))
 }

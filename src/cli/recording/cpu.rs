@@ -164,7 +164,8 @@ fn note_events(cx: &RunContext, recorded: &Recorded, facts: &FlightFacts, args: 
         .collect();
     let wanted = args.event.map_or("CPU samples", SampleEvent::name);
     let others = others.join(" and ");
-    if let Some(lost) = recorded.lost_samples_note(args.event) {
+    let is_none = counted.is_none() && others.is_empty();
+    if let Some(lost) = recorded.lost_samples_note(args.event, false).filter(|_| !is_none) {
         args.input.note(cx, &lost);
     }
     match counted {
@@ -172,8 +173,8 @@ fn note_events(cx: &RunContext, recorded: &Recorded, facts: &FlightFacts, args: 
             args.input.note(cx, &format!("samples are {} events; not counted: {others}", event.name()));
         }
         Some(_) => {}
-        None if others.is_empty() => {
-            let why = recorded.why_none("it was too short, or its settings switched them off");
+        None if is_none => {
+            let why = recorded.why_no_samples();
             args.input.note(cx, &format!("the recording contains no CPU samples: {why}"));
         }
         None => args.input.note(cx, &format!("the recording contains no {wanted}; it contains {others}")),

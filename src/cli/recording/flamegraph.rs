@@ -217,6 +217,7 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
         if !files.iter().any(|file| lacks(&file)) {
             args.input.note(cx, "the files have no data in common: neither samples nor times nor sites");
         }
+        note_lost(cx, args, &files, None);
         return Ok(outcome(false));
     };
     if let [new, old] = &mut files[..] {
@@ -226,6 +227,7 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
             StackWeight::CpuTime | StackWeight::Live | StackWeight::Waits(_) => {}
         }
     }
+    note_lost(cx, args, &files, Some(of));
     let question = question(args, of);
     let is_sampled = |file: &OpenedRecording| {
         file.recorded.profile.sites.as_ref().is_some_and(|sites| sites.origin == Origin::Sampled)
@@ -252,7 +254,6 @@ pub(crate) fn run(cx: &RunContext, args: &FlamegraphArgs) -> anyhow::Result<Outc
     write(cx, args, of, &stacks, file)?;
     if !args.input.input.quiet {
         notes(cx, args, of, profile, baseline.first().copied(), &stacks);
-        files.iter().filter(|_| of == StackWeight::Cpu).for_each(|file| file.say_lost(cx, files.len() > 1));
     }
     Ok(outcome(true))
 }
@@ -286,13 +287,6 @@ impl OpenedRecording {
         Ok(Self { input, recorded, held })
     }
 
-    /// Notes how many samples the JVM lost; `names_file` for one of several files.
-    fn say_lost(&self, cx: &RunContext, names_file: bool) {
-        let Some(lost) = self.recorded.lost_samples_note(None) else { return };
-        let lost = if names_file { format!("{}: {lost}", self.recorded.path()) } else { lost };
-        self.input.note(cx, &lost);
-    }
-
     /// Notes that the file lacks the requested data, with the data that it contains.
     fn say_nothing(&self, cx: &RunContext, wanted: Option<StackWeight>) {
         let path = self.input.input.path().display();
@@ -323,8 +317,17 @@ impl OpenedRecording {
                 }
             },
         );
-        if wanted.is_none_or(|of| of == StackWeight::Cpu) {
-            self.say_lost(cx, false);
+    }
+}
+
+/// Notes how many samples the JVM lost of each file whose samples are drawn, or would be if it contained any.
+fn note_lost(cx: &RunContext, args: &FlamegraphArgs, files: &[OpenedRecording], drawn: Option<StackWeight>) {
+    for file in files {
+        let are_missing = file.recorded.profile.samples.is_none();
+        let are_wanted = args.data.is_none_or(|of| of == StackWeight::Cpu);
+        if drawn == Some(StackWeight::Cpu) || are_missing && are_wanted {
+            let lost = file.recorded.lost_samples_note(None, files.len() > 1);
+            lost.iter().for_each(|lost| file.input.note(cx, lost));
         }
     }
 }

@@ -13,7 +13,7 @@ use hprof_query::dictionary::{Name, names};
 use hprof_query::recordings::profile::Profile;
 use hprof_query::recordings::profile::binary::Want;
 use hprof_query::recordings::profile::flight::heap::HeapOverTime;
-use hprof_query::recordings::profile::flight::{EventCount, FlightFacts, FlightJvm};
+use hprof_query::recordings::profile::flight::{EventCount, FlightFacts, FlightJvm, SampleEvent};
 use hprof_query::recordings::profile::text::TextReport;
 use hprof_query::recordings::sites::Totals;
 use hprof_query::recordings::summary::{self, SiteCount};
@@ -418,7 +418,7 @@ fn flight_lines(flight: &FlightFacts, line: &mut dyn FnMut(&'static str, String)
         line("  lost", format!("stacks of {}", plural(flight.lost_stacks, "event")));
     }
     if flight.lost_samples > 0 {
-        line("  lost", plural(flight.lost_samples, "sample by CPU time"));
+        line("lost samples", plural(flight.lost_samples, &format!("{} event", SampleEvent::CpuTime.name())));
     }
     if flight.problem_count > 0 {
         line("damage", plural(flight.problem_count, "region"));

@@ -295,10 +295,28 @@ impl Recorded {
         report.facts.lost_samples_of(requested.or(counted).unwrap_or(SampleEvent::CpuTime))
     }
 
-    /// Returns the note about [`Self::lost_samples`], if there are any.
-    pub(crate) fn lost_samples_note(&self, requested: Option<SampleEvent>) -> Option<String> {
-        let (lost, event) = (self.lost_samples(requested), SampleEvent::CpuTime.name());
-        (lost > 0).then(|| format!("the JVM lost {} {event} events, which are not counted", grouped(lost)))
+    /// Returns the note about [`Self::lost_samples`], if there are any; it names the file if that is one of several. If all
+    /// samples by CPU time were lost, so that those of another event are counted, it is about these, too.
+    pub(crate) fn lost_samples_note(
+        &self,
+        requested: Option<SampleEvent>,
+        names_file: bool,
+    ) -> Option<String> {
+        let RecordedFile::Flight { report, .. } = &self.file else { return None };
+        let event = SampleEvent::CpuTime;
+        let lost = match requested {
+            None if report.facts.events_of(event.name()) == 0 => report.facts.lost_samples_of(event),
+            requested => self.lost_samples(requested),
+        };
+        let file = if names_file { format!("{}: ", self.path) } else { String::new() };
+        let (count, event) = (grouped(lost), event.name());
+        (lost > 0).then(|| format!("{file}the JVM lost {count} {event} events, which are not counted"))
+    }
+
+    /// Returns the reason why a recording of Flight Recorder contains no CPU samples.
+    pub(crate) fn why_no_samples(&self) -> String {
+        let why = || self.why_none("it was too short, or its settings switched them off").to_owned();
+        self.lost_samples_note(None, false).unwrap_or_else(why)
     }
 
     /// Returns the reason why a recording of Flight Recorder contains no events of a kind: `otherwise`, unless it is

@@ -3,7 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::compare::pair::{ChangeColumns, Old};
 use crate::cli::shared::context::RunContext;
-use crate::cli::shared::recording::{Recorded, RecordedInput, same_samples};
+use crate::cli::shared::recording::{Recorded, RecordedFile, RecordedInput, same_samples};
 use crate::cli::shared::session::AnswerSource;
 use crate::cli::shared::stack::StackArgs;
 use hprof_parser::TraceSerial;
@@ -25,21 +25,24 @@ use super::shown::{self, Counts};
 
 pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let mut source = recorded::open(args, |input| {
-        open(cx, input, |profile| {
+        open(cx, input, |recorded| {
+            let profile = &recorded.profile;
             let instead = match (&profile.times, profile.calls.is_empty()) {
                 (Some(_), _) => "; the file contains CPU TIME, which --group-by cputime compares",
                 (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
                 (None, true) => "",
             };
-            let none = "no CPU SAMPLES: the HPROF agent records them with cpu=samples";
-            profile.samples.is_none().then(|| format!("{none}{instead}"))
+            profile.samples.is_none().then(|| match &recorded.file {
+                RecordedFile::Flight { .. } => format!("no CPU samples: {}", recorded.why_no_samples()),
+                RecordedFile::Binary(_) | RecordedFile::Text { .. } => {
+                    format!("no CPU SAMPLES: the HPROF agent records them with cpu=samples{instead}")
+                }
+            })
         })
     })?;
     same_samples(&mut source.old, &mut source.new)?;
     for recorded in [&source.old, &source.new] {
-        if let Some(lost) = recorded.lost_samples_note(None) {
-            recorded::note(cx, args, &format!("{}: {lost}", recorded.path()));
-        }
+        recorded.lost_samples_note(None, true).iter().for_each(|lost| recorded::note(cx, args, lost));
     }
     let (old, new) = (&source.old.profile, &source.new.profile);
     let compared = compare::samples(old, new, &filter(args));
@@ -47,8 +50,12 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let totals = Change { old: total(old), new: total(new) };
     let counts = Counts::of(compared.rows.iter().map(|row| row.status));
     let event = new.samples.as_ref().and_then(|samples| samples.event);
-    let beside =
-        CpuDiffSummary { old: Old::of(&source.old), changed: counts.changed, totals: (totals, event) };
+    let lost = [&source.old, &source.new].map(|recorded| recorded.lost_samples(None));
+    let beside = CpuDiffSummary {
+        old: Old::of(&source.old),
+        changed: counts.changed,
+        totals: SampleTotals { samples: totals, event, lost },
+    };
     show(cx, args, &source, counts, (&compared.stacks, |row: &&SampleRow| row.stack), |format| {
         let rows = shown::rows(args, format, &compared.rows, |row| row.status);
         Answer::new(columns(&compared.stacks, &args.stack), rows)
@@ -63,7 +70,7 @@ pub(super) fn run(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
 
 pub(super) fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outcome> {
     let source = recorded::open(args, |input| {
-        open(cx, input, |profile| {
+        open(cx, input, |Recorded { profile, .. }| {
             let instead = match (&profile.samples, profile.calls.is_empty()) {
                 (Some(_), _) => "; the file contains CPU SAMPLES, which --group-by cpu compares",
                 (None, false) => "; the file contains calls (cpu=old), which `hprof-cli cputime` shows",
@@ -90,10 +97,10 @@ pub(super) fn run_times(cx: &RunContext, args: &DiffArgs) -> anyhow::Result<Outc
 fn open(
     cx: &RunContext,
     input: &RecordedInput,
-    missing: fn(&Profile) -> Option<String>,
+    missing: fn(&Recorded) -> Option<String>,
 ) -> anyhow::Result<Recorded> {
     let recorded = input.open(cx, Want { sites: false, traces: true, ..Want::default() })?;
-    match missing(&recorded.profile) {
+    match missing(&recorded) {
         Some(missing) => anyhow::bail!("{} contains {missing}", recorded.dump().path),
         None => Ok(recorded),
     }
@@ -180,19 +187,32 @@ fn beside<'c, T: 'c>() -> Vec<Column<'c, CpuDiffSummary<T>>> {
     columns
 }
 
-/// Samples of both runs, and the events that were counted.
-type SampleTotals = (Change, Option<SampleEvent>);
+/// Samples of both runs.
+struct SampleTotals {
+    /// Number of samples.
+    samples: Change,
+    /// Events that were counted, if recordings of Flight Recorder were read.
+    event: Option<SampleEvent>,
+    /// Number of those of the old and of the new run that the JVM says it lost.
+    lost: [u64; 2],
+}
 
 fn beside_columns<'c>() -> Vec<Column<'c, CpuDiffSummary<SampleTotals>>> {
     let mut columns = beside();
     let samples = ChangeColumns::new(names::TOTAL.dot(names::SAMPLES), ["", ""]);
-    columns.extend(samples.columns(0, |beside: &CpuDiffSummary<SampleTotals>| Some(beside.totals.0)));
+    columns.extend(samples.columns(0, |beside: &CpuDiffSummary<SampleTotals>| Some(beside.totals.samples)));
     columns.push(
         Column::of(names::EVENT, |beside: &CpuDiffSummary<SampleTotals>| {
-            beside.totals.1.map(SampleEvent::name).into()
+            beside.totals.event.map(SampleEvent::name).into()
         })
         .or_null("unless of Flight Recorder"),
     );
+    let lost = |side, of: fn([u64; 2]) -> u64| {
+        Column::of(names::LOST_SAMPLES.of(side), move |beside: &CpuDiffSummary<SampleTotals>| {
+            of(beside.totals.lost).into()
+        })
+    };
+    columns.extend([lost(Side::Old, |[old, _]| old), lost(Side::New, |[_, new]| new)]);
     columns
 }
 
