@@ -2,8 +2,7 @@
 //! time.
 
 use std::cmp::Reverse;
-
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 use super::profile::Frame;
 use super::profile::flight::allocations::{Allocations, SampleSum, TIME_PARTS};
@@ -24,7 +23,7 @@ pub struct AllocationSite {
     /// Bytes by part of the recording's time.
     pub parts: [u64; TIME_PARTS],
     /// Shallow sizes of arrays, where events state them.
-    pub sizes: FxHashMap<u64, SampleSum>,
+    pub sizes: HashMap<u64, SampleSum>,
     /// `true` if there are more sizes.
     pub has_more_sizes: bool,
     /// Bytes of stacks with a frame of one of the wanted classes.
@@ -70,7 +69,7 @@ impl AllocationSite {
             frame,
             sum: SampleSum::default(),
             parts: [0; TIME_PARTS],
-            sizes: FxHashMap::default(),
+            sizes: HashMap::new(),
             has_more_sizes: false,
             called_bytes: 0,
             stack: stack.iter().take(MAX_FRAMES).copied().cloned().collect(),
@@ -119,7 +118,7 @@ pub fn own_frames(stack: &[&Frame]) -> Option<(Frame, Option<Frame>)> {
 /// Returns the sites that allocated objects of a class, most bytes first. `callers` are classes whose frames are looked
 /// for in the stacks.
 pub fn sites_of(allocations: &Allocations, class: &str, callers: &[&str]) -> Vec<AllocationSite> {
-    let mut sites: FxHashMap<Option<Frame>, AllocationSite> = FxHashMap::default();
+    let mut sites: HashMap<Option<Frame>, AllocationSite> = HashMap::new();
     for (stack, row) in allocations.of_class(class) {
         let frame = own_frame(&stack);
         let site = sites.entry(frame.clone()).or_insert_with(|| AllocationSite::at(frame, &stack));
@@ -155,6 +154,13 @@ pub fn all_sites(allocations: &Allocations) -> impl Iterator<Item = (&str, Vec<A
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hprof_writer::hostile_keys::is_seeded;
+
+    /// The file chooses the sizes: without a seed it could choose those that collide.
+    #[test]
+    fn the_hash_is_seeded() {
+        assert!(is_seeded(&AllocationSite::at(None, &[]).sizes));
+    }
 
     #[test]
     fn rate_over_time() {

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -256,8 +257,8 @@ fn grown(percent: Percent) -> Reverse<i64> {
     Reverse((percent.delta() * 100.0).round() as i64)
 }
 
-/// Sums of rows in the old and in the new file, if they occur there.
-type Sums<K, T> = FxHashMap<K, [Option<T>; 2]>;
+/// Sums of rows in the old and in the new file, if they occur there. The files choose which there are, so the hash is seeded.
+type Sums<K, T> = HashMap<K, [Option<T>; 2]>;
 
 /// Adds to the sum of one side; 0 is the old one.
 fn add<K: Hash + Eq, T: Default>(rows: &mut Sums<K, T>, key: K, side: usize, add: impl FnOnce(&mut T)) {
@@ -278,13 +279,13 @@ pub(super) fn class_name(class: &str) -> Cow<'_, str> {
     }
 }
 
-/// Distinct stacks by the frames shown.
+/// Distinct stacks by the frames shown, which the files choose, so the hashes are seeded.
 #[derive(Default)]
 struct Stacks {
     traces: Traces,
-    numbers: FxHashMap<Box<[u32]>, TraceSerial>,
+    numbers: HashMap<Box<[u32]>, TraceSerial>,
     /// Stems of class and method names, by the name in the file.
-    names: FxHashMap<Arc<str>, Arc<str>>,
+    names: HashMap<Arc<str>, Arc<str>>,
 }
 
 impl Stacks {
@@ -355,13 +356,13 @@ fn by_names(left: &Frame, right: &Frame) -> Ordering {
 struct StackNumbers<'a> {
     stacks: &'a mut Stacks,
     traces: &'a Traces,
-    of_trace: FxHashMap<TraceSerial, TraceSerial>,
+    of_trace: HashMap<TraceSerial, TraceSerial>,
     of_frame: FxHashMap<u32, u32>,
 }
 
 impl<'a> StackNumbers<'a> {
     fn new(stacks: &'a mut Stacks, traces: &'a Traces) -> Self {
-        Self { stacks, traces, of_trace: FxHashMap::default(), of_frame: FxHashMap::default() }
+        Self { stacks, traces, of_trace: HashMap::new(), of_frame: FxHashMap::default() }
     }
 
     /// Returns the stack number of a trace. A trace that is not in the file equals an empty one.
@@ -392,6 +393,16 @@ mod tests {
     use super::super::profile::{Origin, Samples, Site, TimeRow as Time};
     use super::super::stack_filter::tests::traces;
     use super::*;
+    use hprof_writer::hostile_keys::is_seeded;
+
+    /// The file chooses the keys: without a seed it could choose those that collide.
+    #[test]
+    fn hashes_are_seeded() {
+        let Stacks { numbers, names, .. } = Stacks::default();
+        assert!(is_seeded(&numbers) && is_seeded(&names) && is_seeded(&Sums::<TraceSerial, u64>::default()));
+        let (mut stacks, traces) = Default::default();
+        assert!(is_seeded(&StackNumbers::new(&mut stacks, &traces).of_trace));
+    }
 
     fn site(class: &str, trace: u32, live: u64) -> Site {
         let (class, trace) = (class.into(), TraceSerial(trace));

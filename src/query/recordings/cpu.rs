@@ -1,8 +1,7 @@
 //! CPU SAMPLES by trace, method, class or package.
 
 use std::cmp::Reverse;
-
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 use hprof_parser::{TraceSerial, names};
 
@@ -197,7 +196,7 @@ const NAMELESS: usize = 0;
 impl CpuGroups {
     fn new(traces: &Traces, by: CpuGroupBy) -> Self {
         let mut groups = vec![CpuGroup::default()];
-        let mut numbers: FxHashMap<String, usize> = FxHashMap::default();
+        let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut of_frame = Vec::with_capacity(traces.different_frames());
         for frame in (0u32..).map_while(|number| traces.frame(number)) {
             of_frame.push(by.name(frame).map_or(NAMELESS, |name| {

@@ -1,8 +1,7 @@
 //! Events of threads at monitors, summed up. Contention is [`super::cputime::times`] over MONITOR TIME.
 
 use std::cmp::Reverse;
-
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 use super::profile::{Wait, WaitKind};
 use crate::classes::pattern::{self, ClassPattern};
@@ -44,7 +43,7 @@ pub struct WaitQuestion {
 /// at most `top` rows and the number of all.
 pub fn waits(lines: &[Wait], question: &WaitQuestion) -> (Vec<WaitRow>, u64) {
     let mut rows: Vec<WaitRow> = Vec::new();
-    let mut numbers: FxHashMap<(Option<&str>, Option<u32>), usize> = FxHashMap::default();
+    let mut numbers: HashMap<(Option<&str>, Option<u32>), usize> = HashMap::new();
     let is_meant = |line: &&Wait| {
         question.monitors.is_empty()
             || line.monitor.as_ref().is_some_and(|class| pattern::any_matches(&question.monitors, class))

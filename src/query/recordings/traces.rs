@@ -1,8 +1,9 @@
 //! Stack traces.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::profile::{Profile, StartedThread, Trace};
 use super::stack_filter::StackFilter;
@@ -75,7 +76,7 @@ pub fn traces<'a>(profile: &'a Profile, question: &TraceQuery) -> TraceReport<'a
 }
 
 /// Returns the started threads by serial number. Of several with one serial number the last counts.
-pub fn started_threads(profile: &Profile) -> FxHashMap<u32, &StartedThread> {
+pub fn started_threads(profile: &Profile) -> HashMap<u32, &StartedThread> {
     profile.threads.iter().map(|thread| (thread.serial, thread)).collect()
 }
 
@@ -85,6 +86,13 @@ mod tests {
     use super::super::stack_filter::tests::frame;
     use super::*;
     use hprof_parser::ObjectId;
+    use hprof_writer::hostile_keys::is_seeded;
+
+    /// The file chooses the keys: without a seed it could choose those that collide.
+    #[test]
+    fn the_hash_is_seeded() {
+        assert!(is_seeded(&started_threads(&Profile::default())));
+    }
 
     fn sample() -> Profile {
         let mut profile = Profile::default();

@@ -1,6 +1,6 @@
 //! `monitors --dumps`: the states of threads and monitors at one moment.
 
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 use crate::cli::Outcome;
 use crate::cli::recording::columns::{self, RecordingSummary};
@@ -94,7 +94,7 @@ impl<'a> ShownDump<'a> {
     fn new(
         number: u64,
         dump: &'a MonitorDump,
-        names: &FxHashMap<u32, &'a StartedThread>,
+        names: &HashMap<u32, &'a StartedThread>,
         wanted: &[ClassPattern],
     ) -> Self {
         let name = |serial: u32| names.get(&serial).map(|thread| &*thread.name);

@@ -1,6 +1,8 @@
 //! Stacks of the sampled objects that were alive. A line can make both what stays and garbage: its callers differ then.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{HashMap, HashSet};
+
+use rustc_hash::FxHashMap;
 
 use crate::recordings::allocation_sites::own_frames;
 use crate::recordings::profile::flight::allocations::Allocations;
@@ -11,10 +13,10 @@ use super::LeakSite;
 /// Numbers of sampled objects: held as in the dump, and all.
 type Objects = (u64, u64);
 
-/// Stacks of the sampled objects that were alive, by line.
+/// Stacks of the sampled objects that were alive, by line, which the file chooses, so the hash is seeded.
 #[derive(Debug, Default)]
 pub(super) struct AliveStacks {
-    stacks: FxHashMap<Frame, FxHashMap<u32, Objects>>,
+    stacks: HashMap<Frame, FxHashMap<u32, Objects>>,
 }
 
 impl AliveStacks {
@@ -28,7 +30,7 @@ impl AliveStacks {
 
     /// Sets the caller of each line, if most objects are from one of several, and the stack to that of most objects.
     pub(super) fn tell(&self, sites: &mut [LeakSite], allocations: &Allocations, class: &str) {
-        let mut callers: FxHashMap<Frame, FxHashSet<Frame>> = FxHashMap::default();
+        let mut callers: HashMap<Frame, HashSet<Frame>> = HashMap::new();
         let alive =
             self.stacks.values().flat_map(|stacks| stacks.keys().map(|stack| allocations.stack(*stack)));
         for stack in allocations.of_class(class).map(|(stack, _)| stack).chain(alive) {
@@ -55,11 +57,23 @@ impl AliveStacks {
 /// Returns the caller from which most objects are.
 fn most_frequent(stacks: &FxHashMap<u32, Objects>, allocations: &Allocations) -> Option<Frame> {
     let any_alike = stacks.values().any(|(alike, _)| *alike > 0);
-    let mut sums: FxHashMap<Option<Frame>, u64> = FxHashMap::default();
+    let mut sums: HashMap<Option<Frame>, u64> = HashMap::new();
     for (stack, (alike, all)) in stacks {
         let caller = own_frames(&allocations.stack(*stack)).and_then(|(_, caller)| caller);
         *sums.entry(caller).or_default() += if any_alike { alike } else { all };
     }
     let all: u64 = sums.values().sum();
     sums.into_iter().find(|(_, objects)| *objects > all / 2)?.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hprof_writer::hostile_keys::is_seeded;
+
+    /// The file chooses the lines: without a seed it could choose those that collide.
+    #[test]
+    fn the_hash_is_seeded() {
+        assert!(is_seeded(&AliveStacks::default().stacks));
+    }
 }

@@ -9,10 +9,11 @@ mod live;
 mod order;
 pub mod process;
 
+use std::collections::HashMap;
+
 use hprof_index::graph::numbers::TreePosition;
 use hprof_index::{Heap, ObjectGraph};
 use hprof_parser::names;
-use rustc_hash::FxHashMap;
 
 use crate::recordings::allocation_sites::{AllocationSite, own_frame, sites_of};
 use crate::recordings::profile::flight::AllocationEvent;
@@ -227,7 +228,7 @@ fn sample_class(
     let links = links(suspect);
     let mut old = OldSums { suspect_percent: of_class.percent(), ..OldSums::default() };
     let mut alive = AliveStacks::default();
-    let mut by_frame: FxHashMap<Option<Frame>, usize> =
+    let mut by_frame: HashMap<Option<Frame>, usize> =
         sites.iter().enumerate().map(|(at, site)| (site.site.frame.clone(), at)).collect();
     for sampled in old_objects {
         let is_alike = is_held_alike(sampled, &links);

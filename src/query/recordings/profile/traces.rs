@@ -1,9 +1,8 @@
 //! Stack traces by serial number, with shared frames.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
-
-use rustc_hash::{FxHashMap, FxHashSet};
 
 pub use crate::threads::frames::Frame;
 use hprof_parser::TraceSerial;
@@ -31,9 +30,10 @@ pub struct Traces {
     /// Frame numbers of all traces, innermost first.
     frames: Vec<u32>,
     table: Vec<Frame>,
-    numbers: FxHashMap<Frame, u32>,
-    names: FxHashSet<Arc<str>>,
-    by_serial: FxHashMap<TraceSerial, usize>,
+    /// The file chooses lines, names and serial numbers, so the hashes are seeded.
+    numbers: HashMap<Frame, u32>,
+    names: HashSet<Arc<str>>,
+    by_serial: HashMap<TraceSerial, usize>,
 }
 
 impl PartialEq for Traces {
@@ -179,6 +179,14 @@ static NO_FRAME: Frame = Frame::UNKNOWN;
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use hprof_writer::hostile_keys::is_seeded;
+
+    /// The file chooses the keys: without a seed it could choose those that collide.
+    #[test]
+    fn hashes_are_seeded() {
+        let Traces { numbers, by_serial, .. } = Traces::default();
+        assert!(is_seeded(&numbers) && is_seeded(&by_serial));
+    }
 
     fn frame(method: &str) -> Frame {
         Frame { class: Some("a.B".into()), method: Some(method.into()), source: None, line: 0 }

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::classes::pattern;
 use crate::recordings::compare;
@@ -43,13 +44,13 @@ fn rounded(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// Tree under construction.
+/// Tree under construction. Where the file chooses the keys, or which pairs there are, the hash is seeded.
 pub(super) struct Tree<'a> {
     profile: &'a Profile,
     question: &'a StackQuery,
-    threads: FxHashMap<u32, &'a str>,
+    threads: HashMap<u32, &'a str>,
     labels: Vec<Label>,
-    label_numbers: FxHashMap<(String, LabelKind), u32>,
+    label_numbers: HashMap<(String, LabelKind), u32>,
     /// Labels by frame number.
     frame_labels: FxHashMap<u32, u32>,
     of_class: Matcher<'a>,
@@ -57,12 +58,12 @@ pub(super) struct Tree<'a> {
     nodes: Vec<StackNode>,
     /// Weights of an older profile, by node.
     old: Option<Vec<Weights>>,
-    children: FxHashMap<(u32, u32), u32>,
+    children: HashMap<(u32, u32), u32>,
     /// Nodes at which traces end, by serial number and label of the objects.
-    ends: FxHashMap<(TraceSerial, Option<u32>), Option<u32>>,
+    ends: HashMap<(TraceSerial, Option<u32>), Option<u32>>,
     steps: u64,
     /// Traces deeper than the maximum depth.
-    cut: FxHashSet<TraceSerial>,
+    cut: HashSet<TraceSerial>,
     /// Number of such traces in the older profile.
     cut_of_old: usize,
 }
@@ -75,16 +76,16 @@ impl<'a> Tree<'a> {
             question,
             threads: threads.collect(),
             labels: Vec::new(),
-            label_numbers: FxHashMap::default(),
+            label_numbers: HashMap::new(),
             frame_labels: FxHashMap::default(),
             of_class: StackFilter { methods: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
             of_method: StackFilter { classes: Vec::new(), ..question.filter.clone() }.of(&profile.traces),
             nodes: vec![StackNode::default()],
             old: None,
-            children: FxHashMap::default(),
-            ends: FxHashMap::default(),
+            children: HashMap::new(),
+            ends: HashMap::new(),
             steps: 0,
-            cut: FxHashSet::default(),
+            cut: HashSet::new(),
             cut_of_old: 0,
         }
     }
@@ -381,7 +382,7 @@ impl<'a> Tree<'a> {
     }
 
     pub(super) fn finish(mut self, measure: Measure) -> Stacks {
-        self.children = FxHashMap::default(); // Frees its memory.
+        self.children = HashMap::new(); // Frees its memory.
         let stacks = self.nodes.iter().filter(|node| node.weights.own > 0).count() as u64;
         for at in (0..self.nodes.len()).rev() {
             let Some(node) = self.nodes.get_mut(at) else { continue };
@@ -456,4 +457,28 @@ fn cut(mut name: String, most: usize) -> String {
         name.push('…');
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hprof_writer::hostile_keys::is_seeded;
+
+    /// The file chooses the keys: without a seed it could choose those that collide.
+    #[test]
+    fn hashes_are_seeded() {
+        let question = StackQuery {
+            of: StackWeight::Cpu,
+            unit: SiteUnit::Bytes,
+            by_thread: false,
+            reverse: false,
+            lines: false,
+            depth: None,
+            filter: StackFilter::default(),
+            naming: Naming::AsRecorded,
+        };
+        let profile = Profile::default();
+        let Tree { threads, label_numbers, children, ends, .. } = Tree::new(&profile, &question);
+        assert!(is_seeded(&threads) && is_seeded(&label_numbers) && is_seeded(&children) && is_seeded(&ends));
+    }
 }
