@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hprof_index::storage::human_bytes::grouped;
 use hprof_jfr::NumberField::{Integer, Key};
 use hprof_jfr::metadata::Class;
 use hprof_jfr::{Chunk, ChunkSpan, Event, FlightError, NumberFields, Record};
@@ -20,8 +21,8 @@ pub(super) const NO_STACK: u32 = stacks::NO_STACK;
 
 /// ID of the first recording of a JVM.
 const FIRST_RECORDING: i64 = 1;
-/// Maximum number of old objects of a chunk that are read. The JVM samples 256 by default.
-const MAX_OLD_OBJECTS: usize = 1 << 11;
+/// Maximum number of events about old objects of a chunk that are read. The JVM samples 256 objects by default.
+const MAX_OLD_OBJECTS: u64 = 1 << 11;
 /// Maximum length in bytes of the texts of all chains of a chunk.
 const MAX_CHAIN_TEXTS: usize = 1 << 23;
 
@@ -101,7 +102,7 @@ impl ChunkAllocations {
             stacks: Stacks::default(),
             classes: ClassTable::default(),
             places: Default::default(),
-            old_objects_read: 0,
+            old_object_events: 0,
             old_objects: OldObjects::new(MAX_CHAIN_TEXTS),
             jvm: None,
         };
@@ -110,9 +111,16 @@ impl ChunkAllocations {
                 reading.event(*kind, fields, &event);
             }
         });
-        let Reading { mut found, stacks, classes, names, jvm, .. } = reading;
+        let Reading { mut found, stacks, classes, names, jvm, old_object_events, .. } = reading;
         found.jvm = jvm.map(|fields| jvm_of(&fields));
         found.problems = chunk_problems(&chunk, span, &stacks, &names);
+        let not_read = old_object_events.saturating_sub(MAX_OLD_OBJECTS);
+        if not_read > 0 {
+            let (events, at) = (grouped(not_read), span.start);
+            found.problems.push(format!(
+                "not read: {events} of the events about old objects, as there are too many (at offset {at:#x})"
+            ));
+        }
         found.tables = stacks.finish();
         found.classes = classes.finish();
         Ok(found)
@@ -129,8 +137,8 @@ struct Reading<'c> {
     classes: ClassTable,
     /// By kind of event: places of rows.
     places: [SiteMap<usize>; AllocationEvent::ALL.len()],
-    /// Number of events about old objects that were read.
-    old_objects_read: usize,
+    /// Number of events about old objects.
+    old_object_events: u64,
     old_objects: OldObjects<'c>,
     /// The last event about the JVM: only that is read, as each can refer to long texts.
     jvm: Option<Record<'c>>,
@@ -142,8 +150,8 @@ impl<'c> Reading<'c> {
         match kind {
             Kind::Allocation(event) => self.allocation(event, of, fields.numbers(of)),
             Kind::OldObject => {
-                if self.old_objects_read < MAX_OLD_OBJECTS {
-                    self.old_objects_read += 1;
+                self.old_object_events += 1;
+                if self.old_object_events <= MAX_OLD_OBJECTS {
                     let [stack, ..] = fields.numbers(of);
                     let stack = self.stack(of, stack);
                     let old = self.old_objects.read(fields, stack, &mut self.names);
