@@ -335,7 +335,7 @@ fn event_at(reader: Reader<'_>, offset: i64, type_id: i64) -> Option<(usize, Rea
 struct Counts {
     small: Vec<TypeCount>,
     max_small: usize,
-    /// Other types. The file chooses their IDs, so the hash has a seed.
+    /// Other types. The file chooses their IDs, so the hash is seeded.
     other: HashMap<i64, TypeCount>,
 }
 

@@ -16,7 +16,7 @@ pub struct Metadata {
     pub classes: Vec<Class>,
     /// Indices of types with small IDs, as those of the JVM are; [`NONE`] for no type.
     small: Vec<u32>,
-    /// Indices of the other types. The file chooses their IDs, so the hash has a seed.
+    /// Indices of the other types. The file chooses their IDs, so the hash is seeded.
     by_id: HashMap<i64, usize>,
 }
 

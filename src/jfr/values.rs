@@ -79,8 +79,8 @@ pub struct Constant<'c> {
     key: i64,
 }
 
-/// Number of a constant in its chunk. Both parts are dense: unlike keys, which the file chooses freely, numbers cannot be chosen to
-/// collide in a hash table.
+/// Number of a constant in its chunk. Both parts are dense: unlike keys, which the file chooses freely, numbers cannot be chosen
+/// to collide in a hash table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConstantNumber {
     /// Index of the type in [`classes`](crate::metadata::Metadata::classes).

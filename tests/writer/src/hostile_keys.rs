@@ -1,4 +1,4 @@
-//! Keys that a hash without a seed puts in one place of a table, and a check that a table has a seed.
+//! Keys that an unseeded hash puts in one place of a table, and a check that a table is seeded.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;

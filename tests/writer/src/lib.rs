@@ -13,7 +13,8 @@
 //! - [`ArbDump`]: a plain description in which every value is legal, for property tests to generate and
 //!   shrink. The strategies are defined with the property tests.
 //!
-//! [`flight`] writes recordings of Flight Recorder. [`hostile_keys`] are those that collide in hash tables. [`damage`] damages finished bytes as in real files. Compression is left to the tests.
+//! [`flight`] writes recordings of Flight Recorder. [`hostile_keys`] makes keys that collide in unseeded hash tables. [`damage`]
+//! damages finished bytes as in real files. Compression is left to the tests.
 
 mod arb;
 mod basic;

@@ -33,7 +33,7 @@ pub(super) struct ChunkSums {
     pub(super) waits: [SiteSums; 3],
     /// Starts and ends of threads, in the order of the file.
     pub(super) threads: Vec<ThreadChange>,
-    /// Threads of stacks, if they were requested: name by serial number, which the file chooses, so the hash has a seed.
+    /// Threads of stacks, if they were requested: name by serial number, which the file chooses, so the hash is seeded.
     pub(super) stack_threads: HashMap<u32, Arc<str>>,
     /// Number of samples that the JVM says it lost.
     pub(super) lost_samples: u64,

@@ -1,7 +1,7 @@
 //! Values by constants of a chunk.
 //!
-//! A file chooses the keys of its constants freely: in a hash table without a seed, those of a hostile file would collide. So tables
-//! go by the numbers of constants, which are dense.
+//! A file chooses the keys of its constants freely: in an unseeded hash table, those of a hostile file would collide. So tables
+//! are keyed by the numbers of constants, which are dense.
 
 use hprof_jfr::values::{Constant, ConstantNumber};
 use rustc_hash::FxHashMap;
@@ -107,7 +107,7 @@ mod tests {
 
     /// A hostile file chooses keys that collide: what it cannot choose is the numbers.
     #[test]
-    fn tables_go_by_numbers_that_are_dense() {
+    fn tables_are_keyed_by_numbers_that_are_dense() {
         let keys: Vec<i64> = colliding_keys().take(KEYS).collect();
         let place = |hash: u64| (hash >> 57, hash & ((1 << 20) - 1));
         assert!(keys.iter().all(|key| place(FxBuildHasher.hash_one(key)) == (0, 0)));

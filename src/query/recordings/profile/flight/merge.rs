@@ -27,7 +27,7 @@ use crate::sorting::SortRows;
 /// Maximum number of starts and ends of threads.
 const MAX_THREADS: usize = 1 << 22;
 
-/// Sums of the chunks so far. Where the file chooses the keys, the hash has a seed.
+/// Sums of the chunks so far. Where the file chooses the keys, the hash is seeded.
 #[derive(Debug, Default)]
 pub(super) struct Merged {
     pub(super) facts: FlightFacts,
@@ -343,7 +343,7 @@ mod tests {
 
     /// What the file chooses, it could choose to collide without a seed.
     #[test]
-    fn hashes_have_a_seed() {
+    fn hashes_are_seeded() {
         let Merged { lists, by_thread, class_numbers, .. } = Merged::default();
         assert!(is_seeded(&lists) && is_seeded(&by_thread) && is_seeded(&class_numbers));
         let Merged { started, stack_threads, counts, .. } = Merged::default();

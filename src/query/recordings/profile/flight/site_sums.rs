@@ -24,7 +24,7 @@ impl Sum {
 pub(super) struct SiteMap<V> {
     /// By stack: the first class and its value.
     first: Vec<Option<(u32, V)>>,
-    /// The file chooses which pairs of stack and class there are, so the hash has a seed.
+    /// The file chooses which pairs of stack and class there are, so the hash is seeded.
     other: HashMap<(StackIndex, u32), V>,
 }
 
@@ -91,7 +91,7 @@ mod tests {
 
     /// The file chooses the pairs of stack and class: without a seed it could choose those that collide.
     #[test]
-    fn the_hash_has_a_seed() {
+    fn the_hash_is_seeded() {
         assert!(is_seeded(&SiteSums::default().other));
     }
 

@@ -58,7 +58,7 @@ pub(super) struct Stacks {
     lists: ConstantTable,
     /// By list: whether outer frames are missing.
     are_truncated: Vec<bool>,
-    /// By list and thread. The file chooses the numbers of threads, so the hash has a seed.
+    /// By list and thread. The file chooses the numbers of threads, so the hash is seeded.
     by_thread: HashMap<(u32, u32), StackIndex>,
     table: StackTable,
     /// By index of the type of the frame, and its method, line and kind, which the file chooses, too.
@@ -275,9 +275,10 @@ mod tests {
     use super::*;
     use hprof_writer::hostile_keys::is_seeded;
 
-    /// The file chooses the numbers of threads, and methods and lines of frames: without a seed it could choose those that collide.
+    /// The file chooses the numbers of threads, and methods and lines of frames: without a seed it could choose those that
+    /// collide.
     #[test]
-    fn hashes_have_a_seed() {
+    fn hashes_are_seeded() {
         let Stacks { by_thread, by_frame, .. } = Stacks::default();
         assert!(is_seeded(&by_thread) && is_seeded(&by_frame));
     }

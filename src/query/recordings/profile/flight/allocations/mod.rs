@@ -167,7 +167,7 @@ pub fn read(recording: &Recording<'_>) -> Allocations {
     merged.finish()
 }
 
-/// Allocations of the chunks so far. The file chooses the keys of the tables, so their hashes have a seed.
+/// Allocations of the chunks so far. The file chooses the keys of the tables, so their hashes are seeded.
 #[derive(Default)]
 struct Merged {
     all: Allocations,
