@@ -4,6 +4,8 @@ pub mod allocation_sites;
 pub mod compare;
 pub mod cpu;
 pub mod cputime;
+#[cfg(test)]
+mod hostile_keys;
 pub mod monitors;
 pub mod percent;
 pub mod profile;

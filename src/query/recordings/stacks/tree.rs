@@ -467,16 +467,7 @@ mod tests {
     /// The file chooses the keys: without a seed it could choose those that collide.
     #[test]
     fn hashes_are_seeded() {
-        let question = StackQuery {
-            of: StackWeight::Cpu,
-            unit: SiteUnit::Bytes,
-            by_thread: false,
-            reverse: false,
-            lines: false,
-            depth: None,
-            filter: StackFilter::default(),
-            naming: Naming::AsRecorded,
-        };
+        let question = StackQuery::new(StackWeight::Cpu);
         let profile = Profile::default();
         let Tree { threads, label_numbers, children, ends, .. } = Tree::new(&profile, &question);
         assert!(is_seeded(&threads) && is_seeded(&label_numbers) && is_seeded(&children) && is_seeded(&ends));
