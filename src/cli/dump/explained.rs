@@ -9,10 +9,10 @@ use hprof_query::leaks::Leaks;
 use hprof_query::leaks::heap_places::HeapPlaces;
 use hprof_query::recordings::percent::hundredths;
 use hprof_report::column::{CellTarget, Column, Columns};
-use hprof_report::fit;
 use hprof_report::number::{human_bytes, percent};
 use hprof_report::table::{Align, TableBuilder};
 use hprof_report::value::{Value, id};
+use hprof_report::{escape, fit};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::retention::leaks::words;
@@ -138,10 +138,12 @@ impl ExplainedPlaces {
             && held.is_some()
     }
 
-    /// Returns a table with at most this many rows.
+    /// Returns a table with at most this many lines of rows. Long texts of the first rows have two lines if there are some to
+    /// spare.
     pub(super) fn table(&self, width: usize, rows: usize) -> TableBuilder {
         let all = self.all_bytes;
-        let mut table = TableBuilder::new(&[("", Align::Right), ("", Align::Right), ("", Align::Left)]);
+        let columns = [("", Align::Right), ("", Align::Right), ("", Align::Left)];
+        let mut table = TableBuilder::new(&columns).wrapping();
         let (shown, left) = self.rows.split_at(rows.min(self.rows.len()));
         let held: u64 = shown.iter().fold(0, |sum, one| sum.saturating_add(one.retained_bytes));
         let rest = all.saturating_sub(held);
@@ -151,9 +153,16 @@ impl ExplainedPlaces {
         let room = width.saturating_sub(sizes.unwrap_or(0) + shares.unwrap_or(0) + 4);
         table.row(["", "", ""]);
         table.row(["retained", "%", "what"]);
+        let mut spare = rows.saturating_sub(shown.len());
         for one in shown {
             let bytes = one.retained_bytes;
-            table.linked_row([human_bytes(bytes), percent(bytes, all), cut(&one.text, room)], one.target());
+            let short = cut(&one.text, room);
+            // Names without their package are whole.
+            let is_cut = short.contains("...") && spare > 0;
+            let long = is_cut.then(|| two_lines(&one.text, room)).flatten();
+            spare -= usize::from(long.is_some());
+            let text = long.unwrap_or(short);
+            table.linked_row([human_bytes(bytes), percent(bytes, all), text], one.target());
         }
         let largest_left =
             left.first().map_or(self.largest_left, |one| one.retained_bytes.max(self.largest_left));
@@ -164,6 +173,16 @@ impl ExplainedPlaces {
         table.row([human_bytes(rest), percent(rest, all), rest_text]);
         table
     }
+}
+
+/// Returns a text that takes two lines of `room` columns; `None` if it fits one line, or contains what is escaped.
+fn two_lines(text: &str, room: usize) -> Option<String> {
+    let lines = fit::wrap(text, room, 0);
+    let (first, others) = lines.split_first()?;
+    if others.is_empty() || escape::text(text) != text {
+        return None;
+    }
+    Some(format!("{first} {}", cut(&others.join(" "), room)))
 }
 
 pub(super) fn columns<'c>() -> Columns<'c, ExplainedRow> {
