@@ -49,6 +49,8 @@ pub(super) struct ExplainedRow {
     is_whole: bool,
     /// Number and class of its elements.
     stored: Option<(u64, Option<String>)>,
+    /// `true` if it is a leak suspect.
+    is_suspect: bool,
     framework: Option<DescribedFacts>,
     pub(super) retained_bytes: u64,
     /// Bytes of the reachable heap.
@@ -74,10 +76,11 @@ impl ExplainedRow {
         (self.figures.objects == 1).then_some(self.figures.example).and_then(ObjectId::non_null)
     }
 
-    /// Returns what the row leads to: its object, or the class of its objects.
-    fn target(&self) -> Option<CellTarget> {
-        let class = || Some(CellTarget::Class(self.class.clone()?, None));
-        self.single().map(CellTarget::Object).or_else(class)
+    /// Returns what the row leads to: a leak suspect to its evidence, and each to its object. One of several would be taken for
+    /// all.
+    fn targets(&self) -> impl Iterator<Item = CellTarget> {
+        let evidence = self.is_suspect.then(|| CellTarget::Command(vec!["leaks".to_owned()]));
+        evidence.into_iter().chain(self.single().map(CellTarget::Object))
     }
 }
 
@@ -93,7 +96,9 @@ impl ExplainedPlaces {
             let figures = aligned.figures(0, *place);
             let beside = others.iter().map(|other| aligned.figures(0, *other).own_bytes);
             let own_bytes = beside.fold(figures.own_bytes, u64::saturating_add);
-            let suspect = suspect.and_then(|at| leaks.suspects.get(at)).filter(|one| words::says_more(one));
+            let suspect = suspect.and_then(|at| leaks.suspects.get(at));
+            let is_suspect = suspect.is_some();
+            let suspect = suspect.filter(|one| words::says_more(one));
             let known = suspect.and_then(|suspect| suspect.framework.as_ref());
             let known = known.or_else(|| places.description(graph, one));
             let row = ExplainedRow {
@@ -104,6 +109,7 @@ impl ExplainedPlaces {
                 is_whole: places.heap.members(one).len() as u64 == *objects,
                 stored: elements.filter(|of| of.place != *place).map(|of| (of.objects, class(of.place))),
                 framework: known.map(DescribedFacts::of),
+                is_suspect,
                 figures: PlaceFigures { objects: *objects, own_bytes, ..figures },
                 retained_bytes: *retained_bytes,
                 all_bytes,
@@ -162,7 +168,7 @@ impl ExplainedPlaces {
             let long = is_cut.then(|| two_lines(&one.text, room)).flatten();
             spare -= usize::from(long.is_some());
             let text = long.unwrap_or(short);
-            table.linked_row([human_bytes(bytes), percent(bytes, all), text], one.target());
+            table.linked_row([human_bytes(bytes), percent(bytes, all), text], one.targets());
         }
         let largest_left =
             left.first().map_or(self.largest_left, |one| one.retained_bytes.max(self.largest_left));
